@@ -1,0 +1,192 @@
+/* Vocabulary of placement: what a program asked (request), what it was promised, what a policy may answer (decision).
+ *
+ * Pure C, no CUDA, no I/O: everything in policy/ stands on this header alone. Sizes are bytes, times nanoseconds. */
+#ifndef GM_POLICY_H
+#define GM_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Status codes are the numbers of CUresult, so that a driver's answer travels unchanged to the caller. */
+typedef int gm_status;
+enum {
+    GM_OK = 0,
+    GM_INVALID_VALUE = 1,
+    GM_OUT_OF_MEMORY = 2,
+    GM_NOT_INITIALIZED = 3,
+    GM_DEINITIALIZED = 4,
+    GM_NOT_SUPPORTED = 801,
+};
+
+/* The program's call, whatever door it came through. X(enumerator, name in traces = driver name without version suffix) */
+#define GM_CALLS(X)                                                                                          \
+    X(GM_CALL_NONE, "none")                                                                                  \
+    X(GM_CALL_ALLOC, "cuMemAlloc")                                                                           \
+    X(GM_CALL_ALLOC_PITCH, "cuMemAllocPitch")                                                                \
+    X(GM_CALL_ALLOC_ASYNC, "cuMemAllocAsync")                                                                \
+    X(GM_CALL_ALLOC_FROM_POOL, "cuMemAllocFromPoolAsync")                                                    \
+    X(GM_CALL_ALLOC_MANAGED, "cuMemAllocManaged")                                                            \
+    X(GM_CALL_ALLOC_HOST, "cuMemAllocHost")                                                                  \
+    X(GM_CALL_HOST_ALLOC, "cuMemHostAlloc")                                                                  \
+    X(GM_CALL_HOST_REGISTER, "cuMemHostRegister")                                                            \
+    X(GM_CALL_ARRAY, "cuArrayCreate")                                                                        \
+    X(GM_CALL_ARRAY3D, "cuArray3DCreate")                                                                    \
+    X(GM_CALL_MIPMAP, "cuMipmappedArrayCreate")                                                              \
+    X(GM_CALL_VMM_RESERVE, "cuMemAddressReserve")                                                            \
+    X(GM_CALL_VMM_CREATE, "cuMemCreate")                                                                     \
+    X(GM_CALL_VMM_MAP, "cuMemMap")                                                                           \
+    X(GM_CALL_VMM_IMPORT, "cuMemImportFromShareableHandle")                                                  \
+    X(GM_CALL_IPC_OPEN, "cuIpcOpenMemHandle")                                                                \
+    X(GM_CALL_POOL_IMPORT_POINTER, "cuMemPoolImportPointer")                                                 \
+    X(GM_CALL_GRAPH_ALLOC, "cuGraphAddMemAllocNode")                                                         \
+    X(GM_CALL_POOL_CREATE, "cuMemPoolCreate")                                                                \
+    X(GM_CALL_FREE, "cuMemFree")                                                                             \
+    X(GM_CALL_FREE_ASYNC, "cuMemFreeAsync")                                                                  \
+    X(GM_CALL_FREE_HOST, "cuMemFreeHost")                                                                    \
+    X(GM_CALL_HOST_UNREGISTER, "cuMemHostUnregister")                                                        \
+    X(GM_CALL_ARRAY_DESTROY, "cuArrayDestroy")                                                               \
+    X(GM_CALL_MIPMAP_DESTROY, "cuMipmappedArrayDestroy")                                                     \
+    X(GM_CALL_VMM_ADDRESS_FREE, "cuMemAddressFree")                                                          \
+    X(GM_CALL_VMM_RELEASE, "cuMemRelease")                                                                   \
+    X(GM_CALL_VMM_UNMAP, "cuMemUnmap")                                                                       \
+    X(GM_CALL_IPC_CLOSE, "cuIpcCloseMemHandle")                                                              \
+    X(GM_CALL_GRAPH_FREE, "cuGraphAddMemFreeNode")                                                           \
+    X(GM_CALL_POOL_DESTROY, "cuMemPoolDestroy")                                                              \
+    X(GM_CALL_IPC_GET, "cuIpcGetMemHandle")                                                                  \
+    X(GM_CALL_EXPORT_RANGE, "cuMemGetHandleForAddressRange")                                                 \
+    X(GM_CALL_VMM_EXPORT, "cuMemExportToShareableHandle")                                                    \
+    X(GM_CALL_CTX_DESTROY, "cuCtxDestroy")                                                                   \
+    X(GM_CALL_PRIMARY_RESET, "cuDevicePrimaryCtxReset")                                                      \
+    X(GM_CALL_PRIMARY_RELEASE, "cuDevicePrimaryCtxRelease")
+
+enum gm_call {
+#define X(e, n) e,
+    GM_CALLS(X)
+#undef X
+        GM_CALL_COUNT
+};
+
+/* Which memory serves a block. X(enumerator, name in traces and options) */
+#define GM_KINDS(X)                                                                                          \
+    X(GM_KIND_NATIVE, "native")             /* what the call itself would have given */                      \
+    X(GM_KIND_ASYNC, "async")               /* our private stream-ordered pool */                            \
+    X(GM_KIND_MANAGED, "managed")           /* cuMemAllocManaged */                                          \
+    X(GM_KIND_MANAGED_POOL, "managed-pool") /* our private managed pool */                                   \
+    X(GM_KIND_HOST, "host")                 /* pinned or registered host memory of the program */            \
+    X(GM_KIND_ARRAY, "array")                                                                                \
+    X(GM_KIND_VMM, "vmm") /* virtual memory management calls of the program */                               \
+    X(GM_KIND_POOL, "pool") /* the program's own stream-ordered pools */                                     \
+    X(GM_KIND_GRAPH, "graph")                                                                                \
+    X(GM_KIND_IMPORTED, "imported") /* another process's memory, opened here */                              \
+    X(GM_KIND_SIM, "sim")           /* made-up addresses, no GPU */
+
+enum gm_kind {
+#define X(e, n) e,
+    GM_KINDS(X)
+#undef X
+        GM_KIND_COUNT
+};
+
+/* Why a block was served as it was. X(enumerator, name in traces) */
+#define GM_REASONS(X)                                                                                        \
+    X(GM_REASON_NONE, "none")                                                                                \
+    X(GM_REASON_POLICY, "policy")              /* the policy wanted this */                                  \
+    X(GM_REASON_NEVER_MOVED, "never-moved")    /* the call is not the policy's to move */                    \
+    X(GM_REASON_CAPTURE, "capture")            /* a stream captures: left as asked */                        \
+    X(GM_REASON_LIST_FILLING, "list-filling")  /* active list: fewer than L entries */                       \
+    X(GM_REASON_LIST_STEADY, "list-steady")    /* active list: max - min < X */                              \
+    X(GM_REASON_LIST_GROWING, "list-growing")  /* active list: max - min >= X */                             \
+    X(GM_REASON_LIST_MAP_FULL, "list-map-full")/* active list: too many different sizes to watch */          \
+    X(GM_REASON_FALLBACK, "fallback")          /* the decided resource refused; native served */             \
+    X(GM_REASON_PROMISE, "promise")            /* a hard promise excluded the decided resource */            \
+    X(GM_REASON_CONTEXT_GONE, "context-gone")  /* released with its context */                               \
+    X(GM_REASON_UNSUPPORTED, "unsupported")    /* the driver lacks what the resource needs */
+
+enum gm_reason {
+#define X(e, n) e,
+    GM_REASONS(X)
+#undef X
+        GM_REASON_COUNT
+};
+
+/* Promises a call makes to its caller. Hard ones are never dropped; soft ones may be dropped by a policy the user named. */
+enum gm_promise {
+    GM_PROMISE_READY_ANYWHERE = 1u << 0, /* hard: usable on every stream when the call returns */
+    GM_PROMISE_STREAM_ORDER = 1u << 1,   /* hard: usable in the order of the request's stream */
+    GM_PROMISE_DEVICE_ACCESS = 1u << 2,  /* hard */
+    GM_PROMISE_HOST_ACCESS = 1u << 3,    /* hard */
+    GM_PROMISE_MANAGED = 1u << 4,        /* hard: managed stays managed */
+    GM_PROMISE_CAPTURE = 1u << 5,        /* hard: becomes part of a captured graph */
+    GM_PROMISE_IPC = 1u << 8,            /* soft: can be exported by cuIpcGetMemHandle */
+    GM_PROMISE_PEER = 1u << 9,           /* soft: becomes mapped at peers by cuCtxEnablePeerAccess */
+    GM_PROMISE_RDMA = 1u << 10,          /* soft: can be registered with a NIC, exported as dma-buf */
+};
+#define GM_PROMISES_HARD 0x00ffu
+#define GM_PROMISES_SOFT 0xff00u
+
+/* One allocation as the program asked for it. */
+struct gm_request {
+    enum gm_call call;
+    uint32_t promises;  /* enum gm_promise bits */
+    size_t size;        /* bytes asked; for pitched memory bytes the rows need */
+    size_t width, height; /* pitched memory: bytes a row, rows; else 0 */
+    unsigned element_size; /* pitched memory: 4, 8 or 16; else 0 */
+    int device;         /* ordinal of the current device, -1 unknown */
+    bool capturing;     /* the request's stream, or for context-wide calls any stream, is capturing */
+    bool per_thread;    /* the per-thread-default-stream twin was called */
+    uint32_t site;      /* call site id, 0 = unknown */
+    uint64_t stream;    /* handle, 0 = default stream */
+    uint64_t context;   /* handle of the current context */
+    uint64_t context_id;/* unique for the life of the process, never reused */
+};
+
+/* What the policy can know of the process when it decides. */
+struct gm_usage {
+    uint64_t live_bytes;  /* of this process, all kinds on devices */
+    uint64_t live_count;
+};
+
+struct gm_decision {
+    enum gm_kind kind;     /* GM_KIND_NATIVE = as asked */
+    enum gm_reason reason;
+    enum gm_kind verdict;  /* what the heuristic would have chosen, even if `kind` leaves it as asked */
+};
+
+/* Outcome of parsing a policy's argument: `error` is one line naming the value and what is accepted. */
+struct gm_policy_setup {
+    const char *argument;     /* text behind the colon of GPUMEM_POLICY=name:argument, NULL when absent */
+    unsigned list_length;     /* GPUMEM_LIST_LENGTH, L */
+    unsigned list_range;      /* GPUMEM_LIST_RANGE, X */
+    enum gm_kind managed;     /* GM_KIND_MANAGED or GM_KIND_MANAGED_POOL: what "managed" means */
+    void *(*reserve)(size_t bytes); /* zeroed memory for the policy's tables, never freed; NULL on failure */
+    char error[160];
+};
+
+/* A placement policy. Functions may be called by many threads at once and never block for long: a policy that keeps state
+ * guards it by its own short spinlock. decide() sees only requests whose row in the call table is movable. */
+struct gm_policy {
+    const char *name;
+    const char *summary; /* one line for help and manual */
+    bool takes_argument;
+    gm_status (*setup)(struct gm_policy_setup *setup);
+    void (*decide)(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision);
+    /* The request failed after decide(): undo what decide() recorded. May be NULL. */
+    void (*failed)(const struct gm_request *request);
+    /* A block that decide() saw was freed. `request` carries call, size, device of the allocation. May be NULL. */
+    void (*freed)(const struct gm_request *request);
+};
+
+extern const struct gm_policy *const gm_policies[]; /* NULL-terminated rows, the default first */
+
+/* The row whose name matches `text` up to a colon or its end; NULL when none does. */
+const struct gm_policy *gm_policy_find(const char *text);
+
+/* Which calls a policy may move at all (design table "calls by policies"). */
+bool gm_call_is_movable(const struct gm_request *request);
+
+const char *gm_call_name(enum gm_call call);
+const char *gm_kind_name(enum gm_kind kind);
+const char *gm_reason_name(enum gm_reason reason);
+
+#endif

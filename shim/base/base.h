@@ -1,0 +1,52 @@
+/* Ground floor of the shim: option values, log, formatter, clock, true look-ups. None of it allocates from the heap, uses
+ * stdio, or exits; all of it may run inside the host program at any moment, from many threads. */
+#ifndef GM_BASE_H
+#define GM_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GM_INTERNAL __attribute__((visibility("hidden")))
+#define GM_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define GM_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* ---- formatter (fmt.c): the subset %s %c %d %i %u %x %p %% with l, ll, z, width, 0-flag and %.*s / %.Ns.
+ * Returns the length the whole text would have (like snprintf); always terminates when size > 0. */
+int gm_format(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int gm_vformat(char *out, size_t size, const char *format, va_list args);
+
+/* ---- log (log.c): one write(2) per line to stderr, prefix "gpumem: ". */
+enum gm_log_level { GM_LOG_OFF, GM_LOG_ERROR, GM_LOG_WARN, GM_LOG_INFO, GM_LOG_DEBUG };
+void gm_log_set(enum gm_log_level level); /* default GM_LOG_WARN */
+void gm_log(enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Says it the first time only; `once` is a static zero flag of the caller. */
+void gm_log_once(int *once, enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- clock (clock.c): nanoseconds of CLOCK_MONOTONIC by the calibrated time stamp counter, with clock_gettime as fallback
+ * where the counter is not invariant. gm_ticks() is the raw counter (a few ns); gm_ticks_to_ns() converts an absolute count. */
+void gm_clock_init(void);
+uint64_t gm_ticks(void);
+uint64_t gm_ticks_to_ns(uint64_t ticks);
+uint64_t gm_ticks_span_ns(uint64_t ticks); /* converts a difference of counts */
+uint64_t gm_now_ns(void);
+
+/* ---- anonymous memory straight from the kernel, zeroed; NULL on failure. Never freed unless by munmap of the caller. */
+void *gm_pages(size_t bytes);
+
+/* ---- spinlock for critical sections of a few dozen instructions; yields after a while. */
+typedef struct {
+    int held;
+} gm_spin;
+void gm_spin_lock_slow(gm_spin *lock);
+static inline void gm_spin_lock(gm_spin *lock) {
+    if (GM_UNLIKELY(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE)))
+        gm_spin_lock_slow(lock);
+}
+static inline void gm_spin_unlock(gm_spin *lock) { __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE); }
+
+/* ---- thread id (kernel), cached per thread. */
+int gm_thread_id(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* The C library's own dynamic-linking functions, found by reading the loaded objects' symbol tables: our library exports dlsym
+ * and dlvsym itself, and on glibc before 2.34 these live in libdl.so.2, which nobody may have linked. */
+#ifndef GM_TRUEDL_H
+#define GM_TRUEDL_H
+
+#include <stddef.h>
+
+/* Address of the default version of `symbol` in the object whose file name begins with `soname` (e.g. "libc.so"), NULL when
+ * absent. Reads only memory that is already mapped. */
+void *gm_elf_symbol(const char *soname, const char *symbol);
+
+/* libc's own functions (libdl's before glibc 2.34); NULL when the process has none. */
+void *gm_true_dlsym(void *handle, const char *name);
+void *gm_true_dlopen(const char *file, int mode);
+int gm_true_dlclose(void *handle);
+
+/* Starts a detached-from-signals thread through the process's libpthread; 0 on success, -1 when it has none. */
+int gm_thread_start(void *(*run)(void *), void *arg);
+/* Calls `leave(value)` when the calling thread ends; 0 on success. value must not be NULL. */
+int gm_thread_at_exit(void (*leave)(void *), void *value);
+
+#endif

@@ -1,0 +1,52 @@
+/* Counters of one process, in private memory or in a page of a file that `gpumem run` reads. Library and tools of one version
+ * share the layout; `magic` tells them apart. */
+#ifndef GM_STATS_H
+#define GM_STATS_H
+
+#include "policy/policy.h"
+
+#define GM_STATS_MAGIC  0x3153544154534d47ull /* "GMSTATS1" */
+#define GM_STATS_SLOTS  128 /* processes that one file can hold */
+#define GM_STATS_SHARDS 16
+
+/* Counters that many threads raise: one shard each thread, added up by the reader. */
+struct gm_stats_shard {
+    uint64_t allocs[GM_KIND_COUNT]; /* successful */
+    uint64_t frees[GM_KIND_COUNT];
+    uint64_t failed_allocs;
+    uint64_t failed_frees;
+    uint64_t unknown_frees; /* address not in the registry */
+    uint64_t temporary;     /* freed with no other allocation of the thread in between */
+    uint64_t time_ns;       /* inside hooked calls, driver included */
+    uint64_t moved;         /* served by another kind than asked */
+    uint64_t doors[4];      /* calls by door: resolver, exported symbol, dlsym, audit */
+} __attribute__((aligned(64)));
+
+struct gm_stats {
+    uint64_t magic;
+    int32_t pid;            /* 0 = free slot */
+    int32_t finished;       /* set at orderly exit */
+    uint64_t start_ns;      /* CLOCK_MONOTONIC */
+    char program[64];
+    char policy[64];
+    char trace[256];        /* file name, "" = none */
+    uint64_t live_bytes[GM_KIND_COUNT];
+    uint64_t live_count[GM_KIND_COUNT];
+    uint64_t peak_bytes[GM_KIND_COUNT];
+    uint64_t live_total, peak_total;         /* device memory: all kinds but host, imported */
+    uint64_t reserved_total, peak_reserved;  /* what owners count for it */
+    uint64_t released_bytes, released_count; /* went with their context */
+    struct gm_stats_shard shards[GM_STATS_SHARDS];
+} __attribute__((aligned(4096)));
+
+/* This process's counters; never NULL. Private until gm_stats_open moves them into `path`. */
+extern struct gm_stats *gm_stats;
+
+/* Maps a free slot of the file into gm_stats. The file is made by `gpumem run`, GM_STATS_SLOTS * sizeof(struct gm_stats) bytes.
+ * On any trouble the private counters stay and the trouble is logged once. */
+void gm_stats_open(const char *path);
+
+/* This thread's shard. */
+struct gm_stats_shard *gm_stats_mine(void);
+
+#endif

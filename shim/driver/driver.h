@@ -1,0 +1,55 @@
+/* The CUDA driver as gpumem uses it: true functions found once, never through a hook. */
+#ifndef GM_DRIVER_H
+#define GM_DRIVER_H
+
+#include <cuda.h>
+
+#include "policy/policy.h"
+
+/* Functions gpumem itself calls. X(field, exact driver symbol, name for cuGetProcAddress, version, optional)
+ * Optional rows may be absent in older drivers: the field is NULL then. */
+#include "shim/driver/symbols.h"
+
+struct gm_driver {
+#define X(field, symbol, name, version, optional) __typeof__(&symbol) field;
+    GM_DRIVER_SYMBOLS(X)
+#undef X
+};
+
+/* The table; fields are NULL until gm_driver_ready() is true. */
+extern struct gm_driver gm_drv;
+
+/* Finds the driver that the process has loaded (load = false) or loads libcuda.so.1 (load = true). Cheap after the first
+ * success. False: no driver. */
+bool gm_driver_ready(bool load);
+/* Handle of the driver's library as dlopen gives it, NULL when not ready. */
+void *gm_driver_handle(void);
+/* The true function of an exact symbol, by the loaded driver's own table and not through any hook; NULL when absent. */
+void *gm_driver_symbol(const char *symbol);
+
+/* ---- contexts (context.c) */
+struct gm_context {
+    CUcontext handle;
+    uint64_t id;      /* cuCtxGetId where the driver has it, else an own number; never reused in this process */
+    CUdevice device;  /* ordinal */
+    uint16_t number;  /* small, from 1, for traces */
+};
+/* The calling thread's current context; false (and a zeroed *context with device -1) when there is none. Cached: costs one
+ * cuCtxGetCurrent and a look-up. */
+bool gm_context_current(struct gm_context *context);
+/* A context died or its memory was reset: its generation ends. Writes the id it had; false when it was never seen. */
+bool gm_context_end(CUcontext handle, uint64_t *id);
+/* The primary context of a device if it was ever seen as current, else NULL. */
+CUcontext gm_context_primary(CUdevice device);
+void gm_contexts_after_fork(void);
+
+/* ---- stream capture (capture.c): every begin and end in the process passes here. */
+void gm_capture_begin(void); /* before the true call */
+void gm_capture_end(void);   /* after the end, or when begin failed */
+bool gm_capture_any(void);   /* some stream of the process may be capturing */
+/* Enter and leave a section in which our own driver calls may not disturb a capture: exchanges the thread's capture mode to
+ * relaxed and makes gm_capture_begin wait until the section is left. False: a capture is running, do not call the driver's context-wide events. */
+bool gm_capture_guard_enter(CUstreamCaptureMode *saved);
+void gm_capture_guard_leave(CUstreamCaptureMode saved);
+
+#endif

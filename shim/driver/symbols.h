@@ -1,0 +1,55 @@
+/* Rows of driver functions that gpumem calls itself. */
+#ifndef GM_DRIVER_SYMBOLS_H
+#define GM_DRIVER_SYMBOLS_H
+
+/* X(field, exact symbol, name and version for cuGetProcAddress, optional) */
+#define GM_DRIVER_SYMBOLS(X)                                                                                 \
+    X(ctx_get_current, cuCtxGetCurrent, "cuCtxGetCurrent", 4000, 0)                                          \
+    X(ctx_push, cuCtxPushCurrent_v2, "cuCtxPushCurrent", 4000, 0)                                            \
+    X(ctx_pop, cuCtxPopCurrent_v2, "cuCtxPopCurrent", 4000, 0)                                               \
+    X(ctx_get_device, cuCtxGetDevice, "cuCtxGetDevice", 2000, 0)                                             \
+    X(ctx_get_id, cuCtxGetId, "cuCtxGetId", 12000, 1)                                                        \
+    X(ctx_synchronize, cuCtxSynchronize, "cuCtxSynchronize", 2000, 0)                                        \
+    X(ctx_record_event, cuCtxRecordEvent, "cuCtxRecordEvent", 12050, 1)                                      \
+    X(driver_get_version, cuDriverGetVersion, "cuDriverGetVersion", 2020, 0)                                 \
+    X(device_get_count, cuDeviceGetCount, "cuDeviceGetCount", 2000, 0)                                       \
+    X(device_get_name, cuDeviceGetName, "cuDeviceGetName", 2000, 0)                                          \
+    X(device_get_attribute, cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000, 0)                           \
+    X(device_total_mem, cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, 0)                                    \
+    X(device_can_access_peer, cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", 4000, 0)                       \
+    X(mem_get_info, cuMemGetInfo_v2, "cuMemGetInfo", 3020, 0)                                                \
+    X(mem_alloc, cuMemAlloc_v2, "cuMemAlloc", 3020, 0)                                                       \
+    X(mem_alloc_pitch, cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 0)                                       \
+    X(mem_alloc_managed, cuMemAllocManaged, "cuMemAllocManaged", 6000, 0)                                    \
+    X(mem_free, cuMemFree_v2, "cuMemFree", 3020, 0)                                                          \
+    X(mem_alloc_async, cuMemAllocAsync, "cuMemAllocAsync", 11020, 1)                                         \
+    X(mem_alloc_async_ptsz, cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 1)                               \
+    X(mem_free_async, cuMemFreeAsync, "cuMemFreeAsync", 11020, 1)                                            \
+    X(mem_free_async_ptsz, cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, 1)                                  \
+    X(mem_alloc_from_pool_async, cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 1)               \
+    X(mem_alloc_from_pool_async_ptsz, cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 1)     \
+    X(mem_pool_create, cuMemPoolCreate, "cuMemPoolCreate", 11020, 1)                                         \
+    X(mem_pool_destroy, cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 1)                                      \
+    X(mem_pool_set_attribute, cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, 1)                      \
+    X(mem_pool_get_attribute, cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 1)                      \
+    X(mem_pool_set_access, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1)                               \
+    X(mem_pool_trim_to, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1)                                        \
+    X(memset_d8_async, cuMemsetD8Async, "cuMemsetD8Async", 3020, 0)                                          \
+    X(memset_d8_async_ptsz, cuMemsetD8Async_ptsz, "cuMemsetD8Async", 7000, 0)                                \
+    X(stream_create, cuStreamCreate, "cuStreamCreate", 2000, 0)                                              \
+    X(stream_destroy, cuStreamDestroy_v2, "cuStreamDestroy", 4000, 0)                                        \
+    X(stream_synchronize, cuStreamSynchronize, "cuStreamSynchronize", 2000, 0)                               \
+    X(stream_wait_event, cuStreamWaitEvent, "cuStreamWaitEvent", 3020, 0)                                    \
+    X(stream_is_capturing, cuStreamIsCapturing, "cuStreamIsCapturing", 10000, 0)                             \
+    X(stream_is_capturing_ptsz, cuStreamIsCapturing_ptsz, "cuStreamIsCapturing", 10000, 0)                   \
+    X(thread_exchange_capture_mode, cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010, 0) \
+    X(event_create, cuEventCreate, "cuEventCreate", 2000, 0)                                                 \
+    X(event_destroy, cuEventDestroy_v2, "cuEventDestroy", 4000, 0)                                           \
+    X(event_record, cuEventRecord, "cuEventRecord", 2000, 0)                                                 \
+    X(event_record_ptsz, cuEventRecord_ptsz, "cuEventRecord", 7000, 0)                                       \
+    X(event_query, cuEventQuery, "cuEventQuery", 2000, 0)                                                    \
+    X(event_synchronize, cuEventSynchronize, "cuEventSynchronize", 2000, 0)                                  \
+    X(pointer_get_attribute, cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 0)                        \
+    X(get_error_name, cuGetErrorName, "cuGetErrorName", 6000, 0)
+
+#endif
