@@ -3,7 +3,6 @@
  * A thread that needs room raises the file's end by one atomic addition, reserves the disk space (a full disk is then an error
  * here, not a bus error at a store), maps the range and writes on. Each event is complete before the chunk's `used` is raised, so
  * whatever kills the process, the kernel holds everything up to there. Between two chunk changes there is neither lock nor call. */
-#define _GNU_SOURCE
 #include "shim/base/truedl.h"
 #include "shim/trace/parts.h"
 
@@ -82,6 +81,10 @@ static bool take_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
         map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, (off_t)offset);
         if (map == MAP_FAILED)
             error = errno;
+#ifdef MADV_POPULATE_WRITE
+        else if (bytes == GM_TRACE_CHUNK)
+            madvise(map, bytes, MADV_POPULATE_WRITE); /* 64 page faults at once cost a quarter less than one by one */
+#endif
     }
     if (error) {
         uint64_t behind = offset + bytes;

@@ -1,7 +1,6 @@
 /* The text trace: lines gather in one of two buffers and leave in single writes, so that lines never mix.
  *
  * A line waits at most the flush interval (a small thread sees to it); with interval 0 it is out before the event returns. */
-#define _GNU_SOURCE
 #include "shim/base/truedl.h"
 #include "shim/trace/parts.h"
 

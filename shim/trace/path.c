@@ -1,5 +1,4 @@
 /* Where the trace goes: file name patterns, and the rule by which two processes never share a file. */
-#define _GNU_SOURCE
 #include "shim/trace/parts.h"
 #include "shim/trace/writer.h"
 

@@ -1,5 +1,4 @@
 /* Writing without disturbing the program: a broken pipe or a file size limit is an error here, never a signal. */
-#define _GNU_SOURCE
 #include "shim/trace/parts.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* The trace's life: asked for at start, opened at the first event, finished at exit, begun anew in a forked child. */
-#define _GNU_SOURCE
 #include "shim/trace/writer.h"
 #include "shim/base/options.h"
 #include "shim/trace/parts.h"
