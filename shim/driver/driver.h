@@ -2,6 +2,9 @@
 #ifndef GM_DRIVER_H
 #define GM_DRIVER_H
 
+/* Exact names: with this cuda.h declares every variant (cuMemAlloc_v2, cuMemAllocAsync_ptsz ...) and renames none. */
+#define __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda.h>
 
 #include "policy/policy.h"
@@ -49,6 +52,8 @@ bool gm_context_current(struct gm_context *context);
 bool gm_context_end(CUcontext handle, uint64_t *id);
 /* The primary context of a device if it was ever seen as current, else NULL. */
 CUcontext gm_context_primary(CUdevice device);
+/* A device's primary context became known (cuDevicePrimaryCtxRetain). */
+void gm_context_note_primary(CUdevice device, CUcontext handle);
 void gm_contexts_after_fork(void);
 
 /* ---- stream capture (capture.c): every begin and end in the process passes here. */

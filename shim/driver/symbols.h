@@ -2,7 +2,7 @@
 #ifndef GM_DRIVER_SYMBOLS_H
 #define GM_DRIVER_SYMBOLS_H
 
-/* X(field, exact symbol, name and version for cuGetProcAddress, optional) */
+/* X(field, exact symbol, name and version for cuGetProcAddress, optional: absent in some supported driver) */
 #define GM_DRIVER_SYMBOLS(X)                                                                                 \
     X(ctx_get_current, cuCtxGetCurrent, "cuCtxGetCurrent", 4000, 0)                                          \
     X(ctx_push, cuCtxPushCurrent_v2, "cuCtxPushCurrent", 4000, 0)                                            \

@@ -1,0 +1,284 @@
+/* Time stamps from the processor's counter, expressed in nanoseconds of CLOCK_MONOTONIC.
+ *
+ * The relation counter -> time is a chain of straight segments. The first one begins at gm_clock_init() and gets its slope at
+ * the first conversion, from the two points (init, now). Later conversions now and then compare the line with the clock and
+ * append a segment that begins a little in the future, joins the old line there, and leans towards the clock. A segment never
+ * changes once appended, so the same count always gives the same time and later counts never give earlier times, whoever
+ * converts and whenever. Only the newest RING segments are kept; older counts are taken as on the oldest kept one. */
+#define _GNU_SOURCE
+#include "shim/base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+enum { RING = 64, ORIGINS = 8 };
+#define SHIFT       32       /* slopes are ns per tick * 2^SHIFT */
+#define COLD_NS     250000   /* shortest base line of the first slope: 10 ns of reading error give 4e-5 */
+#define LEAD_NS     100000   /* a new segment begins this far ahead */
+#define PERIOD_NS   1000000000
+#define STEP_NS     1000000  /* beyond this the counter and the clock parted (suspend, migration) */
+#define MAX_LEAN    16384    /* the lean towards the clock is at most 1/MAX_LEAN of the slope */
+#define READING_NS  2000     /* a reading that took longer was interrupted */
+
+struct point {
+    uint64_t tick, ns;
+};
+struct segment {
+    struct point from;
+    uint64_t slope;
+    struct point seen; /* the clock, when the segment was made */
+    uint64_t due;      /* tick at which to look at the clock again */
+};
+
+static struct segment origins[ORIGINS];
+static unsigned origins_taken;
+static struct segment *origin; /* NULL: gm_clock_init has not run; its slope is 0 until the first conversion */
+static bool use_counter;       /* valid once `origin` is set */
+
+static struct segment ring[RING];
+static uint64_t newest;   /* number of the newest segment: 0 = only the origin; segment n > 0 lies in ring[n % RING] */
+static uint64_t refining; /* tick at which a thread began to append, 0 = nobody */
+
+static uint64_t clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t counter(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return clock_ns();
+#endif
+}
+
+/* The kernel watches the counter and leaves it when it is unstable or not the same on all processors. */
+static bool kernel_trusts_counter(void) {
+    static const char *const good[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page"};
+    char name[64];
+    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return true;
+    ssize_t length = read(fd, name, sizeof name - 1);
+    close(fd);
+    if (length <= 0)
+        return true;
+    name[length] = '\0';
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        size_t n = strlen(good[i]);
+        if (!strncmp(name, good[i], n) && (name[n] == '\n' || name[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static bool counter_is_good(void) {
+#if defined(__x86_64__)
+    unsigned eax, ebx, ecx, edx;
+    if (!__get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) || !(edx & (1u << 8))) /* invariant TSC */
+        return false;
+    return kernel_trusts_counter();
+#elif defined(__aarch64__)
+    return true; /* the generic timer is invariant by architecture */
+#else
+    return false;
+#endif
+}
+
+/* Reads counter and clock at the same moment as nearly as a few tries give; returns the uncertainty in ticks. */
+static uint64_t read_both(struct point *point) {
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        uint64_t before = counter(), ns = clock_ns(), after = counter();
+        if (after - before < best) {
+            best = after - before;
+            *point = (struct point){before + best / 2, ns};
+        }
+    }
+    return best;
+}
+
+static uint64_t scale(uint64_t ticks, uint64_t slope) {
+    return (uint64_t)(((unsigned __int128)ticks * slope) >> SHIFT);
+}
+
+static uint64_t ticks_of(uint64_t ns, uint64_t slope) {
+    return (uint64_t)(((unsigned __int128)ns << SHIFT) / slope);
+}
+
+static uint64_t slope_between(const struct point *a, const struct point *b) {
+    return (uint64_t)(((unsigned __int128)(b->ns - a->ns) << SHIFT) / (b->tick - a->tick));
+}
+
+static uint64_t on_line(const struct segment *segment, uint64_t tick) {
+    if (tick >= segment->from.tick)
+        return segment->from.ns + scale(tick - segment->from.tick, segment->slope);
+    uint64_t back = scale(segment->from.tick - tick, segment->slope);
+    return back < segment->from.ns ? segment->from.ns - back : 0;
+}
+
+/* No lock: a fork at any moment must not leave the child waiting for a thread it does not have. */
+void gm_clock_init(void) {
+    if (__atomic_load_n(&origin, __ATOMIC_ACQUIRE))
+        return;
+    int saved = errno;
+    unsigned mine = __atomic_fetch_add(&origins_taken, 1, __ATOMIC_RELAXED);
+    if (mine < ORIGINS) {
+        struct segment *expected = NULL;
+        __atomic_store_n(&use_counter, counter_is_good(), __ATOMIC_RELAXED);
+        read_both(&origins[mine].from);
+        origins[mine].seen = origins[mine].from;
+        __atomic_compare_exchange_n(&origin, &expected, &origins[mine], false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+    while (!__atomic_load_n(&origin, __ATOMIC_ACQUIRE))
+        sched_yield();
+    errno = saved;
+}
+
+static struct segment *ready_origin(void) {
+    struct segment *first = __atomic_load_n(&origin, __ATOMIC_ACQUIRE);
+    if (GM_UNLIKELY(!first)) {
+        gm_clock_init();
+        first = __atomic_load_n(&origin, __ATOMIC_ACQUIRE);
+    }
+    return first;
+}
+
+/* The first slope; every thread that comes early computes one, the first to store it wins. */
+static void warm_up(struct segment *first) {
+    struct point now;
+    do {
+        read_both(&now);
+    } while (now.ns - first->from.ns < COLD_NS || now.tick <= first->from.tick);
+    uint64_t none = 0, slope = slope_between(&first->from, &now);
+    __atomic_store_n(&first->due, now.tick + (now.tick - first->from.tick), __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&first->slope, &none, slope, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Copies segment `number`; false when a newer one took its place meanwhile. */
+static bool get_segment(const struct segment *first, uint64_t number, struct segment *segment) {
+    if (!number) {
+        *segment = *first;
+        segment->slope = __atomic_load_n(&first->slope, __ATOMIC_ACQUIRE);
+        return true;
+    }
+    const struct segment *place = &ring[number % RING];
+    segment->from.tick = __atomic_load_n(&place->from.tick, __ATOMIC_RELAXED);
+    segment->from.ns = __atomic_load_n(&place->from.ns, __ATOMIC_RELAXED);
+    segment->slope = __atomic_load_n(&place->slope, __ATOMIC_RELAXED);
+    segment->due = __atomic_load_n(&place->due, __ATOMIC_RELAXED);
+    segment->seen.tick = __atomic_load_n(&place->seen.tick, __ATOMIC_RELAXED);
+    segment->seen.ns = __atomic_load_n(&place->seen.ns, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return __atomic_load_n(&newest, __ATOMIC_RELAXED) < number + RING - 1;
+}
+
+/* Appends a segment after `last`, number `number`. Gives up whenever it was interrupted: the next conversion tries again. */
+static void append(const struct segment *last, uint64_t number) {
+    struct point now;
+    uint64_t lead = ticks_of(LEAD_NS, last->slope);
+    if (read_both(&now) > ticks_of(READING_NS, last->slope) || now.tick <= last->from.tick ||
+        now.tick <= last->seen.tick || now.ns <= last->seen.ns)
+        return;
+    struct segment next = {.seen = now, .slope = slope_between(&last->seen, &now)};
+    if (!next.slope)
+        return;
+    next.from.tick = now.tick + lead;
+    next.from.ns = on_line(last, next.from.tick);
+    uint64_t window_ns = now.ns - last->seen.ns;
+    window_ns = window_ns < PERIOD_NS / 2 ? 2 * window_ns : PERIOD_NS;
+    int64_t late = (int64_t)(now.ns - on_line(last, now.tick)); /* clock ahead of the line: positive */
+    if (late > STEP_NS) {
+        next.from.ns += (uint64_t)late;
+    } else if (late < -STEP_NS) {
+        next.slope -= next.slope / 2;
+    } else {
+        int64_t most = (int64_t)(next.slope / MAX_LEAN);
+        int64_t lean = (int64_t)((__int128)late * (__int128)next.slope / (__int128)window_ns);
+        lean = lean > most ? most : lean < -most ? -most : lean;
+        next.slope = (uint64_t)((int64_t)next.slope + lean);
+    }
+    next.due = next.from.tick + ticks_of(window_ns, next.slope);
+
+    struct segment *place = &ring[(number + 1) % RING];
+    if (counter() >= next.from.tick - lead / 2 || __atomic_load_n(&newest, __ATOMIC_RELAXED) != number)
+        return;
+    __atomic_store_n(&place->from.tick, next.from.tick, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->from.ns, next.from.ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->slope, next.slope, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->seen.tick, next.seen.tick, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->seen.ns, next.seen.ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->due, next.due, __ATOMIC_RELAXED);
+    __atomic_store_n(&newest, number + 1, __ATOMIC_RELEASE);
+}
+
+/* One thread at a time; a claim older than a second belongs to a thread that a fork left behind. */
+static void refine(const struct segment *last, uint64_t number) {
+    uint64_t claim = __atomic_load_n(&refining, __ATOMIC_RELAXED), now = counter() | 1;
+    if (claim && now - claim < ticks_of(PERIOD_NS, last->slope))
+        return;
+    if (!__atomic_compare_exchange_n(&refining, &claim, now, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return;
+    append(last, number);
+    __atomic_store_n(&refining, 0, __ATOMIC_RELEASE);
+}
+
+/* Segment that `tick` lies on; *number is its number. */
+static void find_segment(struct segment *first, uint64_t tick, struct segment *segment, uint64_t *number) {
+    for (;;) {
+        uint64_t last = __atomic_load_n(&newest, __ATOMIC_ACQUIRE), n = last;
+        bool intact = get_segment(first, n, segment);
+        while (intact && n > 0 && tick < segment->from.tick && n > 1 + (last > RING - 4 ? last - (RING - 4) : 0)) {
+            intact = get_segment(first, --n, segment);
+        }
+        if (intact && n == 1 && tick < segment->from.tick)
+            intact = get_segment(first, --n, segment);
+        if (intact) {
+            *number = n;
+            return;
+        }
+    }
+}
+
+uint64_t gm_ticks(void) {
+    ready_origin();
+    return __atomic_load_n(&use_counter, __ATOMIC_RELAXED) ? counter() : clock_ns();
+}
+
+uint64_t gm_ticks_to_ns(uint64_t ticks) {
+    struct segment *first = ready_origin(), segment;
+    uint64_t number;
+    if (!__atomic_load_n(&use_counter, __ATOMIC_RELAXED))
+        return ticks;
+    if (GM_UNLIKELY(!__atomic_load_n(&first->slope, __ATOMIC_ACQUIRE)))
+        warm_up(first);
+    find_segment(first, ticks, &segment, &number);
+    if (GM_UNLIKELY(ticks > segment.due) && number == __atomic_load_n(&newest, __ATOMIC_RELAXED))
+        refine(&segment, number);
+    return on_line(&segment, ticks);
+}
+
+uint64_t gm_ticks_span_ns(uint64_t ticks) {
+    struct segment *first = ready_origin(), segment;
+    if (!__atomic_load_n(&use_counter, __ATOMIC_RELAXED))
+        return ticks;
+    if (GM_UNLIKELY(!__atomic_load_n(&first->slope, __ATOMIC_ACQUIRE)))
+        warm_up(first);
+    while (!get_segment(first, __atomic_load_n(&newest, __ATOMIC_ACQUIRE), &segment))
+        ;
+    return scale(ticks, segment.slope);
+}
+
+uint64_t gm_now_ns(void) { return gm_ticks_to_ns(gm_ticks()); }

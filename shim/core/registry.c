@@ -1,0 +1,337 @@
+/* Two hash indexes over one set of nodes.
+ *
+ * By address: shards of chained buckets. By range: a block of size s has class k = ceil(log2(s)) and hangs under the key
+ * (k, address >> k). A pointer inside it lies at most 2^k behind its start, so the block is found under (k, p >> k) or
+ * (k, (p >> k) - 1): one look-up costs two probes per class in use, whatever the sizes are, and nothing is ever sorted.
+ * Blocks of one class do not overlap and are larger than 2^(k-1), so at most a few share a key.
+ *
+ * Locks are spinlocks of one shard, held for a few loads and stores, never two at once. A node is linked into the range index
+ * first and unlinked from it last; it is recycled only when it stands in neither. */
+#include "shim/core/registry.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/base/base.h"
+
+enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 64 * 1024, CLASSES = 64 };
+
+struct node {
+    struct gm_block block;
+    struct node *next_address;
+    struct node *next_range;
+};
+
+struct index_shard {
+    gm_spin lock;
+    uint32_t bucket_count; /* power of two; 0 before first use */
+    uint32_t count;
+    struct node **buckets;
+} __attribute__((aligned(64)));
+
+struct node_shard {
+    gm_spin lock;
+    struct node *free;
+} __attribute__((aligned(64)));
+
+struct gm_registry {
+    struct index_shard by_address[SHARDS];
+    struct index_shard by_range[SHARDS];
+    struct node_shard nodes[SHARDS];
+    uint32_t class_count[CLASSES]; /* live blocks of each class */
+    size_t count;
+};
+
+static uint64_t mix(uint64_t key) {
+    key ^= key >> 32;
+    key *= 0x9e3779b97f4a7c15ull;
+    return key ^ key >> 29;
+}
+
+static unsigned class_of(size_t size) { return size <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(size - 1); }
+
+static uint64_t range_hash(unsigned class, uint64_t bucket) { return mix(bucket * 64 + class); }
+
+static uint64_t address_hash(uint64_t address) { return mix(address); }
+
+static unsigned shard_of(uint64_t hash) { return hash & (SHARDS - 1); }
+
+static struct node **bucket_of(struct index_shard *shard, uint64_t hash) {
+    return &shard->buckets[(hash >> SHARD_BITS) & (shard->bucket_count - 1)];
+}
+
+/* ---- nodes */
+
+static struct node *node_new(struct gm_registry *registry, unsigned home) {
+    struct node_shard *shard = &registry->nodes[home];
+    gm_spin_lock(&shard->lock);
+    if (!shard->free) {
+        struct node *slab = gm_pages(SLAB);
+        for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {
+            slab[i].next_address = shard->free;
+            shard->free = &slab[i];
+        }
+    }
+    struct node *node = shard->free;
+    if (node)
+        shard->free = node->next_address;
+    gm_spin_unlock(&shard->lock);
+    return node;
+}
+
+static void node_recycle(struct gm_registry *registry, unsigned home, struct node *node) {
+    struct node_shard *shard = &registry->nodes[home];
+    gm_spin_lock(&shard->lock);
+    node->next_address = shard->free;
+    shard->free = node;
+    gm_spin_unlock(&shard->lock);
+}
+
+/* ---- one index; `by_range` selects which link and which hash a node uses */
+
+static struct node **link_of(struct node *node, bool by_range) {
+    return by_range ? &node->next_range : &node->next_address;
+}
+
+static uint64_t hash_of(const struct node *node, bool by_range) {
+    unsigned class = class_of(node->block.size);
+    return by_range ? range_hash(class, node->block.address >> class) : address_hash(node->block.address);
+}
+
+/* Doubles the buckets when chains grow long; the shard is locked. Keeps the old ones when the kernel gives no memory. */
+static bool make_room(struct index_shard *shard, bool by_range) {
+    if (GM_LIKELY(shard->bucket_count && shard->count < shard->bucket_count * 2))
+        return true;
+    uint32_t wanted = shard->bucket_count ? shard->bucket_count * 4 : FIRST_BUCKETS;
+    struct node **old = shard->buckets, **buckets = gm_pages(wanted * sizeof(*buckets));
+    uint32_t old_count = shard->bucket_count;
+
+    if (!buckets)
+        return shard->bucket_count != 0;
+    shard->buckets = buckets;
+    shard->bucket_count = wanted;
+    for (uint32_t i = 0; i < old_count; i++)
+        for (struct node *node = old[i], *next; node; node = next) {
+            next = *link_of(node, by_range);
+            struct node **bucket = bucket_of(shard, hash_of(node, by_range));
+            *link_of(node, by_range) = *bucket;
+            *bucket = node;
+        }
+    if (old)
+        munmap(old, old_count * sizeof(*old));
+    return true;
+}
+
+static bool index_link(struct index_shard *shard, struct node *node, uint64_t hash, bool by_range) {
+    gm_spin_lock(&shard->lock);
+    bool room = make_room(shard, by_range);
+    if (room) {
+        struct node **bucket = bucket_of(shard, hash);
+        *link_of(node, by_range) = *bucket;
+        *bucket = node;
+        shard->count++;
+    }
+    gm_spin_unlock(&shard->lock);
+    return room;
+}
+
+static void range_unlink(struct gm_registry *registry, struct node *node) {
+    uint64_t hash = hash_of(node, true);
+    struct index_shard *shard = &registry->by_range[shard_of(hash)];
+    gm_spin_lock(&shard->lock);
+    for (struct node **at = bucket_of(shard, hash); *at; at = &(*at)->next_range)
+        if (*at == node) {
+            *at = node->next_range;
+            shard->count--;
+            break;
+        }
+    gm_spin_unlock(&shard->lock);
+    __atomic_sub_fetch(&registry->class_count[class_of(node->block.size)], 1, __ATOMIC_RELAXED);
+}
+
+/* Unlinks from the address index; NULL when there is no block at `address`. */
+static struct node *address_unlink(struct gm_registry *registry, uint64_t address) {
+    uint64_t hash = address_hash(address);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct node *found = NULL;
+
+    gm_spin_lock(&shard->lock);
+    if (shard->bucket_count)
+        for (struct node **at = bucket_of(shard, hash); *at; at = &(*at)->next_address)
+            if ((*at)->block.address == address) {
+                found = *at;
+                *at = found->next_address;
+                shard->count--;
+                break;
+            }
+    gm_spin_unlock(&shard->lock);
+    return found;
+}
+
+static void finish_removal(struct gm_registry *registry, struct node *node, struct gm_block *block) {
+    range_unlink(registry, node);
+    *block = node->block;
+    __atomic_sub_fetch(&registry->count, 1, __ATOMIC_RELAXED);
+    node_recycle(registry, shard_of(address_hash(block->address)), node);
+}
+
+/* ---- interface */
+
+struct gm_registry *gm_registry_new(void) { return gm_pages(sizeof(struct gm_registry)); }
+
+struct gm_registry *gm_registry_shared(void) {
+    static struct gm_registry *shared;
+    struct gm_registry *registry = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
+    if (GM_LIKELY(registry != NULL))
+        return registry;
+    struct gm_registry *fresh = gm_registry_new();
+    if (fresh && !__atomic_compare_exchange_n(&shared, &registry, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        munmap(fresh, sizeof(*fresh));
+        return registry;
+    }
+    return fresh;
+}
+
+gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *block, struct gm_block *previous) {
+    uint64_t hash = address_hash(block->address);
+    unsigned class = class_of(block->size), home = shard_of(hash);
+    uint64_t in_range = range_hash(class, block->address >> class);
+    struct gm_block stale = {0};
+
+    struct node *old = address_unlink(registry, block->address);
+    if (GM_UNLIKELY(old != NULL))
+        finish_removal(registry, old, &stale);
+    if (previous)
+        *previous = stale;
+
+    struct node *node = node_new(registry, home);
+    if (!node)
+        return GM_OUT_OF_MEMORY;
+    node->block = *block;
+    __atomic_add_fetch(&registry->class_count[class], 1, __ATOMIC_RELAXED);
+    if (!index_link(&registry->by_range[shard_of(in_range)], node, in_range, true)) {
+        __atomic_sub_fetch(&registry->class_count[class], 1, __ATOMIC_RELAXED);
+        node_recycle(registry, home, node);
+        return GM_OUT_OF_MEMORY;
+    }
+    __atomic_add_fetch(&registry->count, 1, __ATOMIC_RELAXED);
+    if (!index_link(&registry->by_address[home], node, hash, false)) {
+        finish_removal(registry, node, &stale);
+        return GM_OUT_OF_MEMORY;
+    }
+    return GM_OK;
+}
+
+bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
+    struct node *node = address_unlink(registry, address);
+    if (node)
+        finish_removal(registry, node, block);
+    return node != NULL;
+}
+
+bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
+    uint64_t hash = address_hash(address);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    bool found = false;
+
+    gm_spin_lock(&shard->lock);
+    if (shard->bucket_count)
+        for (struct node *node = *bucket_of(shard, hash); node && !found; node = node->next_address)
+            if (node->block.address == address) {
+                *block = node->block;
+                found = true;
+            }
+    gm_spin_unlock(&shard->lock);
+    return found;
+}
+
+static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t bucket, uint64_t address, struct gm_block *block) {
+    uint64_t hash = range_hash(class, bucket);
+    struct index_shard *shard = &registry->by_range[shard_of(hash)];
+    bool found = false;
+
+    gm_spin_lock(&shard->lock);
+    if (shard->bucket_count)
+        for (struct node *node = *bucket_of(shard, hash); node && !found; node = node->next_range)
+            if (address - node->block.address < node->block.size) {
+                *block = node->block;
+                found = true;
+            }
+    gm_spin_unlock(&shard->lock);
+    return found;
+}
+
+bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
+    for (unsigned class = 0; class < CLASSES; class++) {
+        if (!__atomic_load_n(&registry->class_count[class], __ATOMIC_RELAXED))
+            continue;
+        uint64_t bucket = address >> class;
+        if (probe_range(registry, class, bucket, address, block) ||
+            (bucket > 0 && probe_range(registry, class, bucket - 1, address, block)))
+            return true;
+    }
+    return false;
+}
+
+/* Copies up to `room` blocks of one shard from the given position on; the position moves on. */
+static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, uint64_t context_id, bool any_context,
+                         struct gm_block *out, size_t room) {
+    size_t copied = 0;
+    gm_spin_lock(&shard->lock);
+    for (; *bucket < shard->bucket_count; ++*bucket) {
+        size_t before = copied;
+        for (struct node *node = shard->buckets[*bucket]; node; node = node->next_address) {
+            if (!any_context && node->block.context_id != context_id)
+                continue;
+            if (copied == room) { /* this bucket is copied again as a whole next time */
+                copied = before ? before : copied;
+                goto full;
+            }
+            out[copied++] = node->block;
+        }
+    }
+full:
+    gm_spin_unlock(&shard->lock);
+    return copied;
+}
+
+enum { BATCH = 64 };
+
+static void walk(struct gm_registry *registry, uint64_t context_id, bool take,
+                 void (*visit)(const struct gm_block *, void *), void *arg) {
+    struct gm_block batch[BATCH];
+    for (unsigned s = 0; s < SHARDS; s++) {
+        uint32_t bucket = 0;
+        for (;;) {
+            uint32_t from = bucket;
+            size_t count = copy_shard(&registry->by_address[s], &bucket, context_id, !take, batch, BATCH);
+            if (count == 0)
+                break;
+            for (size_t i = 0; i < count; i++)
+                if (!take || gm_registry_take(registry, batch[i].address, &batch[i]))
+                    visit(&batch[i], arg);
+            if (take)
+                bucket = from; /* what was visited is gone; chains of any length are worked off */
+            else if (bucket == from)
+                bucket++; /* a chain longer than a batch: its rest is skipped */
+        }
+    }
+}
+
+void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id,
+                              void (*visit)(const struct gm_block *block, void *arg), void *arg) {
+    walk(registry, context_id, true, visit, arg);
+}
+
+void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg), void *arg) {
+    walk(registry, 0, false, visit, arg);
+}
+
+size_t gm_registry_count(const struct gm_registry *registry) {
+    return __atomic_load_n(&registry->count, __ATOMIC_RELAXED);
+}
+
+void gm_registry_after_fork(struct gm_registry *registry) {
+    for (unsigned s = 0; s < SHARDS; s++)
+        registry->by_address[s].lock.held = registry->by_range[s].lock.held = registry->nodes[s].lock.held = 0;
+}

@@ -1,0 +1,383 @@
+#include "shim/core/site.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "shim/base/base.h"
+#include "shim/base/truedl.h"
+#include "shim/trace/writer.h"
+
+enum {
+    LAYOUTS = 512,          /* stack shapes learnt */
+    SITES = 1 << 17,        /* call chains; beyond them a chain is reported as unknown */
+    MODULES = 1024,
+    STATIC_FRAMES = 6,      /* kept when the runtime may be linked into the caller's own module */
+    CALLERS = 256,          /* hash of hook return addresses -> layouts */
+    WORDS = 1 << 21,        /* frames of all chains */
+};
+
+struct layout {
+    uintptr_t caller;
+    struct layout *next;    /* of the same hash */
+    uint16_t count;         /* frames beyond `caller` */
+    uint32_t offsets[GM_SITE_FRAMES]; /* slot = frame + offset */
+};
+
+struct chain {
+    uint32_t first;         /* in words[] */
+    uint16_t count;         /* frames, `caller` included */
+    uint16_t outside;
+};
+
+struct module {
+    uintptr_t start, limit;
+    bool runtime;           /* a shared CUDA runtime */
+};
+
+struct walk {
+    uintptr_t caller;
+    bool started;
+    unsigned count;
+    uintptr_t ip[GM_SITE_FRAMES], stack[GM_SITE_FRAMES]; /* return address and stack pointer after the return */
+};
+
+static struct layout *layouts;
+static unsigned layout_count;
+static struct layout *by_caller[CALLERS];
+static struct chain *chains; /* [1 .. chain_count] */
+static uint32_t chain_count;
+static uint32_t *table; /* open addressing: chain ids */
+static uintptr_t *words;
+static uint32_t word_count;
+static struct module modules[MODULES];
+static unsigned module_count;
+static unsigned extra_frames;
+static gm_spin lock; /* writers; readers go without */
+
+static _Unwind_Reason_Code (*unwind)(_Unwind_Trace_Fn, void *);
+static uintptr_t (*unwind_ip)(struct _Unwind_Context *);
+static uintptr_t (*unwind_cfa)(struct _Unwind_Context *);
+
+static __thread __attribute__((tls_model("initial-exec"))) uintptr_t stack_low, stack_high;
+
+void gm_site_setup(unsigned extra) {
+    void *unwinder = gm_true_dlopen("libgcc_s.so.1", RTLD_NOW);
+    extra_frames = extra > 64 ? 64 : extra;
+    if (unwinder) {
+        unwind_ip = (uintptr_t(*)(struct _Unwind_Context *))gm_true_dlsym(unwinder, "_Unwind_GetIP");
+        unwind_cfa = (uintptr_t(*)(struct _Unwind_Context *))gm_true_dlsym(unwinder, "_Unwind_GetCFA");
+        unwind = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))gm_true_dlsym(unwinder, "_Unwind_Backtrace");
+    }
+    layouts = gm_pages(LAYOUTS * sizeof(*layouts));
+    chains = gm_pages((SITES + 1) * sizeof(*chains));
+    table = gm_pages(2 * SITES * sizeof(*table));
+    words = gm_pages(WORDS * sizeof(*words));
+    if (!unwind || !unwind_ip || !unwind_cfa || !layouts || !chains || !table || !words) {
+        unwind = NULL;
+        gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
+    }
+}
+
+/* ---- modules */
+
+struct module_search {
+    uintptr_t ip;
+    int found;
+};
+
+static size_t padded(size_t bytes) { return (bytes + 7) & ~(size_t)7; }
+
+static const unsigned char *build_id(const struct dl_phdr_info *info, uint32_t *bytes) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_NOTE)
+            continue;
+        const unsigned char *at = (const unsigned char *)(info->dlpi_addr + segment->p_vaddr), *end = at + segment->p_memsz;
+        while (at + sizeof(ElfW(Nhdr)) <= end) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            const unsigned char *name = at + sizeof(*note), *data = name + ((note->n_namesz + 3) & ~3u);
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0 && note->n_descsz <= 64) {
+                *bytes = note->n_descsz;
+                return data;
+            }
+            at = data + ((note->n_descsz + 3) & ~3u);
+        }
+    }
+    *bytes = 0;
+    return NULL;
+}
+
+/* dl_iterate_phdr names the program itself by an empty string. */
+static const char *module_path(const struct dl_phdr_info *info, char *buffer, size_t size) {
+    if (info->dlpi_name[0])
+        return info->dlpi_name;
+    ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
+    buffer[length > 0 ? length : 0] = '\0';
+    return buffer;
+}
+
+static void write_module(const struct dl_phdr_info *info, uintptr_t start, uintptr_t limit, const char *path) {
+    union {
+        struct gm_record_module record;
+        char bytes[sizeof(struct gm_record_module) + 64 + 2048];
+        uint64_t align;
+    } out = {0};
+    uint32_t id_bytes, path_bytes = (uint32_t)strlen(path);
+    const unsigned char *id = build_id(info, &id_bytes);
+
+    if (path_bytes > 2040)
+        path_bytes = 2040;
+    out.record.base = info->dlpi_addr;
+    out.record.start = start;
+    out.record.limit = limit;
+    out.record.build_id_bytes = id_bytes;
+    out.record.path_bytes = path_bytes;
+    if (id)
+        memcpy(out.bytes + sizeof(out.record), id, id_bytes);
+    memcpy(out.bytes + sizeof(out.record) + padded(id_bytes), path, path_bytes);
+    out.record.head.type = GM_RECORD_MODULE;
+    out.record.head.bytes = (uint32_t)(sizeof(out.record) + padded(id_bytes) + padded(path_bytes));
+    gm_trace_record(&out.record.head);
+}
+
+static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct module_search *search = arg;
+    char buffer[512];
+
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + segment->p_vaddr, limit = start + segment->p_memsz;
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || search->ip < start || search->ip >= limit)
+            continue;
+        if (module_count == MODULES)
+            return 1;
+        const char *path = module_path(info, buffer, sizeof(buffer)), *slash = strrchr(path, '/');
+        modules[module_count] = (struct module){start, limit, strncmp(slash ? slash + 1 : path, "libcudart.so", 12) == 0};
+        write_module(info, start, limit, path);
+        search->found = (int)module_count++;
+        return 1;
+    }
+    return 0;
+}
+
+/* Index of the module that contains ip, -1 unknown; the lock is held. A module unloaded and another loaded at its place keeps
+ * the first name: the record carries the build id, so a reader can tell. */
+static int find_module(uintptr_t ip) {
+    for (unsigned i = 0; i < module_count; i++)
+        if (ip >= modules[i].start && ip < modules[i].limit)
+            return (int)i;
+    struct module_search search = {ip, -1};
+    dl_iterate_phdr(visit_module, &search);
+    return search.found;
+}
+
+/* ---- chains */
+
+static uint64_t hash_words(const uintptr_t *at, unsigned count) {
+    uint64_t hash = count * 0x9e3779b97f4a7c15ull;
+    for (unsigned i = 0; i < count; i++)
+        hash = (hash ^ at[i]) * 0xff51afd7ed558ccdull, hash ^= hash >> 32;
+    return hash;
+}
+
+static uint32_t find_chain(const uintptr_t *ip, unsigned count) {
+    uint64_t mask = 2 * SITES - 1;
+    for (uint64_t at = hash_words(ip, count) & mask;; at = (at + 1) & mask) {
+        uint32_t id = __atomic_load_n(&table[at], __ATOMIC_ACQUIRE);
+        if (!id)
+            return 0;
+        if (chains[id].count == count && memcmp(words + chains[id].first, ip, count * sizeof(*ip)) == 0)
+            return id;
+    }
+}
+
+static void write_site(uint32_t id) {
+    union {
+        struct gm_record_site record;
+        char bytes[sizeof(struct gm_record_site) + GM_SITE_FRAMES * 8];
+        uint64_t align;
+    } out = {0};
+    const struct chain *chain = &chains[id];
+    uint64_t *frames = (uint64_t *)(out.bytes + sizeof(out.record));
+
+    out.record.id = id;
+    out.record.frames = chain->count;
+    out.record.outside = chain->outside;
+    for (unsigned i = 0; i < chain->count; i++)
+        frames[i] = words[chain->first + i];
+    out.record.head.type = GM_RECORD_SITE;
+    out.record.head.bytes = (uint32_t)(sizeof(out.record) + chain->count * 8u);
+    gm_trace_record(&out.record.head);
+}
+
+/* The lock is held. */
+static uint32_t add_chain(const uintptr_t *ip, unsigned count, unsigned outside) {
+    uint32_t id = find_chain(ip, count);
+    if (id)
+        return id;
+    if (chain_count == SITES || word_count + count > WORDS)
+        return 0;
+    id = chain_count + 1;
+    chains[id] = (struct chain){word_count, (uint16_t)count, (uint16_t)outside};
+    memcpy(words + word_count, ip, count * sizeof(*ip));
+    word_count += count;
+    chain_count = id;
+    write_site(id);
+    uint64_t mask = 2 * SITES - 1, at = hash_words(ip, count) & mask;
+    while (table[at])
+        at = (at + 1) & mask;
+    __atomic_store_n(&table[at], id, __ATOMIC_RELEASE);
+    return id;
+}
+
+/* ---- unwinding and layouts */
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
+    struct walk *walk = arg;
+    uintptr_t ip = unwind_ip(context);
+
+    if (!walk->started && ip != walk->caller)
+        return _URC_NO_REASON;
+    walk->started = true;
+    if (!ip || walk->count == GM_SITE_FRAMES)
+        return _URC_END_OF_STACK;
+    walk->ip[walk->count] = ip;
+    walk->stack[walk->count++] = unwind_cfa(context);
+    return _URC_NO_REASON;
+}
+
+/* The stack slot that held a frame's return address: right below the stack pointer it returns to on x86-64; elsewhere somewhere
+ * in the callee's frame. 0 when not found. */
+static uintptr_t slot_of(const struct walk *walk, unsigned i) {
+#if defined(__x86_64__)
+    uintptr_t slot = walk->stack[i] - sizeof(uintptr_t);
+    return *(uintptr_t *)slot == walk->ip[i] ? slot : 0;
+#else
+    for (uintptr_t slot = walk->stack[i - 1]; slot + sizeof(uintptr_t) <= walk->stack[i]; slot += sizeof(uintptr_t))
+        if (*(uintptr_t *)slot == walk->ip[i])
+            return slot;
+    return 0;
+#endif
+}
+
+static void learn_layout(const struct walk *walk, unsigned count, uintptr_t frame) {
+    struct layout fresh = {.caller = walk->caller, .count = (uint16_t)(count - 1)};
+    struct layout **head = &by_caller[(walk->caller >> 2) % CALLERS];
+
+    for (unsigned i = 1; i < count; i++) {
+        uintptr_t slot = slot_of(walk, i);
+        if (!slot || slot < frame || slot - frame > UINT32_MAX)
+            return;
+        fresh.offsets[i - 1] = (uint32_t)(slot - frame);
+    }
+    for (struct layout *known = *head; known; known = known->next)
+        if (known->caller == fresh.caller && known->count == fresh.count &&
+            memcmp(known->offsets, fresh.offsets, fresh.count * sizeof(fresh.offsets[0])) == 0)
+            return;
+    if (layout_count == LAYOUTS)
+        return;
+    struct layout *layout = &layouts[layout_count++];
+    *layout = fresh;
+    layout->next = *head;
+    __atomic_store_n(head, layout, __ATOMIC_RELEASE);
+}
+
+/* Frames worth keeping: up to the first outside a shared CUDA runtime and the extra ones; a runtime linked statically has no
+ * module of its own, so a fixed number is kept and the reader tells by symbols. */
+static unsigned cut(const struct walk *walk, unsigned *outside) {
+    unsigned first = 0;
+    for (; first + 1 < walk->count; first++) {
+        int module = find_module(walk->ip[first]);
+        if (module < 0 || !modules[module].runtime)
+            break;
+    }
+    *outside = first;
+    unsigned wanted = first + 1 + extra_frames;
+    if (wanted < STATIC_FRAMES)
+        wanted = STATIC_FRAMES;
+    for (unsigned i = first; i < wanted && i < walk->count; i++)
+        find_module(walk->ip[i]);
+    return wanted < walk->count ? wanted : walk->count;
+}
+
+static __attribute__((noinline)) uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
+    struct walk walk = {.caller = caller};
+    unsigned outside;
+
+    unwind(step, &walk);
+    if (!walk.count)
+        return 0;
+    gm_spin_lock(&lock);
+    unsigned count = cut(&walk, &outside);
+    uint32_t id = add_chain(walk.ip, count, outside);
+    if (id)
+        learn_layout(&walk, count, frame);
+    gm_spin_unlock(&lock);
+    return id;
+}
+
+/* Bounds of the thread's own stack: slots are read only within. A program on a stack of its own making (coroutines) lies
+ * outside and is unwound each time. */
+static void find_stack(void) {
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0;
+    typedef int (*getattr_function)(pthread_t, pthread_attr_t *);
+    typedef int (*getstack_function)(const pthread_attr_t *, void **, size_t *);
+    typedef int (*destroy_function)(pthread_attr_t *);
+    static getattr_function getattr;
+    static getstack_function getstack;
+    static destroy_function destroy;
+
+    stack_low = stack_high = 1;
+    if (!getattr) {
+        getstack = (getstack_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_attr_getstack");
+        destroy = (destroy_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_attr_destroy");
+        getattr = (getattr_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_getattr_np");
+    }
+    if (!getattr || !getstack || !destroy || getattr(pthread_self(), &attributes) != 0)
+        return;
+    if (getstack(&attributes, &low, &size) == 0) {
+        stack_low = (uintptr_t)low;
+        stack_high = (uintptr_t)low + size;
+    }
+    destroy(&attributes);
+}
+
+uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
+    uintptr_t ip[GM_SITE_FRAMES];
+
+    if (GM_UNLIKELY(!unwind))
+        return 0;
+    if (GM_UNLIKELY(!stack_high))
+        find_stack();
+    if (GM_LIKELY(frame >= stack_low && frame < stack_high)) {
+        struct layout *layout = __atomic_load_n(&by_caller[(caller >> 2) % CALLERS], __ATOMIC_ACQUIRE);
+        for (; layout; layout = layout->next) {
+            uintptr_t last = layout->count ? layout->offsets[layout->count - 1] : 0;
+            if (layout->caller != caller || frame + last + sizeof(uintptr_t) > stack_high)
+                continue;
+            ip[0] = caller;
+            for (unsigned i = 0; i < layout->count; i++)
+                ip[i + 1] = *(const uintptr_t *)(frame + layout->offsets[i]);
+            uint32_t id = find_chain(ip, layout->count + 1u);
+            if (id)
+                return id;
+        }
+    }
+    return unwind_site(caller, frame);
+}
+
+/* The child writes a trace of its own: modules and chains are defined anew there. Layouts stay true. */
+void gm_site_after_fork(void) {
+    lock.held = 0;
+    module_count = 0;
+    chain_count = word_count = 0;
+    if (table)
+        madvise(table, 2 * SITES * sizeof(*table), MADV_DONTNEED);
+}

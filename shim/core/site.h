@@ -1,0 +1,31 @@
+/* Call sites: the chain of return addresses above a hook, interned to a small number.
+ *
+ * At a driver hook the return address lies in the CUDA runtime, the same for every cudaMalloc of a program, so frames further
+ * out are needed. A full unwind costs microseconds; it runs once for each new chain. From it the stack slots that held the
+ * return addresses are learnt as offsets from the hook's frame (a layout); afterwards a call reads those slots and looks the
+ * values up. A chain that is not known under any layout is unwound again, so a wrong guess costs time, never truth. */
+#ifndef GM_SITE_H
+#define GM_SITE_H
+
+#include <stdint.h>
+
+enum { GM_SITE_FRAMES = 72 };
+
+/* Finds the unwinder; `extra` frames are kept beyond the first outside the CUDA runtime (GPUMEM_STACKS). Call before the first
+ * gm_site_find. Without an unwinder every site is 0. */
+void gm_site_setup(unsigned extra);
+
+/* Id of the call chain that starts at return address `caller`, whose callee's frame ends at `frame` (canonical frame address: the
+ * stack pointer before the call). 0 when it cannot be told. New modules and sites are written to the trace. */
+uint32_t gm_site_find(uintptr_t caller, uintptr_t frame);
+
+/* Both for the function that uses the macro; it must not be inlined. */
+#if defined(__x86_64__)
+#define GM_SITE_HERE() gm_site_find((uintptr_t)__builtin_return_address(0), (uintptr_t)__builtin_frame_address(0) + 16)
+#else
+#define GM_SITE_HERE() gm_site_find((uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)), (uintptr_t)__builtin_dwarf_cfa())
+#endif
+
+void gm_site_after_fork(void);
+
+#endif

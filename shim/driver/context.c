@@ -1,0 +1,105 @@
+/* Contexts seen so far: handle -> generation, device, small number. A handle may come back after its context died, so blocks
+ * carry the generation and not the handle. */
+#include "shim/base/base.h"
+#include "shim/driver/driver.h"
+
+enum { SLOTS = 1024 }; /* contexts alive at once; more are served without a generation of their own */
+
+static struct gm_context slots[SLOTS];
+static gm_spin lock;
+static uint64_t own_ids = 1ull << 48; /* far from the driver's small numbers */
+static uint16_t numbers;
+
+static unsigned slot_of(CUcontext handle) {
+    return (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
+}
+
+/* Lock-free read: id is written last and cleared first. */
+static bool find(CUcontext handle, struct gm_context *context) {
+    for (unsigned i = slot_of(handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
+        CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
+        if (!seen)
+            return false;
+        if (seen != handle)
+            continue;
+        uint64_t id = __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE);
+        if (!id)
+            return false;
+        *context = slots[i];
+        return __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE) == id;
+    }
+    return false;
+}
+
+static void describe(CUcontext handle, struct gm_context *context) {
+    unsigned long long id = 0;
+    context->handle = handle;
+    context->device = -1;
+    if (gm_drv.ctx_get_device(&context->device) != CUDA_SUCCESS)
+        context->device = -1;
+    if (!gm_drv.ctx_get_id || gm_drv.ctx_get_id(handle, &id) != CUDA_SUCCESS)
+        id = __atomic_add_fetch(&own_ids, 1, __ATOMIC_RELAXED);
+    /* A driver may count from 0, and a reset primary context may keep its number: the generation keeps ids apart. */
+    static uint64_t generations;
+    context->id = ((uint64_t)__atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED) << 32) ^ (id + 1);
+}
+
+static void remember(struct gm_context *context) {
+    gm_spin_lock(&lock);
+    for (unsigned i = slot_of(context->handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
+        if (slots[i].handle && slots[i].handle != context->handle)
+            continue;
+        if (slots[i].handle && slots[i].id) { /* another thread was quicker */
+            *context = slots[i];
+            break;
+        }
+        context->number = ++numbers;
+        slots[i].device = context->device;
+        slots[i].number = context->number;
+        __atomic_store_n(&slots[i].id, context->id, __ATOMIC_RELEASE);
+        __atomic_store_n(&slots[i].handle, context->handle, __ATOMIC_RELEASE);
+        break;
+    }
+    gm_spin_unlock(&lock);
+}
+
+bool gm_context_current(struct gm_context *context) {
+    CUcontext handle = NULL;
+    if (gm_drv.ctx_get_current(&handle) != CUDA_SUCCESS || !handle) {
+        *context = (struct gm_context){.device = -1};
+        return false;
+    }
+    if (!find(handle, context)) {
+        *context = (struct gm_context){0};
+        describe(handle, context);
+        remember(context);
+    }
+    return true;
+}
+
+bool gm_context_end(CUcontext handle, uint64_t *id) {
+    bool ended = false;
+    gm_spin_lock(&lock);
+    for (unsigned i = slot_of(handle), probes = 0; handle && probes < SLOTS && slots[i].handle; i = (i + 1) % SLOTS, probes++)
+        if (slots[i].handle == handle && slots[i].id) {
+            *id = slots[i].id;
+            __atomic_store_n(&slots[i].id, 0, __ATOMIC_RELEASE);
+            ended = true;
+            break;
+        }
+    gm_spin_unlock(&lock);
+    return ended;
+}
+
+static CUcontext primaries[64];
+
+void gm_context_note_primary(CUdevice device, CUcontext handle) {
+    if (device >= 0 && device < 64)
+        __atomic_store_n(&primaries[device], handle, __ATOMIC_RELEASE);
+}
+
+CUcontext gm_context_primary(CUdevice device) {
+    return device >= 0 && device < 64 ? __atomic_load_n(&primaries[device], __ATOMIC_ACQUIRE) : NULL;
+}
+
+void gm_contexts_after_fork(void) { lock.held = 0; }
