@@ -13,14 +13,6 @@
  * Optional rows may be absent in older drivers: the field is NULL then. */
 #include "shim/driver/symbols.h"
 
-/* Twins for the per-thread default stream: cuda.h declares them only in place of the plain names. */
-extern __typeof__(cuMemAllocAsync) cuMemAllocAsync_ptsz;
-extern __typeof__(cuMemFreeAsync) cuMemFreeAsync_ptsz;
-extern __typeof__(cuMemAllocFromPoolAsync) cuMemAllocFromPoolAsync_ptsz;
-extern __typeof__(cuMemsetD8Async) cuMemsetD8Async_ptsz;
-extern __typeof__(cuStreamIsCapturing) cuStreamIsCapturing_ptsz;
-extern __typeof__(cuEventRecord) cuEventRecord_ptsz;
-
 struct gm_driver {
 #define X(field, symbol, name, version, optional) __typeof__(&symbol) field;
     GM_DRIVER_SYMBOLS(X)

@@ -63,6 +63,9 @@ void gm_parking_unpop(struct gm_parking *parking, const struct gm_parked *parked
         set_sums(parking, 1, (int64_t)parked->size);
     }
     gm_spin_unlock(&parking->lock);
+    if (!slot)
+        gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost", (void *)(uintptr_t)parked->address,
+               (size_t)parked->size);
 }
 
 bool gm_parking_pop(struct gm_parking *parking, struct gm_parked *parked) {

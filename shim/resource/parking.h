@@ -26,7 +26,8 @@ struct gm_parking {
 
 /* Appends a copy. GM_OUT_OF_MEMORY: the kernel gave no page, nothing was parked. */
 GM_INTERNAL gm_status gm_parking_push(struct gm_parking *parking, const struct gm_parked *parked);
-/* Puts a block back at the front: its free failed and is tried again later. Never fails when it follows a pop. */
+/* Puts a block back at the front: its free failed and is tried again later. Lost, and logged,
+ * only when the kernel gives no page any more. */
 GM_INTERNAL void gm_parking_unpop(struct gm_parking *parking, const struct gm_parked *parked);
 /* Takes the oldest. False: empty. */
 GM_INTERNAL bool gm_parking_pop(struct gm_parking *parking, struct gm_parked *parked);
