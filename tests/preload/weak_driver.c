@@ -1,4 +1,5 @@
-/* A program that asks whether the driver is there by weak references: linked without it, the answer is no. */
+/* A program that uses the driver only where weak references find one. Linked without it and with none loaded, the
+ * answer is no: a name that is there all the same must refuse, as a driver that was not initialised does. */
 #include <stdio.h>
 
 extern int cuInit(unsigned int) __attribute__((weak));
@@ -6,6 +7,9 @@ extern int cuMemAlloc_v2(unsigned long long *, unsigned long) __attribute__((wea
 extern int cuMemFree_v2(unsigned long long) __attribute__((weak));
 
 int main(void) {
-    printf("ok weak_driver %s\n", &cuInit || &cuMemAlloc_v2 || &cuMemFree_v2 ? "present" : "absent");
+    unsigned long long memory = 0;
+    int usable = (&cuInit && cuInit(0) == 0) || (&cuMemAlloc_v2 && cuMemAlloc_v2(&memory, 4096) == 0) ||
+                 (&cuMemFree_v2 && cuMemFree_v2(4096) == 0);
+    printf("ok weak_driver %s\n", usable || memory ? "usable" : "absent");
     return 0;
 }
