@@ -139,6 +139,8 @@ struct gm_request {
     uint64_t stream;    /* handle, 0 = default stream */
     uint64_t context;   /* handle of the current context */
     uint64_t context_id;/* unique for the life of the process, never reused */
+    uint16_t context_number; /* small number of the context, for traces */
+    enum gm_kind wanted;  /* the decision, for the resource that dispatches; GM_KIND_NATIVE = as asked */
 };
 
 /* What the policy can know of the process when it decides. */

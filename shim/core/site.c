@@ -4,6 +4,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -372,4 +373,11 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
     return unwind_site(caller, frame);
 }
 
-void gm_site_after_fork(void) { lock.held = 0; }
+/* The child writes a trace of its own: modules and chains are defined anew there. Layouts stay true. */
+void gm_site_after_fork(void) {
+    lock.held = 0;
+    module_count = 0;
+    chain_count = word_count = 0;
+    if (table)
+        madvise(table, 2 * SITES * sizeof(*table), MADV_DONTNEED);
+}

@@ -31,6 +31,7 @@ struct gm_block {
     struct gm_resource *owner; /* who frees it; NULL = only seen, freed by the program's own call */
     uint64_t context;    /* handle of the context it belongs to */
     uint64_t context_id; /* generation */
+    uint16_t context_number;
     uint64_t stream;     /* stream-ordered: stream of the allocation */
     uint64_t born_ns;
     uint64_t sequence;   /* trace: seq of its allocation */
@@ -39,6 +40,7 @@ struct gm_block {
     uint8_t call;        /* enum gm_call */
     uint8_t kind;        /* enum gm_kind */
     uint8_t counted;     /* the policy saw it: tell it of the free */
+    uint8_t reason;      /* enum gm_reason when the block was not served as wanted, else 0 */
 };
 
 /* How the program gives a block back. */

@@ -1,0 +1,333 @@
+#include "shim/core/pipeline.h"
+
+#include "shim/base/base.h"
+#include "shim/core/registry.h"
+#include "shim/core/stats.h"
+#include "shim/trace/writer.h"
+
+enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no address has them */
+
+static struct gm_pipeline_setup pipeline;
+static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
+
+void gm_pipeline_setup(const struct gm_pipeline_setup *setup) { pipeline = *setup; }
+
+const struct gm_policy *gm_pipeline_policy(void) { return pipeline.policy; }
+
+uint64_t gm_key(enum gm_space space, uint64_t value) {
+    switch (space) {
+    case GM_SPACE_RESERVATION: return value ^ 1ull << RESERVATION;
+    case GM_SPACE_VMM_HANDLE: return value ^ 1ull << VMM_HANDLE;
+    case GM_SPACE_OBJECT: return value ^ 3ull << RESERVATION;
+    default: return value;
+    }
+}
+
+uint64_t gm_key_value(uint64_t key) {
+    uint64_t tag = key >> RESERVATION;
+    return tag == 1 || tag == 2 || tag == 3 ? key ^ tag << RESERVATION : key;
+}
+
+void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
+    *scope = (struct gm_scope){.begin = gm_trace_on || pipeline.timed ? gm_ticks() : 0};
+    scope->request.call = call;
+    scope->request.size = size;
+    scope->request.site = site;
+    scope->request.device = -1;
+}
+
+/* ---- promises: what each call says to its caller */
+
+static uint32_t promises_of(const struct gm_request *request) {
+    const uint32_t anywhere = GM_PROMISE_READY_ANYWHERE | GM_PROMISE_DEVICE_ACCESS | GM_PROMISE_IPC | GM_PROMISE_PEER | GM_PROMISE_RDMA;
+    switch (request->call) {
+    case GM_CALL_ALLOC:
+    case GM_CALL_ALLOC_PITCH: return anywhere;
+    case GM_CALL_ALLOC_ASYNC:
+        return GM_PROMISE_STREAM_ORDER | GM_PROMISE_DEVICE_ACCESS | (request->capturing ? GM_PROMISE_CAPTURE : 0);
+    case GM_CALL_ALLOC_MANAGED:
+        return GM_PROMISE_READY_ANYWHERE | GM_PROMISE_DEVICE_ACCESS | GM_PROMISE_HOST_ACCESS | GM_PROMISE_MANAGED;
+    default: return GM_PROMISE_DEVICE_ACCESS;
+    }
+}
+
+/* ---- counters and events */
+
+static bool on_device(enum gm_kind kind) { return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED; }
+
+static void raise_peak(uint64_t *peak, uint64_t value) {
+    uint64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
+    while (value > seen && !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* `sign` is +1 or -1; address space that has no memory behind it counts as nothing. */
+static void count_live(const struct gm_block *block, int sign) {
+    enum gm_kind kind = block->kind;
+    struct gm_stats *stats = gm_stats;
+    bool memory = block->call != GM_CALL_VMM_RESERVE && block->call != GM_CALL_VMM_MAP && block->call != GM_CALL_POOL_CREATE;
+    uint64_t bytes = memory ? block->size : 0, reserved = memory ? block->reserved : 0;
+
+    __atomic_add_fetch(&stats->live_count[kind], (uint64_t)sign, __ATOMIC_RELAXED);
+    if (sign < 0) {
+        __atomic_sub_fetch(&stats->live_bytes[kind], bytes, __ATOMIC_RELAXED);
+        if (on_device(kind)) {
+            __atomic_sub_fetch(&stats->live_total, bytes, __ATOMIC_RELAXED);
+            __atomic_sub_fetch(&stats->reserved_total, reserved, __ATOMIC_RELAXED);
+        }
+        return;
+    }
+    raise_peak(&stats->peak_bytes[kind], __atomic_add_fetch(&stats->live_bytes[kind], bytes, __ATOMIC_RELAXED));
+    if (on_device(kind)) {
+        raise_peak(&stats->peak_total, __atomic_add_fetch(&stats->live_total, bytes, __ATOMIC_RELAXED));
+        raise_peak(&stats->peak_reserved, __atomic_add_fetch(&stats->reserved_total, reserved, __ATOMIC_RELAXED));
+    }
+}
+
+static void bump(uint64_t *counter) { __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED); }
+
+static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
+
+static void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
+                        enum gm_reason reason, enum gm_kind verdict, uint64_t ticks) {
+    const struct gm_request *request = &scope->request;
+    struct gm_event event = {
+        .seq = scope->sequence ? scope->sequence : gm_trace_sequence(),
+        .time_ns = gm_ticks_to_ns(scope->begin),
+        .address = gm_key_value(block->address),
+        .bytes = block->size,
+        .stream = request->stream,
+        .slack = block->reserved > block->size ? saturate(block->reserved - block->size) : 0,
+        .duration_ns = saturate(gm_ticks_span_ns(ticks)),
+        .site = request->site,
+        .context = block->context_number ? block->context_number : request->context_number,
+        .device = (int8_t)request->device,
+        .call = (uint8_t)request->call,
+        .action = (uint8_t)action,
+        .kind = block->kind,
+        .reason = (uint8_t)reason,
+        .verdict = (uint8_t)verdict,
+        .result = (uint16_t)status,
+        .flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) | (request->per_thread ? GM_EVENT_PER_THREAD : 0)),
+    };
+    gm_trace_event(&event);
+}
+
+/* Ends the scope's time; the span is returned in ticks. */
+static uint64_t spend(struct gm_scope *scope) {
+    if (!scope->begin)
+        return 0;
+    uint64_t ticks = gm_ticks() - scope->begin;
+    __atomic_add_fetch(&gm_stats_mine()->time_ns, gm_ticks_span_ns(ticks), __ATOMIC_RELAXED);
+    return ticks;
+}
+
+/* ---- allocation */
+
+/* A record found at the address of a new block: its free went past every door. */
+static void tell_stale(const struct gm_block *stale) {
+    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
+    count_live(stale, -1);
+    if (!gm_trace_on)
+        return;
+    scope.request.call = stale->call;
+    scope.request.device = stale->device;
+    scope.request.site = stale->site;
+    write_event(&scope, GM_ACT_RELEASE, stale, GM_OK, GM_REASON_NONE, stale->kind, 0);
+}
+
+static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason, enum gm_kind verdict) {
+    const struct gm_request *request = &scope->request;
+    struct gm_block *block = &scope->block, stale;
+    struct gm_stats_shard *shard = gm_stats_mine();
+    struct gm_registry *registry = gm_registry_shared();
+
+    block->call = (uint8_t)request->call;
+    block->site = request->site;
+    block->device = (int16_t)request->device;
+    block->context = request->context;
+    block->context_id = request->context_id;
+    block->context_number = request->context_number;
+    block->stream = request->stream;
+    if (!block->reserved)
+        block->reserved = block->size;
+    if (gm_trace_on)
+        scope->sequence = gm_trace_sequence();
+    block->sequence = scope->sequence;
+    bump(&shard->allocs[block->kind]);
+    count_live(block, +1);
+    newest = block->address;
+    if (registry && gm_registry_add(registry, block, &stale) == GM_OK && stale.address)
+        tell_stale(&stale);
+    uint64_t ticks = spend(scope);
+    if (gm_trace_on)
+        write_event(scope, action, block, GM_OK, reason, verdict, ticks);
+}
+
+static void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict, gm_status status) {
+    struct gm_block nothing = {.size = scope->request.size, .kind = (uint8_t)kind};
+    bump(&gm_stats_mine()->failed_allocs);
+    uint64_t ticks = spend(scope);
+    if (gm_trace_on)
+        write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict, ticks);
+}
+
+/* Each soft promise that the backing does not keep is told, so that a later refusal of the driver explains itself. */
+static void tell_drops(struct gm_scope *scope) {
+    uint32_t dropped = gm_resource_drops(scope->block.owner->properties, &scope->request);
+    if (!dropped)
+        return;
+    struct gm_block what = scope->block;
+    struct gm_scope note = *scope;
+    what.size = dropped;
+    what.reserved = 0;
+    note.sequence = 0;
+    write_event(&note, GM_ACT_DROP, &what, GM_OK, GM_REASON_POLICY, what.kind, 0);
+}
+
+gm_status gm_pipeline_alloc(struct gm_scope *scope) {
+    struct gm_request *request = &scope->request;
+    struct gm_decision decision = {GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE};
+    const struct gm_policy *policy = pipeline.policy;
+    bool decided = request->size > 0 && gm_call_is_movable(request);
+
+    request->promises = promises_of(request);
+    if (decided) {
+        struct gm_usage usage = {.live_bytes = __atomic_load_n(&gm_stats->live_total, __ATOMIC_RELAXED),
+                                 .live_count = gm_registry_count(gm_registry_shared())};
+        policy->decide(request, &usage, &decision);
+    }
+    request->wanted = decision.kind;
+    gm_status status = pipeline.root->row->alloc(pipeline.root, request, &scope->block);
+    if (status != GM_OK) {
+        if (decided && policy->failed)
+            policy->failed(request);
+        alloc_failed(scope, request->wanted, decision.reason, decision.verdict, status);
+        return status;
+    }
+    scope->block.counted = decided;
+    enum gm_reason reason = scope->block.reason ? scope->block.reason : decision.reason;
+    remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
+    if (scope->block.kind != GM_KIND_NATIVE) {
+        bump(&gm_stats_mine()->moved);
+        if (gm_trace_on && pipeline.user_named)
+            tell_drops(scope);
+    }
+    return GM_OK;
+}
+
+void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key, size_t reserved,
+                           gm_status status) {
+    if (status != GM_OK) {
+        alloc_failed(scope, kind, GM_REASON_NEVER_MOVED, kind, status);
+        return;
+    }
+    scope->block = (struct gm_block){.address = key, .size = scope->request.size, .reserved = reserved, .kind = (uint8_t)kind};
+    remember(scope, action, GM_REASON_NEVER_MOVED, kind);
+}
+
+/* ---- free */
+
+void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
+    struct gm_registry *registry = gm_registry_shared();
+    scope->known = registry && gm_registry_take(registry, key, &scope->block);
+    if (gm_trace_on)
+        scope->sequence = gm_trace_sequence();
+}
+
+gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
+    struct gm_free_request how = {
+        .call = scope->request.call,
+        .stream = scope->request.stream,
+        .per_thread = per_thread,
+        .strict = pipeline.strict,
+    };
+    return scope->block.owner->row->free(scope->block.owner, &scope->block, &how);
+}
+
+static void tell_policy_freed(const struct gm_block *block) {
+    const struct gm_policy *policy = pipeline.policy;
+    if (!block->counted || !policy->freed)
+        return;
+    struct gm_request request = {.call = block->call, .size = block->size, .device = block->device, .context_id = block->context_id};
+    policy->freed(&request);
+}
+
+void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
+    struct gm_stats_shard *shard = gm_stats_mine();
+    struct gm_block *block = &scope->block, previous;
+    struct gm_registry *registry = gm_registry_shared();
+
+    if (!scope->known) {
+        *block = (struct gm_block){.address = key, .device = (int16_t)scope->request.device};
+        bump(&shard->unknown_frees);
+    }
+    if (status != GM_OK) {
+        bump(&shard->failed_frees);
+        if (scope->known)
+            gm_registry_add(registry, block, &previous);
+        action = GM_ACT_FREE_FAIL;
+    } else if (scope->known) {
+        bump(&shard->frees[block->kind]);
+        if (newest == block->address)
+            bump(&shard->temporary);
+        count_live(block, -1);
+        tell_policy_freed(block);
+    }
+    uint64_t ticks = spend(scope);
+    if (gm_trace_on) {
+        if (scope->known)
+            scope->request.device = block->device;
+        write_event(scope, action, block, status, GM_REASON_NONE, block->kind, ticks);
+    }
+}
+
+void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
+    uint64_t ticks = spend(scope);
+    if (!gm_trace_on)
+        return;
+    struct gm_block what = {.address = key, .size = scope->request.size};
+    write_event(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE, ticks);
+}
+
+/* ---- life of contexts */
+
+static void release(const struct gm_block *block, void *arg) {
+    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
+    struct gm_stats *stats = gm_stats;
+
+    count_live(block, -1);
+    __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&stats->released_count, 1, __ATOMIC_RELAXED);
+    tell_policy_freed(block);
+    if (!gm_trace_on)
+        return;
+    scope.request.call = block->call;
+    scope.request.device = block->device;
+    scope.request.site = block->site;
+    write_event(&scope, GM_ACT_RELEASE, block, GM_OK, GM_REASON_CONTEXT_GONE, block->kind, 0);
+}
+
+void gm_pipeline_context_gone(uint64_t context_id) {
+    struct gm_registry *registry = gm_registry_shared();
+    if (registry)
+        gm_registry_drop_context(registry, context_id, release, NULL);
+    if (pipeline.root && pipeline.root->row->context_gone)
+        pipeline.root->row->context_gone(pipeline.root, context_id);
+}
+
+void gm_pipeline_capture(int change) {
+    if (pipeline.root && pipeline.root->row->capture)
+        pipeline.root->row->capture(pipeline.root, change);
+}
+
+void gm_pipeline_peer_enabled(int device, int peer) {
+    if (pipeline.root && pipeline.root->row->peer_enabled)
+        pipeline.root->row->peer_enabled(pipeline.root, device, peer);
+}
+
+void gm_pipeline_after_fork(void) {
+    struct gm_registry *registry = gm_registry_shared();
+    if (registry)
+        gm_registry_after_fork(registry);
+}

@@ -1,0 +1,64 @@
+/* The one way of every call: hook -> request -> policy -> resource -> registry -> counters -> trace, and back for a free.
+ *
+ * A hook fills a scope, calls one of these, and encodes the result. All may be called from many threads; none holds a lock across
+ * a driver call. Order that keeps the registry true: a block is forgotten before it is freed and remembered after it was got. */
+#ifndef GM_PIPELINE_H
+#define GM_PIPELINE_H
+
+#include "shim/resource/resource.h"
+#include "shim/trace/event.h"
+
+/* One program call on its way through. */
+struct gm_scope {
+    struct gm_request request; /* the hook fills it (gm_scope_begin and by hand) */
+    struct gm_block block;     /* allocation: what was got; free: what is given back */
+    uint64_t begin;            /* clock ticks, 0 = not timed */
+    uint64_t sequence;
+    bool known;                /* free: the block was in the registry and is out of it now */
+};
+
+struct gm_pipeline_setup {
+    const struct gm_policy *policy;
+    struct gm_resource *root; /* serves movable calls */
+    bool timed;               /* measure calls even without a trace */
+    bool strict;              /* frees wait as native cudaFree does */
+    bool user_named;          /* the user named the policy: dropped soft promises are told */
+};
+/* Before the first call; not thread-safe. */
+void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
+
+/* Starts a scope: zeroes it, takes the time. `site` is 0 without a trace. */
+void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site);
+
+/* Registry keys: device addresses and handles of driver objects are not the same space. */
+enum gm_space { GM_SPACE_ADDRESS, GM_SPACE_RESERVATION, GM_SPACE_VMM_HANDLE, GM_SPACE_OBJECT };
+uint64_t gm_key(enum gm_space space, uint64_t value);
+uint64_t gm_key_value(uint64_t key);
+
+/* Movable calls: decides, serves, records. scope->block is what the program gets. Errors: as native, or the resource's own. */
+gm_status gm_pipeline_alloc(struct gm_scope *scope);
+
+/* Calls that are never moved: the hook made the true call itself, with `status`. On success remembers the block `key` of `kind`
+ * (freed by the program's own call) and writes the event `action`; on failure the matching *_fail event. */
+void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key, size_t reserved,
+                           gm_status status);
+
+/* A free in three steps: take the block out; the hook lets it be freed (by gm_pipeline_owner_free where the block has an owner,
+ * else by the true call); report the outcome. A failed free puts the record back. */
+void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key);
+gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread);
+void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
+
+/* An event that is neither: export, peer, capture, context ... `key` is written as address. */
+void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
+
+/* The context's memory is gone: its blocks leave the registry with a `release` event each, resources forget it. */
+void gm_pipeline_context_gone(uint64_t context_id);
+void gm_pipeline_capture(int change);
+void gm_pipeline_peer_enabled(int device, int peer);
+
+/* The policy in force, NULL before setup. */
+const struct gm_policy *gm_pipeline_policy(void);
+void gm_pipeline_after_fork(void);
+
+#endif

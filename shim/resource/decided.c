@@ -1,0 +1,74 @@
+/* A request goes to the resource of the wanted kind if that keeps its hard promises; where this cannot serve it (the driver
+ * lacks a function, managed memory would exceed what is free), to the next in line, native at last. So a policy can only ever
+ * improve on the program's own call, never make a request fail that native memory could serve. */
+#include "shim/resource/decided.h"
+
+static struct gm_resource *servers[GM_KIND_COUNT];
+
+void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) { servers[kind] = resource; }
+
+struct gm_resource *gm_decided_server(enum gm_kind kind) { return servers[kind]; }
+
+static enum gm_kind next_in_line(enum gm_kind kind) {
+    return kind == GM_KIND_MANAGED_POOL ? GM_KIND_MANAGED : GM_KIND_NATIVE;
+}
+
+static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    enum gm_reason reason = GM_REASON_NONE;
+    for (enum gm_kind kind = request->wanted;; kind = next_in_line(kind)) {
+        struct gm_resource *server = servers[kind];
+        gm_status status = GM_NOT_SUPPORTED;
+
+        if (server && kind != GM_KIND_NATIVE && !gm_resource_keeps(server->properties, request))
+            reason = GM_REASON_PROMISE;
+        else if (server)
+            status = server->row->alloc(server, request, block);
+        if (status == GM_OK) {
+            block->reason = reason;
+            return GM_OK;
+        }
+        if (kind == GM_KIND_NATIVE)
+            return status;
+        if (reason == GM_REASON_NONE)
+            reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
+    }
+}
+
+/* Blocks name their maker as owner, so they come back here only through adaptors. */
+static gm_status decided_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    struct gm_resource *server = servers[block->kind];
+    return server ? server->row->free(server, block, how) : GM_INVALID_VALUE;
+}
+
+static size_t decided_trim(struct gm_resource *self, size_t bytes) {
+    size_t given = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT && given < bytes; kind++)
+        if (servers[kind] && servers[kind]->row->trim)
+            given += servers[kind]->row->trim(servers[kind], bytes - given);
+    return given;
+}
+
+#define EACH_SERVER(call, ...)                                                                               \
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)                                                         \
+        if (servers[kind] && servers[kind]->row->call)                                                       \
+    servers[kind]->row->call(servers[kind], __VA_ARGS__)
+
+static void decided_context_gone(struct gm_resource *self, uint64_t context_id) { EACH_SERVER(context_gone, context_id); }
+
+static void decided_capture(struct gm_resource *self, int change) { EACH_SERVER(capture, change); }
+
+static void decided_peer_enabled(struct gm_resource *self, int device, int peer) { EACH_SERVER(peer_enabled, device, peer); }
+
+const struct gm_resource_row gm_resource_decided = {
+    .name = "decided",
+    .summary = "whatever kind the policy decided for each request",
+    .properties = ~0u,
+    .breaks = "",
+    .kind = GM_KIND_NATIVE,
+    .alloc = decided_alloc,
+    .free = decided_free,
+    .trim = decided_trim,
+    .context_gone = decided_context_gone,
+    .capture = decided_capture,
+    .peer_enabled = decided_peer_enabled,
+};
