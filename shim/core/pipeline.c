@@ -164,13 +164,12 @@ static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reas
         write_event(scope, action, block, GM_OK, reason, verdict, ticks);
 }
 
-static void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, enum gm_reason reason,
-                         enum gm_kind verdict, gm_status status) {
+static void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict, gm_status status) {
     struct gm_block nothing = {.size = scope->request.size, .kind = (uint8_t)kind};
     bump(&gm_stats_mine()->failed_allocs);
     uint64_t ticks = spend(scope);
     if (gm_trace_on)
-        write_event(scope, action, &nothing, status, reason, verdict, ticks);
+        write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict, ticks);
 }
 
 /* Each soft promise that the backing does not keep is told, so that a later refusal of the driver explains itself. */
@@ -203,7 +202,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     if (status != GM_OK) {
         if (decided && policy->failed)
             policy->failed(request);
-        alloc_failed(scope, request->wanted, GM_ACT_ALLOC_FAIL, decision.reason, decision.verdict, status);
+        alloc_failed(scope, request->wanted, decision.reason, decision.verdict, status);
         return status;
     }
     scope->block.counted = decided;
@@ -220,8 +219,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
 void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key, size_t reserved,
                            gm_status status) {
     if (status != GM_OK) {
-        alloc_failed(scope, kind, action == GM_ACT_RESERVE || action == GM_ACT_MAP ? action : GM_ACT_ALLOC_FAIL,
-                     GM_REASON_NEVER_MOVED, kind, status);
+        alloc_failed(scope, kind, GM_REASON_NEVER_MOVED, kind, status);
         return;
     }
     scope->block = (struct gm_block){.address = key, .size = scope->request.size, .reserved = reserved, .kind = (uint8_t)kind};

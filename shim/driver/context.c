@@ -6,6 +6,7 @@
 enum { SLOTS = 1024 }; /* contexts alive at once; more are served without a generation of their own */
 
 static struct gm_context slots[SLOTS];
+void (*gm_context_on_new)(const struct gm_context *context);
 static gm_spin lock;
 static uint64_t own_ids = 1ull << 48; /* far from the driver's small numbers */
 static uint16_t numbers;
@@ -44,7 +45,9 @@ static void describe(CUcontext handle, struct gm_context *context) {
     context->id = ((uint64_t)__atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED) << 32) ^ (id + 1);
 }
 
-static void remember(struct gm_context *context) {
+/* True when this call was the first to see it. */
+static bool remember(struct gm_context *context) {
+    bool fresh = false;
     gm_spin_lock(&lock);
     for (unsigned i = slot_of(context->handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
         if (slots[i].handle && slots[i].handle != context->handle)
@@ -58,9 +61,11 @@ static void remember(struct gm_context *context) {
         slots[i].number = context->number;
         __atomic_store_n(&slots[i].id, context->id, __ATOMIC_RELEASE);
         __atomic_store_n(&slots[i].handle, context->handle, __ATOMIC_RELEASE);
+        fresh = true;
         break;
     }
     gm_spin_unlock(&lock);
+    return fresh;
 }
 
 bool gm_context_current(struct gm_context *context) {
@@ -72,7 +77,8 @@ bool gm_context_current(struct gm_context *context) {
     if (!find(handle, context)) {
         *context = (struct gm_context){0};
         describe(handle, context);
-        remember(context);
+        if (remember(context) && gm_context_on_new)
+            gm_context_on_new(context);
     }
     return true;
 }

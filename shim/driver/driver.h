@@ -40,6 +40,8 @@ struct gm_context {
 /* The calling thread's current context; false (and a zeroed *context with device -1) when there is none. Cached: costs one
  * cuCtxGetCurrent and a look-up. */
 bool gm_context_current(struct gm_context *context);
+/* Told of each context when it is first seen as current; set before the first look. NULL: nobody asks. */
+extern void (*gm_context_on_new)(const struct gm_context *context);
 /* A context died or its memory was reset: its generation ends. Writes the id it had; false when it was never seen. */
 bool gm_context_end(CUcontext handle, uint64_t *id);
 /* The primary context of a device if it was ever seen as current, else NULL. */

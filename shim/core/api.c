@@ -1,0 +1,49 @@
+/* Public entry points that need no hook. */
+#include "shim/gpumem.h"
+
+#include <string.h>
+
+#include "shim/base/base.h"
+#include "shim/core/pipeline.h"
+#include "shim/core/registry.h"
+#include "shim/trace/writer.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+PUBLIC const char *gpumem_version(void) { return GM_VERSION; }
+
+PUBLIC int gpumem_block_of(const void *address, struct gpumem_block *block) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block found;
+    if (!registry || !gm_registry_find_range(registry, (uint64_t)(uintptr_t)address, &found))
+        return -1;
+    *block = (struct gpumem_block){found.address, found.size, found.device, gm_kind_name(found.kind), gm_call_name(found.call)};
+    return 0;
+}
+
+PUBLIC size_t gpumem_live_count(void) {
+    struct gm_registry *registry = gm_registry_shared();
+    return registry ? gm_registry_count(registry) : 0;
+}
+
+PUBLIC void gpumem_mark(const char *text) {
+    static uint32_t ids;
+    union {
+        struct gm_record_string record;
+        char bytes[sizeof(struct gm_record_string) + 1008];
+        uint64_t align;
+    } out = {0};
+    struct gm_scope scope;
+    size_t bytes = strnlen(text, 1000);
+
+    if (!gm_trace_on)
+        return;
+    out.record.id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
+    out.record.bytes = (uint32_t)bytes;
+    out.record.head.type = GM_RECORD_STRING;
+    out.record.head.bytes = (uint32_t)(sizeof(out.record) + ((bytes + 7) & ~(size_t)7));
+    memcpy(out.bytes + sizeof(out.record), text, bytes);
+    gm_trace_record(&out.record.head);
+    gm_scope_begin(&scope, GM_CALL_NONE, 0, out.record.id);
+    gm_pipeline_note(&scope, GM_ACT_MARK, 0, GM_OK);
+}

@@ -1,0 +1,87 @@
+/* Arrays and mipmapped arrays: opaque device memory, recorded with the bytes of its elements. */
+#include "shim/hook/hook.h"
+
+static size_t element_bytes(CUarray_format format, unsigned channels) {
+    switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8: return channels;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF: return 2u * channels;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT: return 4u * channels;
+    default: return channels ? channels : 1; /* block-compressed and video formats: at least this */
+    }
+}
+
+static size_t or_one(size_t extent) { return extent ? extent : 1; }
+
+static size_t bytes_3d(const CUDA_ARRAY3D_DESCRIPTOR *d) {
+    return d ? or_one(d->Width) * or_one(d->Height) * or_one(d->Depth) * element_bytes(d->Format, d->NumChannels) : 0;
+}
+
+static size_t bytes_2d(const CUDA_ARRAY_DESCRIPTOR *d) {
+    return d ? or_one(d->Width) * or_one(d->Height) * element_bytes(d->Format, d->NumChannels) : 0;
+}
+
+static void saw(struct gm_scope *scope, const void *handle, CUresult result) {
+    gm_pipeline_saw_alloc(scope, GM_KIND_ARRAY, GM_ACT_ALLOC, gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)handle), 0, result);
+}
+
+HOOK(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) {
+    struct gm_scope scope;
+    ENTER(cuArrayCreate_v2, array, descriptor);
+    BEGIN(&scope, GM_CALL_ARRAY, bytes_2d(descriptor));
+    CUresult result = gm_true.cuArrayCreate_v2(array, descriptor);
+    saw(&scope, result ? NULL : *array, result);
+    LEAVE(result);
+}
+
+HOOK(cuArray3DCreate_v2, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
+    struct gm_scope scope;
+    ENTER(cuArray3DCreate_v2, array, descriptor);
+    BEGIN(&scope, GM_CALL_ARRAY3D, bytes_3d(descriptor));
+    CUresult result = gm_true.cuArray3DCreate_v2(array, descriptor);
+    saw(&scope, result ? NULL : *array, result);
+    LEAVE(result);
+}
+
+/* Each level has an eighth (3-d), a quarter (2-d) or half the elements of the one above. */
+static size_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
+    CUDA_ARRAY3D_DESCRIPTOR level;
+    size_t bytes = 0;
+    if (!descriptor)
+        return 0;
+    level = *descriptor;
+    for (unsigned i = 0; i < levels && i < 32; i++) {
+        bytes += bytes_3d(&level);
+        level.Width = or_one(level.Width / 2);
+        level.Height = level.Height ? or_one(level.Height / 2) : 0;
+        level.Depth = level.Depth ? or_one(level.Depth / 2) : 0;
+    }
+    return bytes;
+}
+
+HOOK(cuMipmappedArrayCreate, CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
+    struct gm_scope scope;
+    ENTER(cuMipmappedArrayCreate, array, descriptor, levels);
+    BEGIN(&scope, GM_CALL_MIPMAP, mipmap_bytes(descriptor, levels));
+    CUresult result = gm_true.cuMipmappedArrayCreate(array, descriptor, levels);
+    saw(&scope, result ? NULL : *array, result);
+    LEAVE(result);
+}
+
+#define DESTROY(symbol, type, call)                                                                          \
+    HOOK(symbol, type array) {                                                                               \
+        struct gm_scope scope;                                                                               \
+        uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)array);                                  \
+        ENTER(symbol, array);                                                                                \
+        BEGIN(&scope, call, 0);                                                                              \
+        gm_pipeline_free_begin(&scope, key);                                                                 \
+        CUresult result = gm_true.symbol(array);                                                             \
+        gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);                                              \
+        LEAVE(result);                                                                                       \
+    }
+DESTROY(cuArrayDestroy, CUarray, GM_CALL_ARRAY_DESTROY)
+DESTROY(cuMipmappedArrayDestroy, CUmipmappedArray, GM_CALL_MIPMAP_DESTROY)

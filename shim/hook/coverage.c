@@ -1,0 +1,120 @@
+/* What passed the doors and what may have passed them by: calls by door and by symbol, memory-related names handed out as they
+ * are, bytes the driver counts against bytes tracked, and modules that carry a CUDA runtime but never asked us for anything. */
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/core/stats.h"
+#include "shim/hook/hook.h"
+
+static struct sample {
+    uint64_t used, tracked;
+} first, latest, largest; /* largest: the biggest gap seen */
+static gm_spin lock;
+
+/* The driver's used bytes cover every process on the card; differences against the first sample leave the others out as long as
+ * they hold still. */
+void gm_coverage_sample(int device) {
+    size_t free_bytes, total;
+    if (gm_drv.mem_get_info(&free_bytes, &total) != CUDA_SUCCESS)
+        return;
+    struct sample now = {total - free_bytes, __atomic_load_n(&gm_stats->live_total, __ATOMIC_RELAXED)};
+    gm_spin_lock(&lock);
+    if (!first.used)
+        first = now;
+    latest = now;
+    if (now.used - first.used > largest.used - first.used)
+        largest = now;
+    gm_spin_unlock(&lock);
+}
+
+static void line(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line(int fd, const char *format, ...) {
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    int length = gm_vformat(text, sizeof(text), format, args);
+    va_end(args);
+    if (length > (int)sizeof(text) - 1)
+        length = sizeof(text) - 1;
+    if (write(fd, text, (size_t)length) < 0)
+        return;
+}
+
+/* A module carries a runtime of its own when its file holds the name that the runtime looks up. */
+static bool carries_runtime(const char *path) {
+    struct stat status;
+    bool found = false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) == 0 && status.st_size > 0) {
+        void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (bytes != MAP_FAILED) {
+            static const char needle[] = "cuGetProcAddress_v2";
+            found = memmem(bytes, (size_t)status.st_size, needle, sizeof(needle)) != NULL;
+            munmap(bytes, (size_t)status.st_size);
+        }
+    }
+    close(fd);
+    return found;
+}
+
+struct escape_search {
+    int fd;
+    unsigned count;
+};
+
+static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct escape_search *search = arg;
+    const char *slash = strrchr(info->dlpi_name, '/'), *file = slash ? slash + 1 : info->dlpi_name;
+    const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
+
+    if (strncmp(file, "libcuda.so", 10) == 0 || strncmp(file, "libgpumem", 9) == 0 || strncmp(file, "linux-vdso", 10) == 0)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && gm_module_looked_up(start, start + info->dlpi_phdr[i].p_memsz))
+            return 0;
+    }
+    if (carries_runtime(path)) {
+        line(search->fd, "    %s\n", info->dlpi_name[0] ? info->dlpi_name : "(the program itself)");
+        search->count++;
+    }
+    return 0;
+}
+
+void gm_coverage_report(int fd) {
+    static const char *const doors[GM_DOORS] = {"exported symbol", "dlsym", "cuGetProcAddress", "audit"};
+    const char *const *names;
+    size_t name_count = gm_unhooked_names(&names);
+    struct escape_search search = {fd, 0};
+
+    line(fd, "gpumem: coverage\n  calls by door:\n");
+    for (unsigned door = 0; door < GM_DOORS; door++) {
+        unsigned long long calls = 0;
+        for (unsigned s = 0; s < GM_STATS_SHARDS; s++)
+            calls += gm_stats->shards[s].doors[door];
+        line(fd, "    %-18s%llu\n", doors[door], calls);
+    }
+    line(fd, "  calls by symbol:\n");
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
+        if (gm_row_calls[i])
+            line(fd, "    %-34s%llu\n", gm_row_name(i), (unsigned long long)gm_row_calls[i]);
+    line(fd, "  memory-related names handed out unhooked: %zu\n", name_count);
+    for (size_t i = 0; i < name_count; i++)
+        line(fd, "    %s\n", names[i]);
+    if (first.used) {
+        line(fd, "  bytes since the first allocation, at the largest use: driver %lld, tracked %lld\n",
+             (long long)(largest.used - first.used), (long long)(largest.tracked - first.tracked));
+        line(fd, "  bytes since the first allocation, at the last one: driver %lld, tracked %lld\n",
+             (long long)(latest.used - first.used), (long long)(latest.tracked - first.tracked));
+    }
+    line(fd, "  modules with a CUDA runtime that never looked anything up through gpumem (unused, or they escape it):\n");
+    dl_iterate_phdr(visit, &search);
+    if (!search.count)
+        line(fd, "    none\n");
+}

@@ -1,0 +1,241 @@
+/* From true functions to hooks, and back. */
+#include "shim/hook/hook.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "shim/base/truedl.h"
+#include "shim/core/stats.h"
+
+#define ROW(symbol, name, version, twin)                                                                     \
+    GM_INTERNAL void gm_dlsym_##symbol(void);                                                                \
+    GM_INTERNAL void gm_resolver_##symbol(void);                                                             \
+    GM_INTERNAL void gm_audit_##symbol(void);
+GM_HOOK_ROWS(ROW)
+#undef ROW
+
+struct row {
+    const char *symbol, *name;
+    int version;
+    bool twin;
+    void **true_function;
+    void *entries[GM_DOORS];
+};
+
+struct gm_true gm_true;
+uint64_t gm_row_calls[GM_ROW_COUNT];
+__thread __attribute__((tls_model("initial-exec"))) int gm_door;
+static __thread __attribute__((tls_model("initial-exec"))) int depth;
+static __thread __attribute__((tls_model("initial-exec"))) bool starting;
+
+static const struct row rows[GM_ROW_COUNT] = {
+#define ROW(symbol, name, version, twin)                                                                     \
+    {#symbol, #name, version, twin, (void **)&gm_true.symbol,                                                \
+     {(void *)&symbol, (void *)gm_dlsym_##symbol, (void *)gm_resolver_##symbol, (void *)gm_audit_##symbol}},
+    GM_HOOK_ROWS(ROW)
+#undef ROW
+};
+
+/* ---- true function -> row, open addressing; complete before `active` is set and constant afterwards */
+
+enum { SLOTS = 1024 };
+static struct {
+    void *function;
+    uint16_t row;
+} by_function[SLOTS];
+static bool active;
+
+static unsigned slot_of(const void *function) {
+    return (unsigned)(((uintptr_t)function >> 2) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
+}
+
+static int find_row(const void *function) {
+    for (unsigned at = slot_of(function); by_function[at].function; at = (at + 1) % SLOTS)
+        if (by_function[at].function == function)
+            return by_function[at].row;
+    return -1;
+}
+
+static void add_function(void *function, unsigned row) {
+    unsigned at = slot_of(function);
+    while (by_function[at].function && by_function[at].function != function)
+        at = (at + 1) % SLOTS;
+    if (!by_function[at].function) {
+        by_function[at].function = function;
+        by_function[at].row = (uint16_t)row;
+    }
+}
+
+bool gm_is_entry(const void *address) {
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
+        for (unsigned door = 0; door < GM_DOORS; door++)
+            if (rows[i].entries[door] == address)
+                return true;
+    return false;
+}
+
+void *gm_route(void *function, enum gm_door door) {
+    if (!__atomic_load_n(&active, __ATOMIC_ACQUIRE))
+        return function;
+    int row = find_row(function);
+    return row < 0 ? function : rows[row].entries[door];
+}
+
+const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }
+
+/* ---- true functions: by exact symbol, and what the resolver gives for (name, version, flags); a driver whose resolver hands
+ * out other pointers than its symbol table is routed by both. Rows that neither knows are absent in this driver. */
+
+static void find_true_functions(void) {
+    typedef CUresult (*resolver)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+    resolver resolve = (resolver)gm_driver_symbol("cuGetProcAddress_v2");
+    unsigned absent = 0, differing = 0;
+
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
+        const struct row *row = &rows[i];
+        void *exact = gm_driver_symbol(row->symbol), *resolved = NULL;
+        cuuint64_t flags = row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+
+        if (resolve && resolve(row->name, &resolved, row->version, flags, NULL) != CUDA_SUCCESS)
+            resolved = NULL;
+        *row->true_function = exact ? exact : resolved;
+        if (exact)
+            add_function(exact, i);
+        if (resolved && find_row(resolved) < 0)
+            add_function(resolved, i);
+        if (resolved && exact && resolved != exact) {
+            differing++;
+            gm_log(GM_LOG_INFO, "%s: the resolver gives another function than the symbol table; both are routed", row->symbol);
+        }
+        if (!exact && !resolved) {
+            absent++;
+            gm_log(GM_LOG_DEBUG, "%s: this driver has none", row->symbol);
+        }
+    }
+    if (absent || differing)
+        gm_log(GM_LOG_INFO, "look-up routes: %u of %u symbols absent in this driver, %u with two functions", absent,
+               (unsigned)GM_ROW_COUNT, differing);
+}
+
+bool gm_hooks_ready(void) {
+    static int state; /* 0 idle, 1 some thread starts, 2 started */
+
+    if (GM_LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == 2))
+        return true;
+    if (starting || !gm_driver_ready(false))
+        return false;
+    int idle = 0;
+    if (__atomic_compare_exchange_n(&state, &idle, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        starting = true;
+        gm_process_start();
+        find_true_functions();
+        __atomic_store_n(&active, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&state, 2, __ATOMIC_RELEASE);
+        starting = false;
+        return true;
+    }
+    while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
+        sched_yield();
+    return true;
+}
+
+enum gm_pass gm_hook_enter(enum gm_row row) {
+    if (GM_UNLIKELY(!__atomic_load_n(&active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
+        return gm_true.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
+    if (GM_UNLIKELY(depth > 0))
+        return GM_PASS_DRIVER;
+    depth = 1;
+    __atomic_add_fetch(&gm_stats_mine()->doors[gm_door], 1, __ATOMIC_RELAXED);
+    if (GM_UNLIKELY(gm_coverage_on))
+        __atomic_add_fetch(&gm_row_calls[row], 1, __ATOMIC_RELAXED);
+    return GM_PASS_HOOK;
+}
+
+void gm_hook_leave(void) { depth = 0; }
+
+void gm_hook_context(struct gm_scope *scope) {
+    struct gm_context context;
+    gm_context_current(&context);
+    scope->request.context = (uint64_t)(uintptr_t)context.handle;
+    scope->request.context_id = context.id;
+    scope->request.context_number = context.number;
+    scope->request.device = context.device;
+}
+
+/* For the audit companion, which lives in another link namespace and asks after a binding was found: plain data, no start. */
+__attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symbol);
+void *gpumem_audit_entry(const char *symbol) {
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
+        if (strcmp(rows[i].symbol, symbol) == 0)
+            return rows[i].entries[GM_DOOR_AUDIT];
+    return NULL;
+}
+
+/* ---- who looked something up (coverage report) */
+
+enum { CALLERS = 512 };
+static uintptr_t callers[CALLERS];
+
+void gm_note_caller(const void *caller) {
+    if (GM_LIKELY(!gm_coverage_on))
+        return;
+    for (unsigned i = 0; i < CALLERS; i++) {
+        uintptr_t seen = 0;
+        if (__atomic_load_n(&callers[i], __ATOMIC_RELAXED) == (uintptr_t)caller ||
+            __atomic_compare_exchange_n(&callers[i], &seen, (uintptr_t)caller, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+bool gm_module_looked_up(uintptr_t start, uintptr_t limit) {
+    for (unsigned i = 0; i < CALLERS && callers[i]; i++)
+        if (callers[i] >= start && callers[i] < limit)
+            return true;
+    return false;
+}
+
+/* ---- names handed out unhooked */
+
+enum { NAMES = 256, NAME_BYTES = 16384 };
+static const char *names[NAMES];
+static char name_bytes[NAME_BYTES];
+static size_t name_count, name_used;
+static gm_spin names_lock;
+
+static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
+
+/* Allocates, maps, exports or describes memory; moving bytes and hinting at pages does not. */
+static bool concerns_memory(const char *name) {
+    static const char *const families[] = {"cuMem", "cuArray", "cuMipmapped", "cuIpc", "cuPointer", "cuGraphAddMem",
+                                           "cuMulticast", "cuDeviceSetMemPool", "cuImportExternalMemory",
+                                           "cuExternalMemory", "cuGraphicsResource", "cuGraphicsMap"};
+    static const char *const moves[] = {"cuMemcpy", "cuMemset", "cuMemPrefetch", "cuMemAdvise", "cuMemRangeGet",
+                                        "cuMemDiscard", "cuMemBatchDecompress", "cuGraphAddMemcpy", "cuGraphAddMemset"};
+    for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++)
+        if (begins(name, moves[i]))
+            return false;
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+        if (begins(name, families[i]))
+            return true;
+    return false;
+}
+
+void gm_route_unhooked(const char *name) {
+    if (!gm_coverage_on || !concerns_memory(name))
+        return;
+    size_t length = strlen(name) + 1;
+    gm_spin_lock(&names_lock);
+    bool known = name_count == NAMES || name_used + length > NAME_BYTES;
+    for (size_t i = 0; i < name_count && !known; i++)
+        known = strcmp(names[i], name) == 0;
+    if (!known) {
+        names[name_count++] = memcpy(name_bytes + name_used, name, length);
+        name_used += length;
+    }
+    gm_spin_unlock(&names_lock);
+}
+
+size_t gm_unhooked_names(const char *const **out) {
+    *out = names;
+    return name_count;
+}

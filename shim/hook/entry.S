@@ -1,0 +1,96 @@
+/* Entries that C cannot express.
+ *
+ * dlsym and dlvsym: glibc finds the caller's library by the return address, so whatever is not ours must leave by a jump with
+ * the stack as it came. The C side, given the arguments, a slot and the caller, says 1 = answered (result in
+ * the slot), 0 = jump to the next one in line.
+ *
+ * Driver entries: one for each hooked symbol and door; each notes its door for the coverage report and jumps to the hook. */
+#include "shim/hook/rows.h"
+
+#define DOOR_SYMBOL   0
+#define DOOR_DLSYM    1
+#define DOOR_RESOLVER 2
+#define DOOR_AUDIT    3
+
+        .text
+
+#if defined(__x86_64__)
+
+#define FUNCTION(name, visibility)                                                                           \
+        .globl name; visibility name; .type name, @function; .p2align 4;                                     \
+        name: .cfi_startproc; endbr64
+
+#define LOOKUP(name, route, next)                                                                            \
+        FUNCTION(name, .protected);                                                                          \
+        push %rdi; .cfi_adjust_cfa_offset 8;                                                                 \
+        push %rsi; .cfi_adjust_cfa_offset 8;                                                                 \
+        push %rdx; .cfi_adjust_cfa_offset 8;                                                                 \
+        sub $16, %rsp; .cfi_adjust_cfa_offset 16;                                                            \
+        mov %rsp, %rcx;                                                                                      \
+        mov 40(%rsp), %r8;                                                                                   \
+        call route;                                                                                          \
+        mov (%rsp), %rcx;                                                                                    \
+        add $16, %rsp; .cfi_adjust_cfa_offset -16;                                                           \
+        pop %rdx; .cfi_adjust_cfa_offset -8;                                                                 \
+        pop %rsi; .cfi_adjust_cfa_offset -8;                                                                 \
+        pop %rdi; .cfi_adjust_cfa_offset -8;                                                                 \
+        test %eax, %eax; jz 1f;                                                                              \
+        mov %rcx, %rax; ret;                                                                                 \
+        1: mov next(%rip), %r11; jmp *%r11;                                                                  \
+        .cfi_endproc; .size name, . - name
+
+#define ENTRY(name, hook, visibility, door)                                                                  \
+        FUNCTION(name, visibility);                                                                          \
+        mov gm_door@gottpoff(%rip), %r11;                                                                    \
+        movl $door, %fs:(%r11);                                                                              \
+        jmp hook;                                                                                            \
+        .cfi_endproc; .size name, . - name
+
+#elif defined(__aarch64__)
+
+#define FUNCTION(name, visibility)                                                                           \
+        .globl name; visibility name; .type name, %function; .p2align 4;                                     \
+        name: .cfi_startproc; hint #34
+
+#define LOOKUP(name, route, next)                                                                            \
+        FUNCTION(name, .protected);                                                                          \
+        stp x29, x30, [sp, #-64]!; .cfi_def_cfa_offset 64; .cfi_offset 29, -64; .cfi_offset 30, -56;         \
+        mov x29, sp;                                                                                         \
+        stp x0, x1, [sp, #16];                                                                               \
+        str x2, [sp, #32];                                                                                   \
+        add x3, sp, #40;                                                                                     \
+        mov x4, x30;                                                                                         \
+        bl route;                                                                                            \
+        mov w9, w0;                                                                                          \
+        ldr x10, [sp, #40];                                                                                  \
+        ldr x2, [sp, #32];                                                                                   \
+        ldp x0, x1, [sp, #16];                                                                               \
+        ldp x29, x30, [sp], #64; .cfi_restore 30; .cfi_restore 29; .cfi_def_cfa_offset 0;                    \
+        cbz w9, 1f;                                                                                          \
+        mov x0, x10; ret;                                                                                    \
+        1: adrp x16, next; ldr x16, [x16, :lo12:next]; br x16;                                               \
+        .cfi_endproc; .size name, . - name
+
+#define ENTRY(name, hook, visibility, door)                                                                  \
+        FUNCTION(name, visibility);                                                                          \
+        adrp x16, :gottprel:gm_door; ldr x16, [x16, :gottprel_lo12:gm_door];                                 \
+        mrs x17, tpidr_el0; mov w9, door; str w9, [x17, x16];                                                \
+        b hook;                                                                                              \
+        .cfi_endproc; .size name, . - name
+
+#else
+#error "gpumem's entries are written for x86-64 and aarch64"
+#endif
+
+        LOOKUP(dlsym, gm_route_dlsym, gm_next_dlsym)
+        LOOKUP(dlvsym, gm_route_dlvsym, gm_next_dlvsym)
+
+#define ENTRIES(symbol, name, version, twin)                                                                 \
+        ENTRY(symbol, gm_hook_##symbol, .protected, DOOR_SYMBOL);                                            \
+        ENTRY(gm_dlsym_##symbol, gm_hook_##symbol, .hidden, DOOR_DLSYM);                                     \
+        ENTRY(gm_resolver_##symbol, gm_hook_##symbol, .hidden, DOOR_RESOLVER);                               \
+        ENTRY(gm_audit_##symbol, gm_hook_##symbol, .hidden, DOOR_AUDIT);
+
+        GM_HOOK_ROWS(ENTRIES)
+
+        .section .note.GNU-stack, "", %progbits

@@ -1,0 +1,97 @@
+/* The doors: every way a driver call can take into gpumem, and what all hooks share. */
+#ifndef GM_HOOK_H
+#define GM_HOOK_H
+
+#include "shim/base/base.h"
+#include "shim/core/pipeline.h"
+#include "shim/core/site.h"
+#include "shim/driver/driver.h"
+#include "shim/hook/rows.h"
+#include "shim/trace/writer.h"
+
+enum gm_row {
+#define ROW(symbol, name, version, twin) GM_ROW_##symbol,
+    GM_HOOK_ROWS(ROW)
+#undef ROW
+        GM_ROW_COUNT
+};
+
+/* True functions of the hooked symbols; NULL where this driver has none. */
+struct gm_true {
+#define ROW(symbol, name, version, twin) __typeof__(&symbol) symbol;
+    GM_HOOK_ROWS(ROW)
+#undef ROW
+};
+extern struct gm_true gm_true;
+
+enum gm_door { GM_DOOR_SYMBOL, GM_DOOR_DLSYM, GM_DOOR_RESOLVER, GM_DOOR_AUDIT, GM_DOORS };
+
+/* ---- doors.c */
+
+/* Entry of the hook that stands for `function` when a door hands it out, or `function` itself when it is not hooked. */
+void *gm_route(void *function, enum gm_door door);
+/* True when `address` is an entry of ours. */
+bool gm_is_entry(const void *address);
+/* Remembers the name of a function that was handed out as it is, if it has to do with memory (coverage report). */
+void gm_route_unhooked(const char *name);
+/* Remembers who looked something up, and tells whether anyone in [start, limit) did (coverage report). */
+void gm_note_caller(const void *caller);
+bool gm_module_looked_up(uintptr_t start, uintptr_t limit);
+/* Makes hooks work: finds the true functions and starts the process's pipeline. False while no driver is loaded. */
+bool gm_hooks_ready(void);
+
+/* ---- what every hook begins and ends with: one program call is one event, however deep it goes */
+enum gm_pass {
+    GM_PASS_HOOK,   /* go on; gm_hook_leave() at the end */
+    GM_PASS_DRIVER, /* a call from inside another hook: the true function as it is */
+    GM_PASS_NONE,   /* no driver in this process */
+};
+enum gm_pass gm_hook_enter(enum gm_row row);
+void gm_hook_leave(void);
+
+/* Calls of each hooked symbol (coverage report). */
+extern uint64_t gm_row_calls[GM_ROW_COUNT];
+
+/* Defines a hook: HOOK(symbol, parameters) { ... } */
+#define HOOK(symbol, ...)                                                                                    \
+    GM_INTERNAL CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__);                                              \
+    __attribute__((noinline)) CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__)
+
+/* First line of a hook; the arguments are its own. */
+#define ENTER(symbol, ...)                                                                                   \
+    do {                                                                                                     \
+        enum gm_pass pass = gm_hook_enter(GM_ROW_##symbol);                                                  \
+        if (GM_UNLIKELY(pass == GM_PASS_NONE))                                                               \
+            return CUDA_ERROR_NOT_INITIALIZED;                                                               \
+        if (GM_UNLIKELY(pass == GM_PASS_DRIVER || !gm_true.symbol)) {                                        \
+            if (pass == GM_PASS_HOOK)                                                                        \
+                gm_hook_leave();                                                                             \
+            return gm_true.symbol ? gm_true.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED;                  \
+        }                                                                                                    \
+    } while (0)
+
+#define LEAVE(result)                                                                                        \
+    do {                                                                                                     \
+        CUresult leaving = (result);                                                                         \
+        gm_hook_leave();                                                                                     \
+        return leaving;                                                                                      \
+    } while (0)
+
+/* Begins a scope with the hook's call site and the current context. */
+#define BEGIN(scope, call, size)                                                                             \
+    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? GM_SITE_HERE() : 0);                        \
+    gm_hook_context(scope)
+void gm_hook_context(struct gm_scope *scope);
+
+/* ---- start.c: options, policy, resources, trace of this process */
+void gm_process_start(void);
+
+/* ---- coverage.c */
+void gm_coverage_sample(int device); /* after an allocation: compares with what the driver says */
+void gm_coverage_report(int fd);
+extern bool gm_coverage_on;
+const char *gm_row_name(enum gm_row row);
+/* Names handed out unhooked; returns how many are known, pointers stay valid. */
+size_t gm_unhooked_names(const char *const **names);
+
+#endif

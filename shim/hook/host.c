@@ -1,0 +1,46 @@
+/* Host memory known to the driver: recorded, never moved. */
+#include "shim/hook/hook.h"
+
+HOOK(cuMemAllocHost_v2, void **address, size_t size) {
+    struct gm_scope scope;
+    ENTER(cuMemAllocHost_v2, address, size);
+    BEGIN(&scope, GM_CALL_ALLOC_HOST, size);
+    CUresult result = gm_true.cuMemAllocHost_v2(address, size);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
+    LEAVE(result);
+}
+
+HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
+    struct gm_scope scope;
+    ENTER(cuMemHostAlloc, address, size, flags);
+    BEGIN(&scope, GM_CALL_HOST_ALLOC, size);
+    CUresult result = gm_true.cuMemHostAlloc(address, size, flags);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
+    LEAVE(result);
+}
+
+#define HOST_REGISTER(symbol)                                                                                \
+    HOOK(symbol, void *address, size_t size, unsigned flags) {                                               \
+        struct gm_scope scope;                                                                               \
+        ENTER(symbol, address, size, flags);                                                                 \
+        BEGIN(&scope, GM_CALL_HOST_REGISTER, size);                                                          \
+        CUresult result = gm_true.symbol(address, size, flags);                                              \
+        gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, (uint64_t)(uintptr_t)address, 0, result);  \
+        LEAVE(result);                                                                                       \
+    }
+HOST_REGISTER(cuMemHostRegister)
+HOST_REGISTER(cuMemHostRegister_v2)
+
+#define HOST_FREE(symbol, call)                                                                              \
+    HOOK(symbol, void *address) {                                                                            \
+        struct gm_scope scope;                                                                               \
+        uint64_t key = (uint64_t)(uintptr_t)address;                                                         \
+        ENTER(symbol, address);                                                                              \
+        BEGIN(&scope, call, 0);                                                                              \
+        gm_pipeline_free_begin(&scope, key);                                                                 \
+        CUresult result = gm_true.symbol(address);                                                           \
+        gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);                                              \
+        LEAVE(result);                                                                                       \
+    }
+HOST_FREE(cuMemFreeHost, GM_CALL_FREE_HOST)
+HOST_FREE(cuMemHostUnregister, GM_CALL_HOST_UNREGISTER)

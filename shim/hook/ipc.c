@@ -1,0 +1,73 @@
+/* Memory shared with other processes and devices. */
+#include "shim/hook/hook.h"
+
+HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
+    struct gm_scope scope;
+    ENTER(cuIpcGetMemHandle, handle, address);
+    BEGIN(&scope, GM_CALL_IPC_GET, 0);
+    CUresult result = gm_true.cuIpcGetMemHandle(handle, address);
+    gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
+    LEAVE(result);
+}
+
+#define IPC_OPEN(symbol)                                                                                     \
+    HOOK(symbol, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {                              \
+        struct gm_scope scope;                                                                               \
+        size_t size = 0;                                                                                     \
+        ENTER(symbol, address, handle, flags);                                                               \
+        BEGIN(&scope, GM_CALL_IPC_OPEN, 0);                                                                  \
+        CUresult result = gm_true.symbol(address, handle, flags);                                            \
+        if (result == CUDA_SUCCESS && gm_true.cuMemGetAddressRange_v2(NULL, &size, *address) == CUDA_SUCCESS) \
+            scope.request.size = size;                                                                       \
+        gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);     \
+        LEAVE(result);                                                                                       \
+    }
+IPC_OPEN(cuIpcOpenMemHandle)
+IPC_OPEN(cuIpcOpenMemHandle_v2)
+
+HOOK(cuIpcCloseMemHandle, CUdeviceptr address) {
+    struct gm_scope scope;
+    ENTER(cuIpcCloseMemHandle, address);
+    BEGIN(&scope, GM_CALL_IPC_CLOSE, 0);
+    gm_pipeline_free_begin(&scope, address);
+    CUresult result = gm_true.cuIpcCloseMemHandle(address);
+    gm_pipeline_free_end(&scope, GM_ACT_FREE, address, result);
+    LEAVE(result);
+}
+
+HOOK(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr address, size_t size, CUmemRangeHandleType type, unsigned long long flags) {
+    struct gm_scope scope;
+    ENTER(cuMemGetHandleForAddressRange, handle, address, size, type, flags);
+    BEGIN(&scope, GM_CALL_EXPORT_RANGE, size);
+    CUresult result = gm_true.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
+    gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
+    LEAVE(result);
+}
+
+static CUdevice device_of(CUcontext context) {
+    CUdevice device = -1;
+    if (gm_drv.ctx_push(context) == CUDA_SUCCESS) {
+        CUcontext popped;
+        if (gm_drv.ctx_get_device(&device) != CUDA_SUCCESS)
+            device = -1;
+        gm_drv.ctx_pop(&popped);
+    }
+    return device;
+}
+
+/* The current context may access the peer's memory from now on: the peer's resources must let it. */
+HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
+    struct gm_scope scope;
+    ENTER(cuCtxEnablePeerAccess, peer, flags);
+    BEGIN(&scope, GM_CALL_NONE, 0);
+    CUresult result = gm_true.cuCtxEnablePeerAccess(peer, flags);
+    if (result == CUDA_SUCCESS)
+        gm_pipeline_peer_enabled(device_of(peer), scope.request.device);
+    gm_pipeline_note(&scope, GM_ACT_PEER, (uint64_t)(uintptr_t)peer, result);
+    LEAVE(result);
+}
+
+HOOK(cuCtxDisablePeerAccess, CUcontext peer) {
+    ENTER(cuCtxDisablePeerAccess, peer);
+    LEAVE(gm_true.cuCtxDisablePeerAccess(peer));
+}

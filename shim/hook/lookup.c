@@ -1,0 +1,111 @@
+/* Look-ups: dlsym, dlvsym, cuGetProcAddress. The true look-up comes first; what it returned is mapped to a hook by identity, so
+ * versions and per-thread twins are right by construction and a hook is handed out only where the driver has the function. */
+#include "shim/hook/hook.h"
+
+#include <dlfcn.h>
+
+#include "shim/base/truedl.h"
+
+typedef void *(*dlsym_function)(void *, const char *);
+typedef void *(*dlvsym_function)(void *, const char *, const char *);
+
+/* Where look-ups that are not ours go on: another interposer behind us, or the C library. Read by entry.S. */
+GM_INTERNAL dlsym_function gm_next_dlsym;
+GM_INTERNAL dlvsym_function gm_next_dlvsym;
+GM_INTERNAL int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller);
+GM_INTERNAL int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller);
+
+static __thread __attribute__((tls_model("initial-exec"))) bool looking;
+
+/* cudnn*, cublas*, curl_* are not the driver's. */
+static bool is_driver_name(const char *name) {
+    return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
+}
+
+static void find_next(void) {
+    void *next = gm_true_dlsym(RTLD_NEXT, "dlsym"), *next_versioned = gm_true_dlsym(RTLD_NEXT, "dlvsym");
+    if (!next)
+        next = gm_elf_symbol("libc.so", "dlsym");
+    if (!next)
+        next = gm_elf_symbol("libdl.so", "dlsym");
+    if (!next_versioned)
+        next_versioned = gm_elf_symbol("libc.so", "dlvsym");
+    if (!next_versioned)
+        next_versioned = gm_elf_symbol("libdl.so", "dlvsym");
+    __atomic_store_n(&gm_next_dlvsym, (dlvsym_function)next_versioned, __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_next_dlsym, (dlsym_function)next, __ATOMIC_RELEASE);
+}
+
+/* What a successful look-up of a driver's name is answered with. */
+static void *answer(void *function, const char *name) {
+    if (gm_is_entry(function)) /* found our own export: through the program's own scope */
+        return gm_hooks_ready() ? function : NULL;
+    if (!gm_hooks_ready())
+        return function;
+    void *entry = gm_route(function, GM_DOOR_DLSYM);
+    if (entry == function)
+        gm_route_unhooked(name);
+    return entry;
+}
+
+/* Common part: 0 = not ours, the entry jumps on with the caller's own return address. */
+static int route(void *handle, const char *name, void *found, void **result) {
+    if (found) {
+        *result = answer(found, name);
+        if (!*result) /* our export must not make a program believe in a driver that is not there: leave libc's error behind */
+            gm_true_dlsym(RTLD_NEXT, name);
+        return 1;
+    }
+    /* Not found from our scope; the caller's own may see more. */
+    if (handle == RTLD_DEFAULT)
+        return 0;
+    *result = NULL;
+    return 1;
+}
+
+int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller) {
+    if (GM_UNLIKELY(!gm_next_dlsym))
+        find_next();
+    if (GM_LIKELY(!is_driver_name(name)) || handle == RTLD_NEXT || looking)
+        return 0;
+    looking = true;
+    gm_note_caller(caller);
+    int ours = route(handle, name, gm_next_dlsym(handle, name), result);
+    looking = false;
+    return ours;
+}
+
+int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller) {
+    if (GM_UNLIKELY(!gm_next_dlsym))
+        find_next();
+    if (GM_LIKELY(!is_driver_name(name)) || handle == RTLD_NEXT || looking)
+        return 0;
+    looking = true;
+    gm_note_caller(caller);
+    int ours = route(handle, name, gm_next_dlvsym(handle, name, version), result);
+    looking = false;
+    return ours;
+}
+
+static CUresult routed(CUresult result, const char *symbol, void **function) {
+    if (result == CUDA_SUCCESS && function && *function) {
+        void *entry = gm_route(*function, GM_DOOR_RESOLVER);
+        if (entry == *function)
+            gm_route_unhooked(symbol);
+        *function = entry;
+    }
+    return result;
+}
+
+HOOK(cuGetProcAddress, const char *symbol, void **function, int version, cuuint64_t flags) {
+    ENTER(cuGetProcAddress, symbol, function, version, flags);
+    gm_note_caller(__builtin_return_address(0));
+    LEAVE(routed(gm_true.cuGetProcAddress(symbol, function, version, flags), symbol, function));
+}
+
+HOOK(cuGetProcAddress_v2, const char *symbol, void **function, int version, cuuint64_t flags,
+     CUdriverProcAddressQueryResult *status) {
+    ENTER(cuGetProcAddress_v2, symbol, function, version, flags, status);
+    gm_note_caller(__builtin_return_address(0));
+    LEAVE(routed(gm_true.cuGetProcAddress_v2(symbol, function, version, flags, status), symbol, function));
+}

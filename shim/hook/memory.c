@@ -1,0 +1,152 @@
+/* Device memory that a policy may move, and every way to free it. */
+#include "shim/hook/hook.h"
+
+static bool is_capturing(CUstream stream, bool per_thread) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (GM_LIKELY(!gm_capture_any()))
+        return false;
+    CUresult result = (per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing)(stream, &status);
+    return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
+    struct gm_scope scope;
+    if (!address || !size) /* the driver's own answer */
+        return gm_true.cuMemAlloc_v2 ? gm_true.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
+    ENTER(cuMemAlloc_v2, address, size);
+    BEGIN(&scope, GM_CALL_ALLOC, size);
+    gm_status status = gm_pipeline_alloc(&scope);
+    if (status == GM_OK) {
+        *address = scope.block.address;
+        if (GM_UNLIKELY(gm_coverage_on))
+            gm_coverage_sample(scope.request.device);
+    }
+    LEAVE(status);
+}
+
+HOOK(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_size) {
+    struct gm_scope scope;
+    ENTER(cuMemAllocPitch_v2, address, pitch, width, height, element_size);
+    if (!address || !pitch || !width || !height)
+        LEAVE(gm_true.cuMemAllocPitch_v2(address, pitch, width, height, element_size));
+    BEGIN(&scope, GM_CALL_ALLOC_PITCH, width * height);
+    scope.request.width = width;
+    scope.request.height = height;
+    scope.request.element_size = element_size;
+    gm_status status = gm_pipeline_alloc(&scope);
+    if (status == GM_OK) {
+        *address = scope.block.address;
+        *pitch = scope.block.pitch;
+    }
+    LEAVE(status);
+}
+
+static CUresult alloc_async(struct gm_scope *scope, CUdeviceptr *address, CUstream stream, bool per_thread) {
+    scope->request.stream = (uint64_t)(uintptr_t)stream;
+    scope->request.per_thread = per_thread;
+    scope->request.capturing = is_capturing(stream, per_thread);
+    gm_status status = gm_pipeline_alloc(scope);
+    if (status == GM_OK)
+        *address = scope->block.address;
+    return status;
+}
+
+#define ALLOC_ASYNC(symbol, twin)                                                                            \
+    HOOK(symbol, CUdeviceptr *address, size_t size, CUstream stream) {                                       \
+        struct gm_scope scope;                                                                               \
+        ENTER(symbol, address, size, stream);                                                                \
+        if (!address || !size)                                                                               \
+            LEAVE(gm_true.symbol(address, size, stream));                                                    \
+        BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                                            \
+        LEAVE(alloc_async(&scope, address, stream, twin));                                                   \
+    }
+ALLOC_ASYNC(cuMemAllocAsync, false)
+ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
+
+/* ---- never moved: the program's intent, only recorded */
+
+#define ALLOC_FROM_POOL(symbol, twin)                                                                        \
+    HOOK(symbol, CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {                    \
+        struct gm_scope scope;                                                                               \
+        ENTER(symbol, address, size, pool, stream);                                                          \
+        BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                                        \
+        scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
+        scope.request.per_thread = twin;                                                                     \
+        scope.request.capturing = is_capturing(stream, twin);                                                \
+        CUresult result = gm_true.symbol(address, size, pool, stream);                                       \
+        gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *address, 0, result);         \
+        LEAVE(result);                                                                                       \
+    }
+ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, false)
+ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
+
+HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
+    struct gm_scope scope;
+    ENTER(cuMemAllocManaged, address, size, flags);
+    BEGIN(&scope, GM_CALL_ALLOC_MANAGED, size);
+    CUresult result = gm_true.cuMemAllocManaged(address, size, flags);
+    if (result == CUDA_SUCCESS)
+        gm_managed_note((int64_t)size);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_MANAGED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
+    LEAVE(result);
+}
+
+/* ---- frees: the owner of the block decides how, never the call */
+
+static void freed(struct gm_scope *scope, uint64_t key, CUresult result) {
+    if (result == CUDA_SUCCESS && scope->known && !scope->block.owner && scope->block.call == GM_CALL_ALLOC_MANAGED)
+        gm_managed_note(-(int64_t)scope->block.size);
+    gm_pipeline_free_end(scope, GM_ACT_FREE, key, result);
+}
+
+HOOK(cuMemFree_v2, CUdeviceptr address) {
+    struct gm_scope scope;
+    if (!address)
+        return gm_true.cuMemFree_v2 ? gm_true.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
+    ENTER(cuMemFree_v2, address);
+    BEGIN(&scope, GM_CALL_FREE, 0);
+    gm_pipeline_free_begin(&scope, address);
+    CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
+                                                       : gm_true.cuMemFree_v2(address);
+    freed(&scope, address, result);
+    LEAVE(result);
+}
+
+#define FREE_ASYNC(symbol, twin)                                                                             \
+    HOOK(symbol, CUdeviceptr address, CUstream stream) {                                                     \
+        struct gm_scope scope;                                                                               \
+        ENTER(symbol, address, stream);                                                                      \
+        BEGIN(&scope, GM_CALL_FREE_ASYNC, 0);                                                                \
+        scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
+        scope.request.per_thread = twin;                                                                     \
+        scope.request.capturing = is_capturing(stream, twin);                                                \
+        gm_pipeline_free_begin(&scope, address);                                                             \
+        CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, twin)  \
+                                                           : gm_true.symbol(address, stream);                \
+        freed(&scope, address, result);                                                                      \
+        LEAVE(result);                                                                                       \
+    }
+FREE_ASYNC(cuMemFreeAsync, false)
+FREE_ASYNC(cuMemFreeAsync_ptsz, true)
+
+/* ---- questions: answered by the driver, which tells the truth about whatever backs the block */
+
+HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
+    ENTER(cuMemGetInfo_v2, free_bytes, total_bytes);
+    LEAVE(gm_true.cuMemGetInfo_v2(free_bytes, total_bytes));
+}
+
+HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr address) {
+    ENTER(cuMemGetAddressRange_v2, base, size, address);
+    LEAVE(gm_true.cuMemGetAddressRange_v2(base, size, address));
+}
+
+HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+    ENTER(cuPointerGetAttribute, data, attribute, address);
+    LEAVE(gm_true.cuPointerGetAttribute(data, attribute, address));
+}
+
+HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
+    ENTER(cuPointerGetAttributes, count, attributes, data, address);
+    LEAVE(gm_true.cuPointerGetAttributes(count, attributes, data, address));
+}

@@ -1,0 +1,225 @@
+/* Life of the shim in a process: options, policy, resources and trace at the first touch of the driver; nothing before; at the
+ * end a finished trace and the coverage report, without any CUDA call. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/options.h"
+#include "shim/core/registry.h"
+#include "shim/core/stats.h"
+#include "shim/hook/hook.h"
+#include "shim/resource/decided.h"
+
+extern char **environ;
+
+bool gm_coverage_on;
+static bool started;
+
+/* ---- policy */
+
+static bool starts_with(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
+
+static bool debugger_attached(void) {
+    char text[2048], comm[64];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    const char *line = strstr(text, "TracerPid:\t");
+    if (!line || line[11] == '0')
+        return false;
+    gm_format(text, sizeof(text), "/proc/%.*s/comm", (int)strcspn(line + 11, "\n"), line + 11);
+    fd = open(text, O_RDONLY | O_CLOEXEC);
+    length = fd < 0 ? -1 : read(fd, comm, sizeof(comm) - 1);
+    if (fd >= 0)
+        close(fd);
+    comm[length > 0 ? length : 0] = '\0';
+    return starts_with(comm, "cuda-gdb");
+}
+
+/* Tools must see the program's own blocks. NULL: none is at work. */
+static const char *tool_at_work(void) {
+    const char *preload = "";
+    for (char **variable = environ; *variable; variable++) {
+        if (starts_with(*variable, "CUDA_INJECTION64_PATH=") && (*variable)[22])
+            return "CUDA_INJECTION64_PATH";
+        if (starts_with(*variable, "NV_SANITIZER") || starts_with(*variable, "NV_COMPUTE_SANITIZER"))
+            return "compute-sanitizer";
+        if (starts_with(*variable, "LD_PRELOAD="))
+            preload = *variable;
+    }
+    if (strstr(preload, "libsanitizer-collection") || strstr(preload, "libInterceptorInjectionTarget"))
+        return "compute-sanitizer";
+    return debugger_attached() ? "cuda-gdb" : NULL;
+}
+
+static void *reserve(size_t bytes) { return gm_pages(bytes); }
+
+static bool try_policy(const char *text, const struct gm_policy **policy) {
+    const char *colon = strchr(text, ':');
+    struct gm_policy_setup setup = {
+        .argument = colon ? colon + 1 : NULL,
+        .list_length = (unsigned)gm_option_number(GM_OPT_LIST_LENGTH),
+        .list_range = (unsigned)gm_option_number(GM_OPT_LIST_RANGE),
+        .managed = gm_option_number(GM_OPT_MANAGED) == 1 ? GM_KIND_MANAGED : GM_KIND_MANAGED_POOL,
+        .reserve = reserve,
+    };
+    const struct gm_policy *found = gm_policy_find(text);
+    char accepted[256] = "";
+
+    if (!found) {
+        for (size_t i = 0, used = 0; gm_policies[i] && used < sizeof(accepted); i++)
+            used += (size_t)gm_format(accepted + used, sizeof(accepted) - used, "%s%s", i ? ", " : "", gm_policies[i]->name);
+        gm_log(GM_LOG_ERROR, "GPUMEM_POLICY=%s is not a policy; accepted: %s; using %s", text, accepted, gm_policies[0]->name);
+        return false;
+    }
+    if (found->setup && found->setup(&setup) != GM_OK) {
+        gm_log(GM_LOG_ERROR, "GPUMEM_POLICY=%s: %s; using %s", text, setup.error, gm_policies[0]->name);
+        return false;
+    }
+    if (setup.error[0])
+        gm_log(GM_LOG_WARN, "GPUMEM_POLICY=%s: %s", text, setup.error);
+    *policy = found;
+    return true;
+}
+
+static const struct gm_policy *choose_policy(bool *user_named) {
+    const struct gm_policy *policy = NULL;
+    const char *tool;
+
+    *user_named = gm_option_is_set(GM_OPT_POLICY);
+    if (!*user_named && (tool = tool_at_work()) != NULL) {
+        gm_log(GM_LOG_WARN, "%s is at work: policy observe, so that it sees the program's own blocks (GPUMEM_POLICY overrides)", tool);
+        try_policy("observe", &policy);
+        return policy;
+    }
+    if (!try_policy(gm_option_text(GM_OPT_POLICY), &policy))
+        try_policy(gm_policies[0]->name, &policy);
+    return policy;
+}
+
+/* ---- resources: one maker for each kind, behind the adaptors that the options ask for */
+
+static struct gm_resource *build(const char *text) {
+    char error[160];
+    struct gm_resource *resource = gm_resource_build(text, error, sizeof(error));
+    if (!resource)
+        gm_log(GM_LOG_ERROR, "%s", error);
+    return resource;
+}
+
+static struct gm_resource *build_resources(void) {
+    static const char *const fills[] = {"off", "zero", "poison"};
+    unsigned long long limit = gm_option_number(GM_OPT_LIMIT), nth = gm_option_number(GM_OPT_FAIL_NTH);
+    uint64_t fill = gm_option_number(GM_OPT_FILL);
+    char text[160] = "decided", wrapped[160];
+
+    gm_decided_serve(GM_KIND_NATIVE, build("native"));
+    gm_decided_serve(GM_KIND_ASYNC, build("async"));
+    gm_decided_serve(GM_KIND_MANAGED, build("managed"));
+    gm_decided_serve(GM_KIND_MANAGED_POOL, build("managed-pool"));
+    if (fill > 0 && fill < 3) {
+        gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
+        strcpy(text, wrapped);
+    }
+    if (limit) {
+        gm_format(wrapped, sizeof(wrapped), "limit(%llu,%s)", limit, text);
+        strcpy(text, wrapped);
+    }
+    if (nth) {
+        gm_format(wrapped, sizeof(wrapped), "fail-nth(%llu,%s)", nth, text);
+        strcpy(text, wrapped);
+    }
+    return build(text);
+}
+
+/* ---- contexts and devices are described in the trace when they are first seen */
+
+static void describe_context(const struct gm_context *context) {
+    static uint64_t told; /* bit of each device */
+    struct gm_record_context record = {
+        .head = {.bytes = sizeof(record), .type = GM_RECORD_CONTEXT},
+        .number = context->number,
+        .device = context->device,
+        .handle = (uint64_t)(uintptr_t)context->handle,
+        .id = context->id,
+    };
+    union {
+        struct gm_record_device record;
+        char bytes[sizeof(struct gm_record_device) + 128];
+        uint64_t align;
+    } device = {0};
+    size_t total = 0;
+
+    if (!gm_trace_on)
+        return;
+    gm_trace_record(&record.head);
+    uint64_t bit = 1ull << (context->device & 63);
+    if (context->device < 0 || __atomic_fetch_or(&told, bit, __ATOMIC_RELAXED) & bit)
+        return;
+    char *name = device.bytes + sizeof(device.record);
+    if (gm_drv.device_get_name(name, 120, context->device) != CUDA_SUCCESS)
+        name[0] = '\0';
+    gm_drv.device_total_mem(&total, context->device);
+    device.record.device = context->device;
+    device.record.total = total;
+    device.record.name_bytes = (uint32_t)strlen(name);
+    device.record.head.type = GM_RECORD_DEVICE;
+    device.record.head.bytes = (uint32_t)(sizeof(device.record) + ((device.record.name_bytes + 7u) & ~7u));
+    gm_trace_record(&device.record.head);
+}
+
+/* ---- start, fork, end */
+
+static void in_child(void) {
+    gm_trace_after_fork();
+    gm_site_after_fork();
+    gm_pipeline_after_fork();
+    gm_contexts_after_fork();
+    if (gm_option_text(GM_OPT_STATS)[0])
+        gm_stats_open(gm_option_text(GM_OPT_STATS));
+}
+
+void gm_process_start(void) {
+    bool user_named;
+
+    gm_clock_init();
+    gm_options_load(environ);
+    gm_log_set((enum gm_log_level)gm_option_number(GM_OPT_LOG));
+    gm_coverage_on = gm_option_bool(GM_OPT_COVERAGE);
+    const struct gm_policy *policy = choose_policy(&user_named);
+    if (gm_option_text(GM_OPT_STATS)[0])
+        gm_stats_open(gm_option_text(GM_OPT_STATS));
+    gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
+
+    struct gm_pipeline_setup setup = {
+        .policy = policy,
+        .root = build_resources(),
+        .timed = gm_option_text(GM_OPT_STATS)[0] != '\0',
+        .strict = gm_option_bool(GM_OPT_STRICT),
+        .user_named = user_named,
+    };
+    gm_pipeline_setup(&setup);
+    if (gm_option_text(GM_OPT_TRACE)[0]) {
+        gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
+                       gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
+        gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS));
+    }
+    gm_context_on_new = describe_context;
+    pthread_atfork(NULL, NULL, in_child);
+    __atomic_store_n(&started, true, __ATOMIC_RELEASE);
+    gm_log(GM_LOG_INFO, "gpumem %s: policy %s%s%s", GM_VERSION, policy->name, gm_trace_on ? ", trace " : "",
+           gm_trace_on ? gm_option_text(GM_OPT_TRACE) : "");
+}
+
+__attribute__((destructor)) static void process_end(void) {
+    if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE))
+        return;
+    if (gm_coverage_on)
+        gm_coverage_report(STDERR_FILENO);
+    gm_format(gm_stats->trace, sizeof(gm_stats->trace), "%s", gm_trace_file());
+    gm_trace_finish();
+    gm_stats->finished = 1;
+}

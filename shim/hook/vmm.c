@@ -1,0 +1,104 @@
+/* Virtual memory management calls of the program: recorded, never moved. A handle counts as memory; a reservation and a mapping
+ * are address space. A handle lives until its last release; memory behind it until the last unmap as well, which the driver
+ * tells only by its free memory, so the trace shows both. */
+#include "shim/hook/hook.h"
+
+HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted, unsigned long long flags) {
+    struct gm_scope scope;
+    ENTER(cuMemAddressReserve, address, size, alignment, wanted, flags);
+    BEGIN(&scope, GM_CALL_VMM_RESERVE, size);
+    CUresult result = gm_true.cuMemAddressReserve(address, size, alignment, wanted, flags);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, result ? 0 : gm_key(GM_SPACE_RESERVATION, *address), 0, result);
+    LEAVE(result);
+}
+
+HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
+    struct gm_scope scope;
+    uint64_t key = gm_key(GM_SPACE_RESERVATION, address);
+    ENTER(cuMemAddressFree, address, size);
+    BEGIN(&scope, GM_CALL_VMM_ADDRESS_FREE, size);
+    gm_pipeline_free_begin(&scope, key);
+    CUresult result = gm_true.cuMemAddressFree(address, size);
+    gm_pipeline_free_end(&scope, GM_ACT_UNRESERVE, key, result);
+    LEAVE(result);
+}
+
+HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties, unsigned long long flags) {
+    struct gm_scope scope;
+    ENTER(cuMemCreate, handle, size, properties, flags);
+    BEGIN(&scope, GM_CALL_VMM_CREATE, size);
+    CUresult result = gm_true.cuMemCreate(handle, size, properties, flags);
+    if (properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        scope.request.device = properties->location.id;
+    bool on_host = properties && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    gm_pipeline_saw_alloc(&scope, on_host ? GM_KIND_HOST : GM_KIND_VMM, GM_ACT_ALLOC,
+                          result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
+    LEAVE(result);
+}
+
+/* A handle may be held several times (retain, import): only the release that ends our first hold is the block's free. */
+HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
+    struct gm_scope scope;
+    uint64_t key = gm_key(GM_SPACE_VMM_HANDLE, handle);
+    ENTER(cuMemRelease, handle);
+    BEGIN(&scope, GM_CALL_VMM_RELEASE, 0);
+    gm_pipeline_free_begin(&scope, key);
+    CUresult result = gm_true.cuMemRelease(handle);
+    gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);
+    LEAVE(result);
+}
+
+HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
+    ENTER(cuMemRetainAllocationHandle, handle, address);
+    LEAVE(gm_true.cuMemRetainAllocationHandle(handle, address));
+}
+
+HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+    struct gm_scope scope;
+    ENTER(cuMemMap, address, size, offset, handle, flags);
+    BEGIN(&scope, GM_CALL_VMM_MAP, size);
+    CUresult result = gm_true.cuMemMap(address, size, offset, handle, flags);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_MAP, address, 0, result);
+    LEAVE(result);
+}
+
+/* One call may unmap several mappings that lie side by side; each leaves the registry. */
+HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
+    struct gm_scope scope;
+    ENTER(cuMemUnmap, address, size);
+    BEGIN(&scope, GM_CALL_VMM_UNMAP, size);
+    CUresult result = gm_true.cuMemUnmap(address, size);
+    if (result != CUDA_SUCCESS) {
+        gm_pipeline_free_end(&scope, GM_ACT_UNMAP, address, result);
+        LEAVE(result);
+    }
+    for (size_t done = 0; done < size;) {
+        struct gm_scope part = scope;
+        gm_pipeline_free_begin(&part, address + done);
+        if (!part.known)
+            part.request.size = size - done;
+        size_t step = part.known ? part.block.size : size - done;
+        gm_pipeline_free_end(&part, GM_ACT_UNMAP, address + done, result);
+        done += step ? step : size;
+    }
+    LEAVE(result);
+}
+
+HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+     unsigned long long flags) {
+    struct gm_scope scope;
+    ENTER(cuMemExportToShareableHandle, shareable, handle, type, flags);
+    BEGIN(&scope, GM_CALL_VMM_EXPORT, 0);
+    CUresult result = gm_true.cuMemExportToShareableHandle(shareable, handle, type, flags);
+    gm_pipeline_note(&scope, GM_ACT_EXPORT, gm_key(GM_SPACE_VMM_HANDLE, handle), result);
+    LEAVE(result);
+}
+
+HOOK(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *shareable, CUmemAllocationHandleType type) {
+    struct gm_scope scope;
+    ENTER(cuMemImportFromShareableHandle, handle, shareable, type);
+    BEGIN(&scope, GM_CALL_VMM_IMPORT, 0);
+    CUresult result = gm_true.cuMemImportFromShareableHandle(handle, shareable, type);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
+    LEAVE(result);
+}
