@@ -1,4 +1,5 @@
 /* Device memory from a private stream-ordered pool in place of cuMemAlloc. */
+#include "shim/resource/pitch.h"
 #include "shim/resource/pool.h"
 #include "shim/resource/rows.h"
 
@@ -17,7 +18,18 @@ static struct gm_pool_family family = {.name = "async", .describe = describe};
 
 static gm_status async_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_piece piece;
-    gm_status status = gm_pool_alloc(&family, request, &piece);
+    if (!gm_pool_serves(request))
+        return GM_NOT_SUPPORTED;
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    bool pushed;
+    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)request->context, &pushed);
+    if (status)
+        return status;
+    status = gm_shape_of(request, &piece);
+    if (!status)
+        status = gm_pool_alloc(&family, request, &piece);
+    gm_lane_leave(pushed);
     if (!status)
         gm_block_fill(block, self, request, &piece);
     return status;

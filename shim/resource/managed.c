@@ -32,19 +32,6 @@ static gm_status alloc_charged(const struct gm_request *request, size_t bytes, C
     return status;
 }
 
-static gm_status shape(const struct gm_request *request, size_t *bytes, size_t *pitch) {
-    CUstreamCaptureMode mode;
-    *bytes = request->size;
-    *pitch = 0;
-    if (request->call != GM_CALL_ALLOC_PITCH)
-        return GM_OK;
-    if (!gm_capture_guard_enter(&mode))
-        return GM_NOT_SUPPORTED;
-    gm_status status = gm_pitch_of(request, pitch, bytes);
-    gm_capture_guard_leave(mode);
-    return status;
-}
-
 static bool serves(const struct gm_request *request) {
     return gm_request_is_device(request) && request->size && request->context_id && !request->capturing &&
            !(request->promises & GM_PROMISE_CAPTURE);
@@ -77,7 +64,7 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
         return status;
     status = device_has_managed(request->device);
     if (!status)
-        status = shape(request, &piece.reserved, &piece.pitch);
+        status = gm_shape_of(request, &piece);
     if (!status)
         status = alloc_charged(request, piece.reserved, &address);
     gm_lane_leave(pushed);

@@ -41,9 +41,8 @@ static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t 
     gm_status status = (gm_status)gm_drv.mem_get_info(&free_bytes, &total);
     if (status)
         return status;
-    uint64_t before = __atomic_exchange_n(&kept, 0, __ATOMIC_SEQ_CST);
-    uint64_t excess = gm_managed_pool_excess();
-    __atomic_add_fetch(&kept, excess < before ? excess : before, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&kept, 0, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&kept, gm_managed_pool_excess(), __ATOMIC_SEQ_CST);
 
     __atomic_store_n(&figures[device].free, free_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&figures[device].at_ns, gm_now_ns(), __ATOMIC_RELEASE);

@@ -2,6 +2,7 @@
  * (field guide, trap 18). */
 #include "shim/resource/ledger.h"
 #include "shim/resource/managed.h"
+#include "shim/resource/pitch.h"
 #include "shim/resource/pool.h"
 #include "shim/resource/rows.h"
 
@@ -54,31 +55,35 @@ uint64_t gm_managed_pool_excess(void) {
 
 void gm_managed_pool_give_back(void) { gm_pool_trim(&family, SIZE_MAX); }
 
+static gm_status alloc_charged(const struct gm_request *request, struct gm_piece *piece) {
+    gm_status status = gm_shape_of(request, piece);
+    if (!status)
+        status = gm_managed_charge(request->context_id, request->device, piece->reserved);
+    if (status)
+        return status;
+    status = gm_pool_alloc(&family, request, piece);
+    if (status)
+        gm_managed_discharge(request->context_id, piece->reserved);
+    else
+        gm_ledger_add(&alive, request->context_id, piece->reserved, UINT64_MAX);
+    return status;
+}
+
 static gm_status managed_pool_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_piece piece;
+    bool pushed;
     if (!gm_pool_serves(request) || !request->context_id)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
-    bool pushed;
     gm_status status = gm_lane_enter((CUcontext)(uintptr_t)request->context, &pushed);
     if (status)
         return status;
-    status = gm_managed_charge(request->context_id, request->device, request->size);
+    status = alloc_charged(request, &piece);
     gm_lane_leave(pushed);
-    if (status)
-        return status;
-    status = gm_pool_alloc(&family, request, &piece);
-    if (status) {
-        gm_managed_discharge(request->context_id, request->size);
-        return status;
-    }
-    /* Rows padded by the pitch: known only now, and covered by the headroom. */
-    if (piece.reserved > request->size)
-        gm_managed_note_more(request->context_id, piece.reserved - request->size);
-    gm_ledger_add(&alive, request->context_id, piece.reserved, UINT64_MAX);
-    gm_block_fill(block, self, request, &piece);
-    return GM_OK;
+    if (!status)
+        gm_block_fill(block, self, request, &piece);
+    return status;
 }
 
 static gm_status managed_pool_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
@@ -89,3 +94,36 @@ static gm_status managed_pool_free(struct gm_resource *self, const struct gm_blo
     }
     return status;
 }
+
+static size_t managed_pool_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
+
+static void managed_pool_context_gone(struct gm_resource *self, uint64_t context_id) {
+    gm_ledger_forget(&alive, context_id);
+    gm_managed_forget(context_id);
+    gm_pool_context_gone(&family, context_id);
+}
+
+static void managed_pool_capture(struct gm_resource *self, int change) {
+    if (change < 0)
+        gm_pool_flush(&family);
+}
+
+static void managed_pool_peer_enabled(struct gm_resource *self, int device, int peer) {
+    gm_pool_peer_enabled(&family, device, peer);
+}
+
+const struct gm_resource_row gm_resource_managed_pool = {
+    .name = "managed-pool",
+    .summary = "managed memory from a private pool (driver 13.0, concurrent managed access on all devices); a free does not wait",
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
+                  GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE,
+    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages migrate; no "
+              "attach flags and no cuStreamAttachMemAsync; freed memory stays reserved for this process until trimmed",
+    .kind = GM_KIND_MANAGED_POOL,
+    .alloc = managed_pool_alloc,
+    .free = managed_pool_free,
+    .trim = managed_pool_trim,
+    .context_gone = managed_pool_context_gone,
+    .capture = managed_pool_capture,
+    .peer_enabled = managed_pool_peer_enabled,
+};

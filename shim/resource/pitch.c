@@ -27,30 +27,47 @@ static gm_status ask_driver(size_t width, unsigned element_size, size_t *pitch) 
     return status ? (gm_status)gm_drv.mem_free(probe) : status;
 }
 
-gm_status gm_pitch_of(const struct gm_request *request, size_t *pitch, size_t *bytes) {
-    size_t width = request->width, found = 0;
+static size_t pitch_known(unsigned row, int device, size_t width, unsigned element_size) {
+    size_t pitch = 0;
+    gm_spin_lock(&lock);
+    if (rows[row].width == width && rows[row].device == device && rows[row].element_size == element_size)
+        pitch = rows[row].pitch;
+    gm_spin_unlock(&lock);
+    return pitch;
+}
+
+static gm_status find_pitch(const struct gm_request *request, size_t width, size_t *pitch) {
+    unsigned row = row_of(request->device, width, request->element_size);
+    CUstreamCaptureMode mode;
+    *pitch = pitch_known(row, request->device, width, request->element_size);
+    if (*pitch)
+        return GM_OK;
+    if (!gm_capture_guard_enter(&mode))
+        return GM_NOT_SUPPORTED;
+    gm_status status = ask_driver(width, request->element_size, pitch);
+    gm_capture_guard_leave(mode);
+    if (status)
+        return status;
+    gm_spin_lock(&lock);
+    rows[row].width = width;
+    rows[row].pitch = *pitch;
+    rows[row].device = request->device;
+    rows[row].element_size = request->element_size;
+    gm_spin_unlock(&lock);
+    return GM_OK;
+}
+
+gm_status gm_shape_of(const struct gm_request *request, struct gm_piece *piece) {
+    size_t width = request->width, pitch;
+    piece->reserved = request->size;
+    piece->pitch = 0;
+    if (request->call != GM_CALL_ALLOC_PITCH)
+        return GM_OK;
     if (!width || !request->height || width > SIZE_MAX - CLASS)
         return GM_NOT_SUPPORTED;
-    width = (width + CLASS - 1) / CLASS * CLASS;
-
-    unsigned row = row_of(request->device, width, request->element_size);
-    gm_spin_lock(&lock);
-    if (rows[row].width == width && rows[row].device == request->device && rows[row].element_size == request->element_size)
-        found = rows[row].pitch;
-    gm_spin_unlock(&lock);
-    if (!found) {
-        gm_status status = ask_driver(width, request->element_size, &found);
-        if (status)
-            return status;
-        gm_spin_lock(&lock);
-        rows[row].width = width;
-        rows[row].pitch = found;
-        rows[row].device = request->device;
-        rows[row].element_size = request->element_size;
-        gm_spin_unlock(&lock);
-    }
-    if (__builtin_mul_overflow(found, request->height, bytes))
-        return GM_OUT_OF_MEMORY;
-    *pitch = found;
-    return GM_OK;
+    gm_status status = find_pitch(request, (width + CLASS - 1) / CLASS * CLASS, &pitch);
+    if (status)
+        return status;
+    piece->pitch = pitch;
+    return __builtin_mul_overflow(pitch, request->height, &piece->reserved) ? GM_OUT_OF_MEMORY : GM_OK;
 }

@@ -1,7 +1,5 @@
 #include "shim/resource/pool.h"
 
-#include "shim/resource/pitch.h"
-
 /* ---- pools of devices */
 
 static bool driver_has_pools(void) {
@@ -154,47 +152,34 @@ static gm_status alloc_once(CUmemoryPool pool, const struct gm_lane *lane, const
 
 static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_lane *lane, const struct gm_request *request,
                                struct gm_piece *piece) {
-    size_t bytes = request->size, pitch = 0;
     CUmemoryPool pool;
     CUdeviceptr address = 0;
 
     gm_status status = obtain_pool(family, lane->device, &pool);
-    if (!status && request->call == GM_CALL_ALLOC_PITCH)
-        status = gm_pitch_of(request, &pitch, &bytes);
     if (status)
         return status;
     note_primary(family, lane);
-    status = alloc_once(pool, lane, request, bytes, &address);
+    status = alloc_once(pool, lane, request, piece->reserved, &address);
     if (status == GM_OUT_OF_MEMORY) {
         settle(lane);
         gm_drv.mem_pool_trim_to(pool, 0);
-        status = alloc_once(pool, lane, request, bytes, &address);
+        status = alloc_once(pool, lane, request, piece->reserved, &address);
     }
-    if (!status)
-        *piece = (struct gm_piece){address, bytes, pitch};
+    piece->address = address;
     return status;
 }
 
 gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *request, struct gm_piece *piece) {
-    CUcontext context = (CUcontext)(uintptr_t)request->context;
     CUstreamCaptureMode mode;
     struct gm_lane lane;
-    bool pushed;
 
-    if (!gm_pool_serves(request))
-        return GM_NOT_SUPPORTED;
-    if (!gm_driver_ready(true))
-        return GM_NOT_INITIALIZED;
-    if (!driver_has_pools() || !gm_lane_of(context, request->context_id, request->device, &lane))
+    if (!driver_has_pools() ||
+        !gm_lane_of((CUcontext)(uintptr_t)request->context, request->context_id, request->device, &lane))
         return GM_NOT_SUPPORTED;
     gm_pool_flush(family);
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
-    gm_status status = gm_lane_enter(context, &pushed);
-    if (!status) {
-        status = alloc_guarded(family, &lane, request, piece);
-        gm_lane_leave(pushed);
-    }
+    gm_status status = alloc_guarded(family, &lane, request, piece);
     gm_capture_guard_leave(mode);
     return status;
 }

@@ -32,7 +32,7 @@ struct gm_pool_family {
 
 /* True when the request is of a kind that a pool serves, outside capture. */
 GM_INTERNAL bool gm_pool_serves(const struct gm_request *request);
-/* Serves it. Errors: GM_NOT_SUPPORTED, GM_OUT_OF_MEMORY after a trim and a second try, the driver's own; nothing is kept then. */
+/* Serves it with piece->reserved bytes and writes piece->address; its context must be current. Errors: GM_NOT_SUPPORTED, GM_OUT_OF_MEMORY after a trim and a second try, the driver's own; nothing is kept then. */
 GM_INTERNAL gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *request, struct gm_piece *piece);
 GM_INTERNAL gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block,
                                    const struct gm_free_request *how);

@@ -1,0 +1,37 @@
+#include "shim/resource/adaptor.h"
+
+gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    gm_status status = self->upstream->row->alloc(self->upstream, request, block);
+    if (!status)
+        block->owner = self;
+    return status;
+}
+
+gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    struct gm_block inner = *block;
+    inner.owner = self->upstream;
+    return self->upstream->row->free(self->upstream, &inner, how);
+}
+
+size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes) {
+    struct gm_resource *upstream = self->upstream;
+    return upstream->row->trim ? upstream->row->trim(upstream, bytes) : 0;
+}
+
+void gm_adaptor_context_gone(struct gm_resource *self, uint64_t context_id) {
+    struct gm_resource *upstream = self->upstream;
+    if (upstream->row->context_gone)
+        upstream->row->context_gone(upstream, context_id);
+}
+
+void gm_adaptor_capture(struct gm_resource *self, int change) {
+    struct gm_resource *upstream = self->upstream;
+    if (upstream->row->capture)
+        upstream->row->capture(upstream, change);
+}
+
+void gm_adaptor_peer_enabled(struct gm_resource *self, int device, int peer) {
+    struct gm_resource *upstream = self->upstream;
+    if (upstream->row->peer_enabled)
+        upstream->row->peer_enabled(upstream, device, peer);
+}

@@ -1,0 +1,17 @@
+/* What adaptors hand through to the resource they wrap. */
+#ifndef GM_RESOURCE_ADAPTOR_H
+#define GM_RESOURCE_ADAPTOR_H
+
+#include "shim/base/base.h"
+#include "shim/resource/resource.h"
+
+/* Allocates upstream and signs the block as the adaptor's. */
+GM_INTERNAL gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
+/* Frees upstream, as a block of upstream. */
+GM_INTERNAL gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
+GM_INTERNAL size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes);
+GM_INTERNAL void gm_adaptor_context_gone(struct gm_resource *self, uint64_t context_id);
+GM_INTERNAL void gm_adaptor_capture(struct gm_resource *self, int change);
+GM_INTERNAL void gm_adaptor_peer_enabled(struct gm_resource *self, int device, int peer);
+
+#endif

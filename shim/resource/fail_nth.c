@@ -1,0 +1,44 @@
+/* One allocation fails as if memory had run out: how a program copes can be tried call by call. */
+#include "shim/base/options.h"
+#include "shim/resource/adaptor.h"
+#include "shim/resource/rows.h"
+
+struct state {
+    uint64_t number; /* that fails, from 1 */
+    uint64_t seen;
+};
+
+static const struct gm_option argument_row = {
+    .type = GM_OPTION_COUNT, .name = "fail-nth", .initial = "1", .low = 1, .high = UINT64_MAX, .help = "allocation that fails"};
+
+static gm_status fail_nth_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    struct state *state = self->state;
+    if (argument)
+        return gm_option_parse(&argument_row, argument, &state->number, error, error_size) ? GM_INVALID_VALUE : GM_OK;
+    gm_format(error, error_size, "\"fail-nth\" needs a number: write fail-nth(3,...)");
+    return GM_INVALID_VALUE;
+}
+
+static gm_status fail_nth_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct state *state = self->state;
+    if (__atomic_add_fetch(&state->seen, 1, __ATOMIC_RELAXED) == state->number)
+        return GM_OUT_OF_MEMORY;
+    return gm_adaptor_alloc(self, request, block);
+}
+
+const struct gm_resource_row gm_resource_fail_nth = {
+    .name = "fail-nth",
+    .summary = "the N-th allocation, counted from 1, fails with out of memory; all others pass",
+    .properties = ~0u,
+    .breaks = "",
+    .adaptor = true,
+    .arguments = "N",
+    .state_size = sizeof(struct state),
+    .open = fail_nth_open,
+    .alloc = fail_nth_alloc,
+    .free = gm_adaptor_free,
+    .trim = gm_adaptor_trim,
+    .context_gone = gm_adaptor_context_gone,
+    .capture = gm_adaptor_capture,
+    .peer_enabled = gm_adaptor_peer_enabled,
+};

@@ -1,0 +1,113 @@
+/* Memory is filled before the program gets it and, for poison, again when it gives it back: reads of memory that was never
+ * written, or is no longer owned, show themselves. */
+#include <string.h>
+
+#include "shim/resource/adaptor.h"
+#include "shim/resource/lane.h"
+#include "shim/resource/rows.h"
+
+/* As float and double a large negative number, as an index out of any range. */
+#define POISON 0xdb
+
+struct state {
+    enum fill { FILL_OFF, FILL_ZERO, FILL_POISON } fill;
+};
+
+static gm_status fill_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    static const char *const names[] = {"off", "zero", "poison"};
+    struct state *state = self->state;
+    if (self->kind == GM_KIND_SIM) {
+        gm_format(error, error_size, "\"fill\" cannot wrap sim: its addresses have no memory behind them");
+        return GM_INVALID_VALUE;
+    }
+    for (int i = 0; argument && i < 3; i++)
+        if (!strcmp(argument, names[i])) {
+            state->fill = (enum fill)i;
+            return GM_OK;
+        }
+    gm_format(error, error_size, "\"%s\" is no filling; accepted: off, zero, poison", argument ? argument : "");
+    return GM_INVALID_VALUE;
+}
+
+static size_t bytes_of(const struct gm_block *block) { return block->pitch ? block->reserved : block->size; }
+
+static gm_status fill_on_stream(const struct gm_block *block, unsigned char value, uint64_t stream, bool per_thread) {
+    __typeof__(gm_drv.memset_d8_async) set = per_thread ? gm_drv.memset_d8_async_ptsz : gm_drv.memset_d8_async;
+    return (gm_status)set(block->address, value, bytes_of(block), (CUstream)stream);
+}
+
+/* On a stream of our own in the block's context. `behind`: after everything submitted so far; else complete at return. During a
+ * capture nothing is done: what it would take is not legal then. */
+static gm_status fill_privately(const struct gm_block *block, unsigned char value, bool behind) {
+    CUcontext context = (CUcontext)(uintptr_t)block->context;
+    CUstreamCaptureMode mode;
+    struct gm_lane lane;
+    CUstream stream;
+    bool pushed;
+
+    if (!gm_lane_of(context, block->context_id, block->device, &lane) || !gm_capture_guard_enter(&mode))
+        return GM_OK;
+    gm_status status = gm_lane_enter(context, &pushed);
+    if (status)
+        goto leave;
+    status = gm_lane_stream(&lane, behind ? GM_LANE_FREE : GM_LANE_ALLOC, &stream);
+    if (!status && behind)
+        status = gm_lane_fence(&lane, stream, NULL);
+    if (!status)
+        status = (gm_status)gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
+    if (!status && !behind)
+        status = (gm_status)gm_drv.stream_synchronize(stream);
+    gm_lane_leave(pushed);
+leave:
+    gm_capture_guard_leave(mode);
+    return status;
+}
+
+static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    const struct state *state = self->state;
+    unsigned char value = state->fill == FILL_ZERO ? 0 : POISON;
+    bool ordered = request->call == GM_CALL_ALLOC_ASYNC;
+    struct gm_block got = *block;
+    gm_status status = gm_adaptor_alloc(self, request, &got);
+    if (!status && state->fill != FILL_OFF)
+        status = ordered ? fill_on_stream(&got, value, request->stream, request->per_thread) : fill_privately(&got, value, false);
+    else if (status)
+        return status;
+    if (!status) {
+        *block = got;
+        return GM_OK;
+    }
+    struct gm_free_request how = {ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, request->stream, request->per_thread, false};
+    gm_adaptor_free(self, &got, &how);
+    return status;
+}
+
+static gm_status fill_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    const struct state *state = self->state;
+    /* The fill is a help; whether the block can be freed is for the free itself to say. */
+    if (state->fill == FILL_POISON && gm_driver_ready(true)) {
+        gm_status status = how->call == GM_CALL_FREE_ASYNC ? fill_on_stream(block, POISON, how->stream, how->per_thread)
+                                                           : fill_privately(block, POISON, true);
+        if (status)
+            gm_log(GM_LOG_DEBUG, "block at %p was freed without poison: error %d", (void *)(uintptr_t)block->address, status);
+    }
+    return gm_adaptor_free(self, block, how);
+}
+
+const struct gm_resource_row gm_resource_fill = {
+    .name = "fill",
+    .summary = "memory is zeroed or poisoned at allocation, and poisoned at free",
+    .properties = ~0u,
+    .breaks = "each call costs a pass over the memory; while a stream captures, memory that is not in stream order is left as it "
+              "is; a free that fails has poisoned the block; managed pages move to the device",
+    .adaptor = true,
+    .arguments = "off|zero|poison",
+    .state_size = sizeof(struct state),
+    .open = fill_open,
+    .alloc = fill_alloc,
+    .free = fill_free,
+    .trim = gm_adaptor_trim,
+    .context_gone = gm_adaptor_context_gone,
+    .capture = gm_adaptor_capture,
+    .peer_enabled = gm_adaptor_peer_enabled,
+};

@@ -1,0 +1,85 @@
+/* A ceiling over the live bytes of what it wraps: out of memory, as a smaller device would say. */
+#include "shim/base/options.h"
+#include "shim/resource/adaptor.h"
+#include "shim/resource/ledger.h"
+#include "shim/resource/rows.h"
+
+struct state {
+    uint64_t bytes;
+    struct gm_ledger live;
+};
+
+static const struct gm_option argument_row = {
+    .type = GM_OPTION_BYTES, .name = "limit", .initial = "0", .unit = "bytes", .help = "live bytes of the wrapped resource"};
+
+static gm_status limit_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    struct state *state = self->state;
+    if (!argument || gm_option_parse(&argument_row, argument, &state->bytes, error, error_size)) {
+        if (!argument)
+            gm_format(error, error_size, "\"limit\" needs its bytes: write limit(8GiB,...)");
+        return GM_INVALID_VALUE;
+    }
+    if (!state->bytes) {
+        gm_format(error, error_size, "\"%s\" is no limit: at least 1 byte, or leave limit out", argument);
+        return GM_INVALID_VALUE;
+    }
+    return GM_OK;
+}
+
+/* Counted before the memory is asked for, so that parallel requests cannot pass together; pitched memory may turn out larger
+ * than its rows, and the rest is counted then. */
+static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct state *state = self->state;
+    struct gm_block got = *block;
+    if (!gm_ledger_add(&state->live, request->context_id, request->size, state->bytes))
+        return GM_OUT_OF_MEMORY;
+    gm_status status = gm_adaptor_alloc(self, request, &got);
+    if (status)
+        goto uncount;
+    size_t more = got.reserved > request->size ? got.reserved - request->size : 0;
+    if (more && !gm_ledger_add(&state->live, request->context_id, more, state->bytes)) {
+        struct gm_free_request how = {.call = GM_CALL_FREE};
+        if (request->call == GM_CALL_ALLOC_ASYNC)
+            how = (struct gm_free_request){GM_CALL_FREE_ASYNC, request->stream, request->per_thread, false};
+        gm_adaptor_free(self, &got, &how);
+        status = GM_OUT_OF_MEMORY;
+        goto uncount;
+    }
+    *block = got;
+    return GM_OK;
+
+uncount:
+    gm_ledger_subtract(&state->live, request->context_id, request->size);
+    return status;
+}
+
+static gm_status limit_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    struct state *state = self->state;
+    gm_status status = gm_adaptor_free(self, block, how);
+    if (!status)
+        gm_ledger_subtract(&state->live, block->context_id, block->reserved > block->size ? block->reserved : block->size);
+    return status;
+}
+
+static void limit_context_gone(struct gm_resource *self, uint64_t context_id) {
+    struct state *state = self->state;
+    gm_ledger_forget(&state->live, context_id);
+    gm_adaptor_context_gone(self, context_id);
+}
+
+const struct gm_resource_row gm_resource_limit = {
+    .name = "limit",
+    .summary = "out of memory beyond so many live bytes of the wrapped resource",
+    .properties = ~0u,
+    .breaks = "a block freed in stream order stops counting at the call, before the stream has reached it",
+    .adaptor = true,
+    .arguments = "BYTES",
+    .state_size = sizeof(struct state),
+    .open = limit_open,
+    .alloc = limit_alloc,
+    .free = limit_free,
+    .trim = gm_adaptor_trim,
+    .context_gone = limit_context_gone,
+    .capture = gm_adaptor_capture,
+    .peer_enabled = gm_adaptor_peer_enabled,
+};
