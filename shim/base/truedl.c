@@ -28,21 +28,16 @@ static const void *loaded_at(ElfW(Addr) base, ElfW(Addr) pointer) {
     return (const void *)(pointer < base ? base + pointer : pointer);
 }
 
-static bool read_dynamic(const struct dl_phdr_info *info, struct dynamic *out) {
+static bool read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry, struct dynamic *out) {
     memset(out, 0, sizeof(*out));
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
-            continue;
-        const ElfW(Dyn) *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-        for (; entry->d_tag != DT_NULL; entry++) {
-            const void *at = loaded_at(info->dlpi_addr, entry->d_un.d_ptr);
-            switch (entry->d_tag) {
-            case DT_SYMTAB: out->symbols = at; break;
-            case DT_STRTAB: out->strings = at; break;
-            case DT_VERSYM: out->versions = at; break;
-            case DT_GNU_HASH: out->gnu_hash = at; break;
-            case DT_HASH: out->hash = at; break;
-            }
+    for (; entry->d_tag != DT_NULL; entry++) {
+        const void *at = loaded_at(base, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+        case DT_SYMTAB: out->symbols = at; break;
+        case DT_STRTAB: out->strings = at; break;
+        case DT_VERSYM: out->versions = at; break;
+        case DT_GNU_HASH: out->gnu_hash = at; break;
+        case DT_HASH: out->hash = at; break;
         }
     }
     return out->symbols && out->strings && (out->gnu_hash || out->hash);
@@ -91,16 +86,25 @@ static void *find_sysv(const struct dynamic *dynamic, const char *name, ElfW(Add
     return found;
 }
 
+void *gm_elf_symbol_of(const struct link_map *map, const char *symbol) {
+    struct dynamic dynamic;
+    if (!read_dynamic(map->l_addr, map->l_ld, &dynamic))
+        return NULL;
+    return dynamic.gnu_hash ? find_gnu(&dynamic, symbol, map->l_addr) : find_sysv(&dynamic, symbol, map->l_addr);
+}
+
 static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     struct wanted *wanted = arg;
-    struct dynamic dynamic;
     const char *slash = strrchr(info->dlpi_name, '/');
     const char *file = slash ? slash + 1 : info->dlpi_name;
 
-    if (strncmp(file, wanted->soname, strlen(wanted->soname)) != 0 || !read_dynamic(info, &dynamic))
+    if (strncmp(file, wanted->soname, strlen(wanted->soname)) != 0)
         return 0;
-    wanted->address = dynamic.gnu_hash ? find_gnu(&dynamic, wanted->symbol, info->dlpi_addr)
-                                       : find_sysv(&dynamic, wanted->symbol, info->dlpi_addr);
+    for (int i = 0; i < info->dlpi_phnum && !wanted->address; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
+            struct link_map map = {.l_addr = info->dlpi_addr, .l_ld = (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
+            wanted->address = gm_elf_symbol_of(&map, wanted->symbol);
+        }
     return wanted->address != NULL;
 }
 

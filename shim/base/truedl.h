@@ -3,11 +3,14 @@
 #ifndef GM_TRUEDL_H
 #define GM_TRUEDL_H
 
+#include <link.h>
 #include <stddef.h>
 
 /* Address of the default version of `symbol` in the object whose file name begins with `soname` (e.g. "libc.so"), NULL when
  * absent. Reads only memory that is already mapped. */
 void *gm_elf_symbol(const char *soname, const char *symbol);
+/* The same in one loaded object (only l_addr and l_ld are read). */
+void *gm_elf_symbol_of(const struct link_map *map, const char *symbol);
 
 /* libc's own functions (libdl's before glibc 2.34); NULL when the process has none. */
 void *gm_true_dlsym(void *handle, const char *name);

@@ -9,10 +9,12 @@
  * first and unlinked from it last; it is recycled only when it stands in neither. */
 #include "shim/core/registry.h"
 
+#include <dlfcn.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "shim/base/base.h"
+#include "shim/base/truedl.h"
 
 enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 64 * 1024, CLASSES = 64 };
 
@@ -179,10 +181,29 @@ static void finish_removal(struct gm_registry *registry, struct node *node, stru
 
 struct gm_registry *gm_registry_new(void) { return gm_pages(sizeof(struct gm_registry)); }
 
+/* The preloaded library and a libgpumem-core that the program links (even statically) share one registry: whoever the dynamic
+ * linker finds first owns it. The name changes with the layout. */
+__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_1(void);
+
+static struct gm_registry *owned(void);
+
+struct gm_registry *gpumem_registry_1(void) { return owned(); }
+
 struct gm_registry *gm_registry_shared(void) {
+    static struct gm_registry *known;
+    struct gm_registry *registry = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    if (GM_LIKELY(registry != NULL))
+        return registry;
+    struct gm_registry *(*owner)(void) = (struct gm_registry * (*)(void)) gm_true_dlsym(RTLD_DEFAULT, "gpumem_registry_1");
+    registry = owner ? owner() : owned();
+    __atomic_store_n(&known, registry, __ATOMIC_RELEASE);
+    return registry;
+}
+
+static struct gm_registry *owned(void) {
     static struct gm_registry *shared;
     struct gm_registry *registry = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
-    if (GM_LIKELY(registry != NULL))
+    if (registry)
         return registry;
     struct gm_registry *fresh = gm_registry_new();
     if (fresh && !__atomic_compare_exchange_n(&shared, &registry, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {

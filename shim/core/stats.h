@@ -46,6 +46,9 @@ extern struct gm_stats *gm_stats;
  * On any trouble the private counters stay and the trouble is logged once. */
 void gm_stats_open(const char *path);
 
+/* In the child after fork: counts from zero, in an own slot where the parent had one. */
+void gm_stats_after_fork(void);
+
 /* This thread's shard. */
 struct gm_stats_shard *gm_stats_mine(void);
 

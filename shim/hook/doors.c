@@ -162,6 +162,38 @@ void gm_hook_context(struct gm_scope *scope) {
     scope->request.device = context.device;
 }
 
+/* For the audit companion, which lives in another link namespace and asks after a binding was found: plain data, no start. */
+__attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symbol);
+void *gpumem_audit_entry(const char *symbol) {
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
+        if (strcmp(rows[i].symbol, symbol) == 0)
+            return rows[i].entries[GM_DOOR_AUDIT];
+    return NULL;
+}
+
+/* ---- who looked something up (coverage report) */
+
+enum { CALLERS = 512 };
+static uintptr_t callers[CALLERS];
+
+void gm_note_caller(const void *caller) {
+    if (GM_LIKELY(!gm_coverage_on))
+        return;
+    for (unsigned i = 0; i < CALLERS; i++) {
+        uintptr_t seen = 0;
+        if (__atomic_load_n(&callers[i], __ATOMIC_RELAXED) == (uintptr_t)caller ||
+            __atomic_compare_exchange_n(&callers[i], &seen, (uintptr_t)caller, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+bool gm_module_looked_up(uintptr_t start, uintptr_t limit) {
+    for (unsigned i = 0; i < CALLERS && callers[i]; i++)
+        if (callers[i] >= start && callers[i] < limit)
+            return true;
+    return false;
+}
+
 /* ---- names handed out unhooked */
 
 enum { NAMES = 256, NAME_BYTES = 16384 };

@@ -1,7 +1,8 @@
 /* Entries that C cannot express.
  *
  * dlsym and dlvsym: glibc finds the caller's library by the return address, so whatever is not ours must leave by a jump with
- * the stack as it came. The C side says 1 = answered (result in the slot), 0 = jump to the next one in line.
+ * the stack as it came. The C side, given the arguments, a slot and the caller, says 1 = answered (result in
+ * the slot), 0 = jump to the next one in line.
  *
  * Driver entries: one for each hooked symbol and door; each notes its door for the coverage report and jumps to the hook. */
 #include "shim/hook/rows.h"
@@ -26,6 +27,7 @@
         push %rdx; .cfi_adjust_cfa_offset 8;                                                                 \
         sub $16, %rsp; .cfi_adjust_cfa_offset 16;                                                            \
         mov %rsp, %rcx;                                                                                      \
+        mov 40(%rsp), %r8;                                                                                   \
         call route;                                                                                          \
         mov (%rsp), %rcx;                                                                                    \
         add $16, %rsp; .cfi_adjust_cfa_offset -16;                                                           \
@@ -57,6 +59,7 @@
         stp x0, x1, [sp, #16];                                                                               \
         str x2, [sp, #32];                                                                                   \
         add x3, sp, #40;                                                                                     \
+        mov x4, x30;                                                                                         \
         bl route;                                                                                            \
         mov w9, w0;                                                                                          \
         ldr x10, [sp, #40];                                                                                  \

@@ -34,6 +34,9 @@ void *gm_route(void *function, enum gm_door door);
 bool gm_is_entry(const void *address);
 /* Remembers the name of a function that was handed out as it is, if it has to do with memory (coverage report). */
 void gm_route_unhooked(const char *name);
+/* Remembers who looked something up, and tells whether anyone in [start, limit) did (coverage report). */
+void gm_note_caller(const void *caller);
+bool gm_module_looked_up(uintptr_t start, uintptr_t limit);
 /* Makes hooks work: finds the true functions and starts the process's pipeline. False while no driver is loaded. */
 bool gm_hooks_ready(void);
 

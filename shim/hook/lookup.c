@@ -12,8 +12,8 @@ typedef void *(*dlvsym_function)(void *, const char *, const char *);
 /* Where look-ups that are not ours go on: another interposer behind us, or the C library. Read by entry.S. */
 GM_INTERNAL dlsym_function gm_next_dlsym;
 GM_INTERNAL dlvsym_function gm_next_dlvsym;
-GM_INTERNAL int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result);
-GM_INTERNAL int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result);
+GM_INTERNAL int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller);
+GM_INTERNAL int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller);
 
 static __thread __attribute__((tls_model("initial-exec"))) bool looking;
 
@@ -63,23 +63,25 @@ static int route(void *handle, const char *name, void *found, void **result) {
     return 1;
 }
 
-int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result) {
+int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller) {
     if (GM_UNLIKELY(!gm_next_dlsym))
         find_next();
     if (GM_LIKELY(!is_driver_name(name)) || handle == RTLD_NEXT || looking)
         return 0;
     looking = true;
+    gm_note_caller(caller);
     int ours = route(handle, name, gm_next_dlsym(handle, name), result);
     looking = false;
     return ours;
 }
 
-int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result) {
+int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller) {
     if (GM_UNLIKELY(!gm_next_dlsym))
         find_next();
     if (GM_LIKELY(!is_driver_name(name)) || handle == RTLD_NEXT || looking)
         return 0;
     looking = true;
+    gm_note_caller(caller);
     int ours = route(handle, name, gm_next_dlvsym(handle, name, version), result);
     looking = false;
     return ours;
@@ -97,21 +99,13 @@ static CUresult routed(CUresult result, const char *symbol, void **function) {
 
 HOOK(cuGetProcAddress, const char *symbol, void **function, int version, cuuint64_t flags) {
     ENTER(cuGetProcAddress, symbol, function, version, flags);
+    gm_note_caller(__builtin_return_address(0));
     LEAVE(routed(gm_true.cuGetProcAddress(symbol, function, version, flags), symbol, function));
 }
 
 HOOK(cuGetProcAddress_v2, const char *symbol, void **function, int version, cuuint64_t flags,
      CUdriverProcAddressQueryResult *status) {
     ENTER(cuGetProcAddress_v2, symbol, function, version, flags, status);
+    gm_note_caller(__builtin_return_address(0));
     LEAVE(routed(gm_true.cuGetProcAddress_v2(symbol, function, version, flags, status), symbol, function));
-}
-
-/* For the audit companion, which lives in another link namespace: the entry for a driver symbol bound to `function`, or NULL.
- * Exported; called with the C library of this namespace fully relocated. */
-__attribute__((visibility("default"))) void *gpumem_audit_route(const char *symbol, void *function);
-void *gpumem_audit_route(const char *symbol, void *function) {
-    if (!is_driver_name(symbol) || !gm_hooks_ready())
-        return NULL;
-    void *entry = gm_route(function, GM_DOOR_AUDIT);
-    return entry == function ? NULL : entry;
 }

@@ -1,7 +1,10 @@
 /* The trace: a public, versioned contract between one writer (the shim) and one reader (the tools).
  *
- * File = header page, then chunks of GM_TRACE_CHUNK bytes. Each chunk belongs to one thread; the kernel owns the pages from the
- * moment they are written (shared mapping), so a killed process loses nothing but an event half written. All integers are little endian.
+ * File = header page, then chunks of at most GM_TRACE_CHUNK bytes, each a multiple of GM_TRACE_HEADER and saying its own length (a
+ * thread's first chunk is small, later ones grow). Each chunk belongs to one thread; the kernel owns the pages from the moment they
+ * are written (shared mapping), so a killed process loses nothing but an event half written. Pages that begin with no chunk magic
+ * where a chunk is expected are a hole (a full disk, a process killed while it took a chunk): readers step over them page by page.
+ * Events of one chunk have rising seq but for calls that interrupt each other. All integers are little endian.
  * Times are nanoseconds since the header's start_ns (CLOCK_MONOTONIC). */
 #ifndef GM_TRACE_EVENT_H
 #define GM_TRACE_EVENT_H
@@ -93,7 +96,8 @@ struct gm_trace_chunk { /* 64 bytes, then payload */
     uint16_t reserved;
     int32_t thread;       /* kernel thread id */
     uint32_t used;        /* payload bytes valid; raised after each event or record is complete */
-    uint8_t padding[48];
+    uint32_t bytes;       /* whole chunk with this header, a multiple of GM_TRACE_HEADER, at most GM_TRACE_CHUNK */
+    uint8_t padding[44];
 };
 #define GM_TRACE_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 _Static_assert(sizeof(struct gm_trace_chunk) == 64, "");
@@ -148,7 +152,8 @@ struct gm_record_string {
 
 const char *gm_action_name(enum gm_action action);
 
-/* CSV: the first line, and one event as a line with '\n'; returns its length (never above 512). */
+/* CSV: the first line, and one event as a line with '\n'; returns its length (never above GM_TRACE_CSV_LINE, which `size` must hold). */
+#define GM_TRACE_CSV_LINE 512
 extern const char gm_trace_csv_header[];
 int gm_trace_csv_line(char *out, size_t size, const struct gm_event *event, int pid, int thread);
 

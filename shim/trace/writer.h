@@ -36,4 +36,7 @@ int gm_trace_rank(void);
 /* File name in use, "" before the first event. */
 const char *gm_trace_file(void);
 
+/* Called once with the file's name after each opening (the first event, and again in a forked child); NULL = nobody asks. */
+extern void (*gm_trace_opened)(const char *name);
+
 #endif

@@ -1,0 +1,111 @@
+/* Counters of this process: in private memory, or in a slot of the file that `gpumem run` reads while and after we run. */
+#include "shim/core/stats.h"
+#include "shim/base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(struct gm_stats) % 4096 == 0, "slots of the file can be reserved one by one");
+
+static struct gm_stats private_counters;
+struct gm_stats *gm_stats = &private_counters;
+
+static char file_name[4096];
+static __thread struct gm_stats_shard *shard __attribute__((tls_model("initial-exec")));
+static __thread struct gm_stats *shard_of __attribute__((tls_model("initial-exec")));
+
+struct gm_stats_shard *gm_stats_mine(void) {
+    struct gm_stats *now = __atomic_load_n(&gm_stats, __ATOMIC_ACQUIRE);
+    if (GM_UNLIKELY(shard_of != now)) {
+        shard = &now->shards[(unsigned)gm_thread_id() % GM_STATS_SHARDS];
+        shard_of = now;
+    }
+    return shard;
+}
+
+static void name_program(struct gm_stats *stats) {
+    char path[512];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    const char *slash = strrchr(path, '/');
+    gm_format(stats->program, sizeof stats->program, "%s", slash ? slash + 1 : path);
+}
+
+/* Takes the first free slot; NULL when all are in use. */
+static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
+    for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
+        int32_t nobody = 0;
+        if (slots[i].pid ||
+            !__atomic_compare_exchange_n(&slots[i].pid, &nobody, (int32_t)getpid(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        /* Without disk blocks behind it a store would be a bus error; who cannot reserve has a file system that does not need it. */
+        if (fallocate(fd, 0, (off_t)(i * sizeof *slots), sizeof *slots) && errno != EOPNOTSUPP && errno != ENOSYS)
+            return NULL;
+        return &slots[i];
+    }
+    return NULL;
+}
+
+static struct gm_stats *map_file(const char *path, const char **trouble, int *fd_out) {
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    *fd_out = fd;
+    if (fd < 0) {
+        *trouble = "cannot be opened";
+        return NULL;
+    }
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != GM_STATS_SLOTS * sizeof(struct gm_stats)) {
+        *trouble = "is no file of counters of this version";
+        return NULL;
+    }
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        *trouble = "cannot be mapped";
+        return NULL;
+    }
+    return map;
+}
+
+void gm_stats_open(const char *path) {
+    static int told;
+    const char *trouble = NULL;
+    int fd = -1;
+    if (!path || !*path)
+        return;
+    if (path != file_name)
+        gm_format(file_name, sizeof file_name, "%s", path);
+    struct gm_stats *slots = map_file(file_name, &trouble, &fd), *mine = slots ? take_slot(slots, fd) : NULL;
+    if (fd >= 0)
+        close(fd);
+    if (!mine) {
+        gm_log_once(&told, GM_LOG_WARN, "counters file '%s' %s: this process is missing in the closing lines", file_name,
+                    trouble ? trouble : "has no room");
+        if (slots)
+            munmap(slots, GM_STATS_SLOTS * sizeof *slots);
+        return;
+    }
+    /* Opened at start, before any other thread counts: what is there so far moves along. */
+    int32_t pid = mine->pid;
+    *mine = private_counters;
+    mine->pid = pid;
+    mine->start_ns = gm_now_ns();
+    name_program(mine);
+    __atomic_store_n(&mine->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_stats, mine, __ATOMIC_RELEASE);
+}
+
+void gm_stats_after_fork(void) {
+    /* The parent's policy name stays true for the child; its counts are not the child's. */
+    char policy[sizeof private_counters.policy];
+    memcpy(policy, gm_stats->policy, sizeof policy);
+    memset(&private_counters, 0, sizeof private_counters);
+    memcpy(private_counters.policy, policy, sizeof policy);
+    gm_stats = &private_counters;
+    shard_of = NULL;
+    if (file_name[0])
+        gm_stats_open(file_name);
+}

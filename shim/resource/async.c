@@ -1,0 +1,57 @@
+/* Device memory from a private stream-ordered pool in place of cuMemAlloc. */
+#include "shim/resource/pool.h"
+#include "shim/resource/rows.h"
+
+static gm_status describe(int device, CUmemPoolProps *props) {
+    int has_pools = 0;
+    gm_status status = (gm_status)gm_drv.device_get_attribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
+    if (status)
+        return status;
+    props->allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props->handleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    props->location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device};
+    return has_pools ? GM_OK : GM_NOT_SUPPORTED;
+}
+
+static struct gm_pool_family family = {.name = "async", .describe = describe};
+
+static gm_status async_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct gm_piece piece;
+    gm_status status = gm_pool_alloc(&family, request, &piece);
+    if (!status)
+        gm_block_fill(block, self, request, &piece);
+    return status;
+}
+
+static gm_status async_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    return gm_pool_free(&family, block, how);
+}
+
+static size_t async_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
+
+static void async_context_gone(struct gm_resource *self, uint64_t context_id) { gm_pool_context_gone(&family, context_id); }
+
+static void async_capture(struct gm_resource *self, int change) {
+    if (change < 0)
+        gm_pool_flush(&family);
+}
+
+static void async_peer_enabled(struct gm_resource *self, int device, int peer) {
+    gm_pool_peer_enabled(&family, device, peer);
+}
+
+const struct gm_resource_row gm_resource_async = {
+    .name = "async",
+    .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
+    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; peers reach it by pool access, which is set "
+              "when peer access is enabled and not taken back; cuMemGetAddressRange and BUFFER_ID speak of the pool's block; "
+              "freed memory stays reserved for this process until trimmed",
+    .kind = GM_KIND_ASYNC,
+    .alloc = async_alloc,
+    .free = async_free,
+    .trim = async_trim,
+    .context_gone = async_context_gone,
+    .capture = async_capture,
+    .peer_enabled = async_peer_enabled,
+};

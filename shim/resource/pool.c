@@ -1,0 +1,363 @@
+#include "shim/resource/pool.h"
+
+#include "shim/resource/pitch.h"
+
+/* ---- pools of devices */
+
+static bool driver_has_pools(void) {
+    return gm_drv.mem_pool_create && gm_drv.mem_pool_destroy && gm_drv.mem_pool_set_attribute &&
+           gm_drv.mem_pool_get_attribute && gm_drv.mem_pool_set_access && gm_drv.mem_pool_trim_to &&
+           gm_drv.mem_alloc_from_pool_async && gm_drv.mem_free_async;
+}
+
+static gm_status set_access(CUmemoryPool pool, int device, uint64_t reach) {
+    for (int peer = 0; reach; peer++, reach >>= 1) {
+        if (!(reach & 1) || peer == device)
+            continue;
+        CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, peer}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        gm_status status = (gm_status)gm_drv.mem_pool_set_access(pool, &access, 1);
+        if (status)
+            return status;
+    }
+    return GM_OK;
+}
+
+static gm_status set_attributes(CUmemoryPool pool) {
+    static const struct {
+        CUmemPool_attribute name;
+        int value;
+    } rows[] = {
+        {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, 0},
+        {CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0},
+        {CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 1},
+    };
+    cuuint64_t threshold = UINT64_MAX;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int value = rows[i].value;
+        gm_status status = (gm_status)gm_drv.mem_pool_set_attribute(pool, rows[i].name, &value);
+        if (status)
+            return status;
+    }
+    return (gm_status)gm_drv.mem_pool_set_attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
+}
+
+static gm_status make_pool(struct gm_pool_family *family, int device, uint64_t reach, CUmemoryPool *made) {
+    CUmemPoolProps props = {0};
+    CUmemoryPool pool;
+    gm_status status = family->describe(device, &props);
+    if (status == GM_NOT_SUPPORTED)
+        __atomic_store_n(&family->devices[device].unsupported, true, __ATOMIC_RELAXED);
+    if (status)
+        return status;
+    status = (gm_status)gm_drv.mem_pool_create(&pool, &props);
+    if (status)
+        return status;
+    status = set_attributes(pool);
+    if (!status)
+        status = set_access(pool, props.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? device : -1, reach);
+    if (status)
+        gm_drv.mem_pool_destroy(pool);
+    else
+        *made = pool;
+    return status;
+}
+
+static CUmemoryPool pool_seen(struct gm_pool_family *family, int device) {
+    return __atomic_load_n(&family->devices[device].pool, __ATOMIC_ACQUIRE);
+}
+
+/* The device's pool, made at first use: whoever comes second destroys his own. */
+static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemoryPool *pool) {
+    *pool = pool_seen(family, device);
+    if (GM_LIKELY(*pool != NULL))
+        return GM_OK;
+    if (__atomic_load_n(&family->devices[device].unsupported, __ATOMIC_RELAXED))
+        return GM_NOT_SUPPORTED;
+    uint64_t peers = gm_lane_peers(device), reach = family->reach ? family->reach(device) : 0;
+    CUmemoryPool made;
+    gm_status status = make_pool(family, device, reach | peers, &made);
+    if (status)
+        return status;
+    gm_spin_lock(&family->lock);
+    *pool = family->devices[device].pool;
+    if (!*pool)
+        __atomic_store_n(&family->devices[device].pool, made, __ATOMIC_RELEASE);
+    gm_spin_unlock(&family->lock);
+    if (*pool) {
+        gm_drv.mem_pool_destroy(made);
+        return GM_OK;
+    }
+    *pool = made;
+    uint64_t since = gm_lane_peers(device) & ~peers;
+    if (since && set_access(made, device, since))
+        gm_log(GM_LOG_WARN, "%s: peers of device %d cannot reach its pool", family->name, device);
+    return GM_OK;
+}
+
+static void note_primary(struct gm_pool_family *family, const struct gm_lane *lane) {
+    if (family->devices[lane->device].primary_id != lane->id && gm_context_primary(lane->device) == lane->context)
+        family->devices[lane->device].primary_id = lane->id;
+}
+
+/* ---- allocation */
+
+bool gm_pool_serves(const struct gm_request *request) {
+    return gm_request_is_device(request) && request->size && !request->capturing &&
+           !(request->promises & GM_PROMISE_CAPTURE) && request->device >= 0 && request->device < GM_POOL_DEVICES;
+}
+
+/* A stream of another context would take memory of another device. */
+static bool stream_is_foreign(const struct gm_request *request) {
+    CUcontext owner = NULL;
+    if (request->stream <= (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD || !gm_drv.stream_get_ctx)
+        return false;
+    return gm_drv.stream_get_ctx((CUstream)request->stream, &owner) != CUDA_SUCCESS ||
+           (uint64_t)(uintptr_t)owner != request->context;
+}
+
+static gm_status alloc_in_order(CUmemoryPool pool, const struct gm_request *request, size_t bytes, CUdeviceptr *address) {
+    __typeof__(gm_drv.mem_alloc_from_pool_async) alloc =
+        request->per_thread ? gm_drv.mem_alloc_from_pool_async_ptsz : gm_drv.mem_alloc_from_pool_async;
+    if (!alloc || stream_is_foreign(request))
+        return GM_NOT_SUPPORTED;
+    return (gm_status)alloc(address, bytes, pool, (CUstream)request->stream);
+}
+
+static gm_status alloc_ready(CUmemoryPool pool, const struct gm_lane *lane, size_t bytes, CUdeviceptr *address) {
+    CUstream stream;
+    CUdeviceptr got;
+    gm_status status = gm_lane_stream(lane, GM_LANE_ALLOC, &stream);
+    if (!status)
+        status = (gm_status)gm_drv.mem_alloc_from_pool_async(&got, bytes, pool, stream);
+    if (status)
+        return status;
+    status = (gm_status)gm_drv.stream_synchronize(stream);
+    if (status)
+        gm_drv.mem_free_async(got, stream);
+    else
+        *address = got;
+    return status;
+}
+
+/* Waits for the frees in flight, so that their memory can be reused or given back. */
+static void settle(const struct gm_lane *lane) {
+    CUstream stream;
+    if (!gm_lane_stream(lane, GM_LANE_FREE, &stream))
+        gm_drv.stream_synchronize(stream);
+}
+
+static gm_status alloc_once(CUmemoryPool pool, const struct gm_lane *lane, const struct gm_request *request, size_t bytes,
+                            CUdeviceptr *address) {
+    return request->call == GM_CALL_ALLOC_ASYNC ? alloc_in_order(pool, request, bytes, address)
+                                                : alloc_ready(pool, lane, bytes, address);
+}
+
+static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_lane *lane, const struct gm_request *request,
+                               struct gm_piece *piece) {
+    size_t bytes = request->size, pitch = 0;
+    CUmemoryPool pool;
+    CUdeviceptr address = 0;
+
+    gm_status status = obtain_pool(family, lane->device, &pool);
+    if (!status && request->call == GM_CALL_ALLOC_PITCH)
+        status = gm_pitch_of(request, &pitch, &bytes);
+    if (status)
+        return status;
+    note_primary(family, lane);
+    status = alloc_once(pool, lane, request, bytes, &address);
+    if (status == GM_OUT_OF_MEMORY) {
+        settle(lane);
+        gm_drv.mem_pool_trim_to(pool, 0);
+        status = alloc_once(pool, lane, request, bytes, &address);
+    }
+    if (!status)
+        *piece = (struct gm_piece){address, bytes, pitch};
+    return status;
+}
+
+gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *request, struct gm_piece *piece) {
+    CUcontext context = (CUcontext)(uintptr_t)request->context;
+    CUstreamCaptureMode mode;
+    struct gm_lane lane;
+    bool pushed;
+
+    if (!gm_pool_serves(request))
+        return GM_NOT_SUPPORTED;
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    if (!driver_has_pools() || !gm_lane_of(context, request->context_id, request->device, &lane))
+        return GM_NOT_SUPPORTED;
+    gm_pool_flush(family);
+    if (!gm_capture_guard_enter(&mode))
+        return GM_NOT_SUPPORTED;
+    gm_status status = gm_lane_enter(context, &pushed);
+    if (!status) {
+        status = alloc_guarded(family, &lane, request, piece);
+        gm_lane_leave(pushed);
+    }
+    gm_capture_guard_leave(mode);
+    return status;
+}
+
+/* ---- free */
+
+static gm_status free_in_order(uint64_t address, const struct gm_free_request *how) {
+    __typeof__(gm_drv.mem_free_async) release = how->per_thread ? gm_drv.mem_free_async_ptsz : gm_drv.mem_free_async;
+    return release ? (gm_status)release(address, (CUstream)how->stream) : GM_NOT_SUPPORTED;
+}
+
+/* Behind everything submitted so far. *event: as gm_lane_fence. */
+static gm_status free_fenced(const struct gm_lane *lane, uint64_t address, CUevent *event) {
+    CUstream stream;
+    bool pushed;
+    gm_status status = gm_lane_enter(lane->context, &pushed);
+    if (status)
+        return status;
+    status = gm_lane_stream(lane, GM_LANE_FREE, &stream);
+    if (!status)
+        status = gm_lane_fence(lane, stream, event);
+    if (!status) {
+        status = (gm_status)gm_drv.mem_free_async(address, stream);
+        if (status && event) {
+            gm_lane_event_put(lane->id, *event);
+            *event = NULL;
+        }
+    }
+    gm_lane_leave(pushed);
+    return status;
+}
+
+static gm_status park(struct gm_pool_family *family, const struct gm_block *block) {
+    struct gm_parked parked = {
+        .address = block->address,
+        .context = block->context,
+        .context_id = block->context_id,
+        .size = block->reserved,
+        .device = block->device,
+    };
+    return gm_parking_push(&family->quarantine, &parked);
+}
+
+static bool is_capture_error(gm_status status) {
+    return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+/* Outside the guard: a capture of another thread may begin while this one waits, and is not disturbed in relaxed mode. */
+static gm_status wait_relaxed(CUevent event) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    gm_drv.thread_exchange_capture_mode(&mode);
+    gm_status status = (gm_status)gm_drv.event_synchronize(event);
+    gm_drv.thread_exchange_capture_mode(&mode);
+    return status;
+}
+
+gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block, const struct gm_free_request *how) {
+    CUstreamCaptureMode mode;
+    CUevent event = NULL;
+    struct gm_lane lane;
+
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    if (how->call == GM_CALL_FREE_ASYNC)
+        return free_in_order(block->address, how);
+    if (how->call != GM_CALL_FREE || !gm_lane_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &lane))
+        return GM_INVALID_VALUE;
+    gm_pool_flush(family);
+    if (!gm_capture_guard_enter(&mode))
+        return park(family, block);
+    gm_status status = free_fenced(&lane, block->address, how->strict ? &event : NULL);
+    gm_capture_guard_leave(mode);
+    if (is_capture_error(status)) /* a capture began through a door that nobody watches */
+        return park(family, block);
+    if (event) {
+        /* The memory is given back whatever the wait says; an error of earlier work surfaces at the program's next call. */
+        wait_relaxed(event);
+        gm_lane_event_put(lane.id, event);
+    }
+    return status;
+}
+
+void gm_pool_flush(struct gm_pool_family *family) {
+    CUstreamCaptureMode mode;
+    struct gm_parked parked;
+    uint32_t left = gm_parking_count(&family->quarantine);
+
+    if (GM_LIKELY(!left) || !gm_driver_ready(true) || !gm_capture_guard_enter(&mode))
+        return;
+    for (; left && gm_parking_pop(&family->quarantine, &parked); left--) {
+        struct gm_lane lane;
+        gm_status status = GM_INVALID_VALUE;
+        if (gm_lane_of((CUcontext)(uintptr_t)parked.context, parked.context_id, parked.device, &lane))
+            status = free_fenced(&lane, parked.address, NULL);
+        if (status) { /* tried again at the next call */
+            gm_parking_unpop(&family->quarantine, &parked);
+            break;
+        }
+    }
+    gm_capture_guard_leave(mode);
+}
+
+/* ---- the rest of a pool's life */
+
+static uint64_t reserved_of(CUmemoryPool pool) {
+    cuuint64_t bytes = 0;
+    if (gm_drv.mem_pool_get_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) != CUDA_SUCCESS)
+        return 0;
+    return bytes;
+}
+
+uint64_t gm_pool_reserved(struct gm_pool_family *family) {
+    uint64_t bytes = 0;
+    for (int device = 0; device < GM_POOL_DEVICES; device++) {
+        CUmemoryPool pool = pool_seen(family, device);
+        if (pool)
+            bytes += reserved_of(pool);
+    }
+    return bytes;
+}
+
+size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
+    struct gm_context context;
+    struct gm_lane lane;
+    CUstreamCaptureMode mode;
+    size_t given = 0;
+
+    if (!gm_driver_ready(false) || !gm_context_current(&context) || context.device < 0 || context.device >= GM_POOL_DEVICES)
+        return 0;
+    CUmemoryPool pool = pool_seen(family, context.device);
+    if (!pool || !gm_lane_of(context.handle, context.id, context.device, &lane))
+        return 0;
+    gm_pool_flush(family);
+    if (!gm_capture_guard_enter(&mode))
+        return 0;
+    settle(&lane);
+    uint64_t before = reserved_of(pool);
+    if (gm_drv.mem_pool_trim_to(pool, before > bytes ? before - bytes : 0) == CUDA_SUCCESS) {
+        uint64_t after = reserved_of(pool);
+        given = before > after ? before - after : 0;
+    }
+    gm_capture_guard_leave(mode);
+    return given;
+}
+
+void gm_pool_context_gone(struct gm_pool_family *family, uint64_t context_id) {
+    gm_parking_forget(&family->quarantine, context_id);
+    for (int device = 0; context_id && device < GM_POOL_DEVICES; device++) {
+        if (family->devices[device].primary_id != context_id)
+            continue;
+        gm_spin_lock(&family->lock);
+        __atomic_store_n(&family->devices[device].pool, NULL, __ATOMIC_RELEASE);
+        family->devices[device].primary_id = 0;
+        gm_spin_unlock(&family->lock);
+    }
+    gm_lane_forget(context_id);
+}
+
+void gm_pool_peer_enabled(struct gm_pool_family *family, int device, int peer) {
+    if (device < 0 || device >= GM_POOL_DEVICES || peer < 0 || peer >= GM_POOL_DEVICES)
+        return;
+    gm_lane_enable_peer(device, peer);
+    CUmemoryPool pool = pool_seen(family, device);
+    if (pool && set_access(pool, device, 1ull << peer))
+        gm_log(GM_LOG_WARN, "%s: device %d cannot reach the pool of device %d", family->name, peer, device);
+}

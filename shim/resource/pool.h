@@ -1,0 +1,48 @@
+/* Private memory pools that stand in for plain allocation: what the async and the managed-pool resource share.
+ *
+ * A pool follows events and inserts dependencies by itself, so its pointers are good in the order of one stream only. The recipe
+ * (field guide, trap 17): no event following, no internal dependencies, opportunistic reuse only. Allocation on a stream that
+ * never waits, returned when complete: ready everywhere. Free behind a context-wide event on a second stream: returned at once,
+ * reused only when all earlier work is done. Requests in stream order go to the program's own stream. */
+#ifndef GM_RESOURCE_POOL_H
+#define GM_RESOURCE_POOL_H
+
+#include "shim/resource/block.h"
+#include "shim/resource/lane.h"
+#include "shim/resource/parking.h"
+
+#define GM_POOL_DEVICES 64
+
+/* One kind of pool, for the whole process: one pool a device. */
+struct gm_pool_family {
+    const char *name;
+    /* Writes the properties of a device's pool. GM_NOT_SUPPORTED, which is remembered: device or driver cannot. */
+    gm_status (*describe)(int device, CUmemPoolProps *props);
+    /* Devices that get access when the pool is made, besides the peers; bit d = device d. May be NULL. */
+    uint64_t (*reach)(int device);
+
+    gm_spin lock;
+    struct {
+        CUmemoryPool pool;
+        uint64_t primary_id; /* generation of the device's primary context, with which the pool dies; 0 = not known */
+        bool unsupported;
+    } devices[GM_POOL_DEVICES];
+    struct gm_parking quarantine; /* given back during a capture */
+};
+
+/* True when the request is of a kind that a pool serves, outside capture. */
+GM_INTERNAL bool gm_pool_serves(const struct gm_request *request);
+/* Serves it. Errors: GM_NOT_SUPPORTED, GM_OUT_OF_MEMORY after a trim and a second try, the driver's own; nothing is kept then. */
+GM_INTERNAL gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *request, struct gm_piece *piece);
+GM_INTERNAL gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block,
+                                   const struct gm_free_request *how);
+/* Gives memory that the current device's pool keeps back to the driver, after waiting for the frees in flight. */
+GM_INTERNAL size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes);
+/* Bytes that the pools of all devices hold, in use or kept. */
+GM_INTERNAL uint64_t gm_pool_reserved(struct gm_pool_family *family);
+GM_INTERNAL void gm_pool_context_gone(struct gm_pool_family *family, uint64_t context_id);
+GM_INTERNAL void gm_pool_peer_enabled(struct gm_pool_family *family, int device, int peer);
+/* Frees what was given back during a capture, once none runs. */
+GM_INTERNAL void gm_pool_flush(struct gm_pool_family *family);
+
+#endif

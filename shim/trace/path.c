@@ -1,0 +1,275 @@
+/* Where the trace goes: file name patterns, and the rule by which two processes never share a file. */
+#include "shim/trace/parts.h"
+#include "shim/trace/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAMES_TRIED 100
+#define FD_FLOOR    200 /* programs that close or count on low descriptors do not meet ours */
+
+int gm_trace_rank(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",    "PMI_RANK",
+                                        "MV2_COMM_WORLD_RANK",  "SLURM_PROCID", "RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = getenv(names[i]);
+        if (!text || !*text)
+            continue;
+        int rank = 0;
+        const char *p = text;
+        while (*p >= '0' && *p <= '9' && rank < 100000000)
+            rank = rank * 10 + (*p++ - '0');
+        if (!*p)
+            return rank;
+    }
+    return -1;
+}
+
+int gm_trace_expand(const char *pattern, char *out, size_t size) {
+    size_t used = 0;
+    struct utsname host;
+    char number[24];
+    for (const char *p = pattern; *p; p++) {
+        const char *piece = p;
+        size_t length = 1;
+        if (*p == '%') {
+            switch (*++p) {
+            case 'p':
+                gm_format(number, sizeof number, "%d", (int)getpid());
+                piece = number;
+                break;
+            case 'r': {
+                int rank = gm_trace_rank();
+                gm_format(number, sizeof number, "%d", rank < 0 ? 0 : rank);
+                piece = number;
+                break;
+            }
+            case 'h':
+                piece = uname(&host) ? "localhost" : host.nodename;
+                break;
+            case '%':
+                piece = "%";
+                break;
+            default:
+                return -1;
+            }
+            length = strlen(piece);
+        }
+        if (used + length >= size)
+            return -1;
+        memcpy(out + used, piece, length);
+        used += length;
+    }
+    if (used >= size)
+        return -1;
+    out[used] = 0;
+    return 0;
+}
+
+static uint64_t clock_ns(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t gm_trace_process_start(void) {
+    uint64_t now = clock_ns(CLOCK_REALTIME);
+    char text[1024];
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return now;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (length <= 0)
+        return now;
+    text[length] = 0;
+    /* The program's name may hold blanks and brackets: fields are counted from the last ')'. Start time is field 22. */
+    const char *p = strrchr(text, ')');
+    for (int field = 2; p && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    if (!p)
+        return now;
+    uint64_t ticks = 0;
+    for (p++; *p >= '0' && *p <= '9'; p++)
+        ticks = ticks * 10 + (uint64_t)(*p - '0');
+    long per_second = sysconf(_SC_CLK_TCK);
+    uint64_t up = clock_ns(CLOCK_BOOTTIME);
+    uint64_t started = per_second > 0 ? ticks * (1000000000u / (uint64_t)per_second) : up;
+    return started < up ? now - (up - started) : now;
+}
+
+bool gm_trace_name_is_csv(const char *name) {
+    size_t length = strlen(name);
+    return length >= 4 && !strcmp(name + length - 4, ".csv");
+}
+
+/* name, name.PID, name.PID.2 ...; a trailing .csv stays at the end, because it names the format. */
+static int numbered_name(char *out, size_t size, const char *name, int attempt) {
+    if (attempt == 0)
+        return gm_format(out, size, "%s", name);
+    size_t stem = strlen(name);
+    const char *tail = "";
+    if (gm_trace_name_is_csv(name)) {
+        stem -= 4;
+        tail = ".csv";
+    }
+    if (attempt == 1)
+        return gm_format(out, size, "%.*s.%d%s", (int)stem, name, (int)getpid(), tail);
+    return gm_format(out, size, "%.*s.%d.%d%s", (int)stem, name, (int)getpid(), attempt, tail);
+}
+
+static bool looks_like_trace(int fd) {
+    char head[32];
+    ssize_t length = pread(fd, head, sizeof head, 0);
+    return (length >= 8 && !memcmp(head, GM_TRACE_MAGIC, 8)) ||
+           (length == (ssize_t)sizeof head && !memcmp(head, gm_trace_csv_header, sizeof head));
+}
+
+enum claim { CLAIMED, TAKEN, AGAIN, FOREIGN };
+
+/* Decides whether the regular file behind fd may become ours, and empties it if so. */
+static enum claim claim_file(int fd, const char *name, uint64_t started_ns, bool keep) {
+    struct stat st, now;
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return TAKEN;
+    if (fstat(fd, &st))
+        return FOREIGN;
+    if (stat(name, &now) || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+        return AGAIN; /* somebody removed or renamed it between our open and our lock */
+    if (st.st_size == 0)
+        return CLAIMED;
+    uint64_t modified = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+    if (!looks_like_trace(fd))
+        return FOREIGN;
+    if (keep || modified >= started_ns)
+        return TAKEN;
+    return ftruncate(fd, 0) ? FOREIGN : CLAIMED;
+}
+
+/* The program's own descriptor when the name is one of its aliases, else -1. */
+static int descriptor_of(const char *name) {
+    if (!strcmp(name, "/dev/stdout"))
+        return 1;
+    if (!strcmp(name, "/dev/stderr"))
+        return 2;
+    const char *digits = !strncmp(name, "/dev/fd/", 8)          ? name + 8
+                         : !strncmp(name, "/proc/self/fd/", 14) ? name + 14
+                                                                : "";
+    int fd = 0;
+    if (!*digits)
+        return -1;
+    for (; *digits >= '0' && *digits <= '9' && fd < 100000; digits++)
+        fd = fd * 10 + (*digits - '0');
+    return *digits ? -1 : fd;
+}
+
+/* Moves fd out of the way of the program's own numbers. */
+static int lift(int fd) {
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+static void settle(struct gm_trace_file *file, int fd, bool regular) {
+    struct stat st;
+    file->fd = lift(fd);
+    file->regular = regular;
+    file->device = 0;
+    file->inode = 0;
+    if (!fstat(file->fd, &st)) {
+        file->device = st.st_dev;
+        file->inode = st.st_ino;
+    }
+}
+
+int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm_trace_file *file) {
+    static char base[GM_TRACE_NAME]; /* the caller holds the opening lock */
+    struct stat st;
+    if (gm_trace_expand(pattern, base, sizeof base - 48)) {
+        gm_log(GM_LOG_ERROR, "trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", pattern);
+        return -1;
+    }
+    int own = descriptor_of(base);
+    if (own >= 0) {
+        int fd = fcntl(own, F_DUPFD_CLOEXEC, FD_FLOOR);
+        if (fd < 0) {
+            gm_log(GM_LOG_ERROR, "cannot write the trace to '%s': %s", base, gm_errno_text(errno));
+            return -1;
+        }
+        gm_format(file->name, sizeof file->name, "%s", base);
+        settle(file, fd, false);
+        return 0;
+    }
+    int again = 0;
+    for (int attempt = 0; attempt < NAMES_TRIED; attempt++) {
+        numbered_name(file->name, sizeof file->name, base, attempt);
+        int fd = open(file->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+        if (fd < 0 || fstat(fd, &st)) {
+            gm_log(GM_LOG_ERROR, "cannot open trace file '%s': %s", file->name, gm_errno_text(errno));
+            if (fd >= 0)
+                close(fd);
+            return -1;
+        }
+        if (!S_ISREG(st.st_mode)) {
+            settle(file, fd, false);
+            return 0;
+        }
+        switch (claim_file(fd, file->name, started_ns, keep)) {
+        case CLAIMED:
+            settle(file, fd, true);
+            return 0;
+        case FOREIGN:
+            gm_log(GM_LOG_ERROR, "'%s' exists and is not a gpumem trace: left alone, no trace is written", file->name);
+            close(fd);
+            return -1;
+        case AGAIN:
+            if (again++ < NAMES_TRIED)
+                attempt--;
+            break;
+        case TAKEN:
+            break;
+        }
+        close(fd);
+    }
+    gm_log(GM_LOG_ERROR, "no free name for trace file '%s' after %d tries", base, NAMES_TRIED);
+    return -1;
+}
+
+static bool is_ours(const struct gm_trace_file *file, int fd) {
+    struct stat st;
+    return fd >= 0 && !fstat(fd, &st) && st.st_dev == file->device && st.st_ino == file->inode;
+}
+
+bool gm_trace_file_holds(struct gm_trace_file *file) {
+    if (is_ours(file, file->fd))
+        return true;
+    if (!file->regular)
+        return false;
+    /* Programs that close every descriptor they did not open exist; the number may be theirs now, so it is not closed. */
+    int fd = open(file->name, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    if (!is_ours(file, fd)) {
+        close(fd);
+        return false;
+    }
+    flock(fd, LOCK_EX | LOCK_NB);
+    file->fd = lift(fd);
+    return true;
+}
+
+void gm_trace_file_drop(struct gm_trace_file *file) {
+    if (is_ours(file, file->fd))
+        close(file->fd);
+    file->fd = -1;
+    file->name[0] = 0;
+}

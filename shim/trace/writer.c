@@ -1,0 +1,204 @@
+/* The trace's life: asked for at start, opened at the first event, finished at exit, begun anew in a forked child. */
+#include "shim/trace/writer.h"
+#include "shim/base/options.h"
+#include "shim/trace/parts.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FORMAT_AUTO, FORMAT_BINARY, FORMAT_CSV };
+enum state { STATE_UNOPENED, STATE_BINARY, STATE_TEXT, STATE_ENDED };
+
+bool gm_trace_on;
+void (*gm_trace_opened)(const char *name);
+
+static uint32_t no_trace; /* stands in until the first opening */
+uint32_t *gm_trace_generation = &no_trace;
+
+static char pattern[GM_TRACE_NAME];
+static int wanted_format;
+static uint64_t flush_interval;
+static uint64_t process_start; /* of the process that was set up: what it wrote is never stale to its children */
+static char policy_name[64], library_version[32];
+
+static gm_spin opening;
+static enum state state;
+static uint32_t generations;
+static uint64_t sequence;
+static struct gm_trace_file file = {.fd = -1};
+
+void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
+    if (!name || !*name)
+        return;
+    /* Kept absolute: the program may change its directory before the first event. */
+    char here[GM_TRACE_NAME];
+    int length;
+    if (name[0] != '/' && getcwd(here, sizeof here)) {
+        /* A % in the directory's own name is no pattern. */
+        size_t used = 0;
+        for (const char *p = here; *p && used + 2 < sizeof pattern; p++) {
+            if (*p == '%')
+                pattern[used++] = '%';
+            pattern[used++] = *p;
+        }
+        length = (int)used + gm_format(pattern + used, sizeof pattern - used, "/%s", name);
+    } else {
+        length = gm_format(pattern, sizeof pattern, "%s", name);
+    }
+    if (length >= (int)sizeof pattern) {
+        gm_log(GM_LOG_ERROR, "trace file name '%s' is too long", name);
+        return;
+    }
+    wanted_format = format;
+    flush_interval = flush_ns;
+    process_start = gm_trace_process_start();
+    gm_format(policy_name, sizeof policy_name, "%s", policy ? policy : "");
+    gm_format(library_version, sizeof library_version, "%s", version ? version : "");
+    gm_trace_on = true;
+}
+
+uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED); }
+
+static void fill_header(struct gm_trace_header *h) {
+    struct timespec wall;
+    struct utsname host;
+    memset(h, 0, sizeof *h);
+    h->version = GM_TRACE_VERSION;
+    h->header_bytes = GM_TRACE_HEADER;
+    h->chunk_bytes = GM_TRACE_CHUNK;
+    h->event_bytes = sizeof(struct gm_event);
+    h->start_ns = gm_now_ns();
+    clock_gettime(CLOCK_REALTIME, &wall);
+    h->epoch_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+    h->pid = getpid();
+    h->parent = getppid();
+    h->rank = gm_trace_rank();
+    gm_format(h->host, sizeof h->host, "%s", uname(&host) ? "" : host.nodename);
+    if (readlink("/proc/self/exe", h->program, sizeof h->program - 1) < 0)
+        h->program[0] = 0;
+    gm_format(h->policy, sizeof h->policy, "%s", policy_name);
+    gm_format(h->library, sizeof h->library, "%s", library_version);
+}
+
+/* A page that the kernel clears in every child, also one made by a bare clone() that runs no fork handlers. */
+static bool new_generation(void) {
+    if (gm_trace_generation == &no_trace) {
+        long bytes = sysconf(_SC_PAGESIZE);
+        uint32_t *fresh = gm_pages((size_t)bytes);
+        if (!fresh)
+            return false;
+#ifdef MADV_WIPEONFORK
+        madvise(fresh, (size_t)bytes, MADV_WIPEONFORK); /* older kernels: fork handlers still tell us */
+#endif
+        __atomic_store_n(&gm_trace_generation, fresh, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(gm_trace_generation, ++generations, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void give_up(void) {
+    __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
+}
+
+/* Called with `opening` held. */
+static void open_trace(void) {
+    struct gm_trace_header header;
+    if (!gm_trace_on || !new_generation() ||
+        gm_trace_open(pattern, process_start, gm_option_is_set(GM_OPT_STATS), &file)) {
+        give_up();
+        return;
+    }
+    fill_header(&header);
+    bool text = wanted_format == FORMAT_CSV ||
+                (wanted_format == FORMAT_AUTO && (!file.regular || gm_trace_name_is_csv(file.name)));
+    if (!text) {
+        int error = file.regular ? gm_chunks_open(&file, &header) : ENODEV;
+        if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+            gm_log(GM_LOG_ERROR, "cannot write trace file '%s': %s", file.name, gm_errno_text(error));
+            give_up();
+            return;
+        }
+        if (error)
+            gm_log(GM_LOG_WARN, "'%s' %s: the trace is written as CSV", file.name, gm_errno_text(error));
+        text = error != 0;
+    }
+    if (text)
+        gm_lines_open(&file, &header, flush_interval);
+    __atomic_store_n(&state, text ? STATE_TEXT : STATE_BINARY, __ATOMIC_RELEASE);
+    if (gm_trace_opened)
+        gm_trace_opened(file.name);
+}
+
+static enum state ready(void) {
+    if (GM_UNLIKELY(generations && !*gm_trace_generation))
+        gm_trace_after_fork();
+    enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    if (GM_LIKELY(now != STATE_UNOPENED))
+        return now;
+    gm_spin_lock(&opening);
+    if (state == STATE_UNOPENED)
+        open_trace();
+    now = state;
+    gm_spin_unlock(&opening);
+    return now;
+}
+
+void gm_trace_event(const struct gm_event *event) {
+    switch (ready()) {
+    case STATE_BINARY:
+        gm_chunks_event(event);
+        break;
+    case STATE_TEXT:
+        gm_lines_event(event);
+        break;
+    default:
+        break;
+    }
+}
+
+void gm_trace_record(const struct gm_record *record) {
+    switch (ready()) {
+    case STATE_BINARY:
+        gm_chunks_record(record);
+        break;
+    case STATE_TEXT:
+        gm_lines_record(record);
+        break;
+    default:
+        break;
+    }
+}
+
+void gm_trace_finish(void) {
+    if (generations && !*gm_trace_generation)
+        gm_trace_after_fork(); /* the parent's file is not ours to finish */
+    __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
+    gm_spin_lock(&opening);
+    enum state was = state;
+    __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
+    gm_spin_unlock(&opening);
+    if (was == STATE_BINARY)
+        gm_chunks_finish();
+    else if (was == STATE_TEXT)
+        gm_lines_finish();
+}
+
+void gm_trace_after_fork(void) {
+    opening.held = 0;
+    if (state == STATE_BINARY)
+        gm_chunks_forget();
+    else if (state == STATE_TEXT)
+        gm_lines_forget();
+    gm_trace_file_drop(&file); /* else the child would keep the parent's lock alive */
+    if (gm_trace_generation != &no_trace)
+        new_generation();
+    if (state != STATE_ENDED)
+        __atomic_store_n(&state, STATE_UNOPENED, __ATOMIC_RELEASE);
+}
+
+const char *gm_trace_file(void) { return file.fd >= 0 ? file.name : ""; }

@@ -1,0 +1,20 @@
+/* A request no card can serve, then ordinary work: the error is CUDA's own and harms nothing. */
+#include <cuda_runtime_api.h>
+
+#include "program.h"
+
+int main(void) {
+    const size_t huge = (size_t)1 << 48;
+    void *memory = (void *)(uintptr_t)0x1234;
+    cudaError_t error = cudaMalloc(&memory, huge);
+    note("fail", "cuMemAlloc", (long long)huge, NULL);
+    printf("huge %s\n", cudaGetErrorName(error));
+    EXPECT(error == cudaErrorMemoryAllocation);
+    EXPECT(cudaGetLastError() == cudaErrorMemoryAllocation);
+    MUST(cudaGetLastError());
+    memory = device_alloc(1 << 20);
+    round_trip(memory, 1 << 20, 0x55);
+    device_free(memory);
+    printf("ok out_of_memory\n");
+    return 0;
+}

@@ -1,0 +1,441 @@
+#!/usr/bin/env python3
+"""Run one small unmodified program natively and under the shim, and compare.
+
+usage: run_preload.py --programs DIR --cuda DIR --shim FILE --work DIR CASE
+
+The program writes a record of its memory calls (program.h); the shim writes its trace. Under every policy the
+program's output and exit status are those of the native run, each of its calls is exactly one event, frees match
+allocations, and what stays behind is what the program left behind. Ends with 77 where the CUDA in use (--cuda: the
+folder of libcuda.so.1 and libcudart; "" for the machine's own) does not support the case.
+"""
+import argparse
+import collections
+import csv
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+SKIP = 77
+TIME_LIMIT_S = 90
+POLICIES = ("observe", "async", "managed", "active-list", "auto")
+# A note of the program -> the action it must show as
+ACTION_OF_NOTE = {"alloc": "alloc", "fail": "alloc_fail", "free": "free", "free_fail": "free_fail", "gone": "release",
+                  "reserve": "reserve", "unreserve": "unreserve", "map": "map", "unmap": "unmap"}
+OPAQUE_CALLS = {"cuArrayCreate", "cuArray3DCreate", "cuMipmappedArrayCreate", "cuArrayDestroy",
+                "cuMipmappedArrayDestroy", "cuMemCreate", "cuMemRelease"}
+POOL_CALLS = {"cuMemPoolCreate", "cuMemPoolDestroy"}
+# What serves a plain cuMemAlloc under a policy that always decides the same
+KINDS_OF_POLICY = {"observe": {"native"}, "async": {"async"}, "managed": {"managed", "managed-pool"}}
+
+NUMBERS = ("seq", "time_ns", "bytes", "thread", "pid")
+
+Note = collections.namedtuple("Note", "pid action call bytes address")
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+class Place:
+    """Where programs, CUDA and shim are, and one fresh folder for every run."""
+
+    def __init__(self, options):
+        self.options = options
+        self.runs = 0
+        shutil.rmtree(options.work, ignore_errors=True)
+
+    def program(self, name):
+        return str(self.options.programs / name)
+
+    def fresh(self):
+        self.runs += 1
+        folder = self.options.work / f"run-{self.runs}"
+        folder.mkdir(parents=True)
+        return folder
+
+    def environment(self, folder):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("GPUMEM_", "SIMCUDA_")) and name not in ("LD_PRELOAD", "MALLOC_PERTURB_")}
+        if self.options.cuda:
+            kept["LD_LIBRARY_PATH"] = str(self.options.cuda)
+        kept["PROGRAM_LOG"] = str(folder / "program.log")
+        kept["OTHER_LOG"] = str(folder / "other.log")
+        return kept
+
+    def run(self, command, preload=(), **more):
+        folder = self.fresh()
+        environment = self.environment(folder)
+        if preload:
+            environment["LD_PRELOAD"] = ":".join(str(library) for library in preload)
+        environment.update(more)
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{' '.join(command)} hangs with {environment.get('LD_PRELOAD', 'no preload')}") from None
+        done.folder = folder
+        return done
+
+    def run_native(self, command, **more):
+        done = self.run(command, **more)
+        if done.returncode == SKIP:
+            print(f"skipped: {done.stderr.strip()}")
+            sys.exit(SKIP)
+        check(done.returncode == 0 and "\nok " in "\n" + done.stdout,
+              f"natively: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def run_shimmed(self, command, policy, preload=None, trace=True, **more):
+        preload = preload or (self.options.shim,)
+        folder_of_next = self.options.work / f"run-{self.runs + 1}"
+        settings = {"GPUMEM_POLICY": policy}
+        if trace:
+            settings["GPUMEM_TRACE"] = str(folder_of_next / "trace-%p.csv")
+        return self.run(command, preload, **{**settings, **more})
+
+
+# ---- the program's record and the shim's trace
+
+
+def read_notes(folder):
+    path = folder / "program.log"
+    notes = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        pid, action, call, size, address = line.split()
+        notes.append(Note(int(pid), action, call, None if size == "-" else int(size), int(address, 16)))
+    return notes
+
+
+def read_trace(folder):
+    """Events by process id, in the order of their sequence numbers."""
+    events = {}
+    for path in sorted(folder.glob("trace-*.csv")):
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        broken = [row for row in rows if None in row or not all((row.get(name) or "").isdigit() for name in NUMBERS)]
+        check(not broken, f"{path.name}: unreadable: {broken[:2]}")
+        rows.sort(key=lambda row: int(row["seq"]))
+        events[int(path.stem.split("-")[1])] = rows
+    return events
+
+
+def number(text):
+    return int(text, 0) if text else 0
+
+
+def is_memory_event(row):
+    if row["call"] in POOL_CALLS or row["action"] not in ACTION_OF_NOTE.values():
+        return False
+    return not (row["action"] == "free" and number(row["address"]) == 0)
+
+
+def same(note, row):
+    if row["action"] != ACTION_OF_NOTE[note.action]:
+        return False
+    if note.action == "gone":
+        return number(row["address"]) == note.address
+    if row["call"] != note.call:
+        return False
+    if note.action in ("alloc", "fail", "reserve") and note.bytes is not None and int(row["bytes"]) != note.bytes:
+        return False
+    return note.action == "fail" or note.call in OPAQUE_CALLS or number(row["address"]) == note.address
+
+
+def match_events(notes, rows, label):
+    """Every note is one event and every event one note."""
+    left = [row for row in rows if is_memory_event(row)]
+    for note in notes:
+        found = next((row for row in left if same(note, row)), None)
+        check(found is not None, f"{label}: not in the trace: {note}; left: {[brief(row) for row in left][:8]}")
+        left.remove(found)
+    check(not left, f"{label}: in the trace but not called by the program: {[brief(row) for row in left][:8]}")
+
+
+def brief(row):
+    return f"{row['seq']}:{row['action']} {row['call']} {row['bytes']} {row['address']}"
+
+
+def check_life(rows, label):
+    """No address lives twice at once, nothing is freed that does not live, results agree with actions."""
+    check(len({row["seq"] for row in rows}) == len(rows), f"{label}: sequence numbers repeat")
+    live = {}
+    for row in rows:
+        key = (row["call"] in OPAQUE_CALLS, number(row["address"]))
+        if row["action"] == "alloc":
+            check(key not in live, f"{label}: lives already: {brief(row)}")
+            check(row["result"] in ("0", ""), f"{label}: an allocation with an error: {brief(row)}")
+            check(int(row["bytes_got"] or row["bytes"]) >= int(row["bytes"]), f"{label}: too few bytes: {brief(row)}")
+            live[key] = row
+        elif row["action"] in ("free", "release") and is_memory_event(row):
+            check(key in live, f"{label}: freed but not live: {brief(row)}")
+            del live[key]
+        elif row["action"] in ("alloc_fail", "free_fail"):
+            check(row["result"] not in ("0", ""), f"{label}: a failure without an error: {brief(row)}")
+    return list(live.values())
+
+
+def check_trace(done, policy, expected_leaks, label):
+    notes = collections.defaultdict(list)
+    for note in read_notes(done.folder):
+        notes[note.pid].append(note)
+    events = read_trace(done.folder)
+    check(set(events) == set(notes), f"{label}: processes with notes {sorted(notes)}, with a trace {sorted(events)}")
+    leaked = 0
+    for pid, rows in events.items():
+        check({row["pid"] for row in rows} == {str(pid)}, f"{label}: another process's events in the trace of {pid}")
+        match_events(notes[pid], rows, label)
+        leaked += len(check_life(rows, label))
+        if policy in KINDS_OF_POLICY:
+            plain = [row for row in rows if row["action"] == "alloc" and row["call"] == "cuMemAlloc"]
+            kinds = {row["kind"] for row in plain if row["reason"] != "capture"}
+            check(kinds <= KINDS_OF_POLICY[policy], f"{label}: cuMemAlloc served by {sorted(kinds)}")
+    check(leaked == expected_leaks, f"{label}: {leaked} blocks left, the program leaves {expected_leaks}")
+    return events
+
+
+def check_same_output(native, shimmed, label):
+    check(shimmed.returncode == native.returncode,
+          f"{label}: exit status {shimmed.returncode}, natively {native.returncode}\n{shimmed.stdout}{shimmed.stderr}")
+    check(shimmed.stdout == native.stdout, f"{label}: other output:\n{shimmed.stdout}natively:\n{native.stdout}")
+    check(shimmed.stderr == native.stderr, f"{label}: on stderr:\n{shimmed.stderr}")
+
+
+# ---- cases
+
+
+def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None):
+    """The usual case: native run, then each policy with a trace that is checked event by event."""
+
+    def case(place):
+        command = [place.program(program)] + (arguments(place) if arguments else [])
+        native = place.run_native(command)
+        for policy in policies:
+            done = place.run_shimmed(command, policy)
+            check_same_output(native, done, f"{program} under {policy}")
+            events = check_trace(done, policy, leaks, f"{program} under {policy}")
+            if further:
+                further(events, f"{program} under {policy}")
+        # Without a trace the shim takes other ways through its code; the program must not notice that either.
+        check_same_output(native, place.run_shimmed(command, policies[-1], trace=False), f"{program} without a trace")
+
+    return case
+
+
+def all_rows(events):
+    return [row for rows in events.values() for row in rows]
+
+
+def further_threads(events, label):
+    threads = {row["thread"] for row in all_rows(events) if row["action"] == "alloc"}
+    check(len(threads) == 8, f"{label}: {len(threads)} threads allocate, not 8")
+
+
+def further_two_processes(events, label):
+    check(len(events) == 2, f"{label}: {len(events)} traces, not 2")
+
+
+def further_two_sites(events, label):
+    sites = collections.defaultdict(set)
+    for row in all_rows(events):
+        if row["action"] == "alloc":
+            sites[row["bytes"]].add(row["site"])
+    check(all(len(found) == 1 for found in sites.values()), f"{label}: a place shows as several sites: {dict(sites)}")
+    check(len(set().union(*sites.values())) == len(sites) == 2, f"{label}: two places share a site: {dict(sites)}")
+
+
+def further_leak_sites(events, label):
+    freed = {row["address"] for row in all_rows(events) if row["action"] == "free"}
+    left = {(row["bytes"], row["site"]) for row in all_rows(events)
+            if row["action"] == "alloc" and row["address"] not in freed}
+    check({size for size, _ in left} >= {"3000", "70000"} and len({site for _, site in left}) == 2,
+          f"{label}: the leaks come from two functions, not {sorted(left)}")
+
+
+def resolved_runtime(place):
+    """Path of the libcudart that the programs load."""
+    listing = subprocess.run(["ldd", place.program("runtime_basic")], env=place.environment(place.fresh()),
+                             capture_output=True, text=True, check=True)
+    found = re.search(r"libcudart\.so\S* => (/\S+)", listing.stdout)
+    check(found, f"runtime_basic does not find its runtime:\n{listing.stdout}")
+    return found.group(1)
+
+
+def two_copies(place):
+    original = resolved_runtime(place)
+    copy = place.fresh() / "libcudart_second.so"
+    shutil.copyfile(original, copy)
+    return [original, str(copy)]
+
+
+def all_or_nothing(program, preloads, arguments=None, linked=False):
+    """Where the shim may be passed by: the program works, and its calls are all in the trace or none is."""
+
+    def case(place):
+        command = [place.program(program)] + (arguments(place) if arguments else [])
+        native = place.run_native(command)
+        for policy in ("observe", "auto"):
+            for preload in preloads(place):
+                label = f"{program} under {policy} with {':'.join(pathlib.Path(p).name for p in preload)}"
+                done = place.run_shimmed(command, policy, preload=preload)
+                check_same_output(native, done, label)
+                if read_trace(done.folder):
+                    check_trace(done, policy, 0, label)
+                else:
+                    check(not linked, f"{label}: the shim saw nothing")
+                check_other(place, preload, done, label, looks_up=not linked)
+
+    return case
+
+
+def other_library(place):
+    return str(place.options.programs / "libother_interposer.so")
+
+
+def check_other(place, preload, done, label, looks_up):
+    """A library that was preloaded beside the shim is still there, and still asked where it comes first."""
+    if other_library(place) not in [str(library) for library in preload]:
+        return
+    log = done.folder / "other.log"
+    check(log.exists(), f"{label}: the other preloaded library is gone")
+    if looks_up and str(preload[0]) == other_library(place):
+        check(int(log.read_text().splitlines()[0]) > 0, f"{label}: the other library was not asked")
+
+
+def behind_and_before(place):
+    other = other_library(place)
+    return [(other, place.options.shim), (place.options.shim, other)]
+
+
+def only_shim(place):
+    return [(place.options.shim,)]
+
+
+def address_sanitizer(place):
+    """A program under AddressSanitizer, whose own library stands before the shim or lets the shim stand before it."""
+    command = [place.program("runtime_asan")]
+    quiet = "detect_leaks=0:protect_shadow_gap=0"
+    native = place.run_native(command, ASAN_OPTIONS=quiet)
+    listing = subprocess.run(["ldd", command[0]], capture_output=True, text=True, check=True)
+    library = re.search(r"libasan\S* => (/\S+)", listing.stdout).group(1)
+    for policy in ("observe", "auto"):
+        for preload, asan in (((library, place.options.shim), quiet),
+                              ((place.options.shim,), quiet + ":verify_asan_link_order=0")):
+            label = f"AddressSanitizer under {policy}, {len(preload)} libraries"
+            done = place.run_shimmed(command, policy, preload=preload, ASAN_OPTIONS=asan)
+            check_same_output(native, done, label)
+            check_trace(done, policy, 0, label)
+
+
+def untouched(place):
+    """No CUDA, no trace: nothing is opened, loaded or started."""
+    command = [place.program("no_cuda")]
+    native = place.run_native(command)
+    check("threads 1 drivers 0" in native.stdout, f"natively: {native.stdout}")
+    for policy in POLICIES:
+        done = place.run_shimmed(command, policy)
+        check_same_output(native, done, f"no_cuda under {policy}")
+        made = [path.name for path in done.folder.iterdir()]
+        check(not [name for name in made if name.startswith("trace")], f"no_cuda under {policy}: wrote {made}")
+
+
+def unchanged(program):
+    """Look-ups and weak references give what they give natively."""
+
+    def case(place):
+        command = [place.program(program)]
+        native = place.run_native(command)
+        for policy in ("observe", "auto"):
+            done = place.run_shimmed(command, policy)
+            check_same_output(native, done, f"{program} under {policy}")
+            check(not read_trace(done.folder), f"{program} under {policy}: a trace without CUDA")
+
+    return case
+
+
+def options_reported(place):
+    """A name or a value that is not understood is said once, by name, and the program runs on."""
+    command = [place.program("runtime_basic")]
+    native = place.run_native(command)
+    wrong = {"GPUMEM_NO_SUCH_OPTION": "1", "GPUMEM_POLICY": "no-such-policy", "GPUMEM_LOG": "very-loud",
+             "GPUMEM_LIST_LENGTH": "ten"}
+    for name, value in wrong.items():
+        done = place.run_shimmed(command, "observe", trace=False, **{name: value})
+        check((done.returncode, done.stdout) == (native.returncode, native.stdout),
+              f"{name}={value}: {done.returncode}\n{done.stdout}{done.stderr}")
+        lines = [line for line in done.stderr.splitlines() if name in line]
+        check(len(lines) == 1 and len(done.stderr.splitlines()) == 1, f"{name}={value}: on stderr:\n{done.stderr}")
+        if name != "GPUMEM_NO_SUCH_OPTION":
+            check(value in lines[0], f"{name}={value}: the value is not named: {lines[0]}")
+
+
+CASES = {
+    "runtime_basic": plain("runtime_basic"),
+    "runtime_static": plain("runtime_static"),
+    "runtime_unoptimised": plain("runtime_unoptimised"),
+    "runtime_asan": address_sanitizer,
+    "driver_linked": plain("driver_linked"),
+    "driver_dlopened": plain("driver_dlopened"),
+    "driver_dlopened_unoptimised": plain("driver_dlopened_unoptimised"),
+    "threads": plain("threads", further=further_threads),
+    "threads_static": plain("threads_static", further=further_threads),
+    "fork_child": plain("fork_child", further=further_two_processes),
+    "exec_self": plain("exec_self", further=further_two_processes),
+    "leaks": plain("leaks", leaks=5, further=further_leak_sites),
+    "wrong_free": plain("wrong_free"),
+    "managed": plain("managed"),
+    "async": plain("async"),
+    "async_static": plain("async_static"),
+    "pitch": plain("pitch"),
+    "pools": plain("pools"),
+    "host_memory": plain("host_memory"),
+    "arrays": plain("arrays"),
+    "vmm": plain("vmm"),
+    "per_thread_stream": plain("per_thread_stream"),
+    "weak_runtime": unchanged("weak_runtime"),
+    "weak_driver": unchanged("weak_driver"),
+    "next_symbol": unchanged("next_symbol"),
+    "two_runtimes": plain("two_runtimes", arguments=two_copies),
+    "context_reset": plain("context_reset"),
+    "deepbind": all_or_nothing("deepbind", only_shim,
+                               arguments=lambda place: [str(place.options.programs / "libplugin.so")]),
+    "capture": plain("capture"),
+    # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
+    "ipc": plain("ipc", policies=("observe", "auto"), further=further_two_processes),
+    "graph_memory": plain("graph_memory"),
+    "two_sites": plain("two_sites", further=further_two_sites),
+    "out_of_memory": plain("out_of_memory"),
+    "kernel": plain("kernel"),
+    "no_cuda": untouched,
+    "options": options_reported,
+    "other_interposer_runtime": all_or_nothing("runtime_basic", behind_and_before),
+    "other_interposer_driver": all_or_nothing("driver_dlopened_unoptimised", behind_and_before),
+    "other_interposer_linked": all_or_nothing("driver_linked", behind_and_before, linked=True),
+    "other_interposer_static": all_or_nothing("runtime_static", behind_and_before),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", type=pathlib.Path, required=True)
+    parser.add_argument("--cuda", default="")
+    parser.add_argument("--shim", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("case", choices=sorted(CASES))
+    options = parser.parse_args()
+    try:
+        CASES[options.case](Place(options))
+    except Failure as failure:
+        print(f"FAILED {options.case}: {failure}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+/* A program that asks whether the runtime is there at all: linked without it, the answer is no. */
+#include <stdio.h>
+
+extern int cudaMalloc(void **, unsigned long) __attribute__((weak));
+extern int cudaFree(void *) __attribute__((weak));
+extern int cudaMallocAsync(void **, unsigned long, void *) __attribute__((weak));
+extern int cudaGetDeviceCount(int *) __attribute__((weak));
+
+int main(void) {
+    printf("ok weak_runtime %s\n", &cudaMalloc || &cudaFree || &cudaMallocAsync || &cudaGetDeviceCount ? "present" : "absent");
+    return 0;
+}
