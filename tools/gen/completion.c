@@ -3,8 +3,8 @@
 #include <string.h>
 
 static void command_names(FILE *out) {
-    for (int i = 0; gm_commands[i].name; i++)
-        fprintf(out, "%s%s", i ? " " : "", gm_commands[i].name);
+    for (int i = 0; gm_gen_commands[i].name; i++)
+        fprintf(out, "%s%s", i ? " " : "", gm_gen_commands[i].name);
 }
 
 static void policy_names(FILE *out) {
@@ -12,20 +12,22 @@ static void policy_names(FILE *out) {
         fprintf(out, "%s%s", i ? " " : "", gm_policies[i]->name);
 }
 
-static void common_flags(FILE *out) {
-    for (int i = 0; gm_flags[i].name; i++) {
-        if (!*gm_flags[i].command)
-            fprintf(out, " --%s", gm_flags[i].name);
+static void report_flags(FILE *out) {
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].reporting)
+            fprintf(out, " --%s", gm_gen_flags[i].name);
     }
 }
 
-static void all_run_flags(FILE *out) {
+static void launch_flags(FILE *out) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         if (gm_option_rows[i].flag)
             fprintf(out, " --%s", gm_option_rows[i].flag);
     }
-    for (int i = 0; gm_flags[i].name; i++)
-        fprintf(out, " --%s", gm_flags[i].name);
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].launching)
+            fprintf(out, " --%s", gm_gen_flags[i].name);
+    }
 }
 
 static bool is_file(const struct gm_option *row) { return !strcmp(row->unit, "FILE"); }
@@ -40,6 +42,8 @@ static void offered_values(FILE *out, const struct gm_option *row) {
 }
 
 void gm_gen_bash(FILE *out) {
+    static const char complete_file[] =
+        "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;";
     fputs("# bash completion for gpumem\n"
           "_gpumem() {\n"
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= skip= i word\n"
@@ -56,7 +60,7 @@ void gm_gen_bash(FILE *out) {
           "            [[ $word == -* ]] || command=$word\n"
           "            continue\n"
           "        fi\n"
-          "        [[ $command == run ]] || continue\n"
+          "        [[ $command == run || $command == stat ]] || continue\n"
           "        if [[ -n $skip ]]; then\n"
           "            [[ $word == = ]] || skip=\n"
           "            continue\n"
@@ -74,6 +78,10 @@ void gm_gen_bash(FILE *out) {
             first = false;
         }
     }
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].launching && *gm_gen_flags[i].argument)
+            fprintf(out, "|--%s", gm_gen_flags[i].name);
+    }
     fputs(") skip=1 ;;\n"
           "            -*|=) ;;\n"
           "            *)\n"
@@ -85,9 +93,12 @@ void gm_gen_bash(FILE *out) {
           "        '') COMPREPLY=($(compgen -W \"",
           out);
     command_names(out);
-    common_flags(out);
+    fputs(" --help --version\" -- \"$cur\")) ;;\n"
+          "        help) COMPREPLY=($(compgen -W \"",
+          out);
+    command_names(out);
     fputs("\" -- \"$cur\")) ;;\n"
-          "        run)\n"
+          "        run|stat)\n"
           "            case $prev in\n",
           out);
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
@@ -96,7 +107,7 @@ void gm_gen_bash(FILE *out) {
             continue;
         fprintf(out, "                --%s) ", row->flag);
         if (is_file(row)) {
-            fputs("compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", out);
+            fprintf(out, "%s\n", complete_file);
         } else if (is_policy(row) || row->choices) {
             fputs("COMPREPLY=($(compgen -W \"", out);
             offered_values(out, row);
@@ -105,11 +116,15 @@ void gm_gen_bash(FILE *out) {
             fputs("return ;;\n", out);
         }
     }
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].launching && !strcmp(gm_gen_flags[i].argument, "FILE"))
+            fprintf(out, "                --%s) %s\n", gm_gen_flags[i].name, complete_file);
+    }
     fputs("            esac\n"
           "            if [[ $cur == -* ]]; then\n"
           "                COMPREPLY=($(compgen -W \"",
           out);
-    all_run_flags(out);
+    launch_flags(out);
     fputs("\" -- \"$cur\"))\n"
           "            else\n"
           "                _gpumem_program \"$COMP_CWORD\"\n"
@@ -118,7 +133,7 @@ void gm_gen_bash(FILE *out) {
           "            if [[ $cur == -* ]]; then\n"
           "                COMPREPLY=($(compgen -W \"",
           out);
-    common_flags(out);
+    report_flags(out);
     fputs("\" -- \"$cur\"))\n"
           "            else\n"
           "                compopt -o filenames 2>/dev/null\n"
@@ -164,16 +179,16 @@ void gm_gen_zsh(FILE *out) {
           "        command)\n"
           "            local -a commands=(\n",
           out);
-    for (int i = 0; gm_commands[i].name; i++) {
-        fprintf(out, "                '%s:", gm_commands[i].name);
-        short_help(out, gm_commands[i].help, ":");
+    for (int i = 0; gm_gen_commands[i].name; i++) {
+        fprintf(out, "                '%s:", gm_gen_commands[i].name);
+        short_help(out, gm_gen_commands[i].help, ":");
         fputs("'\n", out);
     }
     fputs("            )\n"
           "            _describe command commands ;;\n"
           "        argument)\n"
           "            case $line[1] in\n"
-          "                run) _arguments \\\n",
+          "                run|stat) _arguments \\\n",
           out);
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
@@ -193,13 +208,21 @@ void gm_gen_zsh(FILE *out) {
         }
         fputs("' \\\n", out);
     }
-    for (int i = 0; gm_flags[i].name; i++) {
-        fprintf(out, "                    '--%s[", gm_flags[i].name);
-        short_help(out, gm_flags[i].help, "[]:");
-        fputs("]' \\\n", out);
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        const struct gm_gen_flag *flag = &gm_gen_flags[i];
+        if (!flag->launching)
+            continue;
+        fprintf(out, "                    '--%s%s[", flag->name, *flag->argument ? "=" : "");
+        short_help(out, flag->help, "[]:");
+        fprintf(out, "]%s' \\\n", *flag->argument ? ":file:_files" : "");
     }
     fputs("                    '(-):program:_command_names -e' '*::argument:_normal' ;;\n"
-          "                *) _arguments '--help[print a summary]' '*:file:_files' ;;\n"
+          "                help) _values command",
+          out);
+    for (int i = 0; gm_gen_commands[i].name; i++)
+        fprintf(out, " %s", gm_gen_commands[i].name);
+    fputs(" ;;\n"
+          "                *) _arguments '--help[print a summary]' '--top=[rows of each list]:rows:' '*:file:_files' ;;\n"
           "            esac ;;\n"
           "    esac\n"
           "}\n"
@@ -212,16 +235,16 @@ void gm_gen_fish(FILE *out) {
           "complete -c gpumem -n __fish_use_subcommand -l help -d 'Print a summary'\n"
           "complete -c gpumem -n __fish_use_subcommand -l version -d 'Print the version'\n",
           out);
-    for (int i = 0; gm_commands[i].name; i++) {
-        fprintf(out, "complete -c gpumem -f -n __fish_use_subcommand -a %s -d '", gm_commands[i].name);
-        short_help(out, gm_commands[i].help, "\\");
+    for (int i = 0; gm_gen_commands[i].name; i++) {
+        fprintf(out, "complete -c gpumem -f -n __fish_use_subcommand -a %s -d '", gm_gen_commands[i].name);
+        short_help(out, gm_gen_commands[i].help, "\\");
         fputs("'\n", out);
     }
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         if (!row->flag)
             continue;
-        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from run' -l %s", row->flag);
+        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from run stat' -l %s", row->flag);
         if (is_file(row)) {
             fputs(" -r -F", out);
         } else if (is_policy(row) || row->choices) {
@@ -235,11 +258,11 @@ void gm_gen_fish(FILE *out) {
         short_help(out, row->help, "\\");
         fputs("'\n", out);
     }
-    for (int i = 0; gm_flags[i].name; i++) {
-        if (!*gm_flags[i].command)
-            continue;
-        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from %s' -l %s -d '", gm_flags[i].command, gm_flags[i].name);
-        short_help(out, gm_flags[i].help, "\\");
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        const struct gm_gen_flag *flag = &gm_gen_flags[i];
+        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from%s%s' -l %s%s -d '", flag->launching ? " run stat" : "",
+                flag->reporting ? " report" : "", flag->name, *flag->argument ? " -r" : "");
+        short_help(out, flag->help, "\\");
         fputs("'\n", out);
     }
 }

@@ -8,22 +8,28 @@
 #include "policy/policy.h"
 #include "shim/base/options.h"
 
-/* A flag of the gpumem program that is no option row. */
-struct gm_flag {
-    const char *command;  /* "run"; "" = of gpumem itself and of every command */
-    const char *name;     /* without dashes */
-    const char *help;
-};
-struct gm_command {
+/* A command of the gpumem program. */
+struct gm_gen_command {
     const char *name;
     const char *help;
-    const char *operands; /* as in the synopsis */
+    bool launches; /* starts a program: takes the flags of all option rows */
 };
-extern const struct gm_command gm_commands[]; /* ends with a NULL name */
-extern const struct gm_flag gm_flags[];       /* ends with a NULL name */
+/* A flag that is no option row. */
+struct gm_gen_flag {
+    const char *name;     /* without dashes */
+    const char *argument; /* "" = switch */
+    bool launching;       /* of commands that start a program */
+    bool reporting;       /* of report */
+    const char *help;
+};
+extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
+extern const struct gm_gen_flag gm_gen_flags[];       /* ends with a NULL name */
 
-/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@` replaced by its section. */
+/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@report@` replaced by its section. */
 void gm_gen_man(FILE *out, FILE *template_file);
+
+/* Does `flag` belong to `command`? */
+bool gm_gen_takes(const struct gm_gen_command *command, const struct gm_gen_flag *flag);
 
 void gm_gen_bash(FILE *out);
 void gm_gen_zsh(FILE *out);

@@ -67,12 +67,25 @@ static void resources(FILE *out) {
     }
 }
 
+static void flag(FILE *out, const struct gm_gen_flag *row) {
+    fprintf(out, ".TP\n.BR \\-\\-%s", row->name);
+    if (*row->argument)
+        fprintf(out, " \" = %s\"", row->argument);
+    fputc('\n', out);
+    paragraph(out, row->help);
+}
+
+static void report_flags(FILE *out) {
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].reporting)
+            flag(out, &gm_gen_flags[i]);
+    }
+}
+
 static void run_flags(FILE *out) {
-    for (int i = 0; gm_flags[i].name; i++) {
-        if (strcmp(gm_flags[i].command, "run"))
-            continue;
-        fprintf(out, ".TP\n.B \\-\\-%s\n", gm_flags[i].name);
-        paragraph(out, gm_flags[i].help);
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].launching)
+            flag(out, &gm_gen_flags[i]);
     }
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
@@ -81,9 +94,9 @@ static void run_flags(FILE *out) {
         fputs(".TP\n.BR \\-\\-", out);
         text(out, row->flag);
         if (row->type == GM_OPTION_BOOL) {
-            fputc('\n', out);
+            fputs(" [=0|1]\n", out);
         } else {
-            fputs(" \" ", out);
+            fputs(" \" = ", out);
             gm_gen_value(out, row, "|");
             fputs("\"\n", out);
         }
@@ -101,6 +114,7 @@ void gm_gen_man(FILE *out, FILE *template_file) {
         {".\\\" @policies@\n", policies},
         {".\\\" @resources@\n", resources},
         {".\\\" @run@\n", run_flags},
+        {".\\\" @report@\n", report_flags},
     };
     char line[1024];
     while (fgets(line, sizeof line, template_file)) {

@@ -53,19 +53,25 @@ static void readme(void) {
     }
 }
 
-/* One line a name that users must find in manual and completion: kind, tab, name. */
+/* One line a name that users must find in manual and completion: kind, name, for flags their command; tabs between. */
 static void names(void) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         printf("option\t%s\n", gm_option_rows[i].name);
-        if (gm_option_rows[i].flag)
-            printf("flag\t%s\n", gm_option_rows[i].flag);
     }
     for (int i = 0; gm_policies[i]; i++)
         printf("policy\t%s\n", gm_policies[i]->name);
-    for (int i = 0; gm_flags[i].name; i++)
-        printf("flag\t%s\n", gm_flags[i].name);
-    for (int i = 0; gm_commands[i].name; i++)
-        printf("command\t%s\n", gm_commands[i].name);
+    for (int c = 0; gm_gen_commands[c].name; c++) {
+        const struct gm_gen_command *command = &gm_gen_commands[c];
+        printf("command\t%s\n", command->name);
+        for (int i = 0; command->launches && i < GM_OPTION_COUNT_; i++) {
+            if (gm_option_rows[i].flag)
+                printf("flag\t%s\t%s\n", gm_option_rows[i].flag, command->name);
+        }
+        for (int i = 0; gm_gen_flags[i].name; i++) {
+            if (gm_gen_takes(command, &gm_gen_flags[i]))
+                printf("flag\t%s\t%s\n", gm_gen_flags[i].name, command->name);
+        }
+    }
 }
 
 static int man(const char *path) {

@@ -4,6 +4,7 @@
 usage: check_docs.py GPUMEM-ROWS names MAN1 MAN7 BASH ZSH FISH    every name stands where users look for it
        check_docs.py GPUMEM-ROWS man MAN...                       the pages format without a warning
        check_docs.py GPUMEM-ROWS bash BASH                        the completion completes
+       check_docs.py GPUMEM-ROWS cli GPUMEM                       the program's own help has the same commands and flags
        check_docs.py GPUMEM-ROWS readme README [--update]         the tables between the markers are current
 """
 import re
@@ -35,7 +36,7 @@ def check_names(rows, man1, man7, *completions):
     names = [line.split('\t') for line in generated(rows, '--names').splitlines()]
     if len(names) < 20:
         missing.append('the generator names next to nothing')
-    for kind, name in names:
+    for kind, name, *_ in names:
         places = {}
         if kind == 'option':
             places = {man7: name}
@@ -77,9 +78,9 @@ def complete(script, *words):
 
 def check_bash(rows, script):
     names = [line.split('\t') for line in generated(rows, '--names').splitlines()]
-    commands = {name for kind, name in names if kind == 'command'}
-    policies = {name for kind, name in names if kind == 'policy'}
-    flags = {'--' + name for kind, name in names if kind == 'flag'}
+    commands = {name for kind, name, *_ in names if kind == 'command'}
+    policies = {name for kind, name, *_ in names if kind == 'policy'}
+    flags = {'--' + name for kind, name, *command in names if kind == 'flag' and command == ['run']}
     cases = [
         (('gpumem', ''), commands | {'--help', '--version'}),
         (('gpumem', 'r'), {name for name in commands if name.startswith('r')}),
@@ -92,7 +93,10 @@ def check_bash(rows, script):
         (('gpumem', 'run', '--policy', 'auto', '--fill', '=', 'z'), {'zero'}),
         (('gpumem', 'run', '--stacks', ''), set()),
         (('gpumem', 'run', '--strict', '--sta'), {'--stacks'}),
-        (('gpumem', 'stat', '--h'), {'--help'}),
+        (('gpumem', 'stat', '--'), flags),
+        (('gpumem', 'report', '--'), {'--help', '--top'}),
+        (('gpumem', 'help', 's'), {'stat'}),
+        (('gpumem', 'run', '--library', '=', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'run', '--policy', 'auto', 'cat', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'run', '--', 'cat', '/proc/self/statu'), {'/proc/self/status'}),
@@ -104,6 +108,21 @@ def check_bash(rows, script):
         errors = [line for line in errors.splitlines() if 'compopt' not in line]
         if got != expected or errors:
             wrong.append(f'{" ".join(words)}: {sorted(got)} instead of {sorted(expected)} {errors}')
+    return wrong
+
+
+def check_cli(rows, gpumem):
+    names = [line.split('\t') for line in generated(rows, '--names').splitlines()]
+    overview = subprocess.run([gpumem, 'help'], check=True, capture_output=True, text=True).stdout
+    wrong = []
+    for command in [name for kind, name, *_ in names if kind == 'command' and name != 'help']:
+        if not has_word(overview, command):
+            wrong.append(f'gpumem help does not name {command}')
+        text = subprocess.run([gpumem, 'help', command], check=True, capture_output=True, text=True).stdout
+        shown = set(re.findall(r'^ +--([a-z-]+)', text, re.M)) | {'help'}
+        documented = {line[1] for line in names if line[0] == 'flag' and line[2] == command}
+        if shown != documented:
+            wrong.append(f'{command}: help and manual differ in {sorted(shown ^ documented)}')
     return wrong
 
 
@@ -124,7 +143,7 @@ def check_readme(rows, path, update=None):
 
 
 def main():
-    checks = {'names': check_names, 'man': check_man, 'bash': check_bash, 'readme': check_readme}
+    checks = {'names': check_names, 'man': check_man, 'bash': check_bash, 'cli': check_cli, 'readme': check_readme}
     if len(sys.argv) < 4 or sys.argv[2] not in checks:
         print(__doc__, file=sys.stderr)
         return 2
