@@ -28,7 +28,7 @@ static void options(FILE *out) {
         const struct gm_option *row = &gm_option_rows[i];
         fputs(".TP\n.BR ", out);
         text(out, row->name);
-        fputs(" \" = ", out);
+        fputs(" \"=", out);
         gm_gen_value(out, row, " | ");
         fprintf(out, ", default %s\"\n", gm_gen_default(row));
         paragraph(out, row->help);
@@ -70,7 +70,7 @@ static void resources(FILE *out) {
 static void flag(FILE *out, const struct gm_gen_flag *row) {
     fprintf(out, ".TP\n.BR \\-\\-%s", row->name);
     if (*row->argument)
-        fprintf(out, " \" = %s\"", row->argument);
+        fprintf(out, " \"=%s\"", row->argument);
     fputc('\n', out);
     paragraph(out, row->help);
 }
@@ -96,7 +96,7 @@ static void run_flags(FILE *out) {
         if (row->type == GM_OPTION_BOOL) {
             fputs(" [=0|1]\n", out);
         } else {
-            fputs(" \" = ", out);
+            fputs(" \"=", out);
             gm_gen_value(out, row, "|");
             fputs("\"\n", out);
         }
