@@ -155,7 +155,8 @@ struct gm_decision {
     enum gm_kind verdict;  /* what the heuristic would have chosen, even if `kind` leaves it as asked */
 };
 
-/* Outcome of parsing a policy's argument: `error` is one line naming the value and what is accepted. */
+/* Outcome of parsing a policy's argument: `error` is one line naming the value and what is accepted; beside GM_OK a text in it
+ * is a warning, to be said once. */
 struct gm_policy_setup {
     const char *argument;     /* text behind the colon of GPUMEM_POLICY=name:argument, NULL when absent */
     unsigned list_length;     /* GPUMEM_LIST_LENGTH, L */

@@ -5,7 +5,6 @@
  * append a segment that begins a little in the future, joins the old line there, and leans towards the clock. A segment never
  * changes once appended, so the same count always gives the same time and later counts never give earlier times, whoever
  * converts and whenever. Only the newest RING segments are kept; older counts are taken as on the oldest kept one. */
-#define _GNU_SOURCE
 #include "shim/base/base.h"
 
 #include <errno.h>
@@ -170,18 +169,19 @@ static void warm_up(struct segment *first) {
 /* Copies segment `number`; false when a newer one took its place meanwhile. */
 static bool get_segment(const struct segment *first, uint64_t number, struct segment *segment) {
     if (!number) {
-        *segment = *first;
+        segment->from = first->from;
+        segment->seen = first->seen;
         segment->slope = __atomic_load_n(&first->slope, __ATOMIC_ACQUIRE);
+        segment->due = __atomic_load_n(&first->due, __ATOMIC_RELAXED);
         return true;
     }
     const struct segment *place = &ring[number % RING];
-    segment->from.tick = __atomic_load_n(&place->from.tick, __ATOMIC_RELAXED);
-    segment->from.ns = __atomic_load_n(&place->from.ns, __ATOMIC_RELAXED);
-    segment->slope = __atomic_load_n(&place->slope, __ATOMIC_RELAXED);
-    segment->due = __atomic_load_n(&place->due, __ATOMIC_RELAXED);
-    segment->seen.tick = __atomic_load_n(&place->seen.tick, __ATOMIC_RELAXED);
-    segment->seen.ns = __atomic_load_n(&place->seen.ns, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    segment->from.tick = __atomic_load_n(&place->from.tick, __ATOMIC_ACQUIRE);
+    segment->from.ns = __atomic_load_n(&place->from.ns, __ATOMIC_ACQUIRE);
+    segment->slope = __atomic_load_n(&place->slope, __ATOMIC_ACQUIRE);
+    segment->due = __atomic_load_n(&place->due, __ATOMIC_ACQUIRE);
+    segment->seen.tick = __atomic_load_n(&place->seen.tick, __ATOMIC_ACQUIRE);
+    segment->seen.ns = __atomic_load_n(&place->seen.ns, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&newest, __ATOMIC_RELAXED) < number + RING - 1;
 }
 
@@ -215,12 +215,12 @@ static void append(const struct segment *last, uint64_t number) {
     struct segment *place = &ring[(number + 1) % RING];
     if (counter() >= next.from.tick - lead / 2 || __atomic_load_n(&newest, __ATOMIC_RELAXED) != number)
         return;
-    __atomic_store_n(&place->from.tick, next.from.tick, __ATOMIC_RELAXED);
-    __atomic_store_n(&place->from.ns, next.from.ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&place->slope, next.slope, __ATOMIC_RELAXED);
-    __atomic_store_n(&place->seen.tick, next.seen.tick, __ATOMIC_RELAXED);
-    __atomic_store_n(&place->seen.ns, next.seen.ns, __ATOMIC_RELAXED);
-    __atomic_store_n(&place->due, next.due, __ATOMIC_RELAXED);
+    __atomic_store_n(&place->from.tick, next.from.tick, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->from.ns, next.from.ns, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->slope, next.slope, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->seen.tick, next.seen.tick, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->seen.ns, next.seen.ns, __ATOMIC_RELEASE);
+    __atomic_store_n(&place->due, next.due, __ATOMIC_RELEASE);
     __atomic_store_n(&newest, number + 1, __ATOMIC_RELEASE);
 }
 

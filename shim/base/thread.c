@@ -1,7 +1,6 @@
 /* The kernel's thread id, cached per thread. After a fork the surviving thread has a new id while its cache holds the parent's:
  * an epoch tells them apart. The epoch lives in a page that the kernel wipes in the child (Linux 4.14), which covers raw clone()
  * as well; older kernels get a fork handler. */
-#define _GNU_SOURCE
 #include "shim/base/base.h"
 
 #include <errno.h>

@@ -1,0 +1,294 @@
+/* active-list: the dynamic scheme of hybrid-allocation-he, III.D.
+ *
+ * At each allocation of s bytes on a device: live(s) += 1; live(s) is pushed to the list of s, whose oldest entry beyond L goes.
+ * Then fewer than L entries -> managed; max - min < X -> stream-ordered; else managed. A free only lowers live(s).
+ *
+ * Entries lie in a ring that is longer than L, so that a failed allocation can bring back the one it pushed out. Each has a number
+ * of its own: a failure must find its entry among those that other threads pushed since. */
+#include "policy/active_list.h"
+#include "policy/setup.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+/* The table lives in memory reserved at setup and never grows: one chunk for uthash's table, one for its buckets. */
+static void *take_table_memory(size_t bytes);
+#define HASH_NONFATAL_OOM             1
+#define HASH_INITIAL_NUM_BUCKETS      4096U
+#define HASH_INITIAL_NUM_BUCKETS_LOG2 12U
+#define uthash_malloc(bytes)          take_table_memory(bytes)
+#define uthash_free(address, bytes)   ((void)(address), (void)(bytes))
+#include <uthash.h>
+
+struct key {
+    uint64_t size;
+    int64_t device; /* 64 bits: no padding, the key is compared as bytes */
+};
+
+struct entry {
+    uint32_t live;
+    uint32_t number;
+};
+
+struct list {
+    struct key key;
+    UT_hash_handle hh;
+    uint32_t live;
+    uint32_t pushes;  /* number of the next entry */
+    uint32_t begin;   /* place of the oldest entry */
+    uint32_t count;   /* entries in the ring, at most `places` */
+    struct entry ring[];
+};
+
+static struct {
+    atomic_bool locked;
+    struct list *lists;    /* uthash head */
+    char *nodes;           /* room for GM_LIST_SIZES lists */
+    size_t node_bytes;
+    unsigned nodes_used;
+    char *table;           /* room for uthash */
+    size_t table_left;
+    unsigned length, range, places;
+    enum gm_kind managed;
+    unsigned generation;   /* of setup: marks noted before it are void */
+} state;
+
+enum { TABLE_BYTES = 4096 * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64 };
+
+/* What this thread pushed last; a request fails, if it does, in the thread that asked. */
+static _Thread_local struct {
+    struct list *list;
+    uint32_t number;
+    unsigned generation;
+} pushed __attribute__((tls_model("initial-exec")));
+
+/* Yielding does not let a holder of lower real-time priority run; sleeping does. */
+static void wait_asleep(void) {
+    const struct timespec nap = {0, 50000};
+    int saved = errno;
+    nanosleep(&nap, NULL);
+    errno = saved;
+}
+
+static void lock(void) {
+    for (unsigned tries = 0; atomic_exchange_explicit(&state.locked, true, memory_order_acquire); tries++) {
+        if (tries > 1000) {
+            wait_asleep();
+        } else if (tries > 100) {
+            sched_yield();
+        }
+    }
+}
+
+static void unlock(void) { atomic_store_explicit(&state.locked, false, memory_order_release); }
+
+static void *take_table_memory(size_t bytes) {
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (bytes > state.table_left)
+        return NULL;
+    void *memory = state.table;
+    state.table += bytes;
+    state.table_left -= bytes;
+    return memory;
+}
+
+static gm_status refuse_length(struct gm_policy_setup *setup) {
+    char digits[16], *p = digits + sizeof digits;
+    unsigned value = setup->list_length;
+    *--p = '\0';
+    do {
+        *--p = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    const char *const words[] = {"list length ", p, " is not between 1 and 64", NULL};
+    gm_setup_error(setup, words);
+    return GM_INVALID_VALUE;
+}
+
+gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
+    static const char *const no_memory[] = {"no memory for the tables of the active list", NULL};
+    static const char *const one_way[] = {
+        "list range X is not below list length L: steady growth never says managed again", NULL};
+    if (setup->list_length < 1 || setup->list_length > GM_LIST_LENGTH_MAX)
+        return refuse_length(setup);
+    unsigned places = setup->list_length + GM_LIST_HISTORY;
+    size_t node_bytes = (sizeof(struct list) + places * sizeof(struct entry) + 15) & ~(size_t)15;
+    char *nodes = setup->reserve(GM_LIST_SIZES * node_bytes);
+    char *table = nodes ? setup->reserve(TABLE_BYTES) : NULL;
+    if (!table) {
+        gm_setup_error(setup, no_memory);
+        return GM_OUT_OF_MEMORY;
+    }
+    lock();
+    state.lists = NULL;
+    state.nodes = nodes;
+    state.node_bytes = node_bytes;
+    state.nodes_used = 0;
+    state.table = table;
+    state.table_left = TABLE_BYTES;
+    state.length = setup->list_length;
+    state.range = setup->list_range;
+    state.places = places;
+    state.managed = setup->managed;
+    state.generation++;
+    unlock();
+    if (setup->list_range >= setup->list_length)
+        gm_setup_error(setup, one_way);
+    return GM_OK;
+}
+
+static struct list *find(const struct key *key) {
+    struct list *list;
+    HASH_FIND(hh, state.lists, key, sizeof *key, list);
+    return list;
+}
+
+static struct key key_of(int device, size_t size) { return (struct key){size, device}; }
+
+static struct list *find_or_add(const struct key *key) {
+    struct list *list = find(key);
+    if (list || state.nodes_used == GM_LIST_SIZES)
+        return list;
+    list = (struct list *)(void *)(state.nodes + state.nodes_used * state.node_bytes);
+    list->key = *key;
+    HASH_ADD(hh, state.lists, key, sizeof list->key, list);
+    if (!list->hh.tbl)
+        return NULL;
+    state.lists->hh.tbl->noexpand = 1; /* rehashing would hold the lock for long */
+    state.nodes_used++;
+    return list;
+}
+
+/* Entry `back` places before the newest one. */
+static struct entry *entry_at(struct list *list, unsigned back) {
+    return &list->ring[(list->begin + list->count - 1 - back) % state.places];
+}
+
+static void push(struct list *list) {
+    list->live++;
+    if (list->count == state.places) {
+        list->begin = (list->begin + 1) % state.places;
+        list->count--;
+    }
+    list->count++;
+    *entry_at(list, 0) = (struct entry){list->live, list->pushes++};
+}
+
+static enum gm_kind judge(struct list *list, enum gm_reason *reason) {
+    uint32_t least = UINT32_MAX, most = 0;
+    if (list->count < state.length) {
+        *reason = GM_REASON_LIST_FILLING;
+        return state.managed;
+    }
+    for (unsigned back = 0; back < state.length; back++) {
+        uint32_t live = entry_at(list, back)->live;
+        least = live < least ? live : least;
+        most = live > most ? live : most;
+    }
+    if (most - least < state.range) {
+        *reason = GM_REASON_LIST_STEADY;
+        return GM_KIND_ASYNC;
+    }
+    *reason = GM_REASON_LIST_GROWING;
+    return state.managed;
+}
+
+enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_reason *reason) {
+    const struct key key = key_of(request->device, request->size);
+    enum gm_kind answer;
+    lock();
+    struct list *list = find_or_add(&key);
+    pushed.list = list;
+    if (list) {
+        push(list);
+        pushed.number = entry_at(list, 0)->number;
+        pushed.generation = state.generation;
+        answer = judge(list, reason);
+    } else {
+        *reason = GM_REASON_LIST_MAP_FULL;
+        answer = state.managed;
+    }
+    unlock();
+    return answer;
+}
+
+/* Takes out entry `number`; the newer ones move back over it, each counting one block less. An entry that is no longer in the ring
+ * needs no removal, but all that are there counted its block. */
+static void take_back(struct list *list, uint32_t number) {
+    unsigned newer = 0;
+    for (; newer < list->count && entry_at(list, newer)->number != number; newer++)
+        entry_at(list, newer)->live -= entry_at(list, newer)->live > 0;
+    if (newer == list->count)
+        return;
+    for (unsigned back = newer; back > 0; back--)
+        *entry_at(list, back) = *entry_at(list, back - 1);
+    list->count--;
+}
+
+void gm_active_list_failed(const struct gm_request *request) {
+    const struct key key = key_of(request->device, request->size);
+    lock();
+    struct list *list = find(&key);
+    if (list) {
+        bool own = pushed.list == list && pushed.generation == state.generation;
+        take_back(list, own ? pushed.number : list->pushes - 1);
+        list->live -= list->live > 0;
+    }
+    pushed.list = NULL;
+    unlock();
+}
+
+void gm_active_list_freed(const struct gm_request *request) {
+    const struct key key = key_of(request->device, request->size);
+    lock();
+    struct list *list = find(&key);
+    if (list && list->live > 0)
+        list->live--;
+    unlock();
+}
+
+unsigned gm_active_list_read(int device, size_t size, uint32_t *entries, uint32_t *live) {
+    const struct key key = key_of(device, size);
+    unsigned count = 0;
+    lock();
+    struct list *list = find(&key);
+    *live = list ? list->live : 0;
+    if (list) {
+        count = list->count < state.length ? list->count : state.length;
+        for (unsigned i = 0; i < count; i++)
+            entries[i] = entry_at(list, count - 1 - i)->live;
+    }
+    unlock();
+    return count;
+}
+
+static gm_status setup_policy(struct gm_policy_setup *given) {
+    gm_status status = gm_refuse_argument(given, "active-list");
+    return status == GM_OK ? gm_active_list_setup(given) : status;
+}
+
+/* A stream-ordered call that is judged short-lived already has what it needs. */
+static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+    (void)usage;
+    decision->verdict = gm_active_list_allocated(request, &decision->reason);
+    decision->kind = decision->verdict;
+    if (request->capturing) {
+        decision->kind = GM_KIND_NATIVE;
+        decision->reason = GM_REASON_CAPTURE;
+    } else if (request->call == GM_CALL_ALLOC_ASYNC && decision->verdict == GM_KIND_ASYNC) {
+        decision->kind = GM_KIND_NATIVE;
+    }
+}
+
+extern const struct gm_policy gm_policy_active_list;
+const struct gm_policy gm_policy_active_list = {
+    .name = "active-list",
+    .summary = "Short-lived sizes from a stream-ordered pool, lasting ones from managed memory, told apart while running.",
+    .setup = setup_policy,
+    .decide = decide,
+    .failed = gm_active_list_failed,
+    .freed = gm_active_list_freed,
+};

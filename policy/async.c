@@ -1,0 +1,21 @@
+/* async: everything from a stream-ordered pool. A call that is stream-ordered already gets its own pool's memory. */
+#include "policy/setup.h"
+
+static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "async"); }
+
+static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+    (void)usage;
+    *decision = (struct gm_decision){GM_KIND_ASYNC, GM_REASON_POLICY, GM_KIND_ASYNC};
+    if (request->capturing)
+        decision->reason = GM_REASON_CAPTURE;
+    if (request->capturing || request->call == GM_CALL_ALLOC_ASYNC)
+        decision->kind = GM_KIND_NATIVE;
+}
+
+extern const struct gm_policy gm_policy_async;
+const struct gm_policy gm_policy_async = {
+    .name = "async",
+    .summary = "Serve cudaMalloc from a private stream-ordered pool, so that cudaFree need not wait.",
+    .setup = setup,
+    .decide = decide,
+};

@@ -1,0 +1,28 @@
+/* managed: everything from managed memory; the baseline of hybrid-allocation-he, III.A. */
+#include "policy/setup.h"
+
+static enum gm_kind managed = GM_KIND_MANAGED;
+
+static gm_status setup(struct gm_policy_setup *given) {
+    gm_status status = gm_refuse_argument(given, "managed");
+    if (status == GM_OK)
+        managed = given->managed;
+    return status;
+}
+
+static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+    (void)usage;
+    *decision = (struct gm_decision){managed, GM_REASON_POLICY, managed};
+    if (request->capturing) {
+        decision->kind = GM_KIND_NATIVE;
+        decision->reason = GM_REASON_CAPTURE;
+    }
+}
+
+extern const struct gm_policy gm_policy_managed;
+const struct gm_policy gm_policy_managed = {
+    .name = "managed",
+    .summary = "Serve every allocation from managed memory, within what the device has free.",
+    .setup = setup,
+    .decide = decide,
+};

@@ -1,0 +1,18 @@
+/* observe: what the program asked, where it asked. */
+#include "policy/setup.h"
+
+static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "observe"); }
+
+static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+    (void)request;
+    (void)usage;
+    *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_POLICY, GM_KIND_NATIVE};
+}
+
+extern const struct gm_policy gm_policy_observe;
+const struct gm_policy gm_policy_observe = {
+    .name = "observe",
+    .summary = "Only look: every block is served as the program asked.",
+    .setup = setup,
+    .decide = decide,
+};

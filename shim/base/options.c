@@ -1,0 +1,364 @@
+/* Option rows, their parser, and the process's values. Everything lies in static storage and getters answer with the defaults
+ * before gm_options_load(), so the order of constructors does not matter. */
+#include "shim/base/options.h"
+#include "shim/base/base.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT_SIZE = 4096, NAME_SIZE = 64, SHOWN = 80 };
+
+#define ANY UINT64_MAX
+
+const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
+    {GM_OPT_POLICY, GM_OPTION_TEXT, "GPUMEM_POLICY", "policy", "auto", "NAME[:ARGUMENT]", NULL, 0, 0,
+     "Placement policy that decides which memory serves each allocation."},
+    {GM_OPT_TRACE, GM_OPTION_TEXT, "GPUMEM_TRACE", "trace", "", "FILE", NULL, 0, 0,
+     "Write the life of every block to this file; %p becomes the process id, %h the host, %r the rank, %% a percent sign; "
+     "empty = no trace."},
+    {GM_OPT_TRACE_FORMAT, GM_OPTION_CHOICE, "GPUMEM_TRACE_FORMAT", "trace-format", "auto", "", "auto binary csv", 0, 0,
+     "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise."},
+    {GM_OPT_TRACE_FLUSH, GM_OPTION_TIME, "GPUMEM_TRACE_FLUSH", "trace-flush", "100ms", "us, ms or s", NULL, 0, 0,
+     "Longest time an event of a CSV trace waits in memory before it is written; 0 = each at once."},
+    {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "0", "frames", NULL, 0, 64,
+     "Stack frames recorded for each call site beyond the first."},
+    {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,
+     "How much to say on standard error."},
+    {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
+     "At exit, print by which doors calls came in and which ones were not watched."},
+    {GM_OPT_STRICT, GM_OPTION_BOOL, "GPUMEM_STRICT", "strict", "0", "", NULL, 0, 0,
+     "Let every cudaFree wait for earlier work of its context, as native cudaFree does, whatever memory is freed."},
+    {GM_OPT_MANAGED, GM_OPTION_CHOICE, "GPUMEM_MANAGED", "managed", "auto", "", "auto plain pool", 0, 0,
+     "What managed placement uses: plain cuMemAllocManaged or a private managed pool; auto takes the pool where the driver "
+     "has it."},
+    {GM_OPT_MANAGED_HEADROOM, GM_OPTION_BYTES, "GPUMEM_MANAGED_HEADROOM", "managed-headroom", "512M", "bytes", NULL, 0, 0,
+     "Free device memory that managed placement leaves alone; a request that would use it is refused."},
+    {GM_OPT_LIST_LENGTH, GM_OPTION_COUNT, "GPUMEM_LIST_LENGTH", "list-length", "10", "entries", NULL, 1, 64,
+     "Length L of the active list: how many of the latest live counts of a size are compared."},
+    {GM_OPT_LIST_RANGE, GM_OPTION_COUNT, "GPUMEM_LIST_RANGE", "list-range", "5", "blocks", NULL, 0, 1000000,
+     "Range X of the active list: a size whose live counts differ by less than X is taken as short-lived."},
+    {GM_OPT_FILL, GM_OPTION_CHOICE, "GPUMEM_FILL", "fill", "off", "", "off zero poison", 0, 0,
+     "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written."},
+    {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
+     "Device memory this process may hold; requests beyond it are answered with out of memory; 0 = no limit."},
+    {GM_OPT_FAIL_NTH, GM_OPTION_COUNT, "GPUMEM_FAIL_NTH", "fail-nth", "0", "allocations", NULL, 0, ANY,
+     "Let the n-th allocation that a policy may place fail with out of memory, to try error handling; 0 = none."},
+    {GM_OPT_STATS, GM_OPTION_TEXT, "GPUMEM_STATS", NULL, "", "FILE", NULL, 0, 0,
+     "File of counters that gpumem run makes and reads; not meant to be set by hand."},
+};
+
+static struct {
+    uint64_t number;
+    bool set;
+    char text[TEXT_SIZE];
+} values[GM_OPTION_COUNT_];
+static int state; /* 0 not loaded, 1 loading, 2 loaded */
+
+/* ---- parsing */
+
+/* Reads digits; NULL when there are none or the number does not fit. */
+static const char *read_digits(const char *text, uint64_t *number) {
+    const char *p = text;
+    uint64_t sum = 0;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (__builtin_mul_overflow(sum, 10u, &sum) || __builtin_add_overflow(sum, (uint64_t)(*p - '0'), &sum))
+            return NULL;
+    }
+    *number = sum;
+    return p == text ? NULL : p;
+}
+
+static bool parse_bool(const char *text, uint64_t *number) {
+    static const char *const words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!strcmp(text, words[i])) {
+            *number = i & 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_bytes(const char *text, uint64_t *number) {
+    static const char prefixes[] = "KMGT";
+    const char *p = read_digits(text, number), *found;
+    if (!p || !*p)
+        return p != NULL;
+    found = strchr(prefixes, *p >= 'a' ? *p - 'a' + 'A' : *p);
+    if (!found || (p[1] && strcmp(p + 1, "iB")))
+        return false;
+    unsigned shift = 10u * (unsigned)(found - prefixes + 1);
+    if (*number > UINT64_MAX >> shift)
+        return false;
+    *number <<= shift;
+    return true;
+}
+
+static bool parse_time(const char *text, uint64_t *number) {
+    static const struct {
+        const char *suffix;
+        uint64_t ns;
+    } units[] = {{"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+    const char *p = read_digits(text, number);
+    if (!p)
+        return false;
+    for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
+        if (!strcmp(p, units[i].suffix))
+            return !__builtin_mul_overflow(*number, units[i].ns, number);
+    }
+    return !*p && *number == 0;
+}
+
+/* The next word of a space-separated list, its length in *length; NULL at the end. */
+static const char *next_word(const char *list, size_t *length) {
+    list += strspn(list, " ");
+    *length = strcspn(list, " ");
+    return *length ? list : NULL;
+}
+
+static bool parse_choice(const char *choices, const char *text, uint64_t *number) {
+    size_t length, index = 0;
+    for (const char *word = choices; (word = next_word(word, &length)); word += length, index++) {
+        if (strlen(text) == length && !memcmp(word, text, length)) {
+            *number = index;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse(const struct gm_option *row, const char *text, uint64_t *number) {
+    const char *end;
+    switch (row->type) {
+    case GM_OPTION_BOOL:
+        return parse_bool(text, number);
+    case GM_OPTION_COUNT:
+        end = read_digits(text, number);
+        return end && !*end && *number >= row->low && *number <= row->high;
+    case GM_OPTION_BYTES:
+        return parse_bytes(text, number);
+    case GM_OPTION_TIME:
+        return parse_time(text, number);
+    case GM_OPTION_CHOICE:
+        return parse_choice(row->choices, text, number);
+    case GM_OPTION_TEXT:
+        *number = 0;
+        return strlen(text) < TEXT_SIZE;
+    }
+    return false;
+}
+
+/* "off, zero or poison" */
+static void list_choices(const char *choices, char *out, size_t size) {
+    size_t length, used = 0;
+    out[0] = '\0';
+    for (const char *word = next_word(choices, &length); word && used < size;) {
+        size_t next_length;
+        const char *next = next_word(word + length, &next_length);
+        const char *joint = !used ? "" : next ? ", " : " or ";
+        used += (size_t)gm_format(out + used, size - used, "%s%.*s", joint, (int)length, word);
+        word = next;
+        length = next_length;
+    }
+}
+
+static void explain(const struct gm_option *row, const char *text, char *error, size_t size) {
+    char choices[128];
+    const char *cut = strlen(text) > SHOWN ? "..." : "";
+    int used = gm_format(error, size, "%s=%.*s%s is not ", row->name, SHOWN, text, cut);
+    if ((size_t)used >= size)
+        return;
+    error += used;
+    size -= (size_t)used;
+    switch (row->type) {
+    case GM_OPTION_BOOL:
+        gm_format(error, size, "one of 0, 1, off, on, no, yes, false or true");
+        break;
+    case GM_OPTION_COUNT:
+        if (row->high == ANY)
+            gm_format(error, size, "a count of %llu or more", (unsigned long long)row->low);
+        else
+            gm_format(error, size, "a count between %llu and %llu", (unsigned long long)row->low,
+                      (unsigned long long)row->high);
+        break;
+    case GM_OPTION_BYTES:
+        gm_format(error, size, "a number of bytes such as 0, 4096, 512M or 2GiB");
+        break;
+    case GM_OPTION_TIME:
+        gm_format(error, size, "a time such as 500us, 100ms, 2s or 0");
+        break;
+    case GM_OPTION_CHOICE:
+        list_choices(row->choices, choices, sizeof choices);
+        gm_format(error, size, "one of %s", choices);
+        break;
+    case GM_OPTION_TEXT:
+        gm_format(error, size, "a text shorter than %d bytes", TEXT_SIZE);
+        break;
+    }
+}
+
+int gm_option_parse(const struct gm_option *row, const char *text, uint64_t *number, char *error, size_t size) {
+    uint64_t parsed;
+    if (parse(row, text, &parsed)) {
+        *number = parsed;
+        return 0;
+    }
+    explain(row, text, error, size);
+    return -1;
+}
+
+/* ---- loading */
+
+static size_t smallest(size_t a, size_t b, size_t c) { return a < b ? (a < c ? a : c) : (b < c ? b : c); }
+
+/* Levenshtein distance of two names. */
+static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length) {
+    size_t row[NAME_SIZE + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t above = row[j];
+            row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[b_length];
+}
+
+static const struct gm_option *nearest(const char *name, size_t length) {
+    const struct gm_option *best = NULL;
+    if (length > NAME_SIZE)
+        return NULL;
+    size_t own = length - strlen("GPUMEM_"), least = own < 4 ? own : 4; /* farther apart it is no slip of the fingers */
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const struct gm_option *row = &gm_option_rows[i];
+        size_t apart = distance(name, length, row->name, strlen(row->name));
+        if (apart < least) {
+            least = apart;
+            best = row;
+        }
+    }
+    return best;
+}
+
+static void report_unknown(const char *name, size_t length) {
+    const struct gm_option *row = nearest(name, length);
+    int shown = length > NAME_SIZE ? NAME_SIZE : (int)length;
+    if (row)
+        gm_log(GM_LOG_WARN, "%.*s is not an option of gpumem; did you mean %s? (\"gpumem run --help\" lists them)", shown,
+               name, row->name);
+    else
+        gm_log(GM_LOG_WARN, "%.*s is not an option of gpumem (\"gpumem run --help\" lists them)", shown, name);
+}
+
+static const struct gm_option *find_row(const char *name, size_t length) {
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        if (strlen(gm_option_rows[i].name) == length && !memcmp(gm_option_rows[i].name, name, length))
+            return &gm_option_rows[i];
+    }
+    return NULL;
+}
+
+/* `entry` is NAME=value of a name that begins with GPUMEM_. An empty value means: not given. */
+static void take_entry(const char *entry, uint32_t *seen, bool report) {
+    size_t length = strcspn(entry, "=");
+    const struct gm_option *row = find_row(entry, length);
+    if (!entry[length])
+        return;
+    if (!row) {
+        if (report)
+            report_unknown(entry, length);
+        return;
+    }
+    const char *text = entry + length + 1;
+    if (!*text || (*seen & 1u << row->id))
+        return;
+    *seen |= 1u << row->id; /* of several entries of a name the first counts, as for getenv */
+    char error[256];
+    uint64_t number;
+    if (gm_option_parse(row, text, &number, error, sizeof error)) {
+        if (report)
+            gm_log(GM_LOG_WARN, "%s; using %s", error, *row->initial ? row->initial : "none");
+        return;
+    }
+    values[row->id].number = number;
+    values[row->id].set = true;
+    gm_format(values[row->id].text, TEXT_SIZE, "%s", text);
+}
+
+static void scan(char *const *environment, bool report) {
+    uint32_t seen = 0;
+    for (; *environment; environment++) {
+        if (!strncmp(*environment, "GPUMEM_", 7))
+            take_entry(*environment, &seen, report);
+    }
+}
+
+static void set_default(const struct gm_option *row) {
+    char error[256];
+    gm_option_parse(row, row->initial, &values[row->id].number, error, sizeof error);
+    gm_format(values[row->id].text, TEXT_SIZE, "%s", row->initial);
+}
+
+_Static_assert(GM_OPTION_COUNT_ <= 32, "take_entry keeps a bit for each option");
+
+/* The first of two readings finds the log level, under which the second speaks. */
+void gm_options_load(char *const *environment) {
+    int expected = 0;
+    if (!environment)
+        return;
+    if (!__atomic_compare_exchange_n(&state, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
+            sched_yield();
+        return;
+    }
+    for (int i = 0; i < GM_OPTION_COUNT_; i++)
+        set_default(&gm_option_rows[i]);
+    scan(environment, false);
+    gm_log_set((enum gm_log_level)values[GM_OPT_LOG].number);
+    scan(environment, true);
+    __atomic_store_n(&state, 2, __ATOMIC_RELEASE);
+}
+
+/* ---- values */
+
+static bool loaded(void) { return GM_LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == 2); }
+
+uint64_t gm_option_number(enum gm_option_id id) {
+    if (loaded())
+        return values[id].number;
+    uint64_t number = 0;
+    char error[256];
+    gm_option_parse(&gm_option_rows[id], gm_option_rows[id].initial, &number, error, sizeof error);
+    return number;
+}
+
+bool gm_option_bool(enum gm_option_id id) { return gm_option_number(id) != 0; }
+
+const char *gm_option_text(enum gm_option_id id) {
+    return loaded() ? values[id].text : gm_option_rows[id].initial;
+}
+
+bool gm_option_is_set(enum gm_option_id id) { return loaded() && values[id].set; }
+
+void gm_options_print(int fd) {
+    int saved = errno;
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        char line[NAME_SIZE + TEXT_SIZE];
+        size_t length = (size_t)gm_format(line, sizeof line, "%s=%s\n", gm_option_rows[i].name,
+                                          gm_option_text(gm_option_rows[i].id));
+        for (size_t done = 0; done < length;) {
+            ssize_t wrote = write(fd, line + done, length - done);
+            if (wrote < 0 && errno != EINTR)
+                goto out;
+            done += wrote > 0 ? (size_t)wrote : 0;
+        }
+    }
+out:
+    errno = saved;
+}

@@ -1,0 +1,148 @@
+#include "policy/policy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void *blocks[64];
+static unsigned block_count;
+
+static void *reserve(size_t bytes) { return blocks[block_count++] = calloc(1, bytes); }
+
+static int release(void **unused) {
+    while (block_count)
+        free(blocks[--block_count]);
+    return 0;
+}
+
+static struct gm_policy_setup usual(void) {
+    return (struct gm_policy_setup){
+        .list_length = 10, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
+}
+
+static void find_reads_up_to_the_colon(void **unused) {
+    for (int i = 0; gm_policies[i]; i++) {
+        char text[64];
+        strcpy(text, gm_policies[i]->name);
+        assert_ptr_equal(gm_policy_find(text), gm_policies[i]);
+        strcat(text, ":argument:more");
+        assert_ptr_equal(gm_policy_find(text), gm_policies[i]);
+        strcpy(text, gm_policies[i]->name);
+        strcat(text, "x");
+        assert_null(gm_policy_find(text));
+        text[strlen(gm_policies[i]->name) - 1] = '\0';
+        assert_null(gm_policy_find(text));
+    }
+    assert_null(gm_policy_find(""));
+    assert_null(gm_policy_find(":auto"));
+    assert_null(gm_policy_find("AUTO"));
+}
+
+static void the_default_is_auto(void **unused) { assert_string_equal(gm_policies[0]->name, "auto"); }
+
+static void unwanted_arguments_are_named(void **unused) {
+    for (int i = 0; gm_policies[i]; i++) {
+        struct gm_policy_setup setup = usual();
+        if (gm_policies[i]->takes_argument)
+            continue;
+        setup.argument = "surprise";
+        assert_int_equal(gm_policies[i]->setup(&setup), GM_INVALID_VALUE);
+        assert_non_null(strstr(setup.error, gm_policies[i]->name));
+        assert_non_null(strstr(setup.error, "surprise"));
+        assert_null(strchr(setup.error, '\n'));
+    }
+}
+
+static void long_arguments_are_cut(void **unused) {
+    char argument[1000];
+    struct gm_policy_setup setup = usual();
+    memset(argument, 'a', sizeof argument - 1);
+    argument[sizeof argument - 1] = '\0';
+    setup.argument = argument;
+    assert_int_equal(gm_policy_find("observe")->setup(&setup), GM_INVALID_VALUE);
+    assert_int_equal(strlen(setup.error), sizeof setup.error - 1);
+}
+
+static void range_beyond_length_warns(void **unused) {
+    const struct gm_policy *policy = gm_policy_find("active-list");
+    struct gm_policy_setup setup = usual();
+    assert_int_equal(policy->setup(&setup), GM_OK);
+    assert_string_equal(setup.error, "");
+    setup.list_range = 10;
+    assert_int_equal(policy->setup(&setup), GM_OK);
+    assert_non_null(strstr(setup.error, "never says managed again"));
+}
+
+static void managed_means_what_setup_said(void **unused) {
+    const enum gm_kind kinds[] = {GM_KIND_MANAGED, GM_KIND_MANAGED_POOL};
+    const char *const names[] = {"managed", "active-list"};
+    const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 64};
+    const struct gm_usage usage = {0};
+    for (int n = 0; n < 2; n++) {
+        for (int k = 0; k < 2; k++) {
+            struct gm_policy_setup setup = usual();
+            struct gm_decision decision;
+            setup.managed = kinds[k];
+            assert_int_equal(gm_policy_find(names[n])->setup(&setup), GM_OK);
+            gm_policy_find(names[n])->decide(&request, &usage, &decision);
+            assert_int_equal(decision.kind, kinds[k]);
+            assert_int_equal(decision.verdict, kinds[k]);
+        }
+    }
+}
+
+/* auto says what active-list would do, and does nothing. */
+static void auto_tells_the_lists_verdict(void **unused) {
+    struct gm_decision by_auto[60], by_list[60];
+    const struct gm_usage usage = {0};
+    for (int which = 0; which < 2; which++) {
+        const struct gm_policy *policy = gm_policy_find(which ? "active-list" : "auto");
+        struct gm_policy_setup setup = usual();
+        assert_int_equal(policy->setup(&setup), GM_OK);
+        for (int i = 0; i < 60; i++) {
+            struct gm_request request = {.call = GM_CALL_ALLOC, .size = i % 2 ? 64 : 128};
+            policy->decide(&request, &usage, which ? &by_list[i] : &by_auto[i]);
+            if (i % 9 == 0)
+                policy->failed(&request);
+            else if (i % 2)
+                policy->freed(&request);
+        }
+    }
+    for (int i = 0; i < 60; i++) {
+        assert_int_equal(by_auto[i].kind, GM_KIND_NATIVE);
+        assert_int_equal(by_auto[i].verdict, by_list[i].kind);
+    }
+    assert_int_equal(by_list[59].kind, GM_KIND_ASYNC);
+    assert_int_equal(by_list[58].kind, GM_KIND_MANAGED);
+}
+
+static void names(void **unused) {
+    assert_string_equal(gm_call_name(GM_CALL_ALLOC), "cuMemAlloc");
+    assert_string_equal(gm_call_name(GM_CALL_PRIMARY_RELEASE), "cuDevicePrimaryCtxRelease");
+    assert_string_equal(gm_kind_name(GM_KIND_MANAGED_POOL), "managed-pool");
+    assert_string_equal(gm_reason_name(GM_REASON_LIST_MAP_FULL), "list-map-full");
+    assert_string_equal(gm_call_name(GM_CALL_COUNT), "unknown");
+    assert_string_equal(gm_kind_name(GM_KIND_COUNT), "unknown");
+    assert_string_equal(gm_reason_name((enum gm_reason)-1), "unknown");
+    for (int i = 0; i < GM_CALL_COUNT; i++) {
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(gm_call_name((enum gm_call)i), gm_call_name((enum gm_call)j));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(find_reads_up_to_the_colon),
+        cmocka_unit_test(the_default_is_auto),
+        cmocka_unit_test_teardown(unwanted_arguments_are_named, release),
+        cmocka_unit_test_teardown(long_arguments_are_cut, release),
+        cmocka_unit_test_teardown(range_beyond_length_warns, release),
+        cmocka_unit_test_teardown(managed_means_what_setup_said, release),
+        cmocka_unit_test_teardown(auto_tells_the_lists_verdict, release),
+        cmocka_unit_test(names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
