@@ -132,8 +132,8 @@ static void say_process(const struct gm_stats *s) {
     struct gm_text t[3];
     struct sum sum = {0};
     add(&sum, s);
-    fprintf(stderr, "gpumem: %s (pid %d, %s)%s: %s allocations, peak %s, leaked %s\n", s->program, s->pid, s->policy,
-            s->finished ? "" : ", did not end in order", gm_text_count(&t[0], sum.allocs), gm_text_bytes(&t[1], sum.peak),
+    fprintf(stderr, "gpumem: %s (pid %d%s%s)%s: %s allocations, peak %s, leaked %s\n", s->program, s->pid,
+            s->policy[0] ? ", " : "", s->policy, s->finished ? "" : " without orderly exit", gm_text_count(&t[0], sum.allocs), gm_text_bytes(&t[1], sum.peak),
             gm_text_bytes(&t[2], sum.leaked_bytes));
 }
 
