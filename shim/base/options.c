@@ -232,9 +232,9 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
 
 static const struct gm_option *nearest(const char *name, size_t length) {
     const struct gm_option *best = NULL;
-    size_t least = 4; /* farther apart it is no slip of the fingers */
     if (length > NAME_SIZE)
         return NULL;
+    size_t own = length - strlen("GPUMEM_"), least = own < 4 ? own : 4; /* farther apart it is no slip of the fingers */
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         size_t apart = distance(name, length, row->name, strlen(row->name));

@@ -155,10 +155,10 @@ int gm_thread_start(void *(*run)(void *), void *arg) {
     LIBC_FUNCTION("pthread_detach", "libpthread.so");
 
     sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &saved) != 0)
+    if (sigprocmask(SIG_SETMASK, &all, &saved) != 0)
         return -1;
     int failed = thread_create(&thread, run, arg);
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    sigprocmask(SIG_SETMASK, &saved, NULL);
     if (failed)
         return -1;
     if (function)

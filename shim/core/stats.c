@@ -39,12 +39,13 @@ static void name_program(struct gm_stats *stats) {
 static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
         int32_t nobody = 0;
-        if (slots[i].pid ||
-            !__atomic_compare_exchange_n(&slots[i].pid, &nobody, (int32_t)getpid(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (slots[i].pid)
             continue;
         /* Without disk blocks behind it a store would be a bus error; who cannot reserve has a file system that does not need it. */
         if (fallocate(fd, 0, (off_t)(i * sizeof *slots), sizeof *slots) && errno != EOPNOTSUPP && errno != ENOSYS)
             return NULL;
+        if (!__atomic_compare_exchange_n(&slots[i].pid, &nobody, (int32_t)getpid(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
         return &slots[i];
     }
     return NULL;

@@ -4,7 +4,6 @@
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/core/stats.h"
@@ -46,18 +45,16 @@ static void line(int fd, const char *format, ...) {
 
 /* A module carries a runtime of its own when its file holds the name that the runtime looks up. */
 static bool carries_runtime(const char *path) {
-    struct stat status;
     bool found = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) == 0 && status.st_size > 0) {
-        void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (bytes != MAP_FAILED) {
-            static const char needle[] = "cuGetProcAddress_v2";
-            found = memmem(bytes, (size_t)status.st_size, needle, sizeof(needle)) != NULL;
-            munmap(bytes, (size_t)status.st_size);
-        }
+    off_t size = lseek(fd, 0, SEEK_END);
+    void *bytes = size > 0 ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (bytes != MAP_FAILED) {
+        static const char needle[] = "cuGetProcAddress_v2";
+        found = memmem(bytes, (size_t)size, needle, sizeof(needle)) != NULL;
+        munmap(bytes, (size_t)size);
     }
     close(fd);
     return found;

@@ -5,8 +5,9 @@ usage: run_preload.py --programs DIR --cuda DIR --shim FILE --work DIR CASE
 
 The program writes a record of its memory calls (program.h); the shim writes its trace. Under every policy the
 program's output and exit status are those of the native run, each of its calls is exactly one event, frees match
-allocations, and what stays behind is what the program left behind. Ends with 77 where the CUDA in use (--cuda: the
-folder of libcuda.so.1 and libcudart; "" for the machine's own) does not support the case.
+allocations, and what stays behind is what the program left behind. --cuda: the folders of libcuda.so.1 and
+libcudart.so.13, as in LD_LIBRARY_PATH; on a machine with a GPU those of its driver and toolkit. Ends with 77 where
+that CUDA does not support the case.
 """
 import argparse
 import collections

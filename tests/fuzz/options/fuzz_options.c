@@ -1,0 +1,93 @@
+/* Any bytes as the value of every option, and as a policy's name and argument.
+ *
+ * Built with -fsanitize=fuzzer -DGM_LIBFUZZER this is a libFuzzer target; else main() runs the files of the folders and files named. */
+#include "policy/policy.h"
+#include "shim/base/options.h"
+
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(int condition) {
+    if (!condition)
+        abort();
+}
+
+static void *reserve(size_t bytes) { return NULL; }
+
+static void try_options(const char *text, size_t error_size) {
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        char error[256];
+        uint64_t number = UINT64_C(0x5a5a5a5a);
+        int result = gm_option_parse(&gm_option_rows[i], text, &number, error, error_size);
+        must(result == 0 || result == -1);
+        must(result == 0 || number == UINT64_C(0x5a5a5a5a));
+        must(result == 0 || !error_size || memchr(error, '\0', error_size));
+        if (result == 0 && gm_option_rows[i].type == GM_OPTION_COUNT)
+            must(number >= gm_option_rows[i].low && number <= gm_option_rows[i].high);
+    }
+}
+
+static void try_policy(const char *text) {
+    const struct gm_policy *policy = gm_policy_find(text);
+    if (!policy)
+        return;
+    struct gm_policy_setup setup = {
+        .list_length = 10, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
+    setup.argument = strchr(text, ':') ? strchr(text, ':') + 1 : NULL;
+    gm_status status = policy->setup(&setup);
+    must(memchr(setup.error, '\0', sizeof setup.error) != NULL);
+    must(status == GM_OK || setup.error[0]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    char *text = malloc(size + 1);
+    must(text != NULL);
+    if (size)
+        memcpy(text, data, size);
+    text[size] = '\0';
+    try_options(text, size ? data[0] : 0);
+    try_options(text, 256);
+    try_policy(text);
+    free(text);
+    return 0;
+}
+
+#ifndef GM_LIBFUZZER
+static unsigned replayed;
+
+static void replay_file(const char *path) {
+    static uint8_t data[1 << 16];
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return;
+    size_t size = fread(data, 1, sizeof data, file);
+    fclose(file);
+    LLVMFuzzerTestOneInput(data, size);
+    replayed++;
+}
+
+int main(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        DIR *folder = opendir(argv[i]);
+        if (!folder) {
+            replay_file(argv[i]);
+            continue;
+        }
+        for (struct dirent *entry; (entry = readdir(folder));) {
+            char path[4096];
+            if (entry->d_name[0] == '.')
+                continue;
+            snprintf(path, sizeof path, "%s/%s", argv[i], entry->d_name);
+            replay_file(path);
+        }
+        closedir(folder);
+    }
+    printf("%u inputs\n", replayed);
+    return replayed ? 0 : 1;
+}
+#endif

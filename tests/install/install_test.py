@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Installs into a folder, uses what is there, removes it again.
+
+usage: install_test.py BUILD_DIR MESON CC have_cuda|no_cuda
+"""
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import elf
+
+PROGRAM = '#include <gpumem.h>\n#include <stdio.h>\nint main(void) { puts(gpumem_version()); return 0; }\n'
+
+
+def run(*command, **more):
+    result = subprocess.run(command, capture_output=True, text=True, **more)
+    assert result.returncode == 0, f'{command}: {result.returncode}\n{result.stdout}{result.stderr}'
+    return result.stdout
+
+
+@contextlib.contextmanager
+def log_kept(build):
+    """`meson install` replaces the log that a later uninstall of the user's own installation needs."""
+    log = os.path.join(build, 'meson-logs', 'install-log.txt')
+    with tempfile.TemporaryDirectory() as folder:
+        kept = shutil.copy2(log, folder) if os.path.exists(log) else None
+        try:
+            yield
+        finally:
+            if kept:
+                shutil.copy2(kept, log)
+            elif os.path.exists(log):
+                os.remove(log)
+
+
+def files_below(folder):
+    return sorted(os.path.relpath(os.path.join(at, name), folder)
+                  for at, _, names in os.walk(folder) for name in names)
+
+
+def check_library(names, root, base):
+    """NAME.so -> NAME.so.0 -> NAME.so.VERSION, with the SONAME that the link in the middle stands for."""
+    found = [n for n in names if os.path.basename(n).startswith(base + '.so')]
+    real = [n for n in found if not os.path.islink(os.path.join(root, n))]
+    assert len(real) == 1 and len(found) == 3, found
+    soname = elf.dynamic(os.path.join(root, real[0]), 'SONAME')
+    assert soname == [base + '.so.0'], soname
+    assert sorted(os.path.basename(n) for n in found)[:2] == [base + '.so', base + '.so.0'], found
+    for n in found:
+        assert os.path.realpath(os.path.join(root, n)) == os.path.join(root, real[0]), n
+    return os.path.dirname(os.path.join(root, real[0]))
+
+
+def one(names, pattern):
+    match = [n for n in names if re.search(pattern, n)]
+    assert match, f'no {pattern} among {names}'
+    return match[0]
+
+
+def check_pkg_config(root, names, cc, libdir, version):
+    pc = os.path.dirname(os.path.join(root, one(names, r'/pkgconfig/gpumem\.pc$')))
+    env = dict(os.environ, PKG_CONFIG_LIBDIR=pc, PKG_CONFIG_SYSROOT_DIR=root)
+    assert run('pkg-config', '--modversion', 'gpumem', env=env).strip() == version
+    flags = run('pkg-config', '--cflags', '--libs', 'gpumem', env=env).split()
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = os.path.join(folder, 'a.c'), os.path.join(folder, 'a')
+        with open(source, 'w') as out:
+            out.write(PROGRAM)
+        run(*cc, '-o', program, source, *flags)
+        printed = run(program, env=dict(os.environ, LD_LIBRARY_PATH=libdir))
+    assert printed.strip() == version, printed
+
+
+def main(build, meson, cc, cuda):
+    with tempfile.TemporaryDirectory() as folder, log_kept(build):
+        root = os.path.realpath(folder)
+        run(*meson.split('|'), 'install', '-C', build, '--no-rebuild', '--destdir', root)
+        names = files_below(root)
+        gpumem = os.path.join(root, one(names, r'/bin/gpumem$'))
+        version = run(gpumem, '--version').split()[-1]
+        libdir = check_library(names, root, 'libgpumem-core')
+        one(names, r'/libgpumem-core\.a$')
+        one(names, r'/include/gpumem\.h$')
+        one(names, r'/man/man1/gpumem\b.*\.1')
+        one(names, r'/bash-completion/completions/gpumem$')
+        check_pkg_config(root, names, cc.split('|'), libdir, version)
+        if cuda == 'have_cuda':
+            check_library(names, root, 'libgpumem')
+            # The preloaded library must be the installed one: its address map is the witness.
+            maps = run(gpumem, 'run', '--', 'cat', '/proc/self/maps')
+            assert os.path.join(libdir, 'libgpumem.so') in maps, maps
+        run('ninja', '-C', build, 'uninstall')
+        assert files_below(root) == [], files_below(root)
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))

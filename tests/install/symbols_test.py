@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""What the two libraries export and need.
+
+usage: symbols_test.py CC LIBGPUMEM_CORE.so [LIBGPUMEM.so]
+
+A library to preload must not pull in CUDA or a C++ runtime, must not export what a program could mistake for the CUDA
+runtime, and must load on every glibc from 2.17 on.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import elf
+
+FORBIDDEN_LIBRARY = re.compile(r'^lib(cuda|cudart|nvidia|stdc\+\+|gcc_s)')
+CORE_EXPORT = re.compile(r'^gpumem_')
+SHIM_EXPORT = re.compile(r'^(cu[A-Z].*|dlsym|dlvsym|gpumem_.*)$')
+OLDEST_GLIBC = (2, 17)
+
+
+def faults(path, allowed):
+    """Everything that is wrong with one library, one line each."""
+    for name in elf.dynamic(path, 'NEEDED'):
+        if FORBIDDEN_LIBRARY.match(name):
+            yield f'needs {name}'
+    symbols = elf.symbols(path)
+    if not any(s.defined and s.name.startswith('gpumem_') for s in symbols):
+        yield 'exports no gpumem_ function'
+    for s in symbols:
+        if s.defined and (not allowed.match(s.name) or s.name.startswith('cuda')):
+            yield f'exports {s.name}'
+        if s.defined and s.name.startswith('gpumem_') and not s.version:
+            yield f'exports {s.name} without a version'
+        if not s.defined and too_new(s.version):
+            yield f'needs {s.name} of {s.version}'
+    for version in elf.needed_versions(path):
+        if too_new(version):
+            yield f'needs {version}'
+
+
+def too_new(version):
+    if not version.startswith('GLIBC_'):
+        return False
+    numbers = re.fullmatch(r'GLIBC_(\d+)\.(\d+)(\.\d+)?', version)
+    return not numbers or (int(numbers[1]), int(numbers[2])) > OLDEST_GLIBC
+
+
+def check_the_checker(cc):
+    """A library with each fault must be found out, else the test proves nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = os.path.join(folder, 'a.c'), os.path.join(folder, 'liba.so')
+        with open(source, 'w') as out:
+            out.write('#define _GNU_SOURCE\n#include <unistd.h>\n'
+                      'int gpumem_plain(void) { return 0; }\nint cudaMalloc(void) { return 0; }\n'
+                      'int other(void) { char b[8]; return getentropy(b, sizeof b); }\n')
+        subprocess.run([*cc, '-shared', '-fPIC', '-o', library, source, '-Wl,--no-as-needed', '-lgcc_s'], check=True)
+        found = ' '.join(faults(library, SHIM_EXPORT))
+        for fault in ('exports cudaMalloc', 'exports other', 'gpumem_plain without a version', 'needs libgcc_s',
+                      'needs getentropy of GLIBC_2.25'):
+            assert fault in found, f'not noticed: {fault}; only: {found}'
+
+
+def main(cc, core, shim=None):
+    check_the_checker(cc.split('|'))
+    wrong = [f'{os.path.basename(core)} {f}' for f in faults(core, CORE_EXPORT)]
+    if shim:
+        wrong += [f'{os.path.basename(shim)} {f}' for f in faults(shim, SHIM_EXPORT)]
+        if 'dlsym' not in {s.name for s in elf.symbols(shim) if s.defined}:
+            wrong.append('libgpumem.so does not export dlsym')
+    print('\n'.join(wrong) or 'as promised')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,224 @@
+/* SIMCUDA_* options, scripted failures, hidden names, latencies and the call log. */
+#include "sim.h"
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sim_options sim_opt;
+
+struct failure {
+    char pattern[96];
+    uint64_t first, count, seen;
+    int code;
+};
+#define MAX_SYMBOLS 1024
+static struct failure failures[32];
+static unsigned failure_count;
+static char hidden[2048];
+static uint64_t calls[MAX_SYMBOLS], call_count, log_seq;
+static float latency_us[MAX_SYMBOLS];
+static int log_fd = -1;
+static char tail[64 * 1024];
+static size_t tail_size;
+
+static const char *env(const char *name, const char *fallback) {
+    const char *v = getenv(name);
+    return v && *v ? v : fallback;
+}
+
+static bool parse_failure(char *text) {
+    struct failure f = {.first = 1, .count = 1, .code = CUDA_ERROR_OUT_OF_MEMORY};
+    char *rest = NULL;
+    char *name = strtok_r(text, ":", &rest);
+    if (!name || strlen(name) >= sizeof f.pattern || failure_count == sizeof failures / sizeof failures[0])
+        return false;
+    strcpy(f.pattern, name);
+    char *n = strtok_r(NULL, ":", &rest), *code = strtok_r(NULL, ":", &rest), *count = strtok_r(NULL, ":", &rest);
+    if (!n || (f.first = strtoull(n, NULL, 10)) == 0)
+        return false;
+    if (code)
+        f.code = atoi(code);
+    if (count)
+        f.count = strtoull(count, NULL, 10);
+    failures[failure_count++] = f;
+    return true;
+}
+
+int simcuda_set_failures(const char *script) {
+    int result = 0;
+    sim_lock();
+    failure_count = 0;
+    char *copy = strdup(script ? script : ""), *rest = NULL;
+    for (char *one = strtok_r(copy, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+        if (!parse_failure(one))
+            result = -1;
+    }
+    free(copy);
+    sim_unlock();
+    return result;
+}
+
+CUresult sim_scripted_failure(unsigned index) {
+    const struct sim_symbol *sym = &sim_symbols[index];
+    calls[index]++;
+    call_count++;
+    CUresult result = CUDA_SUCCESS;
+    for (unsigned i = 0; i < failure_count; i++) {
+        struct failure *f = &failures[i];
+        if (fnmatch(f->pattern, sym->name, 0) != 0 && fnmatch(f->pattern, sym->symbol, 0) != 0)
+            continue;
+        f->seen++;
+        if (result == CUDA_SUCCESS && f->seen >= f->first && f->seen - f->first < f->count)
+            result = (CUresult)f->code;
+    }
+    return result;
+}
+
+void simcuda_set_hidden(const char *names) {
+    sim_lock();
+    snprintf(hidden, sizeof hidden, ",%s,", names ? names : "");
+    sim_unlock();
+}
+
+static bool in_hidden(const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = strstr(hidden, name); p; p = strstr(p + 1, name)) {
+        if (p[-1] == ',' && p[n] == ',')
+            return true;
+    }
+    return false;
+}
+
+bool sim_hidden(const char *symbol, const char *name) {
+    return hidden[1] != ',' && (in_hidden(symbol) || in_hidden(name));
+}
+
+int simcuda_set_streams(const char *mode) {
+    int result = 0;
+    sim_lock();
+    if (strcmp(mode, "immediate") == 0) {
+        sim_opt.mode = SIM_IMMEDIATE;
+    } else if (strcmp(mode, "manual") == 0) {
+        sim_opt.mode = SIM_MANUAL;
+    } else if (strncmp(mode, "random:", 7) == 0) {
+        sim_opt.mode = SIM_RANDOM;
+        sim_opt.seed = strtoull(mode + 7, NULL, 10) * 2654435761u + 88172645463325252ull;
+    } else {
+        result = -1;
+    }
+    sim_unlock();
+    return result;
+}
+
+/* Medians measured on one H200 (driver 580), idle device, small sizes; microseconds. */
+static void set_latencies(void) {
+    static const struct {
+        const char *pattern;
+        float us;
+    } rows[] = {
+        {"cuMemAlloc_v2", 31},         {"cuMemAllocPitch_v2", 31},  {"cuMemFree_v2", 25},
+        {"cuMemAllocAsync*", .28f},    {"cuMemAllocFromPoolAsync*", .28f}, {"cuMemFreeAsync*", .37f},
+        {"cuMemAllocManaged", 7},      {"cuEventQuery", .19f},      {"cuEventRecord*", .18f},
+        {"cuCtxRecordEvent", .19f},    {"cuCtxWaitEvent", .19f},    {"cuStreamWaitEvent*", .14f},
+        {"cuCtxSynchronize*", .56f},   {"cuMemCreate", 8},          {"cuMemMap", .7f},
+        {"cuMemSetAccess", 22},        {"cuMemUnmap", 17},          {"cuMemRelease", 4},
+        {"cuMemAddressReserve", 1.8f}, {"cuMemAddressFree", 1.7f},
+    };
+    for (unsigned i = 0; i < sim_symbol_count && i < MAX_SYMBOLS; i++) {
+        for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+            if (fnmatch(rows[k].pattern, sim_symbols[i].symbol, 0) == 0)
+                latency_us[i] = rows[k].us;
+        }
+    }
+}
+
+void sim_latency(unsigned index) {
+    if (!sim_opt.latency || latency_us[index] == 0)
+        return;
+    uint64_t until = sim_now() + (uint64_t)(latency_us[index] * 1000);
+    while (sim_now() < until)
+        ;
+}
+
+void sim_options_read(void) {
+    sim_opt.devices = atoi(env("SIMCUDA_DEVICES", "1"));
+    if (sim_opt.devices < 0 || sim_opt.devices > SIM_MAX_DEVICES)
+        sim_opt.devices = 1;
+    sim_opt.memory = strtoull(env("SIMCUDA_MEMORY", "4294967296"), NULL, 0);
+    sim_opt.version = atoi(env("SIMCUDA_VERSION", "13000"));
+    sim_opt.strict = atoi(env("SIMCUDA_STRICT", "0")) != 0;
+    sim_opt.noop_kernels = atoi(env("SIMCUDA_NOOP_KERNELS", "0")) != 0;
+    sim_opt.free_waits_for_device = strcmp(env("SIMCUDA_FREE", "context"), "device") == 0;
+    sim_opt.latency = strcmp(env("SIMCUDA_LATENCY", "none"), "h200") == 0;
+    simcuda_set_streams(env("SIMCUDA_STREAMS", "immediate"));
+    simcuda_set_hidden(env("SIMCUDA_HIDE", ""));
+    simcuda_set_failures(env("SIMCUDA_FAIL", ""));
+    if (sim_opt.latency)
+        set_latencies();
+    const char *path = getenv("SIMCUDA_LOG");
+    if (path && *path)
+        log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+}
+
+static size_t format_line(char *out, size_t size, unsigned index, CUresult result, const uint64_t *values) {
+    const struct sim_symbol *sym = &sim_symbols[index];
+    size_t n = (size_t)snprintf(out, size, "%llu %s %d", (unsigned long long)log_seq, sym->symbol, (int)result);
+    const char *p = sym->params;
+    for (unsigned i = 0; *p && n + 120 < size; i++) {
+        size_t len = strcspn(p + 1, " ");
+        if (*p == 'o' && result == CUDA_SUCCESS && values[i])
+            n += (size_t)snprintf(out + n, size - n, " %.*s=*0x%llx", (int)len, p + 1,
+                                  (unsigned long long)*(uint64_t *)(uintptr_t)values[i]);
+        else if (*p != 's')
+            n += (size_t)snprintf(out + n, size - n, *p == 'u' ? " %.*s=%llu" : " %.*s=0x%llx", (int)len, p + 1,
+                                  (unsigned long long)values[i]);
+        p += 1 + len;
+        p += *p == ' ';
+    }
+    out[n++] = '\n';
+    return n;
+}
+
+void sim_log_call(unsigned index, CUresult result, const uint64_t *values) {
+    char line[1024];
+    log_seq++;
+    size_t n = format_line(line, sizeof line, index, result, values);
+    if (log_fd >= 0 && write(log_fd, line, n) < 0)
+        log_fd = -1;
+    if (tail_size + n > sizeof tail) {
+        size_t keep = sizeof tail / 2;
+        const char *from = memchr(tail + tail_size - keep, '\n', keep);
+        size_t start = from ? (size_t)(from + 1 - tail) : tail_size;
+        memmove(tail, tail + start, tail_size - start);
+        tail_size -= start;
+    }
+    memcpy(tail + tail_size, line, n);
+    tail_size += n;
+}
+
+size_t simcuda_log_tail(char *text, size_t size) {
+    sim_lock();
+    size_t n = tail_size < size ? tail_size : size - 1;
+    memcpy(text, tail + tail_size - n, n);
+    text[n] = 0;
+    sim_unlock();
+    return n;
+}
+
+uint64_t simcuda_calls(const char *symbol) {
+    uint64_t n = 0;
+    sim_lock();
+    for (unsigned i = 0; i < sim_symbol_count; i++) {
+        if (!symbol || strcmp(symbol, sim_symbols[i].symbol) == 0)
+            n += calls[i];
+    }
+    sim_unlock();
+    return n;
+}
+
+void sim_reset_calls(void) { memset(calls, 0, sizeof calls); }
+
+void simcuda_set_version(int version) { sim_opt.version = version; }

@@ -1,0 +1,249 @@
+/* Values are read once for a process, so each case runs in a child of its own. */
+#include "shim/base/base.h"
+#include "shim/base/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SAID = 32768 };
+static char said[SAID];
+
+/* Loads `environment` in a child, runs check() there (0 = good), and gathers what the child wrote to stderr. */
+static int in_child(char *const *environment, int (*check)(void)) {
+    int ends[2], status;
+    size_t used = 0;
+    ssize_t got;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        gm_options_load(environment);
+        _exit(check());
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], said + used, SAID - 1 - used)) > 0)
+        used += (size_t)got;
+    said[used] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            return __LINE__ % 250 + 1;                                                                       \
+    } while (0)
+
+static int good(void) { return 0; }
+
+static int all_defaults(void) {
+    CHECK(!strcmp(gm_option_text(GM_OPT_POLICY), "auto"));
+    CHECK(!strcmp(gm_option_text(GM_OPT_TRACE), ""));
+    CHECK(gm_option_number(GM_OPT_TRACE_FORMAT) == 0);
+    CHECK(gm_option_number(GM_OPT_TRACE_FLUSH) == 100000000);
+    CHECK(gm_option_number(GM_OPT_STACKS) == 0);
+    CHECK(gm_option_number(GM_OPT_LOG) == GM_LOG_WARN);
+    CHECK(!gm_option_bool(GM_OPT_COVERAGE));
+    CHECK(!gm_option_bool(GM_OPT_STRICT));
+    CHECK(gm_option_number(GM_OPT_MANAGED_HEADROOM) == 512ull << 20);
+    CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 10);
+    CHECK(gm_option_number(GM_OPT_LIST_RANGE) == 5);
+    CHECK(gm_option_number(GM_OPT_LIMIT) == 0);
+    for (int i = 0; i < GM_OPTION_COUNT_; i++)
+        CHECK(!gm_option_is_set((enum gm_option_id)i));
+    return 0;
+}
+
+static void defaults(void **unused) {
+    char *const nothing[] = {"PATH=/bin", "GPUMEMORY=1", "XGPUMEM_POLICY=x", NULL};
+    assert_int_equal(all_defaults(), 0); /* not loaded yet */
+    gm_options_load(NULL);               /* no environment yet: does not count as loading */
+    assert_int_equal(in_child(nothing, all_defaults), 0);
+    assert_string_equal(said, "");
+}
+
+static int all_given(void) {
+    CHECK(!strcmp(gm_option_text(GM_OPT_POLICY), "plan:/tmp/a=b"));
+    CHECK(gm_option_is_set(GM_OPT_POLICY));
+    CHECK(gm_option_number(GM_OPT_TRACE_FORMAT) == 2);
+    CHECK(gm_option_number(GM_OPT_TRACE_FLUSH) == 2000000000);
+    CHECK(gm_option_number(GM_OPT_STACKS) == 64);
+    CHECK(gm_option_bool(GM_OPT_COVERAGE));
+    CHECK(!gm_option_bool(GM_OPT_STRICT) && gm_option_is_set(GM_OPT_STRICT));
+    CHECK(gm_option_number(GM_OPT_LIMIT) == 8ull << 30);
+    CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 3); /* the first of two */
+    CHECK(!gm_option_is_set(GM_OPT_FILL));            /* empty = not given */
+    CHECK(!strcmp(gm_option_text(GM_OPT_LIMIT), "8GiB"));
+    return 0;
+}
+
+static void given(void **unused) {
+    char *const environment[] = {"GPUMEM_POLICY=plan:/tmp/a=b", "GPUMEM_TRACE_FORMAT=csv",  "GPUMEM_TRACE_FLUSH=2s",
+                                 "GPUMEM_STACKS=64",            "GPUMEM_COVERAGE=yes",      "GPUMEM_STRICT=off",
+                                 "GPUMEM_LIMIT=8GiB",           "GPUMEM_LIST_LENGTH=3",     "GPUMEM_LIST_LENGTH=99",
+                                 "GPUMEM_FILL=",                NULL};
+    assert_int_equal(in_child(environment, all_given), 0);
+    assert_string_equal(said, "");
+}
+
+static int load_again(void) {
+    char *const other[] = {"GPUMEM_STACKS=7", "GPUMEM_NONSENSE=1", NULL};
+    gm_options_load(other);
+    CHECK(gm_option_number(GM_OPT_STACKS) == 3);
+    return 0;
+}
+
+static void only_the_first_load_counts(void **unused) {
+    char *const environment[] = {"GPUMEM_STACKS=3", NULL};
+    assert_int_equal(in_child(environment, load_again), 0);
+    assert_string_equal(said, "");
+}
+
+static void complaints(void **unused) {
+    static const struct {
+        char *entry;
+        const char *says;
+    } cases[] = {
+        {"GPUMEM_POLCY=auto", "gpumem: GPUMEM_POLCY is not an option of gpumem; did you mean GPUMEM_POLICY? "
+                              "(\"gpumem run --help\" lists them)\n"},
+        {"GPUMEM_WEATHER=fine", "gpumem: GPUMEM_WEATHER is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
+        {"GPUMEM_=", "gpumem: GPUMEM_ is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
+        {"GPUMEM_STACKS=abc", "gpumem: GPUMEM_STACKS=abc is not a count between 0 and 64; using 0\n"},
+        {"GPUMEM_STACKS=65", "gpumem: GPUMEM_STACKS=65 is not a count between 0 and 64; using 0\n"},
+        {"GPUMEM_STACKS=-1", "gpumem: GPUMEM_STACKS=-1 is not a count between 0 and 64; using 0\n"},
+        {"GPUMEM_FAIL_NTH=1x", "gpumem: GPUMEM_FAIL_NTH=1x is not a count of 0 or more; using 0\n"},
+        {"GPUMEM_COVERAGE=maybe",
+         "gpumem: GPUMEM_COVERAGE=maybe is not one of 0, 1, off, on, no, yes, false or true; using 0\n"},
+        {"GPUMEM_FILL=ones", "gpumem: GPUMEM_FILL=ones is not one of off, zero or poison; using off\n"},
+        {"GPUMEM_LIMIT=8GB", "gpumem: GPUMEM_LIMIT=8GB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
+        {"GPUMEM_TRACE_FLUSH=5", "gpumem: GPUMEM_TRACE_FLUSH=5 is not a time such as 500us, 100ms, 2s or 0; using 100ms\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *const environment[] = {cases[i].entry, NULL};
+        assert_int_equal(in_child(environment, all_defaults), 0);
+        assert_string_equal(said, cases[i].says);
+    }
+}
+
+static void very_long_entries(void **unused) {
+    static char entry[20000];
+    char *const environment[] = {entry, NULL};
+    memset(entry, 'A', sizeof entry - 1);
+    memcpy(entry, "GPUMEM_TRACE=", 13);
+    assert_int_equal(in_child(environment, all_defaults), 0);
+    assert_non_null(strstr(said, "AAA... is not a text shorter than 4096 bytes; using none\n"));
+    memcpy(entry, "GPUMEM_TRACEA", 13);
+    entry[10000] = '=';
+    assert_int_equal(in_child(environment, all_defaults), 0);
+    assert_non_null(strstr(said, "is not an option of gpumem ("));
+    assert_true(strlen(said) < 300);
+}
+
+static void log_level_counts_for_complaints(void **unused) {
+    char *const environment[] = {"GPUMEM_STACKS=abc", "GPUMEM_NONSENSE=1", "GPUMEM_LOG=off", NULL};
+    assert_int_equal(in_child(environment, good), 0);
+    assert_string_equal(said, "");
+}
+
+static int print(void) {
+    gm_options_print(STDERR_FILENO);
+    return 0;
+}
+
+static void printing(void **unused) {
+    char *const environment[] = {"GPUMEM_STACKS=5", "GPUMEM_TRACE=/tmp/t.%p", NULL};
+    char expected[64], *line = said;
+    assert_int_equal(in_child(environment, print), 0);
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const char *value = i == GM_OPT_STACKS ? "5" : i == GM_OPT_TRACE ? "/tmp/t.%p" : gm_option_rows[i].initial;
+        snprintf(expected, sizeof expected, "%s=%s\n", gm_option_rows[i].name, value);
+        assert_memory_equal(line, expected, strlen(expected));
+        line += strlen(expected);
+    }
+    assert_string_equal(line, "");
+}
+
+static void values(void **unused) {
+    static const struct {
+        enum gm_option_id id;
+        const char *text;
+        int result;
+        uint64_t number;
+    } cases[] = {
+        {GM_OPT_LIMIT, "0", 0, 0},
+        {GM_OPT_LIMIT, "1K", 0, 1024},
+        {GM_OPT_LIMIT, "1k", 0, 1024},
+        {GM_OPT_LIMIT, "3KiB", 0, 3072},
+        {GM_OPT_LIMIT, "2M", 0, 2 << 20},
+        {GM_OPT_LIMIT, "1T", 0, 1ull << 40},
+        {GM_OPT_LIMIT, "16777215TiB", 0, 16777215ull << 40},
+        {GM_OPT_LIMIT, "16777216TiB", -1, 0},
+        {GM_OPT_LIMIT, "18446744073709551615", 0, UINT64_MAX},
+        {GM_OPT_LIMIT, "18446744073709551616", -1, 0},
+        {GM_OPT_LIMIT, "1.5G", -1, 0},
+        {GM_OPT_LIMIT, "1Gi", -1, 0},
+        {GM_OPT_LIMIT, "G", -1, 0},
+        {GM_OPT_LIMIT, " 1", -1, 0},
+        {GM_OPT_LIMIT, "", -1, 0},
+        {GM_OPT_TRACE_FLUSH, "0", 0, 0},
+        {GM_OPT_TRACE_FLUSH, "0s", 0, 0},
+        {GM_OPT_TRACE_FLUSH, "7us", 0, 7000},
+        {GM_OPT_TRACE_FLUSH, "7", -1, 0},
+        {GM_OPT_TRACE_FLUSH, "7m", -1, 0},
+        {GM_OPT_TRACE_FLUSH, "18446744074s", -1, 0},
+        {GM_OPT_STACKS, "064", 0, 64},
+        {GM_OPT_STACKS, "0x10", -1, 0},
+        {GM_OPT_LIST_LENGTH, "0", -1, 0},
+        {GM_OPT_LIST_LENGTH, "1", 0, 1},
+        {GM_OPT_STRICT, "true", 0, 1},
+        {GM_OPT_STRICT, "no", 0, 0},
+        {GM_OPT_STRICT, "2", -1, 0},
+        {GM_OPT_MANAGED, "pool", 0, 2},
+        {GM_OPT_MANAGED, "poo", -1, 0},
+        {GM_OPT_MANAGED, "plain pool", -1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char error[256] = "";
+        uint64_t number = 77;
+        int result = gm_option_parse(&gm_option_rows[cases[i].id], cases[i].text, &number, error, sizeof error);
+        assert_int_equal(result, cases[i].result);
+        assert_int_equal(number, result ? 77 : cases[i].number);
+    }
+}
+
+/* A short buffer for the reason is filled and terminated, never overrun. */
+static void short_error_buffers(void **unused) {
+    for (size_t size = 1; size < 80; size++) {
+        char error[96];
+        uint64_t number;
+        memset(error, 'Z', sizeof error);
+        assert_int_equal(gm_option_parse(&gm_option_rows[GM_OPT_FILL], "ones", &number, error, size), -1);
+        assert_true(strnlen(error, size) < size);
+        assert_int_equal(error[size], 'Z');
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(given),
+        cmocka_unit_test(only_the_first_load_counts),
+        cmocka_unit_test(complaints),
+        cmocka_unit_test(very_long_entries),
+        cmocka_unit_test(log_level_counts_for_complaints),
+        cmocka_unit_test(printing),
+        cmocka_unit_test(values),
+        cmocka_unit_test(short_error_buffers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

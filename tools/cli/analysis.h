@@ -1,0 +1,76 @@
+/* What a trace says as a whole: totals, the peak and who held it, lifetimes, what was never freed. Sizes are bytes, times ns. */
+#ifndef GM_ANALYSIS_H
+#define GM_ANALYSIS_H
+
+#include "tools/cli/reader.h"
+
+#define GM_LIFETIME_BINS 10 /* below 1 us, 10 us, ... 100 s, and longer */
+#define GM_FAILURES_KEPT 10
+
+struct gm_site_totals {
+    uint32_t id; /* 0 = unknown */
+    uint64_t allocs, bytes, temporary, failed;
+    uint64_t live_count, live_bytes; /* at the end of the trace: of device and host memory alike */
+    uint64_t leaked_count, leaked_bytes;
+    uint64_t at_peak; /* device bytes live at the moment of the peak; final after gm_analysis_read */
+    uint64_t device_live;
+    uint32_t peak_seen;
+};
+
+struct gm_size_totals {
+    uint64_t size, count;
+};
+
+struct gm_call_totals {
+    uint64_t count, failed, bytes, time_ns;
+};
+
+struct gm_kind_totals {
+    uint64_t allocs, bytes, frees, hits;
+    uint64_t live_count, live_bytes, peak_bytes; /* its own peak */
+    uint64_t at_peak;                            /* at the moment of the whole peak */
+    uint32_t peak_seen;
+};
+
+struct gm_failure {
+    uint64_t time_ns, bytes, live_bytes;
+    uint32_t site;
+    uint16_t result;
+    uint8_t call, action;
+};
+
+struct gm_analysis {
+    uint64_t events, end_ns, time_ns;
+    uint64_t by_action[GM_ACT_COUNT];
+    struct gm_call_totals by_call[GM_CALL_COUNT];
+    struct gm_kind_totals by_kind[GM_KIND_COUNT];
+    uint64_t allocs, alloc_bytes, frees, failed_allocs, failed_frees;
+    uint64_t temporary;     /* freed before their thread allocated again */
+    uint64_t hits;          /* served from memory kept back */
+    uint64_t moved;         /* served by another kind than the call asked for */
+    uint64_t unknown_frees; /* of blocks whose allocation the trace does not hold */
+    uint64_t replaced;      /* blocks whose free was never seen: their address came again */
+    uint64_t released_count, released_bytes; /* went with their context */
+    uint64_t live_bytes, live_reserved;      /* device memory */
+    uint64_t peak_bytes, peak_ns, peak_reserved, peak_reserved_ns;
+    uint64_t leaked_count, leaked_bytes;
+    uint64_t lifetime_count[GM_LIFETIME_BINS], lifetime_bytes[GM_LIFETIME_BINS];
+    struct gm_failure failures[GM_FAILURES_KEPT]; /* the first ones */
+    unsigned failures_kept;
+    struct gm_site_totals *sites; /* array */
+    size_t site_count;
+    struct gm_size_totals *sizes; /* array, most frequent first */
+    size_t size_count;
+    bool sizes_cut; /* there were more different sizes than are counted */
+};
+
+/* Reads the trace to its end. NULL = no memory. Owned by the caller. */
+struct gm_analysis *gm_analysis_read(struct gm_reader *reader);
+void gm_analysis_free(struct gm_analysis *analysis);
+
+/* Memory on devices: all kinds but pinned host memory and other processes' blocks. */
+bool gm_kind_on_device(enum gm_kind kind);
+/* The call gives memory; false for address space, mappings of it, and pools, which hold none by themselves. */
+bool gm_call_gives_memory(enum gm_call call);
+
+#endif

@@ -1,0 +1,24 @@
+/* Subcommands of gpumem: one row each in main.c. `argv[0]` is the subcommand's name; the result is the exit status. */
+#ifndef GM_COMMANDS_H
+#define GM_COMMANDS_H
+
+#define GM_EXIT_USAGE 2 /* a bad option or value; nothing was started */
+
+struct gm_command {
+    const char *name;
+    const char *summary; /* one line */
+    int (*run)(int argc, char **argv);
+    void (*help)(void); /* to stdout */
+};
+
+int gm_command_run(int argc, char **argv);
+void gm_command_run_help(void);
+int gm_command_stat(int argc, char **argv);
+void gm_command_stat_help(void);
+int gm_command_report(int argc, char **argv);
+void gm_command_report_help(void);
+
+/* One line on stderr, "gpumem: ..."; returns GM_EXIT_USAGE. */
+int gm_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

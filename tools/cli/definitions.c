@@ -1,0 +1,188 @@
+#include "tools/cli/definitions.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct site {
+    uint32_t id;
+    uint32_t frames, outside;
+    UT_hash_handle hh;
+    uint64_t addresses[];
+};
+
+struct text {
+    uint32_t id;
+    UT_hash_handle hh;
+    char text[];
+};
+
+struct module {
+    struct gm_module module;
+    struct module *next;
+    unsigned char data[]; /* path, then build id */
+};
+
+struct device {
+    struct gm_device device;
+    struct device *next;
+    char name[];
+};
+
+struct gm_definitions {
+    struct site *sites;
+    struct text *texts;
+    struct module *modules; /* latest first: an address range may have been reused by a library loaded later */
+    struct device *devices, **last_device;
+};
+
+struct gm_definitions *gm_definitions_new(void) {
+    struct gm_definitions *d = calloc(1, sizeof *d);
+    if (d)
+        d->last_device = &d->devices;
+    return d;
+}
+
+void gm_definitions_free(struct gm_definitions *d) {
+    struct site *site, *next_site;
+    struct text *text, *next_text;
+    if (!d)
+        return;
+    HASH_ITER(hh, d->sites, site, next_site) {
+        HASH_DEL(d->sites, site);
+        free(site);
+    }
+    HASH_ITER(hh, d->texts, text, next_text) {
+        HASH_DEL(d->texts, text);
+        free(text);
+    }
+    for (struct module *m = d->modules, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    for (struct device *v = d->devices, *next; v; v = next) {
+        next = v->next;
+        free(v);
+    }
+    free(d);
+}
+
+static bool add_site(struct gm_definitions *d, const struct gm_record_site *r, size_t bytes) {
+    struct site *site;
+    uint32_t id = r->id;
+    if (bytes < sizeof *r || (bytes - sizeof *r) / sizeof(uint64_t) < r->frames)
+        return false;
+    HASH_FIND(hh, d->sites, &id, sizeof id, site);
+    if (site)
+        return true;
+    site = malloc(sizeof *site + r->frames * sizeof(uint64_t));
+    if (!site)
+        return false;
+    site->id = id;
+    site->frames = r->frames;
+    site->outside = r->outside < r->frames ? r->outside : 0;
+    memcpy(site->addresses, r + 1, r->frames * sizeof(uint64_t));
+    HASH_ADD(hh, d->sites, id, sizeof id, site);
+    return true;
+}
+
+static bool add_module(struct gm_definitions *d, const struct gm_record_module *r, size_t bytes) {
+    if (bytes < sizeof *r)
+        return false;
+    size_t room = bytes - sizeof *r, id_room = ((size_t)r->build_id_bytes + 7) & ~(size_t)7;
+    if (id_room > room || r->path_bytes > room - id_room)
+        return false;
+    struct module *m = malloc(sizeof *m + r->path_bytes + 1 + r->build_id_bytes);
+    if (!m)
+        return false;
+    memcpy(m->data, (const char *)(r + 1) + id_room, r->path_bytes);
+    m->data[r->path_bytes] = 0;
+    memcpy(m->data + r->path_bytes + 1, r + 1, r->build_id_bytes);
+    m->module = (struct gm_module){r->base, r->start, r->limit, (char *)m->data, m->data + r->path_bytes + 1,
+                                   r->build_id_bytes};
+    m->next = d->modules;
+    d->modules = m;
+    return true;
+}
+
+static bool add_device(struct gm_definitions *d, const struct gm_record_device *r, size_t bytes) {
+    if (bytes < sizeof *r || r->name_bytes > bytes - sizeof *r)
+        return false;
+    struct device *v = malloc(sizeof *v + r->name_bytes + 1);
+    if (!v)
+        return false;
+    memcpy(v->name, r + 1, r->name_bytes);
+    v->name[r->name_bytes] = 0;
+    v->device = (struct gm_device){r->device, r->total, v->name};
+    v->next = NULL;
+    *d->last_device = v;
+    d->last_device = &v->next;
+    return true;
+}
+
+static bool add_string(struct gm_definitions *d, const struct gm_record_string *r, size_t bytes) {
+    struct text *t;
+    uint32_t id = r->id;
+    if (bytes < sizeof *r || r->bytes > bytes - sizeof *r)
+        return false;
+    HASH_FIND(hh, d->texts, &id, sizeof id, t);
+    if (t)
+        return true;
+    t = malloc(sizeof *t + r->bytes + 1);
+    if (!t)
+        return false;
+    t->id = id;
+    memcpy(t->text, r + 1, r->bytes);
+    t->text[r->bytes] = 0;
+    HASH_ADD(hh, d->texts, id, sizeof id, t);
+    return true;
+}
+
+bool gm_definitions_add(struct gm_definitions *d, const struct gm_record *record, size_t bytes) {
+    switch (record->type) {
+    case GM_RECORD_MODULE:
+        return add_module(d, (const struct gm_record_module *)record, bytes);
+    case GM_RECORD_SITE:
+        return add_site(d, (const struct gm_record_site *)record, bytes);
+    case GM_RECORD_DEVICE:
+        return add_device(d, (const struct gm_record_device *)record, bytes);
+    case GM_RECORD_STRING:
+        return add_string(d, (const struct gm_record_string *)record, bytes);
+    default:
+        return true;
+    }
+}
+
+bool gm_definitions_site(const struct gm_definitions *d, uint32_t id, struct gm_site *out) {
+    struct site *site;
+    HASH_FIND(hh, d->sites, &id, sizeof id, site);
+    if (!site)
+        return false;
+    *out = (struct gm_site){site->id, site->frames, site->outside, site->addresses};
+    return true;
+}
+
+bool gm_definitions_module(const struct gm_definitions *d, uint64_t address, struct gm_module *out) {
+    for (const struct module *m = d->modules; m; m = m->next) {
+        if (address >= m->module.start && address < m->module.limit) {
+            *out = m->module;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gm_definitions_device(const struct gm_definitions *d, unsigned index, struct gm_device *out) {
+    const struct device *v = d->devices;
+    while (v && index--)
+        v = v->next;
+    if (v)
+        *out = v->device;
+    return v != NULL;
+}
+
+const char *gm_definitions_string(const struct gm_definitions *d, uint32_t id) {
+    struct text *t;
+    HASH_FIND(hh, d->texts, &id, sizeof id, t);
+    return t ? t->text : NULL;
+}

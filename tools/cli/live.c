@@ -1,0 +1,66 @@
+/* Linear probing with backward-shift deletion: no tombstones, so long traces do not slow down. */
+#include "tools/cli/live.h"
+
+#include <stdlib.h>
+
+static size_t home(const struct gm_live_table *t, uint64_t key) {
+    return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (t->size - 1);
+}
+
+static struct gm_live *find(const struct gm_live_table *t, uint64_t key) {
+    size_t at = home(t, key);
+    while (t->slots[at].key && t->slots[at].key != key)
+        at = (at + 1) & (t->size - 1);
+    return &t->slots[at];
+}
+
+static bool grow(struct gm_live_table *t) {
+    struct gm_live_table bigger = {.size = t->size ? 2 * t->size : 1024, .count = t->count};
+    bigger.slots = calloc(bigger.size, sizeof *bigger.slots);
+    if (!bigger.slots)
+        return false;
+    for (size_t i = 0; i < t->size; i++)
+        if (t->slots[i].key)
+            *find(&bigger, t->slots[i].key) = t->slots[i];
+    free(t->slots);
+    *t = bigger;
+    return true;
+}
+
+int gm_live_add(struct gm_live_table *t, const struct gm_live *block, struct gm_live *old) {
+    if (t->count * 4 >= t->size * 3 && !grow(t))
+        return -1;
+    struct gm_live *slot = find(t, block->key);
+    int replaced = slot->key != 0;
+    if (replaced)
+        *old = *slot;
+    else
+        t->count++;
+    *slot = *block;
+    return replaced;
+}
+
+bool gm_live_take(struct gm_live_table *t, uint64_t key, struct gm_live *block) {
+    if (!t->size)
+        return false;
+    struct gm_live *slot = find(t, key);
+    if (!slot->key)
+        return false;
+    *block = *slot;
+    t->count--;
+    size_t hole = (size_t)(slot - t->slots), mask = t->size - 1;
+    for (size_t at = (hole + 1) & mask; t->slots[at].key; at = (at + 1) & mask) {
+        /* A record may move back into the hole only if the hole lies between its home and its place. */
+        if (((at - home(t, t->slots[at].key)) & mask) < ((at - hole) & mask))
+            continue;
+        t->slots[hole] = t->slots[at];
+        hole = at;
+    }
+    t->slots[hole].key = 0;
+    return true;
+}
+
+void gm_live_free(struct gm_live_table *t) {
+    free(t->slots);
+    *t = (struct gm_live_table){0};
+}

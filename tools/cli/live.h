@@ -1,0 +1,29 @@
+/* Blocks that are alive at one point of a trace: an open-addressing table of small records, because ten million events pass it. */
+#ifndef GM_LIVE_H
+#define GM_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gm_live {
+    uint64_t key;     /* address, or handle in its own number space; 0 = empty */
+    uint64_t bytes;   /* asked */
+    uint64_t born_ns; /* end of the allocation call */
+    uint32_t slack;   /* bytes got - bytes asked */
+    uint32_t site;
+    uint16_t context;
+    uint8_t kind, call;
+};
+
+struct gm_live_table {
+    struct gm_live *slots;
+    size_t size, count; /* size is a power of two */
+};
+
+/* Adds a copy. An older block with that key is written to *old and replaced: returns 1; else 0; -1 = no memory. */
+int gm_live_add(struct gm_live_table *table, const struct gm_live *block, struct gm_live *old);
+bool gm_live_take(struct gm_live_table *table, uint64_t key, struct gm_live *block);
+void gm_live_free(struct gm_live_table *table);
+
+#endif

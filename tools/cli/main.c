@@ -1,0 +1,72 @@
+#include "tools/cli/commands.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct gm_command commands[] = {
+    {"run", "run a program under libgpumem and say what it did with GPU memory", gm_command_run, gm_command_run_help},
+    {"stat", "run a program and print a short table of counters", gm_command_stat, gm_command_stat_help},
+    {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report, gm_command_report_help},
+};
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+int gm_usage_error(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("gpumem: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return GM_EXIT_USAGE;
+}
+
+static void overview(void) {
+    puts("usage: gpumem COMMAND [OPTION...] ...\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        printf("  %-8s  %s\n", commands[i].name, commands[i].summary);
+    puts("\n`gpumem help COMMAND` says more. `gpumem --version` prints the version.");
+}
+
+static const struct gm_command *find(const char *name) {
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (!strcmp(commands[i].name, name))
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name) {
+    char known[256] = "";
+    for (size_t i = 0; i < COMMANDS; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", commands[i].name);
+    }
+    return gm_usage_error("unknown command '%s'; there are: %s, help", name, known);
+}
+
+int main(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "";
+    if (!*name) {
+        overview();
+        return GM_EXIT_USAGE;
+    }
+    if (!strcmp(name, "--version")) {
+        puts("gpumem " GM_VERSION);
+        return 0;
+    }
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
+        if (argc < 3) {
+            overview();
+            return 0;
+        }
+        const struct gm_command *command = find(argv[2]);
+        if (!command)
+            return unknown(argv[2]);
+        command->help();
+        return 0;
+    }
+    const struct gm_command *command = find(name);
+    if (!command)
+        return unknown(name);
+    return command->run(argc - 1, argv + 1);
+}

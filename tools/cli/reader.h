@@ -1,0 +1,48 @@
+/* The one reader of traces, binary and CSV: events come in global order, whatever thread and chunk they lie in; memory stays
+ * small because the file is read in windows. A trace of a killed process or a full disk is read as far as it goes. */
+#ifndef GM_READER_H
+#define GM_READER_H
+
+#include "shim/trace/event.h"
+
+struct gm_reader;
+
+struct gm_site {
+    uint32_t id;
+    unsigned frames, outside; /* outside: index of the first frame outside the CUDA runtime */
+    const uint64_t *addresses; /* innermost first */
+};
+
+struct gm_module {
+    uint64_t base, start, limit;
+    const char *path;
+    const unsigned char *build_id;
+    unsigned build_id_bytes;
+};
+
+struct gm_device {
+    int device;
+    uint64_t total; /* bytes */
+    const char *name;
+};
+
+/* NULL when the file cannot be used; `error` then is one line that names the file. Owned by the caller. */
+struct gm_reader *gm_reader_open(const char *path, char *error, size_t size);
+void gm_reader_close(struct gm_reader *reader);
+
+const struct gm_trace_header *gm_reader_header(const struct gm_reader *reader);
+bool gm_reader_is_csv(const struct gm_reader *reader);
+
+/* Next event; times are relative to the header's start_ns. False at the end. */
+bool gm_reader_next(struct gm_reader *reader, struct gm_event *event, int *thread);
+
+/* Parts of the file that made no sense and were left out (chunks, records, events, lines). Final after the last event. */
+uint64_t gm_reader_damaged(const struct gm_reader *reader);
+
+/* Definitions; complete after the last event. Results live as long as the reader. */
+bool gm_reader_site(const struct gm_reader *reader, uint32_t id, struct gm_site *site);
+bool gm_reader_module(const struct gm_reader *reader, uint64_t address, struct gm_module *module);
+bool gm_reader_device(const struct gm_reader *reader, unsigned index, struct gm_device *device);
+const char *gm_reader_string(const struct gm_reader *reader, uint32_t id); /* NULL = unknown */
+
+#endif
