@@ -5,9 +5,9 @@
 
 #define PTR(p) ((CUdeviceptr)(uintptr_t)(p))
 
-static cudaError_t give(cudaError_t e, void **out, CUdeviceptr p) {
+static cudaError_t give(cudaError_t e, void **out, const CUdeviceptr *p) {
     if (e == cudaSuccess)
-        *out = (void *)(uintptr_t)p;
+        *out = (void *)(uintptr_t)*p;
     return rt_error(e);
 }
 
@@ -20,7 +20,7 @@ RT_API cudaError_t cudaMalloc(void **devPtr, size_t size) {
         *devPtr = NULL;
         return cudaSuccess;
     }
-    return give((cudaError_t)rt_legacy.cuMemAlloc(&p, size), devPtr, p);
+    return give((cudaError_t)rt_legacy.cuMemAlloc(&p, size), devPtr, &p);
 }
 
 RT_API cudaError_t cudaFree(void *devPtr) {
@@ -33,7 +33,7 @@ RT_API cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, s
     RT_READY();
     if (!devPtr || !pitch)
         return rt_error(cudaErrorInvalidValue);
-    return give((cudaError_t)rt_legacy.cuMemAllocPitch(&p, pitch, width, height, 4), devPtr, p);
+    return give((cudaError_t)rt_legacy.cuMemAllocPitch(&p, pitch, width, height, 4), devPtr, &p);
 }
 
 RT_API cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent) {
@@ -51,7 +51,7 @@ RT_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int fl
     RT_READY();
     if (!devPtr || size == 0)
         return rt_error(cudaErrorInvalidValue);
-    return give((cudaError_t)rt_legacy.cuMemAllocManaged(&p, size, flags), devPtr, p);
+    return give((cudaError_t)rt_legacy.cuMemAllocManaged(&p, size, flags), devPtr, &p);
 }
 
 RT_API cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags) {
@@ -70,7 +70,7 @@ RT_API cudaError_t cudaHostGetFlags(unsigned int *flags, void *p) { RT_CALL(rt_l
 RT_API cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags) {
     CUdeviceptr p = 0;
     RT_READY();
-    return give((cudaError_t)rt_legacy.cuMemHostGetDevicePointer(&p, pHost, flags), pDevice, p);
+    return give((cudaError_t)rt_legacy.cuMemHostGetDevicePointer(&p, pHost, flags), pDevice, &p);
 }
 RT_API cudaError_t cudaMemGetInfo(size_t *free, size_t *total) { RT_CALL(rt_legacy.cuMemGetInfo(free, total)); }
 
@@ -244,7 +244,7 @@ RT_API cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol) {
     CUdeviceptr p = 0;
     size_t size;
     RT_READY();
-    return give(rt_variable(symbol, &p, &size), devPtr, p);
+    return give(rt_variable(symbol, &p, &size), devPtr, &p);
 }
 RT_API cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol) {
     CUdeviceptr p = 0;
@@ -333,13 +333,13 @@ RT_TWIN(_ptsz, cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t stream
         *devPtr = NULL;
         return cudaSuccess;
     }
-    return give((cudaError_t)d->cuMemAllocAsync(&p, size, stream), devPtr, p);
+    return give((cudaError_t)d->cuMemAllocAsync(&p, size, stream), devPtr, &p);
 }
 RT_TWIN(_ptsz, cudaMallocFromPoolAsync, (void **ptr, size_t size, cudaMemPool_t pool, cudaStream_t stream),
         (ptr, size, pool, stream)) {
     CUdeviceptr p = 0;
     RT_READY();
-    return give((cudaError_t)d->cuMemAllocFromPoolAsync(&p, size, pool, stream), ptr, p);
+    return give((cudaError_t)d->cuMemAllocFromPoolAsync(&p, size, pool, stream), ptr, &p);
 }
 RT_TWIN(_ptsz, cudaFreeAsync, (void *devPtr, cudaStream_t stream), (devPtr, stream)) {
     RT_READY();
@@ -383,7 +383,7 @@ RT_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle
     CUipcMemHandle h;
     RT_READY();
     memcpy(&h, &handle, sizeof h);
-    return give((cudaError_t)rt_legacy.cuIpcOpenMemHandle(&p, h, flags), devPtr, p);
+    return give((cudaError_t)rt_legacy.cuIpcOpenMemHandle(&p, h, flags), devPtr, &p);
 }
 RT_API cudaError_t cudaIpcCloseMemHandle(void *devPtr) { RT_CALL(rt_legacy.cuIpcCloseMemHandle(PTR(devPtr))); }
 RT_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
