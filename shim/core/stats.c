@@ -1,6 +1,7 @@
 /* Counters of this process: in private memory, or in a slot of the file that `gpumem run` reads while and after we run. */
 #include "shim/core/stats.h"
 #include "shim/base/base.h"
+#include "shim/base/truedl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +19,37 @@ static char file_name[4096];
 static __thread struct gm_stats_shard *shard __attribute__((tls_model("initial-exec")));
 static __thread struct gm_stats *shard_of __attribute__((tls_model("initial-exec")));
 
+static uint64_t taken = 1; /* bit of each shard in use; shard 0 is everybody's */
+
+static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* 0 = none of its own */
+
+static void leave_shard(void *value) {
+    unsigned index = (unsigned)(uintptr_t)value;
+    mine = 0;
+    shard_of = NULL;
+    __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
+}
+
+static __attribute__((noinline)) struct gm_stats_shard *take_shard(struct gm_stats *now) {
+    uint64_t used = __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
+    while (!mine && ~used) {
+        unsigned index = (unsigned)__builtin_ctzll(~used);
+        if (!__atomic_compare_exchange_n(&taken, &used, used | 1ull << index, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            continue;
+        if (gm_thread_at_exit(leave_shard, (void *)(uintptr_t)index) == 0)
+            mine = index;
+        else
+            __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
+        break;
+    }
+    shard = &now->shards[mine];
+    shard_of = now;
+    return shard;
+}
+
 struct gm_stats_shard *gm_stats_mine(void) {
     struct gm_stats *now = __atomic_load_n(&gm_stats, __ATOMIC_ACQUIRE);
-    if (GM_UNLIKELY(shard_of != now)) {
-        shard = &now->shards[(unsigned)gm_thread_id() % GM_STATS_SHARDS];
-        shard_of = now;
-    }
-    return shard;
+    return GM_LIKELY(shard_of == now) ? shard : take_shard(now);
 }
 
 static void name_program(struct gm_stats *stats) {
@@ -107,6 +132,7 @@ void gm_stats_after_fork(void) {
     memcpy(private_counters.policy, policy, sizeof policy);
     gm_stats = &private_counters;
     shard_of = NULL;
+    taken = 1ull | 1ull << mine; /* the other threads stayed behind */
     if (file_name[0])
         gm_stats_open(file_name);
 }

@@ -1,5 +1,6 @@
 /* Device memory that a policy may move, and every way to free it. */
 #include "shim/hook/hook.h"
+#include "shim/resource/managed.h"
 
 static bool is_capturing(CUstream stream, bool per_thread) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
