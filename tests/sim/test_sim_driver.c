@@ -569,6 +569,52 @@ static void random_order_keeps_results(void **state) {
     assert_int_equal(simcuda_violations(), 0);
 }
 
+/* Runs in a child that must die: under strict mode the host cannot read device memory. */
+static int strict_child(void) {
+    CUdeviceptr p;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&ctx, 0) || cuCtxSetCurrent(ctx) || cuMemAlloc(&p, 4096))
+        return 1;
+    return *(volatile char *)(uintptr_t)p;
+}
+
+static void strict_mode_crashes_the_host(void **state) {
+    int status;
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("SIMCUDA_STRICT", "1", 1);
+        execl("/proc/self/exe", "strict-child", "strict", (char *)NULL);
+        _exit(9);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void host_function(void *p) { *(CUresult *)p = cuMemAlloc((CUdeviceptr *)p + 1, 16); }
+
+static void host_functions_may_not_call(void **state) {
+    struct {
+        CUresult r;
+        CUdeviceptr p;
+    } out = {CUDA_SUCCESS, 0};
+    CUstream s = new_stream();
+    (void)state;
+    OK(cuLaunchHostFunc(s, host_function, &out));
+    OK(cuStreamSynchronize(s));
+    assert_int_equal(out.r, CUDA_ERROR_NOT_PERMITTED);
+}
+
+static void call_log(void **state) {
+    char text[4096];
+    CUdeviceptr p;
+    (void)state;
+    OK(cuMemAlloc(&p, 12345));
+    OK(cuMemFree(p));
+    assert_true(simcuda_log_tail(text, sizeof text) > 0);
+    assert_non_null(strstr(text, " bytesize=12345\n"));
+    assert_non_null(strstr(text, " cuMemFree_v2 0 dptr=0x"));
+}
+
 static void value_waits(void **state) {
     CUdeviceptr flag, p;
     CUstream a = new_stream(), b = new_stream();
@@ -586,6 +632,8 @@ static void value_waits(void **state) {
 }
 
 int main(int argc, char **argv) {
+    if (argc == 2)
+        return strict_child();
     if (argc == 3)
         return child(atoi(argv[1]), atoi(argv[2]));
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -609,6 +657,9 @@ int main(int argc, char **argv) {
         TEST(ipc_between_processes),
         TEST(two_devices),
         TEST(random_order_keeps_results),
+        TEST(strict_mode_crashes_the_host),
+        TEST(host_functions_may_not_call),
+        TEST(call_log),
         TEST(value_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
