@@ -45,7 +45,12 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
     CUstream stream;
     bool pushed;
 
-    if (!gm_lane_of(context, block->context_id, block->device, &lane) || !gm_capture_guard_enter(&mode))
+    if (!gm_lane_of(context, block->context_id, block->device, &lane)) {
+        static int once;
+        gm_log_once(&once, GM_LOG_WARN, "fill: more than %d contexts, the memory of the others is left as it is", GM_LANES);
+        return GM_OK;
+    }
+    if (!gm_capture_guard_enter(&mode))
         return GM_OK;
     gm_status status = gm_lane_enter(context, &pushed);
     if (status)
@@ -84,8 +89,9 @@ static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *r
 
 static gm_status fill_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     const struct state *state = self->state;
-    /* The fill is a help; whether the block can be freed is for the free itself to say. */
-    if (state->fill == FILL_POISON && gm_driver_ready(true)) {
+    /* The fill is a help; whether the block can be freed is for the free itself to say. Not while something captures: the fill
+     * could become part of a graph that runs again, over memory that is somebody else's by then. */
+    if (state->fill == FILL_POISON && gm_driver_ready(true) && !gm_capture_any()) {
         gm_status status = how->call == GM_CALL_FREE_ASYNC ? fill_on_stream(block, POISON, how->stream, how->per_thread)
                                                            : fill_privately(block, POISON, true);
         if (status)
@@ -94,12 +100,17 @@ static gm_status fill_free(struct gm_resource *self, const struct gm_block *bloc
     return gm_adaptor_free(self, block, how);
 }
 
+static void fill_context_gone(struct gm_resource *self, uint64_t context_id) {
+    gm_lane_forget(context_id);
+    gm_adaptor_context_gone(self, context_id);
+}
+
 const struct gm_resource_row gm_resource_fill = {
     .name = "fill",
     .summary = "memory is zeroed or poisoned at allocation, and poisoned at free",
     .properties = ~0u,
-    .breaks = "each call costs a pass over the memory; while a stream captures, memory that is not in stream order is left as it "
-              "is; a free that fails has poisoned the block; managed pages move to the device",
+    .breaks = "each call costs a pass over the memory; while a stream captures, memory is left as it is, except by allocations in "
+              "stream order; a free that fails has poisoned the block; managed pages move to the device",
     .adaptor = true,
     .arguments = "off|zero|poison",
     .state_size = sizeof(struct state),
@@ -107,7 +118,7 @@ const struct gm_resource_row gm_resource_fill = {
     .alloc = fill_alloc,
     .free = fill_free,
     .trim = gm_adaptor_trim,
-    .context_gone = gm_adaptor_context_gone,
+    .context_gone = fill_context_gone,
     .capture = gm_adaptor_capture,
     .peer_enabled = gm_adaptor_peer_enabled,
 };

@@ -203,9 +203,8 @@ static gm_status free_in_order(const struct gm_block *block, const struct gm_fre
     if (!gm_capture_guard_enter(&mode)) {
         if (!stream_captures(how))
             return gm_parking_push(&quarantine, &parked);
-        /* Memory that did not come from the graph cannot be freed in it: the driver says so. */
-        __typeof__(gm_drv.mem_free_async) release = how->per_thread ? gm_drv.mem_free_async_ptsz : gm_drv.mem_free_async;
-        return release ? (gm_status)release(block->address, (CUstream)how->stream) : GM_INVALID_VALUE;
+        /* A graph frees only what it allocated: the answer that the driver has for a free node of other memory. */
+        return GM_INVALID_VALUE;
     }
     status = record_on_stream(how, &parked);
     if (!status) {
