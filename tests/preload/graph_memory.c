@@ -14,7 +14,7 @@ static CUgraph build(CUcontext context, CUdeviceptr target) {
         .bytesize = SIZE};
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphAddMemAllocNode(&made, graph, NULL, 0, &request));
-    note_alloc("cuGraphAddMemAllocNode", SIZE, (void *)request.dptr);
+    note("map", "cuGraphAddMemAllocNode", SIZE, (void *)request.dptr);
     CUDA_MEMSET_NODE_PARAMS fill = {
         .dst = request.dptr, .value = 0x2b, .elementSize = 1, .width = SIZE, .height = 1, .pitch = SIZE};
     MUST(cuGraphAddMemsetNode(&filled, graph, &made, 1, &fill, context));
@@ -28,7 +28,7 @@ static CUgraph build(CUcontext context, CUdeviceptr target) {
                           .Height = 1,
                           .Depth = 1};
     MUST(cuGraphAddMemcpyNode(&copied, graph, &filled, 1, &copy, context));
-    note_free("cuGraphAddMemFreeNode", (void *)request.dptr);
+    note("unmap", "cuGraphAddMemFreeNode", ANY_BYTES, (void *)request.dptr);
     MUST(cuGraphAddMemFreeNode(&dropped, graph, &copied, 1, request.dptr));
     return graph;
 }
