@@ -91,17 +91,22 @@ static void find_true_functions(void) {
     resolver resolve = (resolver)gm_driver_symbol("cuGetProcAddress_v2");
     unsigned absent = 0, differing = 0;
 
+    /* Exact symbols first: what the resolver gives for one row may be the exact function of another. */
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
+        *rows[i].true_function = gm_driver_symbol(rows[i].symbol);
+        if (*rows[i].true_function)
+            add_function(*rows[i].true_function, i);
+    }
     for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
         const struct row *row = &rows[i];
-        void *exact = gm_driver_symbol(row->symbol), *resolved = NULL;
+        void *exact = *row->true_function, *resolved = NULL;
         cuuint64_t flags = row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 
         if (resolve && resolve(row->name, &resolved, row->version, flags, NULL) != CUDA_SUCCESS)
             resolved = NULL;
-        *row->true_function = exact ? exact : resolved;
-        if (exact)
-            add_function(exact, i);
-        if (resolved && find_row(resolved) < 0)
+        if (!exact)
+            *row->true_function = resolved;
+        if (resolved)
             add_function(resolved, i);
         if (resolved && exact && resolved != exact) {
             differing++;

@@ -3,13 +3,13 @@
 
 #include "program.h"
 
-__attribute__((noinline)) void forget_in_parser(void) {
+__attribute__((noinline)) static void forget_in_parser(void) {
     void *memory = NULL;
     MUST(cudaMalloc(&memory, 3000));
     note_alloc("cuMemAlloc", 3000, memory);
 }
 
-__attribute__((noinline)) void forget_in_cache(void) {
+__attribute__((noinline)) static void forget_in_cache(void) {
     void *memory = NULL;
     MUST(cudaMalloc(&memory, 70000));
     note_alloc("cuMemAlloc", 70000, memory);

@@ -119,7 +119,7 @@ def read_trace(folder):
     events = {}
     for path in sorted(folder.glob("trace-*.csv")):
         with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
         broken = [row for row in rows if None in row or not all((row.get(name) or "").isdigit() for name in NUMBERS)]
         check(not broken, f"{path.name}: unreadable: {broken[:2]}")
         rows.sort(key=lambda row: int(row["seq"]))

@@ -5,14 +5,14 @@
 
 enum { ROUNDS = 5 };
 
-__attribute__((noinline)) void *first_place(void) {
+__attribute__((noinline)) static void *first_place(void) {
     void *memory = NULL;
     MUST(cudaMalloc(&memory, 10000));
     note_alloc("cuMemAlloc", 10000, memory);
     return memory;
 }
 
-__attribute__((noinline)) void *second_place(void) {
+__attribute__((noinline)) static void *second_place(void) {
     void *memory = NULL;
     MUST(cudaMalloc(&memory, 20000));
     note_alloc("cuMemAlloc", 20000, memory);

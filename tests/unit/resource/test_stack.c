@@ -1,0 +1,112 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/resource/stack.h"
+
+static void test_plan(void **state) {
+    struct gm_stack_plan plan;
+    char error[320] = "";
+    assert_int_equal(gm_stack_parse(" limit( 8 GiB , fail-nth(3,sim) ) ", &plan, error, sizeof error), GM_OK);
+    assert_int_equal(plan.count, 3);
+    assert_string_equal(plan.items[0].row->name, "limit");
+    assert_string_equal(plan.items[0].argument, "8 GiB");
+    assert_string_equal(plan.items[1].argument, "3");
+    assert_string_equal(plan.items[2].row->name, "sim");
+    assert_false(plan.items[2].has_argument);
+}
+
+static void test_build(void **state) {
+    char error[320] = "";
+    struct gm_resource *top = gm_resource_build("limit(8GiB,fail-nth(3,sim))", error, sizeof error);
+    assert_non_null(top);
+    assert_string_equal(top->row->name, "limit");
+    assert_string_equal(top->upstream->row->name, "fail-nth");
+    assert_string_equal(top->upstream->upstream->row->name, "sim");
+    assert_null(top->upstream->upstream->upstream);
+    assert_int_equal(top->kind, GM_KIND_SIM);
+    assert_int_equal(top->properties, top->upstream->upstream->properties);
+    gm_stack_discard(top);
+    gm_stack_discard(NULL);
+}
+
+/* Text, and what its one-line error must name: the offending word and what is accepted. */
+static const struct {
+    const char *text, *word, *accepted;
+} wrong[] = {
+    {"", "the end", "sim"},
+    {"nativ", "\"nativ\"", "limit(BYTES,...)"},
+    {"Sim", "\"Sim\"", "sim"},
+    {"limit", "\"limit\"", "limit(BYTES,...)"},
+    {"limit(", "the end", "sim"},
+    {"limit(sim)", "limit", "8GiB"},
+    {"limit(8GiB,)", "\")\"", "sim"},
+    {"limit(8GiB,sim", "the end", "\")\""},
+    {"limit(8GiB,sim))", "\")\"", "left over"},
+    {"sim,sim", "\",sim\"", "left over"},
+    {"sim(1)", "\"(1)\"", "left over"},
+    {"limit(8GiB,4GiB,sim)", "\"4GiB\"", "sim"},
+    {"limit(nonsense,sim)", "nonsense", "limit"},
+    {"limit(0,sim)", "\"0\"", "1 byte"},
+    {"limit(,sim)", "\"\"", "BYTES"},
+    {"fail-nth(0,sim)", "0", "fail-nth"},
+    {"fail-nth(-1,sim)", "-1", "fail-nth"},
+    {"fail-nth(sim)", "fail-nth", "3"},
+    {"sim\nsim", "\"sim?sim\"", "sim"},
+};
+
+static void test_errors(void **state) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char error[320] = "";
+        struct gm_resource *top = gm_resource_build(wrong[i].text, error, sizeof error);
+        if (top || !strstr(error, wrong[i].word) || !strstr(error, wrong[i].accepted) || strchr(error, '\n'))
+            fail_msg("\"%s\" gave: %s", wrong[i].text, top ? "a resource" : error);
+    }
+}
+
+static void test_depth_and_short_buffers(void **state) {
+    char text[2048] = "", error[320] = "";
+    for (int i = 0; i < GM_STACK_DEPTH; i++)
+        strcat(text, "fail-nth(9,");
+    strcat(text, "sim");
+    for (int i = 0; i < GM_STACK_DEPTH; i++)
+        strcat(text, ")");
+    assert_null(gm_resource_build(text, error, sizeof error));
+    assert_non_null(strstr(error, "too deep"));
+    for (size_t size = 1; size < 40; size++) {
+        memset(error, 'x', sizeof error);
+        assert_null(gm_resource_build("nothing-of-the-kind", error, size));
+        assert_true(strlen(error) < size);
+        assert_true(error[size] == 'x');
+    }
+}
+
+static void test_promises(void **state) {
+    struct gm_request request = {.promises = GM_PROMISE_READY_ANYWHERE | GM_PROMISE_IPC | GM_PROMISE_PEER | GM_PROMISE_RDMA};
+    assert_true(gm_resource_keeps(GM_PROP_READY_ANYWHERE, &request));
+    assert_false(gm_resource_keeps(GM_PROP_STREAM_ORDERED | GM_PROP_IPC, &request));
+    assert_int_equal(gm_resource_drops(GM_PROP_PEER, &request), GM_PROMISE_IPC | GM_PROMISE_RDMA);
+    assert_int_equal(gm_resource_drops(~0u, &request), 0);
+    request.promises = GM_PROMISE_MANAGED;
+    assert_false(gm_resource_keeps(GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT, &request));
+    assert_true(gm_resource_keeps(GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_OVERSUBSCRIBABLE, &request));
+    request.promises = GM_PROMISE_CAPTURE | GM_PROMISE_STREAM_ORDER;
+    assert_false(gm_resource_keeps(GM_PROP_STREAM_ORDERED, &request));
+    assert_true(gm_resource_keeps(GM_PROP_STREAM_ORDERED | GM_PROP_CAPTURABLE, &request));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_build),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_depth_and_short_buffers),
+        cmocka_unit_test(test_promises),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
