@@ -29,11 +29,11 @@ uint64_t gm_key_value(uint64_t key) {
 }
 
 void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
-    *scope = (struct gm_scope){.begin = gm_trace_on || pipeline.timed ? gm_ticks() : 0};
-    scope->request.call = call;
-    scope->request.size = size;
-    scope->request.site = site;
-    scope->request.device = -1;
+    scope->begin = gm_trace_on || pipeline.timed ? gm_ticks() : 0;
+    scope->sequence = 0;
+    scope->known = false;
+    scope->block.reason = GM_REASON_NONE;
+    scope->request = (struct gm_request){.call = call, .size = size, .site = site, .device = -1};
 }
 
 /* ---- promises: what each call says to its caller */

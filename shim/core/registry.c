@@ -178,14 +178,12 @@ static struct gm_registry *owned(void);
 
 struct gm_registry *gpumem_registry_1(void) { return owned(); }
 
-struct gm_registry *gm_registry_shared(void) {
-    static struct gm_registry *known;
-    struct gm_registry *registry = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
-    if (GM_LIKELY(registry != NULL))
-        return registry;
+struct gm_registry *gm_registry_known;
+
+struct gm_registry *gm_registry_find_shared(void) {
     struct gm_registry *(*owner)(void) = (struct gm_registry * (*)(void)) gm_true_dlsym(RTLD_DEFAULT, "gpumem_registry_1");
-    registry = owner ? owner() : owned();
-    __atomic_store_n(&known, registry, __ATOMIC_RELEASE);
+    struct gm_registry *registry = owner ? owner() : owned();
+    __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;
 }
 

@@ -16,8 +16,7 @@ static struct gm_stats private_counters;
 struct gm_stats *gm_stats = &private_counters;
 
 static char file_name[4096];
-static __thread struct gm_stats_shard *shard __attribute__((tls_model("initial-exec")));
-static __thread struct gm_stats *shard_of __attribute__((tls_model("initial-exec")));
+__thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
 
 static uint64_t taken = 1; /* bit of each shard in use; shard 0 is everybody's */
 
@@ -26,11 +25,11 @@ static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* 0 =
 static void leave_shard(void *value) {
     unsigned index = (unsigned)(uintptr_t)value;
     mine = 0;
-    shard_of = NULL;
+    gm_stats_shard = NULL;
     __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
 }
 
-static __attribute__((noinline)) struct gm_stats_shard *take_shard(struct gm_stats *now) {
+struct gm_stats_shard *gm_stats_take_shard(void) {
     uint64_t used = __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
     while (!mine && ~used) {
         unsigned index = (unsigned)__builtin_ctzll(~used);
@@ -42,14 +41,8 @@ static __attribute__((noinline)) struct gm_stats_shard *take_shard(struct gm_sta
             __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
         break;
     }
-    shard = &now->shards[mine];
-    shard_of = now;
-    return shard;
-}
-
-struct gm_stats_shard *gm_stats_mine(void) {
-    struct gm_stats *now = __atomic_load_n(&gm_stats, __ATOMIC_ACQUIRE);
-    return GM_LIKELY(shard_of == now) ? shard : take_shard(now);
+    gm_stats_shard = &gm_stats->shards[mine];
+    return gm_stats_shard;
 }
 
 static void name_program(struct gm_stats *stats) {
@@ -104,10 +97,10 @@ void gm_stats_open(const char *path) {
         return;
     if (path != file_name)
         gm_format(file_name, sizeof file_name, "%s", path);
-    struct gm_stats *slots = map_file(file_name, &trouble, &fd), *mine = slots ? take_slot(slots, fd) : NULL;
+    struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_slot(slots, fd) : NULL;
     if (fd >= 0)
         close(fd);
-    if (!mine) {
+    if (!slot) {
         gm_log_once(&told, GM_LOG_WARN, "counters file '%s' %s: this process is missing in the closing lines", file_name,
                     trouble ? trouble : "has no room");
         if (slots)
@@ -115,13 +108,14 @@ void gm_stats_open(const char *path) {
         return;
     }
     /* Opened at start, before any other thread counts: what is there so far moves along. */
-    int32_t pid = mine->pid;
-    *mine = private_counters;
-    mine->pid = pid;
-    mine->start_ns = gm_now_ns();
-    name_program(mine);
-    __atomic_store_n(&mine->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
-    __atomic_store_n(&gm_stats, mine, __ATOMIC_RELEASE);
+    int32_t pid = slot->pid;
+    *slot = private_counters;
+    slot->pid = pid;
+    slot->start_ns = gm_now_ns();
+    name_program(slot);
+    __atomic_store_n(&slot->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_stats, slot, __ATOMIC_RELEASE);
+    gm_stats_shard = NULL;
 }
 
 void gm_stats_after_fork(void) {
@@ -131,7 +125,7 @@ void gm_stats_after_fork(void) {
     memset(&private_counters, 0, sizeof private_counters);
     memcpy(private_counters.policy, policy, sizeof policy);
     gm_stats = &private_counters;
-    shard_of = NULL;
+    gm_stats_shard = NULL;
     taken = 1ull | 1ull << mine; /* the other threads stayed behind */
     if (file_name[0])
         gm_stats_open(file_name);

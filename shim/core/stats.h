@@ -51,7 +51,11 @@ void gm_stats_open(const char *path);
 void gm_stats_after_fork(void);
 
 /* This thread's shard. */
-struct gm_stats_shard *gm_stats_mine(void);
+extern __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
+struct gm_stats_shard *gm_stats_take_shard(void);
+static inline struct gm_stats_shard *gm_stats_mine(void) {
+    return __builtin_expect(gm_stats_shard != NULL, 1) ? gm_stats_shard : gm_stats_take_shard();
+}
 
 /* Blocks of a kind alive now. */
 static inline uint64_t gm_stats_live_count(const struct gm_stats *stats, enum gm_kind kind) {

@@ -64,7 +64,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
         sum->kind_live[k] += s->live_bytes[k];
         if (k != GM_KIND_IMPORTED && k != GM_KIND_GRAPH) {
             sum->leaked_bytes += s->live_bytes[k];
-            sum->leaked_count += s->live_count[k];
+            sum->leaked_count += gm_stats_live_count(s, k);
         }
     }
     for (int i = 0; i < GM_STATS_SHARDS; i++) {
