@@ -16,12 +16,15 @@
 
 /* The table lives in memory reserved at setup and never grows: one chunk for uthash's table, one for its buckets. */
 static void *take_table_memory(size_t bytes);
-#define HASH_NONFATAL_OOM             1
-#define HASH_INITIAL_NUM_BUCKETS      4096U
-#define HASH_INITIAL_NUM_BUCKETS_LOG2 12U
-#define uthash_malloc(bytes)          take_table_memory(bytes)
-#define uthash_free(address, bytes)   ((void)(address), (void)(bytes))
+#define HASH_NONFATAL_OOM           1
+#define uthash_malloc(bytes)        take_table_memory(bytes)
+#define uthash_free(address, bytes) ((void)(address), (void)(bytes))
 #include <uthash.h>
+/* uthash defines these whatever was defined before, and uses them where its macros expand. */
+#undef HASH_INITIAL_NUM_BUCKETS
+#undef HASH_INITIAL_NUM_BUCKETS_LOG2
+#define HASH_INITIAL_NUM_BUCKETS      16384U
+#define HASH_INITIAL_NUM_BUCKETS_LOG2 14U
 
 struct key {
     uint64_t size;
@@ -56,7 +59,7 @@ static struct {
     unsigned generation;   /* of setup: marks noted before it are void */
 } state;
 
-enum { TABLE_BYTES = 4096 * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64 };
+enum { TABLE_BYTES = HASH_INITIAL_NUM_BUCKETS * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64 };
 
 /* What this thread pushed last; a request fails, if it does, in the thread that asked. */
 static _Thread_local struct {

@@ -256,7 +256,6 @@ RT_TWIN(_ptds, cudaMemcpyToSymbol,
         (symbol, src, count, offset, kind)) {
     void *p;
     cudaError_t e = cudaGetSymbolAddress(&p, symbol);
-    (void)d;
     return e ? e : cudaMemcpy_on(d, (char *)p + offset, src, count, kind);
 }
 RT_TWIN(_ptds, cudaMemcpyFromSymbol,
@@ -273,6 +272,14 @@ RT_TWIN(_ptsz, cudaMemcpyToSymbolAsync,
     void *p;
     cudaError_t e = cudaGetSymbolAddress(&p, symbol);
     return e ? e : cudaMemcpyAsync_on(d, (char *)p + offset, src, count, kind, stream);
+}
+
+RT_TWIN(_ptsz, cudaMemcpyFromSymbolAsync,
+        (void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream),
+        (dst, symbol, count, offset, kind, stream)) {
+    void *p;
+    cudaError_t e = cudaGetSymbolAddress(&p, symbol);
+    return e ? e : cudaMemcpyAsync_on(d, dst, (char *)p + offset, count, kind, stream);
 }
 
 /* ---- managed memory ---- */
@@ -362,6 +369,11 @@ RT_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolA
 }
 RT_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count) {
     RT_CALL(rt_legacy.cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)list, count));
+}
+RT_API cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+                                        struct cudaMemLocation *where) {
+    CUmemLocation l = location(*where);
+    RT_CALL(rt_legacy.cuMemPoolGetAccess((CUmemAccess_flags *)flags, pool, &l));
 }
 RT_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
     RT_CALL(rt_legacy.cuDeviceGetDefaultMemPool(pool, device));

@@ -91,6 +91,14 @@ RT_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) { RT_CALL(rt_legacy.c
 RT_API cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *nodes, size_t *count) {
     RT_CALL(rt_legacy.cuGraphGetNodes(g, nodes, count));
 }
+RT_API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResultInfo *info) {
+    CUgraphExecUpdateResultInfo driver_info = {.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
+    RT_READY();
+    CUresult r = rt_legacy.cuGraphExecUpdate(x, g, &driver_info);
+    memset(info, 0, sizeof *info);
+    info->result = (enum cudaGraphExecUpdateResult)driver_info.result;
+    return rt_error((cudaError_t)r);
+}
 RT_API cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *deps, size_t count) {
     RT_CALL(rt_legacy.cuGraphAddEmptyNode(n, g, deps, count));
 }

@@ -305,8 +305,6 @@ struct CUevent_st {
     struct CUgraphNode_st **capture_nodes;
     unsigned capture_count;
     uint64_t capture_id;
-    int ipc_fd;
-    struct sim_ipc_event *shared;
 };
 void sim_event_ran(struct CUevent_st *e, uint64_t seq);
 void sim_event_unref(struct CUevent_st *e);

@@ -23,7 +23,6 @@ struct CUgraphExec_st {
     unsigned magic;
     struct CUgraph_st *graph; /* own clone */
     unsigned long long flags;
-    bool unfreed; /* launched, and a block of it has not been freed since */
 };
 struct sim_capture {
     uint64_t id;

@@ -25,6 +25,22 @@
  * A name in SIMCUDA_HIDE is unknown to cuGetProcAddress and answers CUDA_ERROR_NOT_SUPPORTED when called; dlsym
  * of it still succeeds, so a client that must run on old drivers has to ask cuGetProcAddress for it.
  *
+ * Environment, read when the library is loaded:
+ *   SIMCUDA_DEVICES=1         up to 8
+ *   SIMCUDA_MEMORY=BYTES      of each device, 4 GiB; every kind of device and managed memory counts
+ *   SIMCUDA_VERSION=13000     driver version; newer names are unknown to cuGetProcAddress
+ *   SIMCUDA_HIDE=NAME,...     names that play absent
+ *   SIMCUDA_FAIL=NAME:N[:CODE[:COUNT]],...  the N-th call of NAME (a shell pattern) fails, COUNT times
+ *   SIMCUDA_LOG=FILE          one line a call: number, symbol, result, parameters ("*": read after the call)
+ *   SIMCUDA_STREAMS=immediate|manual|random:SEED
+ *   SIMCUDA_FREE=context|device  whose work cuMemFree waits for
+ *   SIMCUDA_STRICT=1          the host cannot touch device memory; kernels get usable addresses for p parameters
+ *   SIMCUDA_NOOP_KERNELS=1    kernels without a twin do nothing
+ *   SIMCUDA_LATENCY=none|h200 busy-wait as long as the calls took on an H200
+ *
+ * Limits: variables of programs start as zero (images are not read); a kernel runs in the thread that brings it
+ * about, without threads of its own; IPC events open only in the process that made them; pools export nothing.
+ *
  * All functions may be called from any thread, before cuInit too, but not from inside a kernel twin. */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H

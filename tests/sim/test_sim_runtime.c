@@ -58,7 +58,7 @@ static void pitched_copies(void **state) {
     void *p;
     (void)state;
     for (unsigned i = 0; i < sizeof in; i++)
-        in[0][i] = (unsigned char)(i * 7);
+        ((unsigned char *)in)[i] = (unsigned char)(i * 7);
     OK(cudaMallocPitch(&p, &pitch, 10, 8));
     assert_true(pitch >= 10 && pitch % 256 == 0);
     OK(cudaMemcpy2D(p, pitch, in, 10, 10, 8, cudaMemcpyHostToDevice));
