@@ -6,8 +6,8 @@
 #include <link.h>
 #include <stddef.h>
 
-/* Address of the default version of `symbol` in the object whose file name begins with `soname` (e.g. "libc.so"), NULL when
- * absent. Reads only memory that is already mapped. */
+/* Address of the default version of `symbol` in the first loaded object whose file name begins with `soname` (e.g. "libc.so"),
+ * NULL when absent. Reads only memory that is already mapped. For objects that are never unloaded. */
 void *gm_elf_symbol(const char *soname, const char *symbol);
 /* The same in one loaded object (only l_addr and l_ld are read). */
 void *gm_elf_symbol_of(const struct link_map *map, const char *symbol);

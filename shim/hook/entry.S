@@ -21,7 +21,7 @@
         name: .cfi_startproc; endbr64
 
 #define LOOKUP(name, route, next)                                                                            \
-        FUNCTION(name, .protected);                                                                          \
+        FUNCTION(name, .hidden);                                                                             \
         push %rdi; .cfi_adjust_cfa_offset 8;                                                                 \
         push %rsi; .cfi_adjust_cfa_offset 8;                                                                 \
         push %rdx; .cfi_adjust_cfa_offset 8;                                                                 \
@@ -53,7 +53,7 @@
         name: .cfi_startproc; hint #34
 
 #define LOOKUP(name, route, next)                                                                            \
-        FUNCTION(name, .protected);                                                                          \
+        FUNCTION(name, .hidden);                                                                             \
         stp x29, x30, [sp, #-64]!; .cfi_def_cfa_offset 64; .cfi_offset 29, -64; .cfi_offset 30, -56;         \
         mov x29, sp;                                                                                         \
         stp x0, x1, [sp, #16];                                                                               \
@@ -82,8 +82,19 @@
 #error "gpumem's entries are written for x86-64 and aarch64"
 #endif
 
-        LOOKUP(dlsym, gm_route_dlsym, gm_next_dlsym)
-        LOOKUP(dlvsym, gm_route_dlvsym, gm_next_dlvsym)
+        LOOKUP(gm_dlsym, gm_route_dlsym, gm_next_dlsym)
+        LOOKUP(gm_dlvsym, gm_route_dlvsym, gm_next_dlvsym)
+
+/* Under every version that glibc gave them: an interposer in front of us asks for the next dlsym by version. */
+#define VERSION(name, alias, entry, version)                                                                 \
+        .globl alias; .type alias, %function; .set alias, entry; .symver alias, name##version
+
+        VERSION(dlsym, gm_dlsym_2_2_5, gm_dlsym, @GLIBC_2.2.5)
+        VERSION(dlsym, gm_dlsym_2_17, gm_dlsym, @GLIBC_2.17)
+        VERSION(dlsym, gm_dlsym_2_34, gm_dlsym, @@GLIBC_2.34)
+        VERSION(dlvsym, gm_dlvsym_2_2_5, gm_dlvsym, @GLIBC_2.2.5)
+        VERSION(dlvsym, gm_dlvsym_2_17, gm_dlvsym, @GLIBC_2.17)
+        VERSION(dlvsym, gm_dlvsym_2_34, gm_dlvsym, @@GLIBC_2.34)
 
 #define ENTRIES(symbol, name, version, twin)                                                                 \
         ENTRY(symbol, gm_hook_##symbol, .protected, DOOR_SYMBOL);                                            \
