@@ -401,7 +401,7 @@ def only_shim(place):
 
 
 def address_sanitizer(place):
-    """A program under AddressSanitizer, whose library comes before the shim or lets the shim come before it."""
+    """A program under AddressSanitizer, with its library before the shim or behind it."""
     command = [place.program("runtime_asan")]
     quiet = "detect_leaks=0:protect_shadow_gap=0"
     native = place.run_native(command, ASAN_OPTIONS=quiet)
