@@ -1,11 +1,12 @@
-/* Look-ups that must be answered as if nobody stood between: RTLD_NEXT and RTLD_DEFAULT depend on who asks. Built
- * without optimisation, so that no accident of tail calls helps. */
+/* Look-ups that must be answered as if nobody stood between: RTLD_NEXT and RTLD_DEFAULT depend on who asks.
+ * Built without optimisation, so that no accident of tail calls helps. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The program's own definition comes first in the search order; NEXT must give the C library's, not this one. */
+/* The program's own definition comes first in the search order; NEXT must give the C library's, not this one.
+ */
 int atoi(const char *text) {
     int (*next)(const char *) = (int (*)(const char *))dlsym(RTLD_NEXT, "atoi");
     return next && next != atoi ? next(text) + 1000 : -1;

@@ -1,5 +1,6 @@
-/* Another preloaded library with a dlsym of its own, an ordinary forwarder compiled without optimisation: the kind
- * that profilers and recorders bring. OTHER_LOG=FILE: at the end the number of look-ups it saw is appended. */
+/* Another preloaded library with a dlsym of its own, an ordinary forwarder compiled without optimisation: the
+ * kind that profilers and recorders bring. OTHER_LOG=FILE: at the end the number of look-ups it saw is
+ * appended. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>

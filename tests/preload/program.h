@@ -1,8 +1,8 @@
 /* What the small programs share: checks, and a record of their memory calls for the runner.
  *
  * PROGRAM_LOG=FILE appends one line per call, under its driver name:
- *   PID ACTION CALL BYTES ADDRESS      ACTION: alloc, fail, free, free_fail, gone, reserve, unreserve, map, unmap
- * BYTES "-" where the size is the device's choice, ADDRESS 0 where it is not the caller's to see. */
+ *   PID ACTION CALL BYTES ADDRESS      ACTION: alloc, fail, free, free_fail, gone, reserve, unreserve, map,
+ * unmap BYTES "-" where the size is the device's choice, ADDRESS 0 where it is not the caller's to see. */
 #ifndef PRELOAD_PROGRAM_H
 #define PRELOAD_PROGRAM_H
 
@@ -46,7 +46,8 @@ static inline void fail(const char *text, int line, int result) {
     _exit(1);
 }
 
-/* Success is 0 in both of CUDA's interfaces. 801 is "not supported" in both: the device cannot show this test. */
+/* Success is 0 in both of CUDA's interfaces. 801 is "not supported" in both: the device cannot show this
+ * test. */
 static inline void must(int result, const char *text, int line) {
     if (result == 801) {
         fprintf(stderr, "line %d: %s: not supported here\n", line, text);
@@ -56,11 +57,11 @@ static inline void must(int result, const char *text, int line) {
         fail(text, line, result);
 }
 
-#define MUST(call)       must((int)(call), #call, __LINE__)
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            fail(#condition, __LINE__, 0);                                                                             \
+#define MUST(call) must((int)(call), #call, __LINE__)
+#define EXPECT(condition)                                                                                    \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            fail(#condition, __LINE__, 0);                                                                   \
     } while (0)
 
 static inline int all_bytes_are(const unsigned char *data, unsigned char value, size_t size) {

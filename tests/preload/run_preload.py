@@ -4,11 +4,12 @@
 usage: run_preload.py --programs DIR --cuda DIR --shim FILE --work DIR CASE
 
 The program writes a record of its memory calls (program.h); the shim writes its trace. Under every policy the
-program's output and exit status are those of the native run, each of its calls is exactly one event, frees match
-allocations, and what stays behind is what the program left behind. --cuda: the folders of libcuda.so.1 and
-libcudart.so.13, as in LD_LIBRARY_PATH; on a machine with a GPU those of its driver and toolkit. Ends with 77 where
-that CUDA does not support the case.
+program's output and exit status are those of the native run, each of its calls is exactly one event, frees
+match allocations, and what stays behind is what the program left behind. --cuda: the folders of libcuda.so.1
+and libcudart.so.13, as in LD_LIBRARY_PATH; on a machine with a GPU those of its driver and toolkit. Ends with
+77 where that CUDA does not support the case.
 """
+
 import argparse
 import collections
 import csv
@@ -23,10 +24,26 @@ SKIP = 77
 TIME_LIMIT_S = 90
 POLICIES = ("observe", "async", "managed", "active-list", "auto")
 # A note of the program -> the action it must show as
-ACTION_OF_NOTE = {"alloc": "alloc", "fail": "alloc_fail", "free": "free", "free_fail": "free_fail", "gone": "release",
-                  "reserve": "reserve", "unreserve": "unreserve", "map": "map", "unmap": "unmap"}
-OPAQUE_CALLS = {"cuArrayCreate", "cuArray3DCreate", "cuMipmappedArrayCreate", "cuArrayDestroy",
-                "cuMipmappedArrayDestroy", "cuMemCreate", "cuMemRelease"}
+ACTION_OF_NOTE = {
+    "alloc": "alloc",
+    "fail": "alloc_fail",
+    "free": "free",
+    "free_fail": "free_fail",
+    "gone": "release",
+    "reserve": "reserve",
+    "unreserve": "unreserve",
+    "map": "map",
+    "unmap": "unmap",
+}
+OPAQUE_CALLS = {
+    "cuArrayCreate",
+    "cuArray3DCreate",
+    "cuMipmappedArrayCreate",
+    "cuArrayDestroy",
+    "cuMipmappedArrayDestroy",
+    "cuMemCreate",
+    "cuMemRelease",
+}
 POOL_CALLS = {"cuMemPoolCreate", "cuMemPoolDestroy"}
 # What serves a plain cuMemAlloc under a policy that always decides the same
 KINDS_OF_POLICY = {"observe": {"native"}, "async": {"async"}, "managed": {"managed", "managed-pool"}}
@@ -63,8 +80,11 @@ class Place:
         return folder
 
     def environment(self, folder):
-        kept = {name: value for name, value in os.environ.items()
-                if not name.startswith(("GPUMEM_", "SIMCUDA_")) and name not in ("LD_PRELOAD", "MALLOC_PERTURB_")}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("GPUMEM_", "SIMCUDA_")) and name not in ("LD_PRELOAD", "MALLOC_PERTURB_")
+        }
         if self.options.cuda:
             kept["LD_LIBRARY_PATH"] = str(self.options.cuda)
         kept["PROGRAM_LOG"] = str(folder / "program.log")
@@ -78,9 +98,13 @@ class Place:
             environment["LD_PRELOAD"] = ":".join(str(library) for library in preload)
         environment.update(more)
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S)
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S
+            )
         except subprocess.TimeoutExpired:
-            raise Failure(f"{' '.join(command)} hangs with {environment.get('LD_PRELOAD', 'no preload')}") from None
+            raise Failure(
+                f"{' '.join(command)} hangs with {environment.get('LD_PRELOAD', 'no preload')}"
+            ) from None
         done.folder = folder
         return done
 
@@ -89,8 +113,10 @@ class Place:
         if done.returncode == SKIP:
             print(f"skipped: {done.stderr.strip()}")
             sys.exit(SKIP)
-        check(done.returncode == 0 and "\nok " in "\n" + done.stdout,
-              f"natively: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+        check(
+            done.returncode == 0 and "\nok " in "\n" + done.stdout,
+            f"natively: exit status {done.returncode}\n{done.stdout}{done.stderr}",
+        )
         return done
 
     def run_shimmed(self, command, policy, preload=None, trace=True, **more):
@@ -120,7 +146,9 @@ def read_trace(folder):
     for path in sorted(folder.glob("trace-*.csv")):
         with path.open(newline="") as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-        broken = [row for row in rows if None in row or not all((row.get(name) or "").isdigit() for name in NUMBERS)]
+        broken = [
+            row for row in rows if None in row or not all((row.get(name) or "").isdigit() for name in NUMBERS)
+        ]
         check(not broken, f"{path.name}: unreadable: {broken[:2]}")
         rows.sort(key=lambda row: int(row["seq"]))
         events[int(path.stem.split("-")[1])] = rows
@@ -144,7 +172,11 @@ def same(note, row):
         return number(row["address"]) == note.address
     if row["call"] != note.call:
         return False
-    if note.action in ("alloc", "fail", "reserve") and note.bytes is not None and int(row["bytes"]) != note.bytes:
+    if (
+        note.action in ("alloc", "fail", "reserve")
+        and note.bytes is not None
+        and int(row["bytes"]) != note.bytes
+    ):
         return False
     return note.action == "fail" or note.call in OPAQUE_CALLS or number(row["address"]) == note.address
 
@@ -154,9 +186,13 @@ def match_events(notes, rows, label):
     left = [row for row in rows if is_memory_event(row)]
     for note in notes:
         found = next((row for row in left if same(note, row)), None)
-        check(found is not None, f"{label}: not in the trace: {note}; left: {[brief(row) for row in left][:8]}")
+        check(
+            found is not None, f"{label}: not in the trace: {note}; left: {[brief(row) for row in left][:8]}"
+        )
         left.remove(found)
-    check(not left, f"{label}: in the trace but not called by the program: {[brief(row) for row in left][:8]}")
+    check(
+        not left, f"{label}: in the trace but not called by the program: {[brief(row) for row in left][:8]}"
+    )
 
 
 def brief(row):
@@ -172,7 +208,10 @@ def check_life(rows, label):
         if row["action"] == "alloc":
             check(key not in live, f"{label}: lives already: {brief(row)}")
             check(row["result"] in ("0", ""), f"{label}: an allocation with an error: {brief(row)}")
-            check(int(row["bytes_got"] or row["bytes"]) >= int(row["bytes"]), f"{label}: too few bytes: {brief(row)}")
+            check(
+                int(row["bytes_got"] or row["bytes"]) >= int(row["bytes"]),
+                f"{label}: too few bytes: {brief(row)}",
+            )
             live[key] = row
         elif row["action"] in ("free", "release") and is_memory_event(row):
             check(key in live, f"{label}: freed but not live: {brief(row)}")
@@ -196,10 +235,16 @@ def check_trace(done, policy, expected_leaks, label):
     for note in read_notes(done.folder):
         notes[note.pid].append(note)
     events = read_trace(done.folder)
-    check(set(events) == set(notes), f"{label}: processes with notes {sorted(notes)}, with a trace {sorted(events)}")
+    check(
+        set(events) == set(notes),
+        f"{label}: processes with notes {sorted(notes)}, with a trace {sorted(events)}",
+    )
     leaked = 0
     for pid, rows in events.items():
-        check({row["pid"] for row in rows} == {str(pid)}, f"{label}: another process's events in the trace of {pid}")
+        check(
+            {row["pid"] for row in rows} == {str(pid)},
+            f"{label}: another process's events in the trace of {pid}",
+        )
         match_events(notes[pid], rows, label)
         leaked += len(check_life(rows, label))
         if policy in KINDS_OF_POLICY:
@@ -213,9 +258,14 @@ def check_same_output(native, shimmed, label, warnings=False):
     stderr = shimmed.stderr
     if warnings:
         stderr = "".join(line for line in stderr.splitlines(True) if not line.startswith("gpumem: "))
-    check(shimmed.returncode == native.returncode,
-          f"{label}: exit status {shimmed.returncode}, natively {native.returncode}\n{shimmed.stdout}{shimmed.stderr}")
-    check(shimmed.stdout == native.stdout, f"{label}: other output:\n{shimmed.stdout}natively:\n{native.stdout}")
+    check(
+        shimmed.returncode == native.returncode,
+        f"{label}: exit status {shimmed.returncode}, natively {native.returncode}\n"
+        f"{shimmed.stdout}{shimmed.stderr}",
+    )
+    check(
+        shimmed.stdout == native.stdout, f"{label}: other output:\n{shimmed.stdout}natively:\n{native.stdout}"
+    )
     check(stderr == native.stderr, f"{label}: on stderr:\n{shimmed.stderr}")
 
 
@@ -225,8 +275,8 @@ def check_same_output(native, shimmed, label, warnings=False):
 def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None, warnings=False):
     """The usual case: native run, then each policy with a trace that is checked event by event.
 
-    leaks: blocks the program leaves behind; further(events, label): more checks; warnings: the shim may warn on
-    stderr, because what the program does is worth one."""
+    leaks: blocks the program leaves behind; further(events, label): more checks; warnings: the shim may warn
+    on stderr, because what the program does is worth one."""
 
     def case(place):
         command = [place.program(program)] + (arguments(place) if arguments else [])
@@ -238,7 +288,9 @@ def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None, war
             if further:
                 further(events, f"{program} under {policy}")
         # Without a trace the shim takes other ways through its code; the program must not notice that either.
-        check_same_output(native, place.run_shimmed(command, policies[-1], trace=False), f"{program} without a trace")
+        check_same_output(
+            native, place.run_shimmed(command, policies[-1], trace=False), f"{program} without a trace"
+        )
 
     return case
 
@@ -261,22 +313,38 @@ def further_two_sites(events, label):
     for row in all_rows(events):
         if row["action"] == "alloc":
             sites[row["bytes"]].add(row["site"])
-    check(all(len(found) == 1 for found in sites.values()), f"{label}: a place shows as several sites: {dict(sites)}")
-    check(len(set().union(*sites.values())) == len(sites) == 2, f"{label}: two places share a site: {dict(sites)}")
+    check(
+        all(len(found) == 1 for found in sites.values()),
+        f"{label}: a place shows as several sites: {dict(sites)}",
+    )
+    check(
+        len(set().union(*sites.values())) == len(sites) == 2,
+        f"{label}: two places share a site: {dict(sites)}",
+    )
 
 
 def further_leak_sites(events, label):
     freed = {row["address"] for row in all_rows(events) if row["action"] == "free"}
-    left = {(row["bytes"], row["site"]) for row in all_rows(events)
-            if row["action"] == "alloc" and row["address"] not in freed}
-    check({size for size, _ in left} >= {"3000", "70000"} and len({site for _, site in left}) == 2,
-          f"{label}: the leaks come from two functions, not {sorted(left)}")
+    left = {
+        (row["bytes"], row["site"])
+        for row in all_rows(events)
+        if row["action"] == "alloc" and row["address"] not in freed
+    }
+    check(
+        {size for size, _ in left} >= {"3000", "70000"} and len({site for _, site in left}) == 2,
+        f"{label}: the leaks come from two functions, not {sorted(left)}",
+    )
 
 
 def resolved_runtime(place):
     """Path of the libcudart that the programs load."""
-    listing = subprocess.run(["ldd", place.program("runtime_basic")], env=place.environment(place.fresh()),
-                             capture_output=True, text=True, check=True)
+    listing = subprocess.run(
+        ["ldd", place.program("runtime_basic")],
+        env=place.environment(place.fresh()),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found = re.search(r"libcudart\.so\S* => (/\S+)", listing.stdout)
     check(found, f"runtime_basic does not find its runtime:\n{listing.stdout}")
     return found.group(1)
@@ -333,15 +401,17 @@ def only_shim(place):
 
 
 def address_sanitizer(place):
-    """A program under AddressSanitizer, whose own library stands before the shim or lets the shim stand before it."""
+    """A program under AddressSanitizer, with its library before the shim or behind it."""
     command = [place.program("runtime_asan")]
     quiet = "detect_leaks=0:protect_shadow_gap=0"
     native = place.run_native(command, ASAN_OPTIONS=quiet)
     listing = subprocess.run(["ldd", command[0]], capture_output=True, text=True, check=True)
     library = re.search(r"libasan\S* => (/\S+)", listing.stdout).group(1)
     for policy in ("observe", "auto"):
-        for preload, asan in (((library, place.options.shim), quiet),
-                              ((place.options.shim,), quiet + ":verify_asan_link_order=0")):
+        for preload, asan in (
+            ((library, place.options.shim), quiet),
+            ((place.options.shim,), quiet + ":verify_asan_link_order=0"),
+        ):
             label = f"AddressSanitizer under {policy}, {len(preload)} libraries"
             done = place.run_shimmed(command, policy, preload=preload, ASAN_OPTIONS=asan)
             check_same_output(native, done, label)
@@ -357,7 +427,9 @@ def untouched(place):
         done = place.run_shimmed(command, policy)
         check_same_output(native, done, f"no_cuda under {policy}")
         made = [path.name for path in done.folder.iterdir()]
-        check(not [name for name in made if name.startswith("trace")], f"no_cuda under {policy}: wrote {made}")
+        check(
+            not [name for name in made if name.startswith("trace")], f"no_cuda under {policy}: wrote {made}"
+        )
 
 
 def unchanged(program):
@@ -378,14 +450,23 @@ def options_reported(place):
     """A name or a value that is not understood is said once, by name, and the program runs on."""
     command = [place.program("runtime_basic")]
     native = place.run_native(command)
-    wrong = {"GPUMEM_NO_SUCH_OPTION": "1", "GPUMEM_POLICY": "no-such-policy", "GPUMEM_LOG": "very-loud",
-             "GPUMEM_LIST_LENGTH": "ten"}
+    wrong = {
+        "GPUMEM_NO_SUCH_OPTION": "1",
+        "GPUMEM_POLICY": "no-such-policy",
+        "GPUMEM_LOG": "very-loud",
+        "GPUMEM_LIST_LENGTH": "ten",
+    }
     for name, value in wrong.items():
         done = place.run_shimmed(command, "observe", trace=False, **{name: value})
-        check((done.returncode, done.stdout) == (native.returncode, native.stdout),
-              f"{name}={value}: {done.returncode}\n{done.stdout}{done.stderr}")
+        check(
+            (done.returncode, done.stdout) == (native.returncode, native.stdout),
+            f"{name}={value}: {done.returncode}\n{done.stdout}{done.stderr}",
+        )
         lines = [line for line in done.stderr.splitlines() if name in line]
-        check(len(lines) == 1 and len(done.stderr.splitlines()) == 1, f"{name}={value}: on stderr:\n{done.stderr}")
+        check(
+            len(lines) == 1 and len(done.stderr.splitlines()) == 1,
+            f"{name}={value}: on stderr:\n{done.stderr}",
+        )
         if name != "GPUMEM_NO_SUCH_OPTION":
             check(value in lines[0], f"{name}={value}: the value is not named: {lines[0]}")
 
@@ -418,8 +499,9 @@ CASES = {
     "next_symbol": unchanged("next_symbol"),
     "two_runtimes": plain("two_runtimes", arguments=two_copies),
     "context_reset": plain("context_reset"),
-    "deepbind": all_or_nothing("deepbind", only_shim,
-                               arguments=lambda place: [str(place.options.programs / "libplugin.so")]),
+    "deepbind": all_or_nothing(
+        "deepbind", only_shim, arguments=lambda place: [str(place.options.programs / "libplugin.so")]
+    ),
     "capture": plain("capture"),
     # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
     "ipc": plain("ipc", policies=("observe", "auto"), further=further_two_processes),

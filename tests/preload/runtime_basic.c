@@ -1,4 +1,5 @@
-/* The ordinary program: allocate, fill, copy, check, free, several sizes, blocks of one size again and again. */
+/* The ordinary program: allocate, fill, copy, check, free, several sizes, blocks of one size again and again.
+ */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

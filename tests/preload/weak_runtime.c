@@ -7,6 +7,7 @@ extern int cudaMallocAsync(void **, unsigned long, void *) __attribute__((weak))
 extern int cudaGetDeviceCount(int *) __attribute__((weak));
 
 int main(void) {
-    printf("ok weak_runtime %s\n", &cudaMalloc || &cudaFree || &cudaMallocAsync || &cudaGetDeviceCount ? "present" : "absent");
+    printf("ok weak_runtime %s\n",
+           &cudaMalloc || &cudaFree || &cudaMallocAsync || &cudaGetDeviceCount ? "present" : "absent");
     return 0;
 }

@@ -10,13 +10,19 @@ The typedef headers list the versions of a name (PFN_cuMemAlloc_v3020), the API 
 (cuMemAlloc, cuMemAlloc_v2). Both ascend, so the n-th version is the n-th symbol; a header where the two
 counts differ is an error, never a guess.
 """
+
 import pathlib
 import re
 import sys
 
 API_HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaProfiler.h", "cudaVDPAU.h")
-TYPEDEF_HEADERS = ("cudaTypedefs.h", "cudaGLTypedefs.h", "cudaEGLTypedefs.h", "cudaProfilerTypedefs.h",
-                   "cudaVDPAUTypedefs.h")
+TYPEDEF_HEADERS = (
+    "cudaTypedefs.h",
+    "cudaGLTypedefs.h",
+    "cudaEGLTypedefs.h",
+    "cudaProfilerTypedefs.h",
+    "cudaVDPAUTypedefs.h",
+)
 NEWEST_SUFFIX = 9
 
 

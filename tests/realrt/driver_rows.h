@@ -1,5 +1,5 @@
-/* The rows of the refusing driver: which symbol cuGetProcAddress gives for a name. Built from NVIDIA's headers by
- * driver_names.py; read only by the stub itself. */
+/* The rows of the refusing driver: which symbol cuGetProcAddress gives for a name. Built from NVIDIA's
+ * headers by driver_names.py; read only by the stub itself. */
 #ifndef REALRT_DRIVER_ROWS_H
 #define REALRT_DRIVER_ROWS_H
 
@@ -11,10 +11,12 @@ struct driver_row {
     int (*function)(void);
 };
 
-/* Sorted by name, then the plain variants, then the per-thread ones, versions ascending; ends with a NULL name. */
+/* Sorted by name, then the plain variants, then the per-thread ones, versions ascending; ends with a NULL
+ * name. */
 extern const struct driver_row driver_rows[];
 
-/* Appends one printf-formatted line to STUB_LOG by one write; keeps quiet where that is not set. Any thread. */
+/* Appends one printf-formatted line to STUB_LOG by one write; keeps quiet where that is not set. Any thread.
+ */
 __attribute__((format(printf, 1, 2))) void log_line(const char *format, ...);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a program sees of NVIDIA's runtime on a driver that refuses: only names of errors, so that two runs can be
- * compared byte by byte. Links with any runtime from CUDA 11.8 on, shared or static. */
+/* What a program sees of NVIDIA's runtime on a driver that refuses: only names of errors, so that two runs
+ * can be compared byte by byte. Links with any runtime from CUDA 11.8 on, shared or static. */
 #include <cuda_runtime_api.h>
 
 #include <stdio.h>

@@ -5,6 +5,7 @@ usage: fetch_wheels.py FOLDER NAME==VERSION ...
 
 Ends with 77 where a wheel is not to be had (no network, no wheel for this machine).
 """
+
 import importlib.util
 import pathlib
 import shutil
@@ -35,8 +36,20 @@ def fetch(folder, requirement):
         return target
     download = target.with_name(target.name + ".download")
     shutil.rmtree(download, ignore_errors=True)
-    command = pip_command() + ["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--timeout", "20",
-                               "--retries", "1", "--only-binary=:all:", "--dest", str(download), requirement]
+    command = pip_command() + [
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--timeout",
+        "20",
+        "--retries",
+        "1",
+        "--only-binary=:all:",
+        "--dest",
+        str(download),
+        requirement,
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["pip failed"])[-1]

@@ -1,14 +1,13 @@
 /* A libcuda.so.1 that answers look-ups as NVIDIA's driver does and refuses everything else.
  *
- * NVIDIA's real runtime starts on it as on a driver, looks up all its functions, and then fails with an ordinary
- * error because there is no device. That is enough to see by which way a runtime reaches a driver function, on a
- * machine without a GPU. No private table is given out and no check of the runtime is answered for it.
+ * NVIDIA's real runtime starts on it as on a driver, looks up all its functions, and then fails with an
+ * ordinary error because there is no device. That is enough to see by which way a runtime reaches a driver
+ * function, on a machine without a GPU. No private table is given out and no check of the runtime is answered
+ * for it.
  *
  * STUB_LOG=FILE appends a line for every look-up, table and call:
- *   lookup ARGUMENTS NAME VERSION FLAGS SYMBOL RESULT CALLER     ARGUMENTS: 4 or 5; NAME, SYMBOL: "-" for none;
- *                                                                CALLER: file name of the module that asked
- *   table
- *   call SYMBOL
+ *   lookup ARGUMENTS NAME VERSION FLAGS SYMBOL RESULT CALLER     ARGUMENTS: 4 or 5; NAME, SYMBOL: "-" for
+ * none; CALLER: file name of the module that asked table call SYMBOL
  */
 #include "driver_rows.h"
 
@@ -42,8 +41,8 @@ void log_line(const char *format, ...) {
     close(file);
 }
 
-/* The highest variant not above the version; of two of one version the per-thread twin, where twins are asked for.
- * Sets *known where the name exists in any version. */
+/* The highest variant not above the version; of two of one version the per-thread twin, where twins are asked
+ * for. Sets *known where the name exists in any version. */
 static const struct driver_row *find_variant(const char *name, int version, int per_thread, int *known) {
     const struct driver_row *best = NULL;
     for (const struct driver_row *row = driver_rows; row->name; row++) {
@@ -73,8 +72,8 @@ struct caller {
     void *code;
 };
 
-static CUresult look_up(struct caller caller, const char *name, void **function, int version, cuuint64_t flags,
-                        CUdriverProcAddressQueryResult *status) {
+static CUresult look_up(struct caller caller, const char *name, void **function, int version,
+                        cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
     const cuuint64_t known_flags =
         CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     const struct driver_row *row = NULL;
@@ -103,14 +102,14 @@ EXPORTED CUresult CUDAAPI cuGetProcAddress(const char *name, void **function, in
     return look_up(caller, name, function, version, flags, NULL);
 }
 
-EXPORTED CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
-                                              CUdriverProcAddressQueryResult *status) {
+EXPORTED CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **function, int version,
+                                              cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
     struct caller caller = {5, 0, __builtin_return_address(0)};
     return look_up(caller, name, function, version, flags, status);
 }
 
-EXPORTED CUresult CUDAAPI cuGetProcAddress_v2_ptsz(const char *name, void **function, int version, cuuint64_t flags,
-                                                   CUdriverProcAddressQueryResult *status) {
+EXPORTED CUresult CUDAAPI cuGetProcAddress_v2_ptsz(const char *name, void **function, int version,
+                                                   cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
     struct caller caller = {5, 1, __builtin_return_address(0)};
     return look_up(caller, name, function, version, flags, status);
 }

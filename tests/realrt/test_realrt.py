@@ -5,6 +5,7 @@ usage: test_realrt.py --driver DIR --shim FILE --work DIR probe  --probe FILE
        test_realrt.py --driver DIR --shim FILE --work DIR entry  --cc CC --source FILE
                       (--wheel NAME==VERSION | --toolkit INCLUDE_DIR) --link shared|static
 """
+
 import argparse
 import collections
 import os
@@ -37,8 +38,11 @@ LOOKUP_KINDS = {"lookup5", "lookup4", "flag5", "flag4", "odd5", "odd4", "second4
 
 
 def clean_environment(driver, folder, log, shim=None, **more):
-    environment = {k: v for k, v in os.environ.items()
-                   if not k.startswith("GPUMEM_") and k not in ("LD_PRELOAD", "STUB_LOG")}
+    environment = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith("GPUMEM_") and k not in ("LD_PRELOAD", "STUB_LOG")
+    }
     old = environment.get("LD_LIBRARY_PATH")
     environment["LD_LIBRARY_PATH"] = ":".join(str(p) for p in (driver, folder, old) if p)
     environment["STUB_LOG"] = str(log)
@@ -50,14 +54,17 @@ def clean_environment(driver, folder, log, shim=None, **more):
 
 def run(command, environment, log):
     log.unlink(missing_ok=True)
-    done = subprocess.run([str(part) for part in command], env=environment, capture_output=True, text=True,
-                          timeout=TIME_LIMIT_S)
+    done = subprocess.run(
+        [str(part) for part in command], env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S
+    )
     lines = log.read_text().splitlines() if log.exists() else []
     return done, lines
 
 
 def exported_by(library):
-    listing = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True)
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True
+    )
     names = {line.split()[-1].split("@")[0] for line in listing.stdout.splitlines()}
     return {name for name in names if re.match(r"cu[A-Z]", name)}
 
@@ -94,10 +101,14 @@ def check_routes(native, shimmed, shim, hooked):
         module_now, symbol_now = shimmed[request]
         if module == "libcuda.so.1" and symbol in hooked:
             routed += 1
-            check(module_now == shim.name, f"{' '.join(request)}: {symbol} is hooked but leads to {module_now}")
+            check(
+                module_now == shim.name, f"{' '.join(request)}: {symbol} is hooked but leads to {module_now}"
+            )
         else:
-            check((module_now, symbol_now) == (module, symbol),
-                  f"{' '.join(request)}: led to {module} {symbol}, with the shim to {module_now} {symbol_now}")
+            check(
+                (module_now, symbol_now) == (module, symbol),
+                f"{' '.join(request)}: led to {module} {symbol}, with the shim to {module_now} {symbol_now}",
+            )
     check(routed > len(MUST_HOOK), f"only {routed} pointers lead into the shim")
 
 
@@ -124,8 +135,14 @@ def check_true_function(options, environment, log, native, hooked):
         made = [line.split()[1] for line in lines if line.startswith("call ")]
         label = " ".join(arguments)
         check(done.returncode == 0, f"{label}: ended with {done.returncode}: {done.stderr.strip()}")
-        check([name for name in made if name in family] == [symbol], f"{label}: {symbol} expected, called {made}")
-        check(f"result {NOT_SUPPORTED} " in done.stdout, f"{label}: the refusal comes back: {done.stdout.strip()}")
+        check(
+            [name for name in made if name in family] == [symbol],
+            f"{label}: {symbol} expected, called {made}",
+        )
+        check(
+            f"result {NOT_SUPPORTED} " in done.stdout,
+            f"{label}: the refusal comes back: {done.stdout.strip()}",
+        )
 
 
 def test_probe(options):
@@ -166,14 +183,27 @@ def runtime_of(options):
 
 
 def header_version(include):
-    number = int(re.search(r"#define\s+CUDART_VERSION\s+(\d+)", (include / "cuda_runtime_api.h").read_text()).group(1))
+    number = int(
+        re.search(r"#define\s+CUDART_VERSION\s+(\d+)", (include / "cuda_runtime_api.h").read_text()).group(1)
+    )
     return number // 1000, number % 1000 // 10
 
 
 def build(options, include, library):
     program = options.work / f"entry-{options.link}"
-    command = options.cc + [str(options.source), "-std=gnu11", "-I", str(include), "-o", str(program), str(library),
-                            "-lpthread", "-ldl", "-lrt", "-lm"]
+    command = options.cc + [
+        str(options.source),
+        "-std=gnu11",
+        "-I",
+        str(include),
+        "-o",
+        str(program),
+        str(library),
+        "-lpthread",
+        "-ldl",
+        "-lrt",
+        "-lm",
+    ]
     subprocess.run(command, check=True)
     return program
 
@@ -212,19 +242,30 @@ def test_entry(options):
     check("cudaMalloc cudaErrorNoDevice\n" in native.stdout, f"a clean error, not:\n{native.stdout}")
     check_lookup_count(lookups(native_log), header_version(include))
     for policy in ("observe", "auto"):
-        environment = clean_environment(options.driver, library.parent, log, options.shim, GPUMEM_POLICY=policy)
+        environment = clean_environment(
+            options.driver, library.parent, log, options.shim, GPUMEM_POLICY=policy
+        )
         shimmed, log_lines = run([program], environment, log)
-        check((shimmed.returncode, shimmed.stdout, shimmed.stderr) ==
-              (native.returncode, native.stdout, native.stderr),
-              f"{policy}: output and exit status {shimmed.returncode} differ:\n{shimmed.stdout}{shimmed.stderr}")
-        check(is_subsequence(lookups(native_log), lookups(log_lines)),
-              f"{policy}: the runtime's look-ups reach the driver unchanged and in order")
-        # The shim asks the driver about its own rows at the first look-up; it has no business with other names.
+        check(
+            (shimmed.returncode, shimmed.stdout, shimmed.stderr)
+            == (native.returncode, native.stdout, native.stderr),
+            f"{policy}: output and exit status {shimmed.returncode} differ:\n"
+            f"{shimmed.stdout}{shimmed.stderr}",
+        )
+        check(
+            is_subsequence(lookups(native_log), lookups(log_lines)),
+            f"{policy}: the runtime's look-ups reach the driver unchanged and in order",
+        )
+        # The shim asks the driver about its own rows at the first look-up.
         extra = collections.Counter(lookups(log_lines)) - collections.Counter(lookups(native_log))
         mine = re.compile(r"lookup 5 cu[A-Z]\w* \d+ [012] (\w+|-) \d+$")
-        check(all(mine.match(line) for line in extra), f"{policy}: look-ups of the shim's own: {sorted(extra)}")
-        check(askers(log_lines) == {options.shim.name}, f"{policy}: look-ups come from {askers(log_lines)}, "
-              "not all through the shim")
+        check(
+            all(mine.match(line) for line in extra), f"{policy}: look-ups of the shim's own: {sorted(extra)}"
+        )
+        check(
+            askers(log_lines) == {options.shim.name},
+            f"{policy}: look-ups come from {askers(log_lines)}, " "not all through the shim",
+        )
     return 0
 
 
