@@ -18,6 +18,9 @@ installed_toolkit() {
     done
 }
 
+# True when the folder was made of the wheels that are wanted now.
+is_wheel_toolkit() { cmp -s "$root/tools/lib/cuda-wheels.txt" "$1/wheels.txt"; }
+
 # Puts the wheels' parts into one folder that looks like an installed toolkit. The wheels lack two links that the compiler
 # driver and -lcudart expect.
 wheel_toolkit() {
@@ -28,6 +31,7 @@ wheel_toolkit() {
         -r "$root/tools/lib/cuda-wheels.txt" || return
     ln -s lib "$stage/nvidia/cu13/lib64"
     ln -s libcudart.so.13 "$stage/nvidia/cu13/lib/libcudart.so"
+    cp "$root/tools/lib/cuda-wheels.txt" "$stage/nvidia/cu13/wheels.txt"
     rm -rf "$target"
     mv "$stage/nvidia/cu13" "$target"
     rm -rf "$stage"
