@@ -96,8 +96,16 @@ static bool new_generation(void) {
 #endif
         __atomic_store_n(&gm_trace_generation, fresh, __ATOMIC_RELEASE);
     }
-    __atomic_store_n(gm_trace_generation, ++generations, __ATOMIC_RELEASE);
+    /* The page first: a count without its page is the sign of a fork. */
+    uint32_t next = generations + 1;
+    __atomic_store_n(gm_trace_generation, next, __ATOMIC_RELEASE);
+    __atomic_store_n(&generations, next, __ATOMIC_RELEASE);
     return true;
+}
+
+static bool is_untold_child(void) {
+    return __atomic_load_n(&generations, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(__atomic_load_n(&gm_trace_generation, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
 }
 
 static void give_up(void) {
@@ -135,7 +143,7 @@ static void open_trace(void) {
 }
 
 static enum state ready(void) {
-    if (GM_UNLIKELY(generations && !*gm_trace_generation))
+    if (GM_UNLIKELY(is_untold_child()))
         gm_trace_after_fork();
     enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     if (GM_LIKELY(now != STATE_UNOPENED))
@@ -175,7 +183,7 @@ void gm_trace_record(const struct gm_record *record) {
 }
 
 void gm_trace_finish(void) {
-    if (generations && !*gm_trace_generation)
+    if (is_untold_child())
         gm_trace_after_fork(); /* the parent's file is not ours to finish */
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
     gm_spin_lock(&opening);
