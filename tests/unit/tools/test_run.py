@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-GPUMEM, PROBE = sys.argv[1:3]
+GPUMEM, PROBE = map(os.path.abspath, sys.argv[1:3])
 del sys.argv[1:3]
 
 
