@@ -1,4 +1,5 @@
-/* Fuzz entry: any bytes as a trace file. Built with -fsanitize=fuzzer it is a libFuzzer target; else main() replays files. */
+/* Fuzz entry: any bytes as a trace file. Built with -fsanitize=fuzzer it is a libFuzzer target; else main()
+ * replays files. */
 #include "tools/cli/analysis.h"
 
 #include <stdio.h>
