@@ -1,4 +1,5 @@
-/* Counters of this process: in private memory, or in a slot of the file that `gpumem run` reads while and after we run. */
+/* Counters of this process: in private memory, or in a slot of the file that `gpumem run` reads while and
+ * after we run. */
 #include "shim/core/stats.h"
 #include "shim/base/base.h"
 #include "shim/base/truedl.h"
@@ -59,10 +60,13 @@ static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
         int32_t nobody = 0;
         if (slots[i].pid)
             continue;
-        /* Without disk blocks behind it a store would be a bus error; who cannot reserve has a file system that does not need it. */
-        if (fallocate(fd, 0, (off_t)(i * sizeof *slots), sizeof *slots) && errno != EOPNOTSUPP && errno != ENOSYS)
+        /* Without disk blocks behind it a store would be a bus error; who cannot reserve has a file system
+         * that does not need it. */
+        if (fallocate(fd, 0, (off_t)(i * sizeof *slots), sizeof *slots) && errno != EOPNOTSUPP &&
+            errno != ENOSYS)
             return NULL;
-        if (!__atomic_compare_exchange_n(&slots[i].pid, &nobody, (int32_t)getpid(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        if (!__atomic_compare_exchange_n(&slots[i].pid, &nobody, (int32_t)getpid(), false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
             continue;
         return &slots[i];
     }
@@ -77,7 +81,8 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
         *trouble = "cannot be opened";
         return NULL;
     }
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != GM_STATS_SLOTS * sizeof(struct gm_stats)) {
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+        (uint64_t)st.st_size != GM_STATS_SLOTS * sizeof(struct gm_stats)) {
         *trouble = "is no file of counters of this version";
         return NULL;
     }

@@ -1,8 +1,9 @@
 /* The binary trace: threads write events straight into mapped chunks of the file.
  *
- * A thread that needs room raises the file's end by one atomic addition, reserves the disk space (a full disk is then an error
- * here, not a bus error at a store), maps the range and writes on. Each event is complete before the chunk's `used` is raised, so
- * whatever kills the process, the kernel holds everything up to there. Between two chunk changes there is neither lock nor call. */
+ * A thread that needs room raises the file's end by one atomic addition, reserves the disk space (a full disk
+ * is then an error here, not a bus error at a store), maps the range and writes on. Each event is complete
+ * before the chunk's `used` is raised, so whatever kills the process, the kernel holds everything up to
+ * there. Between two chunk changes there is neither lock nor call. */
 #include "shim/base/truedl.h"
 #include "shim/trace/parts.h"
 
@@ -13,7 +14,7 @@
 
 #define FIRST_CHUNK 4096u /* a thousand threads of one event each cost 4 MB, not 256 */
 #define GROWTH      4u
-#define RETRY_EVERY 1024u /* events dropped on a full disk between two tries */
+#define RETRY_EVERY 1024u               /* events dropped on a full disk between two tries */
 #define CLOSED      (UINT64_C(1) << 62) /* value of `end` behind which no chunk is taken any more */
 
 /* One thread's (or the records') place in the file. */
@@ -51,9 +52,12 @@ static void let_go(struct cursor *c) {
     c->left = 0;
 }
 
-static void thread_ends(void *cursor) { let_go(cursor); }
+static void thread_ends(void *cursor) {
+    let_go(cursor);
+}
 
-/* Gives the cursor a new chunk with room for `need` bytes; false when the disk or the address space is full. */
+/* Gives the cursor a new chunk with room for `need` bytes; false when the disk or the address space is full.
+ */
 static bool take_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
     uint32_t bytes = c->generation == *gm_trace_generation && c->bytes ? c->bytes * GROWTH : FIRST_CHUNK;
     if (bytes < need + sizeof *c->chunk)
@@ -61,12 +65,14 @@ static bool take_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
     if (bytes > GM_TRACE_CHUNK)
         bytes = GM_TRACE_CHUNK;
     bytes = (bytes + page - 1) & ~(page - 1);
-    /* A chunk of another process or trace may still be mapped here: only the mapping goes, its content is theirs. */
+    /* A chunk of another process or trace may still be mapped here: only the mapping goes, its content is
+     * theirs. */
     let_go(c);
     c->generation = *gm_trace_generation;
     c->bytes = bytes;
     if (!gm_trace_file_holds(file)) {
-        gm_log_once(&told, GM_LOG_ERROR, "trace '%s' ends early: the program closed its descriptor", file->name);
+        gm_log_once(&told, GM_LOG_ERROR, "trace '%s' ends early: the program closed its descriptor",
+                    file->name);
         c->bytes = 0;
         return false;
     }
@@ -83,7 +89,8 @@ static bool take_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
             error = errno;
 #ifdef MADV_POPULATE_WRITE
         else if (bytes == GM_TRACE_CHUNK)
-            madvise(map, bytes, MADV_POPULATE_WRITE); /* 64 page faults at once cost a quarter less than one by one */
+            madvise(map, bytes,
+                    MADV_POPULATE_WRITE); /* 64 page faults at once cost a quarter less than one by one */
 #endif
     }
     if (error) {
@@ -170,8 +177,9 @@ int gm_chunks_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     return 0;
 }
 
-/* Cuts the file behind the last chunk if that is ours; the exchange makes sure that no other thread has taken or will take one
- * behind it. Chunks of other threads keep their unused room, since they may still be writing there. */
+/* Cuts the file behind the last chunk if that is ours; the exchange makes sure that no other thread has taken
+ * or will take one behind it. Chunks of other threads keep their unused room, since they may still be writing
+ * there. */
 static void cut(struct cursor *c) {
     uint64_t behind = c->offset + c->bytes;
     if (!c->chunk || c->generation != *gm_trace_generation ||

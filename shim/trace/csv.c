@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-const char gm_trace_csv_header[] =
-    "seq,time_ns,action,call,address,bytes,device,stream,thread,duration_ns,bytes_got,kind,reason,verdict,hit,site,"
-    "context,result,flags,pid\n";
+const char gm_trace_csv_header[] = "seq,time_ns,action,call,address,bytes,device,stream,thread,duration_ns,"
+                                   "bytes_got,kind,reason,verdict,hit,site,"
+                                   "context,result,flags,pid\n";
 
 const char *gm_action_name(enum gm_action action) {
     static const char *const names[] = {
@@ -112,7 +112,9 @@ static void add(struct line *l, const char *text, size_t length) {
     l->next += length;
 }
 
-static void add_word(struct line *l, const char *text) { add(l, text, strlen(text)); }
+static void add_word(struct line *l, const char *text) {
+    add(l, text, strlen(text));
+}
 
 static void add_number(struct line *l, int64_t value) {
     char number[24];
@@ -126,7 +128,8 @@ static void add_hex(struct line *l, uint64_t value) {
     add(l, " ", 1);
 }
 
-/* Free text comes last on its line; control characters and backslashes are escaped, so one definition stays one line. */
+/* Free text comes last on its line; control characters and backslashes are escaped, so one definition stays
+ * one line. */
 static void add_escaped(struct line *l, const char *text, size_t length) {
     for (size_t i = 0; i < length && text[i]; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -210,8 +213,12 @@ size_t gm_trace_csv_about(char *out, size_t size, const struct gm_trace_header *
         const char *name;
         int64_t value;
     } numbers[] = {
-        {"# gpumem ", h->version}, {"start_ns ", (int64_t)h->start_ns}, {"epoch_ns ", (int64_t)h->epoch_ns},
-        {"pid ", h->pid},          {"parent ", h->parent},              {"rank ", h->rank},
+        {"# gpumem ", h->version},
+        {"start_ns ", (int64_t)h->start_ns},
+        {"epoch_ns ", (int64_t)h->epoch_ns},
+        {"pid ", h->pid},
+        {"parent ", h->parent},
+        {"rank ", h->rank},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         add_word(&l, numbers[i].name);

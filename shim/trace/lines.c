@@ -1,6 +1,7 @@
 /* The text trace: lines gather in one of two buffers and leave in single writes, so that lines never mix.
  *
- * A line waits at most the flush interval (a small thread sees to it); with interval 0 it is out before the event returns. */
+ * A line waits at most the flush interval (a small thread sees to it); with interval 0 it is out before the
+ * event returns. */
 #include "shim/base/truedl.h"
 #include "shim/trace/parts.h"
 
@@ -58,7 +59,9 @@ static void write_out(const char *text, size_t bytes) {
     const char *first = text;
     size_t rest_of_line = 0; /* bytes of a line that is half out */
     while (bytes) {
-        size_t piece = rest_of_line ? rest_of_line : file->regular ? bytes : whole_lines(text, bytes, PIPE_PIECE);
+        size_t piece = rest_of_line    ? rest_of_line
+                       : file->regular ? bytes
+                                       : whole_lines(text, bytes, PIPE_PIECE);
         ssize_t written = gm_quiet_write(file->fd, text, piece);
         if (written < 0 && errno == EAGAIN) {
             struct pollfd ready = {.fd = file->fd, .events = POLLOUT};
@@ -88,7 +91,8 @@ static void write_out(const char *text, size_t bytes) {
     }
 }
 
-/* Called with the lock held, returns with it held. Waits for a write in progress, then writes what has gathered. */
+/* Called with the lock held, returns with it held. Waits for a write in progress, then writes what has
+ * gathered. */
 static void flush_held(void) {
     while (writing) {
         gm_spin_unlock(&lock);

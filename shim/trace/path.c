@@ -90,7 +90,8 @@ uint64_t gm_trace_process_start(void) {
     if (length <= 0)
         return now;
     text[length] = 0;
-    /* The program's name may hold blanks and brackets: fields are counted from the last ')'. Start time is field 22. */
+    /* The program's name may hold blanks and brackets: fields are counted from the last ')'. Start time is
+     * field 22. */
     const char *p = strrchr(text, ')');
     for (int field = 2; p && field < 22; field++)
         p = strchr(p + 1, ' ');
@@ -196,7 +197,8 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
     static char base[GM_TRACE_NAME]; /* the caller holds the opening lock */
     struct stat st;
     if (gm_trace_expand(pattern, base, sizeof base - 48)) {
-        gm_log(GM_LOG_ERROR, "trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", pattern);
+        gm_log(GM_LOG_ERROR, "trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%",
+               pattern);
         return -1;
     }
     int own = descriptor_of(base);
@@ -229,7 +231,8 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
             settle(file, fd, true);
             return 0;
         case FOREIGN:
-            gm_log(GM_LOG_ERROR, "'%s' exists and is not a gpumem trace: left alone, no trace is written", file->name);
+            gm_log(GM_LOG_ERROR, "'%s' exists and is not a gpumem trace: left alone, no trace is written",
+                   file->name);
             close(fd);
             return -1;
         case AGAIN:
@@ -255,7 +258,8 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
         return true;
     if (!file->regular)
         return false;
-    /* Programs that close every descriptor they did not open exist; the number may be theirs now, so it is not closed. */
+    /* Programs that close every descriptor they did not open exist; the number may be theirs now, so it is
+     * not closed. */
     int fd = open(file->name, O_RDWR | O_CLOEXEC | O_NOCTTY | (file->append ? O_APPEND : 0));
     if (fd < 0)
         return false;

@@ -1,4 +1,5 @@
-/* Writing without disturbing the program: a broken pipe or a file size limit is an error here, never a signal. */
+/* Writing without disturbing the program: a broken pipe or a file size limit is an error here, never a
+ * signal. */
 #include "shim/trace/parts.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ static void quiet_begin(struct quiet *q) {
     sigaddset(&q->ours, SIGPIPE);
     sigaddset(&q->ours, SIGXFSZ);
     sigpending(&q->pending);
-    /* On Linux sigprocmask acts on the calling thread; it lives in libc also where pthread_sigmask does not. */
+    /* On Linux sigprocmask acts on the calling thread; it lives in libc also where pthread_sigmask does not.
+     */
     sigprocmask(SIG_BLOCK, &q->ours, &q->before);
 }
 
@@ -46,7 +48,8 @@ ssize_t gm_quiet_write(int fd, const void *data, size_t bytes) {
     return written;
 }
 
-/* Where the file system cannot reserve, zeros do it: slower, but a full disk still shows here and not in a store. */
+/* Where the file system cannot reserve, zeros do it: slower, but a full disk still shows here and not in a
+ * store. */
 static int write_zeros(int fd, uint64_t offset, size_t bytes) {
     static const char zeros[4096];
     for (size_t done = 0; done < bytes;) {
@@ -79,13 +82,27 @@ const char *gm_errno_text(int error) {
         int error;
         const char *text;
     } rows[] = {
-        {ENOSPC, "no space left on device"}, {EDQUOT, "disk quota exceeded"},   {EFBIG, "file size limit reached"},
-        {EACCES, "permission denied"},       {EPERM, "not permitted"},          {ENOENT, "no such file or directory"},
-        {EISDIR, "is a directory"},          {ENOTDIR, "not a directory"},      {EROFS, "read-only file system"},
-        {EMFILE, "too many open files"},     {ENFILE, "too many open files"},   {EPIPE, "the reader has gone"},
-        {EIO, "input/output error"},         {EBADF, "the program closed it"},  {ENODEV, "cannot be mapped"},
-        {ENOMEM, "out of memory"},           {ENXIO, "no such device or address"}, {ELOOP, "too many symbolic links"},
-        {ENAMETOOLONG, "name too long"},     {ETXTBSY, "is a running program"}, {EAGAIN, "the reader does not read"},
+        {ENOSPC, "no space left on device"},
+        {EDQUOT, "disk quota exceeded"},
+        {EFBIG, "file size limit reached"},
+        {EACCES, "permission denied"},
+        {EPERM, "not permitted"},
+        {ENOENT, "no such file or directory"},
+        {EISDIR, "is a directory"},
+        {ENOTDIR, "not a directory"},
+        {EROFS, "read-only file system"},
+        {EMFILE, "too many open files"},
+        {ENFILE, "too many open files"},
+        {EPIPE, "the reader has gone"},
+        {EIO, "input/output error"},
+        {EBADF, "the program closed it"},
+        {ENODEV, "cannot be mapped"},
+        {ENOMEM, "out of memory"},
+        {ENXIO, "no such device or address"},
+        {ELOOP, "too many symbolic links"},
+        {ENAMETOOLONG, "name too long"},
+        {ETXTBSY, "is a running program"},
+        {EAGAIN, "the reader does not read"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].error == error)

@@ -1,4 +1,5 @@
-/* The trace's life: asked for at start, opened at the first event, finished at exit, begun anew in a forked child. */
+/* The trace's life: asked for at start, opened at the first event, finished at exit, begun anew in a forked
+ * child. */
 #include "shim/trace/writer.h"
 #include "shim/base/options.h"
 #include "shim/trace/parts.h"
@@ -22,7 +23,8 @@ uint32_t *gm_trace_generation = &no_trace;
 static char pattern[GM_TRACE_NAME];
 static int wanted_format;
 static uint64_t flush_interval;
-static uint64_t process_start; /* of the process that was set up: what it wrote is never stale to its children */
+static uint64_t
+    process_start; /* of the process that was set up: what it wrote is never stale to its children */
 static char policy_name[64], library_version[32];
 
 static gm_spin opening;
@@ -31,7 +33,8 @@ static uint32_t generations;
 static uint64_t sequence;
 static struct gm_trace_file file = {.fd = -1};
 
-void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
+void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy,
+                    const char *version) {
     if (!name || !*name)
         return;
     /* Kept absolute: the program may change its directory before the first event. */
@@ -61,7 +64,9 @@ void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char 
     gm_trace_on = true;
 }
 
-uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED); }
+uint64_t gm_trace_sequence(void) {
+    return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED);
+}
 
 static void fill_header(struct gm_trace_header *h) {
     struct timespec wall;
@@ -84,7 +89,8 @@ static void fill_header(struct gm_trace_header *h) {
     gm_format(h->library, sizeof h->library, "%s", library_version);
 }
 
-/* A page that the kernel clears in every child, also one made by a bare clone() that runs no fork handlers. */
+/* A page that the kernel clears in every child, also one made by a bare clone() that runs no fork handlers.
+ */
 static bool new_generation(void) {
     if (gm_trace_generation == &no_trace) {
         long bytes = sysconf(_SC_PAGESIZE);
@@ -96,8 +102,16 @@ static bool new_generation(void) {
 #endif
         __atomic_store_n(&gm_trace_generation, fresh, __ATOMIC_RELEASE);
     }
-    __atomic_store_n(gm_trace_generation, ++generations, __ATOMIC_RELEASE);
+    /* The page first: a count without its page is the sign of a fork. */
+    uint32_t next = generations + 1;
+    __atomic_store_n(gm_trace_generation, next, __ATOMIC_RELEASE);
+    __atomic_store_n(&generations, next, __ATOMIC_RELEASE);
     return true;
+}
+
+static bool is_untold_child(void) {
+    return __atomic_load_n(&generations, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(__atomic_load_n(&gm_trace_generation, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
 }
 
 static void give_up(void) {
@@ -135,7 +149,7 @@ static void open_trace(void) {
 }
 
 static enum state ready(void) {
-    if (GM_UNLIKELY(generations && !*gm_trace_generation))
+    if (GM_UNLIKELY(is_untold_child()))
         gm_trace_after_fork();
     enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     if (GM_LIKELY(now != STATE_UNOPENED))
@@ -175,7 +189,7 @@ void gm_trace_record(const struct gm_record *record) {
 }
 
 void gm_trace_finish(void) {
-    if (generations && !*gm_trace_generation)
+    if (is_untold_child())
         gm_trace_after_fork(); /* the parent's file is not ours to finish */
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
     gm_spin_lock(&opening);
@@ -201,4 +215,6 @@ void gm_trace_after_fork(void) {
         __atomic_store_n(&state, STATE_UNOPENED, __ATOMIC_RELEASE);
 }
 
-const char *gm_trace_file(void) { return file.fd >= 0 ? file.name : ""; }
+const char *gm_trace_file(void) {
+    return file.fd >= 0 ? file.name : "";
+}

@@ -31,7 +31,9 @@ struct pass {
     bool failed;
 };
 
-bool gm_kind_on_device(enum gm_kind kind) { return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED; }
+bool gm_kind_on_device(enum gm_kind kind) {
+    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED;
+}
 
 bool gm_call_gives_memory(enum gm_call call) {
     return call != GM_CALL_VMM_RESERVE && call != GM_CALL_VMM_MAP && call != GM_CALL_POOL_CREATE;
@@ -132,10 +134,11 @@ static struct thread_entry *thread_of(struct pass *p, int id) {
 }
 
 /* ---- live bytes
- * A total's value at the moment of the peak is kept without copying all totals at each new peak: whoever changes a total for the
- * first time since the latest peak saves the value it had. */
+ * A total's value at the moment of the peak is kept without copying all totals at each new peak: whoever
+ * changes a total for the first time since the latest peak saves the value it had. */
 
-static void change(const struct pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen, uint64_t difference) {
+static void change(const struct pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
+                   uint64_t difference) {
     if (*seen != p->peak) {
         *at_peak = *value;
         *seen = p->peak;
@@ -191,8 +194,14 @@ static bool was_moved(const struct gm_event *e) {
 static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = key_of(e);
-    struct gm_live old, block = {key,     e->bytes,   e->time_ns + e->duration_ns, e->slack, e->site < SITE_IDS ? e->site : 0,
-                                 e->context, e->kind, e->call};
+    struct gm_live old, block = {key,
+                                 e->bytes,
+                                 e->time_ns + e->duration_ns,
+                                 e->slack,
+                                 e->site < SITE_IDS ? e->site : 0,
+                                 e->context,
+                                 e->kind,
+                                 e->call};
     struct thread_entry *t = thread_of(p, thread);
     if (gm_call_gives_memory((enum gm_call)e->call)) {
         struct gm_site_totals *site = site_of(p, e->site);
@@ -265,8 +274,8 @@ static void on_failure(struct pass *p, const struct gm_event *e) {
         a->failed_frees++;
     }
     if (a->failures_kept < GM_FAILURES_KEPT)
-        a->failures[a->failures_kept++] = (struct gm_failure){e->time_ns, e->bytes,  a->live_bytes, e->site,
-                                                             e->result,  e->call, e->action};
+        a->failures[a->failures_kept++] =
+            (struct gm_failure){e->time_ns, e->bytes, a->live_bytes, e->site, e->result, e->call, e->action};
 }
 
 /* Writers name each block that goes with a context; this finds those of traces that lost such events. */

@@ -1,4 +1,5 @@
-/* What a trace says as a whole: totals, the peak and who held it, lifetimes, what was never freed. Sizes are bytes, times ns. */
+/* What a trace says as a whole: totals, the peak and who held it, lifetimes, what was never freed. Sizes are
+ * bytes, times ns. */
 #ifndef GM_ANALYSIS_H
 #define GM_ANALYSIS_H
 
@@ -45,11 +46,11 @@ struct gm_analysis {
     struct gm_call_totals by_call[GM_CALL_COUNT];
     struct gm_kind_totals by_kind[GM_KIND_COUNT];
     uint64_t allocs, alloc_bytes, frees, failed_allocs, failed_frees;
-    uint64_t temporary;     /* freed before their thread allocated again */
-    uint64_t hits;          /* served from memory kept back */
-    uint64_t moved;         /* served by another kind than the call asked for */
-    uint64_t unknown_frees; /* of blocks whose allocation the trace does not hold */
-    uint64_t replaced;      /* blocks whose free was never seen: their address came again */
+    uint64_t temporary;                      /* freed before their thread allocated again */
+    uint64_t hits;                           /* served from memory kept back */
+    uint64_t moved;                          /* served by another kind than the call asked for */
+    uint64_t unknown_frees;                  /* of blocks whose allocation the trace does not hold */
+    uint64_t replaced;                       /* blocks whose free was never seen: their address came again */
     uint64_t released_count, released_bytes; /* went with their context */
     uint64_t live_bytes, live_reserved;      /* device memory */
     uint64_t peak_bytes, peak_ns, peak_reserved, peak_reserved_ns;
@@ -70,7 +71,8 @@ void gm_analysis_free(struct gm_analysis *analysis);
 
 /* Memory on devices: all kinds but pinned host memory and other processes' blocks. */
 bool gm_kind_on_device(enum gm_kind kind);
-/* The call gives memory; false for address space, mappings of it, and pools, which hold none by themselves. */
+/* The call gives memory; false for address space, mappings of it, and pools, which hold none by themselves.
+ */
 bool gm_call_gives_memory(enum gm_call call);
 
 #endif

@@ -1,4 +1,5 @@
-/* The program as our child: it keeps the terminal and the process group, signals sent to us reach it, its end is ours. */
+/* The program as our child: it keeps the terminal and the process group, signals sent to us reach it, its end
+ * is ours. */
 #include "tools/cli/launch.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 
 static volatile sig_atomic_t child;
 
-/* Signals of the terminal reach the whole group by themselves; those that somebody sent to us alone are passed on. */
+/* Signals of the terminal reach the whole group by themselves; those that somebody sent to us alone are
+ * passed on. */
 static void forward(int number, siginfo_t *info, void *context) {
     (void)context;
     int saved = errno;
@@ -20,7 +22,8 @@ static void forward(int number, siginfo_t *info, void *context) {
     errno = saved;
 }
 
-static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
+static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                                SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
 #define FORWARDED (sizeof forwarded / sizeof forwarded[0])
 
 static void exec_program(const char *path, char **argv, int report) {
@@ -48,7 +51,8 @@ static int wait_for(pid_t pid) {
 }
 
 int gm_child_run(const char *path, char **argv) {
-    struct sigaction action = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART}, before[FORWARDED];
+    struct sigaction action = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART},
+                     before[FORWARDED];
     sigset_t block, mask;
     int report[2];
     if (pipe2(report, O_CLOEXEC)) {

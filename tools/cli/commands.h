@@ -1,4 +1,5 @@
-/* Subcommands of gpumem: one row each in main.c. `argv[0]` is the subcommand's name; the result is the exit status. */
+/* Subcommands of gpumem: one row each in main.c. `argv[0]` is the subcommand's name; the result is the exit
+ * status. */
 #ifndef GM_COMMANDS_H
 #define GM_COMMANDS_H
 

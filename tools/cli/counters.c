@@ -51,11 +51,13 @@ void gm_counters_drop(struct gm_counters *c) {
     c->slots = NULL;
 }
 
-/* One process, or several added up. Peaks of several processes need not fall together: their sum is an upper bound. */
+/* One process, or several added up. Peaks of several processes need not fall together: their sum is an upper
+ * bound. */
 struct sum {
     uint64_t allocs, frees, failed, temporary, moved, time_ns, unknown;
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
-    uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT];
+    uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT],
+        kind_live[GM_KIND_COUNT];
 };
 
 static void add(struct sum *sum, const struct gm_stats *s) {
@@ -86,7 +88,9 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->released_bytes += s->released_bytes;
 }
 
-static bool is_used(const struct gm_stats *s) { return s->pid && s->magic == GM_STATS_MAGIC; }
+static bool is_used(const struct gm_stats *s) {
+    return s->pid && s->magic == GM_STATS_MAGIC;
+}
 
 /* Processes that never called CUDA's memory functions (shells, compilers, launchers) say nothing. */
 static bool is_active(const struct gm_stats *s) {
@@ -99,8 +103,9 @@ static bool is_active(const struct gm_stats *s) {
 
 static void say_sum(const struct sum *s) {
     struct gm_text t[4];
-    fprintf(stderr, "gpumem:   calls: %s allocations, %s frees, %s failed; %s inside them\n", gm_text_count(&t[0], s->allocs),
-            gm_text_count(&t[1], s->frees), gm_text_count(&t[2], s->failed), gm_text_time(&t[3], s->time_ns));
+    fprintf(stderr, "gpumem:   calls: %s allocations, %s frees, %s failed; %s inside them\n",
+            gm_text_count(&t[0], s->allocs), gm_text_count(&t[1], s->frees), gm_text_count(&t[2], s->failed),
+            gm_text_time(&t[3], s->time_ns));
     fprintf(stderr, "gpumem:   peak live: %s, peak reserved: %s\n", gm_text_bytes(&t[0], s->peak),
             gm_text_bytes(&t[1], s->reserved));
     fprintf(stderr, "gpumem:   temporary: %s (%s of the allocations)", gm_text_count(&t[0], s->temporary),
@@ -117,14 +122,17 @@ static void say_sum(const struct sum *s) {
 static void say_kinds(const struct sum *s, bool table) {
     struct gm_text t[4];
     if (table)
-        fprintf(stderr, "gpumem:   %-13s %12s %12s %12s %12s\n", "kind", "allocations", "frees", "peak", "live");
+        fprintf(stderr, "gpumem:   %-13s %12s %12s %12s %12s\n", "kind", "allocations", "frees", "peak",
+                "live");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         if (!s->kind_allocs[k] && !s->kind_frees[k])
             continue;
         fprintf(stderr,
-                table ? "gpumem:   %-13s %12s %12s %12s %12s\n" : "gpumem:   %s: %s allocations, %s frees, peak %s, live %s\n",
-                gm_kind_name((enum gm_kind)k), gm_text_count(&t[0], s->kind_allocs[k]), gm_text_count(&t[1], s->kind_frees[k]),
-                gm_text_bytes(&t[2], s->kind_peak[k]), gm_text_bytes(&t[3], s->kind_live[k]));
+                table ? "gpumem:   %-13s %12s %12s %12s %12s\n"
+                      : "gpumem:   %s: %s allocations, %s frees, peak %s, live %s\n",
+                gm_kind_name((enum gm_kind)k), gm_text_count(&t[0], s->kind_allocs[k]),
+                gm_text_count(&t[1], s->kind_frees[k]), gm_text_bytes(&t[2], s->kind_peak[k]),
+                gm_text_bytes(&t[3], s->kind_live[k]));
     }
 }
 
@@ -133,7 +141,8 @@ static void say_process(const struct gm_stats *s) {
     struct sum sum = {0};
     add(&sum, s);
     fprintf(stderr, "gpumem: %s (pid %d%s%s)%s: %s allocations, peak %s, leaked %s\n", s->program, s->pid,
-            s->policy[0] ? ", " : "", s->policy, s->finished ? "" : " without orderly exit", gm_text_count(&t[0], sum.allocs), gm_text_bytes(&t[1], sum.peak),
+            s->policy[0] ? ", " : "", s->policy, s->finished ? "" : " without orderly exit",
+            gm_text_count(&t[0], sum.allocs), gm_text_bytes(&t[1], sum.peak),
             gm_text_bytes(&t[2], sum.leaked_bytes));
 }
 

@@ -32,7 +32,8 @@ struct device {
 struct gm_definitions {
     struct site *sites;
     struct text *texts;
-    struct module *modules; /* latest first: an address range may have been reused by a library loaded later */
+    struct module
+        *modules; /* latest first: an address range may have been reused by a library loaded later */
     struct device *devices, **last_device;
 };
 
@@ -98,8 +99,8 @@ static bool add_module(struct gm_definitions *d, const struct gm_record_module *
     memcpy(m->data, (const char *)(r + 1) + id_room, r->path_bytes);
     m->data[r->path_bytes] = 0;
     memcpy(m->data + r->path_bytes + 1, r + 1, r->build_id_bytes);
-    m->module = (struct gm_module){r->base, r->start, r->limit, (char *)m->data, m->data + r->path_bytes + 1,
-                                   r->build_id_bytes};
+    m->module = (struct gm_module){
+        r->base, r->start, r->limit, (char *)m->data, m->data + r->path_bytes + 1, r->build_id_bytes};
     m->next = d->modules;
     d->modules = m;
     return true;

@@ -9,13 +9,15 @@ struct gm_definitions;
 struct gm_definitions *gm_definitions_new(void);
 void gm_definitions_free(struct gm_definitions *definitions);
 
-/* Takes a copy of one record of `bytes` bytes; false when its inner lengths contradict each other. Unknown types are accepted and
- * left out, so that a newer writer may add some. */
+/* Takes a copy of one record of `bytes` bytes; false when its inner lengths contradict each other. Unknown
+ * types are accepted and left out, so that a newer writer may add some. */
 bool gm_definitions_add(struct gm_definitions *definitions, const struct gm_record *record, size_t bytes);
 
 bool gm_definitions_site(const struct gm_definitions *definitions, uint32_t id, struct gm_site *site);
-bool gm_definitions_module(const struct gm_definitions *definitions, uint64_t address, struct gm_module *module);
-bool gm_definitions_device(const struct gm_definitions *definitions, unsigned index, struct gm_device *device);
+bool gm_definitions_module(const struct gm_definitions *definitions, uint64_t address,
+                           struct gm_module *module);
+bool gm_definitions_device(const struct gm_definitions *definitions, unsigned index,
+                           struct gm_device *device);
 const char *gm_definitions_string(const struct gm_definitions *definitions, uint32_t id);
 
 #endif

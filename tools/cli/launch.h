@@ -11,9 +11,11 @@
 #define GM_PATH 4096
 
 /* ---- target.c */
-/* Finds the program as execvp would. 0, else 127 (not found) or 126 (not executable), after a line on stderr. */
+/* Finds the program as execvp would. 0, else 127 (not found) or 126 (not executable), after a line on stderr.
+ */
 int gm_target_find(const char *name, char *path, size_t size);
-/* Says in one line on stderr when a preloaded library cannot reach the program (static, set-uid, musl, foreign). */
+/* Says in one line on stderr when a preloaded library cannot reach the program (static, set-uid, musl,
+ * foreign). */
 void gm_target_warn(const char *path);
 
 /* ---- preload.c: all return 0, or -1 after a line on stderr */
@@ -27,7 +29,8 @@ int gm_preload_audit(const char *library);
 int gm_preload_sim(void);
 
 /* ---- child.c */
-/* Starts argv in this process group, forwards signals to it and waits. The exit status is the program's, or 128 + signal. */
+/* Starts argv in this process group, forwards signals to it and waits. The exit status is the program's, or
+ * 128 + signal. */
 int gm_child_run(const char *path, char **argv);
 
 /* ---- counters.c */

@@ -1,4 +1,5 @@
-/* Blocks that are alive at one point of a trace: an open-addressing table of small records, because ten million events pass it. */
+/* Blocks that are alive at one point of a trace: an open-addressing table of small records, because ten
+ * million events pass it. */
 #ifndef GM_LIVE_H
 #define GM_LIVE_H
 
@@ -21,7 +22,8 @@ struct gm_live_table {
     size_t size, count; /* size is a power of two */
 };
 
-/* Adds a copy. An older block with that key is written to *old and replaced: returns 1; else 0; -1 = no memory. */
+/* Adds a copy. An older block with that key is written to *old and replaced: returns 1; else 0; -1 = no
+ * memory. */
 int gm_live_add(struct gm_live_table *table, const struct gm_live *block, struct gm_live *old);
 bool gm_live_take(struct gm_live_table *table, uint64_t key, struct gm_live *block);
 void gm_live_free(struct gm_live_table *table);

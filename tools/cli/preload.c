@@ -35,7 +35,8 @@ static int resolve(const char *name, char *path, size_t size) {
 }
 
 int gm_preload_find(const char *wanted, char *path, size_t size) {
-    static const char *const places[] = {"../shim/libgpumem.so", "../" GM_LIBDIR "/libgpumem.so", "../lib/libgpumem.so"};
+    static const char *const places[] = {"../shim/libgpumem.so", "../" GM_LIBDIR "/libgpumem.so",
+                                         "../lib/libgpumem.so"};
     char folder[GM_PATH], candidate[2 * GM_PATH];
     if (wanted) {
         if (!resolve(wanted, path, size))
@@ -50,7 +51,8 @@ int gm_preload_find(const char *wanted, char *path, size_t size) {
                 return 0;
         }
     }
-    fputs("gpumem: libgpumem.so is neither in the build tree nor in the installation of this tool; use --library FILE\n",
+    fputs("gpumem: libgpumem.so is neither in the build tree nor in the installation of this tool; use "
+          "--library FILE\n",
           stderr);
     return -1;
 }
@@ -59,7 +61,8 @@ int gm_preload_find(const char *wanted, char *path, size_t size) {
 static int put_in_front(const char *variable, const char *first) {
     const char *before = getenv(variable);
     if (strpbrk(first, variable[3] == 'L' ? ":" : ": ")) {
-        fprintf(stderr, "gpumem: '%s' has a colon or blank in its path, which %s cannot hold\n", first, variable);
+        fprintf(stderr, "gpumem: '%s' has a colon or blank in its path, which %s cannot hold\n", first,
+                variable);
         return -1;
     }
     char *value = NULL;
@@ -70,7 +73,9 @@ static int put_in_front(const char *variable, const char *first) {
     return status;
 }
 
-int gm_preload_set(const char *library) { return put_in_front("LD_PRELOAD", library); }
+int gm_preload_set(const char *library) {
+    return put_in_front("LD_PRELOAD", library);
+}
 
 int gm_preload_audit(const char *library) {
     char audit[GM_PATH + 32];

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 bool gm_event_is_sane(const struct gm_event *e) {
-    return e->action < GM_ACT_COUNT && e->call < GM_CALL_COUNT && e->kind < GM_KIND_COUNT && e->reason < GM_REASON_COUNT &&
-           e->verdict < GM_KIND_COUNT;
+    return e->action < GM_ACT_COUNT && e->call < GM_CALL_COUNT && e->kind < GM_KIND_COUNT &&
+           e->reason < GM_REASON_COUNT && e->verdict < GM_KIND_COUNT;
 }
 
 /* Null when the header can be read, else what is wrong with it. */
@@ -22,10 +22,12 @@ static const char *check_header(const struct gm_trace_header *h, char *words, si
     if (h->version == 0)
         return "damaged header: version 0";
     if (h->event_bytes != sizeof(struct gm_event)) {
-        snprintf(words, size, "damaged header: events of %u bytes, expected %zu", h->event_bytes, sizeof(struct gm_event));
+        snprintf(words, size, "damaged header: events of %u bytes, expected %zu", h->event_bytes,
+                 sizeof(struct gm_event));
         return words;
     }
-    if (h->header_bytes < GM_TRACE_HEADER || h->header_bytes % GM_TRACE_HEADER || h->header_bytes > (1u << 20)) {
+    if (h->header_bytes < GM_TRACE_HEADER || h->header_bytes % GM_TRACE_HEADER ||
+        h->header_bytes > (1u << 20)) {
         snprintf(words, size, "damaged header: it claims to be %u bytes long", h->header_bytes);
         return words;
     }
@@ -65,7 +67,8 @@ static const char *examine(struct gm_reader *r, bool *csv, char *words, size_t s
     if (memcmp(begin.text, GM_TRACE_MAGIC, (size_t)length < magic ? (size_t)length : magic))
         return "not a gpumem trace";
     if ((size_t)length < sizeof begin) {
-        snprintf(words, size, "truncated header: %llu bytes of %u", (unsigned long long)r->size, GM_TRACE_HEADER);
+        snprintf(words, size, "truncated header: %llu bytes of %u", (unsigned long long)r->size,
+                 GM_TRACE_HEADER);
         return words;
     }
     r->header = begin.header;
@@ -75,7 +78,8 @@ static const char *examine(struct gm_reader *r, bool *csv, char *words, size_t s
     r->header.library[sizeof r->header.library - 1] = 0;
     const char *wrong = check_header(&r->header, words, size);
     if (!wrong && r->size < r->header.header_bytes) {
-        snprintf(words, size, "truncated header: %llu bytes of %u", (unsigned long long)r->size, r->header.header_bytes);
+        snprintf(words, size, "truncated header: %llu bytes of %u", (unsigned long long)r->size,
+                 r->header.header_bytes);
         return words;
     }
     return wrong;
@@ -119,9 +123,15 @@ void gm_reader_close(struct gm_reader *r) {
     free(r);
 }
 
-const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) { return &r->header; }
-bool gm_reader_is_csv(const struct gm_reader *r) { return r->csv != NULL; }
-uint64_t gm_reader_damaged(const struct gm_reader *r) { return r->damaged; }
+const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) {
+    return &r->header;
+}
+bool gm_reader_is_csv(const struct gm_reader *r) {
+    return r->csv != NULL;
+}
+uint64_t gm_reader_damaged(const struct gm_reader *r) {
+    return r->damaged;
+}
 
 bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
     return r->csv ? gm_csv_next(r, event, thread) : gm_merge_next(r, event, thread);
@@ -139,4 +149,6 @@ bool gm_reader_device(const struct gm_reader *r, unsigned index, struct gm_devic
     return gm_definitions_device(r->definitions, index, device);
 }
 
-const char *gm_reader_string(const struct gm_reader *r, uint32_t id) { return gm_definitions_string(r->definitions, id); }
+const char *gm_reader_string(const struct gm_reader *r, uint32_t id) {
+    return gm_definitions_string(r->definitions, id);
+}

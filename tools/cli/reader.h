@@ -1,5 +1,6 @@
-/* The one reader of traces, binary and CSV: events come in global order, whatever thread and chunk they lie in; memory stays
- * small because the file is read in windows. A trace of a killed process or a full disk is read as far as it goes. */
+/* The one reader of traces, binary and CSV: events come in global order, whatever thread and chunk they lie
+ * in; memory stays small because the file is read in windows. A trace of a killed process or a full disk is
+ * read as far as it goes. */
 #ifndef GM_READER_H
 #define GM_READER_H
 
@@ -9,7 +10,7 @@ struct gm_reader;
 
 struct gm_site {
     uint32_t id;
-    unsigned frames, outside; /* outside: index of the first frame outside the CUDA runtime */
+    unsigned frames, outside;  /* outside: index of the first frame outside the CUDA runtime */
     const uint64_t *addresses; /* innermost first */
 };
 
@@ -36,7 +37,8 @@ bool gm_reader_is_csv(const struct gm_reader *reader);
 /* Next event; times are relative to the header's start_ns. False at the end. */
 bool gm_reader_next(struct gm_reader *reader, struct gm_event *event, int *thread);
 
-/* Parts of the file that made no sense and were left out (chunks, records, events, lines). Final after the last event. */
+/* Parts of the file that made no sense and were left out (chunks, records, events, lines). Final after the
+ * last event. */
 uint64_t gm_reader_damaged(const struct gm_reader *reader);
 
 /* Definitions; complete after the last event. Results live as long as the reader. */

@@ -1,4 +1,5 @@
-/* Events of a CSV trace. Threads write their lines a little out of order: a heap of the latest lines puts them right. */
+/* Events of a CSV trace. Threads write their lines a little out of order: a heap of the latest lines puts
+ * them right. */
 #include "tools/cli/reader_parts.h"
 
 #include <errno.h>
@@ -6,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WINDOW  (1u << 19) /* lines that a line may come late: its thread lost the processor between number and line */
+#define WINDOW                                                                                               \
+    (1u << 19) /* lines that a line may come late: its thread lost the processor between number and line */
 #define COLUMNS 20
 
 struct line {
@@ -95,16 +97,18 @@ static bool parse_event(struct gm_csv *c, char *text, struct line *out, int *pid
     int device;
     struct gm_event *e = &out->event;
     memset(out, 0, sizeof *out);
-    if (!split(text, f) || !parse_number(f[0], UINT64_MAX, &e->seq) || !parse_number(f[1], UINT64_MAX, &e->time_ns) ||
-        !parse_word(c, ACTIONS, f[2], &e->action) || !parse_word(c, CALLS, f[3], &e->call) ||
-        !parse_number(f[4], UINT64_MAX, &e->address) || !parse_number(f[5], UINT64_MAX, &e->bytes) ||
-        !parse_signed(f[6], INT8_MIN, INT8_MAX, &device) || !parse_number(f[7], UINT64_MAX, &e->stream) ||
-        !parse_signed(f[8], INT32_MIN, INT32_MAX, &out->thread) || !parse_number(f[9], UINT32_MAX, &duration) ||
-        !parse_number(f[10], UINT64_MAX, &got) || !parse_word(c, KINDS, f[11], &e->kind) ||
-        !parse_word(c, REASONS, f[12], &e->reason) || !parse_word(c, KINDS, f[13], &e->verdict) ||
-        !parse_number(f[14], 1, &hit) || !parse_number(f[15], UINT32_MAX, &site) ||
-        !parse_number(f[16], UINT16_MAX, &context) || !parse_number(f[17], UINT16_MAX, &result) ||
-        !parse_number(f[18], UINT8_MAX, &flags) || !parse_signed(f[19], 0, INT32_MAX, pid))
+    if (!split(text, f) || !parse_number(f[0], UINT64_MAX, &e->seq) ||
+        !parse_number(f[1], UINT64_MAX, &e->time_ns) || !parse_word(c, ACTIONS, f[2], &e->action) ||
+        !parse_word(c, CALLS, f[3], &e->call) || !parse_number(f[4], UINT64_MAX, &e->address) ||
+        !parse_number(f[5], UINT64_MAX, &e->bytes) || !parse_signed(f[6], INT8_MIN, INT8_MAX, &device) ||
+        !parse_number(f[7], UINT64_MAX, &e->stream) ||
+        !parse_signed(f[8], INT32_MIN, INT32_MAX, &out->thread) ||
+        !parse_number(f[9], UINT32_MAX, &duration) || !parse_number(f[10], UINT64_MAX, &got) ||
+        !parse_word(c, KINDS, f[11], &e->kind) || !parse_word(c, REASONS, f[12], &e->reason) ||
+        !parse_word(c, KINDS, f[13], &e->verdict) || !parse_number(f[14], 1, &hit) ||
+        !parse_number(f[15], UINT32_MAX, &site) || !parse_number(f[16], UINT16_MAX, &context) ||
+        !parse_number(f[17], UINT16_MAX, &result) || !parse_number(f[18], UINT8_MAX, &flags) ||
+        !parse_signed(f[19], 0, INT32_MAX, pid))
         return false;
     uint64_t slack = got > e->bytes ? got - e->bytes : 0;
     e->slack = slack > UINT32_MAX ? UINT32_MAX : (uint32_t)slack;
@@ -188,8 +192,8 @@ static bool read_module(union record_space *s, char *text) {
     long length = put_text(s, fixed, text);
     if (length < 0)
         return false;
-    s->module = (struct gm_record_module){{(uint32_t)(fixed + (size_t)length), GM_RECORD_MODULE, 0}, n[0], n[1], n[2], bytes,
-                                          (uint32_t)length};
+    s->module = (struct gm_record_module){
+        {(uint32_t)(fixed + (size_t)length), GM_RECORD_MODULE, 0}, n[0], n[1], n[2], bytes, (uint32_t)length};
     return true;
 }
 
@@ -200,8 +204,10 @@ static bool read_site(union record_space *s, char *text) {
         return false;
     while (count < 1024 && take_number(&text, &frames[count]))
         count++;
-    s->site = (struct gm_record_site){{(uint32_t)(sizeof s->site + count * 8), GM_RECORD_SITE, 0}, (uint32_t)id,
-                                      (uint16_t)count, (uint16_t)outside};
+    s->site = (struct gm_record_site){{(uint32_t)(sizeof s->site + count * 8), GM_RECORD_SITE, 0},
+                                      (uint32_t)id,
+                                      (uint16_t)count,
+                                      (uint16_t)outside};
     return !*text;
 }
 
@@ -212,8 +218,11 @@ static bool read_device(union record_space *s, char *text) {
     long length = put_text(s, sizeof s->device, text);
     if (length < 0)
         return false;
-    s->device = (struct gm_record_device){{(uint32_t)(sizeof s->device + (size_t)length), GM_RECORD_DEVICE, 0},
-                                          (int32_t)device, (uint32_t)length, total};
+    s->device =
+        (struct gm_record_device){{(uint32_t)(sizeof s->device + (size_t)length), GM_RECORD_DEVICE, 0},
+                                  (int32_t)device,
+                                  (uint32_t)length,
+                                  total};
     return true;
 }
 
@@ -224,8 +233,8 @@ static bool read_string(union record_space *s, char *text) {
     long length = put_text(s, sizeof s->string, text);
     if (length < 0)
         return false;
-    s->string = (struct gm_record_string){{(uint32_t)(sizeof s->string + (size_t)length), GM_RECORD_STRING, 0}, (uint32_t)id,
-                                          (uint32_t)length};
+    s->string = (struct gm_record_string){
+        {(uint32_t)(sizeof s->string + (size_t)length), GM_RECORD_STRING, 0}, (uint32_t)id, (uint32_t)length};
     return true;
 }
 
@@ -238,7 +247,9 @@ static void read_about(struct gm_trace_header *h, char *text) {
         const char *name;
         uint64_t *wide;
         int32_t *narrow;
-    } rows[] = {{"start_ns ", &h->start_ns, NULL}, {"epoch_ns ", &h->epoch_ns, NULL}, {"pid ", NULL, &h->pid},
+    } rows[] = {{"start_ns ", &h->start_ns, NULL},
+                {"epoch_ns ", &h->epoch_ns, NULL},
+                {"pid ", NULL, &h->pid},
                 {"parent ", NULL, &h->parent}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         p = strstr(text, rows[i].name);
@@ -262,7 +273,8 @@ static bool read_comment(struct gm_reader *r, char *text) {
     const struct {
         const char *word;
         bool (*read)(union record_space *, char *);
-    } records[] = {{"module ", read_module}, {"site ", read_site}, {"device ", read_device}, {"string ", read_string}};
+    } records[] = {
+        {"module ", read_module}, {"site ", read_site}, {"device ", read_device}, {"string ", read_string}};
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
         size_t length = strlen(records[i].word);
         if (!strncmp(text, records[i].word, length))
@@ -349,7 +361,8 @@ static bool read_line(struct gm_reader *r, struct line *out) {
             r->damaged += !whole || (c->text[1] == ' ' && !read_comment(r, c->text + 2));
             continue;
         }
-        /* A last line without its end was cut by a kill or a full disk, even if what is left of it would parse. */
+        /* A last line without its end was cut by a kill or a full disk, even if what is left of it would
+         * parse. */
         if (whole && parse_event(c, c->text, out, &pid)) {
             if (!r->header.pid)
                 r->header.pid = pid;
@@ -376,7 +389,8 @@ bool gm_csv_open(struct gm_reader *r) {
     r->header.version = GM_TRACE_VERSION;
     if (getline(&c->text, &c->room, c->file) < 0)
         return true;
-    /* The lines about the process stand before the first event: read them now, so that the header is complete. */
+    /* The lines about the process stand before the first event: read them now, so that the header is
+     * complete. */
     c->ended = !read_line(r, &c->spare);
     return c->ended || push(c, &c->spare);
 }

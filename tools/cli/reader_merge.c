@@ -1,7 +1,8 @@
 /* Events of a binary trace in their global order.
  *
- * Every chunk is in order for itself, so a heap of chunks, keyed by each one's next seq, yields the whole order. A chunk gets its
- * read window only when it comes to the top: as many windows live as threads were active at the same time. */
+ * Every chunk is in order for itself, so a heap of chunks, keyed by each one's next seq, yields the whole
+ * order. A chunk gets its read window only when it comes to the top: as many windows live as threads were
+ * active at the same time. */
 #include "tools/cli/reader_parts.h"
 
 #include <errno.h>
@@ -72,9 +73,11 @@ static bool refill(struct gm_reader *r, struct chunk *c) {
     return true;
 }
 
-static bool add_events(struct gm_reader *r, uint64_t offset, const struct gm_trace_chunk *chunk, uint32_t payload) {
+static bool add_events(struct gm_reader *r, uint64_t offset, const struct gm_trace_chunk *chunk,
+                       uint32_t payload) {
     struct gm_merge *m = r->merge;
-    struct chunk c = {.offset = offset + sizeof *chunk, .left = payload / sizeof(struct gm_event), .thread = chunk->thread};
+    struct chunk c = {
+        .offset = offset + sizeof *chunk, .left = payload / sizeof(struct gm_event), .thread = chunk->thread};
     if (!c.left)
         return true;
     if (!read_at(r, &c.seq, sizeof c.seq, c.offset)) {
@@ -172,7 +175,8 @@ bool gm_merge_next(struct gm_reader *r, struct gm_event *event, int *thread) {
         *thread = top->thread;
         if (top->next < top->count)
             top->seq = top->window[top->next].seq;
-        /* At a window's end the old key stays: the chunk comes up again at once, is refilled and takes its right place. */
+        /* At a window's end the old key stays: the chunk comes up again at once, is refilled and takes its
+         * right place. */
         if (m->count > 1)
             sift_down(m, 0);
         if (gm_event_is_sane(event))

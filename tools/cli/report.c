@@ -33,7 +33,8 @@ static void print_head(const struct report *r, const char *path) {
         printf(", rank %d", h->rank);
     if (h->host[0])
         printf(" on %s", h->host);
-    printf(", %s, policy %s\n", h->program[0] ? h->program : "unknown program", h->policy[0] ? h->policy : "unknown");
+    printf(", %s, policy %s\n", h->program[0] ? h->program : "unknown program",
+           h->policy[0] ? h->policy : "unknown");
     for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
         printf("device %d: %s, %s\n", device.device, device.name, BYTES(0, device.total));
     printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
@@ -58,14 +59,16 @@ static void print_totals(const struct report *r) {
     printf("  with its context  %s in %s blocks\n", BYTES(0, a->released_bytes), COUNT(1, a->released_count));
     printf("  in memory calls   %s\n", TIME(0, a->time_ns));
     if (a->hits)
-        printf("  hits              %s (%s of the allocations: served from memory kept back)\n", COUNT(0, a->hits),
-               gm_text_percent(&room[1], a->hits, a->allocs));
+        printf("  hits              %s (%s of the allocations: served from memory kept back)\n",
+               COUNT(0, a->hits), gm_text_percent(&room[1], a->hits, a->allocs));
     if (a->moved)
         printf("  moved             %s to another kind of memory than asked\n", COUNT(0, a->moved));
     if (a->failed_allocs || a->failed_frees)
-        printf("  failed            %s allocations, %s frees\n", COUNT(0, a->failed_allocs), COUNT(1, a->failed_frees));
+        printf("  failed            %s allocations, %s frees\n", COUNT(0, a->failed_allocs),
+               COUNT(1, a->failed_frees));
     if (a->unknown_frees)
-        printf("  unknown frees     %s of blocks that this trace never saw allocated\n", COUNT(0, a->unknown_frees));
+        printf("  unknown frees     %s of blocks that this trace never saw allocated\n",
+               COUNT(0, a->unknown_frees));
     if (a->replaced)
         printf("  replaced          %s blocks whose free was never seen\n", COUNT(0, a->replaced));
 }
@@ -88,7 +91,8 @@ static void print_calls(const struct report *r) {
         const struct gm_call_totals *t = &r->a->by_call[c];
         if (t->count)
             printf("  %-29s %11s %12s %12s %13s %12s\n", gm_call_name((enum gm_call)c), COUNT(0, t->count),
-                   COUNT(1, t->failed), BYTES(2, t->bytes), TIME(3, t->time_ns), TIME(4, t->time_ns / t->count));
+                   COUNT(1, t->failed), BYTES(2, t->bytes), TIME(3, t->time_ns),
+                   TIME(4, t->time_ns / t->count));
     }
 }
 
@@ -129,7 +133,8 @@ static void print_sites(const struct report *r) {
     for (size_t i = 0; i < r->a->site_count && i < r->top && r->a->sites[i].allocs; i++) {
         const struct gm_site_totals *s = &r->a->sites[i];
         gm_symbols_site(r->symbols, s->id, &name);
-        printf("  %15s %12s %11s  %s\n", BYTES(0, s->bytes), COUNT(1, s->allocs), COUNT(2, s->temporary), name.text);
+        printf("  %15s %12s %11s  %s\n", BYTES(0, s->bytes), COUNT(1, s->allocs), COUNT(2, s->temporary),
+               name.text);
     }
 }
 
@@ -156,7 +161,8 @@ static void print_leaks(const struct report *r) {
             }
             if (toolkit && shown == 1)
                 puts("  held by libraries of the CUDA toolkit:");
-            printf("  %12s in %s blocks  %s\n", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count), name.text);
+            printf("  %12s in %s blocks  %s\n", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count),
+                   name.text);
         }
         if (more)
             printf("  and %u call sites more\n", more);
@@ -177,12 +183,14 @@ static void print_sizes(const struct report *r) {
     for (size_t i = 0; i < a->size_count && i < r->top; i++)
         printf("  %21s %12s  %s\n", COUNT(0, a->sizes[i].size), COUNT(1, a->sizes[i].count),
                gm_text_percent(&room[2], a->sizes[i].count, a->allocs));
-    printf("  %s different sizes%s\n", COUNT(0, a->size_count), a->sizes_cut ? " counted; there were more" : "");
+    printf("  %s different sizes%s\n", COUNT(0, a->size_count),
+           a->sizes_cut ? " counted; there were more" : "");
 }
 
 static void print_lifetimes(const struct report *r) {
-    static const char *const names[GM_LIFETIME_BINS] = {"< 1 us",  "< 10 us", "< 100 us", "< 1 ms",  "< 10 ms",
-                                                        "< 100 ms", "< 1 s",   "< 10 s",   "< 100 s", "longer"};
+    static const char *const names[GM_LIFETIME_BINS] = {"< 1 us",  "< 10 us",  "< 100 us", "< 1 ms",
+                                                        "< 10 ms", "< 100 ms", "< 1 s",    "< 10 s",
+                                                        "< 100 s", "longer"};
     const struct gm_analysis *a = r->a;
     uint64_t most = 0;
     for (int i = 0; i < GM_LIFETIME_BINS; i++)
@@ -192,8 +200,9 @@ static void print_lifetimes(const struct report *r) {
     for (int i = 0; i < GM_LIFETIME_BINS; i++) {
         /* Rounded up: a bin that is not empty shows. */
         int width = most ? (int)((a->lifetime_count[i] * BAR + most - 1) / most) : 0;
-        printf("  %-9s %12s %12s%s%.*s\n", names[i], COUNT(0, a->lifetime_count[i]), BYTES(1, a->lifetime_bytes[i]),
-               width ? "  " : "", width, "########################################");
+        printf("  %-9s %12s %12s%s%.*s\n", names[i], COUNT(0, a->lifetime_count[i]),
+               BYTES(1, a->lifetime_bytes[i]), width ? "  " : "", width,
+               "########################################");
     }
 }
 
@@ -205,9 +214,9 @@ static void print_failures(const struct report *r) {
     for (unsigned i = 0; i < r->a->failures_kept; i++) {
         const struct gm_failure *f = &r->a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
-        printf("  at %-8s  %s of %s answered %u%s with %s live  %s\n", TIME(0, f->time_ns), gm_call_name((enum gm_call)f->call),
-               BYTES(1, f->bytes), f->result, f->result == GM_OUT_OF_MEMORY ? " (out of memory)" : "",
-               BYTES(2, f->live_bytes), name.text);
+        printf("  at %-8s  %s of %s answered %u%s with %s live  %s\n", TIME(0, f->time_ns),
+               gm_call_name((enum gm_call)f->call), BYTES(1, f->bytes), f->result,
+               f->result == GM_OUT_OF_MEMORY ? " (out of memory)" : "", BYTES(2, f->live_bytes), name.text);
     }
 }
 
@@ -245,13 +254,15 @@ static int report_file(const char *path, unsigned top) {
 
 void gm_command_report_help(void) {
     puts("usage: gpumem report [--top N] FILE...\n\n"
-         "Reads traces, binary or CSV, and prints for each: totals, who held memory at the peak, leaks, call sites,\n"
+         "Reads traces, binary or CSV, and prints for each: totals, who held memory at the peak, leaks, call "
+         "sites,\n"
          "calls, sizes, lifetimes, failures.\n\n"
          "  --top N   rows of each list (default 10)");
 }
 
 int gm_command_report(int argc, char **argv) {
-    static const struct option options[] = {{"top", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {
+        {"top", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
     unsigned long top = 10;
     char *end;
     int option;

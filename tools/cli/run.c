@@ -20,10 +20,18 @@ static const struct {
     struct option option;
     const char *argument, *help;
 } own_rows[] = {
-    {{"library", required_argument, NULL, OWN_LIBRARY}, "FILE", "The libgpumem.so to load instead of this tool's own."},
-    {{"sim", no_argument, NULL, OWN_SIM}, "", "Run on the simulated CUDA of the build tree; no GPU is needed."},
-    {{"audit", no_argument, NULL, OWN_AUDIT}, "", "Load the audit companion too: sees plugins that escape LD_PRELOAD."},
-    {{"exec", no_argument, NULL, OWN_EXEC}, "", "Become the program instead of waiting for it; no closing lines."},
+    {{"library", required_argument, NULL, OWN_LIBRARY},
+     "FILE",
+     "The libgpumem.so to load instead of this tool's own."},
+    {{"sim", no_argument, NULL, OWN_SIM},
+     "",
+     "Run on the simulated CUDA of the build tree; no GPU is needed."},
+    {{"audit", no_argument, NULL, OWN_AUDIT},
+     "",
+     "Load the audit companion too: sees plugins that escape LD_PRELOAD."},
+    {{"exec", no_argument, NULL, OWN_EXEC},
+     "",
+     "Become the program instead of waiting for it; no closing lines."},
     {{"help", no_argument, NULL, OWN_HELP}, "", "This text."},
 };
 #define OWN_ROWS (sizeof own_rows / sizeof own_rows[0])
@@ -40,8 +48,9 @@ static void make_options(struct option *out) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         if (row->flag)
-            out[count++] = (struct option){row->flag, row->type == GM_OPTION_BOOL ? optional_argument : required_argument, NULL,
-                                           ROWS + i};
+            out[count++] = (struct option){
+                row->flag, row->type == GM_OPTION_BOOL ? optional_argument : required_argument, NULL,
+                ROWS + i};
     }
     out[count] = (struct option){0};
 }
@@ -68,20 +77,22 @@ static int take_row(const struct gm_option *row, const char *value) {
     if (row->id == GM_OPT_POLICY && check_policy(value))
         return GM_EXIT_USAGE;
     if (row->id == GM_OPT_TRACE && gm_trace_expand(value, expanded, sizeof expanded))
-        return gm_usage_error("trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", value);
+        return gm_usage_error("trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%",
+                              value);
     return setenv(row->name, value, 1) ? gm_usage_error("%s", strerror(errno)) : 0;
 }
 
 static int bad_option(const char *command, char **argv, const struct option *options) {
     const char *given = argv[optind - 1];
     if (optopt >= OWN_LIBRARY)
-        return gm_usage_error("%s: option '%s' takes %s", command, given, strchr(given, '=') ? "no value" : "a value");
+        return gm_usage_error("%s: option '%s' takes %s", command, given,
+                              strchr(given, '=') ? "no value" : "a value");
     size_t length = strcspn(given, "=");
     unsigned similar = 0;
     for (const struct option *o = options; o->name; o++)
         similar += !strncmp(given, "--", 2) && length > 2 && !strncmp(o->name, given + 2, length - 2);
-    return gm_usage_error("%s: %s option '%s'; `gpumem help %s` lists them", command, similar > 1 ? "ambiguous" : "unknown",
-                          given, command);
+    return gm_usage_error("%s: %s option '%s'; `gpumem help %s` lists them", command,
+                          similar > 1 ? "ambiguous" : "unknown", given, command);
 }
 
 /* Reads the options up to the program's name; -1 = go on, else the exit status. */
@@ -118,16 +129,19 @@ static int read_options(int argc, char **argv, struct setup *setup) {
         }
     }
     if (optind == argc)
-        return gm_usage_error("%s: which program? usage: gpumem %s [OPTION...] -- PROGRAM [ARGUMENT...]", argv[0], argv[0]);
+        return gm_usage_error("%s: which program? usage: gpumem %s [OPTION...] -- PROGRAM [ARGUMENT...]",
+                              argv[0], argv[0]);
     return -1;
 }
 
-/* A trace left by an earlier run goes away, so that this run's processes find the name free; any other file stays and stops us. */
+/* A trace left by an earlier run goes away, so that this run's processes find the name free; any other file
+ * stays and stops us. */
 static int clear_trace(void) {
     char name[GM_PATH], begin[64] = "", error[GM_PATH + 256];
     struct stat st;
     const char *pattern = getenv("GPUMEM_TRACE");
-    if (!pattern || !*pattern || gm_trace_expand(pattern, name, sizeof name) || stat(name, &st) || !S_ISREG(st.st_mode))
+    if (!pattern || !*pattern || gm_trace_expand(pattern, name, sizeof name) || stat(name, &st) ||
+        !S_ISREG(st.st_mode))
         return 0;
     if (!strncmp(name, "/dev/", 5) || !strncmp(name, "/proc/", 6) || st.st_size == 0)
         return 0;
@@ -135,7 +149,8 @@ static int clear_trace(void) {
     ssize_t length = fd >= 0 ? pread(fd, begin, sizeof begin - 1, 0) : -1;
     if (fd >= 0)
         close(fd);
-    bool trace = length > 0 && (!memcmp(begin, GM_TRACE_MAGIC, 8) || !strncmp(begin, gm_trace_csv_header, sizeof begin - 1));
+    bool trace = length > 0 && (!memcmp(begin, GM_TRACE_MAGIC, 8) ||
+                                !strncmp(begin, gm_trace_csv_header, sizeof begin - 1));
     if (trace && !unlink(name))
         return 0;
     snprintf(error, sizeof error, "trace file '%s': %s", name,
@@ -187,14 +202,16 @@ static void print_options(void) {
         printf(" (%s, default %s)\n", row->name, *row->initial ? row->initial : "none");
     }
     for (size_t i = 0; i < OWN_ROWS; i++)
-        printf("  --%s%s%s\n      %s\n", own_rows[i].option.name, *own_rows[i].argument ? "=" : "", own_rows[i].argument,
-               own_rows[i].help);
+        printf("  --%s%s%s\n      %s\n", own_rows[i].option.name, *own_rows[i].argument ? "=" : "",
+               own_rows[i].argument, own_rows[i].help);
 }
 
 void gm_command_run_help(void) {
     puts("usage: gpumem run [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
-         "Runs the program under libgpumem.so and says at its end what it did with GPU memory. The exit status is the\n"
-         "program's; 128 + N when signal N ended it, 127 and 126 when it was not found or not executable, 2 for a bad option.\n");
+         "Runs the program under libgpumem.so and says at its end what it did with GPU memory. The exit "
+         "status is the\n"
+         "program's; 128 + N when signal N ended it, 127 and 126 when it was not found or not executable, 2 "
+         "for a bad option.\n");
     print_options();
 }
 
@@ -204,5 +221,9 @@ void gm_command_stat_help(void) {
     print_options();
 }
 
-int gm_command_run(int argc, char **argv) { return launch(argc, argv, false); }
-int gm_command_stat(int argc, char **argv) { return launch(argc, argv, true); }
+int gm_command_run(int argc, char **argv) {
+    return launch(argc, argv, false);
+}
+int gm_command_stat(int argc, char **argv) {
+    return launch(argc, argv, true);
+}

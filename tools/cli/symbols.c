@@ -34,14 +34,19 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static bool starts(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
+static bool starts(const char *text, const char *with) {
+    return !strncmp(text, with, strlen(with));
+}
 
-static bool is_runtime_module(const char *file) { return starts(file, "libcudart"); }
+static bool is_runtime_module(const char *file) {
+    return starts(file, "libcudart");
+}
 
 static bool is_toolkit_module(const char *file) {
-    static const char *const names[] = {"libcublas",  "libcudnn",  "libcusparse", "libcufft",     "libcusolver",
-                                        "libcurand",  "libnccl",   "libnvrtc",    "libcutensor",  "libnvjpeg",
-                                        "libnpp",     "libnvJitLink", "libcuda.so", "libnvshmem", "libcupti"};
+    static const char *const names[] = {"libcublas",   "libcudnn",   "libcusparse", "libcufft",
+                                        "libcusolver", "libcurand",  "libnccl",     "libnvrtc",
+                                        "libcutensor", "libnvjpeg",  "libnpp",      "libnvJitLink",
+                                        "libcuda.so",  "libnvshmem", "libcupti"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (starts(file, names[i]))
             return true;
@@ -82,8 +87,8 @@ static Dwfl_Module *open_module(struct gm_symbols *s, const struct gm_module *m,
     return same ? module : NULL;
 }
 
-/* The runtime's internal functions may have no symbol: code behind a runtime function and before the next symbol is taken for its
- * part, so the nearest symbol below counts, whatever its size. */
+/* The runtime's internal functions may have no symbol: code behind a runtime function and before the next
+ * symbol is taken for its part, so the nearest symbol below counts, whatever its size. */
 static const char *nearest_function(Dwfl_Module *module, uint64_t address) {
     const char *best = NULL;
     GElf_Addr best_at = 0;
@@ -116,7 +121,9 @@ static void name_frame(struct gm_symbols *s, struct frame *f, uint64_t address) 
         f->file = dwfl_lineinfo(line, NULL, &f->line, NULL, NULL, NULL);
 }
 
-static void open_debuginfo(struct gm_symbols *s) { s->dwfl = dwfl_begin(&callbacks); }
+static void open_debuginfo(struct gm_symbols *s) {
+    s->dwfl = dwfl_begin(&callbacks);
+}
 
 static void close_debuginfo(struct gm_symbols *s) {
     if (s->dwfl)
@@ -126,8 +133,12 @@ static void close_debuginfo(struct gm_symbols *s) {
 static void name_frame(struct gm_symbols *s, struct frame *f, uint64_t address) {
     (void)s, (void)f, (void)address;
 }
-static void open_debuginfo(struct gm_symbols *s) { (void)s; }
-static void close_debuginfo(struct gm_symbols *s) { (void)s; }
+static void open_debuginfo(struct gm_symbols *s) {
+    (void)s;
+}
+static void close_debuginfo(struct gm_symbols *s) {
+    (void)s;
+}
 #endif
 
 struct gm_symbols *gm_symbols_new(const struct gm_reader *reader) {
@@ -153,7 +164,8 @@ void gm_symbols_free(struct gm_symbols *s) {
 }
 
 static struct frame look_up(struct gm_symbols *s, uint64_t return_address) {
-    /* The call lies before the address it returns to, which may already belong to the next line or function. */
+    /* The call lies before the address it returns to, which may already belong to the next line or function.
+     */
     uint64_t address = return_address ? return_address - 1 : 0;
     struct frame f = {0};
     f.in_module = gm_reader_module(s->reader, address, &f.module);
@@ -164,7 +176,8 @@ static struct frame look_up(struct gm_symbols *s, uint64_t return_address) {
     return f;
 }
 
-static void write_name(struct gm_symbols *s, const struct frame *f, uint64_t address, char *out, size_t size) {
+static void write_name(struct gm_symbols *s, const struct frame *f, uint64_t address, char *out,
+                       size_t size) {
     if (!f->in_module) {
         snprintf(out, size, "0x%llx", (unsigned long long)address);
         return;
@@ -175,7 +188,8 @@ static void write_name(struct gm_symbols *s, const struct frame *f, uint64_t add
         return;
     }
     int status = 0;
-    char *plain = s->demangle && starts(f->function, "_Z") ? s->demangle(f->function, NULL, NULL, &status) : NULL;
+    char *plain =
+        s->demangle && starts(f->function, "_Z") ? s->demangle(f->function, NULL, NULL, &status) : NULL;
     const char *name = plain && !status ? plain : f->function;
     if (f->file)
         snprintf(out, size, "%s at %s:%d (%s)", name, base_name(f->file), f->line, module);
@@ -196,7 +210,8 @@ void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_site_name *nam
     uint64_t address = site.addresses[at];
     for (unsigned i = at; i < site.frames; i++) {
         struct frame f = i == at ? outside : look_up(s, site.addresses[i]);
-        if (f.in_module && (is_runtime_module(base_name(f.module.path)) || (f.function && is_runtime_function(f.function))))
+        if (f.in_module &&
+            (is_runtime_module(base_name(f.module.path)) || (f.function && is_runtime_function(f.function))))
             continue;
         chosen = f;
         address = site.addresses[i];

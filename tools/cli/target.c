@@ -103,7 +103,8 @@ void gm_target_warn(const char *path) {
             return;
         const char *why = elf_escape(fd);
         if (!why && !fstat(fd, &st) &&
-            (((st.st_mode & S_ISUID) && st.st_uid != getuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getgid())))
+            (((st.st_mode & S_ISUID) && st.st_uid != getuid()) ||
+             ((st.st_mode & S_ISGID) && st.st_gid != getgid())))
             why = "runs with another user's or group's rights (set-uid)";
         bool again = !why && script_interpreter(fd, file, sizeof file);
         close(fd);

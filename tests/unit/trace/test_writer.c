@@ -1,5 +1,5 @@
-/* The writer keeps its promises: what was written is read back, in order, whatever happens to the process. The writer's state is
- * the process's, so each case writes in a child. */
+/* The writer keeps its promises: what was written is read back, in order, whatever happens to the process.
+ * The writer's state is the process's, so each case writes in a child. */
 #include "shim/base/base.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/reader.h"
@@ -30,8 +30,13 @@ static char path[256];
 
 static void write_events(uint64_t first_address, int count) {
     for (int i = 0; i < count; i++) {
-        struct gm_event e = {.seq = gm_trace_sequence(), .time_ns = gm_now_ns(), .address = first_address + (uint64_t)i,
-                             .bytes = 100 + (uint64_t)i, .call = GM_CALL_ALLOC, .action = GM_ACT_ALLOC, .site = 1};
+        struct gm_event e = {.seq = gm_trace_sequence(),
+                             .time_ns = gm_now_ns(),
+                             .address = first_address + (uint64_t)i,
+                             .bytes = 100 + (uint64_t)i,
+                             .call = GM_CALL_ALLOC,
+                             .action = GM_ACT_ALLOC,
+                             .site = 1};
         gm_trace_event(&e);
     }
 }
@@ -118,7 +123,8 @@ static void write_all(void) {
         struct gm_record_module head;
         unsigned char id[8];
         char path[8];
-    } module = {{{sizeof module, GM_RECORD_MODULE, 0}, 0x1000, 0x1000, 0x3000, 3, 8}, {0xab, 0xcd, 0x01}, "/x/y z.o"};
+    } module = {
+        {{sizeof module, GM_RECORD_MODULE, 0}, 0x1000, 0x1000, 0x3000, 3, 8}, {0xab, 0xcd, 0x01}, "/x/y z.o"};
     gm_trace_setup(path, AUTO, 0, "auto", "9.9");
     gm_trace_record(&site.site.head);
     gm_trace_record(&string.head.head);
@@ -473,16 +479,20 @@ static void a_program_that_closes_all_descriptors_keeps_its_trace(void **state) 
     assert_int_equal(read_back(path, NULL, NULL), 20010);
 }
 
-static int make_folder(void **state) { return mkdtemp(folder) ? 0 : -1; }
+static int make_folder(void **state) {
+    return mkdtemp(folder) ? 0 : -1;
+}
 
 static int remove_folder(void **state) {
     clear(state);
     return rmdir(folder);
 }
 
-#define BINARY_CASE(f) {#f " (binary)", f, clear, NULL, NULL}
-#define CSV_CASE(f)    {#f " (csv)", f, clear_csv, NULL, NULL}
-#define BOTH(f)        BINARY_CASE(f), CSV_CASE(f)
+#define BINARY_CASE(f)                                                                                       \
+    { #f " (binary)", f, clear, NULL, NULL }
+#define CSV_CASE(f)                                                                                          \
+    { #f " (csv)", f, clear_csv, NULL, NULL }
+#define BOTH(f) BINARY_CASE(f), CSV_CASE(f)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -1,0 +1,44 @@
+/* Fuzz entry: any bytes as a trace file. Built with -fsanitize=fuzzer it is a libFuzzer target; else main()
+ * replays files. */
+#include "tools/cli/analysis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+static void read_trace(const char *path) {
+    char error[512];
+    struct gm_reader *reader = gm_reader_open(path, error, sizeof error);
+    if (!reader)
+        return;
+    struct gm_analysis *analysis = gm_analysis_read(reader);
+    struct gm_site site;
+    struct gm_module module;
+    for (size_t i = 0; analysis && i < analysis->site_count; i++)
+        if (gm_reader_site(reader, analysis->sites[i].id, &site) && site.frames)
+            gm_reader_module(reader, site.addresses[site.outside], &module);
+    gm_analysis_free(analysis);
+    gm_reader_close(reader);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
+    char path[64];
+    int fd = memfd_create("trace", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    read_trace(path);
+    close(fd);
+    return 0;
+}
+
+#ifndef GM_LIBFUZZER
+int main(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        read_trace(argv[i]);
+    return 0;
+}
+#endif

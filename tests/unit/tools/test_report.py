@@ -1,0 +1,166 @@
+"""gpumem report on small traces: golden text, and one exact line for each kind of unusable file."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import trace_file as t
+
+GPUMEM = os.path.abspath(sys.argv.pop(1))
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def report(self, data, name="x.trace", *options):
+        path = os.path.join(self.folder.name, name)
+        if data is not None:
+            with open(path, "wb") as f:
+                f.write(data)
+        done = subprocess.run([GPUMEM, "report", *options, name], cwd=self.folder.name, capture_output=True, text=True,
+                              timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    def refused(self, data, line):
+        self.assertEqual(self.report(data), (1, "", "gpumem: x.trace: " + line + "\n"))
+
+    def test_golden(self):
+        status, out, err = self.report(t.sample())
+        self.assertEqual((status, err), (0, ""))
+        golden = os.path.join(HERE, "report.golden")
+        if os.environ.get("GPUMEM_REGENERATE"):
+            with open(golden, "w") as f:
+                f.write(out)
+        with open(golden) as f:
+            self.assertEqual(out, f.read())
+
+    def test_totals(self):
+        out = self.report(t.sample())[1]
+        for line in ("allocations       6 (18.00 MiB)", "frees             2", "temporary         2 (33.3 %",
+                     "peak live         16.00 MiB at 10 ms", "peak reserved     17.00 MiB at 10 ms",
+                     "leaked: 4.00 MiB in 2 blocks", "of toolkit libraries: 1.00 MiB in 1 blocks",
+                     "with its context  3.00 MiB in 1 blocks", "unknown frees     1 ", "failed            1 allocations",
+                     "(out of memory) with 13.00 MiB live  app+0x456"):
+            self.assertIn(line, out)
+
+    def test_top(self):
+        self.assertIn("and 1 call sites more", self.report(
+            t.header() + t.chunk(b"".join(t.event(i, i, "alloc", "cuMemAlloc", 4096 * i, 10, site=i) for i in range(1, 4))),
+            "x.trace", "--top", "2")[1])
+
+    def test_failed_free_keeps_the_block(self):
+        out = self.report(t.header() + t.chunk(
+            t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10) +
+            t.event(2, 2, "free_fail", "cuMemFree", 0x1000, 10, result=1)))[1]
+        self.assertIn("leaked: 10 B in 1 blocks", out)
+
+    def test_handles_and_addresses_do_not_meet(self):
+        out = self.report(t.header() + t.chunk(
+            t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10) + t.event(2, 2, "alloc", "cuMemCreate", 0x1000, 20, kind="vmm") +
+            t.event(3, 3, "free", "cuMemFree", 0x1000, 10)))[1]
+        self.assertIn("leaked: 20 B in 1 blocks", out)
+
+    def test_context_gone_takes_its_blocks(self):
+        out = self.report(t.header() + t.chunk(
+            t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10, context=1) +
+            t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 20, context=2) +
+            t.event(3, 3, "context_gone", "cuCtxDestroy", 0, 0, context=1)))[1]
+        self.assertIn("leaked: 20 B in 1 blocks", out)
+
+    def test_no_events(self):
+        status, out, _ = self.report(t.header())
+        self.assertEqual(status, 0)
+        self.assertIn("leaked: nothing", out)
+
+    # unusable files
+
+    def test_missing(self):
+        self.refused(None, "No such file or directory")
+
+    def test_empty(self):
+        self.refused(b"", "the file is empty")
+
+    def test_foreign(self):
+        self.refused(b"\x7fELF and so on", "not a gpumem trace")
+        self.refused(b"G", "truncated header: 1 bytes of 4096")
+
+    def test_truncated_header(self):
+        self.refused(t.header()[:100], "truncated header: 100 bytes of 4096")
+        self.refused(t.header()[:1000], "truncated header: 1000 bytes of 4096")
+
+    def test_newer(self):
+        self.refused(t.header(version=2), "trace version 2 is newer than this gpumem, which reads up to 1")
+
+    def test_event_size(self):
+        self.refused(t.header(event_bytes=48), "damaged header: events of 48 bytes, expected 64")
+
+    def test_header_and_chunk_size(self):
+        self.refused(t.header(header_bytes=5), "damaged header: it claims to be 5 bytes long")
+        self.refused(t.header(chunk_bytes=7), "damaged header: chunks of 7 bytes")
+
+    # damaged, yet usable
+
+    def test_cut_at_any_place(self):
+        whole = t.sample()
+        for size in range(t.HEADER, len(whole), 509):
+            status, out, err = self.report(whole[:size])
+            self.assertEqual((status, err), (0, ""))
+
+    def test_hole(self):
+        event = t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10)
+        status, out, _ = self.report(t.header() + b"\0" * 3 * 4096 + t.chunk(event))
+        self.assertIn("1 events over", out)
+        self.assertNotIn("damaged", out)
+
+    def test_damage_is_said(self):
+        good = t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10)
+        bad_action = good[:55] + b"\xff" + good[56:]
+        for data in (t.chunk(good) + t.chunk(good, used=1 << 30), t.chunk(good) + t.chunk(good, size=4096)[:20] + b"\x07" * 100,
+                     t.chunk(good + bad_action), t.chunk(b"\x03\0\0\0\1\0\0\0", kind=2)):
+            status, out, err = self.report(t.header() + data)
+            self.assertEqual((status, err), (0, ""))
+        self.assertIn("damaged", self.report(t.header() + t.chunk(good + bad_action))[1])
+
+    def test_lost_events_are_said(self):
+        self.assertIn("note: 1,234 events were lost", self.report(t.header(dropped=1234))[1])
+        self.assertIn("note: the program did not end in order", self.report(t.header(finished=0))[1])
+
+    def test_csv(self):
+        head = ("seq,time_ns,action,call,address,bytes,device,stream,thread,duration_ns,bytes_got,kind,reason,verdict,hit,site,"
+                "context,result,flags,pid\n")
+        text = (head + "# site 3 0 0x10456\n# module 0x10000 0x10000 0x20000 - /opt/none/my app\n"
+                "2,500,free,cuMemFree,0x10,100,0,0x0,9,10,100,native,none,native,0,0,1,0,0,77\n"
+                "1,100,alloc,cuMemAlloc,0x10,100,0,0x0,9,10,128,native,policy,native,0,3,1,0,0,77\n"
+                "3,600,alloc,cuMemAlloc,0x20,50,0,0x0,9,10,50,native,policy,native,0,3,1,0,0,77\n"
+                "no,event\n4,700,alloc,cuMemAl")
+        status, out, err = self.report(text.encode(), "x.csv")
+        self.assertEqual((status, err), (0, ""))
+        for line in ("3 events over", "peak reserved     128 B", "leaked: 50 B in 1 blocks", "my app+0x456",
+                     "note: 2 damaged parts", "pid 77"):
+            self.assertIn(line, out)
+        self.assertNotIn("unknown frees", out)
+
+    def test_usage(self):
+        for arguments, words in ((["--top", "x", "f"], "--top 'x' is not a number"), (["--bogus", "f"], "unknown option"),
+                                 ([], "which file?"), (["--top"], "needs a value")):
+            done = subprocess.run([GPUMEM, "report", *arguments], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertIn(words, done.stderr)
+
+    def test_full_output_device(self):
+        path = os.path.join(self.folder.name, "x.trace")
+        with open(path, "wb") as f:
+            f.write(t.sample())
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([GPUMEM, "report", path], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "gpumem: cannot write the report\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,210 @@
+"""gpumem run and stat: what reaches the program, what comes back, what is refused before anything starts."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+GPUMEM, PROBE = map(os.path.abspath, sys.argv[1:3])
+del sys.argv[1:3]
+
+
+def clean_environment(**more):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMEM_", "LD_"))}
+    return dict(kept, **more)
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def gpumem(self, *arguments, command="run", **environment):
+        done = subprocess.run([GPUMEM, command, *arguments], cwd=self.folder, env=clean_environment(**environment),
+                              capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    def run_probe(self, *arguments, **environment):
+        return self.gpumem("--library", PROBE, *arguments, **environment)
+
+    def path(self, name, text=None):
+        path = os.path.join(self.folder, name)
+        if text is not None:
+            with open(path, "w") as f:
+                f.write(text)
+        return path
+
+    # the end of the program
+
+    def test_exit_status_passes_through(self):
+        for status in (0, 1, 7, 255):
+            self.assertEqual(self.run_probe("--", "/bin/sh", "-c", "exit %d" % status)[0], status)
+
+    def test_death_by_signal(self):
+        self.assertEqual(self.run_probe("--", "/bin/sh", "-c", "kill -SEGV $$")[0], 128 + signal.SIGSEGV)
+
+    def test_not_found_and_not_executable(self):
+        self.path("data", "x")
+        self.assertEqual(self.run_probe("--", "no-such-program")[::2], (127, "gpumem: no-such-program: command not found\n"))
+        self.assertEqual(self.run_probe("--", "./none")[::2], (127, "gpumem: ./none: No such file or directory\n"))
+        self.assertEqual(self.run_probe("--", "./data")[::2], (126, "gpumem: ./data: not executable\n"))
+        self.assertEqual(self.run_probe("--", "/tmp")[::2], (126, "gpumem: /tmp: is a directory\n"))
+
+    def test_signals_are_forwarded(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
+            script = "trap 'echo got; exit 5' %s; echo ready; while :; do sleep 0.05; done" % number.name[3:]
+            child = subprocess.Popen([GPUMEM, "run", "--library", PROBE, "--", "/bin/sh", "-c", script],
+                                     env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            self.assertEqual(child.stdout.readline(), "ready\n")
+            child.send_signal(number)
+            self.assertEqual(child.communicate(timeout=30)[0], "got\n")
+            self.assertEqual(child.returncode, 5)
+
+    def test_stop_and_continue(self):
+        child = subprocess.Popen([GPUMEM, "run", "--library", PROBE, "--", "/bin/sh", "-c", "kill -STOP $$; exit 6"],
+                                 env=clean_environment(), stderr=subprocess.DEVNULL)
+        _, status = os.waitpid(child.pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status))
+        child.send_signal(signal.SIGCONT)
+        self.assertEqual(child.wait(timeout=30), 6)
+
+    # what the program gets
+
+    def test_environment(self):
+        _, out, _ = self.run_probe("--policy=managed", "--stacks", "3", "--strict", "--", "/usr/bin/env",
+                                   LD_PRELOAD="/lib/x86_64-linux-gnu/libm.so.6")
+        self.assertIn("GPUMEM_POLICY=managed\n", out)
+        self.assertIn("GPUMEM_STACKS=3\n", out)
+        self.assertIn("GPUMEM_STRICT=1\n", out)
+        self.assertIn("LD_PRELOAD=%s:/lib/x86_64-linux-gnu/libm.so.6\n" % os.path.realpath(PROBE), out)
+
+    def test_options_end_at_the_program(self):
+        self.assertEqual(self.run_probe("/bin/echo", "--policy=nonsense")[1], "--policy=nonsense\n")
+
+    def test_standard_input_and_output(self):
+        done = subprocess.run([GPUMEM, "run", "--library", PROBE, "--", "cat"], input="text", env=clean_environment(),
+                              capture_output=True, text=True)
+        self.assertEqual(done.stdout, "text")
+
+    def test_exec_replaces_itself(self):
+        child = subprocess.Popen([GPUMEM, "run", "--exec", "--library", PROBE, "--", "/bin/sh", "-c", "echo $$"],
+                                 env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        out, err = child.communicate()
+        self.assertEqual((out, err), ("%d\n" % child.pid, ""))
+
+    # closing lines
+
+    def test_closing_lines(self):
+        status, _, err = self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")
+        self.assertEqual(status, 0)
+        for line in ("gpumem: true (pid ", "calls: 2 allocations, 0 frees, 0 failed", "peak live: 5.00 KiB",
+                     "leaked: 5.00 KiB in 2 blocks", "native: 2 allocations", "gpumem report %s" % self.path("t.trace")):
+            self.assertIn(line, err)
+        report = subprocess.run([GPUMEM, "report", self.path("t.trace")], capture_output=True, text=True)
+        self.assertEqual(report.returncode, 0)
+        self.assertIn("leaked: 5.00 KiB in 2 blocks", report.stdout)
+
+    def test_several_processes(self):
+        _, _, err = self.run_probe("--trace=t.trace", "--", "/bin/sh", "-c", "/bin/true; /bin/true; exit 0", PROBE="1")
+        self.assertIn("all 3 processes", err)
+        self.assertIn("calls: 6 allocations", err)
+        self.assertEqual(err.count("gpumem report "), 3)
+        self.assertEqual(len([n for n in os.listdir(self.folder) if n.startswith("t.trace")]), 3)
+
+    def test_killed_process_is_counted(self):
+        status, _, err = self.run_probe("--", "/bin/sh", "-c", "kill -KILL $$", PROBE="1")
+        self.assertEqual(status, 128 + signal.SIGKILL)
+        self.assertIn("without orderly exit: 2 allocations", err)
+
+    def test_stat_prints_a_table_and_writes_no_trace(self):
+        status, _, err = self.gpumem("--library", PROBE, "--trace=t.trace", "--", "/bin/true", command="stat", PROBE="1")
+        self.assertEqual(status, 0)
+        self.assertRegex(err, r"gpumem:   kind +allocations +frees +peak +live\ngpumem:   native +2 +0 ")
+        self.assertFalse(os.path.exists(self.path("t.trace")))
+
+    def test_nothing_is_left_behind(self):
+        before = set(os.listdir("/dev/shm"))
+        self.run_probe("--", "/bin/true", PROBE="1")
+        self.assertFalse([n for n in set(os.listdir("/dev/shm")) - before if n.startswith("gpumem-%d-" % os.getuid())
+                          and os.stat("/dev/shm/" + n).st_mtime < time.time() - 30])
+
+    # existing trace files
+
+    def test_stale_trace_is_removed_and_a_foreign_file_is_not(self):
+        self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")
+        self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")
+        self.assertEqual([n for n in os.listdir(self.folder)], ["t.trace"])
+        precious = self.path("thesis", "my thesis")
+        status, _, err = self.run_probe("--trace=thesis", "--", "/bin/true", PROBE="1")
+        self.assertEqual((status, err.count("\n")), (2, 1))
+        self.assertIn("'thesis': exists and is not a gpumem trace", err)
+        with open(precious) as f:
+            self.assertEqual(f.read(), "my thesis")
+
+    # bad usage: one line, exit 2, nothing started
+
+    def test_bad_options(self):
+        for arguments, words in ((["--policy=foo"], "unknown policy 'foo'; there are: "), (["--stacks=99"], "between 0 and 64"),
+                                 (["--stacks=x"], "GPUMEM_STACKS=x"), (["--limit=5X"], "GPUMEM_LIMIT=5X"),
+                                 (["--trace-format=xml"], "auto, binary or csv"), (["--trace=%q"], "%p %h %r %%"),
+                                 (["--bogus"], "unknown option '--bogus'"), (["--stacks"], "takes a value"),
+                                 (["--exec=1"], "takes no value")):
+            marker = self.path("marker")
+            status, out, err = self.run_probe(*arguments, "--", "/usr/bin/touch", marker) if "=" in arguments[0] or \
+                arguments == ["--bogus"] else self.run_probe(*arguments)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), (arguments, err))
+            self.assertIn(words, err)
+            self.assertFalse(os.path.exists(marker))
+        self.assertIn("which program?", self.run_probe()[2])
+
+    def test_missing_library(self):
+        status, _, err = self.gpumem("--library", "/nonexistent.so", "--", "/bin/true")
+        self.assertEqual((status, err), (2, "gpumem: library '/nonexistent.so': No such file or directory\n"))
+
+    # programs that preload cannot reach
+
+    def elf(self, name, **fields):
+        with open("/bin/true", "rb") as f:
+            data = bytearray(f.read())
+        if "machine" in fields:
+            data[18:20] = fields["machine"].to_bytes(2, "little")
+        if "interpreter" in fields:
+            begin = data.index(b"/lib64/ld-linux") if b"/lib64/ld-linux" in data else data.index(b"/lib/ld-linux")
+            data[begin:begin + 15] = fields["interpreter"]
+        if "no_interpreter" in fields:
+            offset, size, count = (int.from_bytes(data[a:b], "little") for a, b in ((32, 40), (54, 56), (56, 58)))
+            for i in range(count):
+                at = offset + i * size
+                if int.from_bytes(data[at:at + 4], "little") == 3:
+                    data[at:at + 4] = b"\4\0\0\0"
+        path = self.path(name)
+        with open(path, "wb") as f:
+            f.write(data)
+        os.chmod(path, 0o755)
+        return path
+
+    def test_unreachable_programs_are_named(self):
+        for fields, words in ((dict(machine=2), "is built for another machine"), (dict(no_interpreter=1), "statically linked"),
+                              (dict(interpreter=b"/lib/ld-musl-xx"), "musl")):
+            path = self.elf("program", **fields)
+            self.assertIn("gpumem: %s " % path, self.run_probe("--", path)[2])
+            self.assertIn(words, self.run_probe("--", path)[2])
+        script = self.path("script", "#!%s\n" % self.elf("program", machine=2))
+        os.chmod(script, 0o755)
+        self.assertIn("is built for another machine", self.run_probe("--", script)[2])
+        self.assertNotIn("cannot reach", self.run_probe("--", "/bin/true")[2])
+
+    def test_help_and_version(self):
+        for arguments in (["help"], ["help", "run"], ["help", "stat"], ["help", "report"], ["run", "--help"], ["--version"]):
+            done = subprocess.run([GPUMEM, *arguments], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout)
+        done = subprocess.run([GPUMEM, "frobnicate"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,68 @@
+"""Builds traces byte by byte from the published format, independently of the writer."""
+import struct
+
+MAGIC = b"GPUMEM\r\n"
+CHUNK_MAGIC = 0x4B4E4843
+HEADER = 4096
+ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
+               context_gone=18)
+CALLS = dict(cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemFree=20,
+             cuMemFreeHost=22, cuMemAddressFree=26, cuCtxDestroy=35)
+KINDS = dict(native=0, async_=1, managed=2, host=4, vmm=6)
+
+
+def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0):
+    text = struct.pack("<8sIIIIQQiiiIQ", MAGIC, version, header_bytes, chunk_bytes, event_bytes, 1000, 2000, 4242, 1, -1,
+                       finished, dropped)
+    text += struct.pack("64s256s64s32s", b"node7", b"/bin/solver", b"auto", b"0.1.0")
+    return text.ljust(HEADER, b"\0")
+
+
+def event(seq, time, action, call, address, size, kind="native", site=0, result=0, slack=0, duration=100, context=1,
+          device=0, hit=0):
+    return struct.pack("<QQQQQIIIHbBBBBBHBB", seq, time, address, size, 0, slack, duration, site, context, device,
+                       CALLS[call], ACTIONS[action], KINDS[kind], 1, 0, result, hit, 0)
+
+
+def chunk(payload, thread=100, kind=1, used=None, size=None):
+    size = size or (64 + len(payload) + 4095) // 4096 * 4096
+    used = len(payload) if used is None else used
+    return (struct.pack("<IHHiII44x", CHUNK_MAGIC, kind, 0, thread, used, size) + payload).ljust(size, b"\0")
+
+
+def _record(kind, body):
+    body = body.ljust((len(body) + 7) // 8 * 8, b"\0")
+    return struct.pack("<IHH", 8 + len(body), kind, 0) + body
+
+
+def site(number, frames, outside=0):
+    return _record(2, struct.pack("<IHH", number, len(frames), outside) + struct.pack("<%dQ" % len(frames), *frames))
+
+
+def module(base, start, limit, path, build_id=b""):
+    padded = build_id.ljust((len(build_id) + 7) // 8 * 8, b"\0")
+    return _record(1, struct.pack("<QQQII", base, start, limit, len(build_id), len(path)) + padded + path.encode())
+
+
+def device(number, total, name):
+    return _record(3, struct.pack("<iIQ", number, len(name), total) + name.encode())
+
+
+def sample():
+    """Two threads, a leak, a leak of cublas, a temporary block, a failure, blocks gone with a context."""
+    M = 1 << 20
+    records = (device(0, 80 << 30, "Test GPU") + module(0x10000, 0x10000, 0x20000, "/opt/none/app") +
+               module(0x50000, 0x50000, 0x60000, "/opt/none/libcublas.so.13") + site(1, [0x10123]) + site(2, [0x50010]) +
+               site(3, [0x10456, 0x10789]))
+    a = [event(1, 1000, "alloc", "cuMemAlloc", 0x1000, 4 * M, site=1, slack=M),
+         event(2, 2000, "alloc", "cuMemAllocAsync", 0x2000, 2 * M, kind="async_", site=3),
+         event(3, 2500, "free", "cuMemFree", 0x2000, 2 * M, kind="async_"),
+         event(6, 9000000, "alloc", "cuMemAlloc", 0x3000, 8 * M, site=3),
+         event(7, 9500000, "alloc_fail", "cuMemAlloc", 0, 1 << 40, site=3, result=2),
+         event(9, 20000000, "free", "cuMemFree", 0x3000, 8 * M)]
+    b = [event(4, 3000, "alloc", "cuMemAlloc", 0x5000, M, site=2),
+         event(5, 4000, "alloc", "cuMemHostAlloc", 0x6000, 512, kind="host", site=1),
+         event(8, 10000000, "alloc", "cuMemAlloc", 0x7000, 3 * M, site=1, context=2, hit=1),
+         event(10, 21000000, "release", "cuCtxDestroy", 0x7000, 3 * M, context=2),
+         event(11, 22000000, "free", "cuMemFree", 0x9999, 0)]
+    return header() + chunk(records, kind=2) + chunk(b"".join(a), thread=100) + chunk(b"".join(b), thread=101)
