@@ -146,7 +146,6 @@ struct gm_request {
 /* What the policy can know of the process when it decides. */
 struct gm_usage {
     uint64_t live_bytes;  /* of this process, all kinds on devices */
-    uint64_t live_count;
 };
 
 struct gm_decision {

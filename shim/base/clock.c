@@ -257,7 +257,14 @@ uint64_t gm_ticks(void) {
     return __atomic_load_n(&use_counter, __ATOMIC_RELAXED) ? counter() : clock_ns();
 }
 
+/* The thread's copy of the line it used last. A segment holds at least until it is due: the next one begins later. */
+static __thread struct {
+    uint64_t tick, ns, slope, ticks; /* valid for [tick, tick + ticks) */
+} near __attribute__((tls_model("initial-exec")));
+
 uint64_t gm_ticks_to_ns(uint64_t ticks) {
+    if (GM_LIKELY(ticks - near.tick < near.ticks))
+        return near.ns + scale(ticks - near.tick, near.slope);
     struct segment *first = ready_origin(), segment;
     uint64_t number;
     if (!__atomic_load_n(&use_counter, __ATOMIC_RELAXED))
@@ -267,10 +274,18 @@ uint64_t gm_ticks_to_ns(uint64_t ticks) {
     find_segment(first, ticks, &segment, &number);
     if (GM_UNLIKELY(ticks > segment.due) && number == __atomic_load_n(&newest, __ATOMIC_RELAXED))
         refine(&segment, number);
+    if (segment.due > segment.from.tick) {
+        near.tick = segment.from.tick;
+        near.ns = segment.from.ns;
+        near.slope = segment.slope;
+        near.ticks = segment.due - segment.from.tick;
+    }
     return on_line(&segment, ticks);
 }
 
 uint64_t gm_ticks_span_ns(uint64_t ticks) {
+    if (GM_LIKELY(near.slope != 0))
+        return scale(ticks, near.slope);
     struct segment *first = ready_origin(), segment;
     if (!__atomic_load_n(&use_counter, __ATOMIC_RELAXED))
         return ticks;

@@ -29,11 +29,11 @@ uint64_t gm_key_value(uint64_t key) {
 }
 
 void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
-    *scope = (struct gm_scope){.begin = gm_trace_on || pipeline.timed ? gm_ticks() : 0};
-    scope->request.call = call;
-    scope->request.size = size;
-    scope->request.site = site;
-    scope->request.device = -1;
+    scope->begin = gm_trace_on || pipeline.timed ? gm_ticks() : 0;
+    scope->sequence = 0;
+    scope->known = false;
+    scope->block.reason = GM_REASON_NONE;
+    scope->request = (struct gm_request){.call = call, .size = size, .site = site, .device = -1};
 }
 
 /* ---- promises: what each call says to its caller */
@@ -61,30 +61,44 @@ static void raise_peak(uint64_t *peak, uint64_t value) {
         ;
 }
 
-/* `sign` is +1 or -1; address space that has no memory behind it counts as nothing. */
-static void count_live(const struct gm_block *block, int sign) {
-    enum gm_kind kind = block->kind;
-    struct gm_stats *stats = gm_stats;
-    bool memory = block->call != GM_CALL_VMM_RESERVE && block->call != GM_CALL_VMM_MAP && block->call != GM_CALL_POOL_CREATE;
-    uint64_t bytes = memory ? block->size : 0, reserved = memory ? block->reserved : 0;
-
-    __atomic_add_fetch(&stats->live_count[kind], (uint64_t)sign, __ATOMIC_RELAXED);
-    if (sign < 0) {
-        __atomic_sub_fetch(&stats->live_bytes[kind], bytes, __ATOMIC_RELAXED);
-        if (on_device(kind)) {
-            __atomic_sub_fetch(&stats->live_total, bytes, __ATOMIC_RELAXED);
-            __atomic_sub_fetch(&stats->reserved_total, reserved, __ATOMIC_RELAXED);
-        }
-        return;
-    }
-    raise_peak(&stats->peak_bytes[kind], __atomic_add_fetch(&stats->live_bytes[kind], bytes, __ATOMIC_RELAXED));
-    if (on_device(kind)) {
-        raise_peak(&stats->peak_total, __atomic_add_fetch(&stats->live_total, bytes, __ATOMIC_RELAXED));
-        raise_peak(&stats->peak_reserved, __atomic_add_fetch(&stats->reserved_total, reserved, __ATOMIC_RELAXED));
-    }
+/* Address space that has no memory behind it counts as nothing. */
+static bool is_memory(const struct gm_block *block) {
+    return block->call != GM_CALL_VMM_RESERVE && block->call != GM_CALL_VMM_MAP && block->call != GM_CALL_POOL_CREATE;
 }
 
-static void bump(uint64_t *counter) { __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED); }
+static void count_born(const struct gm_block *block) {
+    struct gm_stats *stats = gm_stats;
+    enum gm_kind kind = block->kind;
+    uint64_t slack = block->reserved - block->size, all_slack;
+
+    if (!is_memory(block))
+        return;
+    raise_peak(&stats->peak_bytes[kind], __atomic_add_fetch(&stats->live_bytes[kind], block->size, __ATOMIC_RELAXED));
+    if (!on_device(kind))
+        return;
+    all_slack = slack ? __atomic_add_fetch(&stats->slack_total, slack, __ATOMIC_RELAXED)
+                      : __atomic_load_n(&stats->slack_total, __ATOMIC_RELAXED);
+    uint64_t live = __atomic_add_fetch(&stats->live_total, block->size, __ATOMIC_RELAXED);
+    raise_peak(&stats->peak_total, live);
+    raise_peak(&stats->peak_reserved, live + all_slack);
+}
+
+static void count_gone(const struct gm_block *block) {
+    struct gm_stats *stats = gm_stats;
+    uint64_t slack = block->reserved - block->size;
+
+    if (!is_memory(block))
+        return;
+    __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
+    if (!on_device(block->kind))
+        return;
+    __atomic_sub_fetch(&stats->live_total, block->size, __ATOMIC_RELAXED);
+    if (slack)
+        __atomic_sub_fetch(&stats->slack_total, slack, __ATOMIC_RELAXED);
+}
+
+/* A counter of the thread's own shard. */
+static void bump(uint64_t *counter) { __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED); }
 
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
@@ -118,7 +132,8 @@ static uint64_t spend(struct gm_scope *scope) {
     if (!scope->begin)
         return 0;
     uint64_t ticks = gm_ticks() - scope->begin;
-    __atomic_add_fetch(&gm_stats_mine()->time_ns, gm_ticks_span_ns(ticks), __ATOMIC_RELAXED);
+    struct gm_stats_shard *shard = gm_stats_mine();
+    __atomic_store_n(&shard->time_ns, shard->time_ns + gm_ticks_span_ns(ticks), __ATOMIC_RELAXED);
     return ticks;
 }
 
@@ -127,7 +142,8 @@ static uint64_t spend(struct gm_scope *scope) {
 /* A record found at the address of a new block: its free went past every door. */
 static void tell_stale(const struct gm_block *stale) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
-    count_live(stale, -1);
+    bump(&gm_stats_mine()->released[stale->kind]);
+    count_gone(stale);
     if (!gm_trace_on)
         return;
     scope.request.call = stale->call;
@@ -149,13 +165,13 @@ static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reas
     block->context_id = request->context_id;
     block->context_number = request->context_number;
     block->stream = request->stream;
-    if (!block->reserved)
+    if (block->reserved < block->size)
         block->reserved = block->size;
     if (gm_trace_on)
         scope->sequence = gm_trace_sequence();
     block->sequence = scope->sequence;
     bump(&shard->allocs[block->kind]);
-    count_live(block, +1);
+    count_born(block);
     newest = block->address;
     if (registry && gm_registry_add(registry, block, &stale) == GM_OK && stale.address)
         tell_stale(&stale);
@@ -193,8 +209,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
 
     request->promises = promises_of(request);
     if (decided) {
-        struct gm_usage usage = {.live_bytes = __atomic_load_n(&gm_stats->live_total, __ATOMIC_RELAXED),
-                                 .live_count = gm_registry_count(gm_registry_shared())};
+        struct gm_usage usage = {.live_bytes = __atomic_load_n(&gm_stats->live_total, __ATOMIC_RELAXED)};
         policy->decide(request, &usage, &decision);
     }
     request->wanted = decision.kind;
@@ -271,7 +286,7 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         bump(&shard->frees[block->kind]);
         if (newest == block->address)
             bump(&shard->temporary);
-        count_live(block, -1);
+        count_gone(block);
         tell_policy_freed(block);
     }
     uint64_t ticks = spend(scope);
@@ -296,9 +311,9 @@ static void release(const struct gm_block *block, void *arg) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
     struct gm_stats *stats = gm_stats;
 
-    count_live(block, -1);
+    count_gone(block);
+    bump(&gm_stats_mine()->released[block->kind]);
     __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&stats->released_count, 1, __ATOMIC_RELAXED);
     tell_policy_freed(block);
     if (!gm_trace_on)
         return;

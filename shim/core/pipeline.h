@@ -27,7 +27,7 @@ struct gm_pipeline_setup {
 /* Before the first call; not thread-safe. */
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
 
-/* Starts a scope: zeroes it, takes the time. `site` is 0 without a trace. */
+/* Starts a scope: a blank request, the time. `site` is 0 without a trace. `block` is filled by whoever gets or takes one. */
 void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site);
 
 /* Registry keys: device addresses and handles of driver objects are not the same space. */

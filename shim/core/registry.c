@@ -1,12 +1,13 @@
 /* Two hash indexes over one set of nodes.
  *
- * By address: shards of chained buckets. By range: a block of size s has class k = ceil(log2(s)) and hangs under the key
+ * By address: shards of chained buckets, each with its own store of nodes under one spinlock, so that a block costs one lock to
+ * remember and one to forget.
+ *
+ * By range, kept only once somebody asked for it: a block of size s has class k = ceil(log2(s)) and hangs under the key
  * (k, address >> k). A pointer inside it lies at most 2^k behind its start, so the block is found under (k, p >> k) or
  * (k, (p >> k) - 1): one look-up costs two probes per class in use, whatever the sizes are, and nothing is ever sorted.
- * Blocks of one class do not overlap and are larger than 2^(k-1), so at most a few share a key.
  *
- * Locks are spinlocks of one shard, held for a few loads and stores, never two at once. A node is linked into the range index
- * first and unlinked from it last; it is recycled only when it stands in neither. */
+ * Locks are held for a few loads and stores, always in the order address shard, then range shard. */
 #include "shim/core/registry.h"
 
 #include <dlfcn.h>
@@ -20,8 +21,9 @@ enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 64 *
 
 struct node {
     struct gm_block block;
-    struct node *next_address;
+    struct node *next_address; /* also links free nodes */
     struct node *next_range;
+    bool in_range;
 };
 
 struct index_shard {
@@ -29,19 +31,15 @@ struct index_shard {
     uint32_t bucket_count; /* power of two; 0 before first use */
     uint32_t count;
     struct node **buckets;
-} __attribute__((aligned(64)));
-
-struct node_shard {
-    gm_spin lock;
-    struct node *free;
+    struct node *free; /* by address: nodes not in use */
 } __attribute__((aligned(64)));
 
 struct gm_registry {
     struct index_shard by_address[SHARDS];
     struct index_shard by_range[SHARDS];
-    struct node_shard nodes[SHARDS];
-    uint32_t class_count[CLASSES]; /* live blocks of each class */
-    size_t count;
+    uint32_t class_count[CLASSES]; /* blocks of each class in the range index */
+    bool ranged;                   /* the range index is kept; set once, before the address shards are walked */
+    gm_spin ranging;
 };
 
 static uint64_t mix(uint64_t key) {
@@ -62,42 +60,19 @@ static struct node **bucket_of(struct index_shard *shard, uint64_t hash) {
     return &shard->buckets[(hash >> SHARD_BITS) & (shard->bucket_count - 1)];
 }
 
-/* ---- nodes */
-
-static struct node *node_new(struct gm_registry *registry, unsigned home) {
-    struct node_shard *shard = &registry->nodes[home];
-    gm_spin_lock(&shard->lock);
-    if (!shard->free) {
-        struct node *slab = gm_pages(SLAB);
-        for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {
-            slab[i].next_address = shard->free;
-            shard->free = &slab[i];
-        }
-    }
-    struct node *node = shard->free;
-    if (node)
-        shard->free = node->next_address;
-    gm_spin_unlock(&shard->lock);
-    return node;
-}
-
-static void node_recycle(struct gm_registry *registry, unsigned home, struct node *node) {
-    struct node_shard *shard = &registry->nodes[home];
-    gm_spin_lock(&shard->lock);
-    node->next_address = shard->free;
-    shard->free = node;
-    gm_spin_unlock(&shard->lock);
-}
-
 /* ---- one index; `by_range` selects which link and which hash a node uses */
 
 static struct node **link_of(struct node *node, bool by_range) {
     return by_range ? &node->next_range : &node->next_address;
 }
 
-static uint64_t hash_of(const struct node *node, bool by_range) {
+static uint64_t hash_in_range(const struct node *node) {
     unsigned class = class_of(node->block.size);
-    return by_range ? range_hash(class, node->block.address >> class) : address_hash(node->block.address);
+    return range_hash(class, node->block.address >> class);
+}
+
+static uint64_t hash_of(const struct node *node, bool by_range) {
+    return by_range ? hash_in_range(node) : address_hash(node->block.address);
 }
 
 /* Doubles the buckets when chains grow long; the shard is locked. Keeps the old ones when the kernel gives no memory. */
@@ -124,21 +99,43 @@ static bool make_room(struct index_shard *shard, bool by_range) {
     return true;
 }
 
-static bool index_link(struct index_shard *shard, struct node *node, uint64_t hash, bool by_range) {
+static struct node *node_new(struct index_shard *shard) {
+    if (GM_UNLIKELY(!shard->free)) {
+        struct node *slab = gm_pages(SLAB);
+        for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {
+            slab[i].next_address = shard->free;
+            shard->free = &slab[i];
+        }
+    }
+    struct node *node = shard->free;
+    if (node)
+        shard->free = node->next_address;
+    return node;
+}
+
+static void node_recycle(struct index_shard *shard, struct node *node) {
+    node->next_address = shard->free;
+    shard->free = node;
+}
+
+/* The node's address shard is locked. Without memory for buckets the block is only not found by range. */
+static void range_link(struct gm_registry *registry, struct node *node) {
+    uint64_t hash = hash_in_range(node);
+    struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    bool room = make_room(shard, by_range);
-    if (room) {
+    node->in_range = make_room(shard, true);
+    if (node->in_range) {
         struct node **bucket = bucket_of(shard, hash);
-        *link_of(node, by_range) = *bucket;
+        node->next_range = *bucket;
         *bucket = node;
         shard->count++;
+        __atomic_add_fetch(&registry->class_count[class_of(node->block.size)], 1, __ATOMIC_RELAXED);
     }
     gm_spin_unlock(&shard->lock);
-    return room;
 }
 
 static void range_unlink(struct gm_registry *registry, struct node *node) {
-    uint64_t hash = hash_of(node, true);
+    uint64_t hash = hash_in_range(node);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     for (struct node **at = bucket_of(shard, hash); *at; at = &(*at)->next_range)
@@ -151,30 +148,22 @@ static void range_unlink(struct gm_registry *registry, struct node *node) {
     __atomic_sub_fetch(&registry->class_count[class_of(node->block.size)], 1, __ATOMIC_RELAXED);
 }
 
-/* Unlinks from the address index; NULL when there is no block at `address`. */
-static struct node *address_unlink(struct gm_registry *registry, uint64_t address) {
-    uint64_t hash = address_hash(address);
-    struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    struct node *found = NULL;
-
-    gm_spin_lock(&shard->lock);
-    if (shard->bucket_count)
-        for (struct node **at = bucket_of(shard, hash); *at; at = &(*at)->next_address)
-            if ((*at)->block.address == address) {
-                found = *at;
-                *at = found->next_address;
-                shard->count--;
-                break;
-            }
-    gm_spin_unlock(&shard->lock);
-    return found;
+/* The shard is locked and has buckets. */
+static struct node **address_link(struct index_shard *shard, uint64_t hash, uint64_t address) {
+    struct node **at = bucket_of(shard, hash);
+    while (*at && (*at)->block.address != address)
+        at = &(*at)->next_address;
+    return at;
 }
 
-static void finish_removal(struct gm_registry *registry, struct node *node, struct gm_block *block) {
-    range_unlink(registry, node);
+static void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *block) {
+    struct node *node = *at;
+    *at = node->next_address;
+    shard->count--;
+    if (GM_UNLIKELY(node->in_range))
+        range_unlink(registry, node);
     *block = node->block;
-    __atomic_sub_fetch(&registry->count, 1, __ATOMIC_RELAXED);
-    node_recycle(registry, shard_of(address_hash(block->address)), node);
+    node_recycle(shard, node);
 }
 
 /* ---- interface */
@@ -189,14 +178,12 @@ static struct gm_registry *owned(void);
 
 struct gm_registry *gpumem_registry_1(void) { return owned(); }
 
-struct gm_registry *gm_registry_shared(void) {
-    static struct gm_registry *known;
-    struct gm_registry *registry = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
-    if (GM_LIKELY(registry != NULL))
-        return registry;
+struct gm_registry *gm_registry_known;
+
+struct gm_registry *gm_registry_find_shared(void) {
     struct gm_registry *(*owner)(void) = (struct gm_registry * (*)(void)) gm_true_dlsym(RTLD_DEFAULT, "gpumem_registry_1");
-    registry = owner ? owner() : owned();
-    __atomic_store_n(&known, registry, __ATOMIC_RELEASE);
+    struct gm_registry *registry = owner ? owner() : owned();
+    __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;
 }
 
@@ -215,55 +202,63 @@ static struct gm_registry *owned(void) {
 
 gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *block, struct gm_block *previous) {
     uint64_t hash = address_hash(block->address);
-    unsigned class = class_of(block->size), home = shard_of(hash);
-    uint64_t in_range = range_hash(class, block->address >> class);
-    struct gm_block stale = {0};
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    gm_status status = GM_OUT_OF_MEMORY;
 
-    struct node *old = address_unlink(registry, block->address);
-    if (GM_UNLIKELY(old != NULL))
-        finish_removal(registry, old, &stale);
     if (previous)
-        *previous = stale;
-
-    struct node *node = node_new(registry, home);
-    if (!node)
-        return GM_OUT_OF_MEMORY;
-    node->block = *block;
-    __atomic_add_fetch(&registry->class_count[class], 1, __ATOMIC_RELAXED);
-    if (!index_link(&registry->by_range[shard_of(in_range)], node, in_range, true)) {
-        __atomic_sub_fetch(&registry->class_count[class], 1, __ATOMIC_RELAXED);
-        node_recycle(registry, home, node);
-        return GM_OUT_OF_MEMORY;
+        previous->address = 0;
+    gm_spin_lock(&shard->lock);
+    if (make_room(shard, false)) {
+        struct node **at = address_link(shard, hash, block->address);
+        if (GM_UNLIKELY(*at != NULL)) {
+            struct gm_block stale;
+            remove_node(registry, shard, at, previous ? previous : &stale);
+        }
+        struct node *node = node_new(shard);
+        if (node) {
+            struct node **bucket = bucket_of(shard, hash);
+            node->block = *block;
+            node->in_range = false;
+            node->next_address = *bucket;
+            *bucket = node;
+            shard->count++;
+            if (GM_UNLIKELY(registry->ranged))
+                range_link(registry, node);
+            status = GM_OK;
+        }
     }
-    __atomic_add_fetch(&registry->count, 1, __ATOMIC_RELAXED);
-    if (!index_link(&registry->by_address[home], node, hash, false)) {
-        finish_removal(registry, node, &stale);
-        return GM_OUT_OF_MEMORY;
-    }
-    return GM_OK;
+    gm_spin_unlock(&shard->lock);
+    return status;
 }
 
 bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
-    struct node *node = address_unlink(registry, address);
-    if (node)
-        finish_removal(registry, node, block);
-    return node != NULL;
-}
-
-bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
     bool found = false;
 
     gm_spin_lock(&shard->lock);
-    if (shard->bucket_count)
-        for (struct node *node = *bucket_of(shard, hash); node && !found; node = node->next_address)
-            if (node->block.address == address) {
-                *block = node->block;
-                found = true;
-            }
+    if (shard->bucket_count) {
+        struct node **at = address_link(shard, hash, address);
+        found = *at != NULL;
+        if (found)
+            remove_node(registry, shard, at, block);
+    }
     gm_spin_unlock(&shard->lock);
     return found;
+}
+
+bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
+    uint64_t hash = address_hash(address);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct node *node = NULL;
+
+    gm_spin_lock(&shard->lock);
+    if (shard->bucket_count)
+        node = *address_link(shard, hash, address);
+    if (node)
+        *block = node->block;
+    gm_spin_unlock(&shard->lock);
+    return node != NULL;
 }
 
 static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t bucket, uint64_t address, struct gm_block *block) {
@@ -282,7 +277,28 @@ static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t b
     return found;
 }
 
+/* From the first question on the index is kept. Whoever adds a block reads `ranged` under its shard's lock: before the walk has
+ * passed that shard the walk links the block, afterwards the adder sees the flag. */
+static void keep_range_index(struct gm_registry *registry) {
+    gm_spin_lock(&registry->ranging);
+    if (!registry->ranged) {
+        __atomic_store_n(&registry->ranged, true, __ATOMIC_SEQ_CST);
+        for (unsigned s = 0; s < SHARDS; s++) {
+            struct index_shard *shard = &registry->by_address[s];
+            gm_spin_lock(&shard->lock);
+            for (uint32_t i = 0; i < shard->bucket_count; i++)
+                for (struct node *node = shard->buckets[i]; node; node = node->next_address)
+                    if (!node->in_range)
+                        range_link(registry, node);
+            gm_spin_unlock(&shard->lock);
+        }
+    }
+    gm_spin_unlock(&registry->ranging);
+}
+
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
+    if (GM_UNLIKELY(!__atomic_load_n(&registry->ranged, __ATOMIC_ACQUIRE)))
+        keep_range_index(registry);
     for (unsigned class = 0; class < CLASSES; class++) {
         if (!__atomic_load_n(&registry->class_count[class], __ATOMIC_RELAXED))
             continue;
@@ -349,10 +365,14 @@ void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct g
 }
 
 size_t gm_registry_count(const struct gm_registry *registry) {
-    return __atomic_load_n(&registry->count, __ATOMIC_RELAXED);
+    size_t count = 0;
+    for (unsigned s = 0; s < SHARDS; s++)
+        count += __atomic_load_n(&registry->by_address[s].count, __ATOMIC_RELAXED);
+    return count;
 }
 
 void gm_registry_after_fork(struct gm_registry *registry) {
+    registry->ranging.held = 0;
     for (unsigned s = 0; s < SHARDS; s++)
-        registry->by_address[s].lock.held = registry->by_range[s].lock.held = registry->nodes[s].lock.held = 0;
+        registry->by_address[s].lock.held = registry->by_range[s].lock.held = 0;
 }

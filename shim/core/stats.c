@@ -1,6 +1,7 @@
 /* Counters of this process: in private memory, or in a slot of the file that `gpumem run` reads while and after we run. */
 #include "shim/core/stats.h"
 #include "shim/base/base.h"
+#include "shim/base/truedl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +16,33 @@ static struct gm_stats private_counters;
 struct gm_stats *gm_stats = &private_counters;
 
 static char file_name[4096];
-static __thread struct gm_stats_shard *shard __attribute__((tls_model("initial-exec")));
-static __thread struct gm_stats *shard_of __attribute__((tls_model("initial-exec")));
+__thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
 
-struct gm_stats_shard *gm_stats_mine(void) {
-    struct gm_stats *now = __atomic_load_n(&gm_stats, __ATOMIC_ACQUIRE);
-    if (GM_UNLIKELY(shard_of != now)) {
-        shard = &now->shards[(unsigned)gm_thread_id() % GM_STATS_SHARDS];
-        shard_of = now;
+static uint64_t taken = 1; /* bit of each shard in use; shard 0 is everybody's */
+
+static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* 0 = none of its own */
+
+static void leave_shard(void *value) {
+    unsigned index = (unsigned)(uintptr_t)value;
+    mine = 0;
+    gm_stats_shard = NULL;
+    __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
+}
+
+struct gm_stats_shard *gm_stats_take_shard(void) {
+    uint64_t used = __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
+    while (!mine && ~used) {
+        unsigned index = (unsigned)__builtin_ctzll(~used);
+        if (!__atomic_compare_exchange_n(&taken, &used, used | 1ull << index, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            continue;
+        if (gm_thread_at_exit(leave_shard, (void *)(uintptr_t)index) == 0)
+            mine = index;
+        else
+            __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
+        break;
     }
-    return shard;
+    gm_stats_shard = &gm_stats->shards[mine];
+    return gm_stats_shard;
 }
 
 static void name_program(struct gm_stats *stats) {
@@ -79,10 +97,10 @@ void gm_stats_open(const char *path) {
         return;
     if (path != file_name)
         gm_format(file_name, sizeof file_name, "%s", path);
-    struct gm_stats *slots = map_file(file_name, &trouble, &fd), *mine = slots ? take_slot(slots, fd) : NULL;
+    struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_slot(slots, fd) : NULL;
     if (fd >= 0)
         close(fd);
-    if (!mine) {
+    if (!slot) {
         gm_log_once(&told, GM_LOG_WARN, "counters file '%s' %s: this process is missing in the closing lines", file_name,
                     trouble ? trouble : "has no room");
         if (slots)
@@ -90,13 +108,14 @@ void gm_stats_open(const char *path) {
         return;
     }
     /* Opened at start, before any other thread counts: what is there so far moves along. */
-    int32_t pid = mine->pid;
-    *mine = private_counters;
-    mine->pid = pid;
-    mine->start_ns = gm_now_ns();
-    name_program(mine);
-    __atomic_store_n(&mine->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
-    __atomic_store_n(&gm_stats, mine, __ATOMIC_RELEASE);
+    int32_t pid = slot->pid;
+    *slot = private_counters;
+    slot->pid = pid;
+    slot->start_ns = gm_now_ns();
+    name_program(slot);
+    __atomic_store_n(&slot->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_stats, slot, __ATOMIC_RELEASE);
+    gm_stats_shard = NULL;
 }
 
 void gm_stats_after_fork(void) {
@@ -106,7 +125,8 @@ void gm_stats_after_fork(void) {
     memset(&private_counters, 0, sizeof private_counters);
     memcpy(private_counters.policy, policy, sizeof policy);
     gm_stats = &private_counters;
-    shard_of = NULL;
+    gm_stats_shard = NULL;
+    taken = 1ull | 1ull << mine; /* the other threads stayed behind */
     if (file_name[0])
         gm_stats_open(file_name);
 }

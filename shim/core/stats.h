@@ -7,9 +7,10 @@
 
 #define GM_STATS_MAGIC  0x3153544154534d47ull /* "GMSTATS1" */
 #define GM_STATS_SLOTS  128 /* processes that one file can hold */
-#define GM_STATS_SHARDS 16
+#define GM_STATS_SHARDS 64
 
-/* Counters that many threads raise: one shard each thread, added up by the reader. */
+/* Counters of one thread, raised without locked instructions; a thread that ends leaves its shard, counts and all, to the next.
+ * Shard 0 belongs to the threads beyond GM_STATS_SHARDS - 1, whose counts may lose a step to each other. Readers add up. */
 struct gm_stats_shard {
     uint64_t allocs[GM_KIND_COUNT]; /* successful */
     uint64_t frees[GM_KIND_COUNT];
@@ -19,7 +20,8 @@ struct gm_stats_shard {
     uint64_t temporary;     /* freed with no other allocation of the thread in between */
     uint64_t time_ns;       /* inside hooked calls, driver included */
     uint64_t moved;         /* served by another kind than asked */
-    uint64_t doors[4];      /* calls by door: resolver, exported symbol, dlsym, audit */
+    uint64_t released[GM_KIND_COUNT]; /* went with their context */
+    uint64_t doors[4];      /* calls by door: exported symbol, dlsym, resolver, audit */
 } __attribute__((aligned(64)));
 
 struct gm_stats {
@@ -31,11 +33,10 @@ struct gm_stats {
     char policy[64];
     char trace[256];        /* file name, "" = none */
     uint64_t live_bytes[GM_KIND_COUNT];
-    uint64_t live_count[GM_KIND_COUNT];
     uint64_t peak_bytes[GM_KIND_COUNT];
     uint64_t live_total, peak_total;         /* device memory: all kinds but host, imported */
-    uint64_t reserved_total, peak_reserved;  /* what owners count for it */
-    uint64_t released_bytes, released_count; /* went with their context */
+    uint64_t slack_total, peak_reserved;     /* what owners count beyond it; peak of both together */
+    uint64_t released_bytes;                 /* went with their context */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
 } __attribute__((aligned(4096)));
 
@@ -50,6 +51,18 @@ void gm_stats_open(const char *path);
 void gm_stats_after_fork(void);
 
 /* This thread's shard. */
-struct gm_stats_shard *gm_stats_mine(void);
+extern __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
+struct gm_stats_shard *gm_stats_take_shard(void);
+static inline struct gm_stats_shard *gm_stats_mine(void) {
+    return __builtin_expect(gm_stats_shard != NULL, 1) ? gm_stats_shard : gm_stats_take_shard();
+}
+
+/* Blocks of a kind alive now. */
+static inline uint64_t gm_stats_live_count(const struct gm_stats *stats, enum gm_kind kind) {
+    uint64_t count = 0;
+    for (unsigned i = 0; i < GM_STATS_SHARDS; i++)
+        count += stats->shards[i].allocs[kind] - stats->shards[i].frees[kind] - stats->shards[i].released[kind];
+    return count;
+}
 
 #endif

@@ -5,27 +5,25 @@
 #include "shim/base/base.h"
 #include "shim/driver/driver.h"
 
-static int captures; /* begun and not yet ended, in any thread */
+int gm_captures;
 static int sections; /* guarded sections open now */
 
 void gm_capture_begin(void) {
-    __atomic_add_fetch(&captures, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&gm_captures, 1, __ATOMIC_SEQ_CST);
     /* Sections last a few microseconds; one that has not returned within a second (a stopped thread) must not hang the program. */
     for (int spins = 0; __atomic_load_n(&sections, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
         sched_yield();
 }
 
 void gm_capture_end(void) {
-    int now = __atomic_sub_fetch(&captures, 1, __ATOMIC_SEQ_CST);
+    int now = __atomic_sub_fetch(&gm_captures, 1, __ATOMIC_SEQ_CST);
     if (now < 0) /* an end without a begin we saw */
-        __atomic_compare_exchange_n(&captures, &now, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&gm_captures, &now, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
-
-bool gm_capture_any(void) { return GM_UNLIKELY(__atomic_load_n(&captures, __ATOMIC_RELAXED) > 0); }
 
 bool gm_capture_guard_enter(CUstreamCaptureMode *saved) {
     __atomic_add_fetch(&sections, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&captures, __ATOMIC_SEQ_CST) > 0) {
+    if (__atomic_load_n(&gm_captures, __ATOMIC_SEQ_CST) > 0) {
         __atomic_sub_fetch(&sections, 1, __ATOMIC_SEQ_CST);
         return false;
     }

@@ -53,7 +53,10 @@ void gm_contexts_after_fork(void);
 /* ---- stream capture (capture.c): every begin and end in the process passes here. */
 void gm_capture_begin(void); /* before the true call */
 void gm_capture_end(void);   /* after the end, or when begin failed */
-bool gm_capture_any(void);   /* some stream of the process may be capturing */
+extern int gm_captures;      /* begun and not yet ended, in any thread */
+static inline bool gm_capture_any(void) { /* some stream of the process may be capturing */
+    return __builtin_expect(__atomic_load_n(&gm_captures, __ATOMIC_RELAXED) > 0, 0);
+}
 /* Enter and leave a section in which our own driver calls may not disturb a capture: exchanges the thread's capture mode to
  * relaxed and makes gm_capture_begin wait until the section is left. False: a capture is running, do not call the driver's context-wide events. */
 bool gm_capture_guard_enter(CUstreamCaptureMode *saved);

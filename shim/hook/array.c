@@ -77,7 +77,7 @@ HOOK(cuMipmappedArrayCreate, CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIP
         struct gm_scope scope;                                                                               \
         uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)array);                                  \
         ENTER(symbol, array);                                                                                \
-        BEGIN(&scope, call, 0);                                                                              \
+        BEGIN_FREE(&scope, call, 0);                                                                              \
         gm_pipeline_free_begin(&scope, key);                                                                 \
         CUresult result = gm_true.symbol(array);                                                             \
         gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);                                              \

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "shim/base/truedl.h"
-#include "shim/core/stats.h"
 
 #define ROW(symbol, name, version, twin)                                                                     \
     GM_INTERNAL void gm_dlsym_##symbol(void);                                                                \
@@ -24,8 +23,8 @@ struct row {
 
 struct gm_true gm_true;
 uint64_t gm_row_calls[GM_ROW_COUNT];
-__thread __attribute__((tls_model("initial-exec"))) int gm_door;
-static __thread __attribute__((tls_model("initial-exec"))) int depth;
+__thread __attribute__((tls_model("initial-exec"))) int gm_door, gm_depth;
+bool gm_hooks_active;
 static __thread __attribute__((tls_model("initial-exec"))) bool starting;
 
 static const struct row rows[GM_ROW_COUNT] = {
@@ -36,14 +35,13 @@ static const struct row rows[GM_ROW_COUNT] = {
 #undef ROW
 };
 
-/* ---- true function -> row, open addressing; complete before `active` is set and constant afterwards */
+/* ---- true function -> row, open addressing; complete before gm_hooks_active is set and constant afterwards */
 
 enum { SLOTS = 1024 };
 static struct {
     void *function;
     uint16_t row;
 } by_function[SLOTS];
-static bool active;
 
 static unsigned slot_of(const void *function) {
     return (unsigned)(((uintptr_t)function >> 2) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
@@ -75,7 +73,7 @@ bool gm_is_entry(const void *address) {
 }
 
 void *gm_route(void *function, enum gm_door door) {
-    if (!__atomic_load_n(&active, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
     int row = find_row(function);
     return row < 0 ? function : rows[row].entries[door];
@@ -91,17 +89,22 @@ static void find_true_functions(void) {
     resolver resolve = (resolver)gm_driver_symbol("cuGetProcAddress_v2");
     unsigned absent = 0, differing = 0;
 
+    /* Exact symbols first: what the resolver gives for one row may be the exact function of another. */
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
+        *rows[i].true_function = gm_driver_symbol(rows[i].symbol);
+        if (*rows[i].true_function)
+            add_function(*rows[i].true_function, i);
+    }
     for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
         const struct row *row = &rows[i];
-        void *exact = gm_driver_symbol(row->symbol), *resolved = NULL;
+        void *exact = *row->true_function, *resolved = NULL;
         cuuint64_t flags = row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 
         if (resolve && resolve(row->name, &resolved, row->version, flags, NULL) != CUDA_SUCCESS)
             resolved = NULL;
-        *row->true_function = exact ? exact : resolved;
-        if (exact)
-            add_function(exact, i);
-        if (resolved && find_row(resolved) < 0)
+        if (!exact)
+            *row->true_function = resolved;
+        if (resolved)
             add_function(resolved, i);
         if (resolved && exact && resolved != exact) {
             differing++;
@@ -129,7 +132,7 @@ bool gm_hooks_ready(void) {
         starting = true;
         gm_process_start();
         find_true_functions();
-        __atomic_store_n(&active, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&gm_hooks_active, true, __ATOMIC_RELEASE);
         __atomic_store_n(&state, 2, __ATOMIC_RELEASE);
         starting = false;
         return true;
@@ -138,20 +141,6 @@ bool gm_hooks_ready(void) {
         sched_yield();
     return true;
 }
-
-enum gm_pass gm_hook_enter(enum gm_row row) {
-    if (GM_UNLIKELY(!__atomic_load_n(&active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
-        return gm_true.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
-    if (GM_UNLIKELY(depth > 0))
-        return GM_PASS_DRIVER;
-    depth = 1;
-    __atomic_add_fetch(&gm_stats_mine()->doors[gm_door], 1, __ATOMIC_RELAXED);
-    if (GM_UNLIKELY(gm_coverage_on))
-        __atomic_add_fetch(&gm_row_calls[row], 1, __ATOMIC_RELAXED);
-    return GM_PASS_HOOK;
-}
-
-void gm_hook_leave(void) { depth = 0; }
 
 void gm_hook_context(struct gm_scope *scope) {
     struct gm_context context;

@@ -5,6 +5,7 @@
 #include "shim/base/base.h"
 #include "shim/core/pipeline.h"
 #include "shim/core/site.h"
+#include "shim/core/stats.h"
 #include "shim/driver/driver.h"
 #include "shim/hook/rows.h"
 #include "shim/trace/writer.h"
@@ -46,11 +47,26 @@ enum gm_pass {
     GM_PASS_DRIVER, /* a call from inside another hook: the true function as it is */
     GM_PASS_NONE,   /* no driver in this process */
 };
-enum gm_pass gm_hook_enter(enum gm_row row);
-void gm_hook_leave(void);
 
 /* Calls of each hooked symbol (coverage report). */
 extern uint64_t gm_row_calls[GM_ROW_COUNT];
+extern bool gm_hooks_active, gm_coverage_on;
+extern __thread int gm_door, gm_depth __attribute__((tls_model("initial-exec")));
+
+static inline enum gm_pass gm_hook_enter(enum gm_row row) {
+    if (GM_UNLIKELY(!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
+        return gm_true.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
+    if (GM_UNLIKELY(gm_depth > 0))
+        return GM_PASS_DRIVER;
+    gm_depth = 1;
+    uint64_t *calls = &gm_stats_mine()->doors[gm_door];
+    __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
+    if (GM_UNLIKELY(gm_coverage_on))
+        __atomic_add_fetch(&gm_row_calls[row], 1, __ATOMIC_RELAXED);
+    return GM_PASS_HOOK;
+}
+
+static inline void gm_hook_leave(void) { gm_depth = 0; }
 
 /* Defines a hook: HOOK(symbol, parameters) { ... } */
 #define HOOK(symbol, ...)                                                                                    \
@@ -77,9 +93,10 @@ extern uint64_t gm_row_calls[GM_ROW_COUNT];
         return leaving;                                                                                      \
     } while (0)
 
-/* Begins a scope with the hook's call site and the current context. */
+/* Begins a scope with the hook's call site; BEGIN also with the current context. A free belongs to its block's context. */
+#define BEGIN_FREE(scope, call, size) gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? GM_SITE_HERE() : 0)
 #define BEGIN(scope, call, size)                                                                             \
-    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? GM_SITE_HERE() : 0);                        \
+    BEGIN_FREE(scope, call, size);                                                                           \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
 
@@ -89,7 +106,6 @@ void gm_process_start(void);
 /* ---- coverage.c */
 void gm_coverage_sample(int device); /* after an allocation: compares with what the driver says */
 void gm_coverage_report(int fd);
-extern bool gm_coverage_on;
 const char *gm_row_name(enum gm_row row);
 /* Names handed out unhooked; returns how many are known, pointers stay valid. */
 size_t gm_unhooked_names(const char *const **names);

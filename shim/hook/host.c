@@ -36,7 +36,7 @@ HOST_REGISTER(cuMemHostRegister_v2)
         struct gm_scope scope;                                                                               \
         uint64_t key = (uint64_t)(uintptr_t)address;                                                         \
         ENTER(symbol, address);                                                                              \
-        BEGIN(&scope, call, 0);                                                                              \
+        BEGIN_FREE(&scope, call, 0);                                                                              \
         gm_pipeline_free_begin(&scope, key);                                                                 \
         CUresult result = gm_true.symbol(address);                                                           \
         gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);                                              \

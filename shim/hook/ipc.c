@@ -28,7 +28,7 @@ IPC_OPEN(cuIpcOpenMemHandle_v2)
 HOOK(cuIpcCloseMemHandle, CUdeviceptr address) {
     struct gm_scope scope;
     ENTER(cuIpcCloseMemHandle, address);
-    BEGIN(&scope, GM_CALL_IPC_CLOSE, 0);
+    BEGIN_FREE(&scope, GM_CALL_IPC_CLOSE, 0);
     gm_pipeline_free_begin(&scope, address);
     CUresult result = gm_true.cuIpcCloseMemHandle(address);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, address, result);

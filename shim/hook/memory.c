@@ -1,5 +1,6 @@
 /* Device memory that a policy may move, and every way to free it. */
 #include "shim/hook/hook.h"
+#include "shim/resource/managed.h"
 
 static bool is_capturing(CUstream stream, bool per_thread) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -104,7 +105,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     if (!address)
         return gm_true.cuMemFree_v2 ? gm_true.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
     ENTER(cuMemFree_v2, address);
-    BEGIN(&scope, GM_CALL_FREE, 0);
+    BEGIN_FREE(&scope, GM_CALL_FREE, 0);
     gm_pipeline_free_begin(&scope, address);
     CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
                                                        : gm_true.cuMemFree_v2(address);
@@ -116,7 +117,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     HOOK(symbol, CUdeviceptr address, CUstream stream) {                                                     \
         struct gm_scope scope;                                                                               \
         ENTER(symbol, address, stream);                                                                      \
-        BEGIN(&scope, GM_CALL_FREE_ASYNC, 0);                                                                \
+        BEGIN_FREE(&scope, GM_CALL_FREE_ASYNC, 0);                                                                \
         scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
         scope.request.per_thread = twin;                                                                     \
         scope.request.capturing = is_capturing(stream, twin);                                                \

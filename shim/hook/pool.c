@@ -15,7 +15,7 @@ HOOK(cuMemPoolDestroy, CUmemoryPool pool) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)pool);
     ENTER(cuMemPoolDestroy, pool);
-    BEGIN(&scope, GM_CALL_POOL_DESTROY, 0);
+    BEGIN_FREE(&scope, GM_CALL_POOL_DESTROY, 0);
     gm_pipeline_free_begin(&scope, key);
     CUresult result = gm_true.cuMemPoolDestroy(pool);
     gm_pipeline_free_end(&scope, GM_ACT_UNRESERVE, key, result);

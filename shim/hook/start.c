@@ -178,8 +178,7 @@ static void in_child(void) {
     gm_site_after_fork();
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
-    if (gm_option_text(GM_OPT_STATS)[0])
-        gm_stats_open(gm_option_text(GM_OPT_STATS));
+    gm_stats_after_fork();
 }
 
 void gm_process_start(void) {

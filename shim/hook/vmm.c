@@ -16,7 +16,7 @@ HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_RESERVATION, address);
     ENTER(cuMemAddressFree, address, size);
-    BEGIN(&scope, GM_CALL_VMM_ADDRESS_FREE, size);
+    BEGIN_FREE(&scope, GM_CALL_VMM_ADDRESS_FREE, size);
     gm_pipeline_free_begin(&scope, key);
     CUresult result = gm_true.cuMemAddressFree(address, size);
     gm_pipeline_free_end(&scope, GM_ACT_UNRESERVE, key, result);
@@ -41,7 +41,7 @@ HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_VMM_HANDLE, handle);
     ENTER(cuMemRelease, handle);
-    BEGIN(&scope, GM_CALL_VMM_RELEASE, 0);
+    BEGIN_FREE(&scope, GM_CALL_VMM_RELEASE, 0);
     gm_pipeline_free_begin(&scope, key);
     CUresult result = gm_true.cuMemRelease(handle);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);
@@ -66,7 +66,7 @@ HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllo
 HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemUnmap, address, size);
-    BEGIN(&scope, GM_CALL_VMM_UNMAP, size);
+    BEGIN_FREE(&scope, GM_CALL_VMM_UNMAP, size);
     CUresult result = gm_true.cuMemUnmap(address, size);
     if (result != CUDA_SUCCESS) {
         gm_pipeline_free_end(&scope, GM_ACT_UNMAP, address, result);

@@ -33,7 +33,6 @@ struct gm_block {
     uint64_t context_id; /* generation */
     uint16_t context_number;
     uint64_t stream;     /* stream-ordered: stream of the allocation */
-    uint64_t born_ns;
     uint64_t sequence;   /* trace: seq of its allocation */
     uint32_t site;
     int16_t device;

@@ -141,8 +141,10 @@ void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     start_ns = header->start_ns;
     flush_ns = interval;
     pid = header->pid;
-    if (file->regular)
+    if (file->regular) {
+        file->append = true;
         fcntl(file->fd, F_SETFL, fcntl(file->fd, F_GETFL) | O_APPEND);
+    }
     __atomic_store_n(&open_as, *gm_trace_generation, __ATOMIC_RELEASE);
     flusher = false;
     append(gm_trace_csv_header, strlen(gm_trace_csv_header), header->start_ns);

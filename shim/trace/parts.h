@@ -12,6 +12,7 @@
 struct gm_trace_file {
     int fd;        /* kept at a high number, close-on-exec; -1 = none */
     bool regular;  /* a file of our own, locked; else a pipe, terminal or the program's own descriptor */
+    bool append;   /* text: lines go behind what is there */
     dev_t device;  /* identity, to notice that the program closed and reused our descriptor */
     ino_t inode;
     char name[GM_TRACE_NAME];

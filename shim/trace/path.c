@@ -183,6 +183,7 @@ static void settle(struct gm_trace_file *file, int fd, bool regular) {
     struct stat st;
     file->fd = lift(fd);
     file->regular = regular;
+    file->append = false;
     file->device = 0;
     file->inode = 0;
     if (!fstat(file->fd, &st)) {
@@ -255,7 +256,7 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
     if (!file->regular)
         return false;
     /* Programs that close every descriptor they did not open exist; the number may be theirs now, so it is not closed. */
-    int fd = open(file->name, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    int fd = open(file->name, O_RDWR | O_CLOEXEC | O_NOCTTY | (file->append ? O_APPEND : 0));
     if (fd < 0)
         return false;
     if (!is_ours(file, fd)) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What the two libraries export and need.
+"""What the libraries export and need.
 
-usage: symbols_test.py CC LIBGPUMEM_CORE.so [LIBGPUMEM.so]
+usage: symbols_test.py CC LIBGPUMEM_CORE.so [LIBGPUMEM.so LIBGPUMEM_AUDIT.so]
 
 A library to preload must not pull in CUDA or a C++ runtime, must not export what a program could mistake for the CUDA
 runtime, and must load on every glibc from 2.17 on.
@@ -16,6 +16,7 @@ import elf
 
 FORBIDDEN_LIBRARY = re.compile(r'^lib(cuda|cudart|nvidia|stdc\+\+|gcc_s)')
 CORE_EXPORT = re.compile(r'^gpumem_')
+AUDIT_EXPORT = re.compile(r'^la_')
 SHIM_EXPORT = re.compile(r'^(cu[A-Z].*|dlsym|dlvsym|gpumem_.*)$')
 OLDEST_GLIBC = (2, 17)
 
@@ -26,8 +27,8 @@ def faults(path, allowed):
         if FORBIDDEN_LIBRARY.match(name):
             yield f'needs {name}'
     symbols = elf.symbols(path)
-    if not any(s.defined and s.name.startswith('gpumem_') for s in symbols):
-        yield 'exports no gpumem_ function'
+    if not any(s.defined and allowed.match(s.name) for s in symbols):
+        yield 'exports nothing'
     for s in symbols:
         if s.defined and (not allowed.match(s.name) or s.name.startswith('cuda')):
             yield f'exports {s.name}'
@@ -62,13 +63,15 @@ def check_the_checker(cc):
             assert fault in found, f'not noticed: {fault}; only: {found}'
 
 
-def main(cc, core, shim=None):
+def main(cc, core, shim=None, audit=None):
     check_the_checker(cc.split('|'))
     wrong = [f'{os.path.basename(core)} {f}' for f in faults(core, CORE_EXPORT)]
     if shim:
         wrong += [f'{os.path.basename(shim)} {f}' for f in faults(shim, SHIM_EXPORT)]
         if 'dlsym' not in {s.name for s in elf.symbols(shim) if s.defined}:
             wrong.append('libgpumem.so does not export dlsym')
+    if audit:
+        wrong += [f'{os.path.basename(audit)} {f}' for f in faults(audit, AUDIT_EXPORT)]
     print('\n'.join(wrong) or 'as promised')
     return 1 if wrong else 0
 

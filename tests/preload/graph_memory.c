@@ -1,36 +1,61 @@
 /* A graph with memory nodes of its own: allocate, fill, copy out, free. */
-#include <cuda_runtime_api.h>
+#include <cuda.h>
 
 #include "program.h"
 
-int main(void) {
-    enum { SIZE = 1 << 16 };
-    void *target = device_alloc(SIZE);
-    static unsigned char host[SIZE];
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    cudaGraphNode_t made, filled, copied, dropped;
-    struct cudaMemAllocNodeParams request = {
-        .poolProps = {.allocType = cudaMemAllocationTypePinned,
-                      .location = {.type = cudaMemLocationTypeDevice, .id = 0}},
+enum { SIZE = 1 << 16 };
+
+static CUgraph build(CUcontext context, CUdeviceptr target) {
+    CUgraph graph;
+    CUgraphNode made, filled, copied, dropped;
+    CUDA_MEM_ALLOC_NODE_PARAMS request = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
         .bytesize = SIZE};
-    MUST(cudaGraphCreate(&graph, 0));
-    MUST(cudaGraphAddMemAllocNode(&made, graph, NULL, 0, &request));
-    note_alloc("cuGraphAddMemAllocNode", SIZE, request.dptr);
-    struct cudaMemsetParams fill = {
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddMemAllocNode(&made, graph, NULL, 0, &request));
+    note("map", "cuGraphAddMemAllocNode", SIZE, (void *)request.dptr);
+    CUDA_MEMSET_NODE_PARAMS fill = {
         .dst = request.dptr, .value = 0x2b, .elementSize = 1, .width = SIZE, .height = 1, .pitch = SIZE};
-    MUST(cudaGraphAddMemsetNode(&filled, graph, &made, 1, &fill));
-    MUST(cudaGraphAddMemcpyNode1D(&copied, graph, &filled, 1, target, request.dptr, SIZE, cudaMemcpyDeviceToDevice));
-    note_free("cuGraphAddMemFreeNode", request.dptr);
-    MUST(cudaGraphAddMemFreeNode(&dropped, graph, &copied, 1, request.dptr));
-    MUST(cudaGraphInstantiate(&executable, graph, 0));
-    MUST(cudaGraphLaunch(executable, 0));
-    MUST(cudaDeviceSynchronize());
-    MUST(cudaMemcpy(host, target, SIZE, cudaMemcpyDeviceToHost));
+    MUST(cuGraphAddMemsetNode(&filled, graph, &made, 1, &fill, context));
+    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = request.dptr,
+                          .srcPitch = SIZE,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = target,
+                          .dstPitch = SIZE,
+                          .WidthInBytes = SIZE,
+                          .Height = 1,
+                          .Depth = 1};
+    MUST(cuGraphAddMemcpyNode(&copied, graph, &filled, 1, &copy, context));
+    note("unmap", "cuGraphAddMemFreeNode", ANY_BYTES, (void *)request.dptr);
+    MUST(cuGraphAddMemFreeNode(&dropped, graph, &copied, 1, request.dptr));
+    return graph;
+}
+
+int main(void) {
+    static unsigned char host[SIZE];
+    CUcontext context;
+    CUgraphExec executable;
+    CUstream stream;
+    CUdeviceptr target;
+    MUST(cuInit(0));
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuMemAlloc(&target, SIZE));
+    note_alloc("cuMemAlloc", SIZE, (void *)target);
+    CUgraph graph = build(context, target);
+    MUST(cuGraphInstantiate(&executable, graph, 0));
+    MUST(cuGraphLaunch(executable, stream));
+    MUST(cuStreamSynchronize(stream));
+    MUST(cuMemcpyDtoH(host, target, SIZE));
     EXPECT(all_bytes_are(host, 0x2b, SIZE));
-    MUST(cudaGraphExecDestroy(executable));
-    MUST(cudaGraphDestroy(graph));
-    device_free(target);
+    MUST(cuGraphExecDestroy(executable));
+    MUST(cuGraphDestroy(graph));
+    note_free("cuMemFree", (void *)target);
+    MUST(cuMemFree(target));
+    MUST(cuStreamDestroy(stream));
     printf("ok graph_memory %d bytes\n", SIZE);
     return 0;
 }

@@ -5,14 +5,14 @@
 
 enum { ROUNDS = 5 };
 
-__attribute__((noinline)) void *first_place(void) {
+__attribute__((noinline)) static void *first_place(void) {
     void *memory = NULL;
     MUST(cudaMalloc(&memory, 10000));
     note_alloc("cuMemAlloc", 10000, memory);
     return memory;
 }
 
-__attribute__((noinline)) void *second_place(void) {
+__attribute__((noinline)) static void *second_place(void) {
     void *memory = NULL;
     MUST(cudaMalloc(&memory, 20000));
     note_alloc("cuMemAlloc", 20000, memory);
@@ -20,6 +20,8 @@ __attribute__((noinline)) void *second_place(void) {
 }
 
 int main(void) {
+    /* Not unrolled: a call site is a whole stack, and each copy of the call would be one of its own. */
+#pragma GCC unroll 1
     for (int i = 0; i < ROUNDS; i++) {
         void *first = first_place();
         void *second = second_place();

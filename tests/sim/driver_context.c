@@ -57,7 +57,7 @@ struct sim_ctx *sim_ctx_new(struct sim_device *d, unsigned flags) {
 static void drop_block(struct sim_block *b, void *ctx) {
     if (b->ctx != ctx || b->state == STATE_FREED)
         return;
-    if (b->kind == KIND_NATIVE || b->kind == KIND_MANAGED)
+    if (b->kind == KIND_NATIVE || b->kind == KIND_MANAGED || b->kind == KIND_GRAPH)
         sim_native_free(b);
     else if (b->kind == KIND_POOL && !b->free_submitted)
         sim_pool_free_now(b);

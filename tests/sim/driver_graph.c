@@ -43,11 +43,18 @@ static void node_delete(CUgraphNode n) {
     free(n);
 }
 
+/* Allocation nodes last: what frees their blocks holds a reference too. */
 void sim_graph_delete(struct CUgraph_st *g) {
-    while (g->first) {
-        CUgraphNode n = g->first;
-        g->first = n->next;
-        node_delete(n);
+    for (int allocations = 0; allocations < 2; allocations++) {
+        for (struct CUgraphNode_st **link = &g->first; *link;) {
+            CUgraphNode n = *link;
+            if ((n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) != allocations) {
+                link = &n->next;
+                continue;
+            }
+            *link = n->next;
+            node_delete(n);
+        }
     }
     g->magic = 0;
     free(g);

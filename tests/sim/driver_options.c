@@ -21,8 +21,15 @@ static char hidden[2048];
 static uint64_t calls[MAX_SYMBOLS], call_count, log_seq;
 static float latency_us[MAX_SYMBOLS];
 static int log_fd = -1;
-static char tail[64 * 1024];
-static size_t tail_size;
+#define MAX_VALUES 16
+#define RING_SIZE  1024u
+static struct record {
+    uint64_t seq;
+    unsigned index;
+    CUresult result;
+    uint32_t stars; /* bit per value that was read through its pointer */
+    uint64_t values[MAX_VALUES];
+} ring[RING_SIZE];
 
 static const char *env(const char *name, const char *fallback) {
     const char *v = getenv(name);
@@ -163,18 +170,15 @@ void sim_options_read(void) {
         log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 }
 
-static size_t format_line(char *out, size_t size, unsigned index, CUresult result, const uint64_t *values) {
-    const struct sim_symbol *sym = &sim_symbols[index];
-    size_t n = (size_t)snprintf(out, size, "%llu %s %d", (unsigned long long)log_seq, sym->symbol, (int)result);
+static size_t format_record(char *out, size_t size, const struct record *r) {
+    const struct sim_symbol *sym = &sim_symbols[r->index];
+    size_t n = (size_t)snprintf(out, size, "%llu %s %d", (unsigned long long)r->seq, sym->symbol, (int)r->result);
     const char *p = sym->params;
-    for (unsigned i = 0; *p && n + 120 < size; i++) {
+    for (unsigned i = 0; *p && i < MAX_VALUES && n + 120 < size; i++) {
         size_t len = strcspn(p + 1, " ");
-        if (*p == 'o' && result == CUDA_SUCCESS && values[i])
-            n += (size_t)snprintf(out + n, size - n, " %.*s=*0x%llx", (int)len, p + 1,
-                                  (unsigned long long)*(uint64_t *)(uintptr_t)values[i]);
-        else if (*p != 's')
-            n += (size_t)snprintf(out + n, size - n, *p == 'u' ? " %.*s=%llu" : " %.*s=0x%llx", (int)len, p + 1,
-                                  (unsigned long long)values[i]);
+        if (*p != 's')
+            n += (size_t)snprintf(out + n, size - n, *p == 'u' ? " %.*s=%s%llu" : " %.*s=%s0x%llx", (int)len, p + 1,
+                                  r->stars >> i & 1 ? "*" : "", (unsigned long long)r->values[i]);
         p += 1 + len;
         p += *p == ' ';
     }
@@ -182,27 +186,42 @@ static size_t format_line(char *out, size_t size, unsigned index, CUresult resul
     return n;
 }
 
+/* Text is made only when somebody reads it: benches measure calls through this. */
 void sim_log_call(unsigned index, CUresult result, const uint64_t *values) {
-    char line[1024];
-    log_seq++;
-    size_t n = format_line(line, sizeof line, index, result, values);
-    if (log_fd >= 0 && write(log_fd, line, n) < 0)
-        log_fd = -1;
-    if (tail_size + n > sizeof tail) {
-        size_t keep = sizeof tail / 2;
-        const char *from = memchr(tail + tail_size - keep, '\n', keep);
-        size_t start = from ? (size_t)(from + 1 - tail) : tail_size;
-        memmove(tail, tail + start, tail_size - start);
-        tail_size -= start;
+    struct record *r = &ring[log_seq++ % RING_SIZE];
+    *r = (struct record){.seq = log_seq, .index = index, .result = result};
+    const char *p = sim_symbols[index].params;
+    for (unsigned i = 0; *p && i < MAX_VALUES; i++) {
+        bool out = *p == 'o' && result == CUDA_SUCCESS && values[i];
+        r->values[i] = out ? *(uint64_t *)(uintptr_t)values[i] : values[i];
+        r->stars |= (uint32_t)out << i;
+        p += strcspn(p, " ");
+        p += *p == ' ';
     }
-    memcpy(tail + tail_size, line, n);
-    tail_size += n;
+    if (log_fd >= 0) {
+        char line[1024];
+        if (write(log_fd, line, format_record(line, sizeof line, r)) < 0)
+            log_fd = -1;
+    }
 }
 
 size_t simcuda_log_tail(char *text, size_t size) {
+    char line[1024];
+    size_t n = 0;
     sim_lock();
-    size_t n = tail_size < size ? tail_size : size - 1;
-    memcpy(text, tail + tail_size - n, n);
+    uint64_t first = log_seq, room = size - 1;
+    while (first > 0 && log_seq - first < RING_SIZE) {
+        size_t len = format_record(line, sizeof line, &ring[(first - 1) % RING_SIZE]);
+        if (len > room)
+            break;
+        room -= len;
+        first--;
+    }
+    for (; first < log_seq; first++) {
+        size_t len = format_record(line, sizeof line, &ring[first % RING_SIZE]);
+        memcpy(text + n, line, len);
+        n += len;
+    }
     text[n] = 0;
     sim_unlock();
     return n;

@@ -235,8 +235,12 @@ void sim_native_free(struct sim_block *b) {
         sim_extent_give(e);
         return;
     }
-    memset(sim_alias(b->addr), 0xDB, b->reserved);
     struct sim_piece *p = e->pieces;
+    unsigned in_use = 0;
+    for (const struct sim_piece *x = p; x; x = x->next)
+        in_use += !x->free;
+    if (in_use > 1) /* else the whole extent is unmapped at once */
+        memset(sim_alias(b->addr), 0xDB, b->reserved);
     while (sim_extent_va(e) + p->offset != b->addr)
         p = p->next;
     sim_block_gone(b);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WINDOW  65536 /* lines that a line may come late */
+#define WINDOW  (1u << 19) /* lines that a line may come late: its thread lost the processor between number and line */
 #define COLUMNS 20
 
 struct line {
@@ -19,7 +19,7 @@ struct gm_csv {
     char *text;
     size_t room;
     struct line *heap;
-    size_t count;
+    size_t count, heap_room;
     uint64_t expected; /* seq that must come next if nothing was lost */
     bool ended;
     const char *last_name[4]; /* the latest word of each vocabulary: most lines repeat it */
@@ -298,11 +298,20 @@ static bool read_comment(struct gm_reader *r, char *text) {
 
 /* ---- heap by seq */
 
-static void push(struct gm_csv *c, const struct line *line) {
+static bool push(struct gm_csv *c, const struct line *line) {
+    if (c->count == c->heap_room) {
+        size_t room = c->heap_room ? 2 * c->heap_room : 1024;
+        struct line *heap = realloc(c->heap, room * sizeof *heap);
+        if (!heap)
+            return false;
+        c->heap = heap;
+        c->heap_room = room;
+    }
     size_t at = c->count++;
     for (; at && line->event.seq < c->heap[(at - 1) / 2].event.seq; at = (at - 1) / 2)
         c->heap[at] = c->heap[(at - 1) / 2];
     c->heap[at] = *line;
+    return true;
 }
 
 static struct line pop(struct gm_csv *c) {
@@ -357,9 +366,8 @@ bool gm_csv_open(struct gm_reader *r) {
         return false;
     int fd = dup(r->fd);
     c->file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    c->heap = malloc((WINDOW + 1) * sizeof *c->heap);
-    if (!c->file || !c->heap) {
-        if (!c->file && fd >= 0)
+    if (!c->file) {
+        if (fd >= 0)
             close(fd);
         return false;
     }
@@ -369,20 +377,18 @@ bool gm_csv_open(struct gm_reader *r) {
     if (getline(&c->text, &c->room, c->file) < 0)
         return true;
     /* The lines about the process stand before the first event: read them now, so that the header is complete. */
-    if (read_line(r, &c->spare))
-        push(c, &c->spare);
-    else
-        c->ended = true;
-    return true;
+    c->ended = !read_line(r, &c->spare);
+    return c->ended || push(c, &c->spare);
 }
 
 bool gm_csv_next(struct gm_reader *r, struct gm_event *event, int *thread) {
     struct gm_csv *c = r->csv;
     while (!c->ended && c->count < WINDOW && !(c->count && c->heap[0].event.seq <= c->expected)) {
-        if (read_line(r, &c->spare))
-            push(c, &c->spare);
-        else
-            c->ended = true;
+        c->ended = !read_line(r, &c->spare);
+        if (!c->ended && !push(c, &c->spare)) {
+            r->damaged++; /* no memory to wait with: what is there goes out as it is */
+            break;
+        }
     }
     if (!c->count)
         return false;

@@ -192,8 +192,8 @@ static void print_lifetimes(const struct report *r) {
     for (int i = 0; i < GM_LIFETIME_BINS; i++) {
         /* Rounded up: a bin that is not empty shows. */
         int width = most ? (int)((a->lifetime_count[i] * BAR + most - 1) / most) : 0;
-        printf("  %-9s %12s %12s  %.*s\n", names[i], COUNT(0, a->lifetime_count[i]), BYTES(1, a->lifetime_bytes[i]), width,
-               "########################################");
+        printf("  %-9s %12s %12s%s%.*s\n", names[i], COUNT(0, a->lifetime_count[i]), BYTES(1, a->lifetime_bytes[i]),
+               width ? "  " : "", width, "########################################");
     }
 }
 

@@ -187,6 +187,8 @@ static void write_name(struct gm_symbols *s, const struct frame *f, uint64_t add
 void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_site_name *name) {
     struct gm_site site;
     *name = (struct gm_site_name){"unknown site", false};
+    if (id)
+        snprintf(name->text, sizeof name->text, "site %u, which the trace does not describe", id);
     if (!id || !gm_reader_site(s->reader, id, &site) || !site.frames)
         return;
     unsigned at = site.outside < site.frames ? site.outside : 0;

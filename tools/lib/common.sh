@@ -15,7 +15,8 @@ quietly() {
     "$@" >"$log" 2>&1 </dev/null || status=$?
     if [ "$status" != 0 ]; then
         warn "$what" "failed (exit status $status): $*"
-        tail -n 40 "$log" >&2
+        # Of a build only what failed, not the files compiled meanwhile.
+        grep -v '^\[[0-9]*/[0-9]*\] \(Compiling\|Linking\|Generating\)' "$log" | tail -n 40 >&2
     fi
     return "$status"
 }

@@ -1,5 +1,6 @@
 /* Every policy with every call, and every option row, against what the manual promises of them. */
 #include "policy/policy.h"
+#include "shim/base/base.h"
 #include "shim/base/options.h"
 
 #include <setjmp.h>
@@ -34,19 +35,9 @@ static const struct promise promises[] = {
 
 static const enum gm_call movable[] = {GM_CALL_ALLOC, GM_CALL_ALLOC_PITCH, GM_CALL_ALLOC_ASYNC};
 
-static void *blocks[256];
-static unsigned block_count;
-static void *reserve(size_t bytes) { return blocks[block_count++] = calloc(1, bytes); }
-
-static void release_blocks(void) {
-    while (block_count)
-        free(blocks[--block_count]);
-}
-
 static void set_up(const struct gm_policy *policy) {
     struct gm_policy_setup setup = {
-        .list_length = 4, .list_range = 2, .managed = GM_KIND_MANAGED, .reserve = reserve};
-    release_blocks();
+        .list_length = 4, .list_range = 2, .managed = GM_KIND_MANAGED, .reserve = gm_pages};
     assert_int_equal(policy->setup(&setup), GM_OK);
     assert_string_equal(setup.error, "");
 }
@@ -292,7 +283,5 @@ int main(void) {
         cmocka_unit_test(bad_values_are_explained),
         cmocka_unit_test(counts_end_where_they_say),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    release_blocks();
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -14,21 +15,32 @@
 #define S GM_REASON_LIST_STEADY
 #define G GM_REASON_LIST_GROWING
 
-static void *reserved[2];
+/* As the library does: pages of the kernel, of which only those used become real. */
+static struct {
+    void *memory;
+    size_t bytes;
+} reserved[2];
 static unsigned reserved_count;
 
 static void *reserve(size_t bytes) {
-    void *memory = calloc(1, bytes);
-    reserved[reserved_count++ % 2] = memory;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    reserved[reserved_count].memory = memory;
+    reserved[reserved_count++].bytes = bytes;
     return memory;
+}
+
+static void release(void) {
+    while (reserved_count) {
+        reserved_count--;
+        munmap(reserved[reserved_count].memory, reserved[reserved_count].bytes);
+    }
 }
 
 static void start(unsigned length, unsigned range) {
     struct gm_policy_setup setup = {
         .list_length = length, .list_range = range, .managed = GM_KIND_MANAGED, .reserve = reserve};
-    free(reserved[0]);
-    free(reserved[1]);
-    reserved_count = 0;
+    release();
     assert_int_equal(gm_active_list_setup(&setup), GM_OK);
 }
 
@@ -408,7 +420,6 @@ int main(void) {
         cmocka_unit_test(many_threads),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    free(reserved[0]);
-    free(reserved[1]);
+    release();
     return failed;
 }

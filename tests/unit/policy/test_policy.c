@@ -1,4 +1,5 @@
 #include "policy/policy.h"
+#include "shim/base/base.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,20 +8,9 @@
 
 #include <cmocka.h>
 
-static void *blocks[64];
-static unsigned block_count;
-
-static void *reserve(size_t bytes) { return blocks[block_count++] = calloc(1, bytes); }
-
-static int release(void **unused) {
-    while (block_count)
-        free(blocks[--block_count]);
-    return 0;
-}
-
 static struct gm_policy_setup usual(void) {
     return (struct gm_policy_setup){
-        .list_length = 10, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
+        .list_length = 10, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = gm_pages};
 }
 
 static void find_reads_up_to_the_colon(void **unused) {
@@ -137,11 +127,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(find_reads_up_to_the_colon),
         cmocka_unit_test(the_default_is_auto),
-        cmocka_unit_test_teardown(unwanted_arguments_are_named, release),
-        cmocka_unit_test_teardown(long_arguments_are_cut, release),
-        cmocka_unit_test_teardown(range_beyond_length_warns, release),
-        cmocka_unit_test_teardown(managed_means_what_setup_said, release),
-        cmocka_unit_test_teardown(auto_tells_the_lists_verdict, release),
+        cmocka_unit_test(unwanted_arguments_are_named),
+        cmocka_unit_test(long_arguments_are_cut),
+        cmocka_unit_test(range_beyond_length_warns),
+        cmocka_unit_test(managed_means_what_setup_said),
+        cmocka_unit_test(auto_tells_the_lists_verdict),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

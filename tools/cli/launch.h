@@ -1,0 +1,44 @@
+/* Starting a program under libgpumem. */
+#ifndef GM_LAUNCH_H
+#define GM_LAUNCH_H
+
+#include "shim/core/stats.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define GM_PATH 4096
+
+/* ---- target.c */
+/* Finds the program as execvp would. 0, else 127 (not found) or 126 (not executable), after a line on stderr. */
+int gm_target_find(const char *name, char *path, size_t size);
+/* Says in one line on stderr when a preloaded library cannot reach the program (static, set-uid, musl, foreign). */
+void gm_target_warn(const char *path);
+
+/* ---- preload.c: all return 0, or -1 after a line on stderr */
+/* libgpumem.so: `wanted` if not NULL, else in the build tree or the installation this tool belongs to. */
+int gm_preload_find(const char *wanted, char *path, size_t size);
+/* Sets LD_PRELOAD, keeping what is there behind ours. */
+int gm_preload_set(const char *library);
+/* Sets LD_AUDIT to libgpumem-audit.so beside the library. */
+int gm_preload_audit(const char *library);
+/* Puts the simulated CUDA of the build tree in front of LD_LIBRARY_PATH. */
+int gm_preload_sim(void);
+
+/* ---- child.c */
+/* Starts argv in this process group, forwards signals to it and waits. The exit status is the program's, or 128 + signal. */
+int gm_child_run(const char *path, char **argv);
+
+/* ---- counters.c */
+struct gm_counters {
+    struct gm_stats *slots;
+    char path[GM_PATH];
+};
+/* Makes the file of counters, names it in GPUMEM_STATS. 0, or -1 after a line on stderr. */
+int gm_counters_make(struct gm_counters *counters);
+void gm_counters_drop(struct gm_counters *counters);
+/* Closing lines on stderr: one block of them a run, a line a process where there are several. */
+void gm_counters_say(const struct gm_counters *counters, bool table);
+
+#endif

@@ -1,0 +1,98 @@
+/* Where the library lies, and the environment that brings it into the program. */
+#include "tools/cli/launch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef GM_LIBDIR
+#define GM_LIBDIR "lib" /* relative to the prefix */
+#endif
+
+/* Folder of this executable. */
+static int own_folder(char *path, size_t size) {
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    if (length <= 0)
+        return -1;
+    path[length] = 0;
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+    return slash ? 0 : -1;
+}
+
+static int resolve(const char *name, char *path, size_t size) {
+    char *real = realpath(name, NULL);
+    if (!real || strlen(real) >= size || access(real, R_OK)) {
+        free(real);
+        return -1;
+    }
+    strcpy(path, real);
+    free(real);
+    return 0;
+}
+
+int gm_preload_find(const char *wanted, char *path, size_t size) {
+    static const char *const places[] = {"../shim/libgpumem.so", "../" GM_LIBDIR "/libgpumem.so", "../lib/libgpumem.so"};
+    char folder[GM_PATH], candidate[2 * GM_PATH];
+    if (wanted) {
+        if (!resolve(wanted, path, size))
+            return 0;
+        fprintf(stderr, "gpumem: library '%s': %s\n", wanted, strerror(errno));
+        return -1;
+    }
+    if (!own_folder(folder, sizeof folder)) {
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            snprintf(candidate, sizeof candidate, "%s/%s", folder, places[i]);
+            if (!resolve(candidate, path, size))
+                return 0;
+        }
+    }
+    fputs("gpumem: libgpumem.so is neither in the build tree nor in the installation of this tool; use --library FILE\n",
+          stderr);
+    return -1;
+}
+
+/* Puts `first` in front of what the colon-separated variable holds. */
+static int put_in_front(const char *variable, const char *first) {
+    const char *before = getenv(variable);
+    if (strpbrk(first, variable[3] == 'L' ? ":" : ": ")) {
+        fprintf(stderr, "gpumem: '%s' has a colon or blank in its path, which %s cannot hold\n", first, variable);
+        return -1;
+    }
+    char *value = NULL;
+    if (asprintf(&value, "%s%s%s", first, before && *before ? ":" : "", before ? before : "") < 0)
+        return -1;
+    int status = setenv(variable, value, 1);
+    free(value);
+    return status;
+}
+
+int gm_preload_set(const char *library) { return put_in_front("LD_PRELOAD", library); }
+
+int gm_preload_audit(const char *library) {
+    char audit[GM_PATH + 32];
+    const char *slash = strrchr(library, '/');
+    snprintf(audit, sizeof audit, "%.*slibgpumem-audit.so", slash ? (int)(slash - library) + 1 : 0, library);
+    if (access(audit, R_OK)) {
+        fprintf(stderr, "gpumem: --audit needs '%s': %s\n", audit, strerror(errno));
+        return -1;
+    }
+    return put_in_front("LD_AUDIT", audit);
+}
+
+int gm_preload_sim(void) {
+    char folder[GM_PATH], sim[2 * GM_PATH], driver[2 * GM_PATH + 16];
+    if (own_folder(folder, sizeof folder))
+        return -1;
+    snprintf(sim, sizeof sim, "%s/../tests/sim", folder);
+    snprintf(driver, sizeof driver, "%s/libcuda.so.1", sim);
+    char real[GM_PATH];
+    if (access(driver, R_OK) || resolve(sim, real, sizeof real)) {
+        fprintf(stderr, "gpumem: --sim needs the simulated CUDA, which is not built: no '%s'\n", driver);
+        return -1;
+    }
+    return put_in_front("LD_LIBRARY_PATH", real);
+}

@@ -1,0 +1,208 @@
+/* gpumem run and gpumem stat: sets the environment, starts the program, says what it did. */
+#include "shim/base/options.h"
+#include "shim/trace/writer.h"
+#include "tools/cli/commands.h"
+#include "tools/cli/launch.h"
+#include "tools/cli/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_EXEC, OWN_HELP, ROWS };
+
+static const struct {
+    struct option option;
+    const char *argument, *help;
+} own_rows[] = {
+    {{"library", required_argument, NULL, OWN_LIBRARY}, "FILE", "The libgpumem.so to load instead of this tool's own."},
+    {{"sim", no_argument, NULL, OWN_SIM}, "", "Run on the simulated CUDA of the build tree; no GPU is needed."},
+    {{"audit", no_argument, NULL, OWN_AUDIT}, "", "Load the audit companion too: sees plugins that escape LD_PRELOAD."},
+    {{"exec", no_argument, NULL, OWN_EXEC}, "", "Become the program instead of waiting for it; no closing lines."},
+    {{"help", no_argument, NULL, OWN_HELP}, "", "This text."},
+};
+#define OWN_ROWS (sizeof own_rows / sizeof own_rows[0])
+
+struct setup {
+    const char *library;
+    bool sim, audit, exec;
+};
+
+static void make_options(struct option *out) {
+    size_t count = 0;
+    for (size_t i = 0; i < OWN_ROWS; i++)
+        out[count++] = own_rows[i].option;
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const struct gm_option *row = &gm_option_rows[i];
+        if (row->flag)
+            out[count++] = (struct option){row->flag, row->type == GM_OPTION_BOOL ? optional_argument : required_argument, NULL,
+                                           ROWS + i};
+    }
+    out[count] = (struct option){0};
+}
+
+static int check_policy(const char *value) {
+    char known[512] = "";
+    if (gm_policy_find(value))
+        return 0;
+    for (size_t i = 0; gm_policies[i]; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", gm_policies[i]->name);
+    }
+    return gm_usage_error("unknown policy '%s'; there are: %s", value, known);
+}
+
+/* Takes one option of the library into the environment; 0 or GM_EXIT_USAGE. */
+static int take_row(const struct gm_option *row, const char *value) {
+    char error[512], expanded[GM_PATH];
+    uint64_t number;
+    if (!value)
+        value = "1";
+    if (gm_option_parse(row, value, &number, error, sizeof error))
+        return gm_usage_error("%s", error);
+    if (row->id == GM_OPT_POLICY && check_policy(value))
+        return GM_EXIT_USAGE;
+    if (row->id == GM_OPT_TRACE && gm_trace_expand(value, expanded, sizeof expanded))
+        return gm_usage_error("trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", value);
+    return setenv(row->name, value, 1) ? gm_usage_error("%s", strerror(errno)) : 0;
+}
+
+static int bad_option(const char *command, char **argv, const struct option *options) {
+    const char *given = argv[optind - 1];
+    if (optopt >= OWN_LIBRARY)
+        return gm_usage_error("%s: option '%s' takes %s", command, given, strchr(given, '=') ? "no value" : "a value");
+    size_t length = strcspn(given, "=");
+    unsigned similar = 0;
+    for (const struct option *o = options; o->name; o++)
+        similar += !strncmp(given, "--", 2) && length > 2 && !strncmp(o->name, given + 2, length - 2);
+    return gm_usage_error("%s: %s option '%s'; `gpumem help %s` lists them", command, similar > 1 ? "ambiguous" : "unknown",
+                          given, command);
+}
+
+/* Reads the options up to the program's name; -1 = go on, else the exit status. */
+static int read_options(int argc, char **argv, struct setup *setup) {
+    struct option options[OWN_ROWS + GM_OPTION_COUNT_ + 1];
+    int option, status;
+    make_options(options);
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
+        switch (option) {
+        case OWN_LIBRARY:
+            setup->library = optarg;
+            break;
+        case OWN_SIM:
+            setup->sim = true;
+            break;
+        case OWN_AUDIT:
+            setup->audit = true;
+            break;
+        case OWN_EXEC:
+            setup->exec = true;
+            break;
+        case OWN_HELP:
+        case 'h':
+            (!strcmp(argv[0], "stat") ? gm_command_stat_help : gm_command_run_help)();
+            return 0;
+        case ':':
+        case '?':
+            return bad_option(argv[0], argv, options);
+        default:
+            status = take_row(&gm_option_rows[option - ROWS], optarg);
+            if (status)
+                return status;
+        }
+    }
+    if (optind == argc)
+        return gm_usage_error("%s: which program? usage: gpumem %s [OPTION...] -- PROGRAM [ARGUMENT...]", argv[0], argv[0]);
+    return -1;
+}
+
+/* A trace left by an earlier run goes away, so that this run's processes find the name free; any other file stays and stops us. */
+static int clear_trace(void) {
+    char name[GM_PATH], begin[64] = "", error[GM_PATH + 256];
+    struct stat st;
+    const char *pattern = getenv("GPUMEM_TRACE");
+    if (!pattern || !*pattern || gm_trace_expand(pattern, name, sizeof name) || stat(name, &st) || !S_ISREG(st.st_mode))
+        return 0;
+    if (!strncmp(name, "/dev/", 5) || !strncmp(name, "/proc/", 6) || st.st_size == 0)
+        return 0;
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? pread(fd, begin, sizeof begin - 1, 0) : -1;
+    if (fd >= 0)
+        close(fd);
+    bool trace = length > 0 && (!memcmp(begin, GM_TRACE_MAGIC, 8) || !strncmp(begin, gm_trace_csv_header, sizeof begin - 1));
+    if (trace && !unlink(name))
+        return 0;
+    snprintf(error, sizeof error, "trace file '%s': %s", name,
+             trace ? strerror(errno) : "exists and is not a gpumem trace; give another name or remove it");
+    return gm_usage_error("%s", error);
+}
+
+static int launch(int argc, char **argv, bool table) {
+    struct setup setup = {0};
+    struct gm_counters counters = {0};
+    char library[GM_PATH], path[GM_PATH];
+    int status = read_options(argc, argv, &setup);
+    if (status >= 0)
+        return status;
+    char **program = argv + optind;
+    status = gm_target_find(program[0], path, sizeof path);
+    if (status)
+        return status;
+    if (gm_preload_find(setup.library, library, sizeof library) || gm_preload_set(library) ||
+        (setup.audit && gm_preload_audit(library)) || (setup.sim && gm_preload_sim()) || clear_trace())
+        return GM_EXIT_USAGE;
+    if (table)
+        unsetenv("GPUMEM_TRACE");
+    gm_target_warn(path);
+    if (setup.exec) {
+        unsetenv("GPUMEM_STATS");
+        execv(path, program);
+        fprintf(stderr, "gpumem: %s: %s\n", path, strerror(errno));
+        return errno == ENOENT ? 127 : 126;
+    }
+    if (gm_counters_make(&counters)) {
+        gm_counters_drop(&counters);
+        return GM_EXIT_USAGE;
+    }
+    status = gm_child_run(path, program);
+    gm_counters_say(&counters, table);
+    gm_counters_drop(&counters);
+    return status;
+}
+
+static void print_options(void) {
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const struct gm_option *row = &gm_option_rows[i];
+        if (!row->flag)
+            continue;
+        const char *values = row->choices ? row->choices : row->unit;
+        printf("  --%s%s%s\n      %s", row->flag, row->type == GM_OPTION_BOOL ? "[=0|1]" : "=",
+               row->type == GM_OPTION_BOOL ? "" : (*values ? values : "N"), row->help);
+        printf(" (%s, default %s)\n", row->name, *row->initial ? row->initial : "none");
+    }
+    for (size_t i = 0; i < OWN_ROWS; i++)
+        printf("  --%s%s%s\n      %s\n", own_rows[i].option.name, *own_rows[i].argument ? "=" : "", own_rows[i].argument,
+               own_rows[i].help);
+}
+
+void gm_command_run_help(void) {
+    puts("usage: gpumem run [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
+         "Runs the program under libgpumem.so and says at its end what it did with GPU memory. The exit status is the\n"
+         "program's; 128 + N when signal N ended it, 127 and 126 when it was not found or not executable, 2 for a bad option.\n");
+    print_options();
+}
+
+void gm_command_stat_help(void) {
+    puts("usage: gpumem stat [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
+         "As gpumem run, without a trace and with a table of counters by kind of memory.\n");
+    print_options();
+}
+
+int gm_command_run(int argc, char **argv) { return launch(argc, argv, false); }
+int gm_command_stat(int argc, char **argv) { return launch(argc, argv, true); }

@@ -1,0 +1,268 @@
+#include "tools/gen/gen.h"
+
+#include <string.h>
+
+static void command_names(FILE *out) {
+    for (int i = 0; gm_gen_commands[i].name; i++)
+        fprintf(out, "%s%s", i ? " " : "", gm_gen_commands[i].name);
+}
+
+static void policy_names(FILE *out) {
+    for (int i = 0; gm_policies[i]; i++)
+        fprintf(out, "%s%s", i ? " " : "", gm_policies[i]->name);
+}
+
+static void report_flags(FILE *out) {
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].reporting)
+            fprintf(out, " --%s", gm_gen_flags[i].name);
+    }
+}
+
+static void launch_flags(FILE *out) {
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        if (gm_option_rows[i].flag)
+            fprintf(out, " --%s", gm_option_rows[i].flag);
+    }
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].launching)
+            fprintf(out, " --%s", gm_gen_flags[i].name);
+    }
+}
+
+static bool is_file(const struct gm_option *row) { return !strcmp(row->unit, "FILE"); }
+static bool is_policy(const struct gm_option *row) { return row->id == GM_OPT_POLICY; }
+
+/* The values that can be offered for a row, space separated; nothing for numbers. */
+static void offered_values(FILE *out, const struct gm_option *row) {
+    if (is_policy(row))
+        policy_names(out);
+    else if (row->choices)
+        fputs(row->choices, out);
+}
+
+void gm_gen_bash(FILE *out) {
+    static const char complete_file[] =
+        "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;";
+    fputs("# bash completion for gpumem\n"
+          "_gpumem() {\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= skip= i word\n"
+          "    COMPREPLY=()\n"
+          "    # --flag=value arrives as three words\n"
+          "    if [[ $cur == = ]]; then\n"
+          "        cur=\n"
+          "    elif [[ $prev == = ]]; then\n"
+          "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "    fi\n"
+          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+          "        word=${COMP_WORDS[i]}\n"
+          "        if [[ -z $command ]]; then\n"
+          "            [[ $word == -* ]] || command=$word\n"
+          "            continue\n"
+          "        fi\n"
+          "        [[ $command == run || $command == stat ]] || continue\n"
+          "        if [[ -n $skip ]]; then\n"
+          "            [[ $word == = ]] || skip=\n"
+          "            continue\n"
+          "        fi\n"
+          "        case $word in\n"
+          "            --)\n"
+          "                ((i + 1 <= COMP_CWORD)) && _gpumem_program $((i + 1))\n"
+          "                return ;;\n",
+          out);
+    fputs("            ", out);
+    bool first = true;
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        if (gm_option_rows[i].flag && gm_option_rows[i].type != GM_OPTION_BOOL) {
+            fprintf(out, "%s--%s", first ? "" : "|", gm_option_rows[i].flag);
+            first = false;
+        }
+    }
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].launching && *gm_gen_flags[i].argument)
+            fprintf(out, "|--%s", gm_gen_flags[i].name);
+    }
+    fputs(") skip=1 ;;\n"
+          "            -*|=) ;;\n"
+          "            *)\n"
+          "                _gpumem_program \"$i\"\n"
+          "                return ;;\n"
+          "        esac\n"
+          "    done\n"
+          "    case $command in\n"
+          "        '') COMPREPLY=($(compgen -W \"",
+          out);
+    command_names(out);
+    fputs(" --help --version\" -- \"$cur\")) ;;\n"
+          "        help) COMPREPLY=($(compgen -W \"",
+          out);
+    command_names(out);
+    fputs("\" -- \"$cur\")) ;;\n"
+          "        run|stat)\n"
+          "            case $prev in\n",
+          out);
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const struct gm_option *row = &gm_option_rows[i];
+        if (!row->flag || row->type == GM_OPTION_BOOL)
+            continue;
+        fprintf(out, "                --%s) ", row->flag);
+        if (is_file(row)) {
+            fprintf(out, "%s\n", complete_file);
+        } else if (is_policy(row) || row->choices) {
+            fputs("COMPREPLY=($(compgen -W \"", out);
+            offered_values(out, row);
+            fputs("\" -- \"$cur\")); return ;;\n", out);
+        } else {
+            fputs("return ;;\n", out);
+        }
+    }
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].launching && !strcmp(gm_gen_flags[i].argument, "FILE"))
+            fprintf(out, "                --%s) %s\n", gm_gen_flags[i].name, complete_file);
+    }
+    fputs("            esac\n"
+          "            if [[ $cur == -* ]]; then\n"
+          "                COMPREPLY=($(compgen -W \"",
+          out);
+    launch_flags(out);
+    fputs("\" -- \"$cur\"))\n"
+          "            else\n"
+          "                _gpumem_program \"$COMP_CWORD\"\n"
+          "            fi ;;\n"
+          "        *)\n"
+          "            if [[ $cur == -* ]]; then\n"
+          "                COMPREPLY=($(compgen -W \"",
+          out);
+    report_flags(out);
+    fputs("\" -- \"$cur\"))\n"
+          "            else\n"
+          "                compopt -o filenames 2>/dev/null\n"
+          "                COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+          "            fi ;;\n"
+          "    esac\n"
+          "}\n"
+          "# The words from $1 on are a command line of their own.\n"
+          "_gpumem_program() {\n"
+          "    if declare -F _command_offset >/dev/null; then\n"
+          "        _command_offset \"$1\"\n"
+          "    elif (($1 == COMP_CWORD)); then\n"
+          "        COMPREPLY=($(compgen -c -- \"${COMP_WORDS[COMP_CWORD]}\") $(compgen -f -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+          "    else\n"
+          "        COMPREPLY=($(compgen -f -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+          "    fi\n"
+          "}\n"
+          "complete -F _gpumem gpumem\n",
+          out);
+}
+
+/* Help up to its first semicolon or full stop, safe between single quotes and, for zsh, between brackets. */
+static void short_help(FILE *out, const char *help, const char *escape) {
+    for (; *help && *help != ';' && !(*help == '.' && (help[1] == ' ' || !help[1])); help++) {
+        if (*help == '\'') {
+            fputs("'\\''", out);
+            continue;
+        }
+        if (strchr(escape, *help))
+            fputc('\\', out);
+        fputc(*help, out);
+    }
+}
+
+void gm_gen_zsh(FILE *out) {
+    fputs("#compdef gpumem\n"
+          "_gpumem() {\n"
+          "    local curcontext=$curcontext state line\n"
+          "    typeset -A opt_args\n"
+          "    _arguments -C '--help[print a summary]' '--version[print the version]' '1:command:->command' "
+          "'*::argument:->argument'\n"
+          "    case $state in\n"
+          "        command)\n"
+          "            local -a commands=(\n",
+          out);
+    for (int i = 0; gm_gen_commands[i].name; i++) {
+        fprintf(out, "                '%s:", gm_gen_commands[i].name);
+        short_help(out, gm_gen_commands[i].help, ":");
+        fputs("'\n", out);
+    }
+    fputs("            )\n"
+          "            _describe command commands ;;\n"
+          "        argument)\n"
+          "            case $line[1] in\n"
+          "                run|stat) _arguments \\\n",
+          out);
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const struct gm_option *row = &gm_option_rows[i];
+        if (!row->flag)
+            continue;
+        fprintf(out, "                    '--%s%s[", row->flag, row->type == GM_OPTION_BOOL ? "" : "=");
+        short_help(out, row->help, "[]:");
+        fputc(']', out);
+        if (is_file(row)) {
+            fputs(":file:_files", out);
+        } else if (is_policy(row) || row->choices) {
+            fputs(":value:(", out);
+            offered_values(out, row);
+            fputc(')', out);
+        } else if (row->type != GM_OPTION_BOOL) {
+            fputs(":value:", out);
+        }
+        fputs("' \\\n", out);
+    }
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        const struct gm_gen_flag *flag = &gm_gen_flags[i];
+        if (!flag->launching)
+            continue;
+        fprintf(out, "                    '--%s%s[", flag->name, *flag->argument ? "=" : "");
+        short_help(out, flag->help, "[]:");
+        fprintf(out, "]%s' \\\n", *flag->argument ? ":file:_files" : "");
+    }
+    fputs("                    '(-):program:_command_names -e' '*::argument:_normal' ;;\n"
+          "                help) _values command",
+          out);
+    for (int i = 0; gm_gen_commands[i].name; i++)
+        fprintf(out, " %s", gm_gen_commands[i].name);
+    fputs(" ;;\n"
+          "                *) _arguments '--help[print a summary]' '--top=[rows of each list]:rows:' '*:file:_files' ;;\n"
+          "            esac ;;\n"
+          "    esac\n"
+          "}\n"
+          "_gpumem \"$@\"\n",
+          out);
+}
+
+void gm_gen_fish(FILE *out) {
+    fputs("# fish completion for gpumem\n"
+          "complete -c gpumem -n __fish_use_subcommand -l help -d 'Print a summary'\n"
+          "complete -c gpumem -n __fish_use_subcommand -l version -d 'Print the version'\n",
+          out);
+    for (int i = 0; gm_gen_commands[i].name; i++) {
+        fprintf(out, "complete -c gpumem -f -n __fish_use_subcommand -a %s -d '", gm_gen_commands[i].name);
+        short_help(out, gm_gen_commands[i].help, "\\");
+        fputs("'\n", out);
+    }
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const struct gm_option *row = &gm_option_rows[i];
+        if (!row->flag)
+            continue;
+        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from run stat' -l %s", row->flag);
+        if (is_file(row)) {
+            fputs(" -r -F", out);
+        } else if (is_policy(row) || row->choices) {
+            fputs(" -x -a '", out);
+            offered_values(out, row);
+            fputc('\'', out);
+        } else if (row->type != GM_OPTION_BOOL) {
+            fputs(" -x", out);
+        }
+        fputs(" -d '", out);
+        short_help(out, row->help, "\\");
+        fputs("'\n", out);
+    }
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        const struct gm_gen_flag *flag = &gm_gen_flags[i];
+        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from%s%s' -l %s%s -d '", flag->launching ? " run stat" : "",
+                flag->reporting ? " report" : "", flag->name, *flag->argument ? " -r" : "");
+        short_help(out, flag->help, "\\");
+        fputs("'\n", out);
+    }
+}

@@ -1,0 +1,43 @@
+/* Parts of the build-time program that turns the rows of options, policies, resources and commands into manual pages, shell
+ * completions and the tables of the README. */
+#ifndef GM_GEN_H
+#define GM_GEN_H
+
+#include <stdio.h>
+
+#include "policy/policy.h"
+#include "shim/base/options.h"
+
+/* A command of the gpumem program. */
+struct gm_gen_command {
+    const char *name;
+    const char *help;
+    bool launches; /* starts a program: takes the flags of all option rows */
+};
+/* A flag that is no option row. */
+struct gm_gen_flag {
+    const char *name;     /* without dashes */
+    const char *argument; /* "" = switch */
+    bool launching;       /* of commands that start a program */
+    bool reporting;       /* of report */
+    const char *help;
+};
+extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
+extern const struct gm_gen_flag gm_gen_flags[];       /* ends with a NULL name */
+
+/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@report@` replaced by its section. */
+void gm_gen_man(FILE *out, FILE *template_file);
+
+/* Does `flag` belong to `command`? */
+bool gm_gen_takes(const struct gm_gen_command *command, const struct gm_gen_flag *flag);
+
+void gm_gen_bash(FILE *out);
+void gm_gen_zsh(FILE *out);
+void gm_gen_fish(FILE *out);
+
+/* What stands for a row's value in help: unit, or its choices joined by `joint`. Empty for switches. */
+void gm_gen_value(FILE *out, const struct gm_option *row, const char *joint);
+/* `row`'s default as a reader should see it. */
+const char *gm_gen_default(const struct gm_option *row);
+
+#endif

@@ -1,0 +1,131 @@
+#include "tools/gen/gen.h"
+
+#include <string.h>
+
+#include "shim/resource/resource.h"
+
+/* Text of a paragraph: a hyphen that users may copy is a minus, a leading dot is no request. */
+static void text(FILE *out, const char *p) {
+    if (*p == '.' || *p == '\'')
+        fputs("\\&", out);
+    for (; *p; p++) {
+        if (*p == '\\')
+            fputs("\\e", out);
+        else if (*p == '-')
+            fputs("\\-", out);
+        else
+            fputc(*p, out);
+    }
+}
+
+static void paragraph(FILE *out, const char *p) {
+    text(out, p);
+    fputc('\n', out);
+}
+
+static void options(FILE *out) {
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const struct gm_option *row = &gm_option_rows[i];
+        fputs(".TP\n.BR ", out);
+        text(out, row->name);
+        fputs(" \"=", out);
+        gm_gen_value(out, row, " | ");
+        fprintf(out, ", default %s\"\n", gm_gen_default(row));
+        paragraph(out, row->help);
+        if (row->flag) {
+            fputs("Flag of gpumem run:\n.BR \\-\\-", out);
+            text(out, row->flag);
+            fputs(" .\n", out);
+        }
+    }
+}
+
+static void policies(FILE *out) {
+    for (int i = 0; gm_policies[i]; i++) {
+        fputs(".TP\n.B ", out);
+        text(out, gm_policies[i]->name);
+        fputs(gm_policies[i]->takes_argument ? ":ARGUMENT\n" : "\n", out);
+        paragraph(out, gm_policies[i]->summary);
+        if (!i)
+            fputs("This is the default.\n", out);
+    }
+}
+
+static void resources(FILE *out) {
+    for (int i = 0; gm_resource_rows[i]; i++) {
+        const struct gm_resource_row *row = gm_resource_rows[i];
+        fputs(".TP\n.B ", out);
+        text(out, row->name);
+        if (row->adaptor)
+            fprintf(out, "(%s%sresource)", row->arguments ? row->arguments : "", row->arguments ? "," : "");
+        fputc('\n', out);
+        paragraph(out, row->summary);
+        if (row->breaks && *row->breaks) {
+            fputs("Against native memory it loses:\n", out);
+            paragraph(out, row->breaks);
+        }
+    }
+}
+
+static void flag(FILE *out, const struct gm_gen_flag *row) {
+    fprintf(out, ".TP\n.BR \\-\\-%s", row->name);
+    if (*row->argument)
+        fprintf(out, " \"=%s\"", row->argument);
+    fputc('\n', out);
+    paragraph(out, row->help);
+}
+
+static void report_flags(FILE *out) {
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].reporting)
+            flag(out, &gm_gen_flags[i]);
+    }
+}
+
+static void run_flags(FILE *out) {
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        if (gm_gen_flags[i].launching)
+            flag(out, &gm_gen_flags[i]);
+    }
+    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
+        const struct gm_option *row = &gm_option_rows[i];
+        if (!row->flag)
+            continue;
+        fputs(".TP\n.BR \\-\\-", out);
+        text(out, row->flag);
+        if (row->type == GM_OPTION_BOOL) {
+            fputs(" [=0|1]\n", out);
+        } else {
+            fputs(" \"=", out);
+            gm_gen_value(out, row, "|");
+            fputs("\"\n", out);
+        }
+        paragraph(out, row->help);
+        fprintf(out, "Default: %s.\n", gm_gen_default(row));
+    }
+}
+
+void gm_gen_man(FILE *out, FILE *template_file) {
+    static const struct {
+        const char *line;
+        void (*write)(FILE *out);
+    } sections[] = {
+        {".\\\" @options@\n", options},
+        {".\\\" @policies@\n", policies},
+        {".\\\" @resources@\n", resources},
+        {".\\\" @run@\n", run_flags},
+        {".\\\" @report@\n", report_flags},
+    };
+    char line[1024];
+    while (fgets(line, sizeof line, template_file)) {
+        void (*write)(FILE *out) = NULL;
+        for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+            if (!strcmp(line, sections[i].line))
+                write = sections[i].write;
+        }
+        if (write)
+            write(out);
+        else
+            fputs(line, out);
+    }
+}
