@@ -146,6 +146,13 @@ gm_status gm_stack_parse(const char *text, struct gm_stack_plan *plan, char *err
     }
 }
 
+/* Arguments are quoted in errors as the user wrote them, line ends included. */
+static void keep_one_line(char *error, size_t size) {
+    for (size_t i = 0; i < size && error[i]; i++)
+        if ((unsigned char)error[i] < ' ' || error[i] == 127)
+            error[i] = '?';
+}
+
 #define ALIGNED(bytes) (((bytes) + 63) & ~(size_t)63)
 
 /* One stack lies in one piece of pages; its size stands in front. */
@@ -189,6 +196,7 @@ struct gm_resource *gm_resource_build(const char *text, char *error, size_t erro
         node->kind = node->upstream ? node->upstream->kind : node->row->kind;
         const char *argument = plan.items[i].has_argument ? plan.items[i].argument : NULL;
         if (node->row->open && node->row->open(node, argument, error, error_size)) {
+            keep_one_line(error, error_size);
             gm_stack_discard(nodes[0]);
             return NULL;
         }

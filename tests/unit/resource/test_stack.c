@@ -57,6 +57,7 @@ static const struct {
     {"fail-nth(0,sim)", "0", "fail-nth"},
     {"fail-nth(-1,sim)", "-1", "fail-nth"},
     {"fail-nth(sim)", "fail-nth", "3"},
+    {"limit(4\n4,sim)", "4?4", "limit"},
     {"sim\nsim", "\"sim?sim\"", "sim"},
 };
 
