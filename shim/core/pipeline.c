@@ -3,6 +3,7 @@
 #include "shim/base/base.h"
 #include "shim/core/registry.h"
 #include "shim/core/stats.h"
+#include "shim/resource/decided.h"
 #include "shim/trace/writer.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no address has them */
@@ -190,7 +191,8 @@ static void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reas
 
 /* Each soft promise that the backing does not keep is told, so that a later refusal of the driver explains itself. */
 static void tell_drops(struct gm_scope *scope) {
-    uint32_t dropped = gm_resource_drops(scope->block.owner->properties, &scope->request);
+    const struct gm_resource *server = gm_decided_server(scope->block.kind);
+    uint32_t dropped = server ? gm_resource_drops(server->properties, &scope->request) : 0;
     if (!dropped)
         return;
     struct gm_block what = scope->block;

@@ -2,6 +2,7 @@
  * after we run. */
 #include "shim/core/stats.h"
 #include "shim/base/base.h"
+#include "shim/base/file.h"
 #include "shim/base/truedl.h"
 
 #include <errno.h>
@@ -81,7 +82,7 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
         *trouble = "cannot be opened";
         return NULL;
     }
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+    if (gm_fstat(fd, &st) || !S_ISREG(st.st_mode) ||
         (uint64_t)st.st_size != GM_STATS_SLOTS * sizeof(struct gm_stats)) {
         *trouble = "is no file of counters of this version";
         return NULL;

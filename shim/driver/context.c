@@ -15,19 +15,20 @@ static unsigned slot_of(CUcontext handle) {
     return (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
 }
 
-/* Lock-free read: id is written last and cleared first. */
+/* Lock-free read. A slot is written with its id 0, then handle and the rest, the id last; it is emptied by clearing the id. The
+ * id never repeats, so a copy with the same id before and after is whole. Slots of dead contexts stay in the probe sequence. */
 static bool find(CUcontext handle, struct gm_context *context) {
     for (unsigned i = slot_of(handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
         CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
         if (!seen)
             return false;
-        if (seen != handle)
-            continue;
         uint64_t id = __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE);
-        if (!id)
-            return false;
+        if (seen != handle || !id)
+            continue;
         *context = slots[i];
-        return __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE) == id;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (context->handle == handle && __atomic_load_n(&slots[i].id, __ATOMIC_RELAXED) == id)
+            return true;
     }
     return false;
 }
@@ -45,25 +46,32 @@ static void describe(CUcontext handle, struct gm_context *context) {
     context->id = ((uint64_t)__atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED) << 32) ^ (id + 1);
 }
 
-/* True when this call was the first to see it. */
+/* True when this call was the first to see it; else *context is what another thread stored meanwhile. */
 static bool remember(struct gm_context *context) {
+    struct gm_context *place = NULL;
     bool fresh = false;
+
     gm_spin_lock(&lock);
     for (unsigned i = slot_of(context->handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
-        if (slots[i].handle && slots[i].handle != context->handle)
-            continue;
-        if (slots[i].handle && slots[i].id) { /* another thread was quicker */
-            *context = slots[i];
-            break;
+        struct gm_context *slot = &slots[i];
+        if (slot->handle == context->handle && slot->id) {
+            *context = *slot;
+            goto done;
         }
-        context->number = ++numbers;
-        slots[i].device = context->device;
-        slots[i].number = context->number;
-        __atomic_store_n(&slots[i].id, context->id, __ATOMIC_RELEASE);
-        __atomic_store_n(&slots[i].handle, context->handle, __ATOMIC_RELEASE);
-        fresh = true;
-        break;
+        if (!place && !slot->id)
+            place = slot;
+        if (!slot->handle)
+            break;
     }
+    fresh = true;
+    context->number = ++numbers;
+    if (place) {
+        place->device = context->device;
+        place->number = context->number;
+        __atomic_store_n(&place->handle, context->handle, __ATOMIC_RELEASE);
+        __atomic_store_n(&place->id, context->id, __ATOMIC_RELEASE);
+    }
+done:
     gm_spin_unlock(&lock);
     return fresh;
 }

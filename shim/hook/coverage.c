@@ -23,9 +23,9 @@ void gm_coverage_sample(int device) {
     struct sample now = {total - free_bytes, __atomic_load_n(&gm_stats->live_total, __ATOMIC_RELAXED)};
     gm_spin_lock(&lock);
     if (!first.used)
-        first = now;
+        first = largest = now;
     latest = now;
-    if (now.used - first.used > largest.used - first.used)
+    if (now.used > largest.used)
         largest = now;
     gm_spin_unlock(&lock);
 }
@@ -95,12 +95,12 @@ void gm_coverage_report(int fd) {
         unsigned long long calls = 0;
         for (unsigned s = 0; s < GM_STATS_SHARDS; s++)
             calls += gm_stats->shards[s].doors[door];
-        line(fd, "    %-18s%llu\n", doors[door], calls);
+        line(fd, "    %s: %llu\n", doors[door], calls);
     }
     line(fd, "  calls by symbol:\n");
     for (unsigned i = 0; i < GM_ROW_COUNT; i++)
         if (gm_row_calls[i])
-            line(fd, "    %-34s%llu\n", gm_row_name(i), (unsigned long long)gm_row_calls[i]);
+            line(fd, "    %s: %llu\n", gm_row_name(i), (unsigned long long)gm_row_calls[i]);
     line(fd, "  memory-related names handed out unhooked: %zu\n", name_count);
     for (size_t i = 0; i < name_count; i++)
         line(fd, "    %s\n", names[i]);

@@ -87,7 +87,7 @@
 
 /* Under every version that glibc gave them: an interposer in front of us asks for the next dlsym by version. */
 #define VERSION(name, alias, entry, version)                                                                 \
-        .globl alias; .type alias, %function; .set alias, entry; .symver alias, name##version
+        .globl alias; .type alias, %function; .set alias, entry; .symver alias, name##version, remove
 
         VERSION(dlsym, gm_dlsym_2_2_5, gm_dlsym, @GLIBC_2.2.5)
         VERSION(dlsym, gm_dlsym_2_17, gm_dlsym, @GLIBC_2.17)

@@ -103,7 +103,7 @@ static const struct gm_policy *choose_policy(bool *user_named) {
 /* ---- resources: one maker for each kind, behind the adaptors that the options ask for */
 
 static struct gm_resource *build(const char *text) {
-    char error[160];
+    char error[400];
     struct gm_resource *resource = gm_resource_build(text, error, sizeof(error));
     if (!resource)
         gm_log(GM_LOG_ERROR, "%s", error);
@@ -173,6 +173,8 @@ static void describe_context(const struct gm_context *context) {
 
 /* ---- start, fork, end */
 
+static void name_trace(const char *file) { gm_format(gm_stats->trace, sizeof(gm_stats->trace), "%s", file); }
+
 static void in_child(void) {
     gm_trace_after_fork();
     gm_site_after_fork();
@@ -202,6 +204,7 @@ void gm_process_start(void) {
     };
     gm_pipeline_setup(&setup);
     if (gm_option_text(GM_OPT_TRACE)[0]) {
+        gm_trace_opened = name_trace;
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                        gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
         gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS));
@@ -218,7 +221,6 @@ __attribute__((destructor)) static void process_end(void) {
         return;
     if (gm_coverage_on)
         gm_coverage_report(STDERR_FILENO);
-    gm_format(gm_stats->trace, sizeof(gm_stats->trace), "%s", gm_trace_file());
     gm_trace_finish();
     gm_stats->finished = 1;
 }

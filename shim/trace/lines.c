@@ -3,6 +3,7 @@
  * A line waits at most the flush interval (a small thread sees to it); with interval 0 it is out before the
  * event returns. */
 #include "shim/base/truedl.h"
+#include "shim/base/file.h"
 #include "shim/trace/parts.h"
 
 #include <errno.h>
@@ -147,7 +148,7 @@ void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     pid = header->pid;
     if (file->regular) {
         file->append = true;
-        fcntl(file->fd, F_SETFL, fcntl(file->fd, F_GETFL) | O_APPEND);
+        gm_fcntl(file->fd, F_SETFL, gm_fcntl(file->fd, F_GETFL, 0) | O_APPEND);
     }
     __atomic_store_n(&open_as, *gm_trace_generation, __ATOMIC_RELEASE);
     flusher = false;

@@ -1,4 +1,5 @@
 /* Where the trace goes: file name patterns, and the rule by which two processes never share a file. */
+#include "shim/base/file.h"
 #include "shim/trace/parts.h"
 #include "shim/trace/writer.h"
 
@@ -140,9 +141,9 @@ static enum claim claim_file(int fd, const char *name, uint64_t started_ns, bool
     struct stat st, now;
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return TAKEN;
-    if (fstat(fd, &st))
+    if (gm_fstat(fd, &st))
         return FOREIGN;
-    if (stat(name, &now) || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+    if (gm_stat(name, &now) || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
         return AGAIN; /* somebody removed or renamed it between our open and our lock */
     if (st.st_size == 0)
         return CLAIMED;
@@ -173,7 +174,7 @@ static int descriptor_of(const char *name) {
 
 /* Moves fd out of the way of the program's own numbers. */
 static int lift(int fd) {
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR);
+    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR);
     if (high < 0)
         return fd;
     close(fd);
@@ -187,7 +188,7 @@ static void settle(struct gm_trace_file *file, int fd, bool regular) {
     file->append = false;
     file->device = 0;
     file->inode = 0;
-    if (!fstat(file->fd, &st)) {
+    if (!gm_fstat(file->fd, &st)) {
         file->device = st.st_dev;
         file->inode = st.st_ino;
     }
@@ -203,7 +204,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
     }
     int own = descriptor_of(base);
     if (own >= 0) {
-        int fd = fcntl(own, F_DUPFD_CLOEXEC, FD_FLOOR);
+        int fd = gm_fcntl(own, F_DUPFD_CLOEXEC, FD_FLOOR);
         if (fd < 0) {
             gm_log(GM_LOG_ERROR, "cannot write the trace to '%s': %s", base, gm_errno_text(errno));
             return -1;
@@ -216,7 +217,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
     for (int attempt = 0; attempt < NAMES_TRIED; attempt++) {
         numbered_name(file->name, sizeof file->name, base, attempt);
         int fd = open(file->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-        if (fd < 0 || fstat(fd, &st)) {
+        if (fd < 0 || gm_fstat(fd, &st)) {
             gm_log(GM_LOG_ERROR, "cannot open trace file '%s': %s", file->name, gm_errno_text(errno));
             if (fd >= 0)
                 close(fd);
@@ -250,7 +251,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
 
 static bool is_ours(const struct gm_trace_file *file, int fd) {
     struct stat st;
-    return fd >= 0 && !fstat(fd, &st) && st.st_dev == file->device && st.st_ino == file->inode;
+    return fd >= 0 && !gm_fstat(fd, &st) && st.st_dev == file->device && st.st_ino == file->inode;
 }
 
 bool gm_trace_file_holds(struct gm_trace_file *file) {

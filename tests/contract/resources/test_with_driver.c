@@ -1,4 +1,5 @@
 /* The contract over every maker and adaptor on the simulated driver: what the program's own calls promise is kept. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

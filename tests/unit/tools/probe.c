@@ -21,7 +21,6 @@ static void make_block(uint64_t address, uint64_t bytes) {
                              .call = GM_CALL_ALLOC,
                              .action = GM_ACT_ALLOC};
     gm_stats_mine()->allocs[GM_KIND_NATIVE]++;
-    gm_stats->live_count[GM_KIND_NATIVE]++;
     gm_stats->live_bytes[GM_KIND_NATIVE] += bytes;
     gm_stats->live_total += bytes;
     gm_stats->peak_bytes[GM_KIND_NATIVE] = gm_stats->peak_total = gm_stats->peak_reserved =
