@@ -41,7 +41,8 @@ struct gm_counters {
 /* Makes the file of counters, names it in GPUMEM_STATS. 0, or -1 after a line on stderr. */
 int gm_counters_make(struct gm_counters *counters);
 void gm_counters_drop(struct gm_counters *counters);
-/* Closing lines on stderr: one block of them a run, a line a process where there are several. */
-void gm_counters_say(const struct gm_counters *counters, bool table);
+/* Closing lines on stderr: one block of them a run, a line a process where there are several, last the traces (not with
+ * `table`). `run_ns` is how long the program ran. */
+void gm_counters_say(const struct gm_counters *counters, bool table, uint64_t run_ns);
 
 #endif
