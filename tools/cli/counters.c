@@ -5,25 +5,46 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define FILE_BYTES (GM_STATS_SLOTS * sizeof(struct gm_stats))
 
-int gm_counters_make(struct gm_counters *c) {
+/* A file of our size: 0 or an errno. A limit on file sizes, meant for the program's files, is lifted as far as it can be. */
+static int make_room(int fd) {
+    struct rlimit before, lifted;
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, handler;
+    bool limited = !getrlimit(RLIMIT_FSIZE, &before) && before.rlim_cur < FILE_BYTES;
+    if (limited) {
+        lifted = before;
+        lifted.rlim_cur = before.rlim_max;
+        setrlimit(RLIMIT_FSIZE, &lifted);
+    }
+    sigaction(SIGXFSZ, &ignore, &handler);
+    int error = posix_fallocate(fd, 0, (off_t)FILE_BYTES);
+    sigaction(SIGXFSZ, &handler, NULL);
+    if (limited)
+        setrlimit(RLIMIT_FSIZE, &before);
+    return error;
+}
+
+void gm_counters_make(struct gm_counters *c) {
     const char *folders[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
     int fd = -1, error = ENOENT;
     c->slots = NULL;
+    unsetenv("GPUMEM_STATS"); /* never an outer run's */
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && fd < 0; i++) {
         if (!folders[i] || !*folders[i])
             continue;
         snprintf(c->path, sizeof c->path, "%s/gpumem-%u-XXXXXX", folders[i], (unsigned)getuid());
         fd = mkostemp(c->path, O_CLOEXEC);
-        error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)FILE_BYTES);
+        error = fd < 0 ? errno : make_room(fd);
         if (fd >= 0 && error) {
             unlink(c->path);
             close(fd);
@@ -37,12 +58,14 @@ int gm_counters_make(struct gm_counters *c) {
         if (!error) {
             c->slots = map;
             if (!setenv("GPUMEM_STATS", c->path, 1))
-                return 0;
+                return;
+            error = errno;
+            gm_counters_drop(c);
+        } else {
+            unlink(c->path);
         }
-        unlink(c->path);
     }
-    fprintf(stderr, "gpumem: cannot make the file of counters: %s\n", strerror(error));
-    return -1;
+    fprintf(stderr, "gpumem: cannot count, no closing lines: file of counters: %s\n", strerror(error));
 }
 
 void gm_counters_drop(struct gm_counters *c) {
@@ -138,7 +161,7 @@ static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
     if (s->moved)
         say("moved", "%s to another kind of memory than asked", gm_text_count(&t[0], s->moved));
     if (s->unknown)
-        say("unknown frees", "%s of blocks that were never seen allocated", gm_text_count(&t[0], s->unknown));
+        say("unknown frees", "%s, of addresses that were no live block", gm_text_count(&t[0], s->unknown));
     say("leaked", s->leaked_count ? "%s in %s %s" : "nothing", gm_text_bytes(&t[0], s->leaked_bytes),
         gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count));
     if (s->released_bytes)
@@ -167,7 +190,8 @@ static void say_process(const struct gm_stats *s) {
     struct sum sum = {0};
     add(&sum, s);
     say_name(s);
-    fprintf(stderr, ": %s allocations, peak live %s, leaked %s\n", gm_text_count(&t[0], sum.allocs),
+    fprintf(stderr, ": %s %s, peak live %s, leaked %s\n", gm_text_count(&t[0], sum.allocs),
+            sum.allocs == 1 ? "allocation" : "allocations",
             gm_text_bytes(&t[1], sum.peak), gm_text_bytes(&t[2], sum.leaked_bytes));
 }
 
@@ -212,6 +236,8 @@ void gm_counters_say(const struct gm_counters *c, bool table, uint64_t run_ns) {
     struct sum total = {0};
     const struct gm_stats *only = NULL;
     unsigned active = 0, used = 0;
+    if (!c->slots)
+        return;
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
         used += is_used(&c->slots[i]);
         if (!is_active(&c->slots[i]))

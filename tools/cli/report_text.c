@@ -183,8 +183,9 @@ static void print_decisions(struct gm_report *r) {
     }
     for (int k = 0; k < GM_KIND_COUNT; k++)
         if (a->verdicts[k].count)
-            printf("  the active list would have used %s for %s allocations (%s), as %s\n", gm_kind_name((enum gm_kind)k),
-                   COUNT(0, a->verdicts[k].count), BYTES(1, a->verdicts[k].bytes),
+            printf("  the active list would have used %s for %s %s (%s), as %s\n", gm_kind_name((enum gm_kind)k),
+                   COUNT(0, a->verdicts[k].count), a->verdicts[k].count == 1 ? "allocation" : "allocations",
+                   BYTES(1, a->verdicts[k].bytes),
                    k == GM_KIND_ASYNC ? "short-lived" : "lasting");
     for (int i = 0; i < GM_SOFT_PROMISES; i++)
         if (a->dropped[i])

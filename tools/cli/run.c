@@ -144,9 +144,11 @@ static int check_folder(const char *name) {
         snprintf(folder, sizeof folder, "%.*s", slash == name ? 1 : (int)(slash - name), name);
     else
         strcpy(folder, ".");
-    if (stat(folder, &st) || access(folder, W_OK | X_OK))
+    if (!stat(folder, &st) && !S_ISDIR(st.st_mode))
+        return gm_usage_error("trace file '%s': '%s' is not a folder", name, folder);
+    if (access(folder, W_OK | X_OK))
         return gm_usage_error("trace file '%s': folder '%s': %s", name, folder, strerror(errno));
-    return S_ISDIR(st.st_mode) ? 0 : gm_usage_error("trace file '%s': '%s' is not a folder", name, folder);
+    return 0;
 }
 
 /* A trace left by an earlier run goes away, so that this run's processes find the name free; any other file
@@ -194,16 +196,15 @@ static int launch(int argc, char **argv, bool table) {
     if (clear_trace())
         return GM_EXIT_USAGE;
     gm_target_warn(path);
+    if (setup.sim)
+        gm_target_warn_sim(path);
     if (setup.exec) {
         unsetenv("GPUMEM_STATS");
         execv(path, program);
         fprintf(stderr, "gpumem: %s: %s\n", path, strerror(errno));
         return errno == ENOENT ? 127 : 126;
     }
-    if (gm_counters_make(&counters)) {
-        gm_counters_drop(&counters);
-        return GM_EXIT_USAGE;
-    }
+    gm_counters_make(&counters);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     status = gm_child_run(path, program);
     clock_gettime(CLOCK_MONOTONIC, &end);

@@ -6,12 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
+
+/* Sites that share their innermost frame, with the length of what they all begin with. */
+struct trunk {
+    uint64_t first;
+    unsigned common;
+    const uint64_t *addresses; /* of one of them */
+    UT_hash_handle hh;
+};
 
 struct gm_symbols {
     const struct gm_reader *reader;
     struct gm_debuginfo *debuginfo;
     char *(*demangle)(const char *mangled, char *room, size_t *length, int *status);
     void *cxx;
+    struct trunk *trunks;
 };
 
 /* What is known of one return address. */
@@ -62,6 +72,39 @@ static bool is_runtime_place(const struct gm_place *place) {
     return place->toolkit_header || (place->function && is_runtime_function(place->function));
 }
 
+/* A runtime linked into a program without symbols has no name to know it by. But all calls of the program go through the same
+ * few ways into the driver: where the chains part, the runtime has been left. */
+static void grow_trunk(const struct gm_site *site, void *arg) {
+    struct gm_symbols *s = arg;
+    struct trunk *t;
+    unsigned common = 0;
+    if (site->frames < 2 || site->outside)
+        return;
+    HASH_FIND(hh, s->trunks, site->addresses, sizeof site->addresses[0], t);
+    if (t) {
+        while (common < t->common && common < site->frames && t->addresses[common] == site->addresses[common])
+            common++;
+        t->common = common;
+        return;
+    }
+    t = calloc(1, sizeof *t);
+    if (!t)
+        return;
+    *t = (struct trunk){.first = site->addresses[0], .common = site->frames, .addresses = site->addresses};
+    HASH_ADD(hh, s->trunks, first, sizeof t->first, t);
+}
+
+/* Index of the first frame behind the trunk; 0 when no other site shares its innermost frame. */
+static unsigned leave_trunk(struct gm_symbols *s, const struct gm_site *site) {
+    struct trunk *t;
+    if (!s->trunks)
+        gm_reader_each_site(s->reader, grow_trunk, s);
+    HASH_FIND(hh, s->trunks, site->addresses, sizeof site->addresses[0], t);
+    if (!t || (t->common == site->frames && t->addresses == site->addresses))
+        return 0;
+    return t->common < site->frames ? t->common : site->frames - 1;
+}
+
 struct gm_symbols *gm_symbols_new(const struct gm_reader *reader) {
     struct gm_symbols *s = calloc(1, sizeof *s);
     if (!s)
@@ -78,6 +121,11 @@ struct gm_symbols *gm_symbols_new(const struct gm_reader *reader) {
 void gm_symbols_free(struct gm_symbols *s) {
     if (!s)
         return;
+    struct trunk *t, *next;
+    HASH_ITER(hh, s->trunks, t, next) {
+        HASH_DEL(s->trunks, t);
+        free(t);
+    }
     gm_debuginfo_free(s->debuginfo);
     if (s->cxx)
         dlclose(s->cxx);
@@ -155,6 +203,10 @@ static unsigned find_asker(struct gm_symbols *s, const struct gm_site *site, str
     for (unsigned i = outside; i < site->frames; i++) {
         *frame = look_up(s, site->addresses[i]);
         *place = own_place(frame);
+        if (*place && !frame->count && frame->in_module && !i && (i = leave_trunk(s, site))) {
+            *frame = look_up(s, site->addresses[i]);
+            *place = frame->count ? &frame->places[0] : &unknown;
+        }
         if (*place)
             return i;
     }
