@@ -154,6 +154,10 @@ static const struct gm_place *own_place(const struct frame *f) {
     return f->count ? NULL : &unknown;
 }
 
+static bool is_known(const struct frame *f) {
+    return f->count && (!f->places[0].guessed || f->places[0].file);
+}
+
 /* "_Z4loadi.constprop.0" is the compiler's copy of "_Z4loadi". */
 static void write_function(struct gm_symbols *s, const char *function, char *out, size_t size) {
     const char *dot = strchr(function, '.');
@@ -203,7 +207,7 @@ static unsigned find_asker(struct gm_symbols *s, const struct gm_site *site, str
     for (unsigned i = outside; i < site->frames; i++) {
         *frame = look_up(s, site->addresses[i]);
         *place = own_place(frame);
-        if (*place && !frame->count && frame->in_module && !i && (i = leave_trunk(s, site))) {
+        if (*place && !is_known(frame) && frame->in_module && !i && (i = leave_trunk(s, site))) {
             *frame = look_up(s, site->addresses[i]);
             *place = frame->count ? &frame->places[0] : &unknown;
         }
