@@ -31,9 +31,6 @@ bool gm_report_make_sites(struct gm_report *report);
 enum gm_report_order { GM_BY_BYTES, GM_BY_PEAK, GM_BY_LEAK };
 void gm_report_sort_sites(struct gm_report *report, enum gm_report_order order);
 
-/* Name of the reason and what it means, one line. */
-const char *gm_report_reason(enum gm_reason reason);
-
 /* ---- report_text.c */
 void gm_report_text(struct gm_report *report);
 

@@ -73,35 +73,3 @@ void gm_report_sort_sites(struct gm_report *r, enum gm_report_order order) {
           : order == GM_BY_LEAK ? by_leaked_bytes
                                 : by_bytes);
 }
-
-const char *gm_report_reason(enum gm_reason reason) {
-    switch (reason) {
-    case GM_REASON_NONE:
-        return "not told";
-    case GM_REASON_POLICY:
-        return "policy: its choice for every block";
-    case GM_REASON_NEVER_MOVED:
-        return "never-moved: the call is not the policy's to move";
-    case GM_REASON_CAPTURE:
-        return "capture: a stream was capturing";
-    case GM_REASON_LIST_FILLING:
-        return "list-filling: too few allocations of that size yet, taken as lasting";
-    case GM_REASON_LIST_STEADY:
-        return "list-steady: blocks of that size come and go, short-lived";
-    case GM_REASON_LIST_GROWING:
-        return "list-growing: blocks of that size pile up, lasting";
-    case GM_REASON_LIST_MAP_FULL:
-        return "list-map-full: too many different sizes to watch";
-    case GM_REASON_FALLBACK:
-        return "fallback: the kind decided on refused";
-    case GM_REASON_PROMISE:
-        return "promise: the kind decided on would have broken a promise of the call";
-    case GM_REASON_CONTEXT_GONE:
-        return "context-gone: released with its context";
-    case GM_REASON_UNSUPPORTED:
-        return "unsupported: the driver lacks what the kind decided on needs";
-    case GM_REASON_COUNT:
-        break;
-    }
-    return gm_reason_name(reason);
-}

@@ -2,6 +2,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/result.h"
 #include "tools/cli/text.h"
+#include "tools/cli/words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -177,8 +178,8 @@ static void print_decisions(struct gm_report *r) {
         for (int why = 0; why < GM_REASON_COUNT; why++) {
             const struct gm_share *s = &a->decisions[k][why];
             if (s->count)
-                printf("  %-14s %13s %12s  %s\n", gm_kind_name((enum gm_kind)k), COUNT(0, s->count), BYTES(1, s->bytes),
-                       gm_report_reason((enum gm_reason)why));
+                printf("  %-14s %13s %12s  %s: %s\n", gm_kind_name((enum gm_kind)k), COUNT(0, s->count),
+                       BYTES(1, s->bytes), gm_reason_name((enum gm_reason)why), gm_reason_meaning((enum gm_reason)why));
         }
     }
     for (int k = 0; k < GM_KIND_COUNT; k++)
