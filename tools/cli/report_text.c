@@ -51,8 +51,9 @@ static void print_totals(struct gm_report *r) {
     printf("  peak reserved     %s at %s\n", BYTES(0, a->peak_reserved), TIME(1, a->peak_reserved_ns));
     printf("  live at the end   %s in %s %s\n", BYTES(0, a->leaked_bytes), COUNT(1, a->leaked_count),
            blocks(a->leaked_count));
-    printf("  with its context  %s in %s %s\n", BYTES(0, a->released_bytes), COUNT(1, a->released_count),
-           blocks(a->released_count));
+    if (a->released_count)
+        printf("  with its context  %s in %s %s\n", BYTES(0, a->released_bytes), COUNT(1, a->released_count),
+               blocks(a->released_count));
     printf("  in memory calls   %s (%s of the time from first to last event; all threads together)\n",
            TIME(0, a->time_ns), gm_text_percent(&room[1], a->time_ns, a->end_ns));
     if (a->hits)
