@@ -31,7 +31,8 @@ int gpumem_block_of(const void *address, struct gpumem_block *block);
 /* Number of live blocks of this process that gpumem knows. */
 size_t gpumem_live_count(void);
 
-/* Writes a mark with this text (up to 1000 bytes are kept) to the trace, where one is written: phases of the program. */
+/* Writes a mark with this text (up to 1000 bytes are kept) to the trace, where one is written: phases of the program. A trace
+ * begins with the process's first CUDA call; marks before it are lost. */
 void gpumem_mark(const char *text);
 
 #ifdef __cplusplus

@@ -67,21 +67,33 @@ static bool is_memory(const struct gm_block *block) {
     return block->call != GM_CALL_VMM_RESERVE && block->call != GM_CALL_VMM_MAP && block->call != GM_CALL_POOL_CREATE;
 }
 
+/* Bytes of all kinds on devices; a few loads are cheaper than one more counter that all threads write. */
+static uint64_t live_on_devices(const struct gm_stats *stats) {
+    uint64_t live = 0;
+#pragma GCC unroll 16
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++) /* not subtracted afterwards: another thread may raise it in between */
+        live += on_device(kind) ? __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED) : 0;
+    return live;
+}
+
+static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
+
 static void count_born(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
-    enum gm_kind kind = block->kind;
-    uint64_t slack = block->reserved - block->size, all_slack;
+    uint64_t slack = block->reserved - block->size;
 
     if (!is_memory(block))
         return;
-    raise_peak(&stats->peak_bytes[kind], __atomic_add_fetch(&stats->live_bytes[kind], block->size, __ATOMIC_RELAXED));
-    if (!on_device(kind))
+    raise_peak(&stats->peak_bytes[block->kind],
+               __atomic_add_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED));
+    if (!on_device(block->kind))
         return;
-    all_slack = slack ? __atomic_add_fetch(&stats->slack_total, slack, __ATOMIC_RELAXED)
-                      : __atomic_load_n(&stats->slack_total, __ATOMIC_RELAXED);
-    uint64_t live = __atomic_add_fetch(&stats->live_total, block->size, __ATOMIC_RELAXED);
+    if (slack)
+        __atomic_add_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
+    uint64_t live = live_on_devices(stats);
+    __atomic_store_n(&live_lately, live, __ATOMIC_RELAXED);
     raise_peak(&stats->peak_total, live);
-    raise_peak(&stats->peak_reserved, live + all_slack);
+    raise_peak(&stats->peak_reserved, live + __atomic_load_n(&stats->slack, __ATOMIC_RELAXED));
 }
 
 static void count_gone(const struct gm_block *block) {
@@ -91,11 +103,8 @@ static void count_gone(const struct gm_block *block) {
     if (!is_memory(block))
         return;
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
-    if (!on_device(block->kind))
-        return;
-    __atomic_sub_fetch(&stats->live_total, block->size, __ATOMIC_RELAXED);
-    if (slack)
-        __atomic_sub_fetch(&stats->slack_total, slack, __ATOMIC_RELAXED);
+    if (slack && on_device(block->kind))
+        __atomic_sub_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
 }
 
 /* A counter of the thread's own shard. */
@@ -104,7 +113,7 @@ static void bump(uint64_t *counter) { __atomic_store_n(counter, *counter + 1, __
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
 static void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
-                        enum gm_reason reason, enum gm_kind verdict, uint64_t ticks) {
+                        enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
     const struct gm_request *request = &scope->request;
     struct gm_event event = {
         .seq = scope->sequence ? scope->sequence : gm_trace_sequence(),
@@ -113,7 +122,7 @@ static void write_event(const struct gm_scope *scope, enum gm_action action, con
         .bytes = block->size,
         .stream = request->stream,
         .slack = block->reserved > block->size ? saturate(block->reserved - block->size) : 0,
-        .duration_ns = saturate(gm_ticks_span_ns(ticks)),
+        .duration_ns = saturate(spent_ns),
         .site = request->site,
         .context = block->context_number ? block->context_number : request->context_number,
         .device = (int8_t)request->device,
@@ -128,23 +137,33 @@ static void write_event(const struct gm_scope *scope, enum gm_action action, con
     gm_trace_event(&event);
 }
 
-/* Ends the scope's time; the span is returned in ticks. */
+/* Ends the scope's time; returns nanoseconds. */
 static uint64_t spend(struct gm_scope *scope) {
     if (!scope->begin)
         return 0;
-    uint64_t ticks = gm_ticks() - scope->begin;
+    uint64_t spent_ns = gm_ticks_span_ns(gm_ticks() - scope->begin);
     struct gm_stats_shard *shard = gm_stats_mine();
-    __atomic_store_n(&shard->time_ns, shard->time_ns + gm_ticks_span_ns(ticks), __ATOMIC_RELAXED);
-    return ticks;
+    __atomic_store_n(&shard->time_ns, shard->time_ns + spent_ns, __ATOMIC_RELAXED);
+    return spent_ns;
 }
 
 /* ---- allocation */
 
-/* A record found at the address of a new block: its free went past every door. */
-static void tell_stale(const struct gm_block *stale) {
-    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
+static void tell_policy_freed(const struct gm_block *block) {
+    const struct gm_policy *policy = pipeline.policy;
+    if (!block->counted || !policy->freed)
+        return;
+    struct gm_request request = {.call = block->call, .size = block->size, .device = block->device, .context_id = block->context_id};
+    policy->freed(&request);
+}
+
+/* A record found at the address of a new block: its free went past every door. It went before the new block came, so it has the
+ * place in the order that the new block held; the caller takes the next one. */
+static void tell_stale(const struct gm_block *stale, uint64_t sequence) {
+    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = sequence};
     bump(&gm_stats_mine()->released[stale->kind]);
     count_gone(stale);
+    tell_policy_freed(stale);
     if (!gm_trace_on)
         return;
     scope.request.call = stale->call;
@@ -155,38 +174,43 @@ static void tell_stale(const struct gm_block *stale) {
 
 static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason, enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
-    struct gm_block *block = &scope->block, stale;
+    struct gm_block *block = &scope->block, stale, replaced;
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_registry *registry = gm_registry_shared();
 
-    block->call = (uint8_t)request->call;
-    block->site = request->site;
-    block->device = (int16_t)request->device;
-    block->context = request->context;
-    block->context_id = request->context_id;
     block->context_number = request->context_number;
-    block->stream = request->stream;
     if (block->reserved < block->size)
         block->reserved = block->size;
     if (gm_trace_on)
         scope->sequence = gm_trace_sequence();
     block->sequence = scope->sequence;
+    stale.address = 0;
+    if (registry)
+        gm_registry_add(registry, block, &stale);
+    if (GM_UNLIKELY(stale.address)) {
+        tell_stale(&stale, scope->sequence);
+        if (scope->sequence) {
+            block->sequence = scope->sequence = gm_trace_sequence();
+            gm_registry_add(registry, block, &replaced);
+        }
+    }
     bump(&shard->allocs[block->kind]);
     count_born(block);
     newest = block->address;
-    if (registry && gm_registry_add(registry, block, &stale) == GM_OK && stale.address)
-        tell_stale(&stale);
-    uint64_t ticks = spend(scope);
+    uint64_t spent_ns = spend(scope);
     if (gm_trace_on)
-        write_event(scope, action, block, GM_OK, reason, verdict, ticks);
+        write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
 }
 
 static void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict, gm_status status) {
     struct gm_block nothing = {.size = scope->request.size, .kind = (uint8_t)kind};
+    /* A runtime that finds no context makes one and calls again: such a call asked nothing of any memory. */
+    if (status == GM_INVALID_CONTEXT && !scope->request.context)
+        return;
     bump(&gm_stats_mine()->failed_allocs);
-    uint64_t ticks = spend(scope);
+    uint64_t spent_ns = spend(scope);
     if (gm_trace_on)
-        write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict, ticks);
+        write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict, spent_ns);
 }
 
 /* Each soft promise that the backing does not keep is told, so that a later refusal of the driver explains itself. */
@@ -211,7 +235,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
 
     request->promises = promises_of(request);
     if (decided) {
-        struct gm_usage usage = {.live_bytes = __atomic_load_n(&gm_stats->live_total, __ATOMIC_RELAXED)};
+        struct gm_usage usage = {.live_bytes = __atomic_load_n(&live_lately, __ATOMIC_RELAXED)};
         policy->decide(request, &usage, &decision);
     }
     request->wanted = decision.kind;
@@ -239,7 +263,19 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
         alloc_failed(scope, kind, GM_REASON_NEVER_MOVED, kind, status);
         return;
     }
-    scope->block = (struct gm_block){.address = key, .size = scope->request.size, .reserved = reserved, .kind = (uint8_t)kind};
+    const struct gm_request *request = &scope->request;
+    scope->block = (struct gm_block){
+        .address = key,
+        .size = request->size,
+        .reserved = reserved,
+        .context = request->context,
+        .context_id = request->context_id,
+        .stream = request->stream,
+        .site = request->site,
+        .device = (int16_t)request->device,
+        .call = (uint8_t)request->call,
+        .kind = (uint8_t)kind,
+    };
     remember(scope, action, GM_REASON_NEVER_MOVED, kind);
 }
 
@@ -262,14 +298,6 @@ gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
     return scope->block.owner->row->free(scope->block.owner, &scope->block, &how);
 }
 
-static void tell_policy_freed(const struct gm_block *block) {
-    const struct gm_policy *policy = pipeline.policy;
-    if (!block->counted || !policy->freed)
-        return;
-    struct gm_request request = {.call = block->call, .size = block->size, .device = block->device, .context_id = block->context_id};
-    policy->freed(&request);
-}
-
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_block *block = &scope->block, previous;
@@ -286,25 +314,27 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         action = GM_ACT_FREE_FAIL;
     } else if (scope->known) {
         bump(&shard->frees[block->kind]);
-        if (newest == block->address)
+        if (newest == block->address) {
             bump(&shard->temporary);
+            newest = 0; /* the next block at this address may be another thread's */
+        }
         count_gone(block);
         tell_policy_freed(block);
     }
-    uint64_t ticks = spend(scope);
+    uint64_t spent_ns = spend(scope);
     if (gm_trace_on) {
         if (scope->known)
             scope->request.device = block->device;
-        write_event(scope, action, block, status, GM_REASON_NONE, block->kind, ticks);
+        write_event(scope, action, block, status, GM_REASON_NONE, block->kind, spent_ns);
     }
 }
 
 void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
-    uint64_t ticks = spend(scope);
+    uint64_t spent_ns = spend(scope);
     if (!gm_trace_on)
         return;
     struct gm_block what = {.address = key, .size = scope->request.size};
-    write_event(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE, ticks);
+    write_event(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE, spent_ns);
 }
 
 /* ---- life of contexts */

@@ -349,6 +349,31 @@ static void find_stack(void) {
     destroy(&attributes);
 }
 
+static bool readable(const struct layout *layout, uintptr_t frame) {
+    uintptr_t last = layout->count ? layout->offsets[layout->count - 1] : 0;
+    return frame + last + sizeof(uintptr_t) <= stack_high;
+}
+
+static uintptr_t slot_value(const struct layout *layout, unsigned i, uintptr_t frame) {
+    return *(const uintptr_t *)(frame + layout->offsets[i]);
+}
+
+/* The thread's latest chains: most calls come from a few places. */
+enum { RECENT = 16 };
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+    const struct layout *layout;
+    uint32_t id, era;
+} recent[RECENT];
+static uint32_t era = 1; /* moves on when ids begin anew */
+
+static bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame) {
+    const uintptr_t *ip = words + chains[id].first + 1;
+    for (unsigned i = 0; i < layout->count; i++)
+        if (slot_value(layout, i, frame) != ip[i])
+            return false;
+    return true;
+}
+
 uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
     uintptr_t ip[GM_SITE_FRAMES];
 
@@ -356,18 +381,30 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
         return 0;
     if (GM_UNLIKELY(!stack_high))
         find_stack();
-    if (GM_LIKELY(frame >= stack_low && frame < stack_high)) {
-        struct layout *layout = __atomic_load_n(&by_caller[(caller >> 2) % CALLERS], __ATOMIC_ACQUIRE);
-        for (; layout; layout = layout->next) {
-            uintptr_t last = layout->count ? layout->offsets[layout->count - 1] : 0;
-            if (layout->caller != caller || frame + last + sizeof(uintptr_t) > stack_high)
-                continue;
-            ip[0] = caller;
-            for (unsigned i = 0; i < layout->count; i++)
-                ip[i + 1] = *(const uintptr_t *)(frame + layout->offsets[i]);
-            uint32_t id = find_chain(ip, layout->count + 1u);
-            if (id)
-                return id;
+    if (GM_UNLIKELY(frame < stack_low || frame >= stack_high))
+        return unwind_site(caller, frame);
+    const struct layout *layout = __atomic_load_n(&by_caller[(caller >> 2) % CALLERS], __ATOMIC_ACQUIRE);
+    if (GM_UNLIKELY(!layout))
+        return unwind_site(caller, frame);
+    /* The third frame tells calls of a static runtime apart. */
+    uintptr_t third = layout->count > 1 && readable(layout, frame) ? slot_value(layout, 1, frame) : 0;
+    unsigned place = (unsigned)((caller ^ third) * 0x9e3779b97f4a7c15ull >> 60);
+    const struct layout *last = recent[place].layout;
+    if (GM_LIKELY(last && recent[place].era == era && last->caller == caller && readable(last, frame) &&
+                  same_chain(last, recent[place].id, frame)))
+        return recent[place].id;
+    for (; layout; layout = layout->next) {
+        if (layout->caller != caller || !readable(layout, frame))
+            continue;
+        ip[0] = caller;
+        for (unsigned i = 0; i < layout->count; i++)
+            ip[i + 1] = slot_value(layout, i, frame);
+        uint32_t id = find_chain(ip, layout->count + 1u);
+        if (id) {
+            recent[place].layout = layout;
+            recent[place].id = id;
+            recent[place].era = era;
+            return id;
         }
     }
     return unwind_site(caller, frame);
@@ -378,6 +415,7 @@ void gm_site_after_fork(void) {
     lock.held = 0;
     module_count = 0;
     chain_count = word_count = 0;
+    era++;
     if (table)
         madvise(table, 2 * SITES * sizeof(*table), MADV_DONTNEED);
 }

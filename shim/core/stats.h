@@ -34,8 +34,8 @@ struct gm_stats {
     char trace[256];        /* file name, "" = none */
     uint64_t live_bytes[GM_KIND_COUNT];
     uint64_t peak_bytes[GM_KIND_COUNT];
-    uint64_t live_total, peak_total;         /* device memory: all kinds but host, imported */
-    uint64_t slack_total, peak_reserved;     /* what owners count beyond it; peak of both together */
+    uint64_t peak_total;                     /* device memory: all kinds but host, imported */
+    uint64_t slack, peak_reserved;           /* what owners count beyond the live bytes; peak of both together */
     uint64_t released_bytes;                 /* went with their context */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
 } __attribute__((aligned(4096)));

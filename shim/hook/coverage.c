@@ -20,7 +20,10 @@ void gm_coverage_sample(int device) {
     size_t free_bytes, total;
     if (gm_drv.mem_get_info(&free_bytes, &total) != CUDA_SUCCESS)
         return;
-    struct sample now = {total - free_bytes, __atomic_load_n(&gm_stats->live_total, __ATOMIC_RELAXED)};
+    struct sample now = {total - free_bytes, 0};
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED)
+            now.tracked += __atomic_load_n(&gm_stats->live_bytes[kind], __ATOMIC_RELAXED);
     gm_spin_lock(&lock);
     if (!first.used)
         first = largest = now;

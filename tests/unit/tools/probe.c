@@ -22,9 +22,8 @@ static void make_block(uint64_t address, uint64_t bytes) {
                              .action = GM_ACT_ALLOC};
     gm_stats_mine()->allocs[GM_KIND_NATIVE]++;
     gm_stats->live_bytes[GM_KIND_NATIVE] += bytes;
-    gm_stats->live_total += bytes;
     gm_stats->peak_bytes[GM_KIND_NATIVE] = gm_stats->peak_total = gm_stats->peak_reserved =
-        gm_stats->live_total;
+        gm_stats->live_bytes[GM_KIND_NATIVE];
     if (gm_trace_on)
         gm_trace_event(&event);
 }
