@@ -16,7 +16,8 @@
 
 #define FILE_BYTES (GM_STATS_SLOTS * sizeof(struct gm_stats))
 
-/* A file of our size: 0 or an errno. A limit on file sizes, meant for the program's files, is lifted as far as it can be. */
+/* A file of our size: 0 or an errno. A limit on file sizes, meant for the program's files, is lifted as far
+ * as it can be. */
 static int make_room(int fd) {
     struct rlimit before, lifted;
     struct sigaction ignore = {.sa_handler = SIG_IGN}, handler;
@@ -150,14 +151,16 @@ static uint64_t released_count(const struct sum *s) {
 
 static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
     struct gm_text t[4];
-    say("calls", "%s %s, %s %s, %s failed", gm_text_count(&t[0], s->allocs), s->allocs == 1 ? "allocation" : "allocations",
-        gm_text_count(&t[1], s->frees), s->frees == 1 ? "free" : "frees", gm_text_count(&t[2], s->failed));
+    say("calls", "%s %s, %s %s, %s failed", gm_text_count(&t[0], s->allocs),
+        s->allocs == 1 ? "allocation" : "allocations", gm_text_count(&t[1], s->frees),
+        s->frees == 1 ? "free" : "frees", gm_text_count(&t[2], s->failed));
     say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
         gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
-    say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the peaks of all processes added up" : "");
+    say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak),
+        several ? ", the peaks of all processes added up" : "");
     say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
-    say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
-        gm_text_percent(&t[1], s->temporary, s->allocs));
+    say("temporary", "%s, %s of the allocations (freed before the next one)",
+        gm_text_count(&t[0], s->temporary), gm_text_percent(&t[1], s->temporary, s->allocs));
     if (s->moved)
         say("moved", "%s to another kind of memory than asked", gm_text_count(&t[0], s->moved));
     if (s->unknown)
@@ -165,8 +168,9 @@ static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
     say("leaked", s->leaked_count ? "%s in %s %s" : "nothing", gm_text_bytes(&t[0], s->leaked_bytes),
         gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count));
     if (s->released_bytes)
-        say("with its context", "%s in %s %s were released, not leaked", gm_text_bytes(&t[0], s->released_bytes),
-            gm_text_count(&t[1], released_count(s)), blocks(released_count(s)));
+        say("with its context", "%s in %s %s were released, not leaked",
+            gm_text_bytes(&t[0], s->released_bytes), gm_text_count(&t[1], released_count(s)),
+            blocks(released_count(s)));
 }
 
 static void say_kinds(const struct sum *s) {
@@ -180,8 +184,8 @@ static void say_kinds(const struct sum *s) {
 }
 
 static void say_name(const struct gm_stats *s) {
-    fprintf(stderr, "gpumem: %s, process %d%s%s%s", s->program, s->pid, s->policy[0] ? ", policy " : "", s->policy,
-            s->finished ? "" : ", ended without orderly exit");
+    fprintf(stderr, "gpumem: %s, process %d%s%s%s", s->program, s->pid, s->policy[0] ? ", policy " : "",
+            s->policy, s->finished ? "" : ", ended without orderly exit");
 }
 
 /* One of several: a line. */
@@ -191,8 +195,8 @@ static void say_process(const struct gm_stats *s) {
     add(&sum, s);
     say_name(s);
     fprintf(stderr, ": %s %s, peak live %s, leaked %s\n", gm_text_count(&t[0], sum.allocs),
-            sum.allocs == 1 ? "allocation" : "allocations",
-            gm_text_bytes(&t[1], sum.peak), gm_text_bytes(&t[2], sum.leaked_bytes));
+            sum.allocs == 1 ? "allocation" : "allocations", gm_text_bytes(&t[1], sum.peak),
+            gm_text_bytes(&t[2], sum.leaked_bytes));
 }
 
 /* Whether the trace is a file that gpumem report can read; says what it lost. */
@@ -204,7 +208,8 @@ static bool is_readable_trace(const char *name) {
         return false;
     uint64_t dropped = gm_reader_header(reader)->dropped;
     if (dropped)
-        fprintf(stderr, "gpumem: %s events are missing from the trace %s (disk full?)\n", gm_text_count(&t, dropped), name);
+        fprintf(stderr, "gpumem: %s events are missing from the trace %s (disk full?)\n",
+                gm_text_count(&t, dropped), name);
     gm_reader_close(reader);
     return true;
 }
@@ -218,7 +223,8 @@ static void say_traces(const struct gm_counters *c) {
             continue;
         fputs(any ? " " : "gpumem: trace written; next: gpumem report ", stderr);
         any = true;
-        bool plain = !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%")];
+        bool plain =
+            !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%")];
         if (plain) {
             fputs(name, stderr);
             continue;
@@ -247,7 +253,9 @@ void gm_counters_say(const struct gm_counters *c, bool table, uint64_t run_ns) {
         add(&total, only);
     }
     if (!active) {
-        fputs(used ? "gpumem: the program made no GPU memory calls\n" : "gpumem: no process of the program used CUDA\n", stderr);
+        fputs(used ? "gpumem: the program made no GPU memory calls\n"
+                   : "gpumem: no process of the program used CUDA\n",
+              stderr);
         return;
     }
     if (active == 1) {

@@ -53,8 +53,9 @@ static Dwfl_Module *open_module(Dwfl *dwfl, const struct gm_module *m, uint64_t 
     return same ? module : NULL;
 }
 
-/* The function by the symbol table. Internal functions of a runtime linked statically may have no symbol of their own: the
- * nearest one below then counts, whatever its size, so that they pass for parts of the runtime function before them. */
+/* The function by the symbol table. Internal functions of a runtime linked statically may have no symbol of
+ * their own: the nearest one below then counts, whatever its size, so that they pass for parts of the runtime
+ * function before them. */
 static const char *symbol_at(Dwfl_Module *module, uint64_t address, bool *exact) {
     GElf_Off offset;
     GElf_Sym symbol;

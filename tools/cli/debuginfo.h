@@ -1,4 +1,5 @@
-/* What a module's file says about an address: the functions that stand there, inlined ones included, with their source lines. */
+/* What a module's file says about an address: the functions that stand there, inlined ones included, with
+ * their source lines. */
 #ifndef GM_DEBUGINFO_H
 #define GM_DEBUGINFO_H
 
@@ -12,7 +13,8 @@ struct gm_place {
     const char *file;     /* NULL = unknown */
     int line;
     bool guessed;        /* `function` is the nearest symbol below, which may end before the address */
-    bool toolkit_header; /* the line stands in a header of the CUDA toolkit, as that of the inlined cudaMalloc<T> */
+    bool toolkit_header; /* the line stands in a header of the CUDA toolkit, as that of the inlined
+                            cudaMalloc<T> */
 };
 
 struct gm_debuginfo;
@@ -20,8 +22,9 @@ struct gm_debuginfo;
 struct gm_debuginfo *gm_debuginfo_new(void); /* NULL = no memory, or a build without libdw */
 void gm_debuginfo_free(struct gm_debuginfo *info);
 
-/* Fills `places` innermost first and returns their number: 0 when nothing is known, because the file is stripped, gone or
- * another one than the program ran. `address` is one inside the call, not the one it returns to. */
+/* Fills `places` innermost first and returns their number: 0 when nothing is known, because the file is
+ * stripped, gone or another one than the program ran. `address` is one inside the call, not the one it
+ * returns to. */
 unsigned gm_debuginfo_places(struct gm_debuginfo *info, const struct gm_module *module, uint64_t address,
                              struct gm_place places[GM_PLACES]);
 

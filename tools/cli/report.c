@@ -43,7 +43,8 @@ static int report_file(const char *path, const struct options *options, struct g
 
 void gm_command_report_help(void) {
     puts("usage: gpumem report [--top N] [--stacks] [--json] FILE...\n\n"
-         "Reads traces, binary or CSV, and prints for each: totals, failed calls, leaks, who held memory at the peak,\n"
+         "Reads traces, binary or CSV, and prints for each: totals, failed calls, leaks, who held memory at "
+         "the peak,\n"
          "call sites, kinds of memory and why they were chosen, calls, sizes, lifetimes.\n\n"
          "  --top N    rows of each list (default 10)\n"
          "  --stacks   callers of each call site too, as far as the trace has them (gpumem run --stacks N)\n"
@@ -79,11 +80,13 @@ static int read_options(int argc, char **argv, struct options *options) {
         case ':':
             return gm_usage_error("report: option '%s' needs a value", argv[optind - 1]);
         default:
-            return gm_usage_error("report: unknown option '%s'; there are --top, --stacks, --json", argv[optind - 1]);
+            return gm_usage_error("report: unknown option '%s'; there are --top, --stacks, --json",
+                                  argv[optind - 1]);
         }
     }
     if (optind == argc)
-        return gm_usage_error("report: which file? usage: gpumem report [--top N] [--stacks] [--json] FILE...");
+        return gm_usage_error(
+            "report: which file? usage: gpumem report [--top N] [--stacks] [--json] FILE...");
     if (options->json && !gm_report_json_there())
         return gm_usage_error("report: this gpumem was built without jansson and has no --json");
     return -1;

@@ -7,7 +7,8 @@
 
 #define GM_STACK_ROOM 80 /* frames of one call site that are shown */
 
-/* The place that asked for memory. Where only that place counts, sites that differ in their callers are one row. */
+/* The place that asked for memory. Where only that place counts, sites that differ in their callers are one
+ * row. */
 struct gm_report_site {
     struct gm_frame_name name;
     struct gm_site_totals totals; /* added up; id of the first of them */
@@ -21,8 +22,8 @@ struct gm_report {
     struct gm_symbols *symbols;
     struct gm_report_site *sites; /* array, most bytes first */
     size_t site_count;
-    unsigned top;  /* rows of each list */
-    bool stacks;   /* each call chain for itself, with its callers */
+    unsigned top; /* rows of each list */
+    bool stacks;  /* each call chain for itself, with its callers */
 };
 
 /* ---- report_sites.c */
@@ -35,11 +36,12 @@ void gm_report_sort_sites(struct gm_report *report, enum gm_report_order order);
 void gm_report_text(struct gm_report *report);
 
 /* ---- report_json.c */
-/* The form {"format": 1, "traces": [...]}: begin, one add a report, end. All NULL or false where the build has no jansson. */
+/* The form {"format": 1, "traces": [...]}: begin, one add a report, end. All NULL or false where the build
+ * has no jansson. */
 struct gm_report_json;
 bool gm_report_json_there(void);
-struct gm_report_json *gm_report_json_begin(void);                           /* NULL = no memory */
+struct gm_report_json *gm_report_json_begin(void);                              /* NULL = no memory */
 bool gm_report_json_add(struct gm_report_json *json, struct gm_report *report); /* false = no memory */
-bool gm_report_json_end(struct gm_report_json *json);                        /* prints and frees; false = not written */
+bool gm_report_json_end(struct gm_report_json *json); /* prints and frees; false = not written */
 
 #endif

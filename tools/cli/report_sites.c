@@ -15,8 +15,8 @@ static void add(struct gm_site_totals *sum, const struct gm_site_totals *more) {
     sum->at_peak += more->at_peak;
 }
 
-/* Every call in a module without symbols has a text of its own, so equal texts are the same place. Module paths are compared
- * too: two files of one name may be loaded. */
+/* Every call in a module without symbols has a text of its own, so equal texts are the same place. Module
+ * paths are compared too: two files of one name may be loaded. */
 static int by_place(const void *x, const void *y) {
     const struct gm_report_site *a = x, *b = y;
     int difference = strcmp(a->name.text, b->name.text);

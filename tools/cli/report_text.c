@@ -84,12 +84,13 @@ static void print_kinds(struct gm_report *r) {
 }
 
 static void print_calls(struct gm_report *r) {
-    puts("\nBY CALL                              calls       failed    allocated        freed  time inside     per call");
+    puts("\nBY CALL                              calls       failed    allocated        freed  time inside   "
+         "  per call");
     for (int c = 1; c < GM_CALL_COUNT; c++) {
         const struct gm_call_totals *t = &r->a->by_call[c];
         if (t->count)
-            printf("  %-29s %11s %12s %12s %12s %12s %12s\n", gm_call_name((enum gm_call)c), COUNT(0, t->count),
-                   COUNT(1, t->failed), t->allocated ? BYTES(2, t->allocated) : "-",
+            printf("  %-29s %11s %12s %12s %12s %12s %12s\n", gm_call_name((enum gm_call)c),
+                   COUNT(0, t->count), COUNT(1, t->failed), t->allocated ? BYTES(2, t->allocated) : "-",
                    t->freed ? BYTES(3, t->freed) : "-", TIME(4, t->time_ns), TIME(5, t->time_ns / t->count));
     }
 }
@@ -111,8 +112,8 @@ static void print_peak(struct gm_report *r) {
     puts("\nHELD AT THE PEAK");
     for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.at_peak; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        printf("  %12s  %7s  %s\n", BYTES(0, s->at_peak), gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes),
-               r->sites[i].name.text);
+        printf("  %12s  %7s  %s\n", BYTES(0, s->at_peak),
+               gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes), r->sites[i].name.text);
         print_callers(r, s->id, 28);
     }
     if (!r->a->peak_bytes)
@@ -171,8 +172,8 @@ static void print_leaks(struct gm_report *r) {
 /* ---- decisions */
 
 static void print_decisions(struct gm_report *r) {
-    static const char *const promises[GM_SOFT_PROMISES] = {"handles for other processes", "access by peer devices",
-                                                           "registration with network cards"};
+    static const char *const promises[GM_SOFT_PROMISES] = {
+        "handles for other processes", "access by peer devices", "registration with network cards"};
     const struct gm_analysis *a = r->a;
     puts("\nDECISIONS          allocations        bytes  why");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
@@ -180,14 +181,15 @@ static void print_decisions(struct gm_report *r) {
             const struct gm_share *s = &a->decisions[k][why];
             if (s->count)
                 printf("  %-14s %13s %12s  %s: %s\n", gm_kind_name((enum gm_kind)k), COUNT(0, s->count),
-                       BYTES(1, s->bytes), gm_reason_name((enum gm_reason)why), gm_reason_meaning((enum gm_reason)why));
+                       BYTES(1, s->bytes), gm_reason_name((enum gm_reason)why),
+                       gm_reason_meaning((enum gm_reason)why));
         }
     }
     for (int k = 0; k < GM_KIND_COUNT; k++)
         if (a->verdicts[k].count)
-            printf("  the active list would have used %s for %s %s (%s), as %s\n", gm_kind_name((enum gm_kind)k),
-                   COUNT(0, a->verdicts[k].count), a->verdicts[k].count == 1 ? "allocation" : "allocations",
-                   BYTES(1, a->verdicts[k].bytes),
+            printf("  the active list would have used %s for %s %s (%s), as %s\n",
+                   gm_kind_name((enum gm_kind)k), COUNT(0, a->verdicts[k].count),
+                   a->verdicts[k].count == 1 ? "allocation" : "allocations", BYTES(1, a->verdicts[k].bytes),
                    k == GM_KIND_ASYNC ? "short-lived" : "lasting");
     for (int i = 0; i < GM_SOFT_PROMISES; i++)
         if (a->dropped[i])
@@ -241,11 +243,12 @@ static void print_failures(struct gm_report *r) {
     for (unsigned i = 0; i < a->failures_kept && i < r->top; i++) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
-        printf("  %20s %14s %12s  %u %s\n%24s%s, %s\n", TIME(0, f->time_ns), f->bytes ? BYTES(1, f->bytes) : "-",
-               BYTES(2, f->live_bytes), f->result, gm_result_name(f->result), "",
-               gm_call_name((enum gm_call)f->call), name.text);
+        printf("  %20s %14s %12s  %u %s\n%24s%s, %s\n", TIME(0, f->time_ns),
+               f->bytes ? BYTES(1, f->bytes) : "-", BYTES(2, f->live_bytes), f->result,
+               gm_result_name(f->result), "", gm_call_name((enum gm_call)f->call), name.text);
     }
-    uint64_t all = a->failed_allocs + a->failed_frees, shown = a->failures_kept < r->top ? a->failures_kept : r->top;
+    uint64_t all = a->failed_allocs + a->failed_frees,
+             shown = a->failures_kept < r->top ? a->failures_kept : r->top;
     if (all > shown)
         printf("  and %s more\n", COUNT(0, all - shown));
 }

@@ -172,7 +172,8 @@ static int clear_trace(void) {
     close(fd);
     if (length && (length < 8 || (memcmp(begin, GM_TRACE_MAGIC, 8) &&
                                   strncmp(begin, gm_trace_csv_header, sizeof begin - 1))))
-        return gm_usage_error("trace file '%s': exists and is not a gpumem trace; give another name or remove it", name);
+        return gm_usage_error(
+            "trace file '%s': exists and is not a gpumem trace; give another name or remove it", name);
     return unlink(name) ? gm_usage_error("trace file '%s': %s", name, strerror(errno)) : 0;
 }
 

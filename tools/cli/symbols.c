@@ -57,8 +57,8 @@ static bool is_toolkit_module(const char *path) {
     return false;
 }
 
-/* Functions of a statically linked runtime lie in the program's own module; so do the C++ wrappers of its header, whose
- * mangled names begin with a length. */
+/* Functions of a statically linked runtime lie in the program's own module; so do the C++ wrappers of its
+ * header, whose mangled names begin with a length. */
 static bool is_runtime_function(const char *name) {
     if (starts(name, "_Z")) {
         name += 2 + (name[2] == 'L');
@@ -72,8 +72,8 @@ static bool is_runtime_place(const struct gm_place *place) {
     return place->toolkit_header || (place->function && is_runtime_function(place->function));
 }
 
-/* A runtime linked into a program without symbols has no name to know it by. But all calls of the program go through the same
- * few ways into the driver: where the chains part, the runtime has been left. */
+/* A runtime linked into a program without symbols has no name to know it by. But all calls of the program go
+ * through the same few ways into the driver: where the chains part, the runtime has been left. */
 static void grow_trunk(const struct gm_site *site, void *arg) {
     struct gm_symbols *s = arg;
     struct trunk *t;
@@ -133,7 +133,8 @@ void gm_symbols_free(struct gm_symbols *s) {
 }
 
 static struct frame look_up(struct gm_symbols *s, uint64_t return_address) {
-    /* The call lies before the address it returns to, which may already belong to the next line or function. */
+    /* The call lies before the address it returns to, which may already belong to the next line or function.
+     */
     uint64_t address = return_address ? return_address - 1 : 0;
     struct frame f = {.address = return_address};
     f.in_module = gm_reader_module(s->reader, address, &f.module);
@@ -142,8 +143,8 @@ static struct frame look_up(struct gm_symbols *s, uint64_t return_address) {
     return f;
 }
 
-/* The frame's innermost place that is not the runtime's; NULL when the whole frame is. A frame of which nothing is known has
- * the place `unknown`. */
+/* The frame's innermost place that is not the runtime's; NULL when the whole frame is. A frame of which
+ * nothing is known has the place `unknown`. */
 static const struct gm_place *own_place(const struct frame *f) {
     static const struct gm_place unknown;
     if (f->in_module && is_runtime_module(f->module.path))
@@ -162,7 +163,8 @@ static bool is_known(const struct frame *f) {
 static void write_function(struct gm_symbols *s, const char *function, char *out, size_t size) {
     const char *dot = strchr(function, '.');
     int status = 0;
-    snprintf(out, size, "%.*s", dot && dot > function ? (int)(dot - function) : (int)strlen(function), function);
+    snprintf(out, size, "%.*s", dot && dot > function ? (int)(dot - function) : (int)strlen(function),
+             function);
     char *plain = s->demangle && starts(out, "_Z") ? s->demangle(out, NULL, NULL, &status) : NULL;
     if (plain && !status)
         snprintf(out, size, "%s", plain);
@@ -187,19 +189,20 @@ static void write_name(struct gm_symbols *s, const struct frame *f, const struct
         name->line = place->line;
     }
     if (name->function[0] && name->file[0])
-        snprintf(name->text, sizeof name->text, "%.255s at %.127s:%d (%.100s)", name->function, base_name(name->file),
-                 name->line, module);
+        snprintf(name->text, sizeof name->text, "%.255s at %.127s:%d (%.100s)", name->function,
+                 base_name(name->file), name->line, module);
     else if (name->function[0])
         snprintf(name->text, sizeof name->text, "%.255s (%.100s+0x%llx)", name->function, module,
                  (unsigned long long)name->offset);
     else if (name->file[0])
-        snprintf(name->text, sizeof name->text, "%.127s:%d (%.100s)", base_name(name->file), name->line, module);
+        snprintf(name->text, sizeof name->text, "%.127s:%d (%.100s)", base_name(name->file), name->line,
+                 module);
     else
         snprintf(name->text, sizeof name->text, "%.255s+0x%llx", module, (unsigned long long)name->offset);
 }
 
-/* The frame that asked: its index, with the frame and the place in it. Where every frame is the runtime's, the first one that
- * the writer took for outside. */
+/* The frame that asked: its index, with the frame and the place in it. Where every frame is the runtime's,
+ * the first one that the writer took for outside. */
 static unsigned find_asker(struct gm_symbols *s, const struct gm_site *site, struct frame *frame,
                            const struct gm_place **place) {
     static const struct gm_place unknown;

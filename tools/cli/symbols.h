@@ -20,11 +20,13 @@ struct gm_frame_name {
 struct gm_symbols *gm_symbols_new(const struct gm_reader *reader); /* NULL = no memory */
 void gm_symbols_free(struct gm_symbols *symbols);
 
-/* Names the place that asked: the first function of the site that is neither the CUDA runtime's, in a module of its own or
- * linked into the program, nor from a header of the toolkit. */
+/* Names the place that asked: the first function of the site that is neither the CUDA runtime's, in a module
+ * of its own or linked into the program, nor from a header of the toolkit. */
 void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *name);
 
-/* That place and its callers, innermost first, inlined ones too: fills at most `room` (at least 1) names and returns how many. */
-unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *names, unsigned room);
+/* That place and its callers, innermost first, inlined ones too: fills at most `room` (at least 1) names and
+ * returns how many. */
+unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *names,
+                          unsigned room);
 
 #endif

@@ -127,10 +127,12 @@ void gm_target_warn_sim(const char *path) {
     close(fd);
     if (map == MAP_FAILED)
         return;
-    if (memmem(map, (size_t)st.st_size, runtime, strlen(runtime)) && !memmem(map, (size_t)st.st_size, shared, strlen(shared)))
-        fprintf(stderr,
-                "gpumem: %s has the CUDA runtime linked in, which needs a GPU; --sim is for programs built with "
-                "`nvcc -cudart shared`\n",
-                path);
+    if (memmem(map, (size_t)st.st_size, runtime, strlen(runtime)) &&
+        !memmem(map, (size_t)st.st_size, shared, strlen(shared)))
+        fprintf(
+            stderr,
+            "gpumem: %s has the CUDA runtime linked in, which needs a GPU; --sim is for programs built with "
+            "`nvcc -cudart shared`\n",
+            path);
     munmap(map, (size_t)st.st_size);
 }

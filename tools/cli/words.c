@@ -34,7 +34,8 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_UNMAP] = "such a mapping was removed",
         [GM_ACT_TRIM] = "memory kept back was given to the driver",
         [GM_ACT_EXPORT] = "a handle for other processes or devices was made of the block",
-        [GM_ACT_DROP] = "the block does not keep soft promises of its call; bytes holds them as bits: 256 handles for other "
+        [GM_ACT_DROP] = "the block does not keep soft promises of its call; bytes holds them as bits: 256 "
+                        "handles for other "
                         "processes, 512 access by peers, 1024 registration with network cards",
         [GM_ACT_MARK] = "a phase mark of the program; site is the number of its text",
         [GM_ACT_CAPTURE_BEGIN] = "a stream began to capture",
@@ -68,7 +69,8 @@ const char *gm_column_meaning(const char *name) {
         {"site", "number of the call site, described by a line \"# site\"; 0 when unknown"},
         {"context", "small number of the context, 0 for none"},
         {"result", "the driver's answer, a CUresult; 0 for success"},
-        {"flags", "1 during stream capture, 2 when the function for per-thread default streams was called; added up"},
+        {"flags",
+         "1 during stream capture, 2 when the function for per-thread default streams was called; added up"},
         {"pid", "the process"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -1,5 +1,5 @@
-/* What names in traces mean, one line each, for report and manual. NULL = no such name; the build fails when the manual would lack
- * one. */
+/* What names in traces mean, one line each, for report and manual. NULL = no such name; the build fails when
+ * the manual would lack one. */
 #ifndef GM_WORDS_H
 #define GM_WORDS_H
 
