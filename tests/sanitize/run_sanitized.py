@@ -35,7 +35,7 @@ def main():
     environment = {name: value for name, value in os.environ.items() if name not in ("MALLOC_PERTURB_", "LD_PRELOAD")}
     if not pathlib.Path(folder, "build.ninja").exists():
         subprocess.run(
-            [*meson.split(), "setup", folder, source, f"-Db_sanitize={KINDS[kind]}", "-Db_lundef=false", "-Dbuildtype=debugoptimized"],
+            [meson, "setup", folder, source, f"-Db_sanitize={KINDS[kind]}", "-Db_lundef=false", "-Dbuildtype=debugoptimized"],
             env=environment, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
     subprocess.run(["ninja", "-C", folder, "-j2", *tests], env=environment, check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Checks tests/PAPERS.md: every row is whole, every file, function and test that it names exists.
+
+usage: check_papers.py PAPERS.md SOURCE BUILD
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+PAPERS = (
+    "hybrid-allocation-he.txt",
+    "dynamic-spgemm-vmm-thesis.txt",
+    "memhc.txt",
+    "rocblas-device-memory.txt",
+    "cuda-memory-resource-proposal.txt",
+)
+
+
+def rows(text):
+    """(line number, cells) of the table's rows, without its head."""
+    lines = [(at, line) for at, line in enumerate(text.splitlines(), 1) if line.startswith("|")]
+    return [(at, [cell.strip() for cell in line.strip().strip("|").split("|")]) for at, line in lines[2:]]
+
+
+def test_names(build):
+    """meson writes what it knows into the build folder."""
+    return {test["name"] for test in json.loads((pathlib.Path(build) / "meson-info/intro-tests.json").read_text())}
+
+
+def troubles_of(proof, source, tests):
+    targets = [word for word in re.findall(r"`([^`]+)`", proof) if "/" in word or word.startswith("test ")]
+    if not targets and not re.search(r"\bopen\b|\blimit:", proof):
+        yield "neither a proof nor a limit, nor open"
+    for target in targets:
+        if target.startswith("test "):
+            if target[5:] not in tests:
+                yield f"the build has no test '{target[5:]}'"
+            continue
+        path, _, name = target.partition("::")
+        if not (source / path).is_file():
+            yield f"no file {path}"
+        elif name and not re.search(r"(?<!\w)" + re.escape(name) + r"(?!\w)", (source / path).read_text(encoding="utf-8")):
+            yield f"{path} has no {name}"
+
+
+def main():
+    papers, source, build = sys.argv[1:]
+    found = rows(pathlib.Path(papers).read_text(encoding="utf-8"))
+    tests = test_names(build)
+    troubles = []
+    for at, cells in found:
+        if len(cells) != 3 or not all(cells):
+            troubles.append(f"{papers}:{at}: {len(cells)} cells, some of them empty")
+            continue
+        if cells[0].strip("`") not in PAPERS:
+            troubles.append(f"{papers}:{at}: {cells[0]} is no paper")
+        troubles += [f"{papers}:{at}: {trouble}" for trouble in troubles_of(cells[2], pathlib.Path(source), tests)]
+    for paper in PAPERS:
+        if not any(cells[0].strip("`") == paper for _, cells in found):
+            troubles.append(f"{papers}: no row for {paper}")
+    print("\n".join(troubles) or f"{len(found)} rows")
+    return 1 if troubles else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
