@@ -150,7 +150,19 @@ def peers(options):
     target = options.work / "peers"
     subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O1", "-o", str(target),
                     str(options.source / "tests" / "gpu" / "peers.cu")], check=True)
-    return [framework(options, "peers", [str(target)], ["observe", "async", "managed", "active-list", "auto"])]
+    policies = ["observe", "async", "managed", "active-list", "auto"]
+    results = [framework(options, "peers", [str(target)], policies)]
+    launcher = shutil.which("torchrun")
+    if not launcher:
+        return results + [("torch_allreduce", "skipped", "no torchrun")]
+    command = [launcher, "--nproc-per-node", "2", str(options.source / "tests" / "gpu" / "torch_allreduce.py")]
+    native, _ = execute(options, command)
+    # Managed memory cannot be registered with NCCL; the other kinds can.
+    for policy in ("observe", "async", "auto"):
+        done, events = execute(options, command, policy, PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+        good = done.returncode == 0 and done.stdout == native.stdout and any(event["action"] == "alloc" for event in events)
+        results.append((f"torch_allreduce {policy}", "ok" if good else "FAILED", "" if good else done.stdout + done.stderr[-600:]))
+    return results
 
 
 def sanitizer(options):
