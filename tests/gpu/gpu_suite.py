@@ -4,8 +4,8 @@
 usage: gpu_suite.py --source DIR --toolkit DIR --cc CC --shim FILE --gpumem FILE --work DIR PART
 
 PART: shared | static | driver (the small programs of tests/preload, built here against NVIDIA's runtime of either kind),
-frameworks (PyTorch, CuPy, Thrust), sanitizer (compute-sanitizer with the shim loaded), peers (two GPUs reach each other's memory). Ends
-with 77 without a GPU, and peers without two.
+frameworks (PyTorch, CuPy, Thrust), sanitizer (compute-sanitizer with the shim loaded), peers (two GPUs reach each other's memory),
+stress (threads and streams whose kernels verify their memory; STRESS_SECONDS for each policy, default 10). Ends with 77 without a GPU, and peers without two.
 """
 
 import argparse
@@ -165,6 +165,20 @@ def peers(options):
     return results
 
 
+def stress(options):
+    target = options.work / "stress"
+    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O2", "-o", str(target),
+                    str(options.source / "tests" / "gpu" / "stress.cu")], check=True)
+    results = []
+    for policy in ("observe", "async", "managed", "active-list", "auto"):
+        environment = dict(os.environ, LD_PRELOAD=str(options.shim), GPUMEM_POLICY=policy)
+        done = subprocess.run([str(target), os.environ.get("STRESS_SECONDS", "10")], env=environment, capture_output=True, text=True,
+                              timeout=400)
+        good = done.returncode == 0 and done.stdout == "ok stress 0 wrong\n"
+        results.append((f"stress {policy}", "ok" if good else "FAILED", done.stderr.strip() if good else done.stdout + done.stderr[-500:]))
+    return results
+
+
 def sanitizer(options):
     tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
     if not pathlib.Path(tool).exists():
@@ -190,7 +204,7 @@ def main():
     for name in ("source", "toolkit", "shim", "gpumem", "work"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--cc", default="cc")
-    parser.add_argument("part", choices=["shared", "static", "driver", "frameworks", "sanitizer", "peers"])
+    parser.add_argument("part", choices=["shared", "static", "driver", "frameworks", "sanitizer", "peers", "stress"])
     options = parser.parse_args()
     if gpus() < (2 if options.part == "peers" else 1):
         print("skipped: too few GPUs")
@@ -198,8 +212,8 @@ def main():
     options.work = options.work.resolve()
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)
-    if options.part in ("frameworks", "sanitizer", "peers"):
-        results = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers}[options.part](options)
+    if options.part in ("frameworks", "sanitizer", "peers", "stress"):
+        results = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "stress": stress}[options.part](options)
     else:
         results = programs(options, options.part)
     for name, outcome, message in results:
