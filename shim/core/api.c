@@ -26,6 +26,8 @@ PUBLIC size_t gpumem_live_count(void) {
     return registry ? gm_registry_count(registry) : 0;
 }
 
+PUBLIC size_t gpumem_trim(size_t bytes) { return gm_pipeline_trim(bytes); }
+
 PUBLIC void gpumem_mark(const char *text) {
     static uint32_t ids;
     union {
