@@ -362,6 +362,10 @@ size_t gm_pipeline_trim(size_t bytes) {
     return pipeline.root && pipeline.root->row->trim ? pipeline.root->row->trim(pipeline.root, bytes) : 0;
 }
 
+bool gm_pipeline_keeps(uint64_t address) {
+    return pipeline.root && pipeline.root->row->keeps && pipeline.root->row->keeps(pipeline.root, address);
+}
+
 size_t gm_pipeline_releasable(int device) {
     return pipeline.root && pipeline.root->row->releasable ? pipeline.root->row->releasable(pipeline.root, device) : 0;
 }

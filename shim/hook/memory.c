@@ -101,6 +101,11 @@ static void freed(struct gm_scope *scope, uint64_t key, CUresult result) {
     gm_pipeline_free_end(scope, GM_ACT_FREE, key, result);
 }
 
+/* A block that is freed and kept lives for the driver, but a second free gets the answer it natively would. */
+static bool freed_before(const struct gm_scope *scope, CUdeviceptr address) {
+    return GM_UNLIKELY(!scope->known) && gm_pipeline_keeps(address);
+}
+
 HOOK(cuMemFree_v2, CUdeviceptr address) {
     struct gm_scope scope;
     if (!address)
@@ -109,6 +114,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     BEGIN_FREE(&scope, GM_CALL_FREE, 0);
     gm_pipeline_free_begin(&scope, address);
     CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
+                      : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE
                                                        : gm_true.cuMemFree_v2(address);
     freed(&scope, address, result);
     LEAVE(result);
@@ -124,6 +130,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
         scope.request.capturing = is_capturing(stream, twin);                                                \
         gm_pipeline_free_begin(&scope, address);                                                             \
         CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, twin)  \
+                          : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE                        \
                                                            : gm_true.symbol(address, stream);                \
         freed(&scope, address, result);                                                                      \
         LEAVE(result);                                                                                       \

@@ -23,6 +23,11 @@ size_t gm_adaptor_releasable(struct gm_resource *self, int device) {
     return upstream->row->releasable ? upstream->row->releasable(upstream, device) : 0;
 }
 
+bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address) {
+    struct gm_resource *upstream = self->upstream;
+    return upstream->row->keeps && upstream->row->keeps(upstream, address);
+}
+
 void gm_adaptor_after_fork(struct gm_resource *self) {
     struct gm_resource *upstream = self->upstream;
     if (upstream->row->after_fork)

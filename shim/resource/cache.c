@@ -506,6 +506,18 @@ static size_t cache_releasable(struct gm_resource *self, int device) {
     return bytes;
 }
 
+static bool cache_keeps(struct gm_resource *self, uint64_t address) {
+    struct state *state = self->state;
+    bool found = gm_adaptor_keeps(self, address);
+    for (unsigned i = 0; i < SHARDS && !found; i++) {
+        gm_spin_lock(&state->shards[i].lock);
+        for (const struct gm_shelf *shelf = state->shards[i].shelves; shelf && !found; shelf = shelf->next)
+            found = !shelf->gone && gm_shelf_holds(shelf, address);
+        gm_spin_unlock(&state->shards[i].lock);
+    }
+    return found;
+}
+
 static void cache_context_gone(struct gm_resource *self, uint64_t context_id) {
     struct state *state = self->state;
     for (unsigned i = 0; i < SHARDS; i++) {
@@ -554,6 +566,7 @@ const struct gm_resource_row gm_resource_cache = {
     .free = cache_free,
     .trim = cache_trim,
     .releasable = cache_releasable,
+    .keeps = cache_keeps,
     .context_gone = cache_context_gone,
     .capture = gm_adaptor_capture,
     .peer_enabled = gm_adaptor_peer_enabled,

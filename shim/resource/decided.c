@@ -64,6 +64,13 @@ static size_t decided_releasable(struct gm_resource *self, int device) {
     return bytes;
 }
 
+static bool decided_keeps(struct gm_resource *self, uint64_t address) {
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (servers[kind] && servers[kind]->row->keeps && servers[kind]->row->keeps(servers[kind], address))
+            return true;
+    return false;
+}
+
 static void decided_after_fork(struct gm_resource *self) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
         if (servers[kind] && servers[kind]->row->after_fork)
@@ -91,6 +98,7 @@ const struct gm_resource_row gm_resource_decided = {
     .free = decided_free,
     .trim = decided_trim,
     .releasable = decided_releasable,
+    .keeps = decided_keeps,
     .after_fork = decided_after_fork,
     .context_gone = decided_context_gone,
     .capture = decided_capture,

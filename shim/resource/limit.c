@@ -80,6 +80,7 @@ const struct gm_resource_row gm_resource_limit = {
     .free = limit_free,
     .trim = gm_adaptor_trim,
     .releasable = gm_adaptor_releasable,
+    .keeps = gm_adaptor_keeps,
     .after_fork = gm_adaptor_after_fork,
     .context_gone = limit_context_gone,
     .capture = gm_adaptor_capture,

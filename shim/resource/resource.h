@@ -75,6 +75,9 @@ struct gm_resource_row {
     size_t (*trim)(struct gm_resource *self, size_t bytes);
     /* Bytes of a device that the driver counts as used and that only wait for reuse: trim gives them back. May be NULL. */
     size_t (*releasable)(struct gm_resource *self, int device);
+    /* True when a block that starts at `address` was freed and is only kept: to the program it is no memory. Slow: for frees that
+     * nobody knows. May be NULL. */
+    bool (*keeps)(struct gm_resource *self, uint64_t address);
     /* A context was destroyed or reset: forget what belonged to it without touching the driver. May be NULL. */
     void (*context_gone)(struct gm_resource *self, uint64_t context_id);
     /* Capture began (+1) or ended (-1) somewhere in the process. May be NULL. */

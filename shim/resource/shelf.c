@@ -296,6 +296,20 @@ size_t gm_shelf_ready_from(const struct gm_shelf *shelf, size_t least) {
     return bytes;
 }
 
+static bool list_holds(const struct gm_kept *kept, uint64_t address) {
+    while (kept && kept->address != address)
+        kept = kept->next;
+    return kept != NULL;
+}
+
+bool gm_shelf_holds(const struct gm_shelf *shelf, uint64_t address) {
+    bool found = list_holds(shelf->condemned, address);
+    for (unsigned i = 0; i < GM_SHELF_BUCKETS && !found; i++)
+        for (const struct gm_size_class *class = shelf->classes[i]; class && !found; class = class->next)
+            found = list_holds(class->ready.first, address) || list_holds(class->pending.first, address);
+    return found;
+}
+
 void gm_shelf_condemn_all(struct gm_shelf *shelf) {
     for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
         for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)

@@ -106,6 +106,8 @@ GM_INTERNAL size_t gm_shelf_condemn_ready(struct gm_shelf *shelf, size_t bytes);
 GM_INTERNAL void gm_shelf_condemn_idle(struct gm_shelf *shelf, uint64_t now, uint64_t idle_ns);
 /* Ready bytes in blocks of at least `least` bytes. */
 GM_INTERNAL size_t gm_shelf_ready_from(const struct gm_shelf *shelf, size_t least);
+/* True when the block lies on the shelf, in whatever state. Walks all blocks. */
+GM_INTERNAL bool gm_shelf_holds(const struct gm_shelf *shelf, uint64_t address);
 /* Condemns everything, pending blocks too. */
 GM_INTERNAL void gm_shelf_condemn_all(struct gm_shelf *shelf);
 /* Moves up to `room` condemned blocks out. */
