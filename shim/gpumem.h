@@ -35,7 +35,8 @@ size_t gpumem_live_count(void);
  * given back. Waits for work of the program that may still use such memory. 0 where nothing is kept. */
 size_t gpumem_trim(size_t bytes);
 
-/* Writes a mark with this text (up to 1000 bytes are kept) to the trace, where one is written: phases of the program. */
+/* Writes a mark with this text (up to 1000 bytes are kept) to the trace, where one is written: phases of the program. A trace
+ * begins with the process's first CUDA call; marks before it are lost. */
 void gpumem_mark(const char *text);
 
 #ifdef __cplusplus

@@ -149,10 +149,11 @@ int gm_true_dlclose(void *handle) {
     return function ? ((int (*)(void *))function)(handle) : -1;
 }
 
+/* Whoever interposes pthread_create (a sanitizer, a profiler) has to know of every thread: its function comes first. */
 static int thread_create(pthread_t *thread, void *(*run)(void *), void *arg) {
-    LIBC_FUNCTION("pthread_create", "libpthread.so");
     typedef int (*create_function)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    return function ? ((create_function)function)(thread, NULL, run, arg) : -1;
+    create_function create = (create_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_create");
+    return create ? create(thread, NULL, run, arg) : -1;
 }
 
 int gm_thread_start(void *(*run)(void *), void *arg) {

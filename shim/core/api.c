@@ -1,9 +1,11 @@
 /* Public entry points that need no hook. */
 #include "shim/gpumem.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #include "shim/base/base.h"
+#include "shim/base/truedl.h"
 #include "shim/core/pipeline.h"
 #include "shim/core/registry.h"
 #include "shim/trace/writer.h"
@@ -26,9 +28,7 @@ PUBLIC size_t gpumem_live_count(void) {
     return registry ? gm_registry_count(registry) : 0;
 }
 
-PUBLIC size_t gpumem_trim(size_t bytes) { return gm_pipeline_trim(bytes); }
-
-PUBLIC void gpumem_mark(const char *text) {
+static void mark(const char *text) {
     static uint32_t ids;
     union {
         struct gm_record_string record;
@@ -49,3 +49,23 @@ PUBLIC void gpumem_mark(const char *text) {
     gm_scope_begin(&scope, GM_CALL_NONE, 0, out.record.id);
     gm_pipeline_note(&scope, GM_ACT_MARK, 0, GM_OK);
 }
+
+#ifdef GM_SHIM
+/* A program that has a core of its own linked in comes here: trace and kept memory of a process are the preloaded library's. The
+ * names change with the contract. */
+PUBLIC void gpumem_preloaded_mark_1(const char *text);
+PUBLIC size_t gpumem_preloaded_trim_1(size_t bytes);
+PUBLIC void gpumem_preloaded_mark_1(const char *text) { mark(text); }
+PUBLIC size_t gpumem_preloaded_trim_1(size_t bytes) { return gm_pipeline_trim(bytes); }
+PUBLIC void gpumem_mark(const char *text) { mark(text); }
+PUBLIC size_t gpumem_trim(size_t bytes) { return gm_pipeline_trim(bytes); }
+#else
+PUBLIC void gpumem_mark(const char *text) {
+    void (*preloaded)(const char *) = (void (*)(const char *))gm_true_dlsym(RTLD_DEFAULT, "gpumem_preloaded_mark_1");
+    (preloaded ? preloaded : mark)(text);
+}
+PUBLIC size_t gpumem_trim(size_t bytes) {
+    size_t (*preloaded)(size_t) = (size_t (*)(size_t))gm_true_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1");
+    return (preloaded ? preloaded : gm_pipeline_trim)(bytes);
+}
+#endif

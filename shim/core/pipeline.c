@@ -71,9 +71,9 @@ static bool is_memory(const struct gm_block *block) {
 static uint64_t live_on_devices(const struct gm_stats *stats) {
     uint64_t live = 0;
 #pragma GCC unroll 16
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        live += __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED);
-    return live - stats->live_bytes[GM_KIND_HOST] - stats->live_bytes[GM_KIND_IMPORTED];
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++) /* not subtracted afterwards: another thread may raise it in between */
+        live += on_device(kind) ? __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED) : 0;
+    return live;
 }
 
 static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
@@ -91,7 +91,7 @@ static void count_born(const struct gm_block *block) {
     if (slack)
         __atomic_add_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
     uint64_t live = live_on_devices(stats);
-    live_lately = live;
+    __atomic_store_n(&live_lately, live, __ATOMIC_RELAXED);
     raise_peak(&stats->peak_total, live);
     raise_peak(&stats->peak_reserved, live + __atomic_load_n(&stats->slack, __ATOMIC_RELAXED));
 }
@@ -150,11 +150,21 @@ static uint64_t spend(struct gm_scope *scope) {
 
 /* ---- allocation */
 
-/* A record found at the address of a new block: its free went past every door. */
-static void tell_stale(const struct gm_block *stale) {
-    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
+static void tell_policy_freed(const struct gm_block *block) {
+    const struct gm_policy *policy = pipeline.policy;
+    if (!block->counted || !policy->freed)
+        return;
+    struct gm_request request = {.call = block->call, .size = block->size, .device = block->device, .context_id = block->context_id};
+    policy->freed(&request);
+}
+
+/* A record found at the address of a new block: its free went past every door. It went before the new block came, so it has the
+ * place in the order that the new block held; the caller takes the next one. */
+static void tell_stale(const struct gm_block *stale, uint64_t sequence) {
+    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = sequence};
     bump(&gm_stats_mine()->released[stale->kind]);
     count_gone(stale);
+    tell_policy_freed(stale);
     if (!gm_trace_on)
         return;
     scope.request.call = stale->call;
@@ -165,7 +175,7 @@ static void tell_stale(const struct gm_block *stale) {
 
 static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason, enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
-    struct gm_block *block = &scope->block, stale;
+    struct gm_block *block = &scope->block, stale, replaced;
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_registry *registry = gm_registry_shared();
 
@@ -175,11 +185,19 @@ static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reas
     if (gm_trace_on)
         scope->sequence = gm_trace_sequence();
     block->sequence = scope->sequence;
+    stale.address = 0;
+    if (registry)
+        gm_registry_add(registry, block, &stale);
+    if (GM_UNLIKELY(stale.address)) {
+        tell_stale(&stale, scope->sequence);
+        if (scope->sequence) {
+            block->sequence = scope->sequence = gm_trace_sequence();
+            gm_registry_add(registry, block, &replaced);
+        }
+    }
     bump(&shard->allocs[block->kind]);
     count_born(block);
     newest = block->address;
-    if (registry && gm_registry_add(registry, block, &stale) == GM_OK && stale.address)
-        tell_stale(&stale);
     uint64_t spent_ns = spend(scope);
     if (gm_trace_on)
         write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
@@ -218,7 +236,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
 
     request->promises = promises_of(request);
     if (decided) {
-        struct gm_usage usage = {.live_bytes = live_lately};
+        struct gm_usage usage = {.live_bytes = __atomic_load_n(&live_lately, __ATOMIC_RELAXED)};
         policy->decide(request, &usage, &decision);
     }
     request->wanted = decision.kind;
@@ -281,14 +299,6 @@ gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
     return scope->block.owner->row->free(scope->block.owner, &scope->block, &how);
 }
 
-static void tell_policy_freed(const struct gm_block *block) {
-    const struct gm_policy *policy = pipeline.policy;
-    if (!block->counted || !policy->freed)
-        return;
-    struct gm_request request = {.call = block->call, .size = block->size, .device = block->device, .context_id = block->context_id};
-    policy->freed(&request);
-}
-
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_block *block = &scope->block, previous;
@@ -305,8 +315,10 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         action = GM_ACT_FREE_FAIL;
     } else if (scope->known) {
         bump(&shard->frees[block->kind]);
-        if (newest == block->address)
+        if (newest == block->address) {
             bump(&shard->temporary);
+            newest = 0; /* the next block at this address may be another thread's */
+        }
         count_gone(block);
         tell_policy_freed(block);
     }

@@ -39,6 +39,7 @@ struct gm_registry {
     struct index_shard by_range[SHARDS];
     uint32_t class_count[CLASSES]; /* blocks of each class in the range index */
     bool ranged;                   /* the range index is kept; set once, before the address shards are walked */
+    bool range_whole;              /* that walk is over: the index has every block */
     gm_spin ranging;
 };
 
@@ -306,12 +307,13 @@ static void keep_range_index(struct gm_registry *registry) {
                         range_link(registry, node);
             gm_spin_unlock(&shard->lock);
         }
+        __atomic_store_n(&registry->range_whole, true, __ATOMIC_RELEASE);
     }
     gm_spin_unlock(&registry->ranging);
 }
 
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
-    if (GM_UNLIKELY(!__atomic_load_n(&registry->ranged, __ATOMIC_ACQUIRE)))
+    if (GM_UNLIKELY(!__atomic_load_n(&registry->range_whole, __ATOMIC_ACQUIRE)))
         keep_range_index(registry);
     for (unsigned class = 0; class < CLASSES; class++) {
         if (!__atomic_load_n(&registry->class_count[class], __ATOMIC_RELAXED))

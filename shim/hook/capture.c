@@ -52,29 +52,40 @@ BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph)
 BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz)
 
 /* An end that reports an invalidated capture has ended it all the same; one for a stream that was not capturing, or from a
- * thread that may not end it, has not. */
-static bool ended(CUresult result) {
-    return result != CUDA_ERROR_ILLEGAL_STATE && result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&
-           result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
-           result != CUDA_ERROR_INVALID_CONTEXT && result != CUDA_ERROR_INVALID_HANDLE;
+ * thread that may not end it, has not. Of any other error the stream itself is asked. */
+static bool ended(CUstream stream, bool per_thread, CUresult result) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    switch (result) {
+    case CUDA_SUCCESS:
+    case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: return true;
+    case CUDA_ERROR_ILLEGAL_STATE:
+    case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD:
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_STREAM_CAPTURE_UNMATCHED:
+    case CUDA_ERROR_INVALID_CONTEXT:
+    case CUDA_ERROR_INVALID_HANDLE: return false;
+    default:
+        return (per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing)(stream, &status) != CUDA_SUCCESS ||
+               status == CU_STREAM_CAPTURE_STATUS_NONE;
+    }
 }
 
-#define END_CAPTURE(symbol)                                                                                  \
+#define END_CAPTURE(symbol, per_thread)                                                                      \
     HOOK(symbol, CUstream stream, CUgraph *graph) {                                                          \
         struct gm_scope scope;                                                                               \
         ENTER(symbol, stream, graph);                                                                        \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
         scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
         CUresult result = gm_true.symbol(stream, graph);                                                     \
-        if (ended(result)) {                                                                                 \
+        if (ended(stream, per_thread, result)) {                                                             \
             gm_capture_end();                                                                                \
             gm_pipeline_capture(-1);                                                                         \
         }                                                                                                    \
         gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, result);                                             \
         LEAVE(result);                                                                                       \
     }
-END_CAPTURE(cuStreamEndCapture)
-END_CAPTURE(cuStreamEndCapture_ptsz)
+END_CAPTURE(cuStreamEndCapture, false)
+END_CAPTURE(cuStreamEndCapture_ptsz, true)
 
 /* ---- memory nodes: the address is fixed when the node is made; the memory exists while graphs run. Only told: a graph may be
  * launched any number of times, so these blocks are not counted as live. */

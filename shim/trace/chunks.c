@@ -90,7 +90,7 @@ static bool take_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
 #ifdef MADV_POPULATE_WRITE
         else if (bytes == GM_TRACE_CHUNK)
             madvise(map, bytes,
-                    MADV_POPULATE_WRITE); /* 64 page faults at once cost a quarter less than one by one */
+                    MADV_POPULATE_WRITE); /* page faults at once cost a quarter less than one by one */
 #endif
     }
     if (error) {

@@ -14,7 +14,7 @@
 #define GM_TRACE_MAGIC   "GPUMEM\r\n" /* 8 bytes; text-mode damage shows */
 #define GM_TRACE_VERSION 1u
 #define GM_TRACE_HEADER  4096u
-#define GM_TRACE_CHUNK   (256u * 1024u)
+#define GM_TRACE_CHUNK   (1024u * 1024u)
 
 /* X(enumerator, name in CSV) */
 #define GM_ACTIONS(X)                                                                                        \

@@ -347,6 +347,14 @@ def further_leak_sites(events, label):
     )
 
 
+def further_marks(events, label):
+    marks = [row for row in all_rows(events) if row["action"] == "mark"]
+    check(len(marks) == 2, f"{label}: {len(marks)} marks, not 2")
+    first, second = (int(mark["seq"]) for mark in marks)
+    between = [row for row in all_rows(events) if row["action"] == "alloc" and first < int(row["seq"]) < second]
+    check(len(between) == 40, f"{label}: {len(between)} allocations between the marks, not 40")
+
+
 def resolved_runtime(place):
     """Path of the libcudart that the programs load."""
     listing = subprocess.run(
@@ -488,6 +496,8 @@ CASES = {
     "runtime_unoptimised": plain("runtime_unoptimised"),
     "runtime_asan": address_sanitizer,
     "driver_linked": plain("driver_linked"),
+    "driver_linked_now": plain("driver_linked_now"),
+    "driver_linked_lazy": plain("driver_linked_lazy"),
     "driver_dlopened": plain("driver_dlopened"),
     "driver_dlopened_unoptimised": plain("driver_dlopened_unoptimised"),
     "threads": plain("threads", further=further_threads),
@@ -521,6 +531,9 @@ CASES = {
     "two_sites": plain("two_sites", further=further_two_sites),
     "out_of_memory": plain("out_of_memory", warnings=True),
     "kernel": plain("kernel"),
+    "shared_registry_static": plain("shared_registry_static", further=further_marks),
+    "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
+    "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
     "no_cuda": untouched,
     "options": options_reported,
     "other_interposer_runtime": all_or_nothing("runtime_basic", behind_and_before),

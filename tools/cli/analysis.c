@@ -191,6 +191,23 @@ static bool was_moved(const struct gm_event *e) {
            e->call != GM_CALL_ALLOC_MANAGED;
 }
 
+static void count_share(struct gm_share *share, uint64_t bytes) {
+    share->count++;
+    share->bytes += bytes;
+}
+
+/* A verdict beside a decision: the policy watched with the active list and placed as asked. */
+static void count_decision(struct gm_analysis *a, const struct gm_event *e) {
+    count_share(&a->decisions[e->kind][e->reason], e->bytes);
+    if (e->kind == GM_KIND_NATIVE && e->verdict != GM_KIND_NATIVE && e->reason == GM_REASON_POLICY)
+        count_share(&a->verdicts[e->verdict], e->bytes);
+}
+
+static void on_drop(struct gm_analysis *a, const struct gm_event *e) {
+    for (unsigned i = 0; i < GM_SOFT_PROMISES; i++)
+        a->dropped[i] += (e->bytes & (uint64_t)GM_PROMISE_IPC << i) != 0;
+}
+
 static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = key_of(e);
@@ -209,6 +226,7 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
         a->alloc_bytes += e->bytes;
         a->hits += e->hit;
         a->moved += was_moved(e);
+        count_decision(a, e);
         a->by_kind[e->kind].allocs++;
         a->by_kind[e->kind].bytes += e->bytes;
         a->by_kind[e->kind].hits += e->hit;
@@ -304,11 +322,14 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
     if (end > a->end_ns)
         a->end_ns = end;
     bool failure = e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL;
-    if (e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE) {
+    if (e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP) {
         struct gm_call_totals *call = &a->by_call[e->call];
         call->count++;
         call->failed += failure;
-        call->bytes += failure ? 0 : e->bytes;
+        if (e->action == GM_ACT_ALLOC)
+            call->allocated += e->bytes;
+        else if (e->action == GM_ACT_FREE)
+            call->freed += e->bytes;
         call->time_ns += e->duration_ns;
         a->time_ns += e->duration_ns;
     }
@@ -327,6 +348,9 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
     case GM_ACT_ALLOC_FAIL:
     case GM_ACT_FREE_FAIL:
         on_failure(p, e);
+        break;
+    case GM_ACT_DROP:
+        on_drop(a, e);
         break;
     case GM_ACT_CONTEXT_GONE:
         on_context_gone(p, e);

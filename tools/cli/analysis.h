@@ -6,7 +6,7 @@
 #include "tools/cli/reader.h"
 
 #define GM_LIFETIME_BINS 10 /* below 1 us, 10 us, ... 100 s, and longer */
-#define GM_FAILURES_KEPT 10
+#define GM_FAILURES_KEPT 100
 
 struct gm_site_totals {
     uint32_t id; /* 0 = unknown */
@@ -23,7 +23,7 @@ struct gm_size_totals {
 };
 
 struct gm_call_totals {
-    uint64_t count, failed, bytes, time_ns;
+    uint64_t count, failed, allocated, freed, time_ns;
 };
 
 struct gm_kind_totals {
@@ -32,6 +32,13 @@ struct gm_kind_totals {
     uint64_t at_peak;                            /* at the moment of the whole peak */
     uint32_t peak_seen;
 };
+
+struct gm_share {
+    uint64_t count, bytes;
+};
+
+/* The soft promises, as bits of enum gm_promise above GM_PROMISE_IPC: IPC, peer, RDMA. */
+#define GM_SOFT_PROMISES 3
 
 struct gm_failure {
     uint64_t time_ns, bytes, live_bytes;
@@ -46,10 +53,14 @@ struct gm_analysis {
     struct gm_call_totals by_call[GM_CALL_COUNT];
     struct gm_kind_totals by_kind[GM_KIND_COUNT];
     uint64_t allocs, alloc_bytes, frees, failed_allocs, failed_frees;
-    uint64_t temporary;                      /* freed before their thread allocated again */
-    uint64_t hits;                           /* served from memory kept back */
-    uint64_t moved;                          /* served by another kind than the call asked for */
-    uint64_t unknown_frees;                  /* of blocks whose allocation the trace does not hold */
+    uint64_t temporary; /* freed before their thread allocated again */
+    uint64_t hits;      /* served from memory kept back */
+    uint64_t moved;     /* served by another kind than the call asked for */
+    struct gm_share decisions[GM_KIND_COUNT]
+                             [GM_REASON_COUNT]; /* successful allocations: served by, because of */
+    struct gm_share verdicts[GM_KIND_COUNT];    /* what the heuristic named, where it was only noted */
+    uint64_t dropped[GM_SOFT_PROMISES];         /* blocks without that promise */
+    uint64_t unknown_frees;                     /* of blocks whose allocation the trace does not hold */
     uint64_t replaced;                       /* blocks whose free was never seen: their address came again */
     uint64_t released_count, released_bytes; /* went with their context */
     uint64_t live_bytes, live_reserved;      /* device memory */

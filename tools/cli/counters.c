@@ -1,27 +1,51 @@
 /* The file of counters that the library fills while the program runs, and the closing lines made of it. */
 #include "tools/cli/launch.h"
+#include "tools/cli/reader.h"
 #include "tools/cli/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define FILE_BYTES (GM_STATS_SLOTS * sizeof(struct gm_stats))
 
-int gm_counters_make(struct gm_counters *c) {
+/* A file of our size: 0 or an errno. A limit on file sizes, meant for the program's files, is lifted as far
+ * as it can be. */
+static int make_room(int fd) {
+    struct rlimit before, lifted;
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, handler;
+    bool limited = !getrlimit(RLIMIT_FSIZE, &before) && before.rlim_cur < FILE_BYTES;
+    if (limited) {
+        lifted = before;
+        lifted.rlim_cur = before.rlim_max;
+        setrlimit(RLIMIT_FSIZE, &lifted);
+    }
+    sigaction(SIGXFSZ, &ignore, &handler);
+    int error = posix_fallocate(fd, 0, (off_t)FILE_BYTES);
+    sigaction(SIGXFSZ, &handler, NULL);
+    if (limited)
+        setrlimit(RLIMIT_FSIZE, &before);
+    return error;
+}
+
+void gm_counters_make(struct gm_counters *c) {
     const char *folders[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
     int fd = -1, error = ENOENT;
     c->slots = NULL;
+    unsetenv("GPUMEM_STATS"); /* never an outer run's */
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && fd < 0; i++) {
         if (!folders[i] || !*folders[i])
             continue;
         snprintf(c->path, sizeof c->path, "%s/gpumem-%u-XXXXXX", folders[i], (unsigned)getuid());
         fd = mkostemp(c->path, O_CLOEXEC);
-        error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)FILE_BYTES);
+        error = fd < 0 ? errno : make_room(fd);
         if (fd >= 0 && error) {
             unlink(c->path);
             close(fd);
@@ -35,12 +59,14 @@ int gm_counters_make(struct gm_counters *c) {
         if (!error) {
             c->slots = map;
             if (!setenv("GPUMEM_STATS", c->path, 1))
-                return 0;
+                return;
+            error = errno;
+            gm_counters_drop(c);
+        } else {
+            unlink(c->path);
         }
-        unlink(c->path);
     }
-    fprintf(stderr, "gpumem: cannot make the file of counters: %s\n", strerror(error));
-    return -1;
+    fprintf(stderr, "gpumem: cannot count, no closing lines: file of counters: %s\n", strerror(error));
 }
 
 void gm_counters_drop(struct gm_counters *c) {
@@ -57,7 +83,7 @@ struct sum {
     uint64_t allocs, frees, failed, temporary, moved, time_ns, unknown;
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT],
-        kind_live[GM_KIND_COUNT];
+        kind_live[GM_KIND_COUNT], kind_released[GM_KIND_COUNT];
 };
 
 static void add(struct sum *sum, const struct gm_stats *s) {
@@ -76,6 +102,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
             sum->frees += shard->frees[k];
             sum->kind_allocs[k] += shard->allocs[k];
             sum->kind_frees[k] += shard->frees[k];
+            sum->kind_released[k] += shard->released[k];
         }
         sum->failed += shard->failed_allocs + shard->failed_frees;
         sum->unknown += shard->unknown_frees;
@@ -101,77 +128,149 @@ static bool is_active(const struct gm_stats *s) {
     return sum.allocs || sum.frees || sum.failed || sum.unknown || s->trace[0];
 }
 
-static void say_sum(const struct sum *s) {
-    struct gm_text t[4];
-    fprintf(stderr, "gpumem:   calls: %s allocations, %s frees, %s failed; %s inside them\n",
-            gm_text_count(&t[0], s->allocs), gm_text_count(&t[1], s->frees), gm_text_count(&t[2], s->failed),
-            gm_text_time(&t[3], s->time_ns));
-    fprintf(stderr, "gpumem:   peak live: %s, peak reserved: %s\n", gm_text_bytes(&t[0], s->peak),
-            gm_text_bytes(&t[1], s->reserved));
-    fprintf(stderr, "gpumem:   temporary: %s (%s of the allocations)", gm_text_count(&t[0], s->temporary),
-            gm_text_percent(&t[1], s->temporary, s->allocs));
-    if (s->moved)
-        fprintf(stderr, ", moved to another kind: %s", gm_text_count(&t[2], s->moved));
-    fprintf(stderr, "\ngpumem:   leaked: %s in %s blocks", gm_text_bytes(&t[0], s->leaked_bytes),
-            gm_text_count(&t[1], s->leaked_count));
-    if (s->released_bytes)
-        fprintf(stderr, " (%s more went with their context)", gm_text_bytes(&t[2], s->released_bytes));
+/* Each line of a block: a label, then what there is to say. */
+static void say(const char *label, const char *format, ...) {
+    va_list args;
+    fprintf(stderr, "gpumem:   %-16s ", label);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
     fputc('\n', stderr);
 }
 
-static void say_kinds(const struct sum *s, bool table) {
-    struct gm_text t[4];
-    if (table)
-        fprintf(stderr, "gpumem:   %-13s %12s %12s %12s %12s\n", "kind", "allocations", "frees", "peak",
-                "live");
-    for (int k = 0; k < GM_KIND_COUNT; k++) {
-        if (!s->kind_allocs[k] && !s->kind_frees[k])
-            continue;
-        fprintf(stderr,
-                table ? "gpumem:   %-13s %12s %12s %12s %12s\n"
-                      : "gpumem:   %s: %s allocations, %s frees, peak %s, live %s\n",
-                gm_kind_name((enum gm_kind)k), gm_text_count(&t[0], s->kind_allocs[k]),
-                gm_text_count(&t[1], s->kind_frees[k]), gm_text_bytes(&t[2], s->kind_peak[k]),
-                gm_text_bytes(&t[3], s->kind_live[k]));
-    }
+static const char *blocks(uint64_t count) {
+    return count == 1 ? "block" : "blocks";
 }
 
+static uint64_t released_count(const struct sum *s) {
+    uint64_t count = 0;
+    for (int k = 0; k < GM_KIND_COUNT; k++)
+        count += s->kind_released[k];
+    return count;
+}
+
+static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
+    struct gm_text t[4];
+    say("calls", "%s %s, %s %s, %s failed", gm_text_count(&t[0], s->allocs),
+        s->allocs == 1 ? "allocation" : "allocations", gm_text_count(&t[1], s->frees),
+        s->frees == 1 ? "free" : "frees", gm_text_count(&t[2], s->failed));
+    say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
+        gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
+    say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak),
+        several ? ", the peaks of all processes added up" : "");
+    say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
+    say("temporary", "%s, %s of the allocations (freed before the next one)",
+        gm_text_count(&t[0], s->temporary), gm_text_percent(&t[1], s->temporary, s->allocs));
+    if (s->moved)
+        say("moved", "%s to another kind of memory than asked", gm_text_count(&t[0], s->moved));
+    if (s->unknown)
+        say("unknown frees", "%s, of addresses that were no live block", gm_text_count(&t[0], s->unknown));
+    say("leaked", s->leaked_count ? "%s in %s %s" : "nothing", gm_text_bytes(&t[0], s->leaked_bytes),
+        gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count));
+    if (s->released_bytes)
+        say("with its context", "%s in %s %s were released, not leaked",
+            gm_text_bytes(&t[0], s->released_bytes), gm_text_count(&t[1], released_count(s)),
+            blocks(released_count(s)));
+}
+
+static void say_kinds(const struct sum *s) {
+    struct gm_text t[4];
+    say("kind of memory", "%12s %12s %12s %12s", "allocations", "frees", "peak live", "live at end");
+    for (int k = 0; k < GM_KIND_COUNT; k++)
+        if (s->kind_allocs[k] || s->kind_frees[k])
+            fprintf(stderr, "gpumem:     %-14s %12s %12s %12s %12s\n", gm_kind_name((enum gm_kind)k),
+                    gm_text_count(&t[0], s->kind_allocs[k]), gm_text_count(&t[1], s->kind_frees[k]),
+                    gm_text_bytes(&t[2], s->kind_peak[k]), gm_text_bytes(&t[3], s->kind_live[k]));
+}
+
+static void say_name(const struct gm_stats *s) {
+    fprintf(stderr, "gpumem: %s, process %d%s%s%s", s->program, s->pid, s->policy[0] ? ", policy " : "",
+            s->policy, s->finished ? "" : ", ended without orderly exit");
+}
+
+/* One of several: a line. */
 static void say_process(const struct gm_stats *s) {
     struct gm_text t[3];
     struct sum sum = {0};
     add(&sum, s);
-    fprintf(stderr, "gpumem: %s (pid %d%s%s)%s: %s allocations, peak %s, leaked %s\n", s->program, s->pid,
-            s->policy[0] ? ", " : "", s->policy, s->finished ? "" : " without orderly exit",
-            gm_text_count(&t[0], sum.allocs), gm_text_bytes(&t[1], sum.peak),
+    say_name(s);
+    fprintf(stderr, ": %s %s, peak live %s, leaked %s\n", gm_text_count(&t[0], sum.allocs),
+            sum.allocs == 1 ? "allocation" : "allocations", gm_text_bytes(&t[1], sum.peak),
             gm_text_bytes(&t[2], sum.leaked_bytes));
 }
 
-void gm_counters_say(const struct gm_counters *c, bool table) {
+/* Whether the trace is a file that gpumem report can read; says what it lost. */
+static bool is_readable_trace(const char *name) {
+    char error[GM_PATH + 256];
+    struct gm_text t;
+    struct gm_reader *reader = gm_reader_open(name, error, sizeof error);
+    if (!reader)
+        return false;
+    uint64_t dropped = gm_reader_header(reader)->dropped;
+    if (dropped)
+        fprintf(stderr, "gpumem: %s events are missing from the trace %s (disk full?)\n",
+                gm_text_count(&t, dropped), name);
+    gm_reader_close(reader);
+    return true;
+}
+
+/* The next command, ready to copy: names with anything special are quoted. */
+static void say_traces(const struct gm_counters *c) {
+    bool any = false;
+    for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
+        const char *name = c->slots[i].trace;
+        if (!is_used(&c->slots[i]) || !*name || !is_readable_trace(name))
+            continue;
+        fputs(any ? " " : "gpumem: trace written; next: gpumem report ", stderr);
+        any = true;
+        bool plain =
+            !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%")];
+        if (plain) {
+            fputs(name, stderr);
+            continue;
+        }
+        fputc('\'', stderr);
+        for (const char *p = name; *p; p++)
+            fputs(*p == '\'' ? "'\\''" : (char[]){*p, 0}, stderr);
+        fputc('\'', stderr);
+    }
+    if (any)
+        fputc('\n', stderr);
+}
+
+void gm_counters_say(const struct gm_counters *c, bool table, uint64_t run_ns) {
     struct sum total = {0};
+    const struct gm_stats *only = NULL;
     unsigned active = 0, used = 0;
+    if (!c->slots)
+        return;
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
         used += is_used(&c->slots[i]);
         if (!is_active(&c->slots[i]))
             continue;
         active++;
-        add(&total, &c->slots[i]);
+        only = &c->slots[i];
+        add(&total, only);
     }
     if (!active) {
-        fprintf(stderr, "gpumem: %s\n",
-                used ? "the program made no GPU memory calls"
-                     : "libgpumem was loaded into no process that used CUDA: nothing to say");
+        fputs(used ? "gpumem: the program made no GPU memory calls\n"
+                   : "gpumem: no process of the program used CUDA\n",
+              stderr);
         return;
     }
-    for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
-        if (is_active(&c->slots[i]))
-            say_process(&c->slots[i]);
-    if (active > 1)
-        fprintf(stderr, "gpumem: all %u processes (peaks added up):\n", active);
-    say_sum(&total);
-    say_kinds(&total, table);
+    if (active == 1) {
+        say_name(only);
+        fputc('\n', stderr);
+    } else {
+        for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
+            if (is_active(&c->slots[i]))
+                say_process(&c->slots[i]);
+        fprintf(stderr, "gpumem: all %u processes\n", active);
+    }
+    say_sum(&total, run_ns, active > 1);
+    say_kinds(&total);
     if (used == GM_STATS_SLOTS)
         fprintf(stderr, "gpumem: only the first %d processes are counted\n", GM_STATS_SLOTS);
-    for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
-        if (is_used(&c->slots[i]) && c->slots[i].trace[0])
-            fprintf(stderr, "gpumem: trace written, see: gpumem report %s\n", c->slots[i].trace);
+    if (!table)
+        say_traces(c);
 }

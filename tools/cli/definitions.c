@@ -163,6 +163,14 @@ bool gm_definitions_site(const struct gm_definitions *d, uint32_t id, struct gm_
     return true;
 }
 
+void gm_definitions_each_site(const struct gm_definitions *d,
+                              void (*visit)(const struct gm_site *site, void *arg), void *arg) {
+    for (const struct site *site = d->sites; site; site = site->hh.next) {
+        struct gm_site out = {site->id, site->frames, site->outside, site->addresses};
+        visit(&out, arg);
+    }
+}
+
 bool gm_definitions_module(const struct gm_definitions *d, uint64_t address, struct gm_module *out) {
     for (const struct module *m = d->modules; m; m = m->next) {
         if (address >= m->module.start && address < m->module.limit) {

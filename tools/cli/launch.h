@@ -17,6 +17,9 @@ int gm_target_find(const char *name, char *path, size_t size);
 /* Says in one line on stderr when a preloaded library cannot reach the program (static, set-uid, musl,
  * foreign). */
 void gm_target_warn(const char *path);
+/* Says in one line on stderr when the program has NVIDIA's runtime linked in, which does not work with the
+ * simulated driver. */
+void gm_target_warn_sim(const char *path);
 
 /* ---- preload.c: all return 0, or -1 after a line on stderr */
 /* libgpumem.so: `wanted` if not NULL, else in the build tree or the installation this tool belongs to. */
@@ -38,10 +41,12 @@ struct gm_counters {
     struct gm_stats *slots;
     char path[GM_PATH];
 };
-/* Makes the file of counters, names it in GPUMEM_STATS. 0, or -1 after a line on stderr. */
-int gm_counters_make(struct gm_counters *counters);
+/* Makes the file of counters, names it in GPUMEM_STATS. Without one the program still runs: `slots` is NULL
+ * then, after a line on stderr. */
+void gm_counters_make(struct gm_counters *counters);
 void gm_counters_drop(struct gm_counters *counters);
-/* Closing lines on stderr: one block of them a run, a line a process where there are several. */
-void gm_counters_say(const struct gm_counters *counters, bool table);
+/* Closing lines on stderr: one block of them a run, a line a process where there are several, last the traces
+ * (not with `table`). `run_ns` is how long the program ran. */
+void gm_counters_say(const struct gm_counters *counters, bool table, uint64_t run_ns);
 
 #endif

@@ -141,6 +141,11 @@ bool gm_reader_site(const struct gm_reader *r, uint32_t id, struct gm_site *site
     return gm_definitions_site(r->definitions, id, site);
 }
 
+void gm_reader_each_site(const struct gm_reader *r, void (*visit)(const struct gm_site *site, void *arg),
+                         void *arg) {
+    gm_definitions_each_site(r->definitions, visit, arg);
+}
+
 bool gm_reader_module(const struct gm_reader *r, uint64_t address, struct gm_module *module) {
     return gm_definitions_module(r->definitions, address, module);
 }

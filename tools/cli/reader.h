@@ -43,6 +43,8 @@ uint64_t gm_reader_damaged(const struct gm_reader *reader);
 
 /* Definitions; complete after the last event. Results live as long as the reader. */
 bool gm_reader_site(const struct gm_reader *reader, uint32_t id, struct gm_site *site);
+void gm_reader_each_site(const struct gm_reader *reader, void (*visit)(const struct gm_site *site, void *arg),
+                         void *arg);
 bool gm_reader_module(const struct gm_reader *reader, uint64_t address, struct gm_module *module);
 bool gm_reader_device(const struct gm_reader *reader, unsigned index, struct gm_device *device);
 const char *gm_reader_string(const struct gm_reader *reader, uint32_t id); /* NULL = unknown */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_EXEC, OWN_HELP, ROWS };
@@ -134,33 +135,52 @@ static int read_options(int argc, char **argv, struct setup *setup) {
     return -1;
 }
 
+/* The folder of a trace file must be there and writable: better to hear it before a long run than after. */
+static int check_folder(const char *name) {
+    char folder[GM_PATH];
+    struct stat st;
+    const char *slash = strrchr(name, '/');
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash == name ? 1 : (int)(slash - name), name);
+    else
+        strcpy(folder, ".");
+    if (!stat(folder, &st) && !S_ISDIR(st.st_mode))
+        return gm_usage_error("trace file '%s': '%s' is not a folder", name, folder);
+    if (access(folder, W_OK | X_OK))
+        return gm_usage_error("trace file '%s': folder '%s': %s", name, folder, strerror(errno));
+    return 0;
+}
+
 /* A trace left by an earlier run goes away, so that this run's processes find the name free; any other file
  * stays and stops us. */
 static int clear_trace(void) {
-    char name[GM_PATH], begin[64] = "", error[GM_PATH + 256];
+    char name[GM_PATH], begin[64] = "";
     struct stat st;
     const char *pattern = getenv("GPUMEM_TRACE");
-    if (!pattern || !*pattern || gm_trace_expand(pattern, name, sizeof name) || stat(name, &st) ||
-        !S_ISREG(st.st_mode))
+    if (!pattern || !*pattern || gm_trace_expand(pattern, name, sizeof name))
         return 0;
-    if (!strncmp(name, "/dev/", 5) || !strncmp(name, "/proc/", 6) || st.st_size == 0)
+    if (stat(name, &st))
+        return check_folder(name);
+    if (S_ISDIR(st.st_mode))
+        return gm_usage_error("trace file '%s': is a directory", name);
+    if (!S_ISREG(st.st_mode) || !strncmp(name, "/dev/", 5) || !strncmp(name, "/proc/", 6))
         return 0;
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     ssize_t length = fd >= 0 ? pread(fd, begin, sizeof begin - 1, 0) : -1;
-    if (fd >= 0)
-        close(fd);
-    bool trace = length > 0 && (!memcmp(begin, GM_TRACE_MAGIC, 8) ||
-                                !strncmp(begin, gm_trace_csv_header, sizeof begin - 1));
-    if (trace && !unlink(name))
-        return 0;
-    snprintf(error, sizeof error, "trace file '%s': %s", name,
-             trace ? strerror(errno) : "exists and is not a gpumem trace; give another name or remove it");
-    return gm_usage_error("%s", error);
+    if (fd < 0)
+        return gm_usage_error("trace file '%s': %s", name, strerror(errno));
+    close(fd);
+    if (length && (length < 8 || (memcmp(begin, GM_TRACE_MAGIC, 8) &&
+                                  strncmp(begin, gm_trace_csv_header, sizeof begin - 1))))
+        return gm_usage_error(
+            "trace file '%s': exists and is not a gpumem trace; give another name or remove it", name);
+    return unlink(name) ? gm_usage_error("trace file '%s': %s", name, strerror(errno)) : 0;
 }
 
 static int launch(int argc, char **argv, bool table) {
     struct setup setup = {0};
     struct gm_counters counters = {0};
+    struct timespec begin, end;
     char library[GM_PATH], path[GM_PATH];
     int status = read_options(argc, argv, &setup);
     if (status >= 0)
@@ -170,23 +190,27 @@ static int launch(int argc, char **argv, bool table) {
     if (status)
         return status;
     if (gm_preload_find(setup.library, library, sizeof library) || gm_preload_set(library) ||
-        (setup.audit && gm_preload_audit(library)) || (setup.sim && gm_preload_sim()) || clear_trace())
+        (setup.audit && gm_preload_audit(library)) || (setup.sim && gm_preload_sim()))
         return GM_EXIT_USAGE;
     if (table)
         unsetenv("GPUMEM_TRACE");
+    if (clear_trace())
+        return GM_EXIT_USAGE;
     gm_target_warn(path);
+    if (setup.sim)
+        gm_target_warn_sim(path);
     if (setup.exec) {
         unsetenv("GPUMEM_STATS");
         execv(path, program);
         fprintf(stderr, "gpumem: %s: %s\n", path, strerror(errno));
         return errno == ENOENT ? 127 : 126;
     }
-    if (gm_counters_make(&counters)) {
-        gm_counters_drop(&counters);
-        return GM_EXIT_USAGE;
-    }
+    gm_counters_make(&counters);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     status = gm_child_run(path, program);
-    gm_counters_say(&counters, table);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    gm_counters_say(&counters, table,
+                    (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec));
     gm_counters_drop(&counters);
     return status;
 }

@@ -1,32 +1,36 @@
 #include "tools/cli/symbols.h"
+#include "tools/cli/debuginfo.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
-#ifdef GM_HAVE_LIBDW
-#include <elfutils/libdwfl.h>
-#endif
+/* Sites that share their innermost frame, with the length of what they all begin with. */
+struct trunk {
+    uint64_t first;
+    unsigned common;
+    const uint64_t *addresses; /* of one of them */
+    UT_hash_handle hh;
+};
 
 struct gm_symbols {
     const struct gm_reader *reader;
+    struct gm_debuginfo *debuginfo;
     char *(*demangle)(const char *mangled, char *room, size_t *length, int *status);
     void *cxx;
-#ifdef GM_HAVE_LIBDW
-    Dwfl *dwfl;
-#endif
+    struct trunk *trunks;
 };
 
 /* What is known of one return address. */
 struct frame {
+    uint64_t address;
     struct gm_module module;
     bool in_module;
-    uint64_t offset;      /* in the file's image */
-    const char *function; /* mangled; NULL = unknown */
-    const char *file;
-    int line;
+    unsigned count; /* of places */
+    struct gm_place places[GM_PLACES];
 };
 
 static const char *base_name(const char *path) {
@@ -38,115 +42,75 @@ static bool starts(const char *text, const char *with) {
     return !strncmp(text, with, strlen(with));
 }
 
-static bool is_runtime_module(const char *file) {
-    return starts(file, "libcudart");
+static bool is_runtime_module(const char *path) {
+    return starts(base_name(path), "libcudart");
 }
 
-static bool is_toolkit_module(const char *file) {
+static bool is_toolkit_module(const char *path) {
     static const char *const names[] = {"libcublas",   "libcudnn",   "libcusparse", "libcufft",
                                         "libcusolver", "libcurand",  "libnccl",     "libnvrtc",
                                         "libcutensor", "libnvjpeg",  "libnpp",      "libnvJitLink",
                                         "libcuda.so",  "libnvshmem", "libcupti"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (starts(file, names[i]))
+        if (starts(base_name(path), names[i]))
             return true;
     return false;
 }
 
-/* Functions of a statically linked runtime lie in the program's own module. */
+/* Functions of a statically linked runtime lie in the program's own module; so do the C++ wrappers of its
+ * header, whose mangled names begin with a length. */
 static bool is_runtime_function(const char *name) {
+    if (starts(name, "_Z")) {
+        name += 2 + (name[2] == 'L');
+        name += strspn(name, "0123456789");
+    }
     return (starts(name, "cuda") && isupper((unsigned char)name[4])) || starts(name, "__cuda") ||
            starts(name, "libcudart_static_") || starts(name, "cudart");
 }
 
-#ifdef GM_HAVE_LIBDW
-static char *debuginfo_path;
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-    .debuginfo_path = &debuginfo_path,
-};
-
-/* The module's file, if it is still the one that the program ran. */
-static Dwfl_Module *open_module(struct gm_symbols *s, const struct gm_module *m, uint64_t address) {
-    Dwfl_Module *module = dwfl_addrmodule(s->dwfl, address);
-    GElf_Addr bias, id_address;
-    const unsigned char *id;
-    if (!module) {
-        dwfl_report_begin_add(s->dwfl);
-        dwfl_report_elf(s->dwfl, base_name(m->path), m->path, -1, m->base, true);
-        dwfl_report_end(s->dwfl, NULL, NULL);
-        module = dwfl_addrmodule(s->dwfl, address);
-    }
-    if (!module || !dwfl_module_getelf(module, &bias))
-        return NULL;
-    int bytes = dwfl_module_build_id(module, &id, &id_address);
-    bool same = !m->build_id_bytes || bytes <= 0 ||
-                ((unsigned)bytes == m->build_id_bytes && !memcmp(id, m->build_id, m->build_id_bytes));
-    return same ? module : NULL;
+static bool is_runtime_place(const struct gm_place *place) {
+    return place->toolkit_header || (place->function && is_runtime_function(place->function));
 }
 
-/* The runtime's internal functions may have no symbol: code behind a runtime function and before the next
- * symbol is taken for its part, so the nearest symbol below counts, whatever its size. */
-static const char *nearest_function(Dwfl_Module *module, uint64_t address) {
-    const char *best = NULL;
-    GElf_Addr best_at = 0;
-    int count = dwfl_module_getsymtab(module);
-    for (int i = 0; i < count; i++) {
-        GElf_Sym symbol;
-        GElf_Addr at;
-        const char *name = dwfl_module_getsym_info(module, i, &symbol, &at, NULL, NULL, NULL);
-        if (name && *name && GELF_ST_TYPE(symbol.st_info) == STT_FUNC && at <= address && at >= best_at) {
-            best = name;
-            best_at = at;
-        }
-    }
-    return best;
-}
-
-static void name_frame(struct gm_symbols *s, struct frame *f, uint64_t address) {
-    Dwfl_Module *module = s->dwfl ? open_module(s, &f->module, address) : NULL;
-    GElf_Off offset;
-    GElf_Sym symbol;
-    if (!module)
+/* A runtime linked into a program without symbols has no name to know it by. But all calls of the program go
+ * through the same few ways into the driver: where the chains part, the runtime has been left. */
+static void grow_trunk(const struct gm_site *site, void *arg) {
+    struct gm_symbols *s = arg;
+    struct trunk *t;
+    unsigned common = 0;
+    if (site->frames < 2 || site->outside)
         return;
-    f->function = dwfl_module_addrinfo(module, address, &offset, &symbol, NULL, NULL, NULL);
-    if (!f->function || offset >= symbol.st_size) {
-        const char *nearest = nearest_function(module, address);
-        f->function = nearest && is_runtime_function(nearest) ? nearest : NULL;
+    HASH_FIND(hh, s->trunks, site->addresses, sizeof site->addresses[0], t);
+    if (t) {
+        while (common < t->common && common < site->frames && t->addresses[common] == site->addresses[common])
+            common++;
+        t->common = common;
+        return;
     }
-    Dwfl_Line *line = dwfl_module_getsrc(module, address);
-    if (line)
-        f->file = dwfl_lineinfo(line, NULL, &f->line, NULL, NULL, NULL);
+    t = calloc(1, sizeof *t);
+    if (!t)
+        return;
+    *t = (struct trunk){.first = site->addresses[0], .common = site->frames, .addresses = site->addresses};
+    HASH_ADD(hh, s->trunks, first, sizeof t->first, t);
 }
 
-static void open_debuginfo(struct gm_symbols *s) {
-    s->dwfl = dwfl_begin(&callbacks);
+/* Index of the first frame behind the trunk; 0 when no other site shares its innermost frame. */
+static unsigned leave_trunk(struct gm_symbols *s, const struct gm_site *site) {
+    struct trunk *t;
+    if (!s->trunks)
+        gm_reader_each_site(s->reader, grow_trunk, s);
+    HASH_FIND(hh, s->trunks, site->addresses, sizeof site->addresses[0], t);
+    if (!t || (t->common == site->frames && t->addresses == site->addresses))
+        return 0;
+    return t->common < site->frames ? t->common : site->frames - 1;
 }
-
-static void close_debuginfo(struct gm_symbols *s) {
-    if (s->dwfl)
-        dwfl_end(s->dwfl);
-}
-#else
-static void name_frame(struct gm_symbols *s, struct frame *f, uint64_t address) {
-    (void)s, (void)f, (void)address;
-}
-static void open_debuginfo(struct gm_symbols *s) {
-    (void)s;
-}
-static void close_debuginfo(struct gm_symbols *s) {
-    (void)s;
-}
-#endif
 
 struct gm_symbols *gm_symbols_new(const struct gm_reader *reader) {
     struct gm_symbols *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->reader = reader;
-    open_debuginfo(s);
+    s->debuginfo = gm_debuginfo_new();
     /* C++ names need the C++ library; the tool is C and does without where there is none. */
     s->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
     if (s->cxx)
@@ -157,7 +121,12 @@ struct gm_symbols *gm_symbols_new(const struct gm_reader *reader) {
 void gm_symbols_free(struct gm_symbols *s) {
     if (!s)
         return;
-    close_debuginfo(s);
+    struct trunk *t, *next;
+    HASH_ITER(hh, s->trunks, t, next) {
+        HASH_DEL(s->trunks, t);
+        free(t);
+    }
+    gm_debuginfo_free(s->debuginfo);
     if (s->cxx)
         dlclose(s->cxx);
     free(s);
@@ -167,56 +136,118 @@ static struct frame look_up(struct gm_symbols *s, uint64_t return_address) {
     /* The call lies before the address it returns to, which may already belong to the next line or function.
      */
     uint64_t address = return_address ? return_address - 1 : 0;
-    struct frame f = {0};
+    struct frame f = {.address = return_address};
     f.in_module = gm_reader_module(s->reader, address, &f.module);
-    if (f.in_module) {
-        f.offset = return_address - f.module.base;
-        name_frame(s, &f, address);
-    }
+    if (f.in_module)
+        f.count = gm_debuginfo_places(s->debuginfo, &f.module, address, f.places);
     return f;
 }
 
-static void write_name(struct gm_symbols *s, const struct frame *f, uint64_t address, char *out,
-                       size_t size) {
-    if (!f->in_module) {
-        snprintf(out, size, "0x%llx", (unsigned long long)address);
-        return;
-    }
-    const char *module = base_name(f->module.path);
-    if (!f->function) {
-        snprintf(out, size, "%s+0x%llx", module, (unsigned long long)f->offset);
-        return;
-    }
+/* The frame's innermost place that is not the runtime's; NULL when the whole frame is. A frame of which
+ * nothing is known has the place `unknown`. */
+static const struct gm_place *own_place(const struct frame *f) {
+    static const struct gm_place unknown;
+    if (f->in_module && is_runtime_module(f->module.path))
+        return NULL;
+    for (unsigned i = 0; i < f->count; i++)
+        if (!is_runtime_place(&f->places[i]))
+            return &f->places[i];
+    return f->count ? NULL : &unknown;
+}
+
+static bool is_known(const struct frame *f) {
+    return f->count && (!f->places[0].guessed || f->places[0].file);
+}
+
+/* "_Z4loadi.constprop.0" is the compiler's copy of "_Z4loadi". */
+static void write_function(struct gm_symbols *s, const char *function, char *out, size_t size) {
+    const char *dot = strchr(function, '.');
     int status = 0;
-    char *plain =
-        s->demangle && starts(f->function, "_Z") ? s->demangle(f->function, NULL, NULL, &status) : NULL;
-    const char *name = plain && !status ? plain : f->function;
-    if (f->file)
-        snprintf(out, size, "%s at %s:%d (%s)", name, base_name(f->file), f->line, module);
-    else
-        snprintf(out, size, "%s (%s+0x%llx)", name, module, (unsigned long long)f->offset);
+    snprintf(out, size, "%.*s", dot && dot > function ? (int)(dot - function) : (int)strlen(function),
+             function);
+    char *plain = s->demangle && starts(out, "_Z") ? s->demangle(out, NULL, NULL, &status) : NULL;
+    if (plain && !status)
+        snprintf(out, size, "%s", plain);
     free(plain);
 }
 
-void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_site_name *name) {
-    struct gm_site site;
-    *name = (struct gm_site_name){"unknown site", false};
-    if (id)
-        snprintf(name->text, sizeof name->text, "site %u, which the trace does not describe", id);
-    if (!id || !gm_reader_site(s->reader, id, &site) || !site.frames)
+static void write_name(struct gm_symbols *s, const struct frame *f, const struct gm_place *place,
+                       struct gm_frame_name *name) {
+    *name = (struct gm_frame_name){0};
+    if (!f->in_module) {
+        snprintf(name->text, sizeof name->text, "0x%llx", (unsigned long long)f->address);
         return;
-    unsigned at = site.outside < site.frames ? site.outside : 0;
-    struct frame outside = look_up(s, site.addresses[at]), chosen = outside;
-    uint64_t address = site.addresses[at];
-    for (unsigned i = at; i < site.frames; i++) {
-        struct frame f = i == at ? outside : look_up(s, site.addresses[i]);
-        if (f.in_module &&
-            (is_runtime_module(base_name(f.module.path)) || (f.function && is_runtime_function(f.function))))
-            continue;
-        chosen = f;
-        address = site.addresses[i];
-        break;
     }
-    name->toolkit = chosen.in_module && is_toolkit_module(base_name(chosen.module.path));
-    write_name(s, &chosen, address, name->text, sizeof name->text);
+    const char *module = base_name(f->module.path);
+    name->toolkit = is_toolkit_module(f->module.path);
+    name->offset = f->address - f->module.base;
+    snprintf(name->module, sizeof name->module, "%s", f->module.path);
+    if (place->function && !place->guessed)
+        write_function(s, place->function, name->function, sizeof name->function);
+    if (place->file) {
+        snprintf(name->file, sizeof name->file, "%s", place->file);
+        name->line = place->line;
+    }
+    if (name->function[0] && name->file[0])
+        snprintf(name->text, sizeof name->text, "%.255s at %.127s:%d (%.100s)", name->function,
+                 base_name(name->file), name->line, module);
+    else if (name->function[0])
+        snprintf(name->text, sizeof name->text, "%.255s (%.100s+0x%llx)", name->function, module,
+                 (unsigned long long)name->offset);
+    else if (name->file[0])
+        snprintf(name->text, sizeof name->text, "%.127s:%d (%.100s)", base_name(name->file), name->line,
+                 module);
+    else
+        snprintf(name->text, sizeof name->text, "%.255s+0x%llx", module, (unsigned long long)name->offset);
+}
+
+/* The frame that asked: its index, with the frame and the place in it. Where every frame is the runtime's,
+ * the first one that the writer took for outside. */
+static unsigned find_asker(struct gm_symbols *s, const struct gm_site *site, struct frame *frame,
+                           const struct gm_place **place) {
+    static const struct gm_place unknown;
+    unsigned outside = site->outside < site->frames ? site->outside : 0;
+    for (unsigned i = outside; i < site->frames; i++) {
+        *frame = look_up(s, site->addresses[i]);
+        *place = own_place(frame);
+        if (*place && !is_known(frame) && frame->in_module && !i && (i = leave_trunk(s, site))) {
+            *frame = look_up(s, site->addresses[i]);
+            *place = frame->count ? &frame->places[0] : &unknown;
+        }
+        if (*place)
+            return i;
+    }
+    *frame = look_up(s, site->addresses[outside]);
+    *place = frame->count ? &frame->places[0] : &unknown;
+    return outside;
+}
+
+unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, struct gm_frame_name *names, unsigned room) {
+    struct gm_site site;
+    struct frame frame;
+    const struct gm_place *place;
+    *names = (struct gm_frame_name){.text = "unknown site"};
+    if (id)
+        snprintf(names->text, sizeof names->text, "site %u, which the trace does not describe", id);
+    if (!id || !gm_reader_site(s->reader, id, &site) || !site.frames)
+        return 1;
+    unsigned at = find_asker(s, &site, &frame, &place), count = 0;
+    write_name(s, &frame, place, &names[count++]);
+    unsigned inner = frame.count ? (unsigned)(place - frame.places) + 1 : 1;
+    while (count < room) {
+        if (inner < frame.count) {
+            write_name(s, &frame, &frame.places[inner++], &names[count++]);
+            continue;
+        }
+        if (++at >= site.frames)
+            break;
+        frame = look_up(s, site.addresses[at]);
+        inner = 1;
+        write_name(s, &frame, &frame.places[0], &names[count++]);
+    }
+    return count;
+}
+
+void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_frame_name *name) {
+    gm_symbols_stack(s, id, name, 1);
 }

@@ -7,16 +7,26 @@
 
 struct gm_symbols;
 
-struct gm_site_name {
-    char text[512]; /* "solve(int) at solve.c:12 (app)", "libfoo.so+0x12a0", "unknown site" */
-    bool toolkit;   /* the memory is a CUDA library's own (cublas, cudnn, nccl ...) */
+struct gm_frame_name {
+    char text[512];     /* "solve(int) at solve.c:12 (app)", "libfoo.so+0x12a0", "unknown site" */
+    char function[256]; /* demangled; "" = unknown */
+    char file[256];     /* as the compiler saw it; "" = unknown */
+    char module[256];   /* full path; "" = unknown */
+    int line;
+    uint64_t offset; /* of the return address, in the module's image */
+    bool toolkit;    /* the memory is a CUDA library's own (cublas, cudnn, nccl ...) */
 };
 
 struct gm_symbols *gm_symbols_new(const struct gm_reader *reader); /* NULL = no memory */
 void gm_symbols_free(struct gm_symbols *symbols);
 
-/* Names the first frame of the site that is neither in the CUDA runtime nor a runtime function linked into
- * the program. */
-void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_site_name *name);
+/* Names the place that asked: the first function of the site that is neither the CUDA runtime's, in a module
+ * of its own or linked into the program, nor from a header of the toolkit. */
+void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *name);
+
+/* That place and its callers, innermost first, inlined ones too: fills at most `room` (at least 1) names and
+ * returns how many. */
+unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *names,
+                          unsigned room);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,4 +114,25 @@ void gm_target_warn(const char *path) {
         if (!again)
             return;
     }
+}
+
+void gm_target_warn_sim(const char *path) {
+    static const char runtime[] = "cudaErrorCudartUnloading", shared[] = "libcudart.so";
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    void *map = fstat(fd, &st) || !st.st_size ? MAP_FAILED
+                                              : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return;
+    if (memmem(map, (size_t)st.st_size, runtime, strlen(runtime)) &&
+        !memmem(map, (size_t)st.st_size, shared, strlen(shared)))
+        fprintf(
+            stderr,
+            "gpumem: %s has the CUDA runtime linked in, which needs a GPU; --sim is for programs built with "
+            "`nvcc -cudart shared`\n",
+            path);
+    munmap(map, (size_t)st.st_size);
 }

@@ -17,6 +17,8 @@ const struct gm_gen_flag gm_gen_flags[] = {
     {"audit", "", true, false, "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
     {"exec", "", true, false, "Become the program instead of waiting for it; no closing lines."},
     {"top", "N", false, true, "Rows of each list; default 10."},
+    {"stacks", "", false, true, "Callers of each call site too, as far as the trace has them; run with --stacks=N records more."},
+    {"json", "", false, true, "Everything as one JSON document, for programs."},
     {"help", "", true, true, "Print a summary and leave."},
     {NULL, NULL, false, false, NULL},
 };

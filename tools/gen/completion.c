@@ -222,7 +222,17 @@ void gm_gen_zsh(FILE *out) {
     for (int i = 0; gm_gen_commands[i].name; i++)
         fprintf(out, " %s", gm_gen_commands[i].name);
     fputs(" ;;\n"
-          "                *) _arguments '--help[print a summary]' '--top=[rows of each list]:rows:' '*:file:_files' ;;\n"
+          "                *) _arguments",
+          out);
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        const struct gm_gen_flag *flag = &gm_gen_flags[i];
+        if (!flag->reporting)
+            continue;
+        fprintf(out, " '--%s%s[", flag->name, *flag->argument ? "=" : "");
+        short_help(out, flag->help, "[]:");
+        fprintf(out, "]%s'", *flag->argument ? ":value:" : "");
+    }
+    fputs(" '*:file:_files' ;;\n"
           "            esac ;;\n"
           "    esac\n"
           "}\n"

@@ -25,8 +25,10 @@ struct gm_gen_flag {
 extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
 extern const struct gm_gen_flag gm_gen_flags[];       /* ends with a NULL name */
 
-/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@report@` replaced by its section. */
-void gm_gen_man(FILE *out, FILE *template_file);
+/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@report@`, `@actions@`,
+ * `@reasons@`, `@columns@` replaced by its section. False when one has a name without
+ * explanation. */
+bool gm_gen_man(FILE *out, FILE *template_file);
 
 /* Does `flag` belong to `command`? */
 bool gm_gen_takes(const struct gm_gen_command *command, const struct gm_gen_flag *flag);

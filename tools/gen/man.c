@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "shim/resource/resource.h"
+#include "tools/cli/words.h"
 
 /* Text of a paragraph: a hyphen that users may copy is a minus, a leading dot is no request. */
 static void text(FILE *out, const char *p) {
@@ -105,7 +106,39 @@ static void run_flags(FILE *out) {
     }
 }
 
-void gm_gen_man(FILE *out, FILE *template_file) {
+static bool complete = true;
+
+/* A name that nobody has explained must not get into the manual unseen. */
+static void term(FILE *out, const char *name, const char *meaning) {
+    if (!meaning) {
+        fprintf(stderr, "no meaning of '%s' in tools/cli/words.c\n", name);
+        complete = false;
+        meaning = "";
+    }
+    fputs(".TP\n.B ", out);
+    text(out, name);
+    fputc('\n', out);
+    paragraph(out, meaning);
+}
+
+static void actions(FILE *out) {
+    for (int i = GM_ACT_NONE + 1; i < GM_ACT_COUNT; i++)
+        term(out, gm_action_name((enum gm_action)i), gm_action_meaning((enum gm_action)i));
+}
+
+static void reasons(FILE *out) {
+    for (int i = 0; i < GM_REASON_COUNT; i++)
+        term(out, gm_reason_name((enum gm_reason)i), gm_reason_meaning((enum gm_reason)i));
+}
+
+static void columns(FILE *out) {
+    char names[512], *rest = names;
+    snprintf(names, sizeof names, "%s", gm_trace_csv_header);
+    for (char *name; (name = strsep(&rest, ",\n")) && *name;)
+        term(out, name, gm_column_meaning(name));
+}
+
+bool gm_gen_man(FILE *out, FILE *template_file) {
     static const struct {
         const char *line;
         void (*write)(FILE *out);
@@ -115,6 +148,9 @@ void gm_gen_man(FILE *out, FILE *template_file) {
         {".\\\" @resources@\n", resources},
         {".\\\" @run@\n", run_flags},
         {".\\\" @report@\n", report_flags},
+        {".\\\" @actions@\n", actions},
+        {".\\\" @reasons@\n", reasons},
+        {".\\\" @columns@\n", columns},
     };
     char line[1024];
     while (fgets(line, sizeof line, template_file)) {
@@ -128,4 +164,5 @@ void gm_gen_man(FILE *out, FILE *template_file) {
         else
             fputs(line, out);
     }
+    return complete;
 }

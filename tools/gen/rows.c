@@ -80,9 +80,9 @@ static int man(const char *path) {
         perror(path);
         return 1;
     }
-    gm_gen_man(stdout, template_file);
+    bool complete = gm_gen_man(stdout, template_file);
     fclose(template_file);
-    return 0;
+    return !complete;
 }
 
 int main(int argc, char **argv) {

@@ -94,7 +94,7 @@ def check_bash(rows, script):
         (('gpumem', 'run', '--stacks', ''), set()),
         (('gpumem', 'run', '--strict', '--sta'), {'--stacks'}),
         (('gpumem', 'stat', '--'), flags),
-        (('gpumem', 'report', '--'), {'--help', '--top'}),
+        (('gpumem', 'report', '--'), {'--help', '--json', '--stacks', '--top'}),
         (('gpumem', 'help', 's'), {'stat'}),
         (('gpumem', 'run', '--library', '=', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '/proc/self/statu'), {'/proc/self/status'}),

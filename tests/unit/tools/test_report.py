@@ -43,13 +43,13 @@ class Report(unittest.TestCase):
         out = self.report(t.sample())[1]
         for line in ("allocations       6 (18.00 MiB)", "frees             2", "temporary         2 (33.3 %",
                      "peak live         16.00 MiB at 10 ms", "peak reserved     17.00 MiB at 10 ms",
-                     "leaked: 4.00 MiB in 2 blocks", "of toolkit libraries: 1.00 MiB in 1 blocks",
-                     "with its context  3.00 MiB in 1 blocks", "unknown frees     1 ", "failed            1 allocations",
-                     "(out of memory) with 13.00 MiB live  app+0x456"):
+                     "leaked: 4.00 MiB in 2 blocks", "of toolkit libraries: 1.00 MiB in 1 block",
+                     "with its context  3.00 MiB in 1 block", "unknown frees     1 ", "failed            1 allocations",
+                     "2 CUDA_ERROR_OUT_OF_MEMORY\n                        cuMemAlloc, app+0x456\n"):
             self.assertIn(line, out)
 
     def test_top(self):
-        self.assertIn("and 1 call sites more", self.report(
+        self.assertIn("and 1 more call site", self.report(
             t.header() + t.chunk(b"".join(t.event(i, i, "alloc", "cuMemAlloc", 4096 * i, 10, site=i) for i in range(1, 4))),
             "x.trace", "--top", "2")[1])
 
@@ -57,20 +57,39 @@ class Report(unittest.TestCase):
         out = self.report(t.header() + t.chunk(
             t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10) +
             t.event(2, 2, "free_fail", "cuMemFree", 0x1000, 10, result=1)))[1]
-        self.assertIn("leaked: 10 B in 1 blocks", out)
+        self.assertIn("leaked: 10 B in 1 block", out)
+
+    def test_drops_are_no_calls_and_frees_allocate_nothing(self):
+        out = self.report(t.header() + t.chunk(
+            t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10, kind="async_", reason=5) +
+            t.event(2, 2, "drop", "cuMemAlloc", 0x1000, 1 << 8 | 1 << 10, kind="async_") +
+            t.event(3, 3, "free", "cuMemFree", 0x1000, 10, kind="async_")))[1]
+        self.assertRegex(out, r"\n  cuMemAlloc +1 +0 +10 B +- ")
+        self.assertRegex(out, r"\n  cuMemFree +1 +0 +- +10 B ")
+        self.assertRegex(out, r"\n  async +1 +10 B  list-steady: ")
+        self.assertIn("dropped for 1 block: handles for other processes", out)
+        self.assertIn("dropped for 1 block: registration with network cards", out)
+        self.assertNotIn("peer devices", out)
+
+    def test_noted_verdicts(self):
+        out = self.report(t.header() + t.chunk(
+            t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10, verdict="async_") +
+            t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 20, verdict="managed")))[1]
+        self.assertIn("the active list would have used async for 1 allocation (10 B), as short-lived", out)
+        self.assertIn("the active list would have used managed for 1 allocation (20 B), as lasting", out)
 
     def test_handles_and_addresses_do_not_meet(self):
         out = self.report(t.header() + t.chunk(
             t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10) + t.event(2, 2, "alloc", "cuMemCreate", 0x1000, 20, kind="vmm") +
             t.event(3, 3, "free", "cuMemFree", 0x1000, 10)))[1]
-        self.assertIn("leaked: 20 B in 1 blocks", out)
+        self.assertIn("leaked: 20 B in 1 block", out)
 
     def test_context_gone_takes_its_blocks(self):
         out = self.report(t.header() + t.chunk(
             t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10, context=1) +
             t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 20, context=2) +
             t.event(3, 3, "context_gone", "cuCtxDestroy", 0, 0, context=1)))[1]
-        self.assertIn("leaked: 20 B in 1 blocks", out)
+        self.assertIn("leaked: 20 B in 1 block", out)
 
     def test_no_events(self):
         status, out, _ = self.report(t.header())
@@ -140,7 +159,7 @@ class Report(unittest.TestCase):
                 "no,event\n4,700,alloc,cuMemAl")
         status, out, err = self.report(text.encode(), "x.csv")
         self.assertEqual((status, err), (0, ""))
-        for line in ("3 events over", "peak reserved     128 B", "leaked: 50 B in 1 blocks", "my app+0x456",
+        for line in ("3 events over", "peak reserved     128 B", "leaked: 50 B in 1 block", "my app+0x456",
                      "note: 2 damaged parts", "pid 77"):
             self.assertIn(line, out)
         self.assertNotIn("unknown frees", out)

@@ -1,5 +1,6 @@
 """gpumem run and stat: what reaches the program, what comes back, what is refused before anything starts."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -100,9 +101,12 @@ class Run(unittest.TestCase):
     def test_closing_lines(self):
         status, _, err = self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")
         self.assertEqual(status, 0)
-        for line in ("gpumem: true (pid ", "calls: 2 allocations, 0 frees, 0 failed", "peak live: 5.00 KiB",
-                     "leaked: 5.00 KiB in 2 blocks", "native: 2 allocations", "gpumem report %s" % self.path("t.trace")):
-            self.assertIn(line, err)
+        for line in (r"gpumem: true, process \d+", r"calls +2 allocations, 0 frees, 0 failed\n",
+                     r"time in calls +\S+ \S+, [0-9.]+ % of the run's \S+ \S+\n", r"peak live +5\.00 KiB\n", r"peak reserved +\S+ KiB\n",
+                     r"temporary +0, 0\.0 % of the allocations", r"leaked +5\.00 KiB in 2 blocks\n",
+                     r"kind of memory +allocations +frees +peak live +live at end\ngpumem:     native +2 +0 +",
+                     r"next: gpumem report %s\n$" % re.escape(self.path("t.trace"))):
+            self.assertRegex(err, line)
         report = subprocess.run([GPUMEM, "report", self.path("t.trace")], capture_output=True, text=True)
         self.assertEqual(report.returncode, 0)
         self.assertIn("leaked: 5.00 KiB in 2 blocks", report.stdout)
@@ -110,19 +114,23 @@ class Run(unittest.TestCase):
     def test_several_processes(self):
         _, _, err = self.run_probe("--trace=t.trace", "--", "/bin/sh", "-c", "/bin/true; /bin/true; exit 0", PROBE="1")
         self.assertIn("all 3 processes", err)
-        self.assertIn("calls: 6 allocations", err)
-        self.assertEqual(err.count("gpumem report "), 3)
+        self.assertRegex(err, r"calls +6 allocations")
+        self.assertEqual(len(re.findall(r"process \d+.*: 2 allocations, peak live", err)), 3)
+        names = err.splitlines()[-1].split("gpumem report ")[1].split()
+        self.assertEqual(len(names), 3)
+        self.assertEqual(subprocess.run([GPUMEM, "report", *names], capture_output=True).returncode, 0)
         self.assertEqual(len([n for n in os.listdir(self.folder) if n.startswith("t.trace")]), 3)
 
     def test_killed_process_is_counted(self):
         status, _, err = self.run_probe("--", "/bin/sh", "-c", "kill -KILL $$", PROBE="1")
         self.assertEqual(status, 128 + signal.SIGKILL)
-        self.assertIn("without orderly exit: 2 allocations", err)
+        self.assertIn("ended without orderly exit\n", err)
+        self.assertRegex(err, r"calls +2 allocations")
 
     def test_stat_prints_a_table_and_writes_no_trace(self):
         status, _, err = self.gpumem("--library", PROBE, "--trace=t.trace", "--", "/bin/true", command="stat", PROBE="1")
         self.assertEqual(status, 0)
-        self.assertRegex(err, r"gpumem:   kind +allocations +frees +peak +live\ngpumem:   native +2 +0 ")
+        self.assertRegex(err, r"kind of memory +allocations +frees +peak live +live at end\ngpumem:     native +2 +0 ")
         self.assertFalse(os.path.exists(self.path("t.trace")))
 
     def test_nothing_is_left_behind(self):
@@ -131,7 +139,45 @@ class Run(unittest.TestCase):
         self.assertFalse([n for n in set(os.listdir("/dev/shm")) - before if n.startswith("gpumem-%d-" % os.getuid())
                           and os.stat("/dev/shm/" + n).st_mtime < time.time() - 30])
 
+    def test_file_size_limit_spares_the_counters(self):
+        done = subprocess.run(["/bin/bash", "-c", 'ulimit -S -f 8; exec "$@"', "bash", GPUMEM, "run", "--library", PROBE, "--",
+                               "/bin/bash", "-c", "ulimit -S -f"], env=clean_environment(PROBE="1"), capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "8\n"))
+        self.assertRegex(done.stderr, r"calls +2 allocations")
+
+    def test_program_runs_where_nothing_can_be_counted(self):
+        done = subprocess.run(["/bin/bash", "-c", 'ulimit -f 8; exec "$@"', "bash", GPUMEM, "run", "--library", PROBE, "--",
+                               "/bin/echo", "ran"], env=clean_environment(), capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "ran\n"))
+        self.assertEqual(done.stderr, "gpumem: cannot count, no closing lines: file of counters: File too large\n")
+
+    def test_closed_descriptors(self):
+        status, _, err = self.run_probe("--", "/bin/sh", "-c", "exec 0<&- 1>&- 2>&-; exec /bin/true", PROBE="1")
+        self.assertEqual(status, 0)
+        self.assertRegex(err, r"calls +4 allocations")
+
+    def test_next_command_can_be_copied(self):
+        os.mkdir(self.path("a b"))
+        _, _, err = self.run_probe("--trace=a b/it's.trace", "--", "/bin/true", PROBE="1")
+        command = err.splitlines()[-1].split("next: gpumem ")[1]
+        done = subprocess.run("%s %s" % (GPUMEM, command), shell=True, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     # existing trace files
+
+    def test_place_of_the_trace_is_checked_first(self):
+        self.path("file", "x")
+        for name, words in (("none/t", "folder 'none': No such file or directory"), ("file/t", "'file' is not a folder"),
+                            (".", "is a directory")):
+            status, out, err = self.run_probe("--trace=" + name, "--", "/bin/echo", "ran")
+            self.assertEqual((status, out, err), (2, "", "gpumem: trace file '%s': %s\n" % (name, words)))
+        if os.getuid():
+            os.mkdir(self.path("locked"), 0o500)
+            self.assertIn("Permission denied", self.run_probe("--trace=locked/t", "--", "/bin/echo", "ran")[2])
+
+    def test_stat_minds_no_trace(self):
+        self.path("thesis", "my thesis")
+        self.assertEqual(self.gpumem("--library", PROBE, "--", "/bin/true", command="stat", GPUMEM_TRACE="thesis")[0], 0)
 
     def test_stale_trace_is_removed_and_a_foreign_file_is_not(self):
         self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")

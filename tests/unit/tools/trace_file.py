@@ -5,7 +5,7 @@ MAGIC = b"GPUMEM\r\n"
 CHUNK_MAGIC = 0x4B4E4843
 HEADER = 4096
 ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
-               context_gone=18)
+               drop=12, context_gone=18)
 CALLS = dict(cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemFree=20,
              cuMemFreeHost=22, cuMemAddressFree=26, cuCtxDestroy=35)
 KINDS = dict(native=0, async_=1, managed=2, host=4, vmm=6)
@@ -19,9 +19,9 @@ def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, f
 
 
 def event(seq, time, action, call, address, size, kind="native", site=0, result=0, slack=0, duration=100, context=1,
-          device=0, hit=0):
+          device=0, hit=0, reason=1, verdict="native"):
     return struct.pack("<QQQQQIIIHbBBBBBHBB", seq, time, address, size, 0, slack, duration, site, context, device,
-                       CALLS[call], ACTIONS[action], KINDS[kind], 1, 0, result, hit, 0)
+                       CALLS[call], ACTIONS[action], KINDS[kind], reason, KINDS[verdict], result, hit, 0)
 
 
 def chunk(payload, thread=100, kind=1, used=None, size=None):

@@ -1,0 +1,38 @@
+/* A program that links the core library asks for blocks that the preloaded library knows: both have one registry. Its marks
+ * stand in the one trace. */
+#include <cuda_runtime_api.h>
+
+#include "program.h"
+#include "shim/gpumem.h"
+
+int main(void) {
+    const char *preloaded = getenv("LD_PRELOAD");
+    int known = preloaded && strstr(preloaded, "libgpumem.so") != NULL;
+    enum { BLOCKS = 40, SIZE = 70000 };
+    unsigned char *blocks[BLOCKS];
+    struct gpumem_block block;
+
+    EXPECT(gpumem_version()[0] != '\0');
+    EXPECT(gpumem_live_count() == 0);
+    MUST(cudaFree(NULL)); /* the trace begins with CUDA */
+    gpumem_mark("before the blocks");
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = device_alloc(SIZE);
+    EXPECT(gpumem_live_count() == (known ? BLOCKS : 0));
+    for (int i = 0; i < BLOCKS; i++) {
+        if (!known) {
+            EXPECT(gpumem_block_of(blocks[i], &block) == -1);
+            continue;
+        }
+        EXPECT(gpumem_block_of(blocks[i] + SIZE - 1, &block) == 0);
+        EXPECT(block.address == (uint64_t)(uintptr_t)blocks[i] && block.size == SIZE && block.device == 0);
+        EXPECT(strcmp(block.call, "cuMemAlloc") == 0 && block.kind[0] != '\0');
+    }
+    gpumem_mark("after the blocks");
+    for (int i = 0; i < BLOCKS; i++)
+        device_free(blocks[i]);
+    EXPECT(gpumem_live_count() == 0);
+    EXPECT(gpumem_block_of(blocks[0], &block) == -1);
+    printf("ok shared_registry %d\n", BLOCKS);
+    return 0;
+}

@@ -1,0 +1,330 @@
+/* Live blocks by address and by range: sizes from a byte to a tebibyte, threads, growth, a fork in the middle. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "shim/core/registry.h"
+
+#define BASE 0x7d0000000000ull
+
+static struct gm_block at(uint64_t address, size_t size) {
+    return (struct gm_block){.address = address, .size = size, .reserved = size, .context_id = 1};
+}
+
+static struct gm_registry *fresh(void) {
+    struct gm_registry *registry = gm_registry_new();
+    assert_non_null(registry);
+    return registry;
+}
+
+static void add(struct gm_registry *registry, uint64_t address, size_t size) {
+    struct gm_block block = at(address, size), previous;
+    assert_int_equal(gm_registry_add(registry, &block, &previous), GM_OK);
+    assert_true(previous.address == 0);
+}
+
+static void test_add_find_take(void **state) {
+    struct gm_registry *registry = fresh();
+    struct gm_block out;
+    assert_false(gm_registry_find(registry, BASE, &out));
+    assert_false(gm_registry_take(registry, BASE, &out));
+    assert_false(gm_registry_find_range(registry, BASE, &out));
+    add(registry, BASE, 512);
+    add(registry, 0x10, 1);
+    assert_int_equal(gm_registry_count(registry), 2);
+    assert_true(gm_registry_find(registry, BASE, &out));
+    assert_int_equal(out.size, 512);
+    assert_false(gm_registry_find(registry, BASE + 1, &out)); /* starts only */
+    assert_true(gm_registry_take(registry, BASE, &out));
+    assert_true(out.address == BASE && out.size == 512 && out.context_id == 1);
+    assert_false(gm_registry_take(registry, BASE, &out));
+    assert_true(gm_registry_take(registry, 0x10, &out));
+    assert_int_equal(gm_registry_count(registry), 0);
+}
+
+/* Every size class, side by side and far apart, with odd sizes; first byte, last byte, one beyond. */
+static void test_ranges_of_all_sizes(void **state) {
+    struct gm_registry *registry = fresh();
+    struct gm_block out;
+    struct {
+        uint64_t address;
+        size_t size;
+    } blocks[128];
+    unsigned count = 0;
+    uint64_t address = BASE;
+    for (unsigned bits = 0; bits <= 40; bits++) /* 1 B .. 1 TiB */
+        for (int odd = -1; odd <= 1; odd++) {
+            size_t size = ((size_t)1 << bits) + (size_t)(bits > 1 ? odd : 0);
+            blocks[count].address = address;
+            blocks[count].size = size;
+            add(registry, address, size);
+            address += size + (odd ? 512 : 0); /* some lie wall to wall */
+            count++;
+        }
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t probes[] = {0, blocks[i].size / 3, blocks[i].size / 2, blocks[i].size - 1};
+        for (unsigned p = 0; p < 4; p++) {
+            assert_true(gm_registry_find_range(registry, blocks[i].address + probes[p], &out));
+            assert_true(out.address == blocks[i].address && out.size == blocks[i].size);
+        }
+        uint64_t end = blocks[i].address + blocks[i].size;
+        bool neighbour = i + 1 < count && blocks[i + 1].address == end;
+        assert_true(gm_registry_find_range(registry, end, &out) == neighbour);
+    }
+    assert_false(gm_registry_find_range(registry, BASE - 1, &out));
+    for (unsigned i = 0; i < count; i += 2)
+        assert_true(gm_registry_take(registry, blocks[i].address, &out));
+    for (unsigned i = 0; i < count; i++)
+        assert_true(gm_registry_find_range(registry, blocks[i].address, &out) == (i % 2 == 1));
+}
+
+static void test_range_at_the_ends_of_the_space(void **state) {
+    struct gm_registry *registry = fresh();
+    struct gm_block out;
+    add(registry, 1, 4096);
+    add(registry, UINT64_MAX - 4095, 4096);
+    assert_true(gm_registry_find_range(registry, 4096, &out) && out.address == 1);
+    assert_false(gm_registry_find_range(registry, 4097, &out));
+    assert_true(gm_registry_find_range(registry, UINT64_MAX, &out) && out.size == 4096);
+    assert_false(gm_registry_find_range(registry, 0, &out));
+}
+
+static void test_replaced_record(void **state) {
+    struct gm_registry *registry = fresh();
+    struct gm_block block = at(BASE, 100), previous, out;
+    add(registry, BASE, 4000);
+    assert_true(gm_registry_find_range(registry, BASE + 3999, &out));
+    assert_int_equal(gm_registry_add(registry, &block, &previous), GM_OK);
+    assert_true(previous.address == BASE && previous.size == 4000);
+    assert_int_equal(gm_registry_count(registry), 1);
+    assert_false(gm_registry_find_range(registry, BASE + 100, &out)); /* the old range is gone with its record */
+    assert_true(gm_registry_find_range(registry, BASE + 99, &out));
+    assert_int_equal(gm_registry_add(registry, &block, NULL), GM_OK); /* nobody asks for what was there */
+    assert_int_equal(gm_registry_count(registry), 1);
+}
+
+static void count_visit(const struct gm_block *block, void *arg) {
+    uint64_t *sum = arg;
+    sum[0]++;
+    sum[1] += block->address;
+}
+
+struct take_while_visiting {
+    struct gm_registry *registry;
+    uint64_t context, count;
+};
+
+static void visit_dropped(const struct gm_block *block, void *arg) {
+    struct take_while_visiting *visit = arg;
+    struct gm_block out;
+    assert_true(block->context_id == visit->context);
+    assert_false(gm_registry_find(visit->registry, block->address, &out)); /* forgotten before it is told */
+    visit->count++;
+}
+
+static void test_each_and_drop_context(void **state) {
+    enum { BLOCKS = 5000, CONTEXTS = 5 };
+    struct gm_registry *registry = fresh();
+    uint64_t sum[2] = {0}, expected = 0;
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        struct gm_block block = at(BASE + i * 512, 512);
+        block.context_id = 1 + i % CONTEXTS;
+        expected += block.address;
+        assert_int_equal(gm_registry_add(registry, &block, NULL), GM_OK);
+    }
+    gm_registry_each(registry, count_visit, sum);
+    assert_true(sum[0] == BLOCKS && sum[1] == expected);
+    struct take_while_visiting visit = {registry, 3, 0};
+    gm_registry_drop_context(registry, 3, visit_dropped, &visit);
+    assert_int_equal(visit.count, BLOCKS / CONTEXTS);
+    assert_int_equal(gm_registry_count(registry), BLOCKS - BLOCKS / CONTEXTS);
+    visit.context = 77;
+    gm_registry_drop_context(registry, 77, visit_dropped, &visit);
+    assert_int_equal(gm_registry_count(registry), BLOCKS - BLOCKS / CONTEXTS);
+    for (visit.context = 1; visit.context <= CONTEXTS; visit.context++)
+        gm_registry_drop_context(registry, visit.context, visit_dropped, &visit);
+    assert_int_equal(gm_registry_count(registry), 0);
+    assert_int_equal(visit.count, BLOCKS);
+}
+
+#ifndef MILLION
+#define MILLION 1000000
+#endif
+
+static void test_a_million(void **state) {
+    struct gm_registry *registry = fresh();
+    struct gm_block out;
+    for (uint64_t i = 0; i < MILLION; i++)
+        add(registry, BASE + i * 4096, 1 + i % 4096);
+    assert_int_equal(gm_registry_count(registry), MILLION);
+    for (uint64_t i = 0; i < MILLION; i += 101) { /* by range: the index is made of all of them at once */
+        assert_true(gm_registry_find_range(registry, BASE + i * 4096 + i % 4096, &out));
+        assert_true(out.address == BASE + i * 4096);
+        assert_false(gm_registry_find_range(registry, BASE + i * 4096 + 1 + i % 4096, &out) && out.address == BASE + i * 4096);
+    }
+    for (uint64_t i = 0; i < MILLION; i++)
+        assert_true(gm_registry_take(registry, BASE + (MILLION - 1 - i) * 4096, &out));
+    assert_int_equal(gm_registry_count(registry), 0);
+    assert_false(gm_registry_find_range(registry, BASE + 4096, &out));
+}
+
+/* ---- threads: each owns addresses of its own, so every answer is known to it */
+
+enum { THREADS = 8, OWN = 64, STEPS = 20000 };
+
+static struct {
+    struct gm_registry *registry;
+    int ask_ranges_from; /* step at which a thread begins to ask by range */
+    int wrong;
+} work;
+
+static void *hammer(void *arg) {
+    uint64_t number = (uint64_t)(uintptr_t)arg;
+    uint32_t random = (uint32_t)number * 7919 + 1;
+    size_t sizes[OWN] = {0};
+    struct gm_block out;
+    int wrong = 0;
+    for (int step = 0; step < STEPS; step++) {
+        random = random * 1664525u + 1013904223u;
+        unsigned i = random >> 16 & (OWN - 1);
+        uint64_t address = BASE + (i * THREADS + number) * (1 << 20); /* neighbours belong to other threads */
+        if (sizes[i]) {
+            wrong += !gm_registry_find(work.registry, address, &out) || out.size != sizes[i];
+            if (step >= work.ask_ranges_from)
+                wrong += !gm_registry_find_range(work.registry, address + sizes[i] - 1, &out) || out.address != address;
+            wrong += !gm_registry_take(work.registry, address, &out) || out.size != sizes[i];
+            sizes[i] = 0;
+        } else {
+            struct gm_block block = at(address, 1 + (random >> 8) % (1 << 20)), previous;
+            wrong += gm_registry_add(work.registry, &block, &previous) != GM_OK || previous.address;
+            sizes[i] = block.size;
+            if (step >= work.ask_ranges_from)
+                wrong += !gm_registry_find_range(work.registry, address + block.size / 2, &out) || out.address != address;
+        }
+    }
+    for (unsigned i = 0; i < OWN; i++)
+        if (sizes[i])
+            wrong += !gm_registry_take(work.registry, BASE + (i * THREADS + number) * (1 << 20), &out);
+    __atomic_add_fetch(&work.wrong, wrong, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void run_threads(int ask_ranges_from) {
+    pthread_t threads[THREADS];
+    struct gm_block out;
+    work.registry = fresh();
+    work.ask_ranges_from = ask_ranges_from;
+    work.wrong = 0;
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(work.wrong, 0);
+    assert_int_equal(gm_registry_count(work.registry), 0);
+    assert_false(gm_registry_find_range(work.registry, BASE, &out));
+}
+
+static void test_threads_by_address(void **state) { run_threads(STEPS); }
+static void test_threads_by_range(void **state) { run_threads(0); }
+/* The index is begun while eight threads add and take: no block may slip past the walk. */
+static void test_range_index_begun_amid_adds(void **state) {
+    for (int round = 0; round < 4; round++)
+        run_threads(500 + round * 1000);
+}
+
+static void *visit_again_and_again(void *arg) {
+    uint64_t sum[2] = {0};
+    while (!__atomic_load_n((int *)arg, __ATOMIC_ACQUIRE)) {
+        gm_registry_each(work.registry, count_visit, sum);
+        gm_registry_drop_context(work.registry, 99, count_visit, sum); /* nobody's */
+    }
+    return NULL;
+}
+
+static void test_walks_beside_threads(void **state) {
+    pthread_t walker, threads[2];
+    int stop = 0;
+    work.registry = fresh();
+    work.ask_ranges_from = STEPS / 2;
+    work.wrong = 0;
+    assert_int_equal(pthread_create(&walker, NULL, visit_again_and_again, &stop), 0);
+    for (uintptr_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    pthread_join(walker, NULL);
+    assert_int_equal(work.wrong, 0);
+}
+
+/* ---- fork: locks that other threads hold at that moment do not stop the child */
+
+static int child_works(void) {
+    struct gm_block block = at(BASE + (1ull << 40), 4096), out;
+    uint64_t sum[2] = {0};
+    alarm(20);
+    gm_registry_after_fork(work.registry);
+    for (uint64_t i = 0; i < 4096; i++) { /* every shard */
+        block.address += 4096;
+        if (gm_registry_add(work.registry, &block, NULL) != GM_OK || !gm_registry_find_range(work.registry, block.address + 1, &out))
+            return 1;
+    }
+    gm_registry_each(work.registry, count_visit, sum);
+    for (uint64_t i = 0; i < 4096; i++, block.address -= 4096)
+        if (!gm_registry_take(work.registry, block.address, &out))
+            return 2;
+    return sum[0] >= 4096 ? 0 : 3;
+}
+
+static void test_fork_amid_threads(void **state) {
+    pthread_t threads[4];
+    work.registry = fresh();
+    work.ask_ranges_from = 0;
+    work.wrong = 0;
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
+    for (int round = 0; round < 12; round++) {
+        pid_t child = fork();
+        int status = -1;
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(child_works());
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(work.wrong, 0);
+}
+
+static void test_one_for_the_process(void **state) {
+    struct gm_registry *registry = gm_registry_shared();
+    assert_non_null(registry);
+    assert_ptr_equal(registry, gm_registry_shared());
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_add_find_take),
+        cmocka_unit_test(test_ranges_of_all_sizes),
+        cmocka_unit_test(test_range_at_the_ends_of_the_space),
+        cmocka_unit_test(test_replaced_record),
+        cmocka_unit_test(test_each_and_drop_context),
+        cmocka_unit_test(test_a_million),
+        cmocka_unit_test(test_threads_by_address),
+        cmocka_unit_test(test_threads_by_range),
+        cmocka_unit_test(test_range_index_begun_amid_adds),
+        cmocka_unit_test(test_walks_beside_threads),
+        cmocka_unit_test(test_fork_amid_threads),
+        cmocka_unit_test(test_one_for_the_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+/* The report for programs. Bytes and times are integers (bytes, ns); what is unknown is null. */
+#include "tools/cli/report.h"
+
+#ifdef GM_HAVE_JANSSON
+#include "tools/cli/result.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FORMAT 1
+
+struct gm_report_json {
+    json_t *document, *traces;
+};
+
+bool gm_report_json_there(void) {
+    return true;
+}
+
+struct gm_report_json *gm_report_json_begin(void) {
+    struct gm_report_json *j = calloc(1, sizeof *j);
+    if (!j)
+        return NULL;
+    j->traces = json_array();
+    j->document = json_pack("{s:i, s:s, s:O}", "format", FORMAT, "gpumem", GM_VERSION, "traces", j->traces);
+    if (j->document && j->traces)
+        return j;
+    json_decref(j->document);
+    json_decref(j->traces);
+    free(j);
+    return NULL;
+}
+
+/* File names are bytes, JSON is UTF-8: what is none becomes a question mark. */
+static json_t *text(const char *bytes) {
+    char clean[1024];
+    size_t n = 0;
+    if (!*bytes)
+        return json_null();
+    json_t *value = json_string(bytes);
+    if (value)
+        return value;
+    for (; bytes[n] && n < sizeof clean - 1; n++)
+        clean[n] = bytes[n] & 0x80 ? '?' : bytes[n];
+    clean[n] = 0;
+    return json_string(clean);
+}
+
+static json_t *number(uint64_t value) {
+    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+static json_t *share(uint64_t count, uint64_t bytes) {
+    return json_pack("{s:o, s:o}", "count", number(count), "bytes", number(bytes));
+}
+
+static json_t *frame(const struct gm_frame_name *name) {
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "text", text(name->text), "function",
+                     text(name->function), "file", text(name->file), "line",
+                     name->line ? json_integer(name->line) : json_null(), "module", text(name->module),
+                     "offset", name->module[0] ? number(name->offset) : json_null());
+}
+
+static json_t *process(const struct gm_report *r) {
+    const struct gm_trace_header *h = r->header;
+    json_t *devices = json_array();
+    struct gm_device device;
+    for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
+        json_array_append_new(devices, json_pack("{s:i, s:o, s:o}", "device", device.device, "name",
+                                                 text(device.name), "bytes", number(device.total)));
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "pid", h->pid, "parent",
+                     h->parent, "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host",
+                     text(h->host), "program", text(h->program), "policy", text(h->policy), "library",
+                     text(h->library), "epoch_ns", number(h->epoch_ns), "finished", (int)h->finished,
+                     "lost_events", number(h->dropped), "devices", devices);
+}
+
+static json_t *totals(const struct gm_analysis *a) {
+    json_t *t = json_object();
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {{"events", a->events},
+                {"duration_ns", a->end_ns},
+                {"call_ns", a->time_ns},
+                {"allocations", a->allocs},
+                {"allocated_bytes", a->alloc_bytes},
+                {"frees", a->frees},
+                {"temporary", a->temporary},
+                {"hits", a->hits},
+                {"moved", a->moved},
+                {"failed_allocations", a->failed_allocs},
+                {"failed_frees", a->failed_frees},
+                {"unknown_frees", a->unknown_frees},
+                {"replaced", a->replaced},
+                {"peak_live_bytes", a->peak_bytes},
+                {"peak_live_ns", a->peak_ns},
+                {"peak_reserved_bytes", a->peak_reserved},
+                {"peak_reserved_ns", a->peak_reserved_ns},
+                {"leaked_blocks", a->leaked_count},
+                {"leaked_bytes", a->leaked_bytes},
+                {"released_blocks", a->released_count},
+                {"released_bytes", a->released_bytes}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        json_object_set_new(t, rows[i].name, number(rows[i].value));
+    return t;
+}
+
+static json_t *kinds(const struct gm_analysis *a) {
+    json_t *list = json_array();
+    for (int k = 0; k < GM_KIND_COUNT; k++) {
+        const struct gm_kind_totals *t = &a->by_kind[k];
+        if (t->allocs || t->frees || t->live_count)
+            json_array_append_new(
+                list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
+                                "allocations", number(t->allocs), "allocated_bytes", number(t->bytes),
+                                "frees", number(t->frees), "live_bytes", number(t->live_bytes),
+                                "peak_live_bytes", number(t->peak_bytes), "at_peak_bytes",
+                                gm_kind_on_device((enum gm_kind)k) ? number(t->at_peak) : json_null()));
+    }
+    return list;
+}
+
+static json_t *calls(const struct gm_analysis *a) {
+    json_t *list = json_array();
+    for (int c = 1; c < GM_CALL_COUNT; c++) {
+        const struct gm_call_totals *t = &a->by_call[c];
+        if (t->count)
+            json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "call",
+                                                  gm_call_name((enum gm_call)c), "calls", number(t->count),
+                                                  "failed", number(t->failed), "allocated_bytes",
+                                                  number(t->allocated), "freed_bytes", number(t->freed), "ns",
+                                                  number(t->time_ns)));
+    }
+    return list;
+}
+
+static json_t *decisions(const struct gm_analysis *a) {
+    static const char *const promises[GM_SOFT_PROMISES] = {"ipc", "peer", "rdma"};
+    json_t *list = json_array(), *verdicts = json_object(), *dropped = json_object();
+    for (int k = 0; k < GM_KIND_COUNT; k++) {
+        for (int why = 0; why < GM_REASON_COUNT; why++) {
+            const struct gm_share *s = &a->decisions[k][why];
+            if (s->count)
+                json_array_append_new(list,
+                                      json_pack("{s:s, s:s, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
+                                                "reason", gm_reason_name((enum gm_reason)why), "count",
+                                                number(s->count), "bytes", number(s->bytes)));
+        }
+        if (a->verdicts[k].count)
+            json_object_set_new(verdicts, gm_kind_name((enum gm_kind)k),
+                                share(a->verdicts[k].count, a->verdicts[k].bytes));
+    }
+    for (int i = 0; i < GM_SOFT_PROMISES; i++)
+        json_object_set_new(dropped, promises[i], number(a->dropped[i]));
+    return json_pack("{s:o, s:o, s:o}", "served", list, "noted_verdicts", verdicts, "dropped_promises",
+                     dropped);
+}
+
+static json_t *sites(struct gm_report *r) {
+    static struct gm_frame_name names[GM_STACK_ROOM];
+    json_t *list = json_array();
+    gm_report_sort_sites(r, GM_BY_BYTES);
+    for (size_t i = 0; i < r->site_count; i++) {
+        const struct gm_site_totals *s = &r->sites[i].totals;
+        json_t *site = frame(&r->sites[i].name);
+        json_t *counts =
+            json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "of_toolkit", (int)r->sites[i].name.toolkit,
+                      "allocations", number(s->allocs), "allocated_bytes", number(s->bytes), "temporary",
+                      number(s->temporary), "failed", number(s->failed), "at_peak_bytes", number(s->at_peak),
+                      "leaked_blocks", number(s->leaked_count), "leaked_bytes", number(s->leaked_bytes));
+        json_object_update(site, counts);
+        json_decref(counts);
+        if (r->stacks) {
+            json_t *callers = json_array();
+            unsigned count = gm_symbols_stack(r->symbols, s->id, names, GM_STACK_ROOM);
+            for (unsigned f = 1; f < count; f++)
+                json_array_append_new(callers, frame(&names[f]));
+            json_object_set_new(site, "callers", callers);
+        }
+        json_array_append_new(list, site);
+    }
+    return list;
+}
+
+static json_t *failures(const struct gm_report *r) {
+    const struct gm_analysis *a = r->a;
+    json_t *list = json_array();
+    struct gm_frame_name name;
+    for (unsigned i = 0; i < a->failures_kept; i++) {
+        const struct gm_failure *f = &a->failures[i];
+        gm_symbols_site(r->symbols, f->site, &name);
+        json_array_append_new(
+            list,
+            json_pack("{s:o, s:s, s:s, s:o, s:i, s:s, s:o, s:o}", "time_ns", number(f->time_ns), "action",
+                      gm_action_name((enum gm_action)f->action), "call", gm_call_name((enum gm_call)f->call),
+                      "bytes", number(f->bytes), "result", (int)f->result, "result_name",
+                      gm_result_name(f->result), "live_bytes", number(f->live_bytes), "site", frame(&name)));
+    }
+    return list;
+}
+
+static json_t *sizes(const struct gm_analysis *a) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < a->size_count; i++)
+        json_array_append_new(list, share(a->sizes[i].count, a->sizes[i].size));
+    return list;
+}
+
+static json_t *lifetimes(const struct gm_analysis *a) {
+    json_t *list = json_array();
+    uint64_t limit = 1000;
+    for (int i = 0; i < GM_LIFETIME_BINS; i++, limit *= 10)
+        json_array_append_new(list,
+                              json_pack("{s:o, s:o, s:o}", "below_ns",
+                                        i < GM_LIFETIME_BINS - 1 ? number(limit) : json_null(), "count",
+                                        number(a->lifetime_count[i]), "bytes", number(a->lifetime_bytes[i])));
+    return list;
+}
+
+bool gm_report_json_add(struct gm_report_json *j, struct gm_report *r) {
+    json_t *trace =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", text(r->path), "process",
+                  process(r), "damaged_parts", number(gm_reader_damaged(r->reader)), "totals", totals(r->a),
+                  "by_kind", kinds(r->a), "by_call", calls(r->a), "decisions", decisions(r->a), "sites",
+                  sites(r), "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
+    return trace && !json_array_append_new(j->traces, trace);
+}
+
+bool gm_report_json_end(struct gm_report_json *j) {
+    int status = json_dumpf(j->document, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(j->document);
+    json_decref(j->traces);
+    free(j);
+    return status == 0;
+}
+#else
+bool gm_report_json_there(void) {
+    return false;
+}
+struct gm_report_json *gm_report_json_begin(void) {
+    return NULL;
+}
+bool gm_report_json_add(struct gm_report_json *json, struct gm_report *report) {
+    (void)json, (void)report;
+    return false;
+}
+bool gm_report_json_end(struct gm_report_json *json) {
+    (void)json;
+    return false;
+}
+#endif

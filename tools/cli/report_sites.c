@@ -1,0 +1,75 @@
+#include "tools/cli/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void add(struct gm_site_totals *sum, const struct gm_site_totals *more) {
+    sum->allocs += more->allocs;
+    sum->bytes += more->bytes;
+    sum->temporary += more->temporary;
+    sum->failed += more->failed;
+    sum->live_count += more->live_count;
+    sum->live_bytes += more->live_bytes;
+    sum->leaked_count += more->leaked_count;
+    sum->leaked_bytes += more->leaked_bytes;
+    sum->at_peak += more->at_peak;
+}
+
+/* Every call in a module without symbols has a text of its own, so equal texts are the same place. Module
+ * paths are compared too: two files of one name may be loaded. */
+static int by_place(const void *x, const void *y) {
+    const struct gm_report_site *a = x, *b = y;
+    int difference = strcmp(a->name.text, b->name.text);
+    if (!difference)
+        difference = strcmp(a->name.module, b->name.module);
+    return difference ? difference : a->totals.id < b->totals.id ? -1 : a->totals.id > b->totals.id;
+}
+
+bool gm_report_make_sites(struct gm_report *r) {
+    const struct gm_analysis *a = r->a;
+    size_t kept = 0;
+    r->sites = calloc(a->site_count + 1, sizeof *r->sites);
+    if (!r->sites)
+        return false;
+    for (size_t i = 0; i < a->site_count; i++) {
+        r->sites[i].totals = a->sites[i];
+        gm_symbols_site(r->symbols, a->sites[i].id, &r->sites[i].name);
+    }
+    r->site_count = a->site_count;
+    if (!r->stacks && r->site_count) {
+        qsort(r->sites, r->site_count, sizeof *r->sites, by_place);
+        for (size_t i = 1; i < r->site_count; i++) {
+            struct gm_report_site *last = &r->sites[kept], *site = &r->sites[i];
+            if (!strcmp(last->name.text, site->name.text) && !strcmp(last->name.module, site->name.module))
+                add(&last->totals, &site->totals);
+            else
+                r->sites[++kept] = *site;
+        }
+        r->site_count = kept + 1;
+    }
+    gm_report_sort_sites(r, GM_BY_BYTES);
+    return true;
+}
+
+static int compare(uint64_t a, uint64_t b, uint32_t id_a, uint32_t id_b) {
+    if (a != b)
+        return a < b ? 1 : -1;
+    return id_a > id_b ? 1 : id_a < id_b ? -1 : 0;
+}
+
+#define BY(field)                                                                                            \
+    static int by_##field(const void *x, const void *y) {                                                    \
+        const struct gm_site_totals *a = &((const struct gm_report_site *)x)->totals,                        \
+                                    *b = &((const struct gm_report_site *)y)->totals;                        \
+        return compare(a->field, b->field, a->id, b->id);                                                    \
+    }
+BY(bytes)
+BY(at_peak)
+BY(leaked_bytes)
+
+void gm_report_sort_sites(struct gm_report *r, enum gm_report_order order) {
+    qsort(r->sites, r->site_count, sizeof *r->sites,
+          order == GM_BY_PEAK   ? by_at_peak
+          : order == GM_BY_LEAK ? by_leaked_bytes
+                                : by_bytes);
+}

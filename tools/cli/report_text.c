@@ -1,0 +1,268 @@
+/* The report for people. */
+#include "tools/cli/report.h"
+#include "tools/cli/result.h"
+#include "tools/cli/text.h"
+#include "tools/cli/words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BAR 40 /* width of a full bar */
+
+static struct gm_text room[6];
+#define BYTES(i, v) gm_text_bytes(&room[i], (v))
+#define TIME(i, v)  gm_text_time(&room[i], (v))
+#define COUNT(i, v) gm_text_count(&room[i], (v))
+
+static const char *blocks(uint64_t count) {
+    return count == 1 ? "block" : "blocks";
+}
+
+static void print_head(const struct gm_report *r) {
+    const struct gm_trace_header *h = r->header;
+    const struct gm_analysis *a = r->a;
+    struct gm_device device;
+    printf("%s: pid %d", r->path, h->pid);
+    if (h->rank >= 0)
+        printf(", rank %d", h->rank);
+    if (h->host[0])
+        printf(" on %s", h->host);
+    printf(", %s, policy %s\n", h->program[0] ? h->program : "unknown program",
+           h->policy[0] ? h->policy : "unknown");
+    for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
+        printf("device %d: %s, %s\n", device.device, device.name, BYTES(0, device.total));
+    printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
+    if (!h->finished)
+        puts("note: the program did not end in order (killed, crashed, or still running)");
+    if (h->dropped)
+        printf("note: %s events were lost while writing (disk full?)\n", COUNT(0, h->dropped));
+    if (gm_reader_damaged(r->reader))
+        printf("note: %s damaged parts of the file were left out\n", COUNT(0, gm_reader_damaged(r->reader)));
+}
+
+static void print_totals(struct gm_report *r) {
+    const struct gm_analysis *a = r->a;
+    puts("\nTOTALS");
+    printf("  allocations       %s (%s)\n", COUNT(0, a->allocs), BYTES(1, a->alloc_bytes));
+    printf("  frees             %s\n", COUNT(0, a->frees));
+    printf("  temporary         %s (%s of the allocations: freed before their thread allocated again)\n",
+           COUNT(0, a->temporary), gm_text_percent(&room[1], a->temporary, a->allocs));
+    printf("  peak live         %s at %s\n", BYTES(0, a->peak_bytes), TIME(1, a->peak_ns));
+    printf("  peak reserved     %s at %s\n", BYTES(0, a->peak_reserved), TIME(1, a->peak_reserved_ns));
+    printf("  live at the end   %s in %s %s\n", BYTES(0, a->leaked_bytes), COUNT(1, a->leaked_count),
+           blocks(a->leaked_count));
+    if (a->released_count)
+        printf("  with its context  %s in %s %s\n", BYTES(0, a->released_bytes), COUNT(1, a->released_count),
+               blocks(a->released_count));
+    printf("  in memory calls   %s (%s of the time from first to last event; all threads together)\n",
+           TIME(0, a->time_ns), gm_text_percent(&room[1], a->time_ns, a->end_ns));
+    if (a->hits)
+        printf("  hits              %s (%s of the allocations: served from memory kept back)\n",
+               COUNT(0, a->hits), gm_text_percent(&room[1], a->hits, a->allocs));
+    if (a->moved)
+        printf("  moved             %s to another kind of memory than asked\n", COUNT(0, a->moved));
+    if (a->failed_allocs || a->failed_frees)
+        printf("  failed            %s allocations, %s frees\n", COUNT(0, a->failed_allocs),
+               COUNT(1, a->failed_frees));
+    if (a->unknown_frees)
+        printf("  unknown frees     %s of blocks that this trace never saw allocated\n",
+               COUNT(0, a->unknown_frees));
+    if (a->replaced)
+        printf("  replaced          %s blocks whose free was never seen\n", COUNT(0, a->replaced));
+}
+
+static void print_kinds(struct gm_report *r) {
+    puts("\nBY KIND            allocations        bytes       frees         live    peak live  at the peak");
+    for (int k = 0; k < GM_KIND_COUNT; k++) {
+        const struct gm_kind_totals *t = &r->a->by_kind[k];
+        if (!t->allocs && !t->frees && !t->live_count)
+            continue;
+        printf("  %-14s %13s %12s %11s %12s %12s %12s\n", gm_kind_name((enum gm_kind)k), COUNT(0, t->allocs),
+               BYTES(1, t->bytes), COUNT(2, t->frees), BYTES(3, t->live_bytes), BYTES(4, t->peak_bytes),
+               gm_kind_on_device((enum gm_kind)k) ? BYTES(5, t->at_peak) : "-");
+    }
+}
+
+static void print_calls(struct gm_report *r) {
+    puts("\nBY CALL                              calls       failed    allocated        freed  time inside   "
+         "  per call");
+    for (int c = 1; c < GM_CALL_COUNT; c++) {
+        const struct gm_call_totals *t = &r->a->by_call[c];
+        if (t->count)
+            printf("  %-29s %11s %12s %12s %12s %12s %12s\n", gm_call_name((enum gm_call)c),
+                   COUNT(0, t->count), COUNT(1, t->failed), t->allocated ? BYTES(2, t->allocated) : "-",
+                   t->freed ? BYTES(3, t->freed) : "-", TIME(4, t->time_ns), TIME(5, t->time_ns / t->count));
+    }
+}
+
+/* ---- sites */
+
+/* The callers of a site, where they are asked for. */
+static void print_callers(struct gm_report *r, uint32_t site, int indent) {
+    static struct gm_frame_name names[GM_STACK_ROOM];
+    if (!r->stacks)
+        return;
+    unsigned count = gm_symbols_stack(r->symbols, site, names, GM_STACK_ROOM);
+    for (unsigned i = 1; i < count; i++)
+        printf("%*sfrom %s\n", indent, "", names[i].text);
+}
+
+static void print_peak(struct gm_report *r) {
+    gm_report_sort_sites(r, GM_BY_PEAK);
+    puts("\nHELD AT THE PEAK");
+    for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.at_peak; i++) {
+        const struct gm_site_totals *s = &r->sites[i].totals;
+        printf("  %12s  %7s  %s\n", BYTES(0, s->at_peak),
+               gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes), r->sites[i].name.text);
+        print_callers(r, s->id, 28);
+    }
+    if (!r->a->peak_bytes)
+        puts("  nothing");
+}
+
+static void print_sites(struct gm_report *r) {
+    gm_report_sort_sites(r, GM_BY_BYTES);
+    puts("\nBY CALL SITE      bytes  allocations   temporary");
+    for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.allocs; i++) {
+        const struct gm_site_totals *s = &r->sites[i].totals;
+        printf("  %15s %12s %11s  %s\n", BYTES(0, s->bytes), COUNT(1, s->allocs), COUNT(2, s->temporary),
+               r->sites[i].name.text);
+        print_callers(r, s->id, 46);
+    }
+}
+
+/* Leaks of the program, or of the libraries of the toolkit; returns their sum. */
+static struct gm_share print_leaks_of(struct gm_report *r, bool toolkit) {
+    struct gm_share sum = {0};
+    unsigned shown = 0, more = 0;
+    for (size_t i = 0; i < r->site_count; i++) {
+        const struct gm_site_totals *s = &r->sites[i].totals;
+        if (!s->leaked_count || r->sites[i].name.toolkit != toolkit)
+            continue;
+        sum.bytes += s->leaked_bytes;
+        sum.count += s->leaked_count;
+        if (shown++ >= r->top) {
+            more++;
+            continue;
+        }
+        if (toolkit && shown == 1)
+            puts("  held by libraries of the CUDA toolkit:");
+        printf("  %12s in %s %s  %s\n", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count),
+               blocks(s->leaked_count), r->sites[i].name.text);
+        print_callers(r, s->id, 18);
+    }
+    if (more)
+        printf("  and %u more call %s\n", more, more == 1 ? "site" : "sites");
+    return sum;
+}
+
+static void print_leaks(struct gm_report *r) {
+    gm_report_sort_sites(r, GM_BY_LEAK);
+    puts("\nLEAKS (live at the end, not released with their context)");
+    struct gm_share own = print_leaks_of(r, false), toolkit = print_leaks_of(r, true);
+    if (own.count)
+        printf("  leaked: %s in %s %s\n", BYTES(0, own.bytes), COUNT(1, own.count), blocks(own.count));
+    else
+        puts("  leaked: nothing");
+    if (toolkit.count)
+        printf("  of toolkit libraries: %s in %s %s\n", BYTES(0, toolkit.bytes), COUNT(1, toolkit.count),
+               blocks(toolkit.count));
+}
+
+/* ---- decisions */
+
+static void print_decisions(struct gm_report *r) {
+    static const char *const promises[GM_SOFT_PROMISES] = {
+        "handles for other processes", "access by peer devices", "registration with network cards"};
+    const struct gm_analysis *a = r->a;
+    puts("\nDECISIONS          allocations        bytes  why");
+    for (int k = 0; k < GM_KIND_COUNT; k++) {
+        for (int why = 0; why < GM_REASON_COUNT; why++) {
+            const struct gm_share *s = &a->decisions[k][why];
+            if (s->count)
+                printf("  %-14s %13s %12s  %s: %s\n", gm_kind_name((enum gm_kind)k), COUNT(0, s->count),
+                       BYTES(1, s->bytes), gm_reason_name((enum gm_reason)why),
+                       gm_reason_meaning((enum gm_reason)why));
+        }
+    }
+    for (int k = 0; k < GM_KIND_COUNT; k++)
+        if (a->verdicts[k].count)
+            printf("  the active list would have used %s for %s %s (%s), as %s\n",
+                   gm_kind_name((enum gm_kind)k), COUNT(0, a->verdicts[k].count),
+                   a->verdicts[k].count == 1 ? "allocation" : "allocations", BYTES(1, a->verdicts[k].bytes),
+                   k == GM_KIND_ASYNC ? "short-lived" : "lasting");
+    for (int i = 0; i < GM_SOFT_PROMISES; i++)
+        if (a->dropped[i])
+            printf("  dropped for %s %s: %s\n", COUNT(0, a->dropped[i]), blocks(a->dropped[i]), promises[i]);
+}
+
+/* ---- distributions */
+
+static void print_sizes(struct gm_report *r) {
+    const struct gm_analysis *a = r->a;
+    puts("\nSIZES       bytes asked  allocations");
+    for (size_t i = 0; i < a->size_count && i < r->top; i++)
+        printf("  %21s %12s  %s\n", COUNT(0, a->sizes[i].size), COUNT(1, a->sizes[i].count),
+               gm_text_percent(&room[2], a->sizes[i].count, a->allocs));
+    printf("  %s different sizes%s\n", COUNT(0, a->size_count),
+           a->sizes_cut ? " counted; there were more" : "");
+}
+
+static void print_lifetimes(struct gm_report *r) {
+    static const char *const names[GM_LIFETIME_BINS] = {"< 1 us",  "< 10 us",  "< 100 us", "< 1 ms",
+                                                        "< 10 ms", "< 100 ms", "< 1 s",    "< 10 s",
+                                                        "< 100 s", "longer"};
+    const struct gm_analysis *a = r->a;
+    uint64_t most = 0;
+    for (int i = 0; i < GM_LIFETIME_BINS; i++)
+        if (a->lifetime_count[i] > most)
+            most = a->lifetime_count[i];
+    if (!most)
+        return;
+    int first = 0, last = GM_LIFETIME_BINS - 1;
+    while (!a->lifetime_count[first])
+        first++;
+    while (!a->lifetime_count[last])
+        last--;
+    puts("\nLIFETIMES            freed        bytes");
+    for (int i = first; i <= last; i++) {
+        /* Rounded up: a bin that is not empty shows. */
+        int width = (int)((a->lifetime_count[i] * BAR + most - 1) / most);
+        printf("  %-9s %14s %12s%s%.*s\n", names[i], COUNT(0, a->lifetime_count[i]),
+               BYTES(1, a->lifetime_bytes[i]), width ? "  " : "", width,
+               "########################################");
+    }
+}
+
+static void print_failures(struct gm_report *r) {
+    const struct gm_analysis *a = r->a;
+    struct gm_frame_name name;
+    if (!a->failures_kept)
+        return;
+    puts("\nFAILED CALLS        at          bytes    live then  result");
+    for (unsigned i = 0; i < a->failures_kept && i < r->top; i++) {
+        const struct gm_failure *f = &a->failures[i];
+        gm_symbols_site(r->symbols, f->site, &name);
+        printf("  %20s %14s %12s  %u %s\n%24s%s, %s\n", TIME(0, f->time_ns),
+               f->bytes ? BYTES(1, f->bytes) : "-", BYTES(2, f->live_bytes), f->result,
+               gm_result_name(f->result), "", gm_call_name((enum gm_call)f->call), name.text);
+    }
+    uint64_t all = a->failed_allocs + a->failed_frees,
+             shown = a->failures_kept < r->top ? a->failures_kept : r->top;
+    if (all > shown)
+        printf("  and %s more\n", COUNT(0, all - shown));
+}
+
+void gm_report_text(struct gm_report *r) {
+    print_head(r);
+    print_totals(r);
+    print_failures(r);
+    print_leaks(r);
+    print_peak(r);
+    print_sites(r);
+    print_kinds(r);
+    print_decisions(r);
+    print_calls(r);
+    print_sizes(r);
+    print_lifetimes(r);
+}
