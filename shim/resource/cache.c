@@ -335,9 +335,10 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
 /* Room in the shard's share of the limit, made by giving back what was unused longest. The lock is held, and let go to free. */
 static bool make_room(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf **shelf, size_t size) {
     struct state *state = self->state;
-    uint64_t share = limit_of(state, (*shelf)->device) / shards_used(), id = (*shelf)->context_id;
-    if (GM_LIKELY(shard->bytes + size <= share))
+    uint64_t limit = limit_of(state, (*shelf)->device), id = (*shelf)->context_id;
+    if (GM_LIKELY((shard->bytes + size) * shards_used() <= limit))
         return true;
+    uint64_t share = limit / shards_used();
     if (size > share || !gm_shelf_condemn_ready(*shelf, shard->bytes + size - share))
         return false;
     gm_spin_unlock(&shard->lock);
@@ -345,6 +346,16 @@ static bool make_room(struct gm_resource *self, struct gm_shard *shard, struct g
     gm_spin_lock(&shard->lock);
     *shelf = gm_shelf_of(shard, id);
     return *shelf && shard->bytes + size <= share;
+}
+
+static bool sweep_is_due(const struct state *state, const struct gm_shelf *shelf, uint64_t now) {
+    return state->idle_ns && now > shelf->swept && gm_ticks_span_ns(now - shelf->swept) > state->idle_ns / 4;
+}
+
+/* Is there anything for tidy to do? */
+static bool untidy(const struct state *state, const struct gm_shelf *shelf, const struct gm_batch *latest) {
+    return shelf->first != latest || shelf->condemned || shelf->bytes > ROTATION || excess(state, shelf->device) ||
+           sweep_is_due(state, shelf, latest->stamp);
 }
 
 /* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. */
@@ -366,7 +377,7 @@ static void tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t cont
         size_t over = excess(state, shelf->device);
         if (over)
             gm_shelf_condemn_ready(shelf, over);
-        sweep = state->idle_ns && gm_ticks_span_ns(now - shelf->swept) > state->idle_ns / 4;
+        sweep = sweep_is_due(state, shelf, now);
         if (sweep)
             shelf->swept = now;
     }
@@ -392,8 +403,9 @@ static gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, str
         status = settle(shard, shelf, batch, true, &gone);
     if (!gone && shelf->aside)
         own = gm_shelf_withdraw(shard, shelf, block->address);
+    bool more = !gone && (shelf->aside || untidy(self->state, shelf, batch));
     gm_spin_unlock(&shard->lock);
-    if (gone)
+    if (!more)
         return GM_OK;
     status = own ? free_upstream(self, block, how) : GM_OK;
     tidy(self, shard, block->context_id, batch, block->reserved);
@@ -424,7 +436,7 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
             drain(self, shard, block->context_id);
         return status;
     }
-    bool full = (batch->count >= state->frees && shelf->recorded_count < FENCES) || batch->bytes >= BATCH_BYTES / shards_used();
+    bool full = (batch->count >= state->frees && shelf->recorded_count < FENCES) || batch->bytes * shards_used() >= BATCH_BYTES;
     if (GM_LIKELY(!full && !how->strict) || gm_capture_any()) {
         gm_spin_unlock(&shard->lock);
         return GM_OK;
