@@ -149,27 +149,23 @@ int gm_true_dlclose(void *handle) {
     return function ? ((int (*)(void *))function)(handle) : -1;
 }
 
-/* Whoever interposes pthread_create (a sanitizer, a profiler) has to know of every thread: its function comes first. */
-static int thread_create(pthread_t *thread, void *(*run)(void *), void *arg) {
+/* Whoever interposes the thread functions (a sanitizer, a profiler) has to know of every thread: its functions come first. */
+int gm_thread_start(void *(*run)(void *), void *arg) {
     typedef int (*create_function)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     create_function create = (create_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_create");
-    return create ? create(thread, NULL, run, arg) : -1;
-}
-
-int gm_thread_start(void *(*run)(void *), void *arg) {
+    int (*detach)(pthread_t) = (int (*)(pthread_t))gm_true_dlsym(RTLD_DEFAULT, "pthread_detach");
     sigset_t all, saved;
     pthread_t thread;
-    LIBC_FUNCTION("pthread_detach", "libpthread.so");
 
     sigfillset(&all);
-    if (sigprocmask(SIG_SETMASK, &all, &saved) != 0)
+    if (!create || sigprocmask(SIG_SETMASK, &all, &saved) != 0)
         return -1;
-    int failed = thread_create(&thread, run, arg);
+    int failed = create(&thread, NULL, run, arg);
     sigprocmask(SIG_SETMASK, &saved, NULL);
     if (failed)
         return -1;
-    if (function)
-        ((int (*)(pthread_t))function)(thread);
+    if (detach)
+        detach(thread);
     return 0;
 }
 

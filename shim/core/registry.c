@@ -38,8 +38,8 @@ struct gm_registry {
     struct index_shard by_address[SHARDS];
     struct index_shard by_range[SHARDS];
     uint32_t class_count[CLASSES]; /* blocks of each class in the range index */
-    bool ranged;                   /* the range index is kept; set once, before the address shards are walked */
-    bool range_whole;              /* that walk is over: the index has every block */
+    bool ranged;                   /* whoever adds a block links it; set once, before the address shards are walked */
+    bool complete;                 /* and after the walk: every block is in the range index */
     gm_spin ranging;
 };
 
@@ -223,7 +223,7 @@ gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *b
             node->next_address = *bucket;
             *bucket = node;
             shard->count++;
-            if (GM_UNLIKELY(registry->ranged))
+            if (GM_UNLIKELY(__atomic_load_n(&registry->ranged, __ATOMIC_RELAXED)))
                 range_link(registry, node);
             status = GM_OK;
         }
@@ -293,10 +293,10 @@ static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t b
 }
 
 /* From the first question on the index is kept. Whoever adds a block reads `ranged` under its shard's lock: before the walk has
- * passed that shard the walk links the block, afterwards the adder sees the flag. */
+ * passed that shard the walk links the block, afterwards the adder sees the flag. Who asks meanwhile waits for the walk. */
 static void keep_range_index(struct gm_registry *registry) {
     gm_spin_lock(&registry->ranging);
-    if (!registry->ranged) {
+    if (!registry->complete) {
         __atomic_store_n(&registry->ranged, true, __ATOMIC_SEQ_CST);
         for (unsigned s = 0; s < SHARDS; s++) {
             struct index_shard *shard = &registry->by_address[s];
@@ -307,13 +307,13 @@ static void keep_range_index(struct gm_registry *registry) {
                         range_link(registry, node);
             gm_spin_unlock(&shard->lock);
         }
-        __atomic_store_n(&registry->range_whole, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&registry->complete, true, __ATOMIC_RELEASE);
     }
     gm_spin_unlock(&registry->ranging);
 }
 
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
-    if (GM_UNLIKELY(!__atomic_load_n(&registry->range_whole, __ATOMIC_ACQUIRE)))
+    if (GM_UNLIKELY(!__atomic_load_n(&registry->complete, __ATOMIC_ACQUIRE)))
         keep_range_index(registry);
     for (unsigned class = 0; class < CLASSES; class++) {
         if (!__atomic_load_n(&registry->class_count[class], __ATOMIC_RELAXED))

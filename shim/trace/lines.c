@@ -126,10 +126,10 @@ static void append(const char *text, size_t bytes, uint64_t now) {
     gm_spin_unlock(&lock);
 }
 
-static void *flush_often(void *unused) {
-    uint32_t generation = open_as;
+/* Told its generation: the trace may have ended before this thread first runs. */
+static void *flush_often(void *opened_as) {
+    uint32_t generation = (uint32_t)(uintptr_t)opened_as;
     struct timespec pause = {(time_t)(flush_ns / 1000000000u), (long)(flush_ns % 1000000000u)};
-    (void)unused;
     while (__atomic_load_n(&open_as, __ATOMIC_ACQUIRE) == generation) {
         nanosleep(&pause, NULL);
         gm_spin_lock(&lock);
@@ -155,7 +155,7 @@ void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *h
     append(gm_trace_csv_header, strlen(gm_trace_csv_header), header->start_ns);
     append(about, gm_trace_csv_about(about, sizeof about, header), header->start_ns);
     if (flush_ns)
-        flusher = !gm_thread_start(flush_often, NULL);
+        flusher = !gm_thread_start(flush_often, (void *)(uintptr_t)open_as);
 }
 
 void gm_lines_event(const struct gm_event *event) {

@@ -4,7 +4,8 @@
 usage: gpu_suite.py --source DIR --toolkit DIR --cc CC --shim FILE --gpumem FILE --work DIR PART
 
 PART: shared | static | driver (the small programs of tests/preload, built here against NVIDIA's runtime of either kind),
-frameworks (PyTorch, CuPy, Thrust), sanitizer (compute-sanitizer with the shim loaded). Ends with 77 without a GPU.
+frameworks (PyTorch, CuPy, Thrust), sanitizer (compute-sanitizer with the shim loaded), peers (two GPUs reach each other's memory),
+stress (threads and streams whose kernels verify their memory; STRESS_SECONDS for each policy, default 10). Ends with 77 without a GPU, and peers without two.
 """
 
 import argparse
@@ -25,13 +26,13 @@ RUNTIME = ["runtime_basic", "threads", "fork_child", "exec_self", "leaks", "wron
 SHARED_ONLY = ["weak_runtime", "two_runtimes"]
 
 
-def has_gpu():
+def gpus():
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return False
+        return 0
     count = ctypes.c_int()
-    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+    return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
 
 
 def build(options, name, shape):
@@ -145,6 +146,39 @@ def frameworks(options):
         return list(pool.map(lambda job: framework(options, job[0], job[1], policies, **job[2]), jobs))
 
 
+def peers(options):
+    target = options.work / "peers"
+    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O1", "-o", str(target),
+                    str(options.source / "tests" / "gpu" / "peers.cu")], check=True)
+    policies = ["observe", "async", "managed", "active-list", "auto"]
+    results = [framework(options, "peers", [str(target)], policies)]
+    launcher = shutil.which("torchrun")
+    if not launcher:
+        return results + [("torch_allreduce", "skipped", "no torchrun")]
+    command = [launcher, "--nproc-per-node", "2", str(options.source / "tests" / "gpu" / "torch_allreduce.py")]
+    native, _ = execute(options, command)
+    # Managed memory cannot be registered with NCCL; the other kinds can.
+    for policy in ("observe", "async", "auto"):
+        done, events = execute(options, command, policy, PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+        good = done.returncode == 0 and done.stdout == native.stdout and any(event["action"] == "alloc" for event in events)
+        results.append((f"torch_allreduce {policy}", "ok" if good else "FAILED", "" if good else done.stdout + done.stderr[-600:]))
+    return results
+
+
+def stress(options):
+    target = options.work / "stress"
+    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O2", "-o", str(target),
+                    str(options.source / "tests" / "gpu" / "stress.cu")], check=True)
+    results = []
+    for policy in ("observe", "async", "managed", "active-list", "auto"):
+        environment = dict(os.environ, LD_PRELOAD=str(options.shim), GPUMEM_POLICY=policy)
+        done = subprocess.run([str(target), os.environ.get("STRESS_SECONDS", "10")], env=environment, capture_output=True, text=True,
+                              timeout=400)
+        good = done.returncode == 0 and done.stdout == "ok stress 0 wrong\n"
+        results.append((f"stress {policy}", "ok" if good else "FAILED", done.stderr.strip() if good else done.stdout + done.stderr[-500:]))
+    return results
+
+
 def sanitizer(options):
     tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
     if not pathlib.Path(tool).exists():
@@ -170,16 +204,16 @@ def main():
     for name in ("source", "toolkit", "shim", "gpumem", "work"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--cc", default="cc")
-    parser.add_argument("part", choices=["shared", "static", "driver", "frameworks", "sanitizer"])
+    parser.add_argument("part", choices=["shared", "static", "driver", "frameworks", "sanitizer", "peers", "stress"])
     options = parser.parse_args()
-    if not has_gpu():
-        print("skipped: no GPU")
+    if gpus() < (2 if options.part == "peers" else 1):
+        print("skipped: too few GPUs")
         return SKIP
     options.work = options.work.resolve()
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)
-    if options.part in ("frameworks", "sanitizer"):
-        results = {"frameworks": frameworks, "sanitizer": sanitizer}[options.part](options)
+    if options.part in ("frameworks", "sanitizer", "peers", "stress"):
+        results = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "stress": stress}[options.part](options)
     else:
         results = programs(options, options.part)
     for name, outcome, message in results:

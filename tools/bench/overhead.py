@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What the shim adds to a driver call, and to the start of a process: native and shimmed runs in turn, on this machine's CUDA.
 
-usage: overhead.py [--build DIR] [--rounds N] [--cuda DIR] [--out FILE.json]
+usage: overhead.py [--bench calls|alloc] [--build DIR] [--rounds N] [--cuda DIR] [--policies A,B] [--out FILE.json]
+
+--bench calls (default): driver calls made back to back, and starts; alloc: the allocation path of an ordinary program.
 
 --cuda: folder of libcuda.so.1 to use instead of the system's (the simulated one: build/tests/sim). Prints a table and writes
 JSON with commit, GPU and driver. Times are nanoseconds a pair of calls, or a process start; min / median / max over the rounds of
@@ -77,20 +79,29 @@ def process_start(command, variant, options, folder, runs):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    parser.add_argument("--bench", choices=["calls", "alloc"], default="calls")
+    parser.add_argument("--policies", help="only native and these, without a trace")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cuda", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--commit", help="where git cannot tell")
     options = parser.parse_args()
     options.build = options.build.resolve()
-    calls = str(options.build / "tools" / "bench" / "calls")
-    table = {name: {} for name in VARIANTS}
+    command = str(options.build / "tools" / "bench" / options.bench)
+    variants = VARIANTS
+    if options.policies:
+        variants = {"native": None, **{name: {"GPUMEM_POLICY": name} for name in options.policies.split(",")}}
+    table = {name: {} for name in variants}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds):
-            for name, variant in VARIANTS.items():
-                measured = run([calls], variant, options, folder)
-                measured["start with CUDA"] = run([calls, "startup"], variant, options, folder)["startup"]
-                if name in ("native", "observe"):
+            for name, variant in variants.items():
+                os.sync()
+                if options.bench == "alloc":
+                    measured = run([command], variant, options, folder)
+                else: # starts first: a long traced run leaves the file system busy
+                    starting = run([command, "startup"], variant, options, folder)["startup"]
+                    measured = {**run([command], variant, options, folder), "start with CUDA": starting}
+                if options.bench == "calls" and name in ("native", "observe"):
                     measured["start without CUDA"] = process_start(["/bin/true"], variant, options, folder, 21)
                 for what, value in measured.items():
                     table[name].setdefault(what, []).append(value)
@@ -101,7 +112,7 @@ def main():
     print(f"commit {commit}, GPU {gpu}, driver {driver}; ns, min / median / max of {options.rounds} rounds")
     for what in table["native"]:
         print(what)
-        for name in VARIANTS:
+        for name in variants:
             if what not in table[name]:
                 continue
             values, native = table[name][what], table["native"][what]

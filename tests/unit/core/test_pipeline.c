@@ -37,7 +37,7 @@ static void counting_decide(const struct gm_request *request, const struct gm_us
 static void counting_failed(const struct gm_request *request) { __atomic_add_fetch(&told.failed, 1, __ATOMIC_RELAXED); }
 static void counting_freed(const struct gm_request *request) {
     __atomic_add_fetch(&told.freed, 1, __ATOMIC_RELAXED);
-    told.last_freed = request->size;
+    __atomic_store_n(&told.last_freed, request->size, __ATOMIC_RELAXED);
 }
 static const struct gm_policy counting = {
     .name = "counting", .decide = counting_decide, .failed = counting_failed, .freed = counting_freed};
