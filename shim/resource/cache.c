@@ -75,16 +75,20 @@ static const void *this_thread(void) { return &thread_number; }
 
 /* ---- budget */
 
+static bool has_rdma(const struct state *state) { return __atomic_load_n(&state->rdma, __ATOMIC_RELAXED); }
+
 static uint64_t limit_of(struct state *state, int device) {
     struct device *at = &state->devices[device];
+    uint64_t limit = __atomic_load_n(&at->limit, __ATOMIC_RELAXED);
     size_t total = 0;
-    if (GM_LIKELY(at->limit))
-        return at->limit;
+    if (GM_LIKELY(limit))
+        return limit;
     if (state->limit)
-        at->limit = state->limit;
-    else if (gm_drv.device_total_mem && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS && total > 4)
-        at->limit = total / 4;
-    return at->limit;
+        limit = state->limit;
+    else if (gm_drv.device_total_mem && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS)
+        limit = total / 4;
+    __atomic_store_n(&at->limit, limit, __ATOMIC_RELAXED);
+    return limit;
 }
 
 static uint64_t kept_bytes(const struct state *state) {
@@ -96,15 +100,18 @@ static uint64_t kept_bytes(const struct state *state) {
 
 /* Slow path of an allocation whose context is current: is there room for a cache, does something register memory with a card? */
 static void look_around(struct state *state, struct device *device) {
-    uint64_t now = gm_ticks();
+    uint64_t now = gm_ticks(), looked = __atomic_load_n(&device->looked, __ATOMIC_RELAXED);
     size_t free_bytes, total;
-    if (device->looked && gm_ticks_span_ns(now - device->looked) < LOOK_NS)
+    if (looked && gm_ticks_span_ns(now - looked) < LOOK_NS)
         return;
-    device->looked = now;
-    if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS)
-        device->tight = free_bytes < (total / 32 > HEADROOM ? total / 32 : HEADROOM);
-    if (!state->rdma && gm_rdma_in_process()) {
-        state->rdma = true;
+    if (!__atomic_compare_exchange_n(&device->looked, &looked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return; /* another thread does */
+    if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS) {
+        bool tight = free_bytes < (total / 32 > HEADROOM ? total / 32 : HEADROOM);
+        __atomic_store_n(&device->tight, tight, __ATOMIC_RELAXED);
+    }
+    if (!has_rdma(state) && gm_rdma_in_process()) {
+        __atomic_store_n(&state->rdma, true, __ATOMIC_RELAXED);
         gm_log(GM_LOG_INFO, "cache: memory may be registered with a network card here, nothing is kept");
     }
 }
@@ -310,7 +317,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
         return status;
     }
     piece.reserved = (request->size + GRANULE - 1) & ~(GRANULE - 1);
-    bool hit = !state->rdma && find_kept(state, request, piece.reserved, &piece.address);
+    bool hit = !has_rdma(state) && find_kept(state, request, piece.reserved, &piece.address);
     if (!hit) {
         struct gm_request rounded = *request;
         struct gm_block got = {0};
@@ -416,13 +423,13 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     struct state *state = self->state;
     if (block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= DEVICES || !block->context_id)
         return gm_adaptor_free(self, block, how);
-    if (how->call != GM_CALL_FREE || block->pinned_native || state->rdma || !gm_fence_supported())
+    if (how->call != GM_CALL_FREE || block->pinned_native || has_rdma(state) || !gm_fence_supported())
         return free_upstream(self, block, how);
 
     struct gm_shard *shard = &state->shards[my_shard()];
     gm_spin_lock(&shard->lock);
     struct gm_shelf *shelf = gm_shelf_make(shard, block->context, block->context_id, block->device);
-    bool tight = state->devices[block->device].tight;
+    bool tight = __atomic_load_n(&state->devices[block->device].tight, __ATOMIC_RELAXED);
     if (shelf && GM_UNLIKELY(tight))
         gm_shelf_condemn_ready(shelf, SIZE_MAX);
     struct gm_batch *batch = NULL;
