@@ -1,4 +1,4 @@
-/* auto: places every block as asked; the active list says what would be transient, and the verdict is recorded beside it. */
+/* auto: native memory for all, kept when freed where the active list takes the size for short-lived. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 
@@ -8,17 +8,19 @@ static gm_status setup(struct gm_policy_setup *given) {
 }
 
 static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
-    enum gm_reason why;
     (void)usage;
-    decision->verdict = gm_active_list_allocated(request, &why);
-    decision->kind = GM_KIND_NATIVE;
-    decision->reason = request->capturing ? GM_REASON_CAPTURE : GM_REASON_POLICY;
+    decision->verdict = gm_active_list_allocated(request, &decision->reason);
+    decision->kind = decision->verdict == GM_KIND_ASYNC && request->call != GM_CALL_ALLOC_ASYNC ? GM_KIND_CACHE : GM_KIND_NATIVE;
+    if (request->capturing) {
+        decision->kind = GM_KIND_NATIVE;
+        decision->reason = GM_REASON_CAPTURE;
+    }
 }
 
 extern const struct gm_policy gm_policy_auto;
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
-    .summary = "Serve every block as the program asked and note which ones the active list takes for short-lived.",
+    .summary = "Native memory for every block; sizes that the active list takes for short-lived are kept when freed, for reuse.",
     .setup = setup,
     .decide = decide,
     .failed = gm_active_list_failed,

@@ -80,7 +80,8 @@ enum gm_call {
     X(GM_KIND_POOL, "pool") /* the program's own stream-ordered pools */                                     \
     X(GM_KIND_GRAPH, "graph")                                                                                \
     X(GM_KIND_IMPORTED, "imported") /* another process's memory, opened here */                              \
-    X(GM_KIND_SIM, "sim")           /* made-up addresses, no GPU */
+    X(GM_KIND_SIM, "sim")           /* made-up addresses, no GPU */                                          \
+    X(GM_KIND_CACHE, "cache")       /* native memory, kept for reuse when freed */
 
 enum gm_kind {
 #define X(e, n) e,

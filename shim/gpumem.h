@@ -31,6 +31,10 @@ int gpumem_block_of(const void *address, struct gpumem_block *block);
 /* Number of live blocks of this process that gpumem knows. */
 size_t gpumem_live_count(void);
 
+/* Gives device memory that gpumem keeps for reuse back to the driver, until `bytes` are free or nothing is left; returns the bytes
+ * given back. Waits for work of the program that may still use such memory. 0 where nothing is kept. */
+size_t gpumem_trim(size_t bytes);
+
 /* Writes a mark with this text (up to 1000 bytes are kept) to the trace, where one is written: phases of the program. A trace
  * begins with the process's first CUDA call; marks before it are lost. */
 void gpumem_mark(const char *text);

@@ -51,14 +51,21 @@ static void mark(const char *text) {
 }
 
 #ifdef GM_SHIM
-/* A program that has a core of its own linked in writes its marks here: there is one trace in a process, the preloaded one's.
- * The name changes with the contract. */
+/* A program that has a core of its own linked in comes here: trace and kept memory of a process are the preloaded library's. The
+ * names change with the contract. */
 PUBLIC void gpumem_preloaded_mark_1(const char *text);
+PUBLIC size_t gpumem_preloaded_trim_1(size_t bytes);
 PUBLIC void gpumem_preloaded_mark_1(const char *text) { mark(text); }
+PUBLIC size_t gpumem_preloaded_trim_1(size_t bytes) { return gm_pipeline_trim(bytes); }
 PUBLIC void gpumem_mark(const char *text) { mark(text); }
+PUBLIC size_t gpumem_trim(size_t bytes) { return gm_pipeline_trim(bytes); }
 #else
 PUBLIC void gpumem_mark(const char *text) {
     void (*preloaded)(const char *) = (void (*)(const char *))gm_true_dlsym(RTLD_DEFAULT, "gpumem_preloaded_mark_1");
     (preloaded ? preloaded : mark)(text);
+}
+PUBLIC size_t gpumem_trim(size_t bytes) {
+    size_t (*preloaded)(size_t) = (size_t (*)(size_t))gm_true_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1");
+    return (preloaded ? preloaded : gm_pipeline_trim)(bytes);
 }
 #endif

@@ -132,6 +132,7 @@ static void write_event(const struct gm_scope *scope, enum gm_action action, con
         .reason = (uint8_t)reason,
         .verdict = (uint8_t)verdict,
         .result = (uint16_t)status,
+        .hit = action == GM_ACT_ALLOC && block->hit,
         .flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) | (request->per_thread ? GM_EVENT_PER_THREAD : 0)),
     };
     gm_trace_event(&event);
@@ -249,7 +250,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     scope->block.counted = decided;
     enum gm_reason reason = scope->block.reason ? scope->block.reason : decision.reason;
     remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
-    if (scope->block.kind != GM_KIND_NATIVE) {
+    if (scope->block.kind != GM_KIND_NATIVE && scope->block.kind != GM_KIND_CACHE) {
         bump(&gm_stats_mine()->moved);
         if (gm_trace_on && pipeline.user_named)
             tell_drops(scope);
@@ -363,6 +364,24 @@ void gm_pipeline_context_gone(uint64_t context_id) {
         pipeline.root->row->context_gone(pipeline.root, context_id);
 }
 
+void gm_pipeline_pin(uint64_t base) {
+    struct gm_registry *registry = gm_registry_shared();
+    if (registry)
+        gm_registry_mark(registry, base);
+}
+
+size_t gm_pipeline_trim(size_t bytes) {
+    return pipeline.root && pipeline.root->row->trim ? pipeline.root->row->trim(pipeline.root, bytes) : 0;
+}
+
+bool gm_pipeline_keeps(uint64_t address) {
+    return pipeline.root && pipeline.root->row->keeps && pipeline.root->row->keeps(pipeline.root, address);
+}
+
+size_t gm_pipeline_releasable(int device) {
+    return pipeline.root && pipeline.root->row->releasable ? pipeline.root->row->releasable(pipeline.root, device) : 0;
+}
+
 void gm_pipeline_capture(int change) {
     if (pipeline.root && pipeline.root->row->capture)
         pipeline.root->row->capture(pipeline.root, change);
@@ -377,4 +396,6 @@ void gm_pipeline_after_fork(void) {
     struct gm_registry *registry = gm_registry_shared();
     if (registry)
         gm_registry_after_fork(registry);
+    if (pipeline.root && pipeline.root->row->after_fork)
+        pipeline.root->row->after_fork(pipeline.root);
 }

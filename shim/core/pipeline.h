@@ -54,6 +54,15 @@ void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t ke
 
 /* The context's memory is gone: its blocks leave the registry with a `release` event each, resources forget it. */
 void gm_pipeline_context_gone(uint64_t context_id);
+/* Another process, a network card or the driver itself may remember the block at `base` by its address. */
+void gm_pipeline_pin(uint64_t base);
+/* Gives memory that resources keep back to the driver, until `bytes` are free or nothing is left; returns bytes given back. May
+ * wait for the GPU. For calls that the driver refused for lack of memory, and for gpumem_trim. */
+size_t gm_pipeline_trim(size_t bytes);
+/* True when the program freed the block at `address` before and it is only kept: a second free is the program's mistake. */
+bool gm_pipeline_keeps(uint64_t address);
+/* Bytes of a device that trim would give back without waiting for the program's work. */
+size_t gm_pipeline_releasable(int device);
 void gm_pipeline_capture(int change);
 void gm_pipeline_peer_enabled(int device, int peer);
 

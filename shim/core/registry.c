@@ -262,6 +262,20 @@ bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_
     return node != NULL;
 }
 
+bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
+    uint64_t hash = address_hash(address);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct node *node = NULL;
+
+    gm_spin_lock(&shard->lock);
+    if (shard->bucket_count)
+        node = *address_link(shard, hash, address);
+    if (node)
+        node->block.pinned_native = 1;
+    gm_spin_unlock(&shard->lock);
+    return node != NULL;
+}
+
 static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t bucket, uint64_t address, struct gm_block *block) {
     uint64_t hash = range_hash(class, bucket);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];

@@ -26,6 +26,8 @@ gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *b
 bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_block *block);
 /* Copies the block that starts at `address`. */
 bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block);
+/* The block that starts at `address` is to be freed natively (gm_block.pinned_native). False: no such block. */
+bool gm_registry_mark(struct gm_registry *registry, uint64_t address);
 /* Copies the block that contains `address`. */
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block);
 /* Takes out blocks of the context one by one: calls visit(block, arg) for each after it was forgotten. */

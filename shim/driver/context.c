@@ -17,7 +17,7 @@ static unsigned slot_of(CUcontext handle) {
 
 /* Lock-free read. A slot is written with its id 0, then handle and the rest, the id last; it is emptied by clearing the id. The
  * id never repeats, so a copy with the same id before and after is whole. Slots of dead contexts stay in the probe sequence. */
-static bool find(CUcontext handle, struct gm_context *context) {
+bool gm_context_find(CUcontext handle, struct gm_context *context) {
     for (unsigned i = slot_of(handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
         CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
         if (!seen)
@@ -82,7 +82,7 @@ bool gm_context_current(struct gm_context *context) {
         *context = (struct gm_context){.device = -1};
         return false;
     }
-    if (!find(handle, context)) {
+    if (!gm_context_find(handle, context)) {
         *context = (struct gm_context){0};
         describe(handle, context);
         if (remember(context) && gm_context_on_new)
@@ -91,12 +91,64 @@ bool gm_context_current(struct gm_context *context) {
     return true;
 }
 
+/* ---- who may access a device as a peer */
+
+enum { REACHES = 128 };
+
+static struct {
+    CUdevice device;
+    struct gm_context accessor;
+} reaches[REACHES];
+static unsigned reach_count; /* REACHES + 1: there were more than fit */
+
+void gm_context_note_reach(CUdevice device, const struct gm_context *accessor) {
+    bool known = false;
+    gm_spin_lock(&lock);
+    for (unsigned i = 0; i < reach_count && i < REACHES; i++)
+        known |= reaches[i].device == device && reaches[i].accessor.id == accessor->id;
+    if (!known && reach_count < REACHES) {
+        reaches[reach_count].device = device;
+        reaches[reach_count].accessor = *accessor;
+    }
+    if (!known && reach_count <= REACHES)
+        __atomic_store_n(&reach_count, reach_count + 1, __ATOMIC_RELEASE);
+    gm_spin_unlock(&lock);
+}
+
+unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigned room) {
+    unsigned count = 0;
+    if (GM_LIKELY(!__atomic_load_n(&reach_count, __ATOMIC_ACQUIRE)))
+        return 0;
+    gm_spin_lock(&lock);
+    if (reach_count > REACHES)
+        count = room + 1;
+    for (unsigned i = 0; i < reach_count && i < REACHES && count <= room; i++) {
+        if (reaches[i].device != device)
+            continue;
+        if (count < room)
+            accessors[count] = reaches[i].accessor;
+        count++;
+    }
+    gm_spin_unlock(&lock);
+    return count;
+}
+
+/* The lock is held. */
+static void forget_reach(uint64_t id) {
+    for (unsigned i = 0; i < reach_count && reach_count <= REACHES;)
+        if (reaches[i].accessor.id == id)
+            reaches[i] = reaches[--reach_count];
+        else
+            i++;
+}
+
 bool gm_context_end(CUcontext handle, uint64_t *id) {
     bool ended = false;
     gm_spin_lock(&lock);
     for (unsigned i = slot_of(handle), probes = 0; handle && probes < SLOTS && slots[i].handle; i = (i + 1) % SLOTS, probes++)
         if (slots[i].handle == handle && slots[i].id) {
             *id = slots[i].id;
+            forget_reach(*id);
             __atomic_store_n(&slots[i].id, 0, __ATOMIC_RELEASE);
             ended = true;
             break;

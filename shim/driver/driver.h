@@ -40,6 +40,8 @@ struct gm_context {
 /* The calling thread's current context; false (and a zeroed *context with device -1) when there is none. Cached: costs one
  * cuCtxGetCurrent and a look-up. */
 bool gm_context_current(struct gm_context *context);
+/* Describes a context that was seen as current and lives; no driver call. */
+bool gm_context_find(CUcontext handle, struct gm_context *context);
 /* Told of each context when it is first seen as current; set before the first look. NULL: nobody asks. */
 extern void (*gm_context_on_new)(const struct gm_context *context);
 /* A context died or its memory was reset: its generation ends. Writes the id it had; false when it was never seen. */
@@ -48,6 +50,10 @@ bool gm_context_end(CUcontext handle, uint64_t *id);
 CUcontext gm_context_primary(CUdevice device);
 /* A device's primary context became known (cuDevicePrimaryCtxRetain). */
 void gm_context_note_primary(CUdevice device, CUcontext handle);
+/* `accessor` may access the device's memory from now on (cuCtxEnablePeerAccess); kept until the accessor ends. */
+void gm_context_note_reach(CUdevice device, const struct gm_context *accessor);
+/* Copies who may, up to `room`; more than `room` when there are more. */
+unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigned room);
 void gm_contexts_after_fork(void);
 
 /* ---- stream capture (capture.c): every begin and end in the process passes here. */

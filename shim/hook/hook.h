@@ -99,6 +99,19 @@ static inline void gm_hook_leave(void) { gm_depth = 0; }
     BEGIN_FREE(scope, call, size);                                                                           \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
+/* memory.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back
+ * as another block. */
+void gm_hook_pin(CUdeviceptr address);
+
+/* Makes a call that needs device memory; when the driver has none left, what resources keep is given back and the call made once
+ * more. Fails as the call does. */
+#define WITH_TRIM(call)                                                                                      \
+    ({                                                                                                       \
+        CUresult outcome = (call);                                                                           \
+        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && gm_pipeline_trim(SIZE_MAX) >= 1)             \
+            outcome = (call);                                                                                \
+        outcome;                                                                                             \
+    })
 
 /* ---- start.c: options, policy, resources, trace of this process */
 void gm_process_start(void);

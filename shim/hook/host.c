@@ -5,7 +5,7 @@ HOOK(cuMemAllocHost_v2, void **address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemAllocHost_v2, address, size);
     BEGIN(&scope, GM_CALL_ALLOC_HOST, size);
-    CUresult result = gm_true.cuMemAllocHost_v2(address, size);
+    CUresult result = WITH_TRIM(gm_true.cuMemAllocHost_v2(address, size));
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
     LEAVE(result);
 }
@@ -14,7 +14,7 @@ HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuMemHostAlloc, address, size, flags);
     BEGIN(&scope, GM_CALL_HOST_ALLOC, size);
-    CUresult result = gm_true.cuMemHostAlloc(address, size, flags);
+    CUresult result = WITH_TRIM(gm_true.cuMemHostAlloc(address, size, flags));
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
     LEAVE(result);
 }

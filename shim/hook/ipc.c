@@ -6,6 +6,7 @@ HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
     ENTER(cuIpcGetMemHandle, handle, address);
     BEGIN(&scope, GM_CALL_IPC_GET, 0);
     CUresult result = gm_true.cuIpcGetMemHandle(handle, address);
+    gm_hook_pin(address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
     LEAVE(result);
 }
@@ -16,7 +17,7 @@ HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
         size_t size = 0;                                                                                     \
         ENTER(symbol, address, handle, flags);                                                               \
         BEGIN(&scope, GM_CALL_IPC_OPEN, 0);                                                                  \
-        CUresult result = gm_true.symbol(address, handle, flags);                                            \
+        CUresult result = WITH_TRIM(gm_true.symbol(address, handle, flags));                                 \
         if (result == CUDA_SUCCESS && gm_true.cuMemGetAddressRange_v2(NULL, &size, *address) == CUDA_SUCCESS) \
             scope.request.size = size;                                                                       \
         gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);     \
@@ -40,6 +41,7 @@ HOOK(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr address, size_t si
     ENTER(cuMemGetHandleForAddressRange, handle, address, size, type, flags);
     BEGIN(&scope, GM_CALL_EXPORT_RANGE, size);
     CUresult result = gm_true.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
+    gm_hook_pin(address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
     LEAVE(result);
 }
@@ -61,8 +63,13 @@ HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
     ENTER(cuCtxEnablePeerAccess, peer, flags);
     BEGIN(&scope, GM_CALL_NONE, 0);
     CUresult result = gm_true.cuCtxEnablePeerAccess(peer, flags);
-    if (result == CUDA_SUCCESS)
-        gm_pipeline_peer_enabled(device_of(peer), scope.request.device);
+    if (result == CUDA_SUCCESS) {
+        struct gm_context accessor;
+        CUdevice device = device_of(peer);
+        if (gm_context_current(&accessor))
+            gm_context_note_reach(device, &accessor);
+        gm_pipeline_peer_enabled(device, scope.request.device);
+    }
     gm_pipeline_note(&scope, GM_ACT_PEER, (uint64_t)(uintptr_t)peer, result);
     LEAVE(result);
 }

@@ -1,5 +1,6 @@
 /* Device memory that a policy may move, and every way to free it. */
 #include "shim/hook/hook.h"
+#include "shim/core/registry.h"
 #include "shim/resource/managed.h"
 
 static bool is_capturing(CUstream stream, bool per_thread) {
@@ -74,7 +75,7 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
         scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
         scope.request.per_thread = twin;                                                                     \
         scope.request.capturing = is_capturing(stream, twin);                                                \
-        CUresult result = gm_true.symbol(address, size, pool, stream);                                       \
+        CUresult result = WITH_TRIM(gm_true.symbol(address, size, pool, stream));                            \
         gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *address, 0, result);         \
         LEAVE(result);                                                                                       \
     }
@@ -85,7 +86,7 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuMemAllocManaged, address, size, flags);
     BEGIN(&scope, GM_CALL_ALLOC_MANAGED, size);
-    CUresult result = gm_true.cuMemAllocManaged(address, size, flags);
+    CUresult result = WITH_TRIM(gm_true.cuMemAllocManaged(address, size, flags));
     if (result == CUDA_SUCCESS)
         gm_managed_note((int64_t)size);
     gm_pipeline_saw_alloc(&scope, GM_KIND_MANAGED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
@@ -100,6 +101,11 @@ static void freed(struct gm_scope *scope, uint64_t key, CUresult result) {
     gm_pipeline_free_end(scope, GM_ACT_FREE, key, result);
 }
 
+/* A block that is freed and kept lives for the driver, but a second free gets the answer it natively would. */
+static bool freed_before(const struct gm_scope *scope, CUdeviceptr address) {
+    return GM_UNLIKELY(!scope->known) && gm_pipeline_keeps(address);
+}
+
 HOOK(cuMemFree_v2, CUdeviceptr address) {
     struct gm_scope scope;
     if (!address)
@@ -108,6 +114,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     BEGIN_FREE(&scope, GM_CALL_FREE, 0);
     gm_pipeline_free_begin(&scope, address);
     CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
+                      : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE
                                                        : gm_true.cuMemFree_v2(address);
     freed(&scope, address, result);
     LEAVE(result);
@@ -123,6 +130,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
         scope.request.capturing = is_capturing(stream, twin);                                                \
         gm_pipeline_free_begin(&scope, address);                                                             \
         CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, twin)  \
+                          : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE                        \
                                                            : gm_true.symbol(address, stream);                \
         freed(&scope, address, result);                                                                      \
         LEAVE(result);                                                                                       \
@@ -130,24 +138,90 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
 FREE_ASYNC(cuMemFreeAsync, false)
 FREE_ASYNC(cuMemFreeAsync_ptsz, true)
 
-/* ---- questions: answered by the driver, which tells the truth about whatever backs the block */
+/* ---- questions: answered by the driver, which tells the truth about whatever backs the block, except that kept memory is free
+ * memory to the program, and that a kept block may be up to 511 bytes larger than the one it serves now */
 
 HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
+    struct gm_context context;
+    size_t free_now, total, kept;
     ENTER(cuMemGetInfo_v2, free_bytes, total_bytes);
-    LEAVE(gm_true.cuMemGetInfo_v2(free_bytes, total_bytes));
+    CUresult result = gm_true.cuMemGetInfo_v2(free_bytes, total_bytes);
+    if (result != CUDA_SUCCESS || !free_bytes || !gm_context_current(&context))
+        LEAVE(result);
+    kept = gm_pipeline_releasable(context.device);
+    if (kept && gm_true.cuMemGetInfo_v2(&free_now, &total) == CUDA_SUCCESS)
+        *free_bytes = kept < total - free_now ? free_now + kept : total;
+    LEAVE(result);
+}
+
+/* The size asked for, where a kept block serves it; `size` as the driver says elsewhere. */
+static size_t size_asked(uint64_t base, size_t size) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    if (!registry || !gm_registry_find(registry, base, &block) || block.kind != GM_KIND_CACHE || block.size > size)
+        return size;
+    return block.size;
 }
 
 HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr address) {
+    CUdeviceptr start;
     ENTER(cuMemGetAddressRange_v2, base, size, address);
-    LEAVE(gm_true.cuMemGetAddressRange_v2(base, size, address));
+    CUresult result = gm_true.cuMemGetAddressRange_v2(base, size, address);
+    if (result == CUDA_SUCCESS && size && (base || gm_true.cuMemGetAddressRange_v2(&start, NULL, address) == CUDA_SUCCESS))
+        *size = size_asked(base ? *base : start, *size);
+    LEAVE(result);
+}
+
+void gm_hook_pin(CUdeviceptr address) {
+    CUdeviceptr base;
+    if (gm_true.cuMemGetAddressRange_v2 && gm_true.cuMemGetAddressRange_v2(&base, NULL, address) == CUDA_SUCCESS)
+        gm_pipeline_pin(base);
+}
+
+static void answered(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+    CUdeviceptr base;
+    if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+        gm_hook_pin(address);
+    else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE && gm_true.cuMemGetAddressRange_v2 &&
+             gm_true.cuMemGetAddressRange_v2(&base, NULL, address) == CUDA_SUCCESS)
+        *(size_t *)data = size_asked(base, *(size_t *)data);
 }
 
 HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdeviceptr address) {
     ENTER(cuPointerGetAttribute, data, attribute, address);
-    LEAVE(gm_true.cuPointerGetAttribute(data, attribute, address));
+    CUresult result = gm_true.cuPointerGetAttribute(data, attribute, address);
+    if (result == CUDA_SUCCESS)
+        answered(data, attribute, address);
+    LEAVE(result);
 }
 
 HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
     ENTER(cuPointerGetAttributes, count, attributes, data, address);
-    LEAVE(gm_true.cuPointerGetAttributes(count, attributes, data, address));
+    CUresult result = gm_true.cuPointerGetAttributes(count, attributes, data, address);
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
+        answered(data[i], attributes[i], address);
+    LEAVE(result);
+}
+
+HOOK(cuPointerSetAttribute, const void *value, CUpointer_attribute attribute, CUdeviceptr address) {
+    ENTER(cuPointerSetAttribute, value, attribute, address);
+    CUresult result = gm_true.cuPointerSetAttribute(value, attribute, address);
+    gm_hook_pin(address);
+    LEAVE(result);
+}
+
+HOOK(cuMemAdvise, CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
+    ENTER(cuMemAdvise, address, size, advice, device);
+    CUresult result = gm_true.cuMemAdvise(address, size, advice, device);
+    if (result == CUDA_SUCCESS)
+        gm_hook_pin(address);
+    LEAVE(result);
+}
+
+HOOK(cuMemAdvise_v2, CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location) {
+    ENTER(cuMemAdvise_v2, address, size, advice, location);
+    CUresult result = gm_true.cuMemAdvise_v2(address, size, advice, location);
+    if (result == CUDA_SUCCESS)
+        gm_hook_pin(address);
+    LEAVE(result);
 }

@@ -5,7 +5,7 @@ HOOK(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties) {
     struct gm_scope scope;
     ENTER(cuMemPoolCreate, pool, properties);
     BEGIN(&scope, GM_CALL_POOL_CREATE, 0);
-    CUresult result = gm_true.cuMemPoolCreate(pool, properties);
+    CUresult result = WITH_TRIM(gm_true.cuMemPoolCreate(pool, properties));
     gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_RESERVE,
                           result ? 0 : gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)*pool), 0, result);
     LEAVE(result);

@@ -27,6 +27,9 @@
     ROW(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020, 0)                                              \
     ROW(cuPointerGetAttribute, cuPointerGetAttribute, 4000, 0)                                               \
     ROW(cuPointerGetAttributes, cuPointerGetAttributes, 7000, 0)                                             \
+    ROW(cuPointerSetAttribute, cuPointerSetAttribute, 6000, 0)                                               \
+    ROW(cuMemAdvise, cuMemAdvise, 8000, 0)                                                                   \
+    ROW(cuMemAdvise_v2, cuMemAdvise, 12020, 0)                                                               \
     ROW(cuArrayCreate_v2, cuArrayCreate, 3020, 0)                                                            \
     ROW(cuArray3DCreate_v2, cuArray3DCreate, 3020, 0)                                                        \
     ROW(cuArrayDestroy, cuArrayDestroy, 2000, 0)                                                             \

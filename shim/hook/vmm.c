@@ -27,7 +27,7 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
     struct gm_scope scope;
     ENTER(cuMemCreate, handle, size, properties, flags);
     BEGIN(&scope, GM_CALL_VMM_CREATE, size);
-    CUresult result = gm_true.cuMemCreate(handle, size, properties, flags);
+    CUresult result = WITH_TRIM(gm_true.cuMemCreate(handle, size, properties, flags));
     if (properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         scope.request.device = properties->location.id;
     bool on_host = properties && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;

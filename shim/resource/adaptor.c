@@ -18,6 +18,22 @@ size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes) {
     return upstream->row->trim ? upstream->row->trim(upstream, bytes) : 0;
 }
 
+size_t gm_adaptor_releasable(struct gm_resource *self, int device) {
+    struct gm_resource *upstream = self->upstream;
+    return upstream->row->releasable ? upstream->row->releasable(upstream, device) : 0;
+}
+
+bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address) {
+    struct gm_resource *upstream = self->upstream;
+    return upstream->row->keeps && upstream->row->keeps(upstream, address);
+}
+
+void gm_adaptor_after_fork(struct gm_resource *self) {
+    struct gm_resource *upstream = self->upstream;
+    if (upstream->row->after_fork)
+        upstream->row->after_fork(upstream);
+}
+
 void gm_adaptor_context_gone(struct gm_resource *self, uint64_t context_id) {
     struct gm_resource *upstream = self->upstream;
     if (upstream->row->context_gone)

@@ -32,6 +32,8 @@ static inline void gm_block_fill(struct gm_block *block, struct gm_resource *own
     block->device = (int16_t)request->device;
     block->call = (uint8_t)request->call;
     block->kind = (uint8_t)owner->kind;
+    block->hit = 0;
+    block->pinned_native = 0;
 }
 
 #endif

@@ -13,6 +13,8 @@ static enum gm_kind next_in_line(enum gm_kind kind) {
     return kind == GM_KIND_MANAGED_POOL ? GM_KIND_MANAGED : GM_KIND_NATIVE;
 }
 
+static size_t decided_trim(struct gm_resource *self, size_t bytes);
+
 static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     enum gm_reason reason = GM_REASON_NONE;
     for (enum gm_kind kind = request->wanted;; kind = next_in_line(kind)) {
@@ -27,8 +29,14 @@ static gm_status decided_alloc(struct gm_resource *self, const struct gm_request
             block->reason = reason;
             return GM_OK;
         }
-        if (kind == GM_KIND_NATIVE)
-            return status;
+        if (kind == GM_KIND_NATIVE) {
+            /* What other resources keep is memory that the program gave back. */
+            if (status != GM_OUT_OF_MEMORY || !server || !decided_trim(self, SIZE_MAX) ||
+                (status = server->row->alloc(server, request, block)) != GM_OK)
+                return status;
+            block->reason = reason;
+            return GM_OK;
+        }
         if (reason == GM_REASON_NONE)
             reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
     }
@@ -46,6 +54,27 @@ static size_t decided_trim(struct gm_resource *self, size_t bytes) {
         if (servers[kind] && servers[kind]->row->trim)
             given += servers[kind]->row->trim(servers[kind], bytes - given);
     return given;
+}
+
+static size_t decided_releasable(struct gm_resource *self, int device) {
+    size_t bytes = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (servers[kind] && servers[kind]->row->releasable)
+            bytes += servers[kind]->row->releasable(servers[kind], device);
+    return bytes;
+}
+
+static bool decided_keeps(struct gm_resource *self, uint64_t address) {
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (servers[kind] && servers[kind]->row->keeps && servers[kind]->row->keeps(servers[kind], address))
+            return true;
+    return false;
+}
+
+static void decided_after_fork(struct gm_resource *self) {
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (servers[kind] && servers[kind]->row->after_fork)
+            servers[kind]->row->after_fork(servers[kind]);
 }
 
 #define EACH_SERVER(call, ...)                                                                               \
@@ -68,6 +97,9 @@ const struct gm_resource_row gm_resource_decided = {
     .alloc = decided_alloc,
     .free = decided_free,
     .trim = decided_trim,
+    .releasable = decided_releasable,
+    .keeps = decided_keeps,
+    .after_fork = decided_after_fork,
     .context_gone = decided_context_gone,
     .capture = decided_capture,
     .peer_enabled = decided_peer_enabled,

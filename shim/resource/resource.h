@@ -39,6 +39,8 @@ struct gm_block {
     uint8_t call;        /* enum gm_call */
     uint8_t kind;        /* enum gm_kind */
     uint8_t counted;     /* the policy saw it: tell it of the free */
+    uint8_t hit;         /* served from memory that was kept */
+    uint8_t pinned_native; /* exported, tagged or registered while alive: to be freed natively, its address never given out again */
     uint8_t reason;      /* enum gm_reason when the block was not served as wanted, else 0 */
 };
 
@@ -71,12 +73,19 @@ struct gm_resource_row {
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
     /* Gives cached memory back until `bytes` are free or nothing is left; returns bytes given back. May be NULL. */
     size_t (*trim)(struct gm_resource *self, size_t bytes);
+    /* Bytes of a device that the driver counts as used and that only wait for reuse: trim gives them back. May be NULL. */
+    size_t (*releasable)(struct gm_resource *self, int device);
+    /* True when a block that starts at `address` was freed and is only kept: to the program it is no memory. Slow: for frees that
+     * nobody knows. May be NULL. */
+    bool (*keeps)(struct gm_resource *self, uint64_t address);
     /* A context was destroyed or reset: forget what belonged to it without touching the driver. May be NULL. */
     void (*context_gone)(struct gm_resource *self, uint64_t context_id);
     /* Capture began (+1) or ended (-1) somewhere in the process. May be NULL. */
     void (*capture)(struct gm_resource *self, int change);
     /* Another device may access `device`'s memory from now on (cuCtxEnablePeerAccess). May be NULL. */
     void (*peer_enabled)(struct gm_resource *self, int device, int peer);
+    /* In the child of a fork: what is kept belongs to the parent. May be NULL. */
+    void (*after_fork)(struct gm_resource *self);
 };
 
 struct gm_resource {

@@ -22,7 +22,7 @@ import sys
 
 SKIP = 77
 TIME_LIMIT_S = 90
-POLICIES = ("observe", "async", "managed", "active-list", "auto")
+POLICIES = ("observe", "cache", "async", "managed", "active-list", "auto")
 # A note of the program -> the action it must show as
 ACTION_OF_NOTE = {
     "alloc": "alloc",
@@ -46,7 +46,7 @@ OPAQUE_CALLS = {
 }
 POOL_CALLS = {"cuMemPoolCreate", "cuMemPoolDestroy"}
 # What serves a plain cuMemAlloc under a policy that always decides the same
-KINDS_OF_POLICY = {"observe": {"native"}, "async": {"async"}, "managed": {"managed", "managed-pool"}}
+KINDS_OF_POLICY = {"observe": {"native"}, "cache": {"cache"}, "async": {"async"}, "managed": {"managed", "managed-pool"}}
 
 NUMBERS = ("seq", "time_ns", "bytes", "thread", "pid")
 
@@ -308,6 +308,17 @@ def further_two_processes(events, label):
     check(len(events) == 2, f"{label}: {len(events)} traces, not 2")
 
 
+def further_kept(events, label):
+    """Under a policy that keeps memory most of the loop's blocks are kept ones; hits are written as such."""
+    hits = sum(row["hit"] == "1" for row in all_rows(events) if row["action"] == "alloc")
+    wanted = 0 if "observe" in label else 100
+    check(hits >= wanted and (wanted or not hits), f"{label}: {hits} hits")
+    check(
+        all(row["kind"] == "cache" for row in all_rows(events) if row["hit"] == "1"),
+        f"{label}: hits of other kinds",
+    )
+
+
 def further_two_sites(events, label):
     sites = collections.defaultdict(set)
     for row in all_rows(events):
@@ -514,8 +525,9 @@ CASES = {
     ),
     "capture": plain("capture"),
     # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
-    "ipc": plain("ipc", policies=("observe", "auto"), further=further_two_processes),
+    "ipc": plain("ipc", policies=("observe", "cache", "auto"), further=further_two_processes),
     "graph_memory": plain("graph_memory"),
+    "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
     "two_sites": plain("two_sites", further=further_two_sites),
     "out_of_memory": plain("out_of_memory", warnings=True),
     "kernel": plain("kernel"),

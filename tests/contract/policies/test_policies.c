@@ -22,16 +22,19 @@ struct promise {
 #define N GM_KIND_NATIVE
 #define A GM_KIND_ASYNC
 #define M GM_KIND_MANAGED
+#define C GM_KIND_CACHE
 static const struct promise promises[] = {
     {"observe", N, N, N, N, N, N},
+    {"cache", C, C, N, N, C, C},
     {"async", A, A, N, N, A, A},
     {"managed", M, M, M, M, M, M},
     {"active-list", M, A, M, N, M, A},
-    {"auto", N, N, N, N, M, A},
+    {"auto", N, C, N, N, M, A},
 };
 #undef N
 #undef A
 #undef M
+#undef C
 
 static const enum gm_call movable[] = {GM_CALL_ALLOC, GM_CALL_ALLOC_PITCH, GM_CALL_ALLOC_ASYNC};
 
@@ -127,7 +130,7 @@ static void capture_leaves_all_as_asked(void **unused) {
 
 static void reasons_are_given(void **unused) {
     for (int p = 0; gm_policies[p]; p++) {
-        bool list = !strcmp(gm_policies[p]->name, "active-list");
+        bool list = !strcmp(gm_policies[p]->name, "active-list") || !strcmp(gm_policies[p]->name, "auto");
         assert_int_equal(drive(gm_policies[p], GM_CALL_ALLOC, true, false).reason,
                          list ? GM_REASON_LIST_STEADY : GM_REASON_POLICY);
         assert_int_equal(drive(gm_policies[p], GM_CALL_ALLOC, false, false).reason,

@@ -1,10 +1,13 @@
 /* The contract over every maker and adaptor on the simulated driver: what the program's own calls promise is kept. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/resource/decided.h"
 #include "shim/resource/managed.h"
+#include "shim/resource/rows.h"
 #include "world.h"
 
 #define BYTES ((size_t)65536)
@@ -16,6 +19,8 @@ static const char *const stacks[] = {
     "fill(zero,async)", "fill(poison,async)",
     "fill(poison,managed)", "fill(poison,managed-pool)",
     "limit(64GiB,async)",   "fail-nth(100000000,fill(zero,limit(64GiB,managed)))",
+    "cache(native)",    "cache(1,native)",
+    "cache(3,limit(64GiB,native))", "fill(poison,cache(native))",
 };
 enum { STACKS = sizeof stacks / sizeof *stacks };
 static struct gm_resource *built[STACKS];
@@ -23,6 +28,13 @@ static struct gm_resource *built[STACKS];
 static enum gm_kind kind_of(const struct gm_resource *resource) { return resource->kind; }
 static bool is_pool(const struct gm_resource *resource) {
     return kind_of(resource) == GM_KIND_ASYNC || kind_of(resource) == GM_KIND_MANAGED_POOL;
+}
+
+/* Free does not wait, and what is freed stays with the resource for a while. */
+static bool is_cache(const struct gm_resource *resource) {
+    while (resource && resource->row != &gm_resource_cache)
+        resource = resource->upstream;
+    return resource != NULL;
 }
 
 static struct gm_block get(struct gm_resource *resource, const struct gm_request *request) {
@@ -133,18 +145,21 @@ static uint64_t early_reuse_mistakes(struct gm_resource *resource, const struct 
     return mistakes;
 }
 
-/* Many blocks of two sizes on both streams, in an order of the seed's choosing. */
+/* Many blocks of two sizes on both streams, in an order of the seed's choosing; odd seeds let the driver run what is queued at its
+ * calls, even ones only now and then, so that much is under way. */
 static uint64_t random_reuse_mistakes(struct gm_resource *resource, const struct world *world, unsigned seed) {
     struct gm_block blocks[8] = {0};
     uint32_t patterns[8], random = seed * 2654435761u;
     char mode[32];
     simcuda_reset_counters();
-    snprintf(mode, sizeof mode, "random:%u", seed);
+    snprintf(mode, sizeof mode, seed & 1 ? "random:%u" : "manual", seed);
     assert_int_equal(simcuda_set_streams(mode), 0);
     for (uint32_t step = 0; step < 120; step++) {
         random = random * 1664525u + 1013904223u;
         unsigned i = random >> 20 & 7;
         CUstream stream = i & 1 ? world->one : world->two;
+        if (!(seed & 1) && (random >> 24 & 1))
+            simcuda_step(random >> 25 & 1 ? world->one : world->two);
         if (blocks[i].address) {
             world_check(world, stream, &blocks[i], patterns[i]);
             give(resource, &blocks[i]);
@@ -212,6 +227,26 @@ static void test_the_suite_sees_early_reuse(void **state) {
     world_close(&world, built[0]);
 }
 
+/* A driver that records nothing is a cache without fences. */
+static CUresult record_nothing(CUcontext context, CUevent event) { return (void)context, (void)event, CUDA_SUCCESS; }
+
+static void test_the_suite_sees_a_cache_without_fences(void **state) {
+    struct gm_resource *resource = build("cache(1,native)");
+    struct world world;
+    unsigned seen = 0;
+    if (!gm_drv.ctx_record_event)
+        skip();
+    __typeof__(gm_drv.ctx_record_event) kept_function = gm_drv.ctx_record_event;
+    world_open(&world);
+    gm_drv.ctx_record_event = record_nothing;
+    assert_true(early_reuse_mistakes(resource, &world) > 0);
+    for (unsigned seed = 1; seed <= 8; seed++)
+        seen += random_reuse_mistakes(resource, &world, seed) > 0;
+    gm_drv.ctx_record_event = kept_function;
+    assert_true(seen > 0);
+    world_close(&world, resource);
+}
+
 static void test_free_waits_only_where_it_says_so(void **state) {
     bool fences = gm_drv.ctx_record_event != NULL;
     struct world world;
@@ -226,7 +261,7 @@ static void test_free_waits_only_where_it_says_so(void **state) {
             world_fill(&world, world.one, &block, 1);
             world_check(&world, world.one, &block, 1);
             assert_int_equal(release(resource, &block, &how), GM_OK);
-            bool waits = strict || !fences || !is_pool(resource);
+            bool waits = strict || !fences || (!is_pool(resource) && !is_cache(resource));
             assert_int_equal(simcuda_check_runs(), waits ? 1 : 0);
             simcuda_run_all();
             assert_int_equal(simcuda_violations(), 0);
@@ -488,8 +523,7 @@ static void test_free_with_another_context_current(void **state) {
     }
 }
 
-static void test_peers_reach_pools(void **state) {
-    struct gm_resource *resource = built[1];
+static void check_peers(struct gm_resource *resource) {
     struct world world;
     CUcontext peer;
     CUmodule module;
@@ -507,6 +541,10 @@ static void test_peers_reach_pools(void **state) {
     CU(cuCtxCreate_v2(&peer, 0, 1));
     gm_context_note_primary(1, peer);
     CU(cuCtxEnablePeerAccess(world.context, 0));
+    struct gm_context accessor;
+    uint64_t ended;
+    assert_true(gm_context_current(&accessor));
+    gm_context_note_reach(0, &accessor);
     resource->row->peer_enabled(resource, 0, 1);
     CU(cuModuleLoadData(&module, "peer"));
     CU(cuModuleGetFunction(&fill, module, SIMCUDA_KERNEL_FILL));
@@ -534,7 +572,142 @@ static void test_peers_reach_pools(void **state) {
     simcuda_set_streams("immediate");
     gm_context_note_primary(1, NULL);
     CU(cuCtxDestroy_v2(peer));
+    assert_true(gm_context_end(peer, &ended));
+    if (resource->row->context_gone)
+        resource->row->context_gone(resource, ended);
     CU(cuCtxSetCurrent(world.context));
+    /* Fences go on without the peer. */
+    for (int i = 0; i < 40; i++) {
+        struct gm_block block = get(resource, &request);
+        give(resource, &block);
+    }
+    world_close(&world, resource);
+}
+
+static void test_peers_reach_pools(void **state) { check_peers(built[1]); }
+
+static void test_work_of_peers_holds_a_block_back(void **state) { check_peers(build("cache(1,native)")); }
+
+/* ---- programs that wait for themselves and finish natively; SIGALRM ends the test when they do not here */
+
+struct two_threads {
+    struct world world;
+    struct gm_resource *resource;
+    CUdeviceptr flag;
+    size_t size;
+};
+
+static void wait_for_flag(const struct two_threads *shared, CUstream stream, uint32_t value) {
+    CU(cuStreamWaitValue32_v2(stream, shared->flag, value, CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+/* The other rank's part, that thread one's kernel waits for: allocates, works, answers. */
+static void *answer(void *argument) {
+    struct two_threads *shared = argument;
+    struct gm_request request = plain_request(&shared->world.origin, shared->size);
+    struct gm_block blocks[3];
+    cuCtxSetCurrent(shared->world.context);
+    for (int i = 0; i < 3; i++)
+        if (shared->resource->row->alloc(shared->resource, &request, &blocks[i]) != GM_OK)
+            return NULL;
+    world_fill(&shared->world, shared->world.two, &blocks[0], 9);
+    cuStreamWriteValue32_v2(shared->world.two, shared->flag, 1, 0);
+    for (int i = 0; i < 3; i++) {
+        struct gm_free_request how = plain_free();
+        shared->resource->row->free(shared->resource, &blocks[i], &how);
+    }
+    return shared;
+}
+
+/* Thread one frees while its kernel waits for a kernel that thread two submits after allocating: with small blocks, and with so
+ * large ones that the budget of waiting blocks is used up and thread one has to wait in its free. */
+static void test_a_collective_does_not_hang(void **state) {
+    static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
+    for (int stack = STACKS - 4; stack < STACKS - 1; stack++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            struct two_threads shared = {.resource = built[stack], .size = sizes[i]};
+            struct gm_block blocks[5];
+            pthread_t thread;
+            void *finished;
+            world_open(&shared.world);
+            CU(cuMemAlloc_v2(&shared.flag, 4));
+            CU(cuMemsetD32_v2(shared.flag, 0, 1));
+            struct gm_request request = plain_request(&shared.world.origin, shared.size);
+            for (int j = 0; j < 5; j++)
+                blocks[j] = get(shared.resource, &request);
+            wait_for_flag(&shared, shared.world.one, 1);
+            world_fill(&shared.world, shared.world.one, &blocks[0], 1);
+            assert_int_equal(pthread_create(&thread, NULL, answer, &shared), 0);
+            for (int j = 0; j < 5; j++)
+                give(shared.resource, &blocks[j]);
+            pthread_join(thread, &finished);
+            assert_non_null(finished);
+            CU(cuCtxSynchronize());
+            assert_int_equal(simcuda_violations(), 0);
+            CU(cuMemFree_v2(shared.flag));
+            trim(shared.resource);
+            world_close(&shared.world, shared.resource);
+        }
+}
+
+/* A kernel that runs until the host tells it to end is launched after some frees; the host allocates before it does. */
+static void test_a_persistent_kernel_does_not_hang(void **state) {
+    static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
+    for (int stack = STACKS - 4; stack < STACKS - 1; stack++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            struct two_threads shared = {.resource = built[stack], .size = sizes[i]};
+            struct gm_block blocks[5];
+            world_open(&shared.world);
+            CU(cuMemAlloc_v2(&shared.flag, 4));
+            CU(cuMemsetD32_v2(shared.flag, 0, 1));
+            struct gm_request request = plain_request(&shared.world.origin, shared.size);
+            for (int j = 0; j < 5; j++)
+                blocks[j] = get(shared.resource, &request);
+            for (int j = 0; j < 5; j++) {
+                world_fill(&shared.world, shared.world.two, &blocks[j], 1);
+                give(shared.resource, &blocks[j]);
+            }
+            wait_for_flag(&shared, shared.world.one, 1);
+            for (int j = 0; j < 5; j++) {
+                blocks[j] = get(shared.resource, &request);
+                world_fill(&shared.world, shared.world.two, &blocks[j], 2);
+            }
+            CU(cuStreamWriteValue32_v2(shared.world.two, shared.flag, 1, 0));
+            for (int j = 0; j < 5; j++)
+                give(shared.resource, &blocks[j]);
+            CU(cuCtxSynchronize());
+            assert_int_equal(simcuda_violations(), 0);
+            CU(cuMemFree_v2(shared.flag));
+            trim(shared.resource);
+            world_close(&shared.world, shared.resource);
+        }
+}
+
+static void test_kept_memory_is_free_memory(void **state) {
+    struct gm_resource *resource = built[STACKS - 4];
+    struct world world;
+    size_t before, after, total;
+    world_open(&world);
+    if (!gm_drv.ctx_record_event) {
+        world_close(&world, resource);
+        skip();
+    }
+    struct gm_request request = plain_request(&world.origin, (size_t)10 << 20);
+    CU(cuMemGetInfo_v2(&before, &total));
+    struct gm_block block = get(resource, &request);
+    give(resource, &block);
+    CU(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before - after, resource->row->releasable(resource, 0));
+    simcuda_set_streams("manual");
+    block = get(resource, &request);
+    assert_true(block.hit);
+    world_fill(&world, world.one, &block, 1);
+    give(resource, &block);
+    assert_int_equal(resource->row->releasable(resource, 0), 0); /* in use still */
+    simcuda_run_all();
+    assert_int_equal(resource->row->trim(resource, 1), request.size);
+    CU(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before, after);
     world_close(&world, resource);
 }
 
@@ -607,6 +780,7 @@ static void test_managed_memory_stays_below_what_is_free(void **state) {
 }
 
 static int setup(void **state) {
+    alarm(110);
     for (int i = 0; i < STACKS; i++)
         built[i] = build(stacks[i]);
     return 0;
@@ -619,6 +793,7 @@ int main(void) {
         cmocka_unit_test(test_data_survives_neighbours),
         cmocka_unit_test(test_no_reuse_before_earlier_work_is_done),
         cmocka_unit_test(test_the_suite_sees_early_reuse),
+        cmocka_unit_test(test_the_suite_sees_a_cache_without_fences),
         cmocka_unit_test(test_free_waits_only_where_it_says_so),
         cmocka_unit_test(test_allocation_never_waits_for_the_program),
         cmocka_unit_test(test_stream_order_is_kept),
@@ -629,6 +804,10 @@ int main(void) {
         cmocka_unit_test(test_context_gone),
         cmocka_unit_test(test_free_with_another_context_current),
         cmocka_unit_test(test_peers_reach_pools),
+        cmocka_unit_test(test_work_of_peers_holds_a_block_back),
+        cmocka_unit_test(test_a_collective_does_not_hang),
+        cmocka_unit_test(test_a_persistent_kernel_does_not_hang),
+        cmocka_unit_test(test_kept_memory_is_free_memory),
         cmocka_unit_test(test_fill_content),
         cmocka_unit_test(test_managed_memory_stays_below_what_is_free),
     };

@@ -1,0 +1,12 @@
+/* Is a network card, or a driver for direct access, in play in this process? */
+#ifndef GM_RESOURCE_RDMA_H
+#define GM_RESOURCE_RDMA_H
+
+#include "shim/base/base.h"
+
+/* True when a verbs device or GDRCopy's is mapped, or their libraries are loaded where such a device exists: memory may be registered
+ * with it, and an address given out again would carry an old registration. Reads the process's map only when libraries were
+ * loaded since the last question; first call: always. */
+GM_INTERNAL bool gm_rdma_in_process(void);
+
+#endif

@@ -1,0 +1,419 @@
+#include "shim/resource/shelf.h"
+
+#include <string.h>
+
+enum { SLAB = 64 * 1024, FIRST_CLASS_LIMIT = 1024 };
+
+/* ---- memory: from the kernel, kept for ever, used again within the shard */
+
+#define TAKE_UNUSED(list, type)                                                                              \
+    ({                                                                                                       \
+        if (!(list)) {                                                                                       \
+            type *slab = gm_pages(SLAB);                                                                     \
+            for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {                                      \
+                slab[i].next = (list);                                                                       \
+                (list) = &slab[i];                                                                           \
+            }                                                                                                \
+        }                                                                                                    \
+        type *taken = (list);                                                                                \
+        if (taken)                                                                                           \
+            (list) = taken->next;                                                                            \
+        taken;                                                                                               \
+    })
+
+struct gm_shelf *gm_shelf_make(struct gm_shard *shard, uint64_t context, uint64_t context_id, int device) {
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    if (shelf)
+        return shelf;
+    shelf = shard->unused_shelves;
+    if (shelf)
+        shard->unused_shelves = shelf->next;
+    else
+        shelf = gm_pages(sizeof *shelf);
+    if (!shelf)
+        return NULL;
+    struct gm_batch *unused = shelf->unused;
+    *shelf = (struct gm_shelf){.next = shard->shelves, .context = context, .context_id = context_id, .device = device,
+                               .unused = unused, .class_limit = FIRST_CLASS_LIMIT, .swept = gm_ticks()};
+    shard->shelves = shelf;
+    return shelf;
+}
+
+/* ---- lists of a size */
+
+static void append(struct gm_kept_list *list, struct gm_kept *kept) {
+    kept->next = NULL;
+    kept->previous = list->last;
+    *(list->last ? &list->last->next : &list->first) = kept;
+    list->last = kept;
+    list->count++;
+}
+
+static void prepend(struct gm_kept_list *list, struct gm_kept *kept) {
+    kept->previous = NULL;
+    kept->next = list->first;
+    *(list->first ? &list->first->previous : &list->last) = kept;
+    list->first = kept;
+    list->count++;
+}
+
+static void unlink_kept(struct gm_kept_list *list, struct gm_kept *kept) {
+    *(kept->previous ? &kept->previous->next : &list->first) = kept->next;
+    *(kept->next ? &kept->next->previous : &list->last) = kept->previous;
+    list->count--;
+}
+
+static unsigned bucket_of(size_t size) { return (unsigned)((uint64_t)(size >> 9) * 0x9e3779b97f4a7c15ull >> 56); }
+
+_Static_assert(GM_SHELF_BUCKETS == 256, "bucket_of gives eight bits");
+
+struct gm_size_class *gm_shelf_class(const struct gm_shelf *shelf, size_t size) {
+    struct gm_size_class *class = shelf->classes[bucket_of(size)];
+    while (class && class->size != size)
+        class = class->next;
+    return class;
+}
+
+static void drop_empty_classes(struct gm_shard *shard, struct gm_shelf *shelf) {
+    for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
+        for (struct gm_size_class **link = &shelf->classes[i]; *link;) {
+            struct gm_size_class *class = *link;
+            if (class->ready.count || class->pending.count) {
+                link = &class->next;
+                continue;
+            }
+            *link = class->next;
+            class->next = shard->unused_classes;
+            shard->unused_classes = class;
+            shelf->class_count--;
+        }
+}
+
+static struct gm_size_class *class_made(struct gm_shard *shard, struct gm_shelf *shelf, size_t size) {
+    struct gm_size_class *class = gm_shelf_class(shelf, size);
+    if (class)
+        return class;
+    if (shelf->class_count >= shelf->class_limit) {
+        drop_empty_classes(shard, shelf);
+        shelf->class_limit = 2 * shelf->class_count > FIRST_CLASS_LIMIT ? 2 * shelf->class_count : FIRST_CLASS_LIMIT;
+    }
+    class = TAKE_UNUSED(shard->unused_classes, struct gm_size_class);
+    if (!class)
+        return NULL;
+    struct gm_size_class **bucket = &shelf->classes[bucket_of(size)];
+    *class = (struct gm_size_class){.next = *bucket, .size = size};
+    *bucket = class;
+    shelf->class_count++;
+    return class;
+}
+
+/* ---- a block comes and goes */
+
+static struct gm_kept *kept_new(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size) {
+    struct gm_kept *kept = TAKE_UNUSED(shard->unused_kept, struct gm_kept);
+    if (!kept)
+        return NULL;
+    kept->address = address;
+    kept->size = size;
+    kept->batch = NULL;
+    shelf->bytes += size;
+    __atomic_store_n(&shard->bytes, shard->bytes + size, __ATOMIC_RELAXED);
+    return kept;
+}
+
+static void kept_gone(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_kept *kept) {
+    shelf->bytes -= kept->size;
+    __atomic_store_n(&shard->bytes, shard->bytes - kept->size, __ATOMIC_RELAXED);
+    kept->next = shard->unused_kept;
+    shard->unused_kept = kept;
+}
+
+struct gm_batch *gm_shelf_put(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size) {
+    struct gm_size_class *class = class_made(shard, shelf, size);
+    struct gm_batch *batch = shelf->open;
+    if (class && !batch) {
+        batch = TAKE_UNUSED(shelf->unused, struct gm_batch);
+        if (batch) {
+            batch->state = GM_BATCH_OPEN;
+            batch->count = 0;
+            batch->bytes = 0;
+            batch->blocks = NULL;
+        }
+        shelf->open = batch;
+    }
+    struct gm_kept *kept = class && batch ? kept_new(shard, shelf, address, size) : NULL;
+    if (!kept)
+        return NULL;
+    kept->class = class;
+    kept->batch = batch;
+    kept->sibling = batch->blocks;
+    batch->blocks = kept;
+    batch->count++;
+    batch->bytes += size;
+    append(&class->pending, kept);
+    return batch;
+}
+
+bool gm_shelf_take(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_size_class *class, uint64_t *address) {
+    struct gm_kept *kept = class->ready.first;
+    if (!kept)
+        return false;
+    unlink_kept(&class->ready, kept);
+    shelf->ready_bytes -= kept->size;
+    *address = kept->address;
+    kept_gone(shard, shelf, kept);
+    return true;
+}
+
+/* ---- batches */
+
+struct gm_batch *gm_shelf_close(struct gm_shelf *shelf) {
+    struct gm_batch *batch = shelf->open;
+    shelf->open = NULL;
+    batch->state = GM_BATCH_RECORDING;
+    batch->stamp = gm_ticks();
+    return batch;
+}
+
+void gm_shelf_recorded(struct gm_shelf *shelf, struct gm_batch *batch) {
+    batch->state = GM_BATCH_RECORDED;
+    batch->next = NULL;
+    *(shelf->last ? &shelf->last->next : &shelf->first) = batch;
+    shelf->last = batch;
+    shelf->recorded_count++;
+}
+
+/* What was put meanwhile joins it. */
+void gm_shelf_reopen(struct gm_shelf *shelf, struct gm_batch *batch) {
+    struct gm_batch *younger = shelf->open;
+    while (younger && younger->blocks) {
+        struct gm_kept *kept = younger->blocks;
+        younger->blocks = kept->sibling;
+        kept->batch = batch;
+        kept->sibling = batch->blocks;
+        batch->blocks = kept;
+        batch->count++;
+        batch->bytes += kept->size;
+    }
+    if (younger) {
+        younger->next = shelf->unused;
+        shelf->unused = younger;
+    }
+    batch->state = GM_BATCH_OPEN;
+    shelf->open = batch;
+}
+
+/* Out of the recorded ones; used again once nobody asks about it any more. */
+static void spend(struct gm_shelf *shelf, struct gm_batch *batch) {
+    struct gm_batch *before = NULL;
+    for (struct gm_batch *at = shelf->first; batch->state == GM_BATCH_RECORDED && at; before = at, at = at->next) {
+        if (at != batch)
+            continue;
+        *(before ? &before->next : &shelf->first) = at->next;
+        if (shelf->last == at)
+            shelf->last = before;
+        shelf->recorded_count--;
+        break;
+    }
+    batch->state = GM_BATCH_SPENT;
+    if (batch->users)
+        return;
+    batch->next = shelf->unused;
+    shelf->unused = batch;
+}
+
+void gm_shelf_complete(struct gm_shelf *shelf, struct gm_batch *batch) {
+    if (batch->state != GM_BATCH_RECORDED)
+        return;
+    for (struct gm_kept *kept = batch->blocks, *next; kept; kept = next) {
+        next = kept->sibling;
+        unlink_kept(&kept->class->pending, kept);
+        kept->batch = NULL;
+        kept->stamp = batch->stamp;
+        prepend(&kept->class->ready, kept);
+    }
+    shelf->ready_bytes += batch->bytes;
+    spend(shelf, batch);
+}
+
+/* ---- the end of blocks */
+
+static void condemn(struct gm_shelf *shelf, struct gm_kept *kept) {
+    kept->batch = NULL;
+    kept->next = shelf->condemned;
+    shelf->condemned = kept;
+    shelf->condemned_count++;
+}
+
+static void condemn_batch(struct gm_shelf *shelf, struct gm_batch *batch) {
+    for (struct gm_kept *kept = batch->blocks, *next; kept; kept = next) {
+        next = kept->sibling;
+        unlink_kept(&kept->class->pending, kept);
+        condemn(shelf, kept);
+    }
+    spend(shelf, batch);
+}
+
+static void condemn_oldest(struct gm_shelf *shelf, struct gm_size_class *class) {
+    struct gm_kept *kept = class->ready.last;
+    unlink_kept(&class->ready, kept);
+    shelf->ready_bytes -= kept->size;
+    condemn(shelf, kept);
+}
+
+static struct gm_size_class *longest_unused(const struct gm_shelf *shelf) {
+    struct gm_size_class *found = NULL;
+    for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
+        for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
+            if (class->ready.last && (!found || class->ready.last->stamp < found->ready.last->stamp))
+                found = class;
+    return found;
+}
+
+size_t gm_shelf_condemn_ready(struct gm_shelf *shelf, size_t bytes) {
+    size_t condemned = 0;
+    while (condemned < bytes && shelf->ready_bytes) {
+        struct gm_size_class *class = longest_unused(shelf);
+        condemned += class->size;
+        condemn_oldest(shelf, class);
+    }
+    return condemned;
+}
+
+void gm_shelf_condemn_idle(struct gm_shelf *shelf, uint64_t now, uint64_t idle_ns) {
+    for (unsigned i = 0; i < GM_SHELF_BUCKETS && shelf->ready_bytes; i++)
+        for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
+            while (class->ready.last && now > class->ready.last->stamp &&
+                   gm_ticks_span_ns(now - class->ready.last->stamp) > idle_ns)
+                condemn_oldest(shelf, class);
+}
+
+size_t gm_shelf_ready_from(const struct gm_shelf *shelf, size_t least) {
+    size_t bytes = 0;
+    for (unsigned i = 0; i < GM_SHELF_BUCKETS && shelf->ready_bytes; i++)
+        for (const struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
+            bytes += class->size >= least ? class->ready.count * class->size : 0;
+    return bytes;
+}
+
+static bool list_holds(const struct gm_kept *kept, uint64_t address) {
+    while (kept && kept->address != address)
+        kept = kept->next;
+    return kept != NULL;
+}
+
+bool gm_shelf_holds(const struct gm_shelf *shelf, uint64_t address) {
+    bool found = list_holds(shelf->condemned, address);
+    for (unsigned i = 0; i < GM_SHELF_BUCKETS && !found; i++)
+        for (const struct gm_size_class *class = shelf->classes[i]; class && !found; class = class->next)
+            found = list_holds(class->ready.first, address) || list_holds(class->pending.first, address);
+    return found;
+}
+
+void gm_shelf_condemn_all(struct gm_shelf *shelf) {
+    for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
+        for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
+            while (class->ready.last)
+                condemn_oldest(shelf, class);
+    while (shelf->first)
+        condemn_batch(shelf, shelf->first);
+    if (shelf->open) {
+        struct gm_batch *open = shelf->open;
+        shelf->open = NULL;
+        condemn_batch(shelf, open);
+    }
+}
+
+unsigned gm_shelf_pop_condemned(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_kept *out, unsigned room) {
+    unsigned count = 0;
+    for (; count < room && shelf->condemned; count++) {
+        struct gm_kept *kept = shelf->condemned;
+        shelf->condemned = kept->next;
+        shelf->condemned_count--;
+        out[count] = *kept;
+        kept_gone(shard, shelf, kept);
+    }
+    return count;
+}
+
+void gm_shelf_condemn(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size) {
+    struct gm_kept *kept = kept_new(shard, shelf, address, size);
+    if (kept)
+        condemn(shelf, kept);
+    else
+        gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost", (void *)(uintptr_t)address, size);
+}
+
+bool gm_shelf_withdraw(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address) {
+    for (struct gm_kept **link = &shelf->condemned; *link; link = &(*link)->next) {
+        struct gm_kept *kept = *link;
+        if (kept->address != address)
+            continue;
+        *link = kept->next;
+        shelf->condemned_count--;
+        kept_gone(shard, shelf, kept);
+        return true;
+    }
+    return false;
+}
+
+/* ---- without the lock, and without the context */
+
+void gm_shelf_hold(struct gm_shelf *shelf, struct gm_batch *batch) {
+    shelf->users++;
+    if (batch)
+        batch->users++;
+}
+
+/* Blocks, classes and events go; batches stay for the shelf's next context. */
+static void clear(struct gm_shard *shard, struct gm_shelf *shelf) {
+    struct gm_kept *kept;
+    gm_shelf_condemn_all(shelf);
+    while ((kept = shelf->condemned) != NULL) {
+        shelf->condemned = kept->next;
+        kept_gone(shard, shelf, kept);
+    }
+    shelf->condemned_count = 0;
+    drop_empty_classes(shard, shelf);
+    for (struct gm_batch *batch = shelf->unused; batch; batch = batch->next)
+        gm_fence_forget(&batch->fence, shelf->context_id);
+    for (struct gm_shelf **link = &shard->shelves; *link; link = &(*link)->next)
+        if (*link == shelf) {
+            *link = shelf->next;
+            break;
+        }
+    shelf->next = shard->unused_shelves;
+    shard->unused_shelves = shelf;
+}
+
+bool gm_shelf_release(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch) {
+    if (batch && --batch->users == 0 && batch->state == GM_BATCH_SPENT) {
+        batch->next = shelf->unused;
+        shelf->unused = batch;
+    }
+    shelf->users--;
+    if (!shelf->gone)
+        return true;
+    if (batch && batch->state == GM_BATCH_RECORDING)
+        condemn_batch(shelf, batch);
+    if (!shelf->users)
+        clear(shard, shelf);
+    return false;
+}
+
+void gm_shard_forget(struct gm_shard *shard, uint64_t context_id) {
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    if (shelf) {
+        shelf->gone = true;
+        if (!shelf->users)
+            clear(shard, shelf);
+    }
+    for (shelf = shard->shelves; shelf; shelf = shelf->next) {
+        for (struct gm_batch *batch = shelf->first; batch; batch = batch->next)
+            gm_fence_forget(&batch->fence, context_id);
+        for (struct gm_batch *batch = shelf->unused; batch; batch = batch->next)
+            gm_fence_forget(&batch->fence, context_id);
+        if (shelf->open)
+            gm_fence_forget(&shelf->open->fence, context_id);
+    }
+}

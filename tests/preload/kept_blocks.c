@@ -1,0 +1,88 @@
+/* What a program can see of memory that is kept for reuse: nothing. Sizes, free memory, handles, tags and errors stay as they are. */
+#include <cuda.h>
+
+#include "program.h"
+
+enum { MIB = 1 << 20, LOOPS = 200 };
+
+static CUdeviceptr get(size_t size) {
+    CUdeviceptr address;
+    MUST(cuMemAlloc(&address, size));
+    note_alloc("cuMemAlloc", (long long)size, (void *)(uintptr_t)address);
+    return address;
+}
+
+static void give(CUdeviceptr address) {
+    note_free("cuMemFree", (void *)(uintptr_t)address);
+    MUST(cuMemFree(address));
+}
+
+static void loop(size_t size) {
+    for (int i = 0; i < LOOPS; i++) {
+        CUdeviceptr address = get(size), base;
+        size_t range, attribute;
+        unsigned char pattern = (unsigned char)i, first;
+        MUST(cuMemsetD8(address, pattern, size));
+        MUST(cuMemcpyDtoH(&first, address + size - 1, 1));
+        EXPECT(first == pattern);
+        MUST(cuMemGetAddressRange(&base, &range, address + size / 2));
+        EXPECT(base == address && range == size);
+        MUST(cuPointerGetAttribute(&attribute, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address));
+        EXPECT(attribute == size);
+        give(address);
+    }
+}
+
+static size_t free_memory(void) {
+    size_t bytes = 0, total = 0;
+    MUST(cuMemGetInfo(&bytes, &total));
+    EXPECT(bytes <= total);
+    return bytes;
+}
+
+/* A handle names one block for ever: the next block has another. */
+static void exported_blocks_are_unique(size_t size) {
+    enum { COUNT = 40 };
+    static CUipcMemHandle handles[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        CUdeviceptr address = get(size);
+        MUST(cuIpcGetMemHandle(&handles[i], address));
+        for (int j = 0; j < i; j++)
+            EXPECT(memcmp(&handles[i], &handles[j], sizeof handles[i]) != 0);
+        give(address);
+    }
+}
+
+/* A tag belongs to one block: the next does not have it. */
+static void tags_do_not_stick(size_t size) {
+    for (int i = 0; i < 40; i++) {
+        CUdeviceptr address = get(size);
+        int one = 1, tagged = -1;
+        if (cuPointerGetAttribute(&tagged, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address) == CUDA_SUCCESS)
+            EXPECT(tagged == 0);
+        MUST(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address));
+        give(address);
+    }
+}
+
+int main(void) {
+    CUdevice device;
+    CUcontext context;
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&device, 0));
+    MUST(cuDevicePrimaryCtxRetain(&context, device));
+    MUST(cuCtxSetCurrent(context));
+    loop(1000);
+    loop(3 * MIB);
+    size_t before = free_memory();
+    give(get(64 * MIB));
+    give(get(7 * MIB + 1));
+    MUST(cuCtxSynchronize());
+    EXPECT(free_memory() + 2 * MIB >= before);
+    exported_blocks_are_unique(3 * MIB);
+    tags_do_not_stick(3 * MIB);
+    loop(3 * MIB);
+    MUST(cuDevicePrimaryCtxRelease(device));
+    printf("ok kept_blocks\n");
+    return 0;
+}
