@@ -158,7 +158,8 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
 static size_t size_asked(uint64_t base, size_t size) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    if (!registry || !gm_registry_find(registry, base, &block) || block.kind != GM_KIND_CACHE || block.size > size)
+    if (!registry || !gm_registry_find(registry, base, &block) || block.kind != GM_KIND_CACHE || block.call != GM_CALL_ALLOC ||
+        block.size > size)
         return size;
     return block.size;
 }

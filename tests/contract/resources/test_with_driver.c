@@ -601,6 +601,11 @@ static void wait_for_flag(const struct two_threads *shared, CUstream stream, uin
     CU(cuStreamWaitValue32_v2(stream, shared->flag, value, CU_STREAM_WAIT_VALUE_GEQ));
 }
 
+/* Work on the first words of a block. */
+static void touch(const struct two_threads *shared, CUstream stream, const struct gm_block *block) {
+    world_fill(&shared->world, stream, &(struct gm_block){.address = block->address, .size = 4096}, 1);
+}
+
 /* The other rank's part, that thread one's kernel waits for: allocates, works, answers. */
 static void *answer(void *argument) {
     struct two_threads *shared = argument;
@@ -610,7 +615,7 @@ static void *answer(void *argument) {
     for (int i = 0; i < 3; i++)
         if (shared->resource->row->alloc(shared->resource, &request, &blocks[i]) != GM_OK)
             return NULL;
-    world_fill(&shared->world, shared->world.two, &blocks[0], 9);
+    touch(shared, shared->world.two, &blocks[0]);
     cuStreamWriteValue32_v2(shared->world.two, shared->flag, 1, 0);
     for (int i = 0; i < 3; i++) {
         struct gm_free_request how = plain_free();
@@ -622,6 +627,7 @@ static void *answer(void *argument) {
 /* Thread one frees while its kernel waits for a kernel that thread two submits after allocating: with small blocks, and with so
  * large ones that the budget of waiting blocks is used up and thread one has to wait in its free. */
 static void test_a_collective_does_not_hang(void **state) {
+    alarm(100);
     static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
     for (int stack = STACKS - 4; stack < STACKS - 1; stack++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -636,7 +642,7 @@ static void test_a_collective_does_not_hang(void **state) {
             for (int j = 0; j < 5; j++)
                 blocks[j] = get(shared.resource, &request);
             wait_for_flag(&shared, shared.world.one, 1);
-            world_fill(&shared.world, shared.world.one, &blocks[0], 1);
+            touch(&shared, shared.world.one, &blocks[0]);
             assert_int_equal(pthread_create(&thread, NULL, answer, &shared), 0);
             for (int j = 0; j < 5; j++)
                 give(shared.resource, &blocks[j]);
@@ -648,10 +654,12 @@ static void test_a_collective_does_not_hang(void **state) {
             trim(shared.resource);
             world_close(&shared.world, shared.resource);
         }
+    alarm(0);
 }
 
 /* A kernel that runs until the host tells it to end is launched after some frees; the host allocates before it does. */
 static void test_a_persistent_kernel_does_not_hang(void **state) {
+    alarm(100);
     static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
     for (int stack = STACKS - 4; stack < STACKS - 1; stack++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -664,13 +672,13 @@ static void test_a_persistent_kernel_does_not_hang(void **state) {
             for (int j = 0; j < 5; j++)
                 blocks[j] = get(shared.resource, &request);
             for (int j = 0; j < 5; j++) {
-                world_fill(&shared.world, shared.world.two, &blocks[j], 1);
+                touch(&shared, shared.world.two, &blocks[j]);
                 give(shared.resource, &blocks[j]);
             }
             wait_for_flag(&shared, shared.world.one, 1);
             for (int j = 0; j < 5; j++) {
                 blocks[j] = get(shared.resource, &request);
-                world_fill(&shared.world, shared.world.two, &blocks[j], 2);
+                touch(&shared, shared.world.two, &blocks[j]);
             }
             CU(cuStreamWriteValue32_v2(shared.world.two, shared.flag, 1, 0));
             for (int j = 0; j < 5; j++)
@@ -681,6 +689,7 @@ static void test_a_persistent_kernel_does_not_hang(void **state) {
             trim(shared.resource);
             world_close(&shared.world, shared.resource);
         }
+    alarm(0);
 }
 
 static void test_kept_memory_is_free_memory(void **state) {
@@ -780,7 +789,6 @@ static void test_managed_memory_stays_below_what_is_free(void **state) {
 }
 
 static int setup(void **state) {
-    alarm(110);
     for (int i = 0; i < STACKS; i++)
         built[i] = build(stacks[i]);
     return 0;
