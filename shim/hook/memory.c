@@ -154,11 +154,12 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     LEAVE(result);
 }
 
-/* The size asked for, where a kept block serves it; `size` as the driver says elsewhere. */
+/* The size asked for, where a kept block serves it; `size` as the driver says elsewhere. Pitched rows take whole pitches, of which
+ * the block's size knows only the bytes asked; they fill what they are kept as. */
 static size_t size_asked(uint64_t base, size_t size) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    if (!registry || !gm_registry_find(registry, base, &block) || block.kind != GM_KIND_CACHE || block.size > size)
+    if (!registry || !gm_registry_find(registry, base, &block) || block.kind != GM_KIND_CACHE || block.pitch || block.size > size)
         return size;
     return block.size;
 }

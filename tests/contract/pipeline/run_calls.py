@@ -23,28 +23,28 @@ from run_preload import POLICIES, Failure, Place, check, number, read_trace  # n
 # What "managed" is by GPUMEM_MANAGED; M below.
 MANAGED = {"plain": "managed", "pool": "managed-pool", "auto": "managed-pool"}
 
-#                    observe   async     managed   active-list auto
+#                    observe   cache     async     managed   active-list auto
 TABLE = {
-    "small":           ("native", "async",  "M",       "M",        "native"),
-    "lasting":         ("native", "async",  "M",       "M",        "native"),
-    "transient":       ("native", "async",  "M",       "async",    "native"),
-    "pitch":           ("native", "async",  "M",       "M",        "native"),
-    "async":           ("native", "native", "M",       "M",        "native"),
-    "async_transient": ("native", "native", "M",       "native",   "native"),
-    "async_captured":  ("native", "native", "native",  "native",   "native"),
-    "from_pool":       ("pool",) * 5,
-    "user_managed":    ("managed",) * 5,
-    "host":            ("host",) * 5,
-    "registered":      ("host",) * 5,
-    "array":           ("array",) * 5,
-    "vmm":             ("vmm",) * 5,
+    "small":           ("native", "cache",  "async",  "M",      "M",        "native"),
+    "lasting":         ("native", "cache",  "async",  "M",      "M",        "native"),
+    "transient":       ("native", "cache",  "async",  "M",      "async",    "cache"),
+    "pitch":           ("native", "cache",  "async",  "M",      "M",        "native"),
+    "async":           ("native", "native", "native", "M",      "M",        "native"),
+    "async_transient": ("native", "native", "native", "M",      "native",   "native"),
+    "async_captured":  ("native", "native", "native", "native", "native",   "native"),
+    "from_pool":       ("pool",) * 6,
+    "user_managed":    ("managed",) * 6,
+    "host":            ("host",) * 6,
+    "registered":      ("host",) * 6,
+    "array":           ("array",) * 6,
+    "vmm":             ("vmm",) * 6,
 }  # fmt: skip
-assert POLICIES == ("observe", "async", "managed", "active-list", "auto")
+assert POLICIES == ("observe", "cache", "async", "managed", "active-list", "auto")
 
 PLAIN = ("small", "lasting", "transient", "pitch")  # calls that promise IPC, peers and RDMA
 IPC, PEER, RDMA = 1 << 8, 1 << 9, 1 << 10
-DROPPED = {"native": 0, "async": IPC | RDMA, "managed": IPC | RDMA, "managed-pool": IPC | RDMA}
-IS_MANAGED = {"native": 0, "async": 0, "pool": 0, "managed": 1, "managed-pool": 1}
+DROPPED = {"native": 0, "cache": 0, "async": IPC | RDMA, "managed": IPC | RDMA, "managed-pool": IPC | RDMA}
+IS_MANAGED = {"native": 0, "cache": 0, "async": 0, "pool": 0, "managed": 1, "managed-pool": 1}
 
 
 def said(text):
@@ -87,7 +87,7 @@ def check_block(label, place_of, rows, kinds, references, policy, what):
         return
     check(facts["managed"] == IS_MANAGED[kind], f"{what}: {kind} memory says managed={facts['managed']}")
     check(facts["device"] == 0 and facts["type"] == 2, f"{what}: {facts}")
-    native_answer = 0 if kind == "native" and label in PLAIN else references["managed" if IS_MANAGED[kind] else "async"]
+    native_answer = 0 if kind in ("native", "cache") and label in PLAIN else references["managed" if IS_MANAGED[kind] else "async"]
     check(facts["ipc"] == native_answer, f"{what}: cuIpcGetMemHandle answers {facts['ipc']}, the driver's own is {native_answer}")
     export = [
         other for other in rows if other["call"] == "cuIpcGetMemHandle" and number(other["address"]) == address
@@ -115,7 +115,7 @@ def one(place, policy, settings, managed, loose=False):
     for name, place_of in blocks.items():
         kinds = expected_kinds(name, policy, managed)
         if loose:  # an older driver: what it lacks falls back, managed pool first to plain managed, then to native
-            kinds |= {"managed-pool": {"managed"}, "async": {"native"}}.get(next(iter(kinds)), set())
+            kinds |= {"managed-pool": {"managed"}, "async": {"native"}, "cache": {"native"}}.get(next(iter(kinds)), set())
         check_block(name, place_of, rows, kinds, references, policy, f"{label}: {name}")
     allocs = sum(row["action"] == "alloc" for row in rows)
     frees = sum(row["action"] == "free" for row in rows)
