@@ -132,7 +132,7 @@ def framework(options, name, command, policies, **more):
 
 def frameworks(options):
     here = options.source / "tests" / "gpu"
-    policies = ["observe", "async", "managed", "active-list", "auto"]
+    policies = ["observe", "cache", "async", "managed", "active-list", "auto"]
     thrust = options.work / "thrust_sort"
     subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O2", "-o", str(thrust), str(here / "thrust_sort.cu")], check=True)
     jobs = [
@@ -150,7 +150,7 @@ def peers(options):
     target = options.work / "peers"
     subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O1", "-o", str(target),
                     str(options.source / "tests" / "gpu" / "peers.cu")], check=True)
-    policies = ["observe", "async", "managed", "active-list", "auto"]
+    policies = ["observe", "cache", "async", "managed", "active-list", "auto"]
     results = [framework(options, "peers", [str(target)], policies)]
     launcher = shutil.which("torchrun")
     if not launcher:
@@ -158,7 +158,7 @@ def peers(options):
     command = [launcher, "--nproc-per-node", "2", str(options.source / "tests" / "gpu" / "torch_allreduce.py")]
     native, _ = execute(options, command)
     # Managed memory cannot be registered with NCCL; the other kinds can.
-    for policy in ("observe", "async", "auto"):
+    for policy in ("observe", "cache", "async", "auto"):
         done, events = execute(options, command, policy, PYTORCH_NO_CUDA_MEMORY_CACHING="1")
         good = done.returncode == 0 and done.stdout == native.stdout and any(event["action"] == "alloc" for event in events)
         results.append((f"torch_allreduce {policy}", "ok" if good else "FAILED", "" if good else done.stdout + done.stderr[-600:]))
@@ -170,7 +170,7 @@ def stress(options):
     subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O2", "-o", str(target),
                     str(options.source / "tests" / "gpu" / "stress.cu")], check=True)
     results = []
-    for policy in ("observe", "async", "managed", "active-list", "auto"):
+    for policy in ("observe", "cache", "async", "managed", "active-list", "auto"):
         environment = dict(os.environ, LD_PRELOAD=str(options.shim), GPUMEM_POLICY=policy)
         done = subprocess.run([str(target), os.environ.get("STRESS_SECONDS", "10")], env=environment, capture_output=True, text=True,
                               timeout=400)

@@ -26,6 +26,7 @@ VARIANTS = {
     "observe": {"GPUMEM_POLICY": "observe"},
     "observe, trace": {"GPUMEM_POLICY": "observe", "trace": "t-%p.trace"},
     "observe, CSV trace": {"GPUMEM_POLICY": "observe", "trace": "t-%p.csv"},
+    "cache": {"GPUMEM_POLICY": "cache"},
     "auto": {"GPUMEM_POLICY": "auto"},
     "async": {"GPUMEM_POLICY": "async"},
     "managed": {"GPUMEM_POLICY": "managed"},
