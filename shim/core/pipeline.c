@@ -356,6 +356,31 @@ static void release(const struct gm_block *block, void *arg) {
     write_event(&scope, GM_ACT_RELEASE, block, GM_OK, GM_REASON_CONTEXT_GONE, block->kind, 0);
 }
 
+struct ending {
+    uint64_t context_id;
+    const struct gm_resource *server;
+};
+
+static void give_back(const struct gm_block *block, void *arg) {
+    static const struct gm_free_request how = {.call = GM_CALL_FREE};
+    const struct ending *ending = arg;
+    if (block->context_id == ending->context_id && block->owner && block->kind == ending->server->kind)
+        block->owner->row->free(block->owner, block, &how);
+}
+
+void gm_pipeline_context_ending(uint64_t context_id) {
+    struct gm_registry *registry = gm_registry_shared();
+    for (int kind = 0; kind < GM_KIND_COUNT && registry; kind++) {
+        struct gm_resource *server = gm_decided_server(kind);
+        if (!server || !(server->properties & GM_PROP_OUTLIVES_CONTEXT))
+            continue;
+        struct ending ending = {context_id, server};
+        gm_registry_each(registry, give_back, &ending);
+        if (server->row->trim)
+            server->row->trim(server, SIZE_MAX);
+    }
+}
+
 void gm_pipeline_context_gone(uint64_t context_id) {
     struct gm_registry *registry = gm_registry_shared();
     if (registry)

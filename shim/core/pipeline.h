@@ -52,6 +52,8 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
 /* An event that is neither: export, peer, capture, context ... `key` is written as address. */
 void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
 
+/* The context is about to be reset with all its memory: what would outlive it is given back now. The context is current. */
+void gm_pipeline_context_ending(uint64_t context_id);
 /* The context's memory is gone: its blocks leave the registry with a `release` event each, resources forget it. */
 void gm_pipeline_context_gone(uint64_t context_id);
 /* Another process, a network card or the driver itself may remember the block at `base` by its address. */

@@ -51,6 +51,16 @@ HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     LEAVE(result);
 }
 
+/* A reset ends all memory of the device, also what our pools hold for the program. */
+static void empty_pools(CUcontext context) {
+    struct gm_context seen;
+    CUcontext popped;
+    if (!context || !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
+        return;
+    gm_pipeline_context_ending(seen.id);
+    gm_drv.ctx_pop(&popped);
+}
+
 /* A release ends the context only when it was the last one. */
 static bool primary_is_active(CUdevice device) {
     unsigned flags;
@@ -58,18 +68,19 @@ static bool primary_is_active(CUdevice device) {
     return gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || active;
 }
 
-#define PRIMARY_END(symbol, call, still_there)                                                               \
+#define PRIMARY_END(symbol, call, before, still_there)                                                       \
     HOOK(symbol, CUdevice device) {                                                                          \
         struct gm_scope scope;                                                                               \
         ENTER(symbol, device);                                                                               \
         BEGIN(&scope, call, 0);                                                                              \
         CUcontext context = gm_context_primary(device);                                                      \
+        before;                                                                                              \
         CUresult result = gm_true.symbol(device);                                                            \
         if (result != CUDA_SUCCESS || !(still_there))                                                        \
             gone(&scope, context, result);                                                                   \
         LEAVE(result);                                                                                       \
     }
-PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, false)
-PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, false)
-PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, primary_is_active(device))
-PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, primary_is_active(device))
+PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
+PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
+PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, (void)0, primary_is_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, (void)0, primary_is_active(device))

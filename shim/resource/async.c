@@ -55,7 +55,7 @@ static void async_peer_enabled(struct gm_resource *self, int device, int peer) {
 const struct gm_resource_row gm_resource_async = {
     .name = "async",
     .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
     .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; peers reach it by pool access, which is set "
               "when peer access is enabled and not taken back; cuMemGetAddressRange and BUFFER_ID speak of the pool's block; "
               "freed memory stays reserved for this process until trimmed",

@@ -92,11 +92,6 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
     return GM_OK;
 }
 
-static void note_primary(struct gm_pool_family *family, const struct gm_lane *lane) {
-    if (family->devices[lane->device].primary_id != lane->id && gm_context_primary(lane->device) == lane->context)
-        family->devices[lane->device].primary_id = lane->id;
-}
-
 /* ---- allocation */
 
 bool gm_pool_serves(const struct gm_request *request) {
@@ -158,7 +153,6 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_la
     gm_status status = obtain_pool(family, lane->device, &pool);
     if (status)
         return status;
-    note_primary(family, lane);
     status = alloc_once(pool, lane, request, piece->reserved, &address);
     if (status == GM_OUT_OF_MEMORY) {
         settle(lane);
@@ -326,15 +320,8 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
 }
 
 void gm_pool_context_gone(struct gm_pool_family *family, uint64_t context_id) {
+    /* The pool belongs to the device and lives on. */
     gm_parking_forget(&family->quarantine, context_id);
-    for (int device = 0; context_id && device < GM_POOL_DEVICES; device++) {
-        if (family->devices[device].primary_id != context_id)
-            continue;
-        gm_spin_lock(&family->lock);
-        __atomic_store_n(&family->devices[device].pool, NULL, __ATOMIC_RELEASE);
-        family->devices[device].primary_id = 0;
-        gm_spin_unlock(&family->lock);
-    }
     gm_lane_forget(context_id);
 }
 

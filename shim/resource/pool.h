@@ -24,7 +24,6 @@ struct gm_pool_family {
     gm_spin lock;
     struct {
         CUmemoryPool pool;
-        uint64_t primary_id; /* generation of the device's primary context, with which the pool dies; 0 = not known */
         bool unsupported;
     } devices[GM_POOL_DEVICES];
     struct gm_parking quarantine; /* given back during a capture */

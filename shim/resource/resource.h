@@ -20,6 +20,7 @@ enum gm_property {
     GM_PROP_PEER = 1u << 7,           /* cuCtxEnablePeerAccess covers it */
     GM_PROP_RDMA = 1u << 8,           /* nvidia-peermem / dma-buf */
     GM_PROP_OVERSUBSCRIBABLE = 1u << 9,
+    GM_PROP_OUTLIVES_CONTEXT = 1u << 10, /* a reset of the device does not free it: pools belong to the device */
 };
 
 /* One piece of memory in the hands of the program. Filled by alloc, carried by the registry, handed back to free. */

@@ -519,7 +519,9 @@ CASES = {
     "weak_driver": unchanged("weak_driver"),
     "next_symbol": unchanged("next_symbol"),
     "two_runtimes": plain("two_runtimes", arguments=two_copies),
-    "context_reset": plain("context_reset"),
+    "context_reset": plain(
+        "context_reset", arguments=lambda place: ["alone"] if pathlib.Path(place.options.cuda).name == "sim" else []
+    ),
     "deepbind": all_or_nothing(
         "deepbind", only_shim, arguments=lambda place: [str(place.options.programs / "libplugin.so")]
     ),
