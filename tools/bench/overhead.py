@@ -94,18 +94,19 @@ def main():
         variants = {"native": None, **{name: {"GPUMEM_POLICY": name} for name in options.policies.split(",")}}
     table = {name: {} for name in variants}
     with tempfile.TemporaryDirectory() as folder:
+        def take(name, measured):
+            for what, value in measured.items():
+                table[name].setdefault(what, []).append(value)
+
+        # Starts come first: long traced runs leave the file system busy.
+        for _ in range(options.rounds if options.bench == "calls" else 0):
+            for name, variant in variants.items():
+                take(name, {"start with CUDA": run([command, "startup"], variant, options, folder)["startup"]})
+                if name in ("native", "observe"):
+                    take(name, {"start without CUDA": process_start(["/bin/true"], variant, options, folder, 21)})
         for _ in range(options.rounds):
             for name, variant in variants.items():
-                os.sync()
-                if options.bench == "alloc":
-                    measured = run([command], variant, options, folder)
-                else: # starts first: a long traced run leaves the file system busy
-                    starting = run([command, "startup"], variant, options, folder)["startup"]
-                    measured = {**run([command], variant, options, folder), "start with CUDA": starting}
-                if options.bench == "calls" and name in ("native", "observe"):
-                    measured["start without CUDA"] = process_start(["/bin/true"], variant, options, folder, 21)
-                for what, value in measured.items():
-                    table[name].setdefault(what, []).append(value)
+                take(name, run([command], variant, options, folder))
     gpu, driver = card() if not options.cuda else ["simulated", None]
     commit = options.commit or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     result = {"commit": commit, "gpu": gpu, "driver": driver, "machine": platform.machine(), "rounds": options.rounds,
