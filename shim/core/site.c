@@ -19,6 +19,7 @@ enum {
     STATIC_FRAMES = 6,      /* kept when the runtime may be linked into the caller's own module */
     CALLERS = 256,          /* hash of hook return addresses -> layouts */
     WORDS = 1 << 21,        /* frames of all chains */
+    MAIN_STACK = 64 << 20,  /* deeper frames of the first thread are unwound each time */
 };
 
 struct layout {
@@ -324,6 +325,7 @@ static __attribute__((noinline)) uint32_t unwind_site(uintptr_t caller, uintptr_
 /* Bounds of the thread's own stack: slots are read only within. A program on a stack of its own making (coroutines) lies
  * outside and is unwound each time. */
 static void find_stack(void) {
+    void **end = gm_thread_id() == getpid() ? gm_elf_symbol("ld-linux", "__libc_stack_end") : NULL;
     pthread_attr_t attributes;
     void *low = NULL;
     size_t size = 0;
@@ -335,6 +337,12 @@ static void find_stack(void) {
     static destroy_function destroy;
 
     stack_low = stack_high = 1;
+    /* For the first thread the C library would read /proc/self/maps, which takes milliseconds once the driver has mapped its memory. */
+    if (end && *end) {
+        stack_high = (uintptr_t)*end;
+        stack_low = stack_high - MAIN_STACK;
+        return;
+    }
     if (!getattr) {
         getstack = (getstack_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_attr_getstack");
         destroy = (destroy_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_attr_destroy");
