@@ -5,11 +5,7 @@ static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argumen
 
 static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
     (void)usage;
-    *decision = (struct gm_decision){GM_KIND_ASYNC, GM_REASON_POLICY, GM_KIND_ASYNC};
-    if (request->capturing)
-        decision->reason = GM_REASON_CAPTURE;
-    if (request->capturing || request->call == GM_CALL_ALLOC_ASYNC)
-        decision->kind = GM_KIND_NATIVE;
+    gm_decide_plain(request, GM_KIND_ASYNC, decision);
 }
 
 extern const struct gm_policy gm_policy_async;

@@ -54,8 +54,6 @@ static uint32_t promises_of(const struct gm_request *request) {
 
 /* ---- counters and events */
 
-static bool on_device(enum gm_kind kind) { return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED; }
-
 static void raise_peak(uint64_t *peak, uint64_t value) {
     uint64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
     while (value > seen && !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -65,15 +63,6 @@ static void raise_peak(uint64_t *peak, uint64_t value) {
 /* Address space that has no memory behind it counts as nothing. */
 static bool is_memory(const struct gm_block *block) {
     return block->call != GM_CALL_VMM_RESERVE && block->call != GM_CALL_VMM_MAP && block->call != GM_CALL_POOL_CREATE;
-}
-
-/* Bytes of all kinds on devices; a few loads are cheaper than one more counter that all threads write. */
-static uint64_t live_on_devices(const struct gm_stats *stats) {
-    uint64_t live = 0;
-#pragma GCC unroll 16
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++) /* not subtracted afterwards: another thread may raise it in between */
-        live += on_device(kind) ? __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED) : 0;
-    return live;
 }
 
 static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
@@ -86,11 +75,11 @@ static void count_born(const struct gm_block *block) {
         return;
     raise_peak(&stats->peak_bytes[block->kind],
                __atomic_add_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED));
-    if (!on_device(block->kind))
+    if (!gm_kind_is_on_device(block->kind))
         return;
     if (slack)
         __atomic_add_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
-    uint64_t live = live_on_devices(stats);
+    uint64_t live = gm_stats_live_on_devices(stats);
     __atomic_store_n(&live_lately, live, __ATOMIC_RELAXED);
     raise_peak(&stats->peak_total, live);
     raise_peak(&stats->peak_reserved, live + __atomic_load_n(&stats->slack, __ATOMIC_RELAXED));
@@ -103,7 +92,7 @@ static void count_gone(const struct gm_block *block) {
     if (!is_memory(block))
         return;
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
-    if (slack && on_device(block->kind))
+    if (slack && gm_kind_is_on_device(block->kind))
         __atomic_sub_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
 }
 

@@ -57,6 +57,17 @@ static inline struct gm_stats_shard *gm_stats_mine(void) {
     return __builtin_expect(gm_stats_shard != NULL, 1) ? gm_stats_shard : gm_stats_take_shard();
 }
 
+static inline bool gm_kind_is_on_device(enum gm_kind kind) { return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED; }
+
+/* Bytes of all kinds on devices alive now; a few loads are cheaper than one more counter that all threads write. */
+static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {
+    uint64_t live = 0;
+#pragma GCC unroll 16
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++) /* not subtracted afterwards: another thread may raise it in between */
+        live += gm_kind_is_on_device((enum gm_kind)kind) ? __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED) : 0;
+    return live;
+}
+
 /* Blocks of a kind alive now. */
 static inline uint64_t gm_stats_live_count(const struct gm_stats *stats, enum gm_kind kind) {
     uint64_t count = 0;

@@ -20,10 +20,7 @@ void gm_coverage_sample(int device) {
     size_t free_bytes, total;
     if (gm_drv.mem_get_info(&free_bytes, &total) != CUDA_SUCCESS)
         return;
-    struct sample now = {total - free_bytes, 0};
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED)
-            now.tracked += __atomic_load_n(&gm_stats->live_bytes[kind], __ATOMIC_RELAXED);
+    struct sample now = {total - free_bytes, gm_stats_live_on_devices(gm_stats)};
     gm_spin_lock(&lock);
     if (!first.used)
         first = largest = now;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The preload programs and real frameworks on a real GPU, natively and under every policy.
 
-usage: gpu_suite.py --source DIR --toolkit DIR --cc CC --shim FILE --gpumem FILE --work DIR PART
+usage: gpu_suite.py --source DIR --toolkit DIR --cc CC --shim FILE --work DIR PART
 
 PART: shared | static | driver (the small programs of tests/preload, built here against NVIDIA's runtime of either kind),
 frameworks (PyTorch, CuPy, Thrust), sanitizer (compute-sanitizer with the shim loaded), peers (two GPUs reach each other's memory),
@@ -201,7 +201,7 @@ def sanitizer(options):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    for name in ("source", "toolkit", "shim", "gpumem", "work"):
+    for name in ("source", "toolkit", "shim", "work"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--cc", default="cc")
     parser.add_argument("part", choices=["shared", "static", "driver", "frameworks", "sanitizer", "peers", "stress"])
