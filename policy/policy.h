@@ -103,7 +103,8 @@ enum gm_kind {
     X(GM_REASON_FALLBACK, "fallback")          /* the decided resource refused; native served */             \
     X(GM_REASON_PROMISE, "promise")            /* a hard promise excluded the decided resource */            \
     X(GM_REASON_CONTEXT_GONE, "context-gone")  /* released with its context */                               \
-    X(GM_REASON_UNSUPPORTED, "unsupported")    /* the driver lacks what the resource needs */
+    X(GM_REASON_UNSUPPORTED, "unsupported")    /* the driver lacks what the resource needs */                \
+    X(GM_REASON_LIST_TURNOVER, "list-turnover")/* more blocks of the size were freed so far than are alive */
 
 enum gm_reason {
 #define X(e, n) e,
@@ -179,6 +180,8 @@ struct gm_policy {
     void (*failed)(const struct gm_request *request);
     /* A block that decide() saw was freed. `request` carries call, size, device of the allocation. May be NULL. */
     void (*freed)(const struct gm_request *request);
+    /* In the child of a fork: locks may be held by threads that stayed behind. May be NULL. */
+    void (*after_fork)(void);
 };
 
 extern const struct gm_policy *const gm_policies[]; /* NULL-terminated rows, the default first */

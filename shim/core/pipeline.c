@@ -410,6 +410,8 @@ void gm_pipeline_after_fork(void) {
     struct gm_registry *registry = gm_registry_shared();
     if (registry)
         gm_registry_after_fork(registry);
+    if (pipeline.policy && pipeline.policy->after_fork)
+        pipeline.policy->after_fork();
     if (pipeline.root && pipeline.root->row->after_fork)
         pipeline.root->row->after_fork(pipeline.root);
 }
