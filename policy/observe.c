@@ -1,12 +1,9 @@
 /* observe: what the program asked, where it asked. */
 #include "policy/setup.h"
 
-static gm_status setup(struct gm_policy_setup *given) {
-    return gm_refuse_argument(given, "observe");
-}
+static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "observe"); }
 
-static void decide(const struct gm_request *request, const struct gm_usage *usage,
-                   struct gm_decision *decision) {
+static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
     (void)request;
     (void)usage;
     *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_POLICY, GM_KIND_NATIVE};

@@ -3,17 +3,10 @@
 
 #include <string.h>
 
-extern const struct gm_policy gm_policy_auto, gm_policy_observe, gm_policy_cache, gm_policy_async,
-    gm_policy_managed, gm_policy_active_list;
+extern const struct gm_policy gm_policy_auto, gm_policy_observe, gm_policy_cache, gm_policy_async, gm_policy_managed, gm_policy_active_list;
 
 const struct gm_policy *const gm_policies[] = {
-    &gm_policy_auto,
-    &gm_policy_observe,
-    &gm_policy_cache,
-    &gm_policy_async,
-    &gm_policy_managed,
-    &gm_policy_active_list,
-    NULL,
+    &gm_policy_auto, &gm_policy_observe, &gm_policy_cache, &gm_policy_async, &gm_policy_managed, &gm_policy_active_list, NULL,
 };
 
 const struct gm_policy *gm_policy_find(const char *text) {
@@ -25,8 +18,8 @@ const struct gm_policy *gm_policy_find(const char *text) {
     return NULL;
 }
 
-/* The rest is the program's intent (managed, pinned, pools), has a shape of its own (arrays, virtual memory),
- * or belongs to somebody else (graphs, imports). */
+/* The rest is the program's intent (managed, pinned, pools), has a shape of its own (arrays, virtual memory), or belongs to
+ * somebody else (graphs, imports). */
 bool gm_call_is_movable(const struct gm_request *request) {
     switch (request->call) {
     case GM_CALL_ALLOC:

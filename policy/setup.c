@@ -12,8 +12,7 @@ void gm_setup_error(struct gm_policy_setup *setup, const char *const *words) {
 gm_status gm_refuse_argument(struct gm_policy_setup *setup, const char *policy) {
     if (!setup->argument || !*setup->argument)
         return GM_OK;
-    const char *const words[] = {"policy ",       policy, " takes no argument, and got \"",
-                                 setup->argument, "\"",   NULL};
+    const char *const words[] = {"policy ", policy, " takes no argument, and got \"", setup->argument, "\"", NULL};
     gm_setup_error(setup, words);
     return GM_INVALID_VALUE;
 }
