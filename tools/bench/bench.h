@@ -45,8 +45,9 @@ extern options bench;
 
 double now(); // nanoseconds
 
-// Bytes of the card in use, all processes together, from NVML: no library in this process stands between. 0 where NVML is not.
+// Bytes of the card in use, all processes together, from NVML: no library in this process stands between. 0 where NVML is not known.
 size_t card_used();
+bool card_known();
 
 // Largest card_used() seen by a thread of its own between construction and stop(). Never runs beside a timed sample.
 class sampler {

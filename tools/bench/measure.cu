@@ -38,14 +38,17 @@ struct nvml {
 };
 
 int fitting_repetitions(const row &one) {
-    one.body(4);
-    CHECK(cudaDeviceSynchronize());
-    double begin = now();
-    one.body(4);
-    int next = (int)std::clamp(4 * SAMPLE_NS / 10 / std::max(now() - begin, 1.0), 4.0, 400.0);
-    begin = now();
-    one.body(next);
-    return (int)std::clamp(next * SAMPLE_NS / std::max(now() - begin, 1.0), 4.0, 4000.0);
+    const int most = 4000;
+    double taken = 0;
+    int n = 1;
+    do { // each try is also the warm-up of the next: what keeps memory has it by then
+        n *= 4;
+        CHECK(cudaDeviceSynchronize());
+        double begin = now();
+        one.body(n);
+        taken = now() - begin;
+    } while (n < most && taken < SAMPLE_NS / 2);
+    return (int)std::clamp(n * SAMPLE_NS / taken, 4.0, (double)most);
 }
 
 // A run of its own beside which memory is sampled; then what stays; then what the row itself looks at.
@@ -66,10 +69,20 @@ double now() {
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+static nvml &library() {
+    static nvml loaded;
+    return loaded;
+}
+
+bool card_known() { return library().memory; }
+
 size_t card_used() {
-    static nvml library;
-    nvml_memory memory;
-    return library.memory && library.memory(library.device, &memory) == 0 ? memory.used : 0;
+    nvml_memory memory = {};
+    if (card_known() && library().memory(library().device, &memory) != 0) {
+        std::fprintf(stderr, "bench: NVML does not tell the memory in use\n");
+        std::exit(1);
+    }
+    return memory.used;
 }
 
 struct sampler::state {
@@ -80,7 +93,6 @@ struct sampler::state {
 };
 
 sampler::sampler() : shared(new state) {
-    card_used(); // the library is there before the thread is
     shared->thread = std::thread([state = shared] {
         do {
             state->most = std::max(state->most, card_used());
@@ -118,11 +130,15 @@ void print_times(const std::string &name, int repetitions, std::vector<double> t
 void measure(const std::vector<row> &rows) {
     if (std::none_of(rows.begin(), rows.end(), [](const row &one) { return wanted(one.name); }))
         return;
-    bench.contender.trim();
-    size_t before = bench.memory ? card_used() : 0;
+    bool memory = bench.memory && card_known();
     std::vector<int> repetitions;
     for (const row &one : rows)
         repetitions.push_back(one.repetitions ? one.repetitions : fitting_repetitions(one));
+    if (memory) // what the driver loads for a kernel is there by now, and is nobody's reserve
+        for (const row &one : rows)
+            one.body(1);
+    bench.contender.trim();
+    size_t before = memory ? card_used() : 0;
     std::vector<std::vector<double>> times(rows.size());
     for (int sample = -2; sample < bench.samples; sample++)
         for (size_t i = 0; i < rows.size(); i++) {
@@ -134,9 +150,9 @@ void measure(const std::vector<row> &rows) {
         }
     for (size_t i = 0; i < rows.size(); i++) {
         std::string more;
-        if (before && rows[i].live)
+        if (memory && rows[i].live)
             more = " live=" + std::to_string(rows[i].live) +
-                   " reserved=" + std::to_string(most_used(rows[i], repetitions[i]) - before);
+                   " reserved=" + std::to_string(std::max(most_used(rows[i], repetitions[i]), before) - before);
         print_times(rows[i].name, repetitions[i], times[i], more);
     }
 }
