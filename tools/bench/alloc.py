@@ -51,12 +51,11 @@ def build(folder):
 # Loads PyTorch the way programs do, so that the CUDA runtime it brings is found.
 TORCH_PLACES = """
 import json, pathlib, torch
-from torch.utils import cpp_extension
+home = pathlib.Path(torch.__file__).parent
 maps = pathlib.Path("/proc/self/maps").read_text().split()
 runtime = sorted({str(pathlib.Path(name).parent) for name in maps if "/libcudart.so" in name})
-print(json.dumps({"include": cpp_extension.include_paths(), "lib": str(pathlib.Path(torch.__file__).parent / "lib"),
-                  "runtime": runtime, "abi": int(torch._C._GLIBCXX_USE_CXX11_ABI), "version": torch.__version__,
-                  "cuda": torch.cuda.is_available()}))
+print(json.dumps({"include": str(home / "include"), "lib": str(home / "lib"), "runtime": runtime, "version": torch.__version__,
+                  "abi": int(torch.compiled_with_cxx11_abi()), "cuda": torch.cuda.is_available()}))
 """
 
 
@@ -73,7 +72,7 @@ def build_torch(programs, toolkit):
     made, runtime = programs / "liballoc_torch.so", sorted(pathlib.Path(there["runtime"][0]).glob("libcudart.so*"))[0]
     libraries = [there["lib"], *there["runtime"]]
     command = [os.environ.get("CXX", "g++"), "-std=c++17", "-O2", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={there['abi']}",
-               *(f"-I{folder}" for folder in [*there["include"], toolkit / "include"]), "-o", made, HERE / "torch_allocator.cpp",
+               f"-I{there['include']}", f"-I{toolkit / 'include'}", "-o", made, HERE / "torch_allocator.cpp",
                f"-L{there['lib']}", "-lc10_cuda", "-lc10", runtime, "-Wl,--disable-new-dtags",
                *(f"-Wl,-rpath,{folder}" for folder in libraries)]
     try:

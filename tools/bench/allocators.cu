@@ -63,7 +63,8 @@ allocator find_allocator(const std::string &name) {
         CHECK(cudaMemPoolSetAttribute(default_pool(), cudaMemPoolAttrReleaseThreshold, &keep));
         return {allocate_async, release_async, trim_async, false};
     }
-    void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // Lazily: PyTorch's library names much of the runtime that its allocator never calls.
+    void *library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         std::fprintf(stderr, "bench: allocator native, async or a library: %s\n", dlerror());
         std::exit(1);

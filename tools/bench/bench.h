@@ -64,9 +64,10 @@ private:
 
 struct row {
     std::string name;
-    int repetitions;               // a sample; 0 = as many as fill about two milliseconds
+    int repetitions;               // a sample; 0 = as many as fill about two milliseconds, at least `least`
     std::function<void(int)> body; // runs that many repetitions
     size_t live = 0;               // most bytes live at once; 0 = no memory figures
+    int least = 4;
     std::function<size_t()> probe; // where set: card_used() at its highest, found in a slow pass of its own
 };
 

@@ -72,5 +72,8 @@ def card():
 
 def commit():
     """Of the sources, "" where git cannot tell."""
-    return subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True,
-                          text=True).stdout.strip()
+    try:
+        return subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"],
+                              capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""

@@ -40,7 +40,8 @@ struct nvml {
 int fitting_repetitions(const row &one) {
     const int most = 4000;
     double taken = 0;
-    int n = 1;
+    int n = one.least / 4;
+    one.body(one.least);
     do { // each try is also the warm-up of the next: what keeps memory has it by then
         n *= 4;
         CHECK(cudaDeviceSynchronize());
@@ -48,7 +49,7 @@ int fitting_repetitions(const row &one) {
         one.body(n);
         taken = now() - begin;
     } while (n < most && taken < SAMPLE_NS / 2);
-    return (int)std::clamp(n * SAMPLE_NS / taken, 4.0, (double)most);
+    return (int)std::clamp(n * SAMPLE_NS / taken, (double)one.least, (double)most);
 }
 
 // A run of its own beside which memory is sampled; then what stays; then what the row itself looks at.

@@ -68,14 +68,14 @@ void thread_row(const std::string &name, const std::vector<size_t> &sizes) {
     for (size_t bytes : sizes)
         live += bytes;
     crew workers(sizes);
-    measure({{name, 0, [&](int n) { workers.run(n); }, live}});
+    measure({{name, 0, [&](int n) { workers.run(n); }, live, 64}});
 }
 
 } // namespace
 
 void pair_rows() {
     for (size_t bytes : {(size_t)1, (size_t)512, 4 * KIB, 64 * KIB, MIB, 2 * MIB, 32 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB})
-        measure({{"pair:" + std::to_string(bytes), 0, [=](int n) { pairs(bytes, n); }, bytes, [=] { return used_with(bytes); }}});
+        measure({{"pair:" + std::to_string(bytes), 0, [=](int n) { pairs(bytes, n); }, bytes, 4, [=] { return used_with(bytes); }}});
 }
 
 // A repetition is one pair in every thread: the figure is what a pair takes as its thread sees it.

@@ -31,6 +31,9 @@ def pair_lines(axes, results):
                       markeredgecolor="black", markeredgewidth=0.3)
     axes.set(xscale="log", yscale="log", xlabel="block size (bytes)", ylabel="time of a pair (us)", title="malloc + free, idle card")
     axes.set_xscale("log", base=2)
+    sizes = [(1, "1"), (512, "512"), (1 << 12, "4 Ki"), (1 << 16, "64 Ki"), (1 << 20, "1 Mi"), (1 << 25, "32 Mi"), (1 << 28, "256 Mi"),
+             (1 << 30, "1 Gi")]
+    axes.set_xticks([size for size, _ in sizes], [text for _, text in sizes])
     axes.grid(True, which="major", linewidth=0.3)
     axes.legend(fontsize=7, ncol=2)
 
@@ -45,6 +48,7 @@ def bars(axes, title, unit, values):
     axes.set_yticks(range(len(values)), [name for name, *_ in values], fontsize=6)
     axes.invert_yaxis()
     axes.set_xscale("log")
+    axes.xaxis.set_minor_formatter("")
     axes.margins(x=0.15)
     axes.tick_params(axis="x", labelsize=6)
     axes.set_xlabel(unit, fontsize=7)

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
 
 namespace torch_cache = c10::cuda::CUDACachingAllocator;
 
@@ -24,7 +25,8 @@ extern "C" void *bench_allocate(size_t bytes) {
     try {
         return allocator()->raw_alloc(bytes);
     } catch (const std::exception &error) {
-        std::fprintf(stderr, "bench: PyTorch's allocator: %s\n", error.what());
+        std::string words = error.what(); // a stack trace follows the first line
+        std::fprintf(stderr, "bench: PyTorch's allocator: %s\n", words.substr(0, words.find('\n')).c_str());
         std::exit(1);
     }
 }
