@@ -129,9 +129,9 @@ void kernel_rows() {
         return;
     void *lasting;
     CHECK(cudaMalloc(&lasting, MIB));
-    for (int passes : {1, bench.passes})
-        if (passes) {
-            std::string which = passes == bench.passes ? "long" : "short";
+    for (bool longer : {false, true})
+        if (int passes = longer ? bench.passes : 1) {
+            std::string which = longer ? "long" : "short";
             measure({{"kernel-" + which, 2000, [=](int n) { kernels_alone(lasting, passes, n); }},
                      {"loop-" + which, 2000, [=](int n) { kernels_on_fresh_blocks(passes, n); }, MIB}});
         }
