@@ -41,11 +41,13 @@ def build(folder):
     """Builds what is measured; meson's folder must be there."""
     if not (folder / "build.ninja").exists():
         raise common.Failed(f"{folder}: not a build folder; tools/setup makes one")
-    shim = re.search(r"^build (shim/libgpumem\.so[^ :]*)", (folder / "build.ninja").read_text(), re.MULTILINE)
+    shim = re.search(r"^build (shim/libgpumem\.so[0-9.]*):", (folder / "build.ninja").read_text(), re.MULTILINE)
     wanted = [shim[1], *(f"tools/bench/{name}" for name in PROGRAMS)]
     done = subprocess.run(["ninja", "-C", str(folder), *wanted], capture_output=True, text=True)
     if done.returncode != 0:
         raise common.Failed("ninja: " + " | ".join((done.stdout + done.stderr).strip().splitlines()[-3:]))
+    if not (folder / "shim" / "libgpumem.so").exists(): # the dynamic linker would go on without it
+        raise common.Failed(f"{folder}/shim/libgpumem.so is not there")
 
 
 # Loads PyTorch the way programs do, so that the CUDA runtime it brings is found.
