@@ -1,6 +1,6 @@
-/* Counters of this process: in private memory, or in a slot of the file that `gpumem run` reads while and
- * after we run. */
-#include "shim/core/stats.h"
+/* Counters of this process and where they lie: a slot of the file that `gpumem run` reads while and after we run, a memory file
+ * of our own, or, where there is neither, private memory. */
+#include "shim/base/stats.h"
 #include "shim/base/base.h"
 #include "shim/base/file.h"
 #include "shim/base/truedl.h"
@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(struct gm_stats) % 4096 == 0, "slots of the file can be reserved one by one");
@@ -18,6 +20,15 @@ static struct gm_stats private_counters;
 struct gm_stats *gm_stats = &private_counters;
 
 static char file_name[4096];
+
+/* What the counters lie in. */
+static struct {
+    void *map; /* NULL = private */
+    size_t bytes;
+    int fd; /* of the memory file; -1 = none */
+    dev_t device;
+    ino_t inode;
+} place = {.fd = -1};
 __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
 
 static uint64_t taken = 1; /* bit of each shard in use; shard 0 is everybody's */
@@ -95,28 +106,102 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
     return map;
 }
 
-void gm_stats_open(const char *path) {
+/* ---- memory file */
+
+#ifndef SYS_memfd_create
+#define SYS_memfd_create (-1)
+#endif
+enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 };              /* flags of memfd_create, Linux 3.17; the last one 6.3 */
+enum { ADD_SEALS = 1033, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 }; /* of fcntl */
+
+/* Nobody can take the page away under us: a viewer must not be able to end the process by a bus error. */
+static int make_memory_file(void) {
+    enum { LEAST = 100 }; /* out of the way of programs that expect the lowest numbers */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct gm_stats))
+        return -1; /* giving the file its size would raise SIGXFSZ */
+    int fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | NOEXEC_SEAL);
+    if (fd < 0)
+        fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
+    if (high >= 0 || fd <= STDERR_FILENO) {
+        close(fd);
+        fd = high;
+    }
+    if (fd >= 0 && (ftruncate(fd, sizeof(struct gm_stats)) || fcntl(fd, ADD_SEALS, SEAL_SEAL | SEAL_SHRINK | SEAL_GROW))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static struct gm_stats *map_memory_file(void) {
+    struct stat st;
+    int fd = make_memory_file();
+    if (fd < 0)
+        return NULL;
+    void *map = mmap(NULL, sizeof(struct gm_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED || gm_fstat(fd, &st)) {
+        close(fd);
+        return NULL;
+    }
+    place.map = map;
+    place.bytes = sizeof(struct gm_stats);
+    place.fd = fd;
+    place.device = st.st_dev;
+    place.inode = st.st_ino;
+    return map;
+}
+
+/* The program may have closed our descriptor, and the number may be its own by now. */
+static void leave_place(void) {
+    struct stat st;
+    if (place.fd >= 0 && !gm_fstat(place.fd, &st) && st.st_dev == place.device && st.st_ino == place.inode)
+        close(place.fd);
+    place.fd = -1;
+    if (place.map)
+        munmap(place.map, place.bytes);
+    place.map = NULL;
+}
+
+/* ---- moving */
+
+static struct gm_stats *map_slot(const char *path) {
     static int told;
     const char *trouble = NULL;
     int fd = -1;
-    if (!path || !*path)
-        return;
     if (path != file_name)
         gm_format(file_name, sizeof file_name, "%s", path);
     struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_slot(slots, fd) : NULL;
     if (fd >= 0)
         close(fd);
-    if (!slot) {
-        gm_log_once(&told, GM_LOG_WARN, "counters file '%s' %s: this process is missing in the closing lines", file_name,
-                    trouble ? trouble : "has no room");
-        if (slots)
-            munmap(slots, GM_STATS_SLOTS * sizeof *slots);
-        return;
+    if (slot) {
+        place.map = slots;
+        place.bytes = GM_STATS_SLOTS * sizeof *slots;
+        return slot;
     }
+    gm_log_once(&told, GM_LOG_WARN, "counters file '%s' %s: this process is missing in the closing lines", file_name,
+                trouble ? trouble : "has no room");
+    if (slots)
+        munmap(slots, GM_STATS_SLOTS * sizeof *slots);
+    return NULL;
+}
+
+void gm_stats_open(const char *path) {
+    int saved = errno;
+    bool named = path && *path;
+    struct gm_stats *slot = named ? map_slot(path) : NULL;
+    if (!slot)
+        slot = map_memory_file();
+    errno = saved;
+    if (!slot)
+        return;
     /* Opened at start, before any other thread counts: what is there so far moves along. */
-    int32_t pid = slot->pid;
     *slot = private_counters;
-    slot->pid = pid;
+    slot->pid = (int32_t)getpid();
+    slot->timed = named;
     slot->start_ns = gm_now_ns();
     name_program(slot);
     __atomic_store_n(&slot->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
@@ -127,12 +212,14 @@ void gm_stats_open(const char *path) {
 void gm_stats_after_fork(void) {
     /* The parent's policy name stays true for the child; its counts are not the child's. */
     char policy[sizeof private_counters.policy];
+    bool shared = place.map != NULL;
     memcpy(policy, gm_stats->policy, sizeof policy);
     memset(&private_counters, 0, sizeof private_counters);
     memcpy(private_counters.policy, policy, sizeof policy);
     gm_stats = &private_counters;
     gm_stats_shard = NULL;
     taken = 1ull | 1ull << mine; /* the other threads stayed behind */
-    if (file_name[0])
+    leave_place();
+    if (shared)
         gm_stats_open(file_name);
 }
