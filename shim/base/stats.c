@@ -32,6 +32,7 @@ static struct {
 __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
 
 static uint64_t taken = 1; /* bit of each shard in use; shard 0 is everybody's */
+static uint64_t used = 1;  /* those that ever were */
 
 static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* 0 = none of its own */
 
@@ -43,11 +44,12 @@ static void leave_shard(void *value) {
 }
 
 struct gm_stats_shard *gm_stats_take_shard(void) {
-    uint64_t used = __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
-    while (!mine && ~used) {
-        unsigned index = (unsigned)__builtin_ctzll(~used);
-        if (!__atomic_compare_exchange_n(&taken, &used, used | 1ull << index, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    uint64_t now = __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
+    while (!mine && ~now) {
+        unsigned index = (unsigned)__builtin_ctzll(~now);
+        if (!__atomic_compare_exchange_n(&taken, &now, now | 1ull << index, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             continue;
+        __atomic_or_fetch(&used, 1ull << index, __ATOMIC_RELAXED);
         if (gm_thread_at_exit(leave_shard, (void *)(uintptr_t)index) == 0)
             mine = index;
         else
@@ -189,6 +191,23 @@ static struct gm_stats *map_slot(const char *path) {
     return NULL;
 }
 
+/* Pages that nobody counted on stay untouched here too. */
+static void clear_private(void) {
+    memset(&private_counters, 0, offsetof(struct gm_stats, shards));
+    for (uint64_t left = used; left; left &= left - 1)
+        memset(&private_counters.shards[__builtin_ctzll(left)], 0, sizeof private_counters.shards[0]);
+}
+
+/* What was counted so far moves along; pages that nobody counts on are not touched. */
+static void move_counts(struct gm_stats *slot) {
+    size_t from = offsetof(struct gm_stats, start_ns); /* what stands before says whose slot it is */
+    memcpy((char *)slot + from, (char *)&private_counters + from, offsetof(struct gm_stats, shards) - from);
+    for (uint64_t left = used; left; left &= left - 1) {
+        unsigned index = (unsigned)__builtin_ctzll(left);
+        slot->shards[index] = private_counters.shards[index];
+    }
+}
+
 void gm_stats_open(const char *path) {
     int saved = errno;
     bool named = path && *path;
@@ -198,8 +217,7 @@ void gm_stats_open(const char *path) {
     errno = saved;
     if (!slot)
         return;
-    /* Opened at start, before any other thread counts: what is there so far moves along. */
-    *slot = private_counters;
+    move_counts(slot);
     slot->pid = (int32_t)getpid();
     slot->timed = named;
     slot->start_ns = gm_now_ns();
@@ -214,11 +232,11 @@ void gm_stats_after_fork(void) {
     char policy[sizeof private_counters.policy];
     bool shared = place.map != NULL;
     memcpy(policy, gm_stats->policy, sizeof policy);
-    memset(&private_counters, 0, sizeof private_counters);
+    clear_private();
     memcpy(private_counters.policy, policy, sizeof policy);
     gm_stats = &private_counters;
     gm_stats_shard = NULL;
-    taken = 1ull | 1ull << mine; /* the other threads stayed behind */
+    taken = used = 1ull | 1ull << mine; /* the other threads stayed behind */
     leave_place();
     if (shared)
         gm_stats_open(file_name);

@@ -4,14 +4,17 @@
 usage: run_top.py GPUMEM SHIM PROGRAM CUDA CASE
 """
 
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 SKIP = 77
@@ -303,17 +306,19 @@ def everything():
 
 
 def terminal():
-    """Ctrl-C leaves the terminal as it was, and no line is wider than it."""
+    """Ctrl-C and Ctrl-Z leave the terminal as it was, and no line is wider than it."""
     with Program() as program:
         program.do("alloc", "loop")
         pid, fd = pty.fork()
         if pid == 0:
-            os.execve(GPUMEM, [GPUMEM, "top", "--interval=50ms", str(program.pid)], environment())
-        import fcntl, struct, termios
-
+            job_control([GPUMEM, "top", "--interval=50ms", str(program.pid)])
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         text = read_until(fd, b"RESERVED")
         text += read_until(fd, b"\x1b[J")
+        os.write(fd, b"\x1a")  # Ctrl-Z: the terminal is the shell's again until it goes on
+        text += read_until(fd, b"\x1b[?25h\x1b[?1049l") + read_until(fd, b"\x1b[?1049h\x1b[?25l") + read_until(fd, b"\x1b[J")
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+        text += read_until(fd, b"\x1b[J") + read_until(fd, b"\x1b[J")
         os.write(fd, b"\x03")
         rest = b""
         while True:
@@ -326,11 +331,29 @@ def terminal():
             rest += part
         equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, "status after Ctrl-C")
         shown = (text + rest).decode()
-        check(shown.startswith("\x1b[?1049h\x1b[?25l") and shown.count("\x1b[?1049h") == 1, shown)
+        check(shown.startswith("\x1b[?1049h\x1b[?25l") and shown.count("\x1b[?1049h") == 2, shown)
         check("\x1b[?25h\x1b[?1049l" in shown and "cache" in shown.rpartition("\x1b[?1049l")[2], shown)
-        frame = shown.split("\x1b[H")[-1].partition("\x1b[J")[0]
-        lines = frame.replace("\x1b[K", "").split("\r\n")
-        check(len(lines) > 9 and all(len(line) <= 80 for line in lines), frame)
+        frames = [frame.partition("\x1b[J")[0].replace("\x1b[K", "").split("\r\n") for frame in shown.split("\x1b[H")[1:]]
+        for frame, width in ((frames[0], 80), (frames[-1], 40)):
+            check(len(frame) > 9 and 0.5 * width < max(map(len, frame)) <= width, frame)
+
+
+def job_control(command):
+    """As a shell does: the command in the foreground; where it stops, it goes on. Ends as it did, with 99 if it never stopped."""
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        os.tcsetpgrp(0, os.getpgrp())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        os.execve(command[0], command, environment())
+    stopped = False
+    while True:
+        status = os.waitpid(child, os.WUNTRACED)[1]
+        if not os.WIFSTOPPED(status):
+            os._exit(os.waitstatus_to_exitcode(status) if stopped else 99)
+        stopped = True
+        os.kill(child, signal.SIGCONT)
 
 
 def read_until(fd, wanted):

@@ -11,7 +11,10 @@
 #define OTHER_SCREEN "\033[?1049h\033[?25l" /* and no cursor */
 #define OWN_SCREEN   "\033[?25h\033[?1049l"
 
-const char gm_screen_line_end[] = "\033[K\r\n";
+/* Cleared before it is written: after a line as wide as the screen its last letter would go. */
+#define CLEAR_LINE "\033[K"
+
+const char gm_screen_line_end[] = "\n" CLEAR_LINE;
 
 static const int leaving[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 enum { LEAVING = sizeof leaving / sizeof leaving[0] };
@@ -74,7 +77,7 @@ void gm_screen_size(unsigned *width, unsigned *height) {
 }
 
 void gm_screen_frame_begin(void) {
-    fputs("\033[H", stdout);
+    fputs("\033[H" CLEAR_LINE, stdout);
 }
 
 void gm_screen_frame_end(void) {

@@ -7,7 +7,7 @@
 
 enum gm_screen_event { GM_SCREEN_TIME, GM_SCREEN_REDRAW, GM_SCREEN_LEAVE };
 
-/* What ends a line of a frame: clears what an earlier frame had right of it. */
+/* What ends a line of a frame: clears what an earlier frame had in the next one. */
 extern const char gm_screen_line_end[];
 
 /* Catches the signals that end or interrupt; with `screen` also takes the terminal's other screen, until gm_screen_release.
