@@ -313,22 +313,14 @@ def terminal():
         if pid == 0:
             job_control([GPUMEM, "top", "--interval=50ms", str(program.pid)])
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        text = read_until(fd, b"RESERVED")
-        text += read_until(fd, b"\x1b[J")
+        output = Output(fd)
+        text = output.until(b"RESERVED") + output.until(b"\x1b[J")
         os.write(fd, b"\x1a")  # Ctrl-Z: the terminal is the shell's again until it goes on
-        text += read_until(fd, b"\x1b[?25h\x1b[?1049l") + read_until(fd, b"\x1b[?1049h\x1b[?25l") + read_until(fd, b"\x1b[J")
+        text += output.until(b"\x1b[?25h\x1b[?1049l") + output.until(b"\x1b[?1049h\x1b[?25l") + output.until(b"\x1b[J")
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-        text += read_until(fd, b"\x1b[J") + read_until(fd, b"\x1b[J")
+        text += output.until(b"\x1b[J") + output.until(b"\x1b[J")
         os.write(fd, b"\x03")
-        rest = b""
-        while True:
-            try:
-                part = os.read(fd, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            rest += part
+        rest = output.rest()
         equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, "status after Ctrl-C")
         shown = (text + rest).decode()
         check(shown.startswith("\x1b[?1049h\x1b[?25l") and shown.count("\x1b[?1049h") == 2, shown)
@@ -356,12 +348,30 @@ def job_control(command):
         os.kill(child, signal.SIGCONT)
 
 
-def read_until(fd, wanted):
-    text, deadline = b"", time.monotonic() + LIMIT_S
-    while wanted not in text:
-        check(select.select([fd], [], [], max(0, deadline - time.monotonic()))[0], f"no {wanted} in {text}")
-        text += os.read(fd, 65536)
-    return text
+class Output:
+    """What comes out of a terminal, by pieces."""
+
+    def __init__(self, fd):
+        self.fd, self.ahead = fd, b""
+
+    def until(self, wanted):
+        deadline = time.monotonic() + LIMIT_S
+        while wanted not in self.ahead:
+            check(select.select([self.fd], [], [], max(0, deadline - time.monotonic()))[0], f"no {wanted} in {self.ahead}")
+            self.ahead += os.read(self.fd, 65536)
+        at = self.ahead.index(wanted) + len(wanted)
+        text, self.ahead = self.ahead[:at], self.ahead[at:]
+        return text
+
+    def rest(self):
+        while True:
+            try:
+                part = os.read(self.fd, 65536)
+            except OSError:
+                part = b""
+            if not part:
+                return self.ahead
+            self.ahead += part
 
 
 def main():
