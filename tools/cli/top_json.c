@@ -60,12 +60,12 @@ static json_t *rates(const struct gm_rates *r) {
 bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r, bool ended) {
     json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns", number(s->time_ns), "pid", (int)s->pid,
                             "program", text(s->program), "policy", text(s->policy), "finished", s->finished, "ended", ended);
-    json_t *counts = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", number(s->allocs), "frees",
+    json_t *counts = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", number(s->allocs), "frees",
                                number(s->frees), "failed_allocs", number(s->total.failed_allocs), "failed_frees",
                                number(s->total.failed_frees), "temporary", number(s->total.temporary), "moved",
                                number(s->total.moved), "hits", number(s->hits), "hit_rate", real(r->hits_in_all), "trims",
                                number(s->total.trims), "trimmed_bytes", number(s->total.trimmed_bytes), "oom_steps",
-                               number(s->total.oom_steps));
+                               number(s->total.oom_steps), "time_in_calls_ns", number(s->total.time_ns));
     json_t *memory = json_pack("{s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live_all), "kept_bytes", number(s->kept_all),
                                "reserved_bytes", number(s->reserved_all), "peak_bytes", number(s->peak_all), "by_kind", kinds(s));
     bool done = all && !json_object_set_new(all, "counts", counts) && !json_object_set_new(all, "rates", rates(r)) &&
