@@ -221,7 +221,8 @@ void gm_stats_open(const char *path) {
     slot->pid = (int32_t)getpid();
     slot->timed = named;
     slot->start_ns = gm_now_ns();
-    name_program(slot);
+    if (named) /* read when the process is no more; a viewer of the memory file can ask the kernel itself */
+        name_program(slot);
     __atomic_store_n(&slot->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
     __atomic_store_n(&gm_stats, slot, __ATOMIC_RELEASE);
     gm_stats_shard = NULL;

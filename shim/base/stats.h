@@ -42,7 +42,7 @@ struct gm_stats {
     uint64_t watched_until; /* CLOCK_MONOTONIC, ns: till then somebody wants calls timed; 0 = nobody. Written by viewers */
     int32_t timed;          /* calls are timed whoever looks */
     int32_t unused;
-    char program[64];
+    char program[64];       /* "" in a memory file: /proc/PID/exe says it */
     char policy[64];
     char trace[256];        /* file name, "" = none */
     uint64_t live_bytes[GM_KIND_COUNT];

@@ -34,6 +34,7 @@ struct gm_watch {
     uint64_t address; /* in the process, where fd is -1 */
     uint64_t *until;  /* watched_until of the process, mapped; NULL = not ours to write */
     void *map;
+    char program[64]; /* where the counters do not say it */
 };
 
 /* ---- what /proc says */
@@ -81,6 +82,18 @@ static int32_t own_pid(pid_t pid) {
     line[1 + strcspn(line + 1, "\n")] = 0;
     const char *last = strrchr(line, '\t');
     return last ? (int32_t)atol(last) : (int32_t)pid;
+}
+
+static void name_program(pid_t pid, char *out, size_t size) {
+    char path[PATH], target[4096];
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = 0;
+    char *deleted = strstr(target, " (deleted)"), *slash;
+    if (deleted && !deleted[strlen(" (deleted)")])
+        *deleted = 0;
+    slash = strrchr(target, '/');
+    snprintf(out, size, "%.*s", (int)size - 1, slash ? slash + 1 : target);
 }
 
 /* ---- judging */
@@ -269,6 +282,7 @@ enum gm_watch_status gm_watch_open(pid_t pid, struct gm_watch **out) {
         gm_watch_close(w);
         return status;
     }
+    name_program(pid, w->program, sizeof w->program);
     *out = w;
     return GM_WATCH_OK;
 }
@@ -300,6 +314,8 @@ enum gm_watch_status gm_watch_read(struct gm_watch *w, struct gm_stats *out) {
     else if (alive)
         length = read_memory(w->pid, w->address, copy, sizeof *copy);
     bool whole = length == sizeof *copy && copy->magic == GM_STATS_MAGIC;
+    if (whole && !copy->program[0])
+        memcpy(copy->program, w->program, sizeof copy->program);
     if (whole)
         *out = *copy;
     free(copy);

@@ -57,7 +57,7 @@ static enum gm_watch_status found(const struct gm_stats *page, size_t length, st
 }
 
 static void test_fake_pages(void **state) {
-    struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = (int32_t)getpid(), .live_bytes = {1234}}, read;
+    struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = (int32_t)getpid(), .program = "fake", .live_bytes = {1234}}, read;
     assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_OK);
     assert_memory_equal(&page, &read, sizeof page);
     assert_int_equal(found(&page, sizeof page - 1, &read), GM_WATCH_NO_COUNTERS);
