@@ -2,7 +2,7 @@
 
 #include "shim/base/base.h"
 #include "shim/core/registry.h"
-#include "shim/core/stats.h"
+#include "shim/base/stats.h"
 #include "shim/resource/decided.h"
 #include "shim/trace/writer.h"
 
@@ -30,7 +30,7 @@ uint64_t gm_key_value(uint64_t key) {
 }
 
 void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
-    scope->begin = gm_trace_on || pipeline.timed ? gm_ticks() : 0;
+    scope->begin = gm_trace_on || pipeline.timed || gm_stats_watched() ? gm_ticks() : 0;
     scope->sequence = 0;
     scope->known = false;
     scope->block.reason = GM_REASON_NONE;
@@ -77,8 +77,10 @@ static void count_born(const struct gm_block *block) {
                __atomic_add_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED));
     if (!gm_kind_is_on_device(block->kind))
         return;
-    if (slack)
+    if (slack) {
         __atomic_add_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&stats->slack_bytes[block->kind], slack, __ATOMIC_RELAXED);
+    }
     uint64_t live = gm_stats_live_on_devices(stats);
     __atomic_store_n(&live_lately, live, __ATOMIC_RELAXED);
     raise_peak(&stats->peak_total, live);
@@ -92,12 +94,14 @@ static void count_gone(const struct gm_block *block) {
     if (!is_memory(block))
         return;
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
-    if (slack && gm_kind_is_on_device(block->kind))
+    if (slack && gm_kind_is_on_device(block->kind)) {
         __atomic_sub_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&stats->slack_bytes[block->kind], slack, __ATOMIC_RELAXED);
+    }
 }
 
 /* A counter of the thread's own shard. */
-static void bump(uint64_t *counter) { __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED); }
+static void bump(uint64_t *counter) { gm_stats_count(counter, 1); }
 
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
@@ -131,9 +135,11 @@ static void write_event(const struct gm_scope *scope, enum gm_action action, con
 static uint64_t spend(struct gm_scope *scope) {
     if (!scope->begin)
         return 0;
-    uint64_t spent_ns = gm_ticks_span_ns(gm_ticks() - scope->begin);
+    uint64_t now = gm_ticks(), spent_ns = gm_ticks_span_ns(now - scope->begin);
     struct gm_stats_shard *shard = gm_stats_mine();
-    __atomic_store_n(&shard->time_ns, shard->time_ns + spent_ns, __ATOMIC_RELAXED);
+    gm_stats_count(&shard->time_ns, spent_ns);
+    if (gm_stats_watched())
+        gm_stats_watch_ends(gm_ticks_to_ns(now));
     return spent_ns;
 }
 
@@ -185,6 +191,8 @@ static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reas
         }
     }
     bump(&shard->allocs[block->kind]);
+    if (block->hit)
+        bump(&shard->hits[block->kind]);
     count_born(block);
     newest = block->address;
     uint64_t spent_ns = spend(scope);

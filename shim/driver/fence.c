@@ -1,5 +1,7 @@
 #include "shim/driver/fence.h"
 
+#include "shim/base/stats.h"
+
 bool gm_fence_supported(void) { return gm_drv.ctx_record_event != NULL; }
 
 /* ---- the contexts whose work counts */
@@ -107,11 +109,13 @@ gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t co
             return status;
     }
     fence->count = count;
+    gm_stats_fence_recorded();
     return GM_OK;
 }
 
 gm_status gm_fence_query(const struct gm_fence *fence) {
     gm_status status = GM_OK;
+    gm_stats_fence_queried();
     for (unsigned i = 0; i < fence->count && !status; i++)
         status = (gm_status)gm_drv.event_query(fence->points[i].event);
     return status;
@@ -120,10 +124,12 @@ gm_status gm_fence_query(const struct gm_fence *fence) {
 gm_status gm_fence_wait(const struct gm_fence *fence) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     gm_status status = GM_OK;
+    uint64_t begin = gm_ticks();
     gm_drv.thread_exchange_capture_mode(&mode);
     for (unsigned i = 0; i < fence->count && !status; i++)
         status = (gm_status)gm_drv.event_synchronize(fence->points[i].event);
     gm_drv.thread_exchange_capture_mode(&mode);
+    gm_stats_fence_waited(gm_ticks_span_ns(gm_ticks() - begin));
     return status;
 }
 

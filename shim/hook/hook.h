@@ -5,7 +5,7 @@
 #include "shim/base/base.h"
 #include "shim/core/pipeline.h"
 #include "shim/core/site.h"
-#include "shim/core/stats.h"
+#include "shim/base/stats.h"
 #include "shim/driver/driver.h"
 #include "shim/hook/rows.h"
 #include "shim/trace/writer.h"

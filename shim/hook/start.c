@@ -9,7 +9,7 @@
 #include "shim/base/options.h"
 #include "shim/base/truedl.h"
 #include "shim/core/registry.h"
-#include "shim/core/stats.h"
+#include "shim/base/stats.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/decided.h"
 
@@ -194,8 +194,7 @@ void gm_process_start(void) {
     gm_log_set((enum gm_log_level)gm_option_number(GM_OPT_LOG));
     gm_coverage_on = gm_option_bool(GM_OPT_COVERAGE);
     const struct gm_policy *policy = choose_policy(&user_named);
-    if (gm_option_text(GM_OPT_STATS)[0])
-        gm_stats_open(gm_option_text(GM_OPT_STATS));
+    gm_stats_open(gm_option_text(GM_OPT_STATS));
     gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
 
     struct gm_pipeline_setup setup = {

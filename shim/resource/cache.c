@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "shim/base/options.h"
+#include "shim/base/stats.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
 #include "shim/resource/lane.h"
@@ -186,6 +187,7 @@ static size_t drain(struct gm_resource *self, struct gm_shard *shard, uint64_t c
             gm_shelf_condemn(shard, shelf, victims[freed].address, victims[freed].size);
         gm_spin_unlock(&shard->lock);
     }
+    gm_stats_trimmed(given);
     return given;
 }
 
@@ -324,6 +326,8 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
         rounded.size = piece.reserved;
         look_around(state, &state->devices[request->device]);
         gm_status status = self->upstream->row->alloc(self->upstream, &rounded, &got);
+        if (status == GM_OUT_OF_MEMORY)
+            gm_stats_oom_step();
         if (status == GM_OUT_OF_MEMORY && cache_trim(self, SIZE_MAX))
             status = self->upstream->row->alloc(self->upstream, &rounded, &got);
         if (status)

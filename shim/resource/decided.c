@@ -3,6 +3,8 @@
  * improve on the program's own call, never make a request fail that native memory could serve. */
 #include "shim/resource/decided.h"
 
+#include "shim/base/stats.h"
+
 static struct gm_resource *servers[GM_KIND_COUNT];
 
 void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) { servers[kind] = resource; }
@@ -30,6 +32,8 @@ static gm_status decided_alloc(struct gm_resource *self, const struct gm_request
             return GM_OK;
         }
         if (kind == GM_KIND_NATIVE) {
+            if (status == GM_OUT_OF_MEMORY && server)
+                gm_stats_oom_step();
             /* What other resources keep is memory that the program gave back. */
             if (status != GM_OUT_OF_MEMORY || !server || !decided_trim(self, SIZE_MAX) ||
                 (status = server->row->alloc(server, request, block)) != GM_OK)

@@ -1,5 +1,7 @@
 #include "shim/resource/pool.h"
 
+#include "shim/base/stats.h"
+
 /* ---- pools of devices */
 
 static bool driver_has_pools(void) {
@@ -316,6 +318,7 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
         given = before > after ? before - after : 0;
     }
     gm_capture_guard_leave(mode);
+    gm_stats_trimmed(given);
     return given;
 }
 
