@@ -66,6 +66,8 @@ static CUmemoryPool default_pool(struct sim_device *d, bool managed) {
     return *slot;
 }
 
+struct sim_extent *sim_pool_extent(const struct sim_block *b) { return b->piece->segment->extent; }
+
 /* ---- pieces ---- */
 
 static bool freed_has_run(const struct sim_segment_block *x) {
@@ -108,6 +110,8 @@ static void release_segment(CUmemoryPool p, struct sim_segment **link) {
         sim_block_untree(b);
     *link = seg->next;
     p->reserved -= seg->extent->size;
+    free(seg->extent->advice);
+    seg->extent->advice = NULL;
     sim_extent_give(seg->extent);
     free(seg->pieces);
     free(seg);
