@@ -309,7 +309,7 @@ def managed_memory(place):
     if is_simulated(place):
         ways += [({"SIMCUDA_VERSION": "12080"}, "managed")]
         ways += [({"SIMCUDA_HIDE": name}, "managed") for name in ("cuMemPoolCreate", "cuMemAllocFromPoolAsync")]
-        ways += [({"SIMCUDA_HIDE": "cuCtxRecordEvent"}, "managed-pool")]
+        ways += [({"SIMCUDA_HIDE": name}, "managed-pool") for name in ("cuCtxRecordEvent", "cuMemGetAddressRange")]
     for settings, kind in ways:
         for prefetch in ("0", "1"):
             label = f"advice, prefetch {prefetch}, {settings}"

@@ -39,6 +39,8 @@ CUresult sim_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int 
 
 /* cuMemFree waits for the work of the block's context (or, by option, of every context on its device) first. */
 static void wait_before_free(struct sim_block *b) {
+    if (!b->ctx) /* it is gone, and its work with it */
+        return;
     if (!sim_opt.free_waits_for_device) {
         sim_finish_ctx(b->ctx);
         return;
@@ -62,7 +64,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr dptr) {
     SIM_UNSAFE();
     b->refs++;
     wait_before_free(b);
-    CUresult sticky = b->ctx->sticky;
+    CUresult sticky = b->ctx ? b->ctx->sticky : CUDA_SUCCESS;
     bool ours = b->state != STATE_FREED && !b->free_submitted;
     if (ours && b->kind == KIND_POOL)
         sim_pool_free_now(b);

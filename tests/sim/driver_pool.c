@@ -45,6 +45,8 @@ bool sim_pool_valid(CUmemoryPool pool) {
     return false;
 }
 
+bool sim_pool_is_default(CUmemoryPool pool) { return pool->is_default; }
+
 static CUmemoryPool pool_new(struct sim_device *d, const CUmemPoolProps *props) {
     CUmemoryPool p = calloc(1, sizeof *p);
     *p = (struct CUmemPoolHandle_st){.magic = POOL_MAGIC, .device = d, .props = *props, .follow = 1, .opportunistic = 1,

@@ -184,6 +184,7 @@ uintptr_t sim_extent_va(const struct sim_extent *e);
 CUresult sim_native_alloc(struct sim_ctx *ctx, size_t size, int window, struct sim_block **out);
 void sim_native_free(struct sim_block *b);
 void sim_pools_squeeze(struct sim_device *d);
+bool sim_pool_is_default(CUmemoryPool pool);
 struct sim_extent *sim_pool_extent(const struct sim_block *b); /* of a live block of a pool */
 
 /* ---- operations and streams (driver_queue.c) ---- */
