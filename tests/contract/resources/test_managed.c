@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/base/options.h"
@@ -167,6 +168,35 @@ static void test_prefetch_is_an_option(void **state) {
         finish(resource, &world, live);
         world_close(&world, resource);
     }
+}
+
+static __typeof__(gm_drv.device_get_attribute) true_attribute;
+
+static CUresult no_migration(int *value, CUdevice_attribute name, CUdevice device) {
+    CUresult result = true_attribute(value, name, device);
+    if (name == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+        *value = 0;
+    return result;
+}
+
+/* A device whose pages do not move is left alone. In a process of its own, before this one asked: the answer is remembered. */
+static void test_devices_without_migration(void **state) {
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        struct world world;
+        struct gm_block block;
+        world_open(&world);
+        true_attribute = gm_drv.device_get_attribute;
+        gm_drv.device_get_attribute = no_migration;
+        struct gm_request request = plain_request(&world.origin, MIB);
+        gm_status refused = built[POOL]->row->alloc(built[POOL], &request, &block);
+        gm_status served = built[PLAIN]->row->alloc(built[PLAIN], &request, &block);
+        _exit(refused == GM_NOT_SUPPORTED && served == GM_OK && prefetched_to(&block) == CU_DEVICE_INVALID ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* A driver knows one signature, or both, or none. */
@@ -434,6 +464,7 @@ static int setup(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_devices_without_migration), /* first: CUDA does not survive a fork */
         cmocka_unit_test(test_a_pair_in_a_loop_asks_little_of_the_driver),
         cmocka_unit_test(test_a_pair_of_the_pool_does_not_wait),
         cmocka_unit_test(test_kept_blocks_count_and_give_way),
