@@ -73,20 +73,25 @@ void gm_hint_settle(const struct gm_block *block) {
 
 bool gm_hint_can_undo(void) { return gm_drv.mem_advise != NULL; }
 
+static gm_status unset(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
+    return (gm_status)gm_drv.mem_advise(block->address, block->reserved, advice, location);
+}
+
 static gm_status unset_all(const struct gm_block *block) {
     const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     int count = 0;
     gm_status status = (gm_status)gm_drv.device_get_count(&count);
     if (!status)
-        status = (gm_status)gm_drv.mem_advise(block->address, block->reserved, CU_MEM_ADVISE_UNSET_READ_MOSTLY, on_device(block->device));
+        status = unset(block, CU_MEM_ADVISE_UNSET_READ_MOSTLY, on_device(block->device));
     if (!status)
-        status = (gm_status)gm_drv.mem_advise(block->address, block->reserved, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
-                                              on_device(block->device));
+        status = unset(block, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, on_device(block->device));
     for (int device = 0; !status && device < count; device++)
-        status = (gm_status)gm_drv.mem_advise(block->address, block->reserved, CU_MEM_ADVISE_UNSET_ACCESSED_BY, on_device(device));
-    if (!status)
-        status = (gm_status)gm_drv.mem_advise(block->address, block->reserved, CU_MEM_ADVISE_UNSET_ACCESSED_BY, host);
-    return status;
+        status = unset(block, CU_MEM_ADVISE_UNSET_ACCESSED_BY, on_device(device));
+    if (status)
+        return status;
+    /* A driver that does not know this of the host has none to forget. */
+    status = unset(block, CU_MEM_ADVISE_UNSET_ACCESSED_BY, host);
+    return status == GM_INVALID_VALUE || status == CUDA_ERROR_INVALID_DEVICE ? GM_OK : status;
 }
 
 gm_status gm_hint_undo(const struct gm_block *block) {

@@ -6,9 +6,9 @@
 #include "shim/resource/block.h"
 #include "shim/resource/lane.h"
 
-/* GPUMEM_MANAGED_PREFETCH: starts to move a new block's pages to its device (prefetching, hybrid-allocation-he III.A). The block may
- * be used at once on every stream: managed pages move under their users by themselves. A plain request's prefetch runs on a stream
- * of ours that carries nothing else, so that nothing waits for it but fences; a stream-ordered request's on the stream of the request.
+/* GPUMEM_MANAGED_PREFETCH: starts to move a new block's pages to its device (prefetching, hybrid-allocation-he III.A). The block
+ * may be used at once on every stream: managed pages move under their users by themselves. A plain request's prefetch runs on a stream
+ * of ours that carries nothing else, so that nothing waits for it but fences; a stream-ordered request's on that request's stream.
  * Nothing happens on a device without concurrentManagedAccess. A refusal is logged once: the memory is good without. The context
  * must be current; between gm_capture_guard_enter and gm_capture_guard_leave. */
 GM_INTERNAL void gm_hint_prefetch(const struct gm_request *request, const struct gm_piece *piece);

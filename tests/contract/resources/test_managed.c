@@ -359,7 +359,8 @@ static void try_all(struct gm_resource *resource, const struct world *world, str
         tried->live[i] = allocate(resource, &requests[i], block) == GM_OK;
         /* The mark is set only where the driver took the advice. */
         if (tried->live[i] && i < 3)
-            block->pinned_native = cuMemAdvise_v2(block->address, block->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) == CUDA_SUCCESS;
+            block->pinned_native =
+                cuMemAdvise_v2(block->address, block->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) == CUDA_SUCCESS;
     }
     for (int i = 0; i < 4; i++) {
         struct gm_free_request how = i == 1 || i == 2 ? ordered_free(stream) : plain_free();
