@@ -34,24 +34,7 @@ static void gone(struct gm_scope *scope, CUcontext context, CUresult result) {
     gm_pipeline_note(scope, GM_ACT_CONTEXT_GONE, (uint64_t)(uintptr_t)context, result);
 }
 
-HOOK(cuCtxDestroy_v2, CUcontext context) {
-    struct gm_scope scope;
-    ENTER(cuCtxDestroy_v2, context);
-    BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
-    CUresult result = gm_true.cuCtxDestroy_v2(context);
-    gone(&scope, context, result);
-    LEAVE(result);
-}
-
-HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
-    ENTER(cuDevicePrimaryCtxRetain, context, device);
-    CUresult result = gm_true.cuDevicePrimaryCtxRetain(context, device);
-    if (result == CUDA_SUCCESS)
-        gm_context_note_primary(device, *context);
-    LEAVE(result);
-}
-
-/* A reset ends all memory of the device, also what our pools hold for the program. */
+/* A context ends with all its memory, also what our pools hold for the program. */
 static void empty_pools(CUcontext context) {
     struct gm_context seen;
     CUcontext popped;
@@ -61,11 +44,61 @@ static void empty_pools(CUcontext context) {
     gm_drv.ctx_pop(&popped);
 }
 
+static bool is_primary(CUcontext context) {
+    struct gm_context seen;
+    return gm_context_find(context, &seen) && gm_context_primary(seen.device) == context;
+}
+
+/* Holds of a primary context that came through a watched door. */
+static int holds[64];
+
+static void count_hold(CUdevice device, int change) {
+    if (device >= 0 && device < 64)
+        __atomic_add_fetch(&holds[device], change, __ATOMIC_RELAXED);
+}
+
+/* This release is the last one as far as is known: what is only kept goes back. Blocks of the program stay, in case it is not. */
+static void give_kept_back(CUdevice device, CUcontext context) {
+    CUcontext popped;
+    struct gm_context seen;
+    if (device < 0 || device >= 64 || __atomic_load_n(&holds[device], __ATOMIC_RELAXED) != 1 || !context ||
+        !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
+        return;
+    gm_pipeline_trim(SIZE_MAX);
+    gm_drv.ctx_pop(&popped);
+}
+
+HOOK(cuCtxDestroy_v2, CUcontext context) {
+    struct gm_scope scope;
+    ENTER(cuCtxDestroy_v2, context);
+    BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
+    if (!is_primary(context)) /* of which the driver refuses it */
+        empty_pools(context);
+    CUresult result = gm_true.cuCtxDestroy_v2(context);
+    gone(&scope, context, result);
+    LEAVE(result);
+}
+
+HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
+    ENTER(cuDevicePrimaryCtxRetain, context, device);
+    CUresult result = gm_true.cuDevicePrimaryCtxRetain(context, device);
+    if (result == CUDA_SUCCESS) {
+        gm_context_note_primary(device, *context);
+        count_hold(device, 1);
+    }
+    LEAVE(result);
+}
+
 /* A release ends the context only when it was the last one. */
 static bool primary_is_active(CUdevice device) {
     unsigned flags;
     int active = 0;
     return gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || active;
+}
+
+static bool released_but_active(CUdevice device) {
+    count_hold(device, -1);
+    return primary_is_active(device);
 }
 
 #define PRIMARY_END(symbol, call, before, still_there)                                                       \
@@ -82,5 +115,5 @@ static bool primary_is_active(CUdevice device) {
     }
 PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
 PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
-PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, (void)0, primary_is_active(device))
-PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, (void)0, primary_is_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, give_kept_back(device, context), released_but_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, give_kept_back(device, context), released_but_active(device))

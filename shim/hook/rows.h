@@ -30,6 +30,10 @@
     ROW(cuPointerSetAttribute, cuPointerSetAttribute, 6000, 0)                                               \
     ROW(cuMemAdvise, cuMemAdvise, 8000, 0)                                                                   \
     ROW(cuMemAdvise_v2, cuMemAdvise, 12020, 0)                                                               \
+    ROW(cuMemPrefetchAsync, cuMemPrefetchAsync, 8000, 0)                                                     \
+    ROW(cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync, 8000, 1)                                                \
+    ROW(cuMemPrefetchAsync_v2, cuMemPrefetchAsync, 12020, 0)                                                 \
+    ROW(cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync, 12020, 1)                                            \
     ROW(cuArrayCreate_v2, cuArrayCreate, 3020, 0)                                                            \
     ROW(cuArray3DCreate_v2, cuArray3DCreate, 3020, 0)                                                        \
     ROW(cuArrayDestroy, cuArrayDestroy, 2000, 0)                                                             \

@@ -73,15 +73,23 @@ void gm_lane_leave(bool pushed) {
         gm_drv.ctx_pop(&popped);
 }
 
-gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
+bool gm_lane_made(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
     struct gm_lane_slot *slot = lane->slot;
-    CUstream made = NULL, seen = NULL;
-
+    CUstream seen = NULL;
     gm_spin_lock(&slot->lock);
     if (slot->id == lane->id)
         seen = slot->streams[use];
     gm_spin_unlock(&slot->lock);
-    if (!seen) {
+    if (seen)
+        *stream = seen;
+    return seen != NULL;
+}
+
+gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
+    struct gm_lane_slot *slot = lane->slot;
+    CUstream made = NULL, seen = NULL;
+
+    if (!gm_lane_made(lane, use, &seen)) {
         gm_status status = (gm_status)gm_drv.stream_create(&made, CU_STREAM_NON_BLOCKING);
         if (status)
             return status;

@@ -20,7 +20,7 @@ import sys
 SKIP = 77
 WORKERS = 6  # programs at a time: each brings up a context of its own
 
-DRIVER = ["driver_linked", "driver_dlopened", "arrays", "vmm", "weak_driver", "next_symbol", "graph_memory", "no_cuda"]
+DRIVER = ["driver_linked", "driver_dlopened", "advice", "arrays", "vmm", "weak_driver", "next_symbol", "graph_memory", "no_cuda"]
 RUNTIME = ["runtime_basic", "threads", "fork_child", "exec_self", "leaks", "wrong_free", "managed", "async", "pitch", "pools",
            "host_memory", "per_thread_stream", "context_reset", "capture", "ipc", "two_sites", "out_of_memory", "kernel"]
 SHARED_ONLY = ["weak_runtime", "two_runtimes"]

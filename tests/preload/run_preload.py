@@ -295,6 +295,32 @@ def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None, war
     return case
 
 
+def is_simulated(place):
+    return pathlib.Path(place.options.cuda).name == "sim"
+
+
+def managed_memory(place):
+    """All policies; then every way to managed memory, old drivers among them, by the kinds that serve cuMemAlloc."""
+    arguments = ["alone"] if is_simulated(place) else []
+    plain("advice", arguments=lambda place: arguments)(place)
+    command = [place.program("advice"), *arguments]
+    native = place.run_native(command)
+    ways = [({}, "managed-pool"), ({"GPUMEM_MANAGED": "plain"}, "managed")]
+    if is_simulated(place):
+        ways += [({"SIMCUDA_VERSION": "12080"}, "managed")]
+        ways += [({"SIMCUDA_HIDE": name}, "managed") for name in ("cuMemPoolCreate", "cuMemAllocFromPoolAsync")]
+        ways += [({"SIMCUDA_HIDE": name}, "managed-pool") for name in ("cuCtxRecordEvent", "cuMemGetAddressRange")]
+    for settings, kind in ways:
+        for prefetch in ("0", "1"):
+            label = f"advice, prefetch {prefetch}, {settings}"
+            done = place.run_shimmed(command, "managed", GPUMEM_MANAGED_PREFETCH=prefetch, **settings)
+            check_same_output(native, done, label)
+            events = check_trace(done, "managed", 0, label)
+            kinds = {row["kind"] for row in all_rows(events) if row["action"] == "alloc" and row["call"] == "cuMemAlloc"}
+            allowed = {kind} if is_simulated(place) else {kind, "managed"}
+            check(kinds <= allowed and kinds, f"{label}: cuMemAlloc served by {sorted(kinds)}")
+
+
 def all_rows(events):
     return [row for rows in events.values() for row in rows]
 
@@ -507,6 +533,7 @@ CASES = {
     "leaks": plain("leaks", leaks=5, further=further_leak_sites),
     "wrong_free": plain("wrong_free"),
     "managed": plain("managed"),
+    "advice": managed_memory,
     "async": plain("async"),
     "async_static": plain("async_static"),
     "pitch": plain("pitch"),

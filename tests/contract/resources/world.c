@@ -26,6 +26,8 @@ void world_close(struct world *world, struct gm_resource *resource) {
     uint64_t id = 0;
     simcuda_set_streams("immediate");
     simcuda_run_all();
+    if (resource->properties & GM_PROP_OUTLIVES_CONTEXT)
+        resource->row->trim(resource, SIZE_MAX);
     gm_context_note_primary(0, NULL);
     CU(cuCtxDestroy_v2(world->context));
     assert_true(gm_context_end(world->context, &id));
