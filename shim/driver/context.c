@@ -33,6 +33,18 @@ bool gm_context_find(CUcontext handle, struct gm_context *context) {
     return false;
 }
 
+bool gm_context_on(CUdevice device, struct gm_context *context) {
+    bool found = false;
+    gm_spin_lock(&lock);
+    for (unsigned i = 0; i < SLOTS && !found; i++) {
+        found = slots[i].id && slots[i].device == device;
+        if (found)
+            *context = slots[i];
+    }
+    gm_spin_unlock(&lock);
+    return found;
+}
+
 static void describe(CUcontext handle, struct gm_context *context) {
     unsigned long long id = 0;
     context->handle = handle;

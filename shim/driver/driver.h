@@ -42,6 +42,8 @@ struct gm_context {
 bool gm_context_current(struct gm_context *context);
 /* Describes a context that was seen as current and lives; no driver call. */
 bool gm_context_find(CUcontext handle, struct gm_context *context);
+/* Any living context of the device that was seen as current; false: none. No driver call. */
+bool gm_context_on(CUdevice device, struct gm_context *context);
 /* Told of each context when it is first seen as current; set before the first look. NULL: nobody asks. */
 extern void (*gm_context_on_new)(const struct gm_context *context);
 /* A context died or its memory was reset: its generation ends. Writes the id it had; false when it was never seen. */

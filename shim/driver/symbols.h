@@ -9,6 +9,7 @@
     X(ctx_pop, cuCtxPopCurrent_v2, "cuCtxPopCurrent", 4000, 0)                                               \
     X(ctx_get_device, cuCtxGetDevice, "cuCtxGetDevice", 2000, 0)                                             \
     X(ctx_get_id, cuCtxGetId, "cuCtxGetId", 12000, 1)                                                        \
+    X(ctx_from_green, cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, 1)                                      \
     X(primary_get_state, cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 0)                  \
     X(ctx_synchronize, cuCtxSynchronize, "cuCtxSynchronize", 2000, 0)                                        \
     X(ctx_record_event, cuCtxRecordEvent, "cuCtxRecordEvent", 12050, 1)                                      \

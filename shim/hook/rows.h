@@ -73,6 +73,32 @@
     ROW(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, 0)                                   \
     ROW(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, 0)                                           \
     ROW(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, 0)                                       \
+    ROW(cuModuleLoad, cuModuleLoad, 2000, 0)                                                                 \
+    ROW(cuModuleLoadData, cuModuleLoadData, 2000, 0)                                                         \
+    ROW(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, 0)                                                     \
+    ROW(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 2000, 0)                                               \
+    ROW(cuModuleGetFunction, cuModuleGetFunction, 2000, 0)                                                   \
+    ROW(cuModuleGetGlobal_v2, cuModuleGetGlobal, 3020, 0)                                                    \
+    ROW(cuLibraryLoadData, cuLibraryLoadData, 12000, 0)                                                      \
+    ROW(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, 0)                                              \
+    ROW(cuLibraryGetModule, cuLibraryGetModule, 12000, 0)                                                    \
+    ROW(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, 0)                                                    \
+    ROW(cuLibraryGetManaged, cuLibraryGetManaged, 12000, 0)                                                  \
+    ROW(cuKernelGetFunction, cuKernelGetFunction, 12000, 0)                                                  \
+    ROW(cuFuncLoad, cuFuncLoad, 12040, 0)                                                                    \
+    ROW(cuGraphInstantiate, cuGraphInstantiate, 10000, 0)                                                    \
+    ROW(cuGraphInstantiate_v2, cuGraphInstantiate, 11000, 0)                                                 \
+    ROW(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, 0)                                  \
+    ROW(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, 0)                                \
+    ROW(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, 1)                           \
+    ROW(cuGraphUpload, cuGraphUpload, 11010, 0)                                                              \
+    ROW(cuGraphUpload_ptsz, cuGraphUpload, 11010, 1)                                                         \
+    ROW(cuCtxSetLimit, cuCtxSetLimit, 3010, 0)                                                               \
+    ROW(cuStreamCreate, cuStreamCreate, 2000, 0)                                                             \
+    ROW(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050, 0)                                     \
+    ROW(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, 12050, 0)                                            \
+    ROW(cuGreenCtxCreate, cuGreenCtxCreate, 12040, 0)                                                        \
+    ROW(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, 0)                                                      \
     ROW(cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040, 0)                                            \
     ROW(cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040, 0)                                              \
     ROW(cuGraphAddNode, cuGraphAddNode, 12020, 0)                                                            \

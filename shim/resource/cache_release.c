@@ -3,6 +3,7 @@
 
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
+#include "shim/resource/cache.h"
 #include "shim/resource/lane.h"
 
 enum { VICTIMS = 16 };
@@ -166,6 +167,21 @@ size_t gm_cache_trim(struct gm_resource *self, size_t bytes) {
                 given += trim_shelf(self, &state->shards[i], ids[j], bytes - given, pending);
         }
     return given < bytes ? given + gm_adaptor_trim(self, bytes - given) : given;
+}
+
+size_t gm_cache_empty(struct gm_resource *cache, uint64_t context_id) {
+    struct gm_cache *state = cache->state;
+    size_t given = 0;
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        gm_spin_lock(&shard->lock);
+        struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+        if (shelf)
+            gm_shelf_condemn_all(shelf);
+        gm_spin_unlock(&shard->lock);
+        given += gm_cache_drain(cache, shard, context_id);
+    }
+    return given;
 }
 
 /* Free memory that is only kept: what is complete and has pages of its own. Asks about all fences of the current context first, so

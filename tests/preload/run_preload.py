@@ -465,6 +465,18 @@ def unchanged(program):
     return case
 
 
+def starved(place):
+    """Whatever takes device memory by the way gets it although the cache holds all of it."""
+    hooks = (pathlib.Path(__file__).parents[2] / "shim" / "hook" / "loads.c").read_text()
+    tried = (pathlib.Path(__file__).parent / "starved.c").read_text()
+    missing = [name for name in re.findall(r"^TAKES_MEMORY\((\w+)", hooks, re.M) if f"ROW({name}, 1)" not in tried]
+    check(not missing, f"never tried: {missing}")
+    native = place.run_native([place.program("starved")])
+    for policy, *arguments in (("observe",), ("cache", "kept"), ("auto",)):
+        done = place.run_shimmed([place.program("starved"), *arguments], policy, trace=False, GPUMEM_FENCE_BATCH="1")
+        check_same_output(native, done, f"starved under {policy}")
+
+
 def options_reported(place):
     """A name or a value that is not understood is said once, by name, and the program runs on."""
     command = [place.program("runtime_basic")]
@@ -536,6 +548,7 @@ CASES = {
     "shared_registry_static": plain("shared_registry_static", further=further_marks),
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
+    "starved": starved,
     "no_cuda": untouched,
     "options": options_reported,
     "other_interposer_runtime": all_or_nothing("runtime_basic", behind_and_before),
