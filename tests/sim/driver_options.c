@@ -193,6 +193,7 @@ void sim_options_read(void) {
     sim_opt.noop_kernels = atoi(env("SIMCUDA_NOOP_KERNELS", "0")) != 0;
     sim_opt.free_waits_for_device = strcmp(env("SIMCUDA_FREE", "context"), "device") == 0;
     sim_opt.latency = strcmp(env("SIMCUDA_LATENCY", "none"), "h200") == 0;
+    sim_opt.blind_fence = strcmp(env("SIMCUDA_FENCE", "true"), "blind") == 0;
     simcuda_set_streams(env("SIMCUDA_STREAMS", "immediate"));
     simcuda_set_hidden(env("SIMCUDA_HIDE", ""));
     simcuda_set_failures(env("SIMCUDA_FAIL", ""));

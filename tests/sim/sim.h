@@ -50,7 +50,7 @@ struct sim_options {
     size_t memory;
     enum sim_mode mode;
     uint64_t seed;
-    bool strict, noop_kernels, free_waits_for_device, latency;
+    bool strict, noop_kernels, free_waits_for_device, latency, blind_fence;
 };
 extern struct sim_options sim_opt;
 void sim_options_read(void);

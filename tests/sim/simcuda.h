@@ -36,6 +36,8 @@
  *   SIMCUDA_LOG=FILE          one line a call: number, symbol, result, parameters ("*": read after the call)
  *   SIMCUDA_STREAMS=immediate|manual|random:SEED
  *   SIMCUDA_FREE=context|device  whose work cuMemFree waits for
+ *   SIMCUDA_FENCE=true|blind  blind: cuCtxRecordEvent records nothing, its event is complete at once; a client that
+ *                             relies on it must be caught by its tests
  *   SIMCUDA_STRICT=1          the host cannot touch device memory; kernels get usable addresses for p parameters
  *   SIMCUDA_NOOP_KERNELS=1    kernels without a twin do nothing
  *   SIMCUDA_LATENCY=none|h200 busy-wait as long as the calls took on an H200
