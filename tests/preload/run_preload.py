@@ -477,6 +477,39 @@ def starved(place):
         check_same_output(native, done, f"starved under {policy}")
 
 
+ERROR_LINE = re.compile(r"free (\d+) alloc (\d+) next (\d+) then ([\d ]+) frees ([\d ]+) allocs ([\d ]+) last (\d+)")
+
+
+def read_errors(done, label):
+    check(done.returncode == 0 and done.stdout.endswith("\nok late_error\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+    found = ERROR_LINE.match(done.stdout)
+    check(found, f"{label}: {done.stdout}")
+    return [[int(code) for code in part.split()] for part in found.groups()]
+
+
+def late_error(place):
+    """The error of earlier work is never lost: frees that do not wait may miss it, the next synchronising call does not, and it stays."""
+    sim = {"SIMCUDA_STREAMS": "manual"}
+    for waits in ("context", "stream", "event", "copy"):
+        command = [place.program("late_error"), waits]
+        native_run = place.run_native(command, **sim)
+        native = read_errors(native_run, "natively")
+        broken = native[6][0]
+        check(broken != 0 and native[2] == [broken], f"natively no error: {native}")
+        for policy in POLICIES:
+            for strict in ("0", "1"):
+                label = f"late_error {waits} under {policy}, GPUMEM_STRICT={strict}"
+                done = place.run_shimmed(command, policy, trace=False, GPUMEM_STRICT=strict, **sim)
+                codes = read_errors(done, label)
+                check(all(code in (0, broken) for part in codes for code in part), f"{label}: other errors: {codes}")
+                check([codes[2], codes[3], codes[6]] == [native[2], native[3], native[6]], f"{label}: the error is late or lost: {codes}")
+                if policy == "observe" or (policy == "cache" and strict == "1"):
+                    check(done.stdout == native_run.stdout, f"{label}: not as natively:\n{done.stdout}{native_run.stdout}")
+                if policy in ("cache", "auto"):  # out of a batch at most, then the cache has stepped aside
+                    check(codes[4][16:] == native[4][16:], f"{label}: frees go on as if nothing were: {codes[4]}")
+                    check(codes[5] == native[5], f"{label}: allocations go on as if nothing were: {codes[5]}")
+
+
 def options_reported(place):
     """A name or a value that is not understood is said once, by name, and the program runs on."""
     command = [place.program("runtime_basic")]
@@ -549,6 +582,7 @@ CASES = {
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
     "starved": starved,
+    "late_error": late_error,
     "no_cuda": untouched,
     "options": options_reported,
     "other_interposer_runtime": all_or_nothing("runtime_basic", behind_and_before),
