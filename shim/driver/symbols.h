@@ -13,6 +13,7 @@
     X(primary_get_state, cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 0)                  \
     X(ctx_synchronize, cuCtxSynchronize, "cuCtxSynchronize", 2000, 0)                                        \
     X(ctx_record_event, cuCtxRecordEvent, "cuCtxRecordEvent", 12050, 1)                                      \
+    X(ctx_wait_event, cuCtxWaitEvent, "cuCtxWaitEvent", 12050, 1)                                            \
     X(driver_get_version, cuDriverGetVersion, "cuDriverGetVersion", 2020, 0)                                 \
     X(device_get_count, cuDeviceGetCount, "cuDeviceGetCount", 2000, 0)                                       \
     X(device_get_name, cuDeviceGetName, "cuDeviceGetName", 2000, 0)                                          \

@@ -1,4 +1,5 @@
 /* Contexts come and go; their memory goes with them. */
+#include "shim/driver/device_wait.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/cache.h"
 #include "shim/resource/decided.h"
@@ -111,6 +112,7 @@ PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, (void)0, prim
 
 HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
+    gm_device_wait_refuse(GM_ENEMY_GREEN);
     LEAVE(WITH_TRIM_OF(device, gm_true.cuGreenCtxCreate(green, resources, device, flags)));
 }
 

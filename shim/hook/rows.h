@@ -99,6 +99,27 @@
     ROW(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, 12050, 0)                                            \
     ROW(cuGreenCtxCreate, cuGreenCtxCreate, 12040, 0)                                                        \
     ROW(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, 0)                                                      \
+    ROW(cuStreamWaitValue32, cuStreamWaitValue32, 8000, 0)                                                   \
+    ROW(cuStreamWaitValue32_ptsz, cuStreamWaitValue32, 8000, 1)                                              \
+    ROW(cuStreamWaitValue32_v2, cuStreamWaitValue32, 11070, 0)                                               \
+    ROW(cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32, 11070, 1)                                          \
+    ROW(cuStreamWaitValue64, cuStreamWaitValue64, 9000, 0)                                                   \
+    ROW(cuStreamWaitValue64_ptsz, cuStreamWaitValue64, 9000, 1)                                              \
+    ROW(cuStreamWaitValue64_v2, cuStreamWaitValue64, 11070, 0)                                               \
+    ROW(cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64, 11070, 1)                                          \
+    ROW(cuStreamBatchMemOp, cuStreamBatchMemOp, 8000, 0)                                                     \
+    ROW(cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp, 8000, 1)                                                \
+    ROW(cuStreamBatchMemOp_v2, cuStreamBatchMemOp, 11070, 0)                                                 \
+    ROW(cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp, 11070, 1)                                            \
+    ROW(cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, 10000, 0)                              \
+    ROW(cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync, 10000, 1)                         \
+    ROW(cuLaunchHostFunc, cuLaunchHostFunc, 10000, 0)                                                        \
+    ROW(cuLaunchHostFunc_ptsz, cuLaunchHostFunc, 10000, 1)                                                   \
+    ROW(cuStreamAddCallback, cuStreamAddCallback, 5000, 0)                                                   \
+    ROW(cuStreamAddCallback_ptsz, cuStreamAddCallback, 7000, 1)                                              \
+    ROW(cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, 11070, 0)                                        \
+    ROW(cuGraphAddHostNode, cuGraphAddHostNode, 10000, 0)                                                    \
+    ROW(cuGraphAddExternalSemaphoresWaitNode, cuGraphAddExternalSemaphoresWaitNode, 11020, 0)                \
     ROW(cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040, 0)                                            \
     ROW(cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040, 0)                                              \
     ROW(cuGraphAddNode, cuGraphAddNode, 12020, 0)                                                            \

@@ -21,9 +21,11 @@
 #include <string.h>
 
 #include "shim/base/options.h"
+#include "shim/driver/device_wait.h"
 #include <string.h>
 
 #include "shim/base/options.h"
+#include "shim/driver/device_wait.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
 #include "shim/resource/cache_parts.h"
@@ -80,7 +82,7 @@ static bool wait_for_own(struct gm_shard *shard, uint64_t context_id, size_t siz
     struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_class(shelf, size) : NULL;
     struct gm_batch *batch = class && class->pending.first ? class->pending.first->batch : NULL;
     if (batch && batch->state == GM_BATCH_RECORDED && batch->thread == this_thread() && !gm_capture_any())
-        waited = gm_cache_settle(shard, shelf, batch, true, &gone) == GM_OK;
+        waited = gm_cache_overtake(shard, shelf, batch, &gone) == GM_OK;
     gm_spin_unlock(&shard->lock);
     return waited;
 }
@@ -230,6 +232,8 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     state->frees = (unsigned)frees;
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
+    if (gm_option_number(GM_OPT_FENCE) == 1)
+        gm_device_wait_want();
     return GM_OK;
 }
 

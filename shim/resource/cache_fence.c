@@ -2,6 +2,8 @@
  * between. */
 #include "shim/resource/cache_parts.h"
 
+#include "shim/driver/device_wait.h"
+
 /* The driver cannot be relied on for this context any more: what is kept goes back natively with the next frees. */
 void gm_cache_step_aside(struct gm_shelf *shelf, gm_status status) {
     if (!shelf->aside)
@@ -62,4 +64,20 @@ gm_status gm_cache_record(struct gm_shard *shard, struct gm_shelf *shelf, const 
         gm_cache_step_aside(shelf, status);
     *recorded = batch;
     return status;
+}
+
+gm_status gm_cache_overtake(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch, bool *gone) {
+    gm_shelf_hold(shelf, batch);
+    CUcontext context = (CUcontext)(uintptr_t)shelf->context;
+    gm_spin_unlock(&shard->lock);
+    gm_status status = gm_device_wait(&batch->fence, context);
+    gm_spin_lock(&shard->lock);
+    if (!status)
+        gm_shelf_complete(shelf, batch);
+    else if (status != GM_NOT_SUPPORTED)
+        gm_cache_step_aside(shelf, status);
+    *gone = !gm_shelf_release(shard, shelf, batch);
+    if (status != GM_NOT_SUPPORTED || *gone)
+        return status;
+    return gm_cache_settle(shard, shelf, batch, true, gone);
 }

@@ -49,6 +49,9 @@ GM_INTERNAL size_t gm_cache_excess(const struct gm_cache *state, int device);
 GM_INTERNAL void gm_cache_step_aside(struct gm_shelf *shelf, gm_status status);
 /* Asks, or waits, whether a recorded batch is complete. GM_OK, GM_FENCE_PENDING or the error for which the cache stepped aside. */
 GM_INTERNAL gm_status gm_cache_settle(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch, bool wait, bool *gone);
+/* For a size that is at its bound: the batch's blocks become ready, because the device makes later work wait (GPUMEM_FENCE=device) or
+ * else because this thread waited. */
+GM_INTERNAL gm_status gm_cache_overtake(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch, bool *gone);
 /* Closes the open batch and records its fence. GM_FENCE_PENDING: a capture runs, the batch stays open. */
 GM_INTERNAL gm_status gm_cache_record(struct gm_shard *shard, struct gm_shelf *shelf, const void *thread, struct gm_batch **recorded,
                                       bool *gone);

@@ -101,7 +101,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
         struct gm_size_class *class = gm_shelf_class(shelf, size);
         if (class && class->pending.count > 1 && class->pending.count * size > GM_CACHE_ROTATION &&
             class->pending.first->batch->state == GM_BATCH_RECORDED)
-            gm_cache_settle(shard, shelf, class->pending.first->batch, true, &gone);
+            gm_cache_overtake(shard, shelf, class->pending.first->batch, &gone);
     }
     if (shelf && !gone) {
         size_t over = gm_cache_excess(state, shelf->device);

@@ -510,6 +510,29 @@ def late_error(place):
                     check(codes[5] == native[5], f"{label}: allocations go on as if nothing were: {codes[5]}")
 
 
+def device_wait(place):
+    """GPUMEM_FENCE=device: the device waits at the bound of a size until one of the reasons against it is seen, which is said once."""
+    source = (pathlib.Path(__file__).parent / "device_wait.c").read_text()
+    table = source[source.index("} reasons[]"):source.index("int main")]
+    reasons = re.findall(r'\{"(\w+)", \w+\}', table)
+    check(len(reasons) > 15, f"reasons: {reasons}")
+    path = ":".join((str(place.options.cuda), str(place.options.programs)))
+    sim = {"SIMCUDA_DEVICES": "2", "LD_LIBRARY_PATH": path, "GPUMEM_FENCE_BATCH": "1"}
+    for reason in reasons:
+        command = [place.program("device_wait"), reason]
+        native = place.run_native(command, **sim)
+        on_host = place.run_shimmed(command, "cache", trace=False, **sim)
+        check_same_output(native, on_host, f"device_wait {reason}, host")
+        done = place.run_shimmed([*command, "device"], "cache", trace=False, GPUMEM_FENCE="device", **sim)
+        said = [line for line in done.stderr.splitlines() if "GPUMEM_FENCE=device" in line]
+        check((done.returncode, done.stdout) == (0, native.stdout), f"device_wait {reason}: {done.returncode} {done.stdout}{done.stderr}")
+        check(len(said) == (reason != "none") and len(done.stderr.splitlines()) == len(said), f"device_wait {reason}: said {done.stderr}")
+    # A driver that cannot: threads wait, and nothing is said.
+    done = place.run_shimmed([place.program("device_wait"), "none"], "cache", trace=False, GPUMEM_FENCE="device",
+                             **{**sim, "SIMCUDA_HIDE": "cuCtxWaitEvent"})
+    check(done.returncode == 0 and not done.stderr, f"device_wait without cuCtxWaitEvent: {done.returncode} {done.stderr}")
+
+
 def options_reported(place):
     """A name or a value that is not understood is said once, by name, and the program runs on."""
     command = [place.program("runtime_basic")]
@@ -582,6 +605,7 @@ CASES = {
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
     "starved": starved,
+    "device_wait": device_wait,
     "late_error": late_error,
     "no_cuda": untouched,
     "options": options_reported,

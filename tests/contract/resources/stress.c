@@ -2,7 +2,7 @@
  * there or on another that waits, and freed while all of it is still queued. Memory handed out before earlier work on it has run
  * shows as a wrong word or as a violation that the driver counts.
  *
- * usage: test_stress [--stack TEXT] [--seed N] [--seeds N] [--steps N] [--threads N] [--expect-mistakes]
+ * usage: test_stress [--stack TEXT] [--seed N] [--seeds N] [--steps N] [--threads N] [--large] [--device-wait] [--expect-mistakes]
  * One seed is --steps steps of each thread, --seeds of them from --seed on; --seed 0 takes 1, 2, 3 ... until something is wrong. One thread repeats exactly. Ends with 0 when
  * nothing was wrong, or, with --expect-mistakes, when something was; 77 when the driver cannot record whole contexts and mistakes
  * are expected of that. */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/driver/driver.h"
+#include "shim/driver/device_wait.h"
 #include "shim/resource/resource.h"
 #include "simcuda.h"
 
@@ -32,6 +32,8 @@ static CUcontext context;
 static struct gm_context seen;
 static CUfunction fill, verify;
 static unsigned long steps = 4000;
+static uint64_t device_waits;
+static bool large;   /* blocks of which few are at the bound of their size */
 static bool by_hand; /* the streams run only when told */
 
 struct worker {
@@ -52,13 +54,14 @@ static unsigned pick(struct worker *worker, unsigned below) {
 
 static void launch(CUfunction kernel, CUstream stream, const struct gm_block *block, uint32_t pattern) {
     CUdeviceptr address = block->address;
-    uint64_t bytes = block->size / 4 * 4;
+    uint64_t bytes = (block->size < 300000 ? block->size : 300000) / 4 * 4;
     void *arguments[] = {&address, &bytes, &pattern};
     MUST(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
 }
 
 static void take(struct worker *worker, unsigned slot) {
-    static const size_t sizes[] = {512, 4096, 4096, 4100, 65536, 300000};
+    static const size_t small[] = {512, 4096, 4096, 4100, 65536, 300000}, huge[] = {4096, 20 << 20, 20 << 20, 24 << 20, 40 << 20, 70 << 20};
+    const size_t *sizes = large ? huge : small;
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = sizes[pick(worker, 6)], .device = seen.device, .context_id = seen.id,
                                  .context = (uint64_t)(uintptr_t)seen.handle};
     struct gm_block *block = &worker->slots[slot].block;
@@ -131,6 +134,7 @@ static uint64_t round_of(unsigned long seed, unsigned count) {
     simcuda_run_all();
     MUST(simcuda_set_streams("immediate"));
     uint64_t mistakes = simcuda_check_mismatches() + simcuda_violations();
+    device_waits += simcuda_calls("cuCtxWaitEvent");
     if (simcuda_check_runs() < steps / 4) {
         fprintf(stderr, "only %llu checks in %lu steps\n", (unsigned long long)simcuda_check_runs(), steps);
         exit(1);
@@ -163,11 +167,19 @@ static void start(const char *stack) {
 int main(int count, char **words) {
     const char *stack = "cache(native)";
     unsigned long seed = 1, seeds = 1, threads = 1;
-    bool expect = false;
+    bool expect = false, device_wait = false;
     for (int i = 1; i < count; i++) {
         const char *value = i + 1 < count ? words[i + 1] : "";
         if (strcmp(words[i], "--expect-mistakes") == 0) {
             expect = true;
+            continue;
+        }
+        if (strcmp(words[i], "--large") == 0) {
+            large = true;
+            continue;
+        }
+        if (strcmp(words[i], "--device-wait") == 0) {
+            device_wait = true;
             continue;
         }
         if (strcmp(words[i], "--stack") == 0)
@@ -189,9 +201,15 @@ int main(int count, char **words) {
     start(stack);
     if (expect && !gm_drv.ctx_record_event)
         return 77;
+    if (device_wait)
+        gm_device_wait_want();
     uint64_t mistakes = 0;
     for (unsigned long at = seed ? seed : 1; !mistakes && (!seed || at < seed + seeds); at++)
         mistakes += round_of(at, (unsigned)threads);
+    if (device_wait && gm_drv.ctx_wait_event && !device_waits) {
+        fprintf(stderr, "the device never waited\n");
+        return 1;
+    }
     if (!mistakes)
         printf("ok stress %lu steps a seed and thread\n", steps);
     return expect ? !mistakes : mistakes != 0;
