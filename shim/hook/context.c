@@ -1,5 +1,6 @@
 /* Contexts come and go; their memory goes with them. */
 #include "shim/driver/device_wait.h"
+#include "shim/driver/streams.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/cache.h"
 #include "shim/resource/decided.h"
@@ -24,7 +25,16 @@ static size_t trim_device(CUdevice device) {
         outcome;                                                                                             \
     })
 
+/* Streams of a context are known when it came by a door that also watches launches. */
+static void born(CUcontext context) {
+    if (gm_door == GM_DOOR_SYMBOL || gm_door == GM_DOOR_AUDIT)
+        gm_streams_doubt(GM_STREAMS_LINKED);
+    gm_streams_context(context);
+}
+
 static CUresult created(struct gm_scope *scope, CUcontext *context, CUresult result) {
+    if (result == CUDA_SUCCESS && context)
+        born(*context);
     gm_pipeline_note(scope, GM_ACT_CONTEXT, result || !context ? 0 : (uint64_t)(uintptr_t)*context, result);
     return result;
 }
@@ -52,6 +62,8 @@ HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned
 
 static void gone(struct gm_scope *scope, CUcontext context, CUresult result) {
     uint64_t id;
+    if (result == CUDA_SUCCESS)
+        gm_streams_context_gone(context);
     if (result == CUDA_SUCCESS && gm_context_end(context, &id))
         gm_pipeline_context_gone(id);
     gm_pipeline_note(scope, GM_ACT_CONTEXT_GONE, (uint64_t)(uintptr_t)context, result);
@@ -66,9 +78,19 @@ HOOK(cuCtxDestroy_v2, CUcontext context) {
     LEAVE(result);
 }
 
+/* A release ends the context only when it was the last one. */
+static bool primary_is_active(CUdevice device) {
+    unsigned flags;
+    int active = 0;
+    return gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || active;
+}
+
 HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     ENTER(cuDevicePrimaryCtxRetain, context, device);
+    bool there = primary_is_active(device);
     CUresult result = WITH_TRIM_OF(device, gm_true.cuDevicePrimaryCtxRetain(context, device));
+    if (result == CUDA_SUCCESS && !there)
+        born(*context);
     if (result == CUDA_SUCCESS)
         gm_context_note_primary(device, *context);
     LEAVE(result);
@@ -82,13 +104,6 @@ static void empty_pools(CUcontext context) {
         return;
     gm_pipeline_context_ending(seen.id);
     gm_drv.ctx_pop(&popped);
-}
-
-/* A release ends the context only when it was the last one. */
-static bool primary_is_active(CUdevice device) {
-    unsigned flags;
-    int active = 0;
-    return gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || active;
 }
 
 #define PRIMARY_END(symbol, call, before, still_there)                                                       \
@@ -113,6 +128,7 @@ PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, (void)0, prim
 HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
     gm_device_wait_refuse(GM_ENEMY_GREEN);
+    gm_streams_doubt(GM_STREAMS_GREEN);
     LEAVE(WITH_TRIM_OF(device, gm_true.cuGreenCtxCreate(green, resources, device, flags)));
 }
 

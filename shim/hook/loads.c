@@ -2,6 +2,7 @@
  * limits of the context. What resources keep must not starve them. Launches of kernels and graphs may load as well; they are not
  * watched, and the memory that the cache leaves free is what protects them. Linking (cuLinkComplete) works on the host, and an
  * update of a graph that failed leaves the graph undefined, so neither is tried again. */
+#include "shim/driver/streams.h"
 #include "shim/hook/hook.h"
 
 #define LIST(...) __VA_ARGS__
@@ -46,7 +47,32 @@ TAKES_MEMORY(cuGraphUpload, (CUgraphExec instance, CUstream stream), (instance, 
 TAKES_MEMORY(cuGraphUpload_ptsz, (CUgraphExec instance, CUstream stream), (instance, stream))
 
 TAKES_MEMORY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
-TAKES_MEMORY(cuStreamCreate, (CUstream * stream, unsigned flags), (stream, flags))
-TAKES_MEMORY(cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority), (stream, flags, priority))
 TAKES_MEMORY(cuGreenCtxStreamCreate, (CUstream * stream, CUgreenCtx green, unsigned flags, int priority),
              (stream, green, flags, priority))
+
+/* ---- streams, which some drivers need to be known (shim/driver/streams.h) */
+
+static CUresult made(const CUstream *stream, CUresult result) {
+    if (result == CUDA_SUCCESS)
+        gm_streams_made(*stream);
+    return result;
+}
+
+HOOK(cuStreamCreate, CUstream *stream, unsigned flags) {
+    ENTER(cuStreamCreate, stream, flags);
+    LEAVE(made(stream, WITH_TRIM(gm_true.cuStreamCreate(stream, flags))));
+}
+
+HOOK(cuStreamCreateWithPriority, CUstream *stream, unsigned flags, int priority) {
+    ENTER(cuStreamCreateWithPriority, stream, flags, priority);
+    LEAVE(made(stream, WITH_TRIM(gm_true.cuStreamCreateWithPriority(stream, flags, priority))));
+}
+
+#define DESTROY(symbol)                                                                                      \
+    HOOK(symbol, CUstream stream) {                                                                          \
+        ENTER(symbol, stream);                                                                               \
+        gm_streams_ending(stream);                                                                           \
+        LEAVE(gm_true.symbol(stream));                                                                       \
+    }
+DESTROY(cuStreamDestroy)
+DESTROY(cuStreamDestroy_v2)

@@ -96,6 +96,8 @@
     ROW(cuCtxSetLimit, cuCtxSetLimit, 3010, 0)                                                               \
     ROW(cuStreamCreate, cuStreamCreate, 2000, 0)                                                             \
     ROW(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050, 0)                                     \
+    ROW(cuStreamDestroy, cuStreamDestroy, 2000, 0)                                                           \
+    ROW(cuStreamDestroy_v2, cuStreamDestroy, 4000, 0)                                                        \
     ROW(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, 12050, 0)                                            \
     ROW(cuGreenCtxCreate, cuGreenCtxCreate, 12040, 0)                                                        \
     ROW(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, 0)                                                      \
