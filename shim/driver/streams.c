@@ -1,6 +1,5 @@
 #include "shim/driver/streams.h"
 
-#include <link.h>
 #include <sched.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@ static struct entry {
 
 unsigned char gm_streams_per_thread;
 static bool watching, doubted;
+static bool (*escapes)(void);
 static gm_spin lock;
 static int holders; /* threads that record streams now */
 
@@ -25,7 +25,10 @@ static const char *const reasons[GM_STREAMS_REASONS] = {
     [GM_STREAMS_LOST] = "the driver refused an event or a stream",
 };
 
-void gm_streams_watch(void) { watching = gm_drv.ctx_record_event == NULL; }
+void gm_streams_watch(bool (*look_for_escapes)(void)) {
+    escapes = look_for_escapes;
+    watching = gm_drv.ctx_record_event == NULL;
+}
 
 void gm_streams_doubt(enum gm_streams_reason reason) {
     if (watching && !__atomic_exchange_n(&doubted, true, __ATOMIC_SEQ_CST))
@@ -38,45 +41,6 @@ bool gm_streams_usable(void) {
     if (__atomic_load_n(&gm_streams_per_thread, __ATOMIC_ACQUIRE))
         gm_streams_doubt(GM_STREAMS_PER_THREAD);
     return !__atomic_load_n(&doubted, __ATOMIC_RELAXED);
-}
-
-/* ---- objects linked with the driver */
-
-struct search {
-    unsigned long long adds, known;
-    bool found;
-};
-
-static bool needs_driver(const struct dl_phdr_info *info, const ElfW(Dyn) *dynamic) {
-    const char *strings = NULL;
-    for (const ElfW(Dyn) *row = dynamic; row->d_tag != DT_NULL; row++)
-        if (row->d_tag == DT_STRTAB)
-            strings = (const char *)(row->d_un.d_ptr < info->dlpi_addr ? row->d_un.d_ptr + info->dlpi_addr : row->d_un.d_ptr);
-    for (const ElfW(Dyn) *row = dynamic; strings && row->d_tag != DT_NULL; row++)
-        if (row->d_tag == DT_NEEDED && strncmp(strings + row->d_un.d_val, "libcuda.so", 10) == 0)
-            return true;
-    return false;
-}
-
-static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
-    struct search *search = argument;
-    search->adds = size >= offsetof(struct dl_phdr_info, dlpi_subs) ? info->dlpi_adds : 0;
-    if (search->adds && search->adds == search->known)
-        return 1;
-    if (strstr(info->dlpi_name, "linux-vdso"))
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            search->found |= needs_driver(info, (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr));
-    return 0;
-}
-
-static bool something_is_linked(void) {
-    static unsigned long long known;
-    struct search search = {.known = __atomic_load_n(&known, __ATOMIC_RELAXED)};
-    dl_iterate_phdr(visit, &search);
-    __atomic_store_n(&known, search.adds, __ATOMIC_RELAXED);
-    return search.found;
 }
 
 /* ---- the table; its lock is held */
@@ -206,7 +170,7 @@ unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
     unsigned count = 0;
     if (!gm_streams_usable())
         return 0;
-    if (something_is_linked()) {
+    if (escapes()) {
         gm_streams_doubt(GM_STREAMS_LINKED);
         return 0;
     }

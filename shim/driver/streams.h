@@ -19,8 +19,9 @@ enum gm_streams_reason {
     GM_STREAMS_REASONS
 };
 
-/* The hooks watch all doors and this driver needs it; before the first context. */
-GM_INTERNAL void gm_streams_watch(void);
+/* All doors are watched, and does this driver need it? Before the first context. `look_for_escapes` is asked at each fence whether
+ * something in the process may give work to streams past the watchers. */
+GM_INTERNAL void gm_streams_watch(bool (*look_for_escapes)(void));
 /* True when streams are watched and nothing is in doubt. */
 GM_INTERNAL bool gm_streams_usable(void);
 GM_INTERNAL void gm_streams_doubt(enum gm_streams_reason reason);

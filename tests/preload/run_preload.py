@@ -533,6 +533,30 @@ def device_wait(place):
     check(done.returncode == 0 and not done.stderr, f"device_wait without cuCtxWaitEvent: {done.returncode} {done.stderr}")
 
 
+OLD_DRIVER = {"SIMCUDA_HIDE": "cuCtxRecordEvent"}
+
+
+def known_streams(place):
+    """Without cuCtxRecordEvent freed memory is kept while all streams of a context are known, and never when one may be not."""
+    source = (pathlib.Path(__file__).parent / "known_streams.c").read_text()
+    doubts = re.findall(r'\{"(\w+)", \w+\}', source[source.index("} doubts[]"):source.index("int main")])
+    check(len(doubts) > 8, f"doubts: {doubts}")
+    path = ":".join((str(place.options.cuda), str(place.options.programs)))
+    sim = {**OLD_DRIVER, "LD_LIBRARY_PATH": path, "GPUMEM_FENCE_BATCH": "1"}
+    for doubt in doubts:
+        command = [place.program("known_streams"), doubt]
+        native = place.run_native(command, **sim)
+        done = place.run_shimmed([*command, "kept"], "cache", trace=False, **sim)
+        check_same_output(native, done, f"known_streams {doubt}")
+    # Ordinary programs on such a driver, by either runtime.
+    for name in ("runtime_basic", "runtime_static", "threads", "threads_static", "per_thread_stream", "context_reset", "capture", "two_sites"):
+        arguments = ["alone"] if name == "context_reset" else []
+        native = place.run_native([place.program(name), *arguments], **OLD_DRIVER)
+        for policy in ("cache", "auto"):
+            done = place.run_shimmed([place.program(name), *arguments], policy, trace=False, **OLD_DRIVER)
+            check_same_output(native, done, f"{name} under {policy} on an old driver")
+
+
 def options_reported(place):
     """A name or a value that is not understood is said once, by name, and the program runs on."""
     command = [place.program("runtime_basic")]
@@ -605,6 +629,7 @@ CASES = {
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
     "starved": starved,
+    "known_streams": known_streams,
     "device_wait": device_wait,
     "late_error": late_error,
     "no_cuda": untouched,
