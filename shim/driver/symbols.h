@@ -9,9 +9,11 @@
     X(ctx_pop, cuCtxPopCurrent_v2, "cuCtxPopCurrent", 4000, 0)                                               \
     X(ctx_get_device, cuCtxGetDevice, "cuCtxGetDevice", 2000, 0)                                             \
     X(ctx_get_id, cuCtxGetId, "cuCtxGetId", 12000, 1)                                                        \
+    X(ctx_from_green, cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, 1)                                      \
     X(primary_get_state, cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 0)                  \
     X(ctx_synchronize, cuCtxSynchronize, "cuCtxSynchronize", 2000, 0)                                        \
     X(ctx_record_event, cuCtxRecordEvent, "cuCtxRecordEvent", 12050, 1)                                      \
+    X(ctx_wait_event, cuCtxWaitEvent, "cuCtxWaitEvent", 12050, 1)                                            \
     X(driver_get_version, cuDriverGetVersion, "cuDriverGetVersion", 2020, 0)                                 \
     X(device_get_count, cuDeviceGetCount, "cuDeviceGetCount", 2000, 0)                                       \
     X(device_get_name, cuDeviceGetName, "cuDeviceGetName", 2000, 0)                                          \

@@ -20,7 +20,8 @@ import sys
 SKIP = 77
 WORKERS = 6  # programs at a time: each brings up a context of its own
 
-DRIVER = ["driver_linked", "driver_dlopened", "advice", "arrays", "vmm", "weak_driver", "next_symbol", "graph_memory", "no_cuda"]
+DRIVER = ["driver_linked", "driver_dlopened", "advice", "arrays", "vmm", "weak_driver", "next_symbol", "graph_memory", "late_error",
+          "no_cuda"]
 RUNTIME = ["runtime_basic", "threads", "fork_child", "exec_self", "leaks", "wrong_free", "managed", "async", "pitch", "pools",
            "host_memory", "per_thread_stream", "context_reset", "capture", "ipc", "two_sites", "out_of_memory", "kernel"]
 SHARED_ONLY = ["weak_runtime", "two_runtimes"]
@@ -176,6 +177,11 @@ def stress(options):
                               timeout=400)
         good = done.returncode == 0 and done.stdout == "ok stress 0 wrong\n"
         results.append((f"stress {policy}", "ok" if good else "FAILED", done.stderr.strip() if good else done.stdout + done.stderr[-500:]))
+    # The same cache with its fences cut must be caught, else the runs above prove nothing.
+    environment = dict(os.environ, LD_PRELOAD=str(options.blind), GPUMEM_POLICY="cache")
+    done = subprocess.run([str(target), "5"], env=environment, capture_output=True, text=True, timeout=400)
+    caught = done.returncode != 0 and done.stdout.startswith("ok stress ") and done.stdout != "ok stress 0 wrong\n"
+    results.append(("stress without fences", "ok" if caught else "FAILED", done.stdout.strip() + " (must not be 0)" + done.stderr[-300:]))
     return results
 
 
@@ -204,6 +210,7 @@ def main():
     for name in ("source", "toolkit", "shim", "work"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--cc", default="cc")
+    parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
     parser.add_argument("part", choices=["shared", "static", "driver", "frameworks", "sanitizer", "peers", "stress"])
     options = parser.parse_args()
     if gpus() < (2 if options.part == "peers" else 1):

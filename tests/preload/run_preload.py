@@ -491,6 +491,98 @@ def unchanged(program):
     return case
 
 
+def starved(place):
+    """Whatever takes device memory by the way gets it although the cache holds all of it."""
+    hooks = (pathlib.Path(__file__).parents[2] / "shim" / "hook" / "loads.c").read_text()
+    tried = (pathlib.Path(__file__).parent / "starved.c").read_text()
+    missing = [name for name in re.findall(r"^TAKES_MEMORY\((\w+)", hooks, re.M) if f"ROW({name}, 1)" not in tried]
+    check(not missing, f"never tried: {missing}")
+    native = place.run_native([place.program("starved")])
+    for policy, *arguments in (("observe",), ("cache", "kept"), ("auto",)):
+        done = place.run_shimmed([place.program("starved"), *arguments], policy, trace=False, GPUMEM_FENCE_BATCH="1")
+        check_same_output(native, done, f"starved under {policy}")
+
+
+ERROR_LINE = re.compile(r"free (\d+) alloc (\d+) next (\d+) then ([\d ]+) frees ([\d ]+) allocs ([\d ]+) last (\d+)")
+
+
+def read_errors(done, label):
+    check(done.returncode == 0 and done.stdout.endswith("\nok late_error\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+    found = ERROR_LINE.match(done.stdout)
+    check(found, f"{label}: {done.stdout}")
+    return [[int(code) for code in part.split()] for part in found.groups()]
+
+
+def late_error(place):
+    """The error of earlier work is never lost: frees that do not wait may miss it, the next synchronising call does not, and it stays."""
+    sim = {"SIMCUDA_STREAMS": "manual"}
+    for waits in ("context", "stream", "event", "copy"):
+        command = [place.program("late_error"), waits]
+        native_run = place.run_native(command, **sim)
+        native = read_errors(native_run, "natively")
+        broken = native[6][0]
+        check(broken != 0 and native[2] == [broken], f"natively no error: {native}")
+        for policy in POLICIES:
+            for strict in ("0", "1"):
+                label = f"late_error {waits} under {policy}, GPUMEM_STRICT={strict}"
+                done = place.run_shimmed(command, policy, trace=False, GPUMEM_STRICT=strict, **sim)
+                codes = read_errors(done, label)
+                check(all(code in (0, broken) for part in codes for code in part), f"{label}: other errors: {codes}")
+                check([codes[2], codes[3], codes[6]] == [native[2], native[3], native[6]], f"{label}: the error is late or lost: {codes}")
+                if policy == "observe" or (policy == "cache" and strict == "1"):
+                    check(done.stdout == native_run.stdout, f"{label}: not as natively:\n{done.stdout}{native_run.stdout}")
+                if policy in ("cache", "auto"):  # out of a batch at most, then the cache has stepped aside
+                    check(codes[4][16:] == native[4][16:], f"{label}: frees go on as if nothing were: {codes[4]}")
+                    check(codes[5] == native[5], f"{label}: allocations go on as if nothing were: {codes[5]}")
+
+
+def device_wait(place):
+    """GPUMEM_FENCE=device: the device waits at the bound of a size until one of the reasons against it is seen, which is said once."""
+    source = (pathlib.Path(__file__).parent / "device_wait.c").read_text()
+    table = source[source.index("} reasons[]"):source.index("int main")]
+    reasons = re.findall(r'\{"(\w+)", \w+\}', table)
+    check(len(reasons) > 15, f"reasons: {reasons}")
+    path = ":".join((str(place.options.cuda), str(place.options.programs)))
+    sim = {"SIMCUDA_DEVICES": "2", "LD_LIBRARY_PATH": path, "GPUMEM_FENCE_BATCH": "1"}
+    for reason in reasons:
+        command = [place.program("device_wait"), reason]
+        native = place.run_native(command, **sim)
+        on_host = place.run_shimmed(command, "cache", trace=False, **sim)
+        check_same_output(native, on_host, f"device_wait {reason}, host")
+        done = place.run_shimmed([*command, "device"], "cache", trace=False, GPUMEM_FENCE="device", **sim)
+        said = [line for line in done.stderr.splitlines() if "GPUMEM_FENCE=device" in line]
+        check((done.returncode, done.stdout) == (0, native.stdout), f"device_wait {reason}: {done.returncode} {done.stdout}{done.stderr}")
+        check(len(said) == (reason != "none") and len(done.stderr.splitlines()) == len(said), f"device_wait {reason}: said {done.stderr}")
+    # A driver that cannot: threads wait, and nothing is said.
+    done = place.run_shimmed([place.program("device_wait"), "none"], "cache", trace=False, GPUMEM_FENCE="device",
+                             **{**sim, "SIMCUDA_HIDE": "cuCtxWaitEvent"})
+    check(done.returncode == 0 and not done.stderr, f"device_wait without cuCtxWaitEvent: {done.returncode} {done.stderr}")
+
+
+OLD_DRIVER = {"SIMCUDA_HIDE": "cuCtxRecordEvent"}
+
+
+def known_streams(place):
+    """Without cuCtxRecordEvent freed memory is kept while all streams of a context are known, and never when one may be not."""
+    source = (pathlib.Path(__file__).parent / "known_streams.c").read_text()
+    doubts = re.findall(r'\{"(\w+)", \w+\}', source[source.index("} doubts[]"):source.index("int main")])
+    check(len(doubts) > 8, f"doubts: {doubts}")
+    path = ":".join((str(place.options.cuda), str(place.options.programs)))
+    sim = {**OLD_DRIVER, "LD_LIBRARY_PATH": path, "GPUMEM_FENCE_BATCH": "1"}
+    for doubt in doubts:
+        command = [place.program("known_streams"), doubt]
+        native = place.run_native(command, **sim)
+        done = place.run_shimmed([*command, "kept"], "cache", trace=False, **sim)
+        check_same_output(native, done, f"known_streams {doubt}")
+    # Ordinary programs on such a driver, by either runtime.
+    for name in ("runtime_basic", "runtime_static", "threads", "threads_static", "per_thread_stream", "context_reset", "capture", "two_sites"):
+        arguments = ["alone"] if name == "context_reset" else []
+        native = place.run_native([place.program(name), *arguments], **OLD_DRIVER)
+        for policy in ("cache", "auto"):
+            done = place.run_shimmed([place.program(name), *arguments], policy, trace=False, **OLD_DRIVER)
+            check_same_output(native, done, f"{name} under {policy} on an old driver")
+
+
 def options_reported(place):
     """A name or a value that is not understood is said once, by name, and the program runs on."""
     command = [place.program("runtime_basic")]
@@ -563,6 +655,10 @@ CASES = {
     "shared_registry_static": plain("shared_registry_static", further=further_marks),
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
+    "starved": starved,
+    "known_streams": known_streams,
+    "device_wait": device_wait,
+    "late_error": late_error,
     "no_cuda": untouched,
     "options": options_reported,
     "other_interposer_runtime": all_or_nothing("runtime_basic", behind_and_before),

@@ -50,12 +50,13 @@ struct sim_options {
     size_t memory;
     enum sim_mode mode;
     uint64_t seed;
-    bool strict, noop_kernels, free_waits_for_device, latency;
+    bool strict, noop_kernels, free_waits_for_device, latency, blind_fence;
 };
 extern struct sim_options sim_opt;
 void sim_options_read(void);
 bool sim_hidden(const char *symbol, const char *name);
 CUresult sim_scripted_failure(unsigned index);
+uint64_t sim_needs(unsigned index); /* free bytes of the device without which the call is out of memory */
 void sim_latency(unsigned index);
 void sim_log_call(unsigned index, CUresult result, const uint64_t *values);
 
