@@ -8,14 +8,7 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        cudaError_t error = (call);                                                                          \
-        if (error != cudaSuccess) {                                                                          \
-            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));                              \
-            std::exit(1);                                                                                    \
-        }                                                                                                    \
-    } while (0)
+#include "check.h"
 
 __global__ void fill(unsigned *block, size_t count, unsigned pattern) {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)

@@ -13,6 +13,7 @@ and libcudart.so.13, as in LD_LIBRARY_PATH; on a machine with a GPU those of its
 import argparse
 import collections
 import csv
+import itertools
 import os
 import pathlib
 import re
@@ -272,21 +273,22 @@ def check_same_output(native, shimmed, label, warnings=False):
 # ---- cases
 
 
-def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None, warnings=False):
+def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None, warnings=False, settings=({},)):
     """The usual case: native run, then each policy with a trace that is checked event by event.
 
     leaks: blocks the program leaves behind; further(events, label): more checks; warnings: the shim may warn
-    on stderr, because what the program does is worth one."""
+    on stderr, because what the program does is worth one; settings: options, with each of which every policy runs."""
 
     def case(place):
         command = [place.program(program)] + (arguments(place) if arguments else [])
         native = place.run_native(command)
-        for policy in policies:
-            done = place.run_shimmed(command, policy)
-            check_same_output(native, done, f"{program} under {policy}", warnings)
-            events = check_trace(done, policy, leaks, f"{program} under {policy}")
+        for policy, options in itertools.product(policies, settings):
+            label = f"{program} under {policy}" + "".join(f" {name}={value}" for name, value in options.items())
+            done = place.run_shimmed(command, policy, **options)
+            check_same_output(native, done, label, warnings)
+            events = check_trace(done, policy, leaks, label)
             if further:
-                further(events, f"{program} under {policy}")
+                further(events, label)
         # Without a trace the shim takes other ways through its code; the program must not notice that either.
         check_same_output(
             native, place.run_shimmed(command, policies[-1], trace=False), f"{program} without a trace"
@@ -343,6 +345,32 @@ def further_kept(events, label):
         all(row["kind"] == "cache" for row in all_rows(events) if row["hit"] == "1"),
         f"{label}: hits of other kinds",
     )
+
+
+def further_ipc_kept(events, label):
+    """A block that was exported is freed natively: its address comes again only as fresh memory. With a fence for each free some of
+    the exported ones were kept blocks before, so that this way is really gone."""
+    kept_and_exported = 0
+    for rows in events.values():
+        latest, exported = {}, set()
+        for row in rows:
+            address = number(row["address"])
+            if row["action"] == "export":
+                exported.add(address)
+                kept_and_exported += latest.get(address) == "1"
+            elif row["action"] == "alloc" and row["call"] == "cuMemAlloc":
+                check(
+                    not (row["hit"] == "1" and address in exported), f"{label}: an exported block was kept: {brief(row)}"
+                )
+                exported.discard(address)
+                latest[address] = row["hit"]
+    if "observe" not in label and "GPUMEM_FENCE_BATCH=1" in label:
+        check(kept_and_exported > 0, f"{label}: no kept block was exported")
+
+
+def further_ipc_kept_both(events, label):
+    further_two_processes(events, label)
+    further_ipc_kept(events, label)
 
 
 def further_two_sites(events, label):
@@ -608,6 +636,65 @@ def options_reported(place):
             check(value in lines[0], f"{name}={value}: the value is not named: {lines[0]}")
 
 
+# The last calls of a capture may stand in the trace before the event of its end, when they came after it.
+CAPTURE_ENDS_WITHIN = 50
+
+
+def check_quarantine(events, label):
+    """What was freed while a capture was open is not handed out again before its end."""
+    for rows in events.values():
+        freed, captures, hits = set(), 0, []
+        for place, row in enumerate(rows):
+            address = number(row["address"])
+            if row["action"] == "capture_begin":
+                captures += 1
+            elif row["action"] == "capture_end":
+                captures -= 1
+                if captures == 0:
+                    early = [hit for at, hit in hits if at < place - CAPTURE_ENDS_WITHIN]
+                    check(not early, f"{label}: freed and taken again inside a capture: {[brief(hit) for hit in early[:4]]}")
+                    freed, hits = set(), []
+            elif captures and row["action"] == "free":
+                freed.add(address)
+            elif captures and row["action"] == "alloc":
+                if address in freed and row["hit"] == "1":
+                    hits.append((place, row))
+                freed.discard(address)
+
+
+def capture_modes(interface):
+    """A capture that survives natively survives under every policy, and no call is refused that was not natively."""
+
+    def case(place):
+        command = [place.program("capture_modes"), interface]
+        native = place.run_native(command)
+        wanted = native.stdout.splitlines()
+        for policy, batch in itertools.product(POLICIES, ("1", "16")):
+            label = f"capture_modes {interface} under {policy}, a fence for {batch} frees"
+            done = place.run_shimmed(command, policy, GPUMEM_FENCE_BATCH=batch)
+            found = done.stdout.splitlines()
+            check(done.returncode == 0 and len(found) == len(wanted), f"{label}: {done.returncode}\n{done.stdout}{done.stderr}")
+            for before, now in zip(wanted, found):
+                worse = [word for good, word in (("survived", "invalidated"), ("accepted", "refused"))
+                         if good in before.split() and word in now.split()]
+                check(not worse, f"{label}: {now}; natively: {before}\n{done.stderr}")
+            events = read_trace(done.folder)
+            check(events, f"{label}: no trace")
+            for rows in events.values():
+                check(not check_life(rows, label), f"{label}: blocks are left")
+            check_quarantine(events, label)
+
+    return case
+
+
+# Kept memory in plenty, with a fence for each free, and with bounds that are always full
+TIGHT = ({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_CACHE_LIMIT": "64M"}, {"GPUMEM_CACHE_LIMIT": "1M", "GPUMEM_FENCE_BATCH": "1"})
+
+
+def self_waiting(what, policies=POLICIES):
+    return plain("self_waiting", policies=policies, arguments=lambda place: [what], settings=TIGHT)
+
+
 CASES = {
     "runtime_basic": plain("runtime_basic"),
     "runtime_static": plain("runtime_static"),
@@ -647,6 +734,19 @@ CASES = {
     "capture": plain("capture"),
     # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
     "ipc": plain("ipc", policies=("observe", "cache", "auto"), further=further_two_processes),
+    "ipc_kept": plain("ipc_kept", policies=("observe", "cache", "auto"), further=further_ipc_kept_both,
+                      settings=({}, {"GPUMEM_FENCE_BATCH": "1"})),
+    "ipc_kept_plain_importer": plain("ipc_kept", policies=("observe", "cache", "auto"), further=further_ipc_kept,
+                                     arguments=lambda place: ["plain"], settings=({}, {"GPUMEM_FENCE_BATCH": "1"})),
+    "capture_modes_runtime": capture_modes("runtime"),
+    "capture_modes_driver": capture_modes("driver"),
+    "self_waiting_collective": self_waiting("collective"),
+    "self_waiting_collective_alloc": self_waiting("collective_alloc"),
+    # A stream cannot wait for a value in managed memory.
+    "self_waiting_value_stream": self_waiting("value_stream", ("observe", "cache", "async", "auto")),
+    "self_waiting_value_host": self_waiting("value_host"),
+    "self_waiting_alone": self_waiting("alone"),
+    "self_waiting_persistent": self_waiting("persistent"),
     "graph_memory": plain("graph_memory"),
     "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
     "two_sites": plain("two_sites", further=further_two_sites),
