@@ -67,17 +67,18 @@ static void *churn(void *argument) {
     struct churner *self = (struct churner *)argument;
     static void *left[1 << 16];
     size_t count = 0;
+    MUST(cudaFree(NULL)); /* the driver's calls need a current context */
     if (self->relaxed)
         be_relaxed();
     for (unsigned i = 0; !__atomic_load_n(&self->stop, __ATOMIC_ACQUIRE) && count < sizeof left / sizeof *left; i++) {
         void *block = NULL;
         self->calls += 2;
-        if (get(&block, (size_t)(COUNT * sizeof(int)) << i % 3) != 0) {
+        if (get(&block, (size_t)65536 << i % 3) != 0) {
             self->refused++;
             cudaGetLastError();
             usleep(100);
         } else {
-            add_one<<<COUNT / BLOCK, BLOCK, 0, self->stream>>>((int *)block, COUNT);
+            add_one<<<1, BLOCK, 0, self->stream>>>((int *)block, BLOCK);
             if (give(block) != 0) {
                 self->refused++;
                 left[count++] = block;

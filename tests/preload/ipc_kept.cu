@@ -105,6 +105,8 @@ int main(int count, char **argument) {
         message.pattern = (unsigned char)(round + 1);
         MUST(cudaMemset(memory, message.pattern, SIZE));
         MUST(cudaStreamSynchronize(0));
+        if (round % 4 == 1) /* whatever the last owner had queued is done now, before the importer looks */
+            MUST(cudaStreamSynchronize(stream));
         MUST(cudaIpcGetMemHandle(&message.handle, memory));
         handles[round] = message.handle;
         for (int earlier = 0; earlier < round; earlier++)
@@ -112,6 +114,7 @@ int main(int count, char **argument) {
                 fail("a handle comes a second time", __LINE__, round);
         if (write(to, &message, sizeof message) != (ssize_t)sizeof message || read(from, &done, 1) != 1)
             break; /* the importer has said why */
+        MUST(cudaStreamSynchronize(stream));
         MUST(cudaMemcpy(host, memory, SIZE, cudaMemcpyDeviceToHost));
         EXPECT(all_bytes_are(host, (unsigned char)~message.pattern, SIZE));
         device_free(memory);

@@ -74,7 +74,7 @@ static struct {
     unsigned *flag;        /* as the device sees it */
     unsigned *host_flag;   /* as the host does; NULL when it is device memory */
     unsigned *results;     /* wrong words, waits in vain */
-    cudaStream_t one, two;
+    cudaStream_t one, two, three;
     int by_value, by_host, late_alloc;
     unsigned value;
     size_t size;
@@ -91,10 +91,19 @@ static void out_of_time(int number) {
     _exit(give_up);
 }
 
-static void use(cudaStream_t stream, void *block, unsigned pattern) {
+static void begin_use(cudaStream_t stream, void *block, unsigned pattern) {
     fill<<<1, 256, 0, stream>>>((unsigned *)block, TOUCHED, pattern);
+    MUST(cudaGetLastError());
+}
+
+static void end_use(cudaStream_t stream, void *block, unsigned pattern) {
     verify<<<1, 256, 0, stream>>>((const unsigned *)block, TOUCHED, pattern, shared.results);
     MUST(cudaGetLastError());
+}
+
+static void use(cudaStream_t stream, void *block, unsigned pattern) {
+    begin_use(stream, block, pattern);
+    end_use(stream, block, pattern);
 }
 
 /* The simulated driver runs kernels in the calling thread: there a stream waits in place of a kernel. */
@@ -162,22 +171,25 @@ static void two_threads(size_t size) {
         blocks[i] = device_alloc(size);
     EXPECT(pthread_create(&thread, NULL, second_thread, NULL) == 0);
     await_step(1);
+    for (int i = 0; i < BLOCKS; i++)
+        begin_use(shared.one, blocks[i], shared.value * 1000u + 100u + (unsigned)i);
     stream_waits(shared.one, shared.by_value);
     for (int i = 0; i < BLOCKS; i++)
-        use(shared.one, blocks[i], shared.value * 1000u + 100u + (unsigned)i);
+        end_use(shared.one, blocks[i], shared.value * 1000u + 100u + (unsigned)i);
     reach_step(2);
     stage = "thread one frees behind work that waits for thread two";
     for (int i = 0; i < BLOCKS; i++)
         device_free(blocks[i]);
     stage = "thread one allocates again";
     more = device_alloc(size);
-    use(shared.one, more, shared.value * 1000u + 200u);
+    use(shared.three, more, shared.value * 1000u + 200u); /* at once, unless it waits behind the first */
     device_free(more);
     stage = "thread one waits for thread two";
     EXPECT(pthread_join(thread, NULL) == 0);
     stage = "the device ends its work";
     MUST(cudaStreamSynchronize(shared.one));
     MUST(cudaStreamSynchronize(shared.two));
+    MUST(cudaStreamSynchronize(shared.three));
 }
 
 static void one_thread(size_t size, int by_value) {
@@ -235,6 +247,7 @@ int main(int count, char **argument) {
     MUST(cudaMemset(shared.results, 0, sizeof results));
     MUST(cudaStreamCreateWithFlags(&shared.one, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&shared.two, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&shared.three, cudaStreamNonBlocking));
     /* Loading a kernel may wait for the device: each has run once before anything waits. */
     void *first = device_alloc(TOUCHED * sizeof(unsigned));
     use(shared.one, first, 0);
@@ -263,6 +276,7 @@ int main(int count, char **argument) {
         fail("words were wrong: memory came again before its work was done", __LINE__, (int)results[0]);
     MUST(cudaStreamDestroy(shared.one));
     MUST(cudaStreamDestroy(shared.two));
+    MUST(cudaStreamDestroy(shared.three));
     device_free(shared.results);
     if (shared.host_flag) {
         note_free("cuMemFreeHost", shared.host_flag);
