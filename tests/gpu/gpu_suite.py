@@ -149,6 +149,7 @@ def execute(options, command, policy=None, limit_s=300, **more):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUMEM_")}
     environment["LD_LIBRARY_PATH"] = ":".join(filter(None, [str(options.toolkit / "lib64"), os.environ.get("LD_LIBRARY_PATH")]))
     environment["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    environment.setdefault("NCCL_NVLS_ENABLE", "0")  # multicast needs more of the host than a test may ask for
     words = "-".join(more.values()).replace("/", "_").replace(":", "_")
     trace = options.work / f"{pathlib.Path(command[-1]).stem}-{policy}-{words}.%p.csv"
     if policy:

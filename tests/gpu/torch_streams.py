@@ -33,4 +33,4 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
-print("ok torch_streams", *(f"{results[number].double().sum().item():.12f}" for number in range(STREAMS)))
+print("ok torch_streams", *(results[number].double().sum().item().hex() for number in range(STREAMS)))
