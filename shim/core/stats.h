@@ -34,7 +34,7 @@ struct gm_stats {
     char trace[256];        /* file name, "" = none */
     uint64_t live_bytes[GM_KIND_COUNT];
     uint64_t peak_bytes[GM_KIND_COUNT];
-    uint64_t peak_total;                     /* device memory: all kinds but host, imported */
+    uint64_t peak_total;                     /* device memory: gm_kind_is_on_device */
     uint64_t slack, peak_reserved;           /* what owners count beyond the live bytes; peak of both together */
     uint64_t released_bytes;                 /* went with their context */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
@@ -57,7 +57,9 @@ static inline struct gm_stats_shard *gm_stats_mine(void) {
     return __builtin_expect(gm_stats_shard != NULL, 1) ? gm_stats_shard : gm_stats_take_shard();
 }
 
-static inline bool gm_kind_is_on_device(enum gm_kind kind) { return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED; }
+static inline bool gm_kind_is_on_device(enum gm_kind kind) {
+    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED && kind != GM_KIND_HOST_NUMA;
+}
 
 /* Bytes of all kinds on devices alive now; a few loads are cheaper than one more counter that all threads write. */
 static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {

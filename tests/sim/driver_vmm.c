@@ -175,6 +175,9 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, cons
     }
     if (r == CUDA_SUCCESS && (!d || prop->requestedHandleTypes))
         r = own_file(h);
+    /* Host memory is pinned: it is there at once, or not to be had. */
+    if (r == CUDA_SUCCESS && !d && fallocate(h->fd, 0, 0, (off_t)size) != 0)
+        r = CUDA_ERROR_OUT_OF_MEMORY;
     if (r != CUDA_SUCCESS) {
         handle_drop(h);
         return r;

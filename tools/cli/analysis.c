@@ -32,7 +32,7 @@ struct pass {
 };
 
 bool gm_kind_on_device(enum gm_kind kind) {
-    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED;
+    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED && kind != GM_KIND_HOST_NUMA;
 }
 
 bool gm_call_gives_memory(enum gm_call call) {
@@ -187,7 +187,8 @@ static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
 
 /* The kind that the call gives when nobody moves it. */
 static bool was_moved(const struct gm_event *e) {
-    return (e->kind == GM_KIND_ASYNC || e->kind == GM_KIND_MANAGED || e->kind == GM_KIND_MANAGED_POOL) &&
+    return (e->kind == GM_KIND_ASYNC || e->kind == GM_KIND_MANAGED || e->kind == GM_KIND_MANAGED_POOL ||
+            e->kind == GM_KIND_HOST_NUMA) &&
            e->call != GM_CALL_ALLOC_MANAGED;
 }
 

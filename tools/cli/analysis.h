@@ -80,7 +80,7 @@ struct gm_analysis {
 struct gm_analysis *gm_analysis_read(struct gm_reader *reader);
 void gm_analysis_free(struct gm_analysis *analysis);
 
-/* Memory on devices: all kinds but pinned host memory and other processes' blocks. */
+/* Memory on devices: all kinds but host memory and other processes' blocks. */
 bool gm_kind_on_device(enum gm_kind kind);
 /* The call gives memory; false for address space, mappings of it, and pools, which hold none by themselves.
  */

@@ -16,6 +16,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_PROMISE] = "the kind decided on would have broken a promise of the call",
         [GM_REASON_CONTEXT_GONE] = "released with its context",
         [GM_REASON_UNSUPPORTED] = "the driver lacks what the kind decided on needs",
+        [GM_REASON_OUT_OF_MEMORY] = "the device, or GPUMEM_LIMIT, had no room for it",
     };
     return (unsigned)reason < GM_REASON_COUNT ? meanings[reason] : NULL;
 }

@@ -19,6 +19,7 @@ static const char *const stacks[] = {
     "fill(zero,async)", "fill(poison,async)",
     "fill(poison,managed)", "fill(poison,managed-pool)",
     "limit(64GiB,async)",   "fail-nth(100000000,fill(zero,limit(64GiB,managed)))",
+    "host-numa",            "fill(poison,host-numa)",
     "cache(native)",    "cache(1,native)",
     "cache(3,limit(64GiB,native))", "fill(poison,cache(native))",
 };
@@ -460,7 +461,7 @@ static void test_a_capture_is_not_disturbed(void **state) {
         request.capturing = false; /* began between the request and its service */
         assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
         give(resource, &held);
-        if (kind_of(resource) == GM_KIND_MANAGED) {
+        if (kind_of(resource) == GM_KIND_MANAGED || kind_of(resource) == GM_KIND_HOST_NUMA) {
             struct gm_free_request beside = ordered_free((uint64_t)(uintptr_t)world.two);
             assert_int_not_equal(release(resource, &ordered, &in_capture), GM_OK);
             assert_int_equal(release(resource, &ordered, &beside), GM_OK);
