@@ -83,11 +83,18 @@ static bool ask_machine(int node, struct gm_hostmem *memory) { return gm_hostmem
 
 static bool (*ask)(int node, struct gm_hostmem *memory) = ask_machine;
 
-void gm_host_numa_ask(bool (*replacement)(int node, struct gm_hostmem *memory)) { ask = replacement ? replacement : ask_machine; }
+void gm_host_numa_ask(bool (*replacement)(int node, struct gm_hostmem *memory)) {
+    ask = replacement ? replacement : ask_machine;
+    for (int device = 0; device < DEVICES; device++)
+        devices[device].known = 0;
+}
 
 /* Counted before the machine is asked, so that of parallel requests each sees the others. */
 static gm_status charge(int node, size_t bytes, uint64_t *spare) {
     struct gm_hostmem memory;
+    *spare = 0;
+    if (bytes > SIZE_MAX / 1024) /* no sum of these overflows */
+        return GM_OUT_OF_MEMORY;
     uint64_t wanted = __atomic_add_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
     *spare = ask(node, &memory) ? gm_hostmem_takeable(&memory) : 0;
     if (wanted <= *spare)
