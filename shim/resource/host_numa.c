@@ -200,7 +200,6 @@ static gm_status shape(const struct gm_request *request, const struct device *kn
 }
 
 static gm_status make_charged(const struct gm_request *request, const struct device *known, size_t bytes, CUdeviceptr *address) {
-    static int once;
     CUstreamCaptureMode mode;
     uint64_t spare;
     gm_status status = charge(known->node, bytes, &spare);
@@ -208,8 +207,8 @@ static gm_status make_charged(const struct gm_request *request, const struct dev
     if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_later_drain(&later))
         status = charge(known->node, bytes, &spare);
     if (status) {
-        gm_log_once(&once, GM_LOG_WARN, "host memory refused for a device out of memory: %zu bytes asked, %llu to spare", bytes,
-                    (unsigned long long)spare);
+        gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes asked, %llu to spare", bytes,
+               (unsigned long long)spare);
         return status;
     }
     if (gm_capture_guard_enter(&mode)) {

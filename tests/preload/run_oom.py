@@ -256,7 +256,7 @@ def cgroup(place):
         sys.exit(SKIP)
     try:
         command = ["/bin/sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh", place.program("oversubscribe"), "100", "8"]
-        done = start(place, command, "auto", SIMCUDA_MEMORY=str(64 * MIB))
+        done = start(place, command, "auto", SIMCUDA_MEMORY=str(64 * MIB), GPUMEM_LOG="info")
         check(done.returncode == 3 and "out of memory after" in done.stdout, f"{done.returncode} {done.stdout}{done.stderr}")
         there = bytes_of(events_of(done), "host-numa")
         check(0 < there < 400 * MIB, f"{there} bytes of host memory in a group of 900 MiB")
