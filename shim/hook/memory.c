@@ -171,14 +171,13 @@ HOOK(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device) {
     LEAVE(result);
 }
 
-/* The size asked for, where a kept block serves it; `size` as the driver says elsewhere. */
+/* The size asked for, where a kept block or whole granules of host memory serve it; `size` as the driver says elsewhere. */
 static size_t size_asked(uint64_t base, size_t size) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    if (!registry || !gm_registry_find(registry, base, &block) || block.kind != GM_KIND_CACHE || block.call != GM_CALL_ALLOC ||
-        block.size > size)
+    if (!registry || !gm_registry_find(registry, base, &block) || block.call != GM_CALL_ALLOC || block.size > size)
         return size;
-    return block.size;
+    return block.kind == GM_KIND_CACHE || block.kind == GM_KIND_HOST_NUMA ? block.size : size;
 }
 
 HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr address) {

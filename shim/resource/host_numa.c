@@ -113,28 +113,33 @@ static void discharge(size_t bytes) { __atomic_sub_fetch(&in_flight, bytes, __AT
         once_ ? (call) : once_;                                                                              \
     })
 
-static gm_status let_reach(uint64_t address, size_t bytes, CUmemLocationType type, int id) {
-    CUmemAccessDesc access = {.location = {.type = type, .id = id}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    return (gm_status)gm_drv.mem_set_access(address, bytes, &access, 1);
+static CUmemAccessDesc access_of(CUmemLocationType type, int id) {
+    return (CUmemAccessDesc){.location = {.type = type, .id = id}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 }
 
-static gm_status let_peers_reach(uint64_t address, size_t bytes, uint64_t peers) {
-    gm_status status = GM_OK;
-    for (int peer = 0; peers && !status; peer++, peers >>= 1)
-        if (peers & 1)
-            status = let_reach(address, bytes, CU_MEM_LOCATION_TYPE_DEVICE, peer);
-    return status;
+static unsigned list_devices(uint64_t set, CUmemAccessDesc *list) {
+    unsigned count = 0;
+    for (int device = 0; set; device++, set >>= 1)
+        if (set & 1)
+            list[count++] = access_of(CU_MEM_LOCATION_TYPE_DEVICE, device);
+    return count;
 }
 
+static gm_status let_reach(uint64_t address, size_t bytes, uint64_t devices) {
+    CUmemAccessDesc list[DEVICES];
+    unsigned count = list_devices(devices, list);
+    return (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
+}
+
+/* The device, the host, and the peers that may access the device, also one that becomes so meanwhile. */
 static gm_status open_to_all(CUdeviceptr address, size_t bytes, int device, int node) {
+    CUmemAccessDesc list[DEVICES + 1];
     uint64_t peers = gm_lane_peers(device);
-    gm_status status = let_reach(address, bytes, CU_MEM_LOCATION_TYPE_DEVICE, device);
-    if (!status)
-        status = let_reach(address, bytes, CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
-    if (!status)
-        status = let_peers_reach(address, bytes, peers);
+    unsigned count = list_devices(peers | 1ull << device, list);
+    list[count++] = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
+    gm_status status = (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
     uint64_t since = gm_lane_peers(device) & ~peers;
-    return !status && since ? let_peers_reach(address, bytes, since) : status;
+    return !status && since ? let_reach(address, bytes, since) : status;
 }
 
 static gm_status make(size_t bytes, int device, const struct device *known, CUdeviceptr *made) {
@@ -286,7 +291,7 @@ static void host_numa_capture(struct gm_resource *self, int change) {
 static void host_numa_peer_enabled(struct gm_resource *self, int device, int peer) { gm_lane_enable_peer(device, peer); }
 
 static void host_numa_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
-    if (let_reach(block->address, block->reserved, CU_MEM_LOCATION_TYPE_DEVICE, peer))
+    if (peer < 0 || peer >= DEVICES || let_reach(block->address, block->reserved, 1ull << peer))
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d in host memory", peer, block->device);
 }
 

@@ -1,6 +1,8 @@
 /* A card that GPUMEM_LIMIT makes smaller: totals, free bytes and every kind of memory against it. LIMIT_MIB: the limit; without it
- * nothing is checked beyond the driver's own answers. */
+ * nothing is checked beyond the driver's own answers. HOST_TIER: host memory serves what is beyond it, instead of an
+ * error; 2: and there are two devices. */
 #include <cuda.h>
+#include <stdbool.h>
 
 #include "program.h"
 
@@ -71,6 +73,71 @@ static void check_kinds(CUdevice device) {
     EXPECT(!limit || free_now() == before);
 }
 
+/* Beyond the limit, with host memory among the steps: a block like any other to whoever asks. */
+static void check_host_tier(void) {
+    const size_t size = 65 * MIB + 100;
+    CUdeviceptr block, base = 0;
+    CUipcMemHandle handle;
+    size_t range = 0, range_attribute = 0, before = free_now();
+    MUST(cuMemAlloc(&block, size));
+    EXPECT(free_now() == before);
+    MUST(cuMemGetAddressRange(&base, &range, block + 12345));
+    EXPECT(base == block && range == size);
+    MUST(cuPointerGetAttribute(&range_attribute, CU_POINTER_ATTRIBUTE_RANGE_SIZE, block + 1));
+    EXPECT(range_attribute == size);
+    EXPECT(cuIpcGetMemHandle(&handle, block) != CUDA_SUCCESS); /* the driver's own answer */
+    MUST(cuMemsetD8(block, 0x11, size));
+    EXPECT(cuMemFree(block + 4096) != CUDA_SUCCESS);
+    MUST(cuMemFree(block));
+    EXPECT(cuMemFree(block) != CUDA_SUCCESS);
+    EXPECT(free_now() == before);
+
+    CUstream stream;
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 20; i++) {
+        MUST(cuMemAllocAsync(&block, size, stream));
+        MUST(cuMemsetD8Async(block, (unsigned char)i, size, stream));
+        MUST(cuMemFreeAsync(block, stream));
+    }
+    MUST(cuStreamSynchronize(stream));
+    MUST(cuMemAllocAsync(&block, size, stream));
+    MUST(cuMemFree(block));
+    MUST(cuStreamDestroy(stream));
+}
+
+static bool may_write(CUdevice device, CUdeviceptr block) {
+    CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+    unsigned long long access = 0;
+    MUST(cuMemGetAccess(&access, &location, block));
+    return access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+/* Peers reach blocks of before and after the moment they were let in; a context that ends takes its blocks along. */
+static void check_peers(CUcontext context) {
+    CUdeviceptr early, late, lost;
+    CUcontext peer, other;
+    MUST(cuMemAlloc(&early, 70 * MIB));
+    EXPECT(may_write(0, early) && !may_write(1, early));
+    MUST(cuDevicePrimaryCtxRetain(&peer, 1));
+    MUST(cuCtxSetCurrent(peer));
+    MUST(cuCtxEnablePeerAccess(context, 0));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuMemAlloc(&late, 70 * MIB));
+    EXPECT(may_write(1, early) && may_write(1, late));
+    MUST(cuMemFree(early));
+    MUST(cuMemFree(late));
+    MUST(cuDevicePrimaryCtxRelease(1));
+    for (int i = 0; i < 4; i++) { /* 4 times 300 MiB of pinned memory, were it not given back */
+        MUST(cuCtxCreate(&other, NULL, 0, 0));
+        MUST(cuMemAlloc(&lost, 300 * MIB));
+        MUST(cuCtxDestroy(other));
+        MUST(cuCtxSetCurrent(context));
+        unsigned long long access;
+        CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+        EXPECT(cuMemGetAccess(&access, &location, lost) != CUDA_SUCCESS);
+    }
+}
+
 int main(void) {
     const char *mib = getenv("LIMIT_MIB");
     size_t total = 0, free_bytes = 77;
@@ -92,8 +159,14 @@ int main(void) {
     EXPECT(lone != CUDA_SUCCESS || !limit || total == limit);
     lone = cuMemGetInfo(&free_bytes, NULL);
     EXPECT(lone != CUDA_SUCCESS || !limit || free_bytes == limit);
-    check_kinds(device);
-    check_kinds(device);
+    if (getenv("HOST_TIER")) {
+        check_host_tier();
+        if (atoi(getenv("HOST_TIER")) > 1)
+            check_peers(context);
+    } else {
+        check_kinds(device);
+        check_kinds(device);
+    }
     MUST(cuDevicePrimaryCtxRelease(device));
     printf("ok limit_calls\n");
     return 0;

@@ -158,6 +158,9 @@ def fail(place):
             check_whole(done, steps)
             failed = [row for row in events_of(done) if row["action"] == "alloc_fail"]
             check(len(failed) == 1 and failed[0]["result"] == "2", f"{steps}: {failed}")
+    # The driver cannot: its own error, too.
+    done = start(place, command, "auto", GPUMEM_LIMIT="64M", SIMCUDA_HIDE="cuMemCreate")
+    check((done.returncode, done.stdout) == (3, "out of memory after 16\n"), f"hidden: {done.returncode} {done.stdout}{done.stderr}")
 
 
 def wrong(place):
@@ -183,6 +186,22 @@ def calls(place):
             )
         done = start(place, command, policy)
         check(done.returncode == 0, f"limit_calls under {policy} without a limit: {done.stdout}{done.stderr}")
+
+
+def host_tier(place):
+    """A block of host memory answers questions, and takes frees, as any other."""
+    command = [place.program("limit_calls")]
+    for policy in MOVING_POLICIES:
+        for settings in ({}, {"SIMCUDA_STRICT": "1"}, {"SIMCUDA_HIDE": "cuCtxRecordEvent"}, {"SIMCUDA_STREAMS": "random:7"}):
+            done = start(place, command, policy, LIMIT_MIB="64", GPUMEM_LIMIT="64M", HOST_TIER="1", **settings)
+            label = f"host tier under {policy} {settings}"
+            check((done.returncode, done.stdout) == (0, "ok limit_calls\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+            check_elsewhere(events_of(done), "host-numa", 22 * 65 * MIB, label)
+    two = {"HOST_TIER": "2", "SIMCUDA_DEVICES": "2", "LIMIT_MIB": "64", "GPUMEM_LIMIT": "64M"}
+    done = start(place, command, "auto", **two)
+    check((done.returncode, done.stdout) == (0, "ok limit_calls\n"), f"two devices: {done.returncode} {done.stdout}{done.stderr}")
+    released = [row for row in events_of(done) if row["action"] == "release" and row["kind"] == "host-numa"]
+    check(len(released) == 4, f"two devices: {len(released)} blocks went with their context, not 4")
 
 
 def capture(place):
@@ -270,7 +289,7 @@ def cgroup(place):
                 time.sleep(0.1)
 
 
-CASES = {"limit": limit, "small_card": small_card, "trim": trim, "order": order, "fail": fail, "wrong": wrong, "calls": calls,
+CASES = {"limit": limit, "small_card": small_card, "trim": trim, "order": order, "fail": fail, "wrong": wrong, "calls": calls, "host_tier": host_tier,
          "capture": capture, "transport": transport, "failures": failures, "cgroup": cgroup}
 
 
