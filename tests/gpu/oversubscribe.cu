@@ -64,6 +64,7 @@ static void copy_around(const std::vector<piece> &pieces, cudaStream_t stream) {
         for (size_t i = 0; i < host.size(); i++)
             host[i] = (unsigned)(i * 2654435761u + way);
         CHECK(cudaMemcpy(from, host.data(), MIB, cudaMemcpyHostToDevice));
+        CHECK(cudaDeviceSynchronize()); // a copy from pageable memory may return before it arrives
         CHECK(cudaMemcpyAsync(to, from, MIB, cudaMemcpyDeviceToDevice, stream));
         CHECK(cudaStreamSynchronize(stream));
         std::vector<unsigned> back(host.size());
