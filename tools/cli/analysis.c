@@ -1,5 +1,4 @@
 #include "tools/cli/analysis.h"
-#include "tools/cli/live.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +20,10 @@ struct thread_entry {
 
 struct pass {
     struct gm_analysis *a;
+    struct gm_observer *const *observers; /* ends with NULL */
     struct gm_live_table live;
-    struct gm_site_totals *sites; /* by order of appearance */
-    size_t site_count, site_room;
-    uint32_t *site_index; /* id -> place in sites + 1 */
+    size_t site_room;     /* of a->sites, which stand in order of appearance */
+    uint32_t *site_index; /* id -> place in a->sites + 1 */
     struct size_entry *sizes, *last_size;
     struct thread_entry *threads, *last_thread;
     uint32_t peak; /* number of the peaks so far: tells whether a total changed since the latest */
@@ -78,21 +77,22 @@ static uint64_t key_of(const struct gm_event *e) {
 static struct gm_site_totals *site_of(struct pass *p, uint32_t id) {
     if (id >= SITE_IDS)
         id = 0;
+    struct gm_analysis *a = p->a;
     if (!p->site_index[id]) {
-        if (p->site_count == p->site_room) {
+        if (a->site_count == p->site_room) {
             size_t room = p->site_room ? 2 * p->site_room : 256;
-            struct gm_site_totals *sites = realloc(p->sites, room * sizeof *sites);
+            struct gm_site_totals *sites = realloc(a->sites, room * sizeof *sites);
             if (!sites) {
                 p->failed = true;
                 return NULL;
             }
-            p->sites = sites;
+            a->sites = sites;
             p->site_room = room;
         }
-        p->sites[p->site_count] = (struct gm_site_totals){.id = id};
-        p->site_index[id] = (uint32_t)++p->site_count;
+        a->sites[a->site_count] = (struct gm_site_totals){.id = id};
+        p->site_index[id] = (uint32_t)++a->site_count;
     }
-    return &p->sites[p->site_index[id] - 1];
+    return &a->sites[p->site_index[id] - 1];
 }
 
 static void count_size(struct pass *p, uint64_t size) {
@@ -175,6 +175,18 @@ static void count_live(struct pass *p, const struct gm_live *b, bool born, uint6
     }
 }
 
+static void tell_born(struct pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
+    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, b->born_ns};
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->born && !(*o)->born(*o, &step);
+}
+
+static void tell_died(struct pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
+    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, e->time_ns};
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->died && !(*o)->died(*o, &step);
+}
+
 static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
     unsigned bin = 0;
     for (uint64_t limit = 1000; bin < GM_LIFETIME_BINS - 1 && ns >= limit; limit *= 10)
@@ -211,18 +223,23 @@ static void on_drop(struct gm_analysis *a, const struct gm_event *e) {
 static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = key_of(e);
-    struct gm_live old, block = {key,
-                                 e->bytes,
-                                 e->time_ns + e->duration_ns,
-                                 e->slack,
-                                 e->site < SITE_IDS ? e->site : 0,
-                                 e->context,
-                                 e->kind,
-                                 e->call};
+    bool memory = gm_call_gives_memory((enum gm_call)e->call);
+    struct gm_live old, block = {.key = key,
+                                 .bytes = e->bytes,
+                                 .born_ns = e->time_ns + e->duration_ns,
+                                 .stream = e->stream,
+                                 .slack = e->slack,
+                                 .site = e->site < SITE_IDS ? e->site : 0,
+                                 .thread = thread,
+                                 .context = e->context,
+                                 .kind = e->kind,
+                                 .call = e->call,
+                                 .device = e->device,
+                                 .hit = e->hit};
     struct thread_entry *t = thread_of(p, thread);
-    if (gm_call_gives_memory((enum gm_call)e->call)) {
+    if (memory) {
         struct gm_site_totals *site = site_of(p, e->site);
-        a->allocs++;
+        block.number = ++a->allocs;
         a->alloc_bytes += e->bytes;
         a->hits += e->hit;
         a->moved += was_moved(e);
@@ -244,12 +261,26 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     case 1:
         a->replaced++;
         count_live(p, &old, false, block.born_ns);
+        if (gm_call_gives_memory((enum gm_call)old.call))
+            tell_died(p, e, thread, &old);
         break;
     case -1:
         p->failed = true;
         return;
     }
     count_live(p, &block, true, block.born_ns);
+    if (memory)
+        tell_born(p, e, thread, &block);
+}
+
+static void count_released(struct pass *p, const struct gm_live *b) {
+    struct gm_site_totals *site = site_of(p, b->site);
+    p->a->released_count++;
+    p->a->released_bytes += b->bytes;
+    if (site) {
+        site->released_count++;
+        site->released_bytes += b->bytes;
+    }
 }
 
 static void on_free(struct pass *p, const struct gm_event *e, int thread) {
@@ -265,20 +296,23 @@ static void on_free(struct pass *p, const struct gm_event *e, int thread) {
     if (!gm_call_gives_memory((enum gm_call)block.call))
         return;
     if (e->action == GM_ACT_RELEASE) {
-        a->released_count++;
-        a->released_bytes += block.bytes;
+        count_released(p, &block);
     } else {
         a->frees++;
         a->by_kind[block.kind].frees++;
         if (t && t->last_key == key) {
             struct gm_site_totals *site = site_of(p, block.site);
             a->temporary++;
-            if (site)
+            a->temporary_bytes += block.bytes;
+            if (site) {
                 site->temporary++;
+                site->temporary_bytes += block.bytes;
+            }
             t->last_key = 0;
         }
     }
     count_lifetime(a, e->time_ns > block.born_ns ? e->time_ns - block.born_ns : 0, block.bytes);
+    tell_died(p, e, thread, &block);
 }
 
 static void on_failure(struct pass *p, const struct gm_event *e) {
@@ -297,7 +331,7 @@ static void on_failure(struct pass *p, const struct gm_event *e) {
 }
 
 /* Writers name each block that goes with a context; this finds those of traces that lost such events. */
-static void on_context_gone(struct pass *p, const struct gm_event *e) {
+static void on_context_gone(struct pass *p, const struct gm_event *e, int thread) {
     for (size_t i = 0; e->context && i < p->live.size;) {
         struct gm_live *b = &p->live.slots[i];
         if (!b->key || b->context != e->context || b->kind == GM_KIND_HOST) {
@@ -308,8 +342,8 @@ static void on_context_gone(struct pass *p, const struct gm_event *e) {
         gm_live_take(&p->live, b->key, &gone); /* another record may move here: look at this place again */
         count_live(p, &gone, false, e->time_ns);
         if (gm_call_gives_memory((enum gm_call)gone.call)) {
-            p->a->released_count++;
-            p->a->released_bytes += gone.bytes;
+            count_released(p, &gone);
+            tell_died(p, e, thread, &gone);
         }
     }
 }
@@ -317,6 +351,9 @@ static void on_context_gone(struct pass *p, const struct gm_event *e) {
 static void on_event(struct pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t end = e->time_ns + e->duration_ns;
+    struct gm_step step = {.event = e, .thread = thread, .now = a, .time_ns = e->time_ns};
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->event && !(*o)->event(*o, &step);
     a->events++;
     a->by_action[e->action]++;
     if (end > a->end_ns)
@@ -353,7 +390,7 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
         on_drop(a, e);
         break;
     case GM_ACT_CONTEXT_GONE:
-        on_context_gone(p, e);
+        on_context_gone(p, e, thread);
         break;
     default:
         break;
@@ -369,27 +406,28 @@ static int by_frequency(const void *x, const void *y) {
     return a->size < b->size ? 1 : a->size > b->size ? -1 : 0;
 }
 
+/* Memory of graph nodes is the graph's, and another process's memory is that process's. */
+bool gm_live_is_leak(const struct gm_live *b) {
+    return gm_call_gives_memory((enum gm_call)b->call) && b->kind != GM_KIND_GRAPH &&
+           b->kind != GM_KIND_IMPORTED;
+}
+
 static void conclude(struct pass *p) {
     struct gm_analysis *a = p->a;
     for (size_t i = 0; i < p->live.size; i++) {
         const struct gm_live *b = &p->live.slots[i];
         struct gm_site_totals *site;
-        /* Memory of graph nodes is the graph's, and another process's memory is that process's. */
-        if (!b->key || !gm_call_gives_memory((enum gm_call)b->call) || b->kind == GM_KIND_GRAPH ||
-            b->kind == GM_KIND_IMPORTED || !(site = site_of(p, b->site)))
+        if (!b->key || !gm_live_is_leak(b) || !(site = site_of(p, b->site)))
             continue;
         site->leaked_count++;
         site->leaked_bytes += b->bytes;
         a->leaked_count++;
         a->leaked_bytes += b->bytes;
     }
-    for (size_t i = 0; i < p->site_count; i++)
-        change(p, &p->sites[i].device_live, &p->sites[i].at_peak, &p->sites[i].peak_seen, 0);
+    for (size_t i = 0; i < a->site_count; i++)
+        change(p, &a->sites[i].device_live, &a->sites[i].at_peak, &a->sites[i].peak_seen, 0);
     for (int k = 0; k < GM_KIND_COUNT; k++)
         change(p, &a->by_kind[k].live_bytes, &a->by_kind[k].at_peak, &a->by_kind[k].peak_seen, 0);
-    a->sites = p->sites;
-    a->site_count = p->site_count;
-    p->sites = NULL;
     a->sizes = malloc((HASH_COUNT(p->sizes) + 1) * sizeof *a->sizes);
     if (!a->sizes) {
         p->failed = true;
@@ -412,12 +450,14 @@ static void free_pass(struct pass *p) {
         free(t);
     }
     gm_live_free(&p->live);
-    free(p->sites);
     free(p->site_index);
 }
 
-struct gm_analysis *gm_analysis_read(struct gm_reader *reader) {
-    struct pass p = {.a = calloc(1, sizeof *p.a), .site_index = calloc(SITE_IDS, sizeof *p.site_index)};
+struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers) {
+    static struct gm_observer *const none[] = {NULL};
+    struct pass p = {.a = calloc(1, sizeof *p.a),
+                     .observers = observers ? observers : none,
+                     .site_index = calloc(SITE_IDS, sizeof *p.site_index)};
     struct gm_event event;
     int thread;
     p.failed = !p.a || !p.site_index;

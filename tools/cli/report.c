@@ -19,7 +19,7 @@ static int report_file(const char *path, const struct options *options, struct g
         fprintf(stderr, "gpumem: %s\n", error);
         return 1;
     }
-    struct gm_analysis *a = gm_analysis_read(reader);
+    struct gm_analysis *a = gm_analysis_read(reader, NULL);
     struct gm_report r = {.path = path,
                           .header = gm_reader_header(reader),
                           .reader = reader,
