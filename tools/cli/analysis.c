@@ -18,7 +18,7 @@ struct thread_entry {
     UT_hash_handle hh;
 };
 
-struct pass {
+struct gm_pass {
     struct gm_analysis *a;
     struct gm_observer *const *observers; /* ends with NULL */
     struct gm_live_table live;
@@ -74,7 +74,7 @@ static uint64_t key_of(const struct gm_event *e) {
 
 /* ---- tables */
 
-static struct gm_site_totals *site_of(struct pass *p, uint32_t id) {
+static struct gm_site_totals *site_of(struct gm_pass *p, uint32_t id) {
     if (id >= SITE_IDS)
         id = 0;
     struct gm_analysis *a = p->a;
@@ -95,7 +95,7 @@ static struct gm_site_totals *site_of(struct pass *p, uint32_t id) {
     return &a->sites[p->site_index[id] - 1];
 }
 
-static void count_size(struct pass *p, uint64_t size) {
+static void count_size(struct gm_pass *p, uint64_t size) {
     struct size_entry *s = p->last_size;
     if (!s || s->totals.size != size)
         HASH_FIND(hh, p->sizes, &size, sizeof size, s);
@@ -116,7 +116,7 @@ static void count_size(struct pass *p, uint64_t size) {
     p->last_size = s;
 }
 
-static struct thread_entry *thread_of(struct pass *p, int id) {
+static struct thread_entry *thread_of(struct gm_pass *p, int id) {
     struct thread_entry *t = p->last_thread;
     if (t && t->id == id)
         return t;
@@ -137,7 +137,7 @@ static struct thread_entry *thread_of(struct pass *p, int id) {
  * A total's value at the moment of the peak is kept without copying all totals at each new peak: whoever
  * changes a total for the first time since the latest peak saves the value it had. */
 
-static void change(const struct pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
+static void change(const struct gm_pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
                    uint64_t difference) {
     if (*seen != p->peak) {
         *at_peak = *value;
@@ -146,7 +146,7 @@ static void change(const struct pass *p, uint64_t *value, uint64_t *at_peak, uin
     *value += difference;
 }
 
-static void count_live(struct pass *p, const struct gm_live *b, bool born, uint64_t now) {
+static void count_live(struct gm_pass *p, const struct gm_live *b, bool born, uint64_t now) {
     struct gm_analysis *a = p->a;
     struct gm_kind_totals *kind = &a->by_kind[b->kind];
     struct gm_site_totals *site = site_of(p, b->site);
@@ -175,13 +175,13 @@ static void count_live(struct pass *p, const struct gm_live *b, bool born, uint6
     }
 }
 
-static void tell_born(struct pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
+static void tell_born(struct gm_pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
     struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, b->born_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->born && !(*o)->born(*o, &step);
 }
 
-static void tell_died(struct pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
+static void tell_died(struct gm_pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
     struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, e->time_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
         p->failed = (*o)->died && !(*o)->died(*o, &step);
@@ -220,7 +220,7 @@ static void on_drop(struct gm_analysis *a, const struct gm_event *e) {
         a->dropped[i] += (e->bytes & (uint64_t)GM_PROMISE_IPC << i) != 0;
 }
 
-static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
+static void on_alloc(struct gm_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = key_of(e);
     bool memory = gm_call_gives_memory((enum gm_call)e->call);
@@ -273,7 +273,7 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
         tell_born(p, e, thread, &block);
 }
 
-static void count_released(struct pass *p, const struct gm_live *b) {
+static void count_released(struct gm_pass *p, const struct gm_live *b) {
     struct gm_site_totals *site = site_of(p, b->site);
     p->a->released_count++;
     p->a->released_bytes += b->bytes;
@@ -283,7 +283,7 @@ static void count_released(struct pass *p, const struct gm_live *b) {
     }
 }
 
-static void on_free(struct pass *p, const struct gm_event *e, int thread) {
+static void on_free(struct gm_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     struct gm_live block;
     struct thread_entry *t = thread_of(p, thread);
@@ -315,7 +315,7 @@ static void on_free(struct pass *p, const struct gm_event *e, int thread) {
     tell_died(p, e, thread, &block);
 }
 
-static void on_failure(struct pass *p, const struct gm_event *e) {
+static void on_failure(struct gm_pass *p, const struct gm_event *e) {
     struct gm_analysis *a = p->a;
     if (e->action == GM_ACT_ALLOC_FAIL) {
         struct gm_site_totals *site = site_of(p, e->site);
@@ -331,7 +331,7 @@ static void on_failure(struct pass *p, const struct gm_event *e) {
 }
 
 /* Writers name each block that goes with a context; this finds those of traces that lost such events. */
-static void on_context_gone(struct pass *p, const struct gm_event *e, int thread) {
+static void on_context_gone(struct gm_pass *p, const struct gm_event *e, int thread) {
     for (size_t i = 0; e->context && i < p->live.size;) {
         struct gm_live *b = &p->live.slots[i];
         if (!b->key || b->context != e->context || b->kind == GM_KIND_HOST) {
@@ -348,7 +348,7 @@ static void on_context_gone(struct pass *p, const struct gm_event *e, int thread
     }
 }
 
-static void on_event(struct pass *p, const struct gm_event *e, int thread) {
+static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t end = e->time_ns + e->duration_ns;
     struct gm_step step = {.event = e, .thread = thread, .now = a, .time_ns = e->time_ns};
@@ -412,7 +412,7 @@ bool gm_live_is_leak(const struct gm_live *b) {
            b->kind != GM_KIND_IMPORTED;
 }
 
-static void conclude(struct pass *p) {
+static void conclude(struct gm_pass *p) {
     struct gm_analysis *a = p->a;
     for (size_t i = 0; i < p->live.size; i++) {
         const struct gm_live *b = &p->live.slots[i];
@@ -438,7 +438,7 @@ static void conclude(struct pass *p) {
     qsort(a->sizes, a->size_count, sizeof *a->sizes, by_frequency);
 }
 
-static void free_pass(struct pass *p) {
+static void free_pass(struct gm_pass *p) {
     struct size_entry *s, *next_size;
     struct thread_entry *t, *next_thread;
     HASH_ITER(hh, p->sizes, s, next_size) {
@@ -451,26 +451,48 @@ static void free_pass(struct pass *p) {
     }
     gm_live_free(&p->live);
     free(p->site_index);
+    free(p);
+}
+
+struct gm_pass *gm_pass_new(struct gm_observer *const *observers) {
+    static struct gm_observer *const none[] = {NULL};
+    struct gm_pass *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->a = calloc(1, sizeof *p->a);
+    p->observers = observers ? observers : none;
+    p->site_index = calloc(SITE_IDS, sizeof *p->site_index);
+    p->failed = !p->a || !p->site_index;
+    return p;
+}
+
+bool gm_pass_event(struct gm_pass *p, const struct gm_event *event, int thread) {
+    if (!p->failed)
+        on_event(p, event, thread);
+    return !p->failed;
+}
+
+struct gm_analysis *gm_pass_end(struct gm_pass *p) {
+    if (!p)
+        return NULL;
+    if (!p->failed)
+        conclude(p);
+    struct gm_analysis *a = p->a;
+    if (p->failed) {
+        gm_analysis_free(a);
+        a = NULL;
+    }
+    free_pass(p);
+    return a;
 }
 
 struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers) {
-    static struct gm_observer *const none[] = {NULL};
-    struct pass p = {.a = calloc(1, sizeof *p.a),
-                     .observers = observers ? observers : none,
-                     .site_index = calloc(SITE_IDS, sizeof *p.site_index)};
+    struct gm_pass *p = gm_pass_new(observers);
     struct gm_event event;
     int thread;
-    p.failed = !p.a || !p.site_index;
-    while (!p.failed && gm_reader_next(reader, &event, &thread))
-        on_event(&p, &event, thread);
-    if (!p.failed)
-        conclude(&p);
-    free_pass(&p);
-    if (p.failed) {
-        gm_analysis_free(p.a);
-        return NULL;
-    }
-    return p.a;
+    while (p && gm_reader_next(reader, &event, &thread) && gm_pass_event(p, &event, thread))
+        ;
+    return gm_pass_end(p);
 }
 
 void gm_analysis_free(struct gm_analysis *a) {

@@ -14,7 +14,8 @@ struct gm_site_totals {
     uint64_t allocs, bytes, temporary, temporary_bytes, failed;
     uint64_t live_count, live_bytes; /* at the end of the trace: of device and host memory alike */
     uint64_t leaked_count, leaked_bytes;
-    uint64_t released_count, released_bytes; /* went with their context */
+    uint64_t released_count, released_bytes;       /* went with their context */
+    uint64_t suppressed_count, suppressed_bytes;   /* taken out of the leaks by the report */
     uint64_t grown_count, grown_bytes, grown_most; /* see report_growth.c */
     uint64_t at_peak; /* device bytes live at the moment of the peak; final after gm_analysis_read */
     uint64_t device_live;
@@ -57,8 +58,8 @@ struct gm_analysis {
     struct gm_kind_totals by_kind[GM_KIND_COUNT];
     uint64_t allocs, alloc_bytes, frees, failed_allocs, failed_frees;
     uint64_t temporary, temporary_bytes; /* freed before their thread allocated again */
-    uint64_t hits;      /* served from memory kept back */
-    uint64_t moved;     /* served by another kind than the call asked for */
+    uint64_t hits;                       /* served from memory kept back */
+    uint64_t moved;                      /* served by another kind than the call asked for */
     struct gm_share decisions[GM_KIND_COUNT]
                              [GM_REASON_COUNT]; /* successful allocations: served by, because of */
     struct gm_share verdicts[GM_KIND_COUNT];    /* what the heuristic named, where it was only noted */
@@ -100,6 +101,14 @@ struct gm_observer {
 /* Reads the trace to its end. NULL = no memory, or an observer stopped it. Owned by the caller. `observers`
  * end with NULL; NULL = none. */
 struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers);
+
+/* The same event by event, for who reads several traces at once. `observers` stay the caller's and must
+ * outlive the pass. */
+struct gm_pass;
+struct gm_pass *gm_pass_new(struct gm_observer *const *observers);                  /* NULL = no memory */
+bool gm_pass_event(struct gm_pass *pass, const struct gm_event *event, int thread); /* false: see above */
+struct gm_analysis *gm_pass_end(struct gm_pass *pass);                              /* frees the pass */
+
 void gm_analysis_free(struct gm_analysis *analysis);
 
 /* Memory on devices: all kinds but pinned host memory and other processes' blocks. */

@@ -4,6 +4,7 @@
 #define GM_COMMANDS_H
 
 #define GM_EXIT_USAGE 2 /* a bad option or value; nothing was started */
+#define GM_EXIT_CHECK 3 /* all was done, and a check that was asked for failed */
 
 struct gm_command {
     const char *name;
