@@ -187,6 +187,12 @@ static void tell_died(struct gm_pass *p, const struct gm_event *e, int thread, c
         p->failed = (*o)->died && !(*o)->died(*o, &step);
 }
 
+static void tell_left(struct gm_pass *p, const struct gm_live *b) {
+    struct gm_step step = {.thread = b->thread, .block = b, .now = p->a, .time_ns = p->a->end_ns};
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->left && !(*o)->left(*o, &step);
+}
+
 static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
     unsigned bin = 0;
     for (uint64_t limit = 1000; bin < GM_LIFETIME_BINS - 1 && ns >= limit; limit *= 10)
@@ -417,6 +423,8 @@ static void conclude(struct gm_pass *p) {
     for (size_t i = 0; i < p->live.size; i++) {
         const struct gm_live *b = &p->live.slots[i];
         struct gm_site_totals *site;
+        if (b->key && gm_call_gives_memory((enum gm_call)b->call))
+            tell_left(p, b);
         if (!b->key || !gm_live_is_leak(b) || !(site = site_of(p, b->site)))
             continue;
         site->leaked_count++;

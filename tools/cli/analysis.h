@@ -96,6 +96,7 @@ struct gm_observer {
     bool (*event)(struct gm_observer *self, const struct gm_step *step); /* before the totals know of it */
     bool (*born)(struct gm_observer *self, const struct gm_step *step);
     bool (*died)(struct gm_observer *self, const struct gm_step *step);
+    bool (*left)(struct gm_observer *self, const struct gm_step *step); /* alive at the end; no event */
 };
 
 /* Reads the trace to its end. NULL = no memory, or an observer stopped it. Owned by the caller. `observers`

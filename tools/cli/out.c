@@ -109,6 +109,13 @@ static int width_of(const struct gm_column *c) {
     return heading > width ? heading : width;
 }
 
+/* Numbers stand right, words left; nothing trails behind the last one. */
+static int print_cell(const struct gm_column *c, const char *text, bool last) {
+    if (c->cell == GM_CELL_TEXT)
+        return printf("  %-*s", last ? 0 : width_of(c), text);
+    return printf("  %*s", width_of(c), text);
+}
+
 void gm_out_section(struct gm_out *out, const char *name, const char *title) {
     if (out->json)
         out->section = begin_object(out, name);
@@ -149,7 +156,7 @@ void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *
     }
     for (unsigned i = 0; i < count; i++)
         if (columns[i].heading)
-            printf("  %*s", width_of(&columns[i]), columns[i].heading);
+            print_cell(&columns[i], columns[i].heading, i + 1 == count);
     putchar('\n');
 }
 
@@ -167,8 +174,8 @@ void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct 
     out->shown++;
     for (unsigned i = 0; i < out->column_count; i++)
         if (out->columns[i].heading)
-            indent +=
-                printf("  %*s", width_of(&out->columns[i]), show(&room, out->columns[i].cell, &values[i]));
+            indent += print_cell(&out->columns[i], show(&room, out->columns[i].cell, &values[i]),
+                                 i + 1 == out->column_count && !place);
     if (place) {
         printf("  %s", place->names[0].text);
         for (unsigned i = 1; i < place->count; i++)

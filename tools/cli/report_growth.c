@@ -1,7 +1,7 @@
 /* Arrays that grow by allocating a larger block, copying and freeing the old one. The trace has allocations
  * only, so this is a guess: a freed block had grown when the same call site in the same thread, after it, had
  * allocated a block that is larger, at most RATIO times as large, still alive, came at most WINDOW_NS before
- * the free, and is among the site's latest RECENT allocations. Each larger block stands for one old one. The
+ * the free, and is among the thread's latest RECENT allocations. Each larger block stands for one old one. The
  * bytes copied are taken to be the old block's; for that time both were held. */
 #include "tools/cli/section.h"
 #include "tools/cli/text.h"
@@ -16,6 +16,7 @@
 
 struct recent {
     uint64_t number, bytes, born_ns; /* number 0 = none: freed, or taken as another block's successor */
+    uint64_t turn;                   /* among the allocations of its thread */
 };
 
 struct group {
@@ -25,9 +26,16 @@ struct group {
     UT_hash_handle hh;
 };
 
+struct turns {
+    int thread;
+    uint64_t count; /* of allocations */
+    UT_hash_handle hh;
+};
+
 struct growth {
     struct gm_observer observer;
     struct group *groups, *last;
+    struct turns *threads, *last_thread;
     uint64_t count, bytes, most;
     uint64_t peak_ns, at_peak; /* old blocks still held at the peak that was at peak_ns */
 };
@@ -47,19 +55,36 @@ static struct group *group_of(struct growth *g, const struct gm_live *b, bool ma
     return group;
 }
 
+static struct turns *turns_of(struct growth *g, int thread) {
+    struct turns *t = g->last_thread;
+    if (t && t->thread == thread)
+        return t;
+    HASH_FIND_INT(g->threads, &thread, t);
+    if (!t && (t = calloc(1, sizeof *t))) {
+        t->thread = thread;
+        HASH_ADD_INT(g->threads, thread, t);
+    }
+    return g->last_thread = t;
+}
+
 static bool born(struct gm_observer *self, const struct gm_step *step) {
+    struct growth *g = (struct growth *)self;
     const struct gm_live *b = step->block;
+    struct turns *turns = turns_of(g, b->thread);
+    if (!turns)
+        return false;
+    turns->count++;
     if (!b->site)
         return true;
-    struct group *group = group_of((struct growth *)self, b, true);
+    struct group *group = group_of(g, b, true);
     if (!group)
         return false;
-    group->ring[group->next++ % RECENT] = (struct recent){b->number, b->bytes, b->born_ns};
+    group->ring[group->next++ % RECENT] = (struct recent){b->number, b->bytes, b->born_ns, turns->count};
     return true;
 }
 
-static bool follows(const struct recent *r, const struct gm_live *old, uint64_t now) {
-    return r->number > old->number && r->bytes > old->bytes && r->bytes / RATIO <= old->bytes &&
+static bool follows(const struct recent *r, const struct gm_live *old, uint64_t now, uint64_t turn) {
+    return r->number > old->number && turn - r->turn < RECENT && r->bytes > old->bytes && r->bytes / RATIO <= old->bytes &&
            now - r->born_ns <= WINDOW_NS;
 }
 
@@ -67,14 +92,15 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     struct growth *g = (struct growth *)self;
     const struct gm_live *b = step->block;
     struct group *group = b->site ? group_of(g, b, false) : NULL;
+    struct turns *turns = group ? turns_of(g, b->thread) : NULL;
     struct recent *next = NULL;
-    if (!group)
-        return true;
+    if (!turns)
+        return !group;
     for (unsigned i = 0; i < RECENT; i++) {
         struct recent *r = &group->ring[i];
         if (r->number == b->number)
             r->number = 0;
-        else if (r->number && follows(r, b, step->time_ns) && (!next || r->number < next->number))
+        else if (r->number && follows(r, b, step->time_ns, turns->count) && (!next || r->number < next->number))
             next = r;
     }
     if (!next || step->event->action != GM_ACT_FREE)
@@ -111,6 +137,11 @@ void gm_drop_growth(struct gm_observer *watched) {
         HASH_DEL(g->groups, group);
         free(group);
     }
+    struct turns *t, *next_turns;
+    HASH_ITER(hh, g->threads, t, next_turns) {
+        HASH_DEL(g->threads, t);
+        free(t);
+    }
 }
 
 bool gm_print_growth(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
@@ -121,9 +152,9 @@ bool gm_print_growth(struct gm_report *r, struct gm_observer *watched, struct gm
     gm_out_section(out, "growth", "ARRAYS THAT GROW BY ALLOCATE, COPY, FREE");
     gm_out_note(
         out,
-        "a guess: a block counts as grown when its call site and thread allocated a larger one, at most "
-        "%d times as large, at most 1 s before it was freed",
-        RATIO);
+        "a guess: a block counts as grown when its thread, at most 1 s and %d allocations before freeing "
+                "it, allocated one at most %d times larger at the same site",
+                RECENT, RATIO);
     gm_out_fact(out, "count", "times", GM_CELL_COUNT, g->count);
     gm_out_fact(out, "copied_bytes", "bytes copied at most", GM_CELL_BYTES, g->bytes);
     gm_out_fact(out, "most_bytes", "largest block held twice", GM_CELL_BYTES, g->most);
