@@ -39,37 +39,38 @@ bool gm_call_gives_memory(enum gm_call call) {
 }
 
 /* Handles and addresses are numbers of different spaces that may meet by chance. */
-static uint64_t key_of(const struct gm_event *e) {
-    uint64_t space;
-    switch ((enum gm_call)e->call) {
+static uint64_t space_of(enum gm_call call) {
+    switch (call) {
     case GM_CALL_ARRAY:
     case GM_CALL_ARRAY3D:
     case GM_CALL_ARRAY_DESTROY:
     case GM_CALL_MIPMAP:
     case GM_CALL_MIPMAP_DESTROY:
-        space = 1;
-        break;
+        return 1;
     case GM_CALL_VMM_CREATE:
     case GM_CALL_VMM_IMPORT:
     case GM_CALL_VMM_RELEASE:
-        space = 2;
-        break;
+        return 2;
     case GM_CALL_POOL_CREATE:
     case GM_CALL_POOL_DESTROY:
-        space = 3;
-        break;
+        return 3;
     case GM_CALL_VMM_RESERVE:
     case GM_CALL_VMM_ADDRESS_FREE:
-        space = 4;
-        break;
+        return 4;
     case GM_CALL_VMM_MAP:
     case GM_CALL_VMM_UNMAP:
-        space = 5;
-        break;
+        return 5;
     default:
-        space = 0;
+        return 0;
     }
-    return e->address ^ space << 60;
+}
+
+static uint64_t key_of(const struct gm_event *e) {
+    return e->address ^ space_of((enum gm_call)e->call) << 60;
+}
+
+uint64_t gm_live_address(const struct gm_live *b) {
+    return b->key ^ space_of((enum gm_call)b->call) << 60;
 }
 
 /* ---- tables */

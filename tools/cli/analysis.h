@@ -118,6 +118,8 @@ bool gm_kind_on_device(enum gm_kind kind);
  */
 bool gm_call_gives_memory(enum gm_call call);
 
+/* The address or handle that the program has. */
+uint64_t gm_live_address(const struct gm_live *block);
 /* The block counts as leaked when it is alive at the end. */
 bool gm_live_is_leak(const struct gm_live *block);
 

@@ -19,6 +19,10 @@ int gm_command_stat(int argc, char **argv);
 void gm_command_stat_help(void);
 int gm_command_report(int argc, char **argv);
 void gm_command_report_help(void);
+int gm_command_diff(int argc, char **argv);
+void gm_command_diff_help(void);
+int gm_command_export(int argc, char **argv);
+void gm_command_export_help(void);
 
 /* One line on stderr, "gpumem: ..."; returns GM_EXIT_USAGE. */
 int gm_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

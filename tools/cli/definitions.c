@@ -218,14 +218,14 @@ const char *gm_definitions_string(const struct gm_definitions *d, uint32_t id) {
     return t ? t->text : NULL;
 }
 
-void gm_definitions_each_module(const struct gm_definitions *d, void (*visit)(const struct gm_module *, void *),
-                                void *arg) {
+void gm_definitions_each_module(const struct gm_definitions *d,
+                                void (*visit)(const struct gm_module *, void *), void *arg) {
     for (const struct module *m = d->modules; m; m = m->next)
         visit(&m->module, arg);
 }
 
-void gm_definitions_each_context(const struct gm_definitions *d, void (*visit)(const struct gm_context *, void *),
-                                 void *arg) {
+void gm_definitions_each_context(const struct gm_definitions *d,
+                                 void (*visit)(const struct gm_context *, void *), void *arg) {
     for (const struct context *c = d->contexts; c; c = c->next)
         visit(&c->context, arg);
 }

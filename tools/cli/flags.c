@@ -35,7 +35,8 @@ const struct gm_flag gm_flags[] = {
      "libraries."},
     {"limit", "BYTES", "report", "Exit with 3 when the peak of live device memory is above BYTES."},
     {"worse", "PERCENT", "diff",
-     "Exit with 3 when allocations, bytes, peak, leaks or time grew by more than PERCENT."},
+     "Exit with 3 when allocations, bytes, peak or leaks grew by more than PERCENT; time is not judged, it "
+     "varies."},
     {"json", "", "report diff", "Everything as one JSON document, for programs."},
     {"to", "csv|rmm|heaptrack|pprof|collapsed|perfetto|sqlite|torch", "export", "Format to write."},
     {"output", "FILE", "export", "File to write; - is standard output."},

@@ -23,7 +23,7 @@ static void *begin_array(struct gm_out *out, const char *name) {
 
 static json_t *value_of(enum gm_cell cell, const struct gm_value *v) {
     char hex[32];
-    if (cell == GM_CELL_TEXT)
+    if (cell == GM_CELL_TEXT || cell == GM_CELL_RIGHT)
         return v->text ? gm_json_text(v->text) : json_null();
     if (v->number == GM_UNKNOWN)
         return json_null();
@@ -83,7 +83,7 @@ static void put_row(struct gm_out *out, const struct gm_value *values, const str
 #endif
 
 static const char *show(struct gm_text *room, enum gm_cell cell, const struct gm_value *v) {
-    if (cell == GM_CELL_TEXT)
+    if (cell == GM_CELL_TEXT || cell == GM_CELL_RIGHT)
         return v->text ? v->text : "-";
     if (v->number == GM_UNKNOWN)
         return "-";
@@ -104,7 +104,10 @@ static const char *show(struct gm_text *room, enum gm_cell cell, const struct gm
 }
 
 static int width_of(const struct gm_column *c) {
-    int width = c->cell == GM_CELL_BYTES || c->cell == GM_CELL_COUNT ? 12 : c->cell == GM_CELL_HEX ? 14 : 10;
+    int width = c->width                                               ? c->width
+                : c->cell == GM_CELL_BYTES || c->cell == GM_CELL_COUNT ? 12
+                : c->cell == GM_CELL_HEX                               ? 14
+                                                                       : 10;
     int heading = (int)strlen(c->heading);
     return heading > width ? heading : width;
 }

@@ -4,14 +4,23 @@
 
 #include "tools/cli/symbols.h"
 
-enum gm_cell { GM_CELL_COUNT, GM_CELL_BYTES, GM_CELL_TIME, GM_CELL_NUMBER, GM_CELL_HEX, GM_CELL_TEXT };
+enum gm_cell {
+    GM_CELL_COUNT,
+    GM_CELL_BYTES,
+    GM_CELL_TIME,
+    GM_CELL_NUMBER,
+    GM_CELL_HEX,
+    GM_CELL_TEXT,
+    GM_CELL_RIGHT
+};
 
 #define GM_UNKNOWN UINT64_MAX /* shown as "-", in JSON null */
 
 struct gm_column {
     const char *name;    /* in JSON; NULL = in text alone */
     const char *heading; /* in text; NULL = in JSON alone */
-    enum gm_cell cell;
+    enum gm_cell cell;   /* GM_CELL_RIGHT is text that stands right */
+    int width;           /* 0 = the cell's own */
 };
 
 struct gm_value {

@@ -284,8 +284,11 @@ static bool read_comment(struct gm_reader *r, char *text) {
     const struct {
         const char *word;
         bool (*read)(union record_space *, char *);
-    } records[] = {
-        {"module ", read_module}, {"site ", read_site}, {"device ", read_device}, {"context ", read_context}, {"string ", read_string}};
+    } records[] = {{"module ", read_module},
+                   {"site ", read_site},
+                   {"device ", read_device},
+                   {"context ", read_context},
+                   {"string ", read_string}};
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
         size_t length = strlen(records[i].word);
         if (!strncmp(text, records[i].word, length))

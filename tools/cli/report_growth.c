@@ -1,8 +1,8 @@
 /* Arrays that grow by allocating a larger block, copying and freeing the old one. The trace has allocations
  * only, so this is a guess: a freed block had grown when the same call site in the same thread, after it, had
  * allocated a block that is larger, at most RATIO times as large, still alive, came at most WINDOW_NS before
- * the free, and is among the thread's latest RECENT allocations. Each larger block stands for one old one. The
- * bytes copied are taken to be the old block's; for that time both were held. */
+ * the free, and is among the thread's latest RECENT allocations. Each larger block stands for one old one.
+ * The bytes copied are taken to be the old block's; for that time both were held. */
 #include "tools/cli/section.h"
 #include "tools/cli/text.h"
 
@@ -84,8 +84,8 @@ static bool born(struct gm_observer *self, const struct gm_step *step) {
 }
 
 static bool follows(const struct recent *r, const struct gm_live *old, uint64_t now, uint64_t turn) {
-    return r->number > old->number && turn - r->turn < RECENT && r->bytes > old->bytes && r->bytes / RATIO <= old->bytes &&
-           now - r->born_ns <= WINDOW_NS;
+    return r->number > old->number && turn - r->turn < RECENT && r->bytes > old->bytes &&
+           r->bytes / RATIO <= old->bytes && now - r->born_ns <= WINDOW_NS;
 }
 
 static bool died(struct gm_observer *self, const struct gm_step *step) {
@@ -100,7 +100,8 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
         struct recent *r = &group->ring[i];
         if (r->number == b->number)
             r->number = 0;
-        else if (r->number && follows(r, b, step->time_ns, turns->count) && (!next || r->number < next->number))
+        else if (r->number && follows(r, b, step->time_ns, turns->count) &&
+                 (!next || r->number < next->number))
             next = r;
     }
     if (!next || step->event->action != GM_ACT_FREE)
@@ -153,8 +154,8 @@ bool gm_print_growth(struct gm_report *r, struct gm_observer *watched, struct gm
     gm_out_note(
         out,
         "a guess: a block counts as grown when its thread, at most 1 s and %d allocations before freeing "
-                "it, allocated one at most %d times larger at the same site",
-                RECENT, RATIO);
+        "it, allocated one at most %d times larger at the same site",
+        RECENT, RATIO);
     gm_out_fact(out, "count", "times", GM_CELL_COUNT, g->count);
     gm_out_fact(out, "copied_bytes", "bytes copied at most", GM_CELL_BYTES, g->bytes);
     gm_out_fact(out, "most_bytes", "largest block held twice", GM_CELL_BYTES, g->most);
