@@ -179,7 +179,7 @@ struct change {
 static struct gm_value signed_text(struct change *room, const char *(*show)(struct gm_text *, uint64_t),
                                    uint64_t a, uint64_t b) {
     struct gm_text text;
-    snprintf(room->text, sizeof room->text, "%*s%s%s", 0, "",
+    snprintf(room->text, sizeof room->text, "%s%s",
              a == b  ? ""
              : a < b ? "+"
                      : "-",
@@ -188,9 +188,9 @@ static struct gm_value signed_text(struct change *room, const char *(*show)(stru
 }
 
 static void print_totals(const struct diff *d, struct gm_out *out) {
-    static const struct gm_column columns[] = {{"what", "", GM_CELL_TEXT},  {NULL, "A", GM_CELL_TEXT},
-                                               {NULL, "B", GM_CELL_TEXT},   {NULL, "change", GM_CELL_TEXT},
-                                               {"a", NULL, GM_CELL_NUMBER}, {"b", NULL, GM_CELL_NUMBER}};
+    static const struct gm_column columns[] = {
+        {"what", "", GM_CELL_TEXT, 16},      {NULL, "A", GM_CELL_RIGHT, 13}, {NULL, "B", GM_CELL_RIGHT, 13},
+        {NULL, "change", GM_CELL_RIGHT, 13}, {"a", NULL, GM_CELL_NUMBER},    {"b", NULL, GM_CELL_NUMBER}};
     const struct side *a = &d->totals[0], *b = &d->totals[1];
     const struct {
         const char *what;
@@ -218,11 +218,11 @@ static void print_totals(const struct diff *d, struct gm_out *out) {
 }
 
 static void print_rows(struct diff *d, struct gm_out *out) {
-    static const struct gm_column columns[] = {{NULL, "peak", GM_CELL_TEXT},
-                                               {NULL, "bytes", GM_CELL_TEXT},
-                                               {NULL, "allocations", GM_CELL_TEXT},
-                                               {NULL, "leaked", GM_CELL_TEXT},
-                                               {NULL, "time", GM_CELL_TEXT},
+    static const struct gm_column columns[] = {{NULL, "peak", GM_CELL_RIGHT, 13},
+                                               {NULL, "bytes", GM_CELL_RIGHT, 13},
+                                               {NULL, "allocations", GM_CELL_RIGHT, 13},
+                                               {NULL, "leaked", GM_CELL_RIGHT, 13},
+                                               {NULL, "time", GM_CELL_RIGHT, 13},
                                                {"kind", "kind", GM_CELL_TEXT},
                                                {"a_allocations", NULL, GM_CELL_NUMBER},
                                                {"b_allocations", NULL, GM_CELL_NUMBER},
