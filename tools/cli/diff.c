@@ -147,6 +147,7 @@ static bool read_side(struct diff *d, const char *path, int side) {
     bool done = a != NULL;
     gm_analysis_free(a);
     gm_symbols_free(d->symbols);
+    d->symbols = NULL;
     gm_reader_close(events);
     gm_reader_close(definitions);
     forget_known(d);
