@@ -4,8 +4,9 @@
 #include <string.h>
 #include <uthash.h>
 
-#define SITE_IDS  (1u << 22) /* ids above count as unknown: only a damaged file has them */
-#define SIZES_MAX 65536u
+#define SITE_IDS     (1u << 22) /* ids above count as unknown: only a damaged file has them */
+#define SIZES_MAX    65536u
+#define RECENT_SIZES 1024u
 
 struct size_entry {
     struct gm_size_totals totals;
@@ -24,7 +25,8 @@ struct gm_pass {
     struct gm_live_table live;
     size_t site_room;     /* of a->sites, which stand in order of appearance */
     uint32_t *site_index; /* id -> place in a->sites + 1 */
-    struct size_entry *sizes, *last_size;
+    struct size_entry *sizes;
+    struct size_entry *recent_sizes[RECENT_SIZES]; /* by a cheaper hash: most allocations repeat a size */
     struct thread_entry *threads, *last_thread;
     uint32_t peak; /* number of the peaks so far: tells whether a total changed since the latest */
     bool failed;
@@ -97,7 +99,7 @@ static struct gm_site_totals *site_of(struct gm_pass *p, uint32_t id) {
 }
 
 static void count_size(struct gm_pass *p, uint64_t size) {
-    struct size_entry *s = p->last_size;
+    struct size_entry **recent = &p->recent_sizes[(size * UINT64_C(0x9e3779b97f4a7c15)) >> 54], *s = *recent;
     if (!s || s->totals.size != size)
         HASH_FIND(hh, p->sizes, &size, sizeof size, s);
     if (!s) {
@@ -114,7 +116,7 @@ static void count_size(struct gm_pass *p, uint64_t size) {
         HASH_ADD(hh, p->sizes, totals.size, sizeof size, s);
     }
     s->totals.count++;
-    p->last_size = s;
+    *recent = s;
 }
 
 static struct thread_entry *thread_of(struct gm_pass *p, int id) {

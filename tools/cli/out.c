@@ -119,6 +119,25 @@ static int print_cell(const struct gm_column *c, const char *text, bool last) {
     return printf("  %*s", width_of(c), text);
 }
 
+/* Tables of millions of rows consist of plain numbers: these go past printf. */
+static int print_number(const struct gm_column *c, uint64_t value) {
+    char text[40];
+    char *p = text + sizeof text;
+    bool negative = (int64_t)value < 0;
+    uint64_t rest = negative ? 0 - value : value;
+    int width = width_of(c) + 2;
+    do
+        *--p = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (negative)
+        *--p = '-';
+    while (text + sizeof text - p < width && p > text)
+        *--p = ' ';
+    size_t length = (size_t)(text + sizeof text - p);
+    fwrite(p, 1, length, stdout);
+    return (int)length;
+}
+
 void gm_out_section(struct gm_out *out, const char *name, const char *title) {
     if (out->json)
         out->section = begin_object(out, name);
@@ -175,10 +194,13 @@ void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct 
         return;
     }
     out->shown++;
-    for (unsigned i = 0; i < out->column_count; i++)
-        if (out->columns[i].heading)
-            indent += print_cell(&out->columns[i], show(&room, out->columns[i].cell, &values[i]),
-                                 i + 1 == out->column_count && !place);
+    for (unsigned i = 0; i < out->column_count; i++) {
+        const struct gm_column *c = &out->columns[i];
+        if (c->heading && c->cell == GM_CELL_NUMBER && values[i].number != GM_UNKNOWN)
+            indent += print_number(c, values[i].number);
+        else if (c->heading)
+            indent += print_cell(c, show(&room, c->cell, &values[i]), i + 1 == out->column_count && !place);
+    }
     if (place) {
         printf("  %s", place->names[0].text);
         for (unsigned i = 1; i < place->count; i++)
