@@ -102,7 +102,7 @@ static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsi
 
 bool gm_print_peak(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
     static const struct gm_column columns[] = {{"bytes", "bytes", GM_CELL_BYTES},
-                                               {NULL, "share", GM_CELL_TEXT},
+                                               {NULL, "share", GM_CELL_RIGHT, 8},
                                                {"depth", NULL, GM_CELL_NUMBER},
                                                {"frame", "", GM_CELL_TEXT}};
     struct node root = {0};

@@ -42,7 +42,7 @@ class Profile(ToolCase):
                            t.event(4, 4, "free", "cuMemFree", 0x1000, 6 * M),
                            t.event(5, 5, "alloc", "cuMemAlloc", 0x4000, 2 * M, site=3)], "--peak")
         self.assertIn("live bytes                           10.00 MiB\n", out)
-        tree = out.split("bytes  share")[1].split("\n")[1:]
+        tree = re.split(r"bytes +share", out)[1].split("\n")[1:]
         self.assertEqual([re.sub(r" +", " ", line.strip()) for line in tree if line],
                          ["10.00 MiB 100.0 % app+0x999", "9.00 MiB 90.0 % app+0x900", "6.00 MiB 60.0 % app+0x100",
                           "3.00 MiB 30.0 % libfoo.so+0x200", "1.00 MiB 10.0 % app+0x300"])
