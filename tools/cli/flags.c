@@ -38,12 +38,20 @@ const struct gm_flag gm_flags[] = {
      "Exit with 3 when allocations, bytes, peak or leaks grew by more than PERCENT; time is not judged, it "
      "varies."},
     {"json", "", "report diff", "Everything as one JSON document, for programs."},
+    {"all", "", "top",
+     "All processes of this user, also those that start later; for root those of all users. So it is without a "
+     "PID."},
+    {"interval", "TIME", "top", "Time between two readings, a number with ms or s; default 1s."},
+    {"count", "N", "top", "Leave after N readings."},
+    {"batch", "", "top",
+     "Append lines instead of refreshing the screen. So it is when the output is no terminal."},
+    {"json", "", "top", "One JSON object a line for each process and reading, for programs."},
     {"to", "csv|rmm|heaptrack|pprof|collapsed|perfetto|sqlite|torch", "export", "Format to write."},
     {"output", "FILE", "export", "File to write; - is standard output."},
     {"measure", "peak|bytes|allocations|leaked", "export",
      "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "
      "freed."},
-    {"help", "", "run stat report diff export", "Print a summary and leave."},
+    {"help", "", "run stat top report diff export", "Print a summary and leave."},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -51,8 +51,9 @@ static void offered_values(FILE *out, const struct gm_option *row) {
 static const char complete_file[] =
     "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;";
 
-/* The case of a command that reads files. */
-static void bash_of_reader(FILE *out, const char *command) {
+/* The case of a command that reads files or looks at processes. */
+static void bash_of_reader(FILE *out, const struct gm_gen_command *row) {
+    const char *command = row->name;
     fprintf(out, "        %s)\n            case $prev in\n", command);
     for (int i = 0; gm_flags[i].name; i++) {
         const struct gm_flag *flag = &gm_flags[i];
@@ -73,11 +74,14 @@ static void bash_of_reader(FILE *out, const char *command) {
           out);
     flags_of(out, command);
     fputs("\" -- \"$cur\"))\n"
-          "            else\n"
-          "                compopt -o filenames 2>/dev/null\n"
-          "                COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-          "            fi ;;\n",
+          "            else\n",
           out);
+    fputs(row->looks_at_processes
+              ? "                COMPREPLY=($(cd /proc && compgen -G \"${cur:-[1-9]}*\" | grep -x '[0-9]*'))\n"
+              : "                compopt -o filenames 2>/dev/null\n"
+                "                COMPREPLY=($(compgen -f -- \"$cur\"))\n",
+          out);
+    fputs("            fi ;;\n", out);
 }
 
 void gm_gen_bash(FILE *out) {
@@ -169,7 +173,7 @@ void gm_gen_bash(FILE *out) {
           out);
     for (int c = 0; gm_gen_commands[c].name; c++) {
         if (!gm_gen_commands[c].launches && strcmp(gm_gen_commands[c].name, "help"))
-            bash_of_reader(out, gm_gen_commands[c].name);
+            bash_of_reader(out, &gm_gen_commands[c]);
     }
     fputs("    esac\n"
           "}\n"
@@ -269,9 +273,7 @@ void gm_gen_zsh(FILE *out) {
           out);
     for (int i = 0; gm_gen_commands[i].name; i++)
         fprintf(out, " %s", gm_gen_commands[i].name);
-    fputs(" ;;\n"
-          ,
-          out);
+    fputs(" ;;\n", out);
     for (int c = 0; gm_gen_commands[c].name; c++) {
         const char *command = gm_gen_commands[c].name;
         if (gm_gen_commands[c].launches || !strcmp(command, "help"))
@@ -281,7 +283,7 @@ void gm_gen_zsh(FILE *out) {
             if (gm_flag_is_of(&gm_flags[i], command))
                 zsh_flag(out, &gm_flags[i]);
         }
-        fputs(" '*:file:_files' ;;\n", out);
+        fputs(gm_gen_commands[c].looks_at_processes ? " '*:process:_pids' ;;\n" : " '*:file:_files' ;;\n", out);
     }
     fputs("            esac ;;\n"
           "    esac\n"
@@ -332,4 +334,5 @@ void gm_gen_fish(FILE *out) {
         short_help(out, flag->help, "\\");
         fputs("'\n", out);
     }
+    fputs("complete -c gpumem -n '__fish_seen_subcommand_from top' -f -a '(__fish_complete_pids)'\n", out);
 }

@@ -14,6 +14,7 @@ struct gm_gen_command {
     const char *name;
     const char *help;
     bool launches; /* starts a program: takes the flags of all option rows */
+    bool looks_at_processes; /* its other words are process ids; else files */
 };
 extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
 

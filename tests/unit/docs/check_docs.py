@@ -101,6 +101,8 @@ def check_bash(rows, script):
         (('gpumem', 'export', '--output', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '--suppressions', '=', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'help', 's'), {name for name in commands if name.startswith('s')}),
+        (('gpumem', 'top', '--'), {'--help', '--json', '--batch', '--all', '--count', '--interval'}),
+        (('gpumem', 'top', '--interval', ''), set()),
         (('gpumem', 'run', '--library', '=', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'run', '--policy', 'auto', 'cat', '/proc/self/statu'), {'/proc/self/status'}),
