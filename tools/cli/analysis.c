@@ -32,10 +32,6 @@ struct gm_pass {
     bool failed;
 };
 
-bool gm_kind_on_device(enum gm_kind kind) {
-    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED && kind != GM_KIND_HOST_NUMA;
-}
-
 bool gm_call_gives_memory(enum gm_call call) {
     return call != GM_CALL_VMM_RESERVE && call != GM_CALL_VMM_MAP && call != GM_CALL_POOL_CREATE;
 }
@@ -69,6 +65,10 @@ static uint64_t space_of(enum gm_call call) {
 
 static uint64_t key_of(const struct gm_event *e) {
     return e->address ^ space_of((enum gm_call)e->call) << 60;
+}
+
+bool gm_event_is_own_trim(const struct gm_event *e) {
+    return e->action == GM_ACT_TRIM && e->call != GM_CALL_POOL_CREATE;
 }
 
 uint64_t gm_live_address(const struct gm_live *b) {
@@ -162,7 +162,7 @@ static void count_live(struct gm_pass *p, const struct gm_live *b, bool born, ui
     change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
     if (kind->live_bytes > kind->peak_bytes && born)
         kind->peak_bytes = kind->live_bytes;
-    if (!gm_kind_on_device((enum gm_kind)b->kind))
+    if (!gm_kind_is_on_device((enum gm_kind)b->kind))
         return;
     change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
     a->live_bytes += bytes;
@@ -358,9 +358,6 @@ static void on_context_gone(struct gm_pass *p, const struct gm_event *e, int thr
     }
 }
 
-/* A step of ours inside a call, not the program's trim of its own pool. */
-static bool is_own_trim(const struct gm_event *e) { return e->action == GM_ACT_TRIM && e->call != GM_CALL_POOL_CREATE; }
-
 static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t end = e->time_ns + e->duration_ns;
@@ -372,7 +369,7 @@ static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
     if (end > a->end_ns)
         a->end_ns = end;
     bool failure = e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL;
-    if (e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP && !is_own_trim(e)) {
+    if (e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP && !gm_event_is_own_trim(e)) {
         struct gm_call_totals *call = &a->by_call[e->call];
         call->count++;
         call->failed += failure;
@@ -403,7 +400,7 @@ static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
         on_drop(a, e);
         break;
     case GM_ACT_TRIM:
-        if (is_own_trim(e))
+        if (gm_event_is_own_trim(e))
             count_share(&a->trims, e->bytes);
         break;
     case GM_ACT_CONTEXT_GONE:

@@ -3,6 +3,7 @@
 #ifndef GM_ANALYSIS_H
 #define GM_ANALYSIS_H
 
+#include "shim/base/stats.h"
 #include "tools/cli/live.h"
 #include "tools/cli/reader.h"
 
@@ -113,8 +114,8 @@ struct gm_analysis *gm_pass_end(struct gm_pass *pass);                          
 
 void gm_analysis_free(struct gm_analysis *analysis);
 
-/* Memory on devices: all kinds but host memory and other processes' blocks. */
-bool gm_kind_on_device(enum gm_kind kind);
+/* A step of GPUMEM_OOM inside a call, not the program's trim of its own pool. */
+bool gm_event_is_own_trim(const struct gm_event *event);
 /* The call gives memory; false for address space, mappings of it, and pools, which hold none by themselves.
  */
 bool gm_call_gives_memory(enum gm_call call);

@@ -46,7 +46,7 @@ const struct gm_frame_name *gm_export_stack(const struct gm_export *x, uint32_t 
 }
 
 bool gm_export_on_device(const struct gm_live *b) {
-    return gm_kind_on_device((enum gm_kind)b->kind);
+    return gm_kind_is_on_device((enum gm_kind)b->kind);
 }
 
 static bool same_file(const char *a, const char *b) {

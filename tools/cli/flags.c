@@ -27,7 +27,8 @@ const struct gm_flag gm_flags[] = {
     {"growth", "", "report",
      "Arrays that grow by allocating anew, copying and freeing, as far as can be guessed."},
     {"oom", "", "report",
-     "Each allocation that failed: who held the memory then, and why it may have failed."},
+     "What was done when memory ran out, and each allocation that failed: who held the memory then, and why it may "
+     "have failed."},
     {"processes", "", "report", "Of several traces the table of processes and the peaks of devices alone."},
     {"suppressions", "FILE", "report", "Leaks that are known and not counted; may be given several times."},
     {"fail-on-leak", "[BYTES]", "report",

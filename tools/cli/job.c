@@ -149,7 +149,7 @@ static struct gm_job_device *device_of(struct seat *s, int device) {
 }
 
 static bool change(struct seat *s, const struct gm_live *b, bool up) {
-    if (!gm_kind_on_device((enum gm_kind)b->kind))
+    if (!gm_kind_is_on_device((enum gm_kind)b->kind))
         return true;
     struct gm_job_device *d = device_of(s, b->device);
     if (!d)

@@ -116,7 +116,7 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     step->site->grown_bytes += b->bytes;
     if (b->bytes > step->site->grown_most)
         step->site->grown_most = b->bytes;
-    if (gm_kind_on_device((enum gm_kind)b->kind) && step->now->peak_ns >= both_since) {
+    if (gm_kind_is_on_device((enum gm_kind)b->kind) && step->now->peak_ns >= both_since) {
         g->at_peak = (g->peak_ns == step->now->peak_ns ? g->at_peak : 0) + b->bytes;
         g->peak_ns = step->now->peak_ns;
     }

@@ -97,7 +97,7 @@ static json_t *kinds(const struct gm_analysis *a) {
                           gm_json_number(t->bytes), "frees", gm_json_number(t->frees), "live_bytes",
                           gm_json_number(t->live_bytes), "peak_live_bytes", gm_json_number(t->peak_bytes),
                           "at_peak_bytes",
-                          gm_kind_on_device((enum gm_kind)k) ? gm_json_number(t->at_peak) : json_null()));
+                          gm_kind_is_on_device((enum gm_kind)k) ? gm_json_number(t->at_peak) : json_null()));
     }
     return list;
 }

@@ -114,8 +114,13 @@ static void change(struct split *s, unsigned from, unsigned to, uint64_t differe
             s->peak[i] = s->live[i];
 }
 
+/* What the program asked of the device, also where host memory had to serve it. */
+static bool is_wanted_on_device(const struct gm_live *b) {
+    return b->kind == GM_KIND_HOST_NUMA || gm_kind_is_on_device((enum gm_kind)b->kind);
+}
+
 static void change_all(struct splits *s, const struct gm_live *b, bool up) {
-    if (!gm_kind_on_device((enum gm_kind)b->kind) || b->number > s->lifetimes->count)
+    if (!is_wanted_on_device(b) || b->number > s->lifetimes->count)
         return;
     unsigned class = s->lifetimes->classes[b->number - 1],
              device = b->device >= 0 && b->device < DEVICES ? (unsigned)b->device : DEVICES - 1;

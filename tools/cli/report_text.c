@@ -82,7 +82,7 @@ static void print_kinds(struct gm_report *r) {
             continue;
         printf("  %-14s %13s %12s %11s %12s %12s %12s\n", gm_kind_name((enum gm_kind)k), COUNT(0, t->allocs),
                BYTES(1, t->bytes), COUNT(2, t->frees), BYTES(3, t->live_bytes), BYTES(4, t->peak_bytes),
-               gm_kind_on_device((enum gm_kind)k) ? BYTES(5, t->at_peak) : "-");
+               gm_kind_is_on_device((enum gm_kind)k) ? BYTES(5, t->at_peak) : "-");
     }
 }
 

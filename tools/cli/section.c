@@ -11,5 +11,5 @@ const struct gm_section gm_sections[GM_SECTION_COUNT] = {
     {"streams", gm_watch_streams, gm_print_streams, gm_drop_tallies},
     {"kinds", NULL, gm_print_kinds, NULL},
     {"growth", gm_watch_growth, gm_print_growth, gm_drop_growth},
-    {"oom", gm_watch_oom, gm_print_oom, NULL},
+    {"oom", gm_watch_oom, gm_print_oom, gm_drop_oom},
 };

@@ -47,5 +47,6 @@ void gm_drop_growth(struct gm_observer *watched);
 
 struct gm_observer *gm_watch_oom(void);
 bool gm_print_oom(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+void gm_drop_oom(struct gm_observer *watched);
 
 #endif

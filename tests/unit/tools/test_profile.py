@@ -200,10 +200,39 @@ class Profile(ToolCase):
                            t.event(7, 7, "alloc_fail", "cuMemAlloc", 0, 10, site=3, result=2),
                            t.event(8, 8, "alloc_fail", "cuMemAlloc", 0, 0, site=3, result=1)], "--oom")
         self.assertRegex(out, r"\n +1 +4 ns +400\.00 MiB +0 +500\.00 MiB +501\.00 MiB +301\.00 MiB +1\.00 GiB .*memory kept back")
-        for number, why in ((2, "this process holds too much"), (3, "larger than the card"), (4, "others, fragments or a limit"),
+        for number, why in ((2, "this process holds too much"), (3, "larger than the card"), (4, "others or fragments"),
                             (5, "no lack of memory")):
             self.assertRegex(out, r"\n +%d .*%s  app\+0x300\n" % (number, why))
         self.assertRegex(out, r"\n +1 +500\.00 MiB  libfoo\.so\+0x200\n")
+
+    OUT_OF_ROOM = [t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 300 * M, site=1, kind="cache"),
+                   t.event(2, 2, "free", "cuMemFree", 0x1000, 300 * M, kind="cache"),
+                   t.event(3, 3, "trim", "cuMemAlloc", 0, 300 * M, reason=t.OUT_OF_MEMORY),
+                   t.event(4, 4, "alloc", "cuMemAlloc", 0x2000, 700 * M, site=2),
+                   t.event(5, 5, "alloc", "cuMemAlloc", 0x3000, 400 * M, site=2, kind="host_numa", reason=t.OUT_OF_MEMORY),
+                   t.event(6, 6, "alloc", "cuMemAlloc", 0x4000, 200 * M, site=3, kind="managed", reason=t.OUT_OF_MEMORY),
+                   t.event(7, 7, "alloc", "cuMemAlloc", 0x5000, 100 * M, site=2, kind="host_numa", reason=t.OUT_OF_MEMORY),
+                   t.event(8, 8, "alloc", "cuMemAlloc", 0x6000, M, site=1, kind="managed"),
+                   t.event(9, 9, "alloc_fail", "cuMemAlloc", 0, 50 * M, site=3, result=2, reason=t.OUT_OF_MEMORY),
+                   t.event(10, 10, "alloc_fail", "cuMemAlloc", 0, 60 * M, site=3, result=2)]
+
+    def test_oom_steps(self):
+        """Trims, memory from elsewhere and failures are told apart; host memory is none of the card's."""
+        out = self.report(self.OUT_OF_ROOM, "--oom")
+        self.assertEqual([row[:4] for row in self.rows(out, "first at")[:4]],
+                         [["trim", "1", "300.00", "MiB"], ["host", "2", "500.00", "MiB"], ["managed", "1", "200.00", "MiB"],
+                          ["fail", "2", "110.00", "MiB"]])
+        self.assertRegex(out, r"\n +host-numa +2 +500\.00 MiB  libfoo\.so\+0x200\n +managed +1 +200\.00 MiB  app\+0x300\n")
+        self.assertRegex(out, r"\n +1 +9 ns +50\.00 MiB +0 +901\.00 MiB +901\.00 MiB +0 B +1\.00 GiB .*GPUMEM_LIMIT")
+        self.assertRegex(out, r"\n +2 +10 ns .*others or fragments")
+
+    def test_host_memory_behind_the_card(self):
+        path = self.write("x.trace", trace(self.OUT_OF_ROOM))
+        kinds = self.good("report", "--kinds", path)
+        self.assertRegex(kinds, r"\n +host-numa +2 +500\.00 MiB +0 +0 +500\.00 MiB +500\.00 MiB +-\n")
+        self.assertRegex(kinds, r"\n +managed +2 +201\.00 MiB .* 201\.00 MiB\n")
+        # What would live where, were all of it the card's, counts what had to go to the host.
+        self.assertRegex(self.good("report", "--lifetimes", path), r" 1\.37 GiB ")
 
     @unittest.skipUnless(HAVE_JSON, "built without jansson")
     def test_json_has_every_part(self):
@@ -215,8 +244,8 @@ class Profile(ToolCase):
         self.assertEqual(one["leaks"]["leaked_bytes"], 4 * M + 512)  # 512 of the host
         self.assertEqual(len(one["objects"]["rows"]), 6)
         self.assertEqual(len(one["lifetime_distribution"]["thresholds"]), 20)
-        self.assertEqual(one["failed_requests"]["requests"][0]["bytes"], 1 << 40)
-        self.assertEqual(one["failed_requests"]["holders"][0]["site"]["module"], "/opt/none/app")
+        self.assertEqual(one["out_of_memory"]["requests"][0]["bytes"], 1 << 40)
+        self.assertEqual(one["out_of_memory"]["holders"][0]["site"]["module"], "/opt/none/app")
         for name in ("temporary", "size_histogram", "threads", "streams", "kinds", "growth"):
             self.assertIn(name, one)
         self.assertIn("sites", json.loads(self.good("report", "--json", "x.trace"))["traces"][0])

@@ -5,10 +5,11 @@ MAGIC = b"GPUMEM\r\n"
 CHUNK_MAGIC = 0x4B4E4843
 HEADER = 4096
 ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
-               drop=12, context_gone=18)
+               trim=10, drop=12, context_gone=18)
 CALLS = dict(cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemFree=20, cuMemFreeAsync=21,
              cuMemFreeHost=22, cuMemAddressFree=26, cuCtxDestroy=35)
-KINDS = dict(native=0, async_=1, managed=2, host=4, vmm=6, cache=11)
+KINDS = dict(native=0, async_=1, managed=2, host=4, vmm=6, cache=11, host_numa=12)
+OUT_OF_MEMORY = 13  # as a reason
 
 
 def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0,
