@@ -71,6 +71,11 @@ bool gm_event_is_own_trim(const struct gm_event *e) {
     return e->action == GM_ACT_TRIM && e->call != GM_CALL_POOL_CREATE;
 }
 
+bool gm_event_is_call(const struct gm_event *e) {
+    return e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP &&
+           !gm_event_is_own_trim(e);
+}
+
 uint64_t gm_live_address(const struct gm_live *b) {
     return b->key ^ space_of((enum gm_call)b->call) << 60;
 }
@@ -369,7 +374,7 @@ static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
     if (end > a->end_ns)
         a->end_ns = end;
     bool failure = e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL;
-    if (e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP && !gm_event_is_own_trim(e)) {
+    if (gm_event_is_call(e)) {
         struct gm_call_totals *call = &a->by_call[e->call];
         call->count++;
         call->failed += failure;

@@ -116,6 +116,8 @@ void gm_analysis_free(struct gm_analysis *analysis);
 
 /* A step of GPUMEM_OOM inside a call, not the program's trim of its own pool. */
 bool gm_event_is_own_trim(const struct gm_event *event);
+/* The event stands for a call of the program; false for what is noted beside one. */
+bool gm_event_is_call(const struct gm_event *event);
 /* The call gives memory; false for address space, mappings of it, and pools, which hold none by themselves.
  */
 bool gm_call_gives_memory(enum gm_call call);

@@ -38,20 +38,15 @@ struct diff {
     struct side totals[2];
 };
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static struct row *row_of_place(struct diff *d, uint32_t site, enum gm_kind kind) {
     struct gm_frame_name name;
     struct row *row;
     char key[800];
     gm_symbols_site(d->symbols, site, &name);
     if (name.function[0])
-        snprintf(key, sizeof key, "%s|%s|%d", base_name(name.module), name.function, kind);
+        snprintf(key, sizeof key, "%s|%s|%d", gm_text_base_name(name.module), name.function, kind);
     else if (name.module[0])
-        snprintf(key, sizeof key, "%s+0x%llx|%d", base_name(name.module), (unsigned long long)name.offset,
+        snprintf(key, sizeof key, "%s+0x%llx|%d", gm_text_base_name(name.module), (unsigned long long)name.offset,
                  kind);
     else
         snprintf(key, sizeof key, "%s|%d", name.text, kind);

@@ -68,6 +68,13 @@ static bool number_pair(struct pair **table, uint64_t first, uint64_t second, bo
     return true;
 }
 
+/* The format is one record a line, so a path of a damaged trace must not end it. */
+static void put_rest_of_line(FILE *out, const char *text) {
+    for (; *text; text++)
+        putc((unsigned char)*text < ' ' ? '?' : *text, out);
+    putc('\n', out);
+}
+
 static bool put_string(struct heaptrack *h, const char *text, uint32_t *index) {
     bool fresh;
     *index = 0;
@@ -75,8 +82,10 @@ static bool put_string(struct heaptrack *h, const char *text, uint32_t *index) {
         return true;
     if (!number(&h->strings, text, &fresh, index))
         return false;
-    if (fresh)
-        fprintf(h->x->out, "s %zx %s\n", strlen(text), text);
+    if (fresh) {
+        fprintf(h->x->out, "s %zx ", strlen(text));
+        put_rest_of_line(h->x->out, text);
+    }
     return true;
 }
 
@@ -163,8 +172,9 @@ static struct gm_observer *begin(struct gm_export *x) {
         return NULL;
     h->observer = (struct gm_observer){.born = born, .died = died};
     h->x = x;
-    fprintf(x->out, "v %x %x\nX %s\nI 1000 0\n", VERSION, FORMAT,
-            x->header->program[0] ? x->header->program : "unknown");
+    fprintf(x->out, "v %x %x\nX ", VERSION, FORMAT);
+    put_rest_of_line(x->out, x->header->program[0] ? x->header->program : "unknown");
+    fputs("I 1000 0\n", x->out);
     return &h->observer;
 }
 

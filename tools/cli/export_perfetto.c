@@ -1,5 +1,5 @@
 /* Chrome's trace event JSON, which Perfetto opens: live bytes by kind as counters, blocks as asynchronous
- * events (they overlap, so nested ones would not do), failed requests as instants. Times are microseconds. */
+ * events (they overlap, so nested ones would not do), failed requests and trims as instants. Times are microseconds. */
 #include "tools/cli/export.h"
 
 #ifdef GM_HAVE_JANSSON
@@ -74,7 +74,7 @@ static bool put_block(struct perfetto *p, const char *phase, const struct gm_ste
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct perfetto *p = (struct perfetto *)self;
     const struct gm_event *e = step->event;
-    if (e->action != GM_ACT_ALLOC_FAIL && e->action != GM_ACT_FREE_FAIL)
+    if (e->action != GM_ACT_ALLOC_FAIL && e->action != GM_ACT_FREE_FAIL && !gm_event_is_own_trim(e))
         return true;
     put_common(p, "i", e->time_ns, step->thread);
     return fprintf(p->x->out,

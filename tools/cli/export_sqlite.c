@@ -3,9 +3,11 @@
 #include "tools/cli/export.h"
 
 #ifdef GM_HAVE_SQLITE
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char schema[] =
@@ -125,13 +127,26 @@ static void close_database(struct database *d) {
     free(d);
 }
 
+/* An older file would be added to. What is no file (a device, a pipe) is not touched. */
+static bool make_room(const char *path) {
+    struct stat st;
+    if (lstat(path, &st))
+        return errno == ENOENT || errno == ENOTDIR; /* SQLite says the latter better */
+    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+        return !unlink(path);
+    return false;
+}
+
 static struct gm_observer *begin(struct gm_export *x) {
     struct database *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
     d->observer = (struct gm_observer){event, NULL, died, left};
     d->x = x;
-    unlink(x->path);
+    if (!make_room(x->path)) {
+        free(d);
+        return NULL;
+    }
     if (sqlite3_open(x->path, &d->db) == SQLITE_OK &&
         sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
         prepare(d, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->block) &&

@@ -22,8 +22,7 @@ static struct gm_tally *owner_of(struct watcher *w, const struct gm_live *b) {
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_event *e = step->event;
-    if (e->call == GM_CALL_NONE || e->action == GM_ACT_RELEASE || e->action == GM_ACT_DROP ||
-        !gm_call_gives_memory((enum gm_call)e->call))
+    if (!gm_event_is_call(e) || !gm_call_gives_memory((enum gm_call)e->call))
         return true;
     struct gm_tally *t = row_of((struct watcher *)self, step);
     if (!t)

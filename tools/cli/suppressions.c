@@ -1,4 +1,5 @@
 #include "tools/cli/suppressions.h"
+#include "tools/cli/text.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -158,11 +159,6 @@ bool gm_suppressions_read(struct gm_suppressions *s, const char *path, char *err
 
 /* ---- matching */
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool matches(const char *pattern, const char *text) {
     return !fnmatch(pattern, text, 0);
 }
@@ -173,13 +169,13 @@ static bool frame_matches(const struct pattern *p, const struct gm_frame_name *f
     case FUNCTION:
         return matches(p->text, f->function);
     case MODULE:
-        return matches(p->text, f->module) || matches(p->text, base_name(f->module));
+        return matches(p->text, f->module) || matches(p->text, gm_text_base_name(f->module));
     case SOURCE:
         snprintf(text, sizeof text, "%s:%d", f->file, f->line);
-        return matches(p->text, f->file) || matches(p->text, base_name(f->file)) || matches(p->text, text) ||
-               matches(p->text, base_name(text));
+        return matches(p->text, f->file) || matches(p->text, gm_text_base_name(f->file)) || matches(p->text, text) ||
+               matches(p->text, gm_text_base_name(text));
     case SITE:
-        snprintf(text, sizeof text, "%s+0x%llx", base_name(f->module), (unsigned long long)f->offset);
+        snprintf(text, sizeof text, "%s+0x%llx", gm_text_base_name(f->module), (unsigned long long)f->offset);
         return matches(p->text, text) || matches(p->text, f->text);
     default:
         return false;

@@ -8,6 +8,7 @@ import pickletools
 import re
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 import unittest
@@ -244,6 +245,24 @@ class Export(ToolCase):
         status, _, err = self.run_tool("export", "--to=csv", "-o", "/dev/full", "x.trace")
         self.assertEqual((status, err), (1, "gpumem: /dev/full: cannot be written\n"))
         self.assertEqual(self.run_tool("export", "--to=csv", "-o", "no/such/folder", "x.trace")[0], 1)
+
+    def test_a_database_takes_the_place_of_files_alone(self):
+        self.export("sqlite")
+        os.mkfifo(self.path("pipe"))
+        self.assertEqual(self.run_tool("export", "--to=sqlite", "-o", "pipe", "x.trace")[0], 1)
+        self.assertTrue(stat.S_ISFIFO(os.lstat(self.path("pipe")).st_mode))
+
+    def test_a_line_of_heaptrack_is_not_ended_by_a_name(self):
+        records = t.module(0x10000, 0x10000, 0x20000, "/opt/a\n+ 0\nb") + t.site(1, [0x10100])
+        events = t.chunk(t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 64, site=1))
+        path = self.export("heaptrack", "y", t.header() + t.chunk(records, kind=2) + events)
+        self.assertEqual(self.read(path).count(b"\n+ 0\n"), 1)
+
+    def test_trims_are_instants(self):
+        trim = t.event(1, 1500, "trim", "cuMemAlloc", 0, 64, reason=t.OUT_OF_MEMORY)
+        path = self.export("perfetto", "y", t.header() + t.chunk(trim))
+        (instant,) = [e for e in json.loads(self.read(path))["traceEvents"] if e["ph"] == "i"]
+        self.assertEqual((instant["name"], instant["ts"], instant["args"]["bytes"]), ("cuMemAlloc trim", 1.5, 64))
 
 
 if __name__ == "__main__":
