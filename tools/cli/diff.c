@@ -46,8 +46,8 @@ static struct row *row_of_place(struct diff *d, uint32_t site, enum gm_kind kind
     if (name.function[0])
         snprintf(key, sizeof key, "%s|%s|%d", gm_text_base_name(name.module), name.function, kind);
     else if (name.module[0])
-        snprintf(key, sizeof key, "%s+0x%llx|%d", gm_text_base_name(name.module), (unsigned long long)name.offset,
-                 kind);
+        snprintf(key, sizeof key, "%s+0x%llx|%d", gm_text_base_name(name.module),
+                 (unsigned long long)name.offset, kind);
     else
         snprintf(key, sizeof key, "%s|%d", name.text, kind);
     HASH_FIND_STR(d->rows, key, row);

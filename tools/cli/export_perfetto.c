@@ -1,5 +1,6 @@
 /* Chrome's trace event JSON, which Perfetto opens: live bytes by kind as counters, blocks as asynchronous
- * events (they overlap, so nested ones would not do), failed requests and trims as instants. Times are microseconds. */
+ * events (they overlap, so nested ones would not do), failed requests and trims as instants. Times are
+ * microseconds. */
 #include "tools/cli/export.h"
 
 #ifdef GM_HAVE_JANSSON

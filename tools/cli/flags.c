@@ -27,8 +27,8 @@ const struct gm_flag gm_flags[] = {
     {"growth", "", "report",
      "Arrays that grow by allocating anew, copying and freeing, as far as can be guessed."},
     {"oom", "", "report",
-     "What was done when memory ran out, and each allocation that failed: who held the memory then, and why it may "
-     "have failed."},
+     "What was done when memory ran out, and each allocation that failed: who held the memory then, and why "
+     "it may have failed."},
     {"processes", "", "report", "Of several traces the table of processes and the peaks of devices alone."},
     {"suppressions", "FILE", "report", "Leaks that are known and not counted; may be given several times."},
     {"fail-on-leak", "[BYTES]", "report",
@@ -40,8 +40,8 @@ const struct gm_flag gm_flags[] = {
      "varies."},
     {"json", "", "report diff", "Everything as one JSON document, for programs."},
     {"all", "", "top",
-     "All processes of this user, also those that start later; for root those of all users. So it is without a "
-     "PID."},
+     "All processes of this user, also those that start later; for root those of all users. So it is "
+     "without a PID."},
     {"interval", "TIME", "top", "Time between two readings, a number with ms or s; default 1s."},
     {"count", "N", "top", "Leave after N readings."},
     {"batch", "", "top",

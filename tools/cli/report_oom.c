@@ -1,6 +1,6 @@
-/* What happened when memory ran out: which steps of GPUMEM_OOM were taken, which call sites got other memory, and
- * the allocations that failed: what was asked for, who held the memory then, what was lost to rounding, and what
- * was kept back for reuse. */
+/* What happened when memory ran out: which steps of GPUMEM_OOM were taken, which call sites got other memory,
+ * and the allocations that failed: what was asked for, who held the memory then, what was lost to rounding,
+ * and what was kept back for reuse. */
 #include "tools/cli/result.h"
 #include "tools/cli/section.h"
 #include "tools/cli/tally.h"
@@ -186,7 +186,8 @@ static void print_steps(const struct oom *o, struct gm_out *out) {
         const struct step *s = rows[i].step;
         if (s->count)
             gm_out_row(out,
-                       (struct gm_value[]){GM_T(rows[i].name), GM_N(s->count), GM_N(s->bytes), GM_N(s->first_ns)},
+                       (struct gm_value[]){GM_T(rows[i].name), GM_N(s->count), GM_N(s->bytes),
+                                           GM_N(s->first_ns)},
                        NULL);
     }
     gm_out_table_end(out);
