@@ -17,17 +17,16 @@ static void print_wrapped(const char *text, int column) {
     printf("%*s", column < HELP_AT ? HELP_AT - column : 1, "");
     if (column >= HELP_AT)
         at = column + 1;
-    while (*text) {
+    for (bool first = true; *text; first = false) {
         int word = (int)strcspn(text, " ");
-        if (at + word > WIDTH) {
+        if (!first && at + 1 + word > WIDTH) {
             printf("\n%*s", HELP_AT, "");
             at = HELP_AT;
+        } else if (!first) {
+            at += printf(" ");
         }
         at += printf("%.*s", word, text);
-        text += word;
-        if (*text == ' ' && at + 1 + (int)strcspn(text + 1, " ") <= WIDTH)
-            at += printf(" ");
-        text += *text == ' ';
+        text += word + (text[word] == ' ');
     }
     putchar('\n');
 }
