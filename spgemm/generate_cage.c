@@ -209,17 +209,15 @@ static int32_t move_monomer(const struct states *s, struct walk *w, int monomer,
 
 static int32_t cage_row(const void *context, int32_t row, int32_t *columns) {
     const struct states *s = context;
-    int32_t found[MOVES_MAX], count = 1, last = s->monomers - 1;
+    int32_t count = 1, last = s->monomers - 1;
     struct walk w;
     decode(&w, s->codes[row], s->monomers);
-    found[0] = row;
-    count = move_monomer(s, &w, 0, w.at[1], found, count);
-    count = move_monomer(s, &w, last, w.at[last - 1], found, count);
+    columns[0] = row;
+    count = move_monomer(s, &w, 0, w.at[1], columns, count);
+    count = move_monomer(s, &w, last, w.at[last - 1], columns, count);
     for (int i = 1; i < last; i++)
         if (w.at[i - 1] == w.at[i + 1])
-            count = move_monomer(s, &w, i, w.at[i - 1], found, count);
-    if (columns)
-        memcpy(columns, found, (size_t)count * sizeof *columns);
+            count = move_monomer(s, &w, i, w.at[i - 1], columns, count);
     return count;
 }
 
@@ -229,7 +227,7 @@ bool gm_generate_cage(struct gm_csr *m, int64_t monomers, struct gm_spgemm_error
     *m = (struct gm_csr){0};
     bool made = extend(&s, &w, 1) && make_table(&s);
     if (made)
-        made = gm_csr_from_rows(m, (int32_t)s.count, (int32_t)s.count, cage_row, &s, error);
+        made = gm_csr_from_rows(m, (int32_t)s.count, (int32_t)s.count, MOVES_MAX, cage_row, &s, error);
     else
         gm_spgemm_fail(error, "out of memory after %lld states", (long long)s.count);
     free(s.codes);

@@ -23,7 +23,7 @@ static int32_t grid_row(const void *context, int32_t row, int32_t *columns) {
         if (!inside(to[0], g->size[0]) || !inside(to[1], g->size[1]) || !inside(to[2], g->size[2]))
             continue;
         int64_t first = ((to[2] * g->size[1] + to[1]) * g->size[0] + to[0]) * g->unknowns;
-        for (int32_t u = 0; columns && u < g->unknowns; u++)
+        for (int32_t u = 0; u < g->unknowns; u++)
             columns[count + u] = (int32_t)(first + u);
         count += g->unknowns;
     }
@@ -38,5 +38,5 @@ bool gm_generate_grid(struct gm_csr *m, const int64_t size[3], const struct gm_g
     if (rows > INT32_MAX)
         return gm_spgemm_fail(error, "%lld x %lld x %lld points with %lld unknowns do not fit 32-bit indices",
                               (long long)size[0], (long long)size[1], (long long)size[2], (long long)unknowns);
-    return gm_csr_from_rows(m, (int32_t)rows, (int32_t)rows, grid_row, &grid, error);
+    return gm_csr_from_rows(m, (int32_t)rows, (int32_t)rows, point_count * grid.unknowns, grid_row, &grid, error);
 }

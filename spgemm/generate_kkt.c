@@ -27,17 +27,13 @@ static int32_t constraint(const struct kkt *k, int32_t x, int32_t y, int32_t z) 
 static int32_t variable_row(const struct kkt *k, int32_t row, int32_t *columns) {
     int32_t p = k->point[row], side = k->side, count = 0;
     int32_t x = p % side, y = p / side % side, z = p / side / side;
-    if (columns)
-        columns[count] = row;
-    count++;
+    columns[count++] = row;
     for (int32_t c = z - 1; c <= z + 1; c++)
         for (int32_t b = y - 1; b <= y + 1; b++)
             for (int32_t a = x - 1; a <= x + 1; a++) {
                 if (a < 1 || b < 1 || c < 1 || a > side - 2 || b > side - 2 || c > side - 2)
                     continue;
-                if (columns)
-                    columns[count] = constraint(k, a, b, c);
-                count++;
+                columns[count++] = constraint(k, a, b, c);
             }
     return count;
 }
@@ -49,15 +45,11 @@ static int32_t constraint_row(const struct kkt *k, int32_t row, int32_t *columns
         for (int32_t b = y - 1; b <= y + 1; b++)
             for (int32_t a = x - 1; a <= x + 1; a++) {
                 int32_t variable = k->variable[(c * side + b) * side + a];
-                if (variable < 0)
-                    continue;
-                if (columns)
-                    columns[count] = variable;
-                count++;
+                if (variable >= 0)
+                    columns[count++] = variable;
             }
-    if (columns)
-        columns[count] = row;
-    return count + 1;
+    columns[count++] = row;
+    return count;
 }
 
 static int32_t kkt_row(const void *context, int32_t row, int32_t *columns) {
@@ -88,7 +80,7 @@ bool gm_generate_kkt(struct gm_csr *m, int64_t size, uint64_t seed, struct gm_sp
         goto out;
     }
     number_variables(&k);
-    made = gm_csr_from_rows(m, (int32_t)rows, (int32_t)rows, kkt_row, &k, error);
+    made = gm_csr_from_rows(m, (int32_t)rows, (int32_t)rows, 27 + 1, kkt_row, &k, error);
     if (made) {
         gm_csr_fill(m, seed);
         for (int32_t row = k.variables; row < m->rows; row++)

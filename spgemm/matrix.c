@@ -50,31 +50,77 @@ void gm_csr_free(struct gm_csr *m) {
     *m = (struct gm_csr){0};
 }
 
-bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, gm_row_function *function, const void *context,
-                      struct gm_spgemm_error *error) {
-    int64_t stored = 0;
-    *m = (struct gm_csr){.rows = rows, .columns = columns};
-    int32_t *offsets = calloc((size_t)rows + 1, sizeof *offsets);
-    if (!offsets)
-        return no_memory(m, rows, error);
-#pragma omp parallel for schedule(dynamic, 4096)
-    for (int32_t i = 0; i < rows; i++)
-        offsets[i] = function(context, i, NULL);
+/* Rows are asked for once, as some are dear, so their columns are kept by blocks until the number of all is known. */
+#define BLOCK_ROWS 4096
+
+static int32_t *fill_block(int32_t first, int32_t end, int32_t widest, gm_row_function *function, const void *context,
+                           int32_t *offsets) {
+    int64_t used = 0, capacity = 0;
+    int32_t *columns = NULL;
+    for (int32_t i = first; i < end; i++) {
+        if (used + widest > capacity) {
+            capacity = 2 * capacity + BLOCK_ROWS + widest;
+            int32_t *larger = realloc(columns, (size_t)capacity * sizeof *columns);
+            if (!larger) {
+                free(columns);
+                return NULL;
+            }
+            columns = larger;
+        }
+        offsets[i] = function(context, i, columns + used);
+        used += offsets[i];
+    }
+    int32_t *fitting = realloc(columns, (size_t)(used + 1) * sizeof *columns);
+    return fitting ? fitting : columns;
+}
+
+/* Sizes of rows become offsets; returns their sum, which may pass 32 bits (the offsets are of no use then). */
+static int64_t scan(int32_t *offsets, int32_t rows) {
+    int64_t sum = 0;
     for (int32_t i = 0; i <= rows; i++) {
-        int32_t count = i < rows ? offsets[i] : 0;
-        offsets[i] = (int32_t)(stored > INT32_MAX ? INT32_MAX : stored);
-        stored += count;
+        int32_t size = i < rows ? offsets[i] : 0;
+        offsets[i] = (int32_t)(sum > INT32_MAX ? INT32_MAX : sum);
+        sum += size;
     }
-    if (!gm_csr_make(m, rows, columns, stored, error)) {
-        free(offsets);
-        return false;
+    return sum;
+}
+
+bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t widest, gm_row_function *function,
+                      const void *context, struct gm_spgemm_error *error) {
+    int32_t count = (int32_t)(((int64_t)rows + BLOCK_ROWS - 1) / BLOCK_ROWS), *offsets, **blocks;
+    bool made = false, whole = true;
+    *m = (struct gm_csr){0};
+    offsets = calloc((size_t)rows + 1, sizeof *offsets);
+    blocks = calloc((size_t)count + 1, sizeof *blocks);
+    if (!offsets || !blocks)
+        goto out;
+#pragma omp parallel for schedule(dynamic) reduction(&& : whole)
+    for (int32_t b = 0; b < count; b++) {
+        int64_t end = ((int64_t)b + 1) * BLOCK_ROWS;
+        blocks[b] = fill_block(b * BLOCK_ROWS, end < rows ? (int32_t)end : rows, widest, function, context, offsets);
+        whole = whole && blocks[b];
     }
-    free(m->offsets);
-    m->offsets = offsets;
-#pragma omp parallel for schedule(dynamic, 4096)
-    for (int32_t i = 0; i < rows; i++)
-        function(context, i, m->indices + offsets[i]);
-    return true;
+    if (!whole)
+        goto out;
+    if (!gm_csr_make(m, rows, columns, scan(offsets, rows), error))
+        goto failed;
+    memcpy(m->offsets, offsets, ((size_t)rows + 1) * sizeof *offsets);
+    for (int32_t b = 0; b < count; b++) {
+        int64_t first = (int64_t)b * BLOCK_ROWS, end = first + BLOCK_ROWS < rows ? first + BLOCK_ROWS : rows;
+        memcpy(m->indices + offsets[first], blocks[b], (size_t)(offsets[end] - offsets[first]) * sizeof *m->indices);
+        free(blocks[b]);
+        blocks[b] = NULL;
+    }
+    made = true;
+out:
+    if (!made)
+        gm_spgemm_fail(error, "out of memory for a matrix of %d rows", rows);
+failed:
+    for (int32_t b = 0; blocks && b < count; b++)
+        free(blocks[b]);
+    free(blocks);
+    free(offsets);
+    return made;
 }
 
 struct entry {

@@ -40,13 +40,13 @@ static inline int64_t gm_csr_stored(const struct gm_csr *m) {
 bool gm_csr_make(struct gm_csr *m, int32_t rows, int32_t columns, int64_t stored, struct gm_spgemm_error *error);
 void gm_csr_free(struct gm_csr *m); /* leaves an empty one; an empty one may be freed */
 
-/* Writes row `row`'s columns, ascending and unique, to `columns` (NULL: only counts them); returns how many. Called
- * from several threads, twice for each row, with equal results. */
+/* Writes row `row`'s columns, ascending and unique, to `columns`; returns how many. Called from several threads. */
 typedef int32_t gm_row_function(const void *context, int32_t row, int32_t *columns);
 
-/* A matrix with the structure that the function tells, values not set. Fails over 2^31 - 1 entries. */
-bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, gm_row_function *function, const void *context,
-                      struct gm_spgemm_error *error);
+/* A matrix with the structure that the function tells, values not set. No row has more than `widest` columns. Fails over
+ * 2^31 - 1 entries. */
+bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t widest, gm_row_function *function,
+                      const void *context, struct gm_spgemm_error *error);
 
 /* Sorts `count` triplets (0-based, in range) into *m and adds up the values of equal positions, in the order given;
  * `merged` gets the number of entries that vanished that way. */
