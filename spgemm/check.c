@@ -62,13 +62,13 @@ static bool check_row(const struct accumulator *acc, const struct gm_csr *c, int
         int32_t j = c->indices[k];
         if (acc->marker[j] != row + 1)
             return gm_spgemm_fail(error, "row %d has an entry in column %d, where the product has none", row, j);
-        double off = fabs(c->values[k] - acc->sum[j]);
-        /* Not "off > ...": that would let NaN pass. */
-        if (!(off <= ratio * acc->absolute[j] + lost))
+        double off = fabs(c->values[k] - acc->sum[j]), bound = ratio * acc->absolute[j] + lost;
+        /* Not "off > bound": that would let NaN pass. */
+        if (!(off <= bound))
             return gm_spgemm_fail(error, "row %d, column %d is %.17g, not %.17g (off by %.3g, at most %.3g)", row, j,
-                                  c->values[k], acc->sum[j], off, ratio * acc->absolute[j] + lost);
-        if (acc->absolute[j] > 0 && off / acc->absolute[j] > check->worst)
-            *check = (struct gm_check){off / acc->absolute[j], ratio};
+                                  c->values[k], acc->sum[j], off, bound);
+        if (off > check->worst * bound)
+            check->worst = off / bound;
     }
     return true;
 }

@@ -11,8 +11,7 @@ extern "C" {
 
 /* What the comparison found when nothing was wrong. */
 struct gm_check {
-    double worst;     /* largest |c - reference| / sum of |a b| over all entries */
-    double tolerated; /* that ratio's bound for that entry's row */
+    double worst; /* largest |c - reference| / its bound over all entries, 0 to 1 */
 };
 
 /* C must have exactly the positions that A B has by structure (products that cancel stay as entries), columns ascending,

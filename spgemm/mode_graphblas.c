@@ -9,8 +9,14 @@
 struct state {
     const struct gm_job *job;
     GrB_Matrix a, b, c;
-    bool initialised;
 };
+
+/* GraphBLAS starts and ends once in a process. */
+static bool started;
+
+static void finish(void) {
+    GrB_finalize();
+}
 
 static GrB_Type type_of(const struct gm_job *job) {
     return job->precision == GM_FLOAT ? GrB_FP32 : GrB_FP64;
@@ -21,6 +27,15 @@ static bool worked(GrB_Info info, const char *what, struct gm_spgemm_error *erro
         return true;
     return gm_spgemm_fail(error, info == GrB_OUT_OF_MEMORY ? "GraphBLAS: %s: out of memory" : "GraphBLAS: %s: error %d",
                           what, (int)info);
+}
+
+static bool start(struct gm_spgemm_error *error) {
+    if (started)
+        return true;
+    started = worked(GrB_init(GrB_NONBLOCKING), "start", error);
+    if (started)
+        atexit(finish);
+    return started;
 }
 
 static bool import(GrB_Matrix *to, const struct gm_csr *m, GrB_Type type, struct gm_spgemm_error *error) {
@@ -58,8 +73,6 @@ static void close_graphblas(void *pointer) {
     GrB_Matrix_free(&s->a);
     GrB_Matrix_free(&s->b);
     GrB_Matrix_free(&s->c);
-    if (s->initialised)
-        GrB_finalize();
     free(s);
 }
 
@@ -70,8 +83,7 @@ static void *open_graphblas(const struct gm_job *job, struct gm_spgemm_error *er
         return NULL;
     }
     s->job = job;
-    s->initialised = worked(GrB_init(GrB_NONBLOCKING), "start", error);
-    if (s->initialised && import(&s->a, job->a, type_of(job), error) &&
+    if (start(error) && import(&s->a, job->a, type_of(job), error) &&
         (job->b == job->a || import(&s->b, job->b, type_of(job), error)))
         return s;
     close_graphblas(s);

@@ -41,8 +41,7 @@ static json_t *product(const struct gm_outcome *o) {
                                               (json_int_t)o->runs[i].peak, "nnz_c", (json_int_t)o->runs[i].stored,
                                               "entries", (json_int_t)o->runs[i].entries, "rounds",
                                               (int)o->runs[i].rounds));
-    json_t *check = s->check ? json_pack("{s:f, s:f}", "worst", o->check.worst, "tolerated", o->check.tolerated)
-                             : json_null();
+    json_t *check = s->check ? json_pack("{s:f}", "worst_of_bound", o->check.worst) : json_null();
     return json_pack("{s:s, s:s, s:i, s:b, s:I, s:i, s:o, s:o}", "mode", s->mode_text, "vector",
                      s->vector == GM_VECTOR_COPY ? "copy" : "vmm", "size_per_row", (int)o->size_per_row, "slow",
                      (int)s->slow, "limit", (json_int_t)s->limit, "warmup", (int)s->warmup, "runs", runs, "check",

@@ -60,7 +60,7 @@ static bool product(const struct gm_outcome *o, struct gm_spgemm_error *error) {
         printf(" rounds=%d", last->rounds);
     putchar('\n');
     if (s->check)
-        printf("check=ok worst=%.3g tolerated=%.3g\n", o->check.worst, o->check.tolerated);
+        printf("check=ok worst=%.2f%% of the bound on rounding\n", 100 * o->check.worst);
     return true;
 }
 

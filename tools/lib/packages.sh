@@ -25,6 +25,7 @@ missing_packages() {
     has_header uthash.h || echo uthash-dev
     has_header elfutils/libdwfl.h || echo libdw-dev
     has_header jansson.h || echo libjansson-dev
+    has_header GraphBLAS.h || echo libgraphblas-dev
     if [ "$1" = pypi ] && ! [ -x "$venv/bin/pip" ]; then
         has_python ensurepip || echo python3-venv
     fi
