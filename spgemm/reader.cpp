@@ -107,9 +107,21 @@ bool fail(const Input &input, int64_t line, const std::string &what, struct gm_s
                           quoted(line_of(input, line)).c_str());
 }
 
-/* The parser's texts begin "Line 7: ". */
-bool fail_parsing(const Input &input, const char *text, struct gm_spgemm_error *error) {
-    int64_t line = 0;
+/* The line behind the comments, where sizes stand; 0 when there is none. */
+int64_t line_of_sizes(const Input &input) {
+    int64_t line = 1;
+    Text buffer(input.text, input.size);
+    std::istream lines(&buffer);
+    for (std::string text; std::getline(lines, text); line++) {
+        size_t first = text.find_first_not_of(" \t\r");
+        if (line > 1 && first != std::string::npos && text[first] != '%')
+            return line;
+    }
+    return 0;
+}
+
+/* The parser's texts begin "Line 7: "; `line` is for those that do not. */
+Trouble from_parser(const char *text, int64_t line) {
     while (!std::strncmp(text, "Line ", 5)) {
         char *end;
         line = std::strtoll(text + 5, &end, 10);
@@ -118,7 +130,7 @@ bool fail_parsing(const Input &input, const char *text, struct gm_spgemm_error *
     std::string what = text;
     while (!what.empty() && what.back() == '.')
         what.pop_back();
-    return fail(input, line, what, error);
+    return {line, what};
 }
 
 void check_header(const Input &input, const fmm::matrix_market_header &header) {
@@ -180,7 +192,11 @@ bool read(const Input &input, struct gm_csr *m, struct gm_reading *reading, stru
         int64_t line = 1 + std::count(input.text, static_cast<const char *>(zero), '\n');
         throw Trouble{line, "a zero byte: this is no text file"};
     }
-    fmm::read_header(stream, header);
+    try {
+        fmm::read_header(stream, header);
+    } catch (const fmm::fmm_error &wrong) {
+        throw from_parser(wrong.what(), line_of_sizes(input));
+    }
     check_header(input, header);
     Triplets t(header.symmetry == fmm::general ? header.nnz : 2 * header.nnz);
     fmm::triplet_parse_handler<int64_t *, double *> handler(t.row.get(), t.column.get(), t.value.get());
@@ -216,7 +232,8 @@ bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, s
     } catch (const Trouble &trouble) {
         fail(input, trouble.line, trouble.what, error);
     } catch (const fmm::fmm_error &wrong) {
-        fail_parsing(input, wrong.what(), error);
+        Trouble trouble = from_parser(wrong.what(), 0);
+        fail(input, trouble.line, trouble.what, error);
     } catch (const std::bad_alloc &) {
         fail(input, 0, "out of memory", error);
     } catch (const std::exception &wrong) {

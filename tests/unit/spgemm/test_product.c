@@ -155,7 +155,7 @@ static void compare(const char *name_a, const char *name_b, enum gm_precision pr
 
 static void as_graphblas_computes(void **state) {
     static const char *const names[] = {"stencil7:9x8x7", "cage:8", "nlpkkt:6", "brick27:6:3",
-                                        "rmat:10:8",      "rmat:13:2", "twin-pwtk"};
+                                        "rmat:10:8",      "rmat:13:2"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         compare(names[i], NULL, GM_DOUBLE);
         compare(names[i], NULL, GM_FLOAT);

@@ -75,7 +75,7 @@ static void bad_texts(void **state) {
         {"%%MatrixMarket matrix array real general\n1 1\n1\n", "a.mtx:1: only sparse matrices"},
         {"%%MatrixMarket vector coordinate real general\n1 1\n1 1\n", "a.mtx:1: only sparse matrices"},
         {"%%MatrixMarket matrix coordinate pattern skew-symmetric\n1 1 0\n", "a.mtx:1: a skew-symmetric"},
-        {REAL, "a.mtx:2: Invalid MatrixMarket header: Premature EOF"},
+        {REAL, "Invalid MatrixMarket header: Premature EOF"},
         {REAL "2 2\n", "a.mtx:2: Invalid integer value: '2 2'"},
         {REAL "2 2 1 1\n1 1 1\n", "not of length 3"},
         {REAL "-2 2 1\n", "a.mtx:2: Matrix dimensions can't be negative: '-2 2 1'"},
