@@ -2,6 +2,10 @@
  * real numbers takes, claims of the header that the file cannot keep, values, 32-bit sizes. */
 #include "spgemm/reader.h"
 
+/* Numbers by <charconv>: the parser's other way, strtod, depends on the locale and reads over ends of lines. */
+#define FMM_FROM_CHARS_INT_SUPPORTED    1
+#define FMM_FROM_CHARS_DOUBLE_SUPPORTED 1
+#define FMM_NO_VECTOR                   1
 #include <fast_matrix_market/fast_matrix_market.hpp>
 
 #include <cerrno>
@@ -43,7 +47,9 @@ struct Triplets {
     std::unique_ptr<double[]> value;
 
     explicit Triplets(int64_t count)
-        : row(new int64_t[count + 1]), column(new int64_t[count + 1]), value(new double[count + 1]) {}
+        : row(new int64_t[count + 1]), column(new int64_t[count + 1]), value(new double[count + 1]) {
+        std::fill_n(row.get(), count, int64_t(-1));
+    }
 };
 
 /* Raised here; errors of the parser are fmm::fmm_error. A line of 0 is none. */
@@ -158,6 +164,9 @@ void check_header(const Input &input, const fmm::matrix_market_header &header) {
 void check_values(const Input &input, const fmm::matrix_market_header &header, const Triplets &t) {
     for (int64_t k = 0; k < header.nnz; k++) {
         double value = t.value[k];
+        /* The parser counts lines and reads them apart: should the two ever differ, places stay unfilled. */
+        if (t.row[k] < 0)
+            throw Trouble{line_of_entry(input, header, k), "this entry was not read"};
         if (!std::isfinite(value))
             throw Trouble{line_of_entry(input, header, k), "the value is not finite"};
         if (input.precision == GM_FLOAT && !std::isfinite(float(value)))

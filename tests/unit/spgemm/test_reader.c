@@ -93,6 +93,9 @@ static void bad_texts(void **state) {
         {REAL "2 2 1\n1 1 1e999\n", "a.mtx:3: the value is not finite: '1 1 1e999'"},
         {REAL "2 2 1\n1 1 x\n", "a.mtx:3: Invalid floating-point value: '1 1 x'"},
         {REAL "2 2 1\n1 1\n", "a.mtx:3: Invalid floating-point value: '1 1'"},
+        /* a value or column that would be found on the next line */
+        {REAL "2 2 2\n1 1 \n2 2 5\n", "a.mtx:3: Invalid floating-point value: '1 1'"},
+        {REAL "2 2 2\n1\n2 2 5\n", "a.mtx:3: Invalid integer value: '1'"},
         {REAL "2 2 2\n1 1 1\n", "a.mtx: Truncated file"},
         {REAL "2 2 1\n1 1 1\n2 2 2\n", "Too many lines in file"},
         {REAL "1 1 2\n1 1 1e308\n1 1 1e308\n", "a.mtx: duplicate entries of column 1 add up to no finite value"},
