@@ -9,7 +9,8 @@ bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const stru
     *sample = (struct gm_sample){0};
     if (rows > a->rows)
         rows = a->rows;
-    int32_t *row = malloc(((size_t)rows + 1) * sizeof *row), *size = malloc(((size_t)rows + 1) * sizeof *size);
+    int32_t *row = malloc(((size_t)rows + 1) * sizeof *row),
+            *size = malloc(((size_t)rows + 1) * sizeof *size);
     int64_t sampled_bound = 0;
     bool made = row && size;
     if (!made)
@@ -51,8 +52,8 @@ static double estimate_row(const float *minimum, int32_t keys) {
     return isinf(sum) ? 0 : (keys - 1) / sum;
 }
 
-bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed, float *size,
-                       double *total, struct gm_spgemm_error *error) {
+bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed,
+                       float *size, double *total, struct gm_spgemm_error *error) {
     size_t wide = (size_t)keys * sizeof(float);
     float *drawn = malloc((size_t)b->columns * wide + 1), *reached = malloc((size_t)b->rows * wide + 1);
     double *estimate = malloc((size_t)a->rows * sizeof *estimate + 1);
@@ -91,8 +92,9 @@ out:
 
 int32_t gm_choose_size_per_row(const struct gm_histogram *sizes, double efficiency) {
     struct gm_rounds best = gm_model_rounds(sizes, 1);
-    /* Past the longest row there is nothing to gain; below it only sizes that end on a row's size in some round matter,
-     * but trying all of a few thousand costs less than finding them. A long row makes the step coarser. */
+    /* Past the longest row there is nothing to gain; below it only sizes that end on a row's size in some
+     * round matter, but trying all of a few thousand costs less than finding them. A long row makes the step
+     * coarser. */
     int64_t step = sizes->longest / 4096 + 1;
     for (int64_t s = 2; s <= sizes->longest; s += step) {
         struct gm_rounds r = gm_model_rounds(sizes, (int32_t)s);

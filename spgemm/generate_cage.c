@@ -1,16 +1,19 @@
-/* The cage model of DNA electrophoresis (van Heukelum, Barkema, Bisseling: DNA electrophoresis studied with the cage
- * model, J. Comput. Phys. 180, 2002), which the cage matrices come from, as transitions between its states.
+/* The cage model of DNA electrophoresis (van Heukelum, Barkema, Bisseling: DNA electrophoresis studied with
+ * the cage model, J. Comput. Phys. 180, 2002), which the cage matrices come from, as transitions between its
+ * states.
  *
- * A polymer of L monomers is a walk of L - 1 steps on the tree in which every vertex has three '+' and three '-'
- * neighbours (along the electric field and against it; a step back over an edge has the other sign). States are walks up
- * to the tree's automorphisms that keep signs and up to reading the walk from its other end. A move puts one monomer
- * elsewhere: an end monomer to any neighbour of the next one, an inner monomer, if both its neighbours are on one
- * vertex, to any neighbour of that. Entries are the states that one move leads to, and the diagonal.
+ * A polymer of L monomers is a walk of L - 1 steps on the tree in which every vertex has three '+' and three
+ * '-' neighbours (along the electric field and against it; a step back over an edge has the other sign).
+ * States are walks up to the tree's automorphisms that keep signs and up to reading the walk from its other
+ * end. A move puts one monomer elsewhere: an end monomer to any neighbour of the next one, an inner monomer,
+ * if both its neighbours are on one vertex, to any neighbour of that. Entries are the states that one move
+ * leads to, and the diagonal.
  *
- * A walk is written as a code: vertices are numbered as they are first visited, and each step is 4 bits, either the
- * number of the visited vertex that it goes to, or PLUS or MINUS for a vertex not visited before. Walks are equal up to
- * automorphisms exactly when their codes are equal; a state is the smaller code of its walk's two directions. Codes
- * ascend in the order of rows. Number of states: 5, 9, 37, 93, 340, ... for L = 3, 4, 5, 6, 7. */
+ * A walk is written as a code: vertices are numbered as they are first visited, and each step is 4 bits,
+ * either the number of the visited vertex that it goes to, or PLUS or MINUS for a vertex not visited before.
+ * Walks are equal up to automorphisms exactly when their codes are equal; a state is the smaller code of its
+ * walk's two directions. Codes ascend in the order of rows. Number of states: 5, 9, 37, 93, 340, ... for L =
+ * 3, 4, 5, 6, 7. */
 #include "spgemm/generators.h"
 #include "spgemm/random.h"
 
@@ -184,8 +187,8 @@ static int32_t insert(int32_t *columns, int32_t count, int32_t state) {
     return count + 1;
 }
 
-/* Puts the monomer to each neighbour of `around`; of those that no monomer has visited, one of each sign stands for all,
- * as they differ by an automorphism. */
+/* Puts the monomer to each neighbour of `around`; of those that no monomer has visited, one of each sign
+ * stands for all, as they differ by an automorphism. */
 static int32_t move_monomer(const struct states *s, struct walk *w, int monomer, int around, int32_t *columns,
                             int32_t count) {
     int8_t was = w->at[monomer];

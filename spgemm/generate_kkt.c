@@ -1,8 +1,9 @@
-/* [H A'; A 0], the KKT matrix of a discretised 3-D boundary control problem as in PDE-constrained optimisation tests
- * (nlpkkt matrices): variables are the N^3 inner points of a cube and the 6 N^2 points of its faces, without edges and
- * corners; each inner point has a constraint, the 27-point stencil over the variables around it. H is diagonal, and the
- * zero block is stored as N^3 zeros on the diagonal, as in the collection's file.
- * n = 2 N^3 + 6 N^2; nnz(A) = 27 N^3 - 12 (3 N - 2) - 8; stored = 2 nnz(A) + n. Variables are in grid order, x fastest. */
+/* [H A'; A 0], the KKT matrix of a discretised 3-D boundary control problem as in PDE-constrained
+ * optimisation tests (nlpkkt matrices): variables are the N^3 inner points of a cube and the 6 N^2 points of
+ * its faces, without edges and corners; each inner point has a constraint, the 27-point stencil over the
+ * variables around it. H is diagonal, and the zero block is stored as N^3 zeros on the diagonal, as in the
+ * collection's file. n = 2 N^3 + 6 N^2; nnz(A) = 27 N^3 - 12 (3 N - 2) - 8; stored = 2 nnz(A) + n. Variables
+ * are in grid order, x fastest. */
 #include "spgemm/generators.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* R-MAT (Chakrabarti, Zhan, Faloutsos: R-MAT, a recursive model for graph mining, SDM 2004) with the parameters of
- * Graph500, a = 0.57, b = c = 0.19, d = 0.05: skewed rows. Edge e takes its quadrants from the generator that starts
- * from output e of the seed's, so the graph does not depend on the number of threads. Vertices are not shuffled. */
+/* R-MAT (Chakrabarti, Zhan, Faloutsos: R-MAT, a recursive model for graph mining, SDM 2004) with the
+ * parameters of Graph500, a = 0.57, b = c = 0.19, d = 0.05: skewed rows. Edge e takes its quadrants from the
+ * generator that starts from output e of the seed's, so the graph does not depend on the number of threads.
+ * Vertices are not shuffled. */
 #include "spgemm/generators.h"
 #include "spgemm/random.h"
 
@@ -17,7 +18,8 @@ static void draw(int64_t scale, uint64_t seed, int64_t *row, int64_t *column) {
     *column = j;
 }
 
-bool gm_generate_rmat(struct gm_csr *m, int64_t scale, int64_t edges, uint64_t seed, struct gm_spgemm_error *error) {
+bool gm_generate_rmat(struct gm_csr *m, int64_t scale, int64_t edges, uint64_t seed,
+                      struct gm_spgemm_error *error) {
     int64_t rows = (int64_t)1 << scale, count = rows * edges, merged;
     bool made = false;
     *m = (struct gm_csr){0};

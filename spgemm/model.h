@@ -1,8 +1,9 @@
-/* The thesis' loop (algorithm 3, section 3.2) as arithmetic on row sizes: what memory it takes and in how many rounds.
+/* The thesis' loop (algorithm 3, section 3.2) as arithmetic on row sizes: what memory it takes and in how
+ * many rounds.
  *
- * Each round adds size_per_row entries for every row that is not finished; a row with exactly that many left is
- * finished by it, and the first round counts every row, empty ones too. Memory efficiency is nnz(C) over the entries of
- * the vector at the end (5.1). */
+ * Each round adds size_per_row entries for every row that is not finished; a row with exactly that many left
+ * is finished by it, and the first round counts every row, empty ones too. Memory efficiency is nnz(C) over
+ * the entries of the vector at the end (5.1). */
 #ifndef GM_SPGEMM_MODEL_H
 #define GM_SPGEMM_MODEL_H
 
@@ -22,7 +23,8 @@ struct gm_histogram {
     int64_t rows, total;
     int64_t *count; /* longest + 1 */
 };
-bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows, struct gm_spgemm_error *error);
+bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows,
+                       struct gm_spgemm_error *error);
 void gm_histogram_free(struct gm_histogram *h);
 
 struct gm_rounds {

@@ -21,7 +21,8 @@ static const struct gm_mode modes[] = {
      CUDA(gm_mode_precise)},
     {"rounds", NULL, "the output grows by size_per_row places for every unfinished row, round by round",
      "the CUDA part", true, CUDA(gm_mode_rounds)},
-    {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part", false, CUDA(gm_mode_cusparse)},
+    {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part", false,
+     CUDA(gm_mode_cusparse)},
     {"graphblas", NULL, "SuiteSparse:GraphBLAS on the host, as a peer", "GraphBLAS", false,
      GRAPHBLAS(gm_mode_graphblas)},
 };

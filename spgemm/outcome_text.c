@@ -26,8 +26,8 @@ static double off_by(double estimate, int64_t exact) {
 
 static void model(const struct gm_outcome *o) {
     size_t place = gm_place_size(o->settings->precision);
-    printf("nnz_c=%lld bytes=%lld longest_row=%d\n", (long long)o->nnz_c, (long long)o->nnz_c * (long long)place,
-           o->longest);
+    printf("nnz_c=%lld bytes=%lld longest_row=%d\n", (long long)o->nnz_c,
+           (long long)o->nnz_c * (long long)place, o->longest);
     printf("upper_bound=%lld bytes=%lld overestimation=%.3f\n", (long long)o->bound,
            (long long)o->bound * (long long)place, o->nnz_c ? (double)o->bound / (double)o->nnz_c : 1);
     printf("sampled_nnz_c=%.0f off=%+.2f%%\n", o->sampled, off_by(o->sampled, o->nnz_c));

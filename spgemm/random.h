@@ -1,5 +1,5 @@
-/* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014), by position, so that
- * threads need no shared state. */
+/* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014), by position,
+ * so that threads need no shared state. */
 #ifndef GM_SPGEMM_RANDOM_H
 #define GM_SPGEMM_RANDOM_H
 

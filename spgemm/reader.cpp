@@ -1,8 +1,9 @@
-/* Parsing is fast_matrix_market's; what is checked here is what it lets pass: the kinds of matrix that a product of
- * real numbers takes, claims of the header that the file cannot keep, values, 32-bit sizes. */
+/* Parsing is fast_matrix_market's; what is checked here is what it lets pass: the kinds of matrix that a
+ * product of real numbers takes, claims of the header that the file cannot keep, values, 32-bit sizes. */
 #include "spgemm/reader.h"
 
-/* Numbers by <charconv>: the parser's other way, strtod, depends on the locale and reads over ends of lines. */
+/* Numbers by <charconv>: the parser's other way, strtod, depends on the locale and reads over ends of lines.
+ */
 #define FMM_FROM_CHARS_INT_SUPPORTED    1
 #define FMM_FROM_CHARS_DOUBLE_SUPPORTED 1
 #define FMM_NO_VECTOR                   1
@@ -24,13 +25,13 @@ namespace {
 
 /* The text, and a newline that the last line may lack: without one the parser runs past the end. */
 class Text : public std::streambuf {
-public:
+  public:
     Text(const char *text, size_t size) : newline('\n') {
         char *begin = const_cast<char *>(text);
         setg(begin, begin, begin + size);
     }
 
-protected:
+  protected:
     int_type underflow() override {
         if (egptr() == &newline + 1)
             return traits_type::eof();
@@ -38,7 +39,7 @@ protected:
         return traits_type::to_int_type(newline);
     }
 
-private:
+  private:
     char newline;
 };
 
@@ -148,12 +149,14 @@ void check_header(const Input &input, const fmm::matrix_market_header &header) {
         throw Trouble{1, "hermitian matrices are not supported"};
     int64_t line = header.header_line_count;
     if (header.nrows > INT32_MAX || header.ncols > INT32_MAX)
-        throw Trouble{line, number(header.nrows) + " x " + number(header.ncols) + " does not fit 32-bit indices"};
+        throw Trouble{line,
+                      number(header.nrows) + " x " + number(header.ncols) + " does not fit 32-bit indices"};
     if (header.symmetry != fmm::general && header.nrows != header.ncols)
         throw Trouble{line, "a symmetric matrix is not square"};
     if (header.symmetry == fmm::skew_symmetric && header.field == fmm::pattern)
         throw Trouble{1, "a skew-symmetric matrix has values"};
-    /* The shortest entry is "1 1" with a newline, so a header cannot make us take memory that the file does not back.
+    /* The shortest entry is "1 1" with a newline, so a header cannot make us take memory that the file does
+     * not back.
      */
     if (header.nnz > int64_t(input.size / 4) + 1)
         throw Trouble{line, "truncated file: it cannot hold " + number(header.nnz) + " entries"};
@@ -211,16 +214,18 @@ bool read(const Input &input, struct gm_csr *m, struct gm_reading *reading, stru
     fmm::triplet_parse_handler<int64_t *, double *> handler(t.row.get(), t.column.get(), t.value.get());
     if (header.field == fmm::pattern)
         std::fill_n(t.value.get(), header.nnz, 1.0);
-    fmm::read_matrix_market_body<decltype(handler), fmm::compile_coordinate_only>(stream, header, handler, 1.0, options);
+    fmm::read_matrix_market_body<decltype(handler), fmm::compile_coordinate_only>(stream, header, handler,
+                                                                                  1.0, options);
     check_values(input, header, t);
     int64_t count = header.symmetry == fmm::general ? header.nnz : mirror(header, t);
     reading->mirrored = count - header.nnz;
-    if (!gm_csr_from_triplets(m, int32_t(header.nrows), int32_t(header.ncols), count, t.row.get(), t.column.get(),
-                              t.value.get(), &reading->merged, error))
+    if (!gm_csr_from_triplets(m, int32_t(header.nrows), int32_t(header.ncols), count, t.row.get(),
+                              t.column.get(), t.value.get(), &reading->merged, error))
         return gm_spgemm_fail_in(error, input.name);
     for (int64_t k = 0; k < gm_csr_stored(m); k++)
         if (!std::isfinite(input.precision == GM_FLOAT ? float(m->values[k]) : m->values[k]))
-            throw Trouble{0, "duplicate entries of column " + number(m->indices[k] + 1) + " add up to no finite value"};
+            throw Trouble{0, "duplicate entries of column " + number(m->indices[k] + 1) +
+                                 " add up to no finite value"};
     return true;
 }
 
@@ -230,8 +235,9 @@ bool gm_reader_there(void) {
     return true;
 }
 
-bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, size_t size, enum gm_precision precision,
-                         struct gm_reading *reading, struct gm_spgemm_error *error) {
+bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, size_t size,
+                         enum gm_precision precision, struct gm_reading *reading,
+                         struct gm_spgemm_error *error) {
     Input input{name, text, size, precision};
     bool done = false;
     *m = {};
@@ -253,8 +259,8 @@ bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, s
     return done;
 }
 
-bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precision, struct gm_reading *reading,
-                    struct gm_spgemm_error *error) {
+bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precision,
+                    struct gm_reading *reading, struct gm_spgemm_error *error) {
     struct stat status;
     *m = {};
     int fd = open(path, O_RDONLY | O_CLOEXEC);

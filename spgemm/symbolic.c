@@ -23,8 +23,8 @@ static int32_t count_row(const struct gm_csr *a, const struct gm_csr *b, int32_t
     return count;
 }
 
-bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count, int32_t *size,
-                      struct gm_spgemm_error *error) {
+bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count,
+                      int32_t *size, struct gm_spgemm_error *error) {
     atomic_bool failed = false;
 #pragma omp parallel
     {
@@ -40,7 +40,8 @@ bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int3
     return !failed || gm_spgemm_fail(error, "out of memory for a marker of %d columns", b->columns);
 }
 
-bool gm_sizes_make(struct gm_sizes *sizes, const struct gm_csr *a, const struct gm_csr *b, struct gm_spgemm_error *error) {
+bool gm_sizes_make(struct gm_sizes *sizes, const struct gm_csr *a, const struct gm_csr *b,
+                   struct gm_spgemm_error *error) {
     *sizes = (struct gm_sizes){.rows = a->rows};
     sizes->row = malloc((size_t)a->rows * sizeof *sizes->row + 1);
     if (!sizes->row)

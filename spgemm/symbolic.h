@@ -19,13 +19,14 @@ struct gm_sizes {
 /* Multiplications of one row: what a row of C has at most. */
 int64_t gm_row_bound(const struct gm_csr *a, const struct gm_csr *b, int32_t row);
 
-/* Exact sizes, with a marker of B's columns for each thread (4 bytes a column). Needs a->columns == b->rows. On success
- * the caller frees sizes->row. */
-bool gm_sizes_make(struct gm_sizes *sizes, const struct gm_csr *a, const struct gm_csr *b, struct gm_spgemm_error *error);
+/* Exact sizes, with a marker of B's columns for each thread (4 bytes a column). Needs a->columns == b->rows.
+ * On success the caller frees sizes->row. */
+bool gm_sizes_make(struct gm_sizes *sizes, const struct gm_csr *a, const struct gm_csr *b,
+                   struct gm_spgemm_error *error);
 
 /* Exact sizes of chosen rows only, into size[count]. */
-bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count, int32_t *size,
-                      struct gm_spgemm_error *error);
+bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count,
+                      int32_t *size, struct gm_spgemm_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* Fuzz entry: any bytes as a Matrix Market file. What is read must be a valid matrix, what is not must say why in one
- * line. Built with -fsanitize=fuzzer it is a libFuzzer target; else main() replays files. */
+/* Fuzz entry: any bytes as a Matrix Market file. What is read must be a valid matrix, what is not must say
+ * why in one line. Built with -fsanitize=fuzzer it is a libFuzzer target; else main() replays files. */
 #include "spgemm/reader.h"
 
 #include <stdio.h>

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-static const char *const families[] = {"stencil7:38x40x40", "cage:10", "nlpkkt:16", "brick27:14:2", "rmat:12:8"};
+static const char *const families[] = {"stencil7:38x40x40", "cage:10", "nlpkkt:16", "brick27:14:2",
+                                       "rmat:12:8"};
 #define FAMILIES (sizeof families / sizeof families[0])
 
 static double exact_total(const struct gm_csr *m, int32_t **row) {
@@ -56,8 +57,8 @@ static void cohen_totals(void **state) {
         for (uint64_t seed = 1; seed <= 5; seed++) {
             struct gm_spgemm_error error;
             assert_true(gm_estimate_cohen(&m, &m, GM_COHEN_KEYS, seed, NULL, &total, &error));
-            /* Rows with common columns err together, so errors of these small matrices average out in part only; in a
-             * skewed graph few columns decide: the limit is about one row's deviation. */
+            /* Rows with common columns err together, so errors of these small matrices average out in part
+             * only; in a skewed graph few columns decide: the limit is about one row's deviation. */
             if (fabs(total / exact - 1) > (strncmp(families[i], "rmat", 4) ? 0.12 : 0.30))
                 fail_msg("%s, seed %d: off by %.4f", families[i], (int)seed, total / exact - 1);
         }
@@ -122,7 +123,8 @@ static int32_t chosen(const char *name, struct gm_rounds *really) {
     return size_per_row;
 }
 
-/* One round where rows are alike, and better than any size of the thesis; else about the efficiency asked for. */
+/* One round where rows are alike, and better than any size of the thesis; else about the efficiency asked
+ * for. */
 static void chosen_sizes(void **state) {
     struct gm_rounds really;
     assert_int_equal(chosen("atmosmodl", &really), 25);
@@ -155,9 +157,9 @@ static void sizes_chosen_by_hand(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sampled_totals), cmocka_unit_test(sampling_all_rows_is_exact),
-        cmocka_unit_test(cohen_totals),   cmocka_unit_test(cohen_rows),
-        cmocka_unit_test(chosen_sizes),   cmocka_unit_test(empty_rows_count_nothing),
+        cmocka_unit_test(sampled_totals),       cmocka_unit_test(sampling_all_rows_is_exact),
+        cmocka_unit_test(cohen_totals),         cmocka_unit_test(cohen_rows),
+        cmocka_unit_test(chosen_sizes),         cmocka_unit_test(empty_rows_count_nothing),
         cmocka_unit_test(sizes_chosen_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,10 +24,14 @@ static void check_counts(const struct counts *c) {
 
 static void cage_small(void **state) {
     static const struct counts rows[] = {
-        {"cage:3", 5, 19, 19},            {"cage:4", 9, 49, 49},
-        {"cage:5", 37, 233, 233},         {"cage:6", 93, 785, 785},
-        {"cage:7", 340, 3084, 3084},      {"cage:8", 1015, 11003, 11003},
-        {"cage:9", 3534, 41594, 41594},   {"cage:10", 11397, 150645, 150645},
+        {"cage:3", 5, 19, 19},
+        {"cage:4", 9, 49, 49},
+        {"cage:5", 37, 233, 233},
+        {"cage:6", 93, 785, 785},
+        {"cage:7", 340, 3084, 3084},
+        {"cage:8", 1015, 11003, 11003},
+        {"cage:9", 3534, 41594, 41594},
+        {"cage:10", 11397, 150645, 150645},
         {"cage:11", 39082, 559722, 559722},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -47,7 +51,8 @@ static void cage_large(void **state) {
 
 /* A move can be taken back. */
 static void structure_is_symmetric(void **state) {
-    static const char *const names[] = {"cage:8", "nlpkkt:4", "stencil7:3:4:5", "brick27:4:2", "twin-Hardesty1"};
+    static const char *const names[] = {"cage:8", "nlpkkt:4", "stencil7:3:4:5", "brick27:4:2",
+                                        "twin-Hardesty1"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct gm_csr m = generated(names[i]), t;
         struct gm_spgemm_error error;
@@ -70,7 +75,8 @@ static void diagonal_is_full(void **state) {
     gm_csr_free(&m);
 }
 
-/* n = 2 N^3 + 6 N^2; A has 27 N^3 - 12 (3 N - 2) - 8 entries, H a diagonal of N^3 + 6 N^2; N^3 zeros are stored. */
+/* n = 2 N^3 + 6 N^2; A has 27 N^3 - 12 (3 N - 2) - 8 entries, H a diagonal of N^3 + 6 N^2; N^3 zeros are
+ * stored. */
 static void nlpkkt_small(void **state) {
     for (int64_t n = 1; n <= 7; n++) {
         char name[32];
@@ -144,7 +150,8 @@ static void twins_large(void **state) {
 }
 
 static void twins_do_not_pass_for_the_originals(void **state) {
-    static const char *const names[] = {"pwtk", "Hardesty1", "BenElechi1", "af_3_k101", "af_shell10", "Transport"};
+    static const char *const names[] = {"pwtk",      "Hardesty1",  "BenElechi1",
+                                        "af_3_k101", "af_shell10", "Transport"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct gm_spgemm_error error = {""};
         struct gm_csr m;

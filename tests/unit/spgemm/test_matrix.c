@@ -111,9 +111,12 @@ static void rounded_to_float(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(triplets_are_sorted_and_added), cmocka_unit_test(long_rows_are_sorted),
-        cmocka_unit_test(empty_matrices),                cmocka_unit_test(transposed),
-        cmocka_unit_test(wrong_matrices_are_named),      cmocka_unit_test(entries_over_32_bits_are_refused),
+        cmocka_unit_test(triplets_are_sorted_and_added),
+        cmocka_unit_test(long_rows_are_sorted),
+        cmocka_unit_test(empty_matrices),
+        cmocka_unit_test(transposed),
+        cmocka_unit_test(wrong_matrices_are_named),
+        cmocka_unit_test(entries_over_32_bits_are_refused),
         cmocka_unit_test(rounded_to_float),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

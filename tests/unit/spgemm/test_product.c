@@ -138,7 +138,8 @@ static void compare(const char *name_a, const char *name_b, enum gm_precision pr
     }
     struct gm_job job = {.a = &a, .b = name_b ? &b : &a, .precision = precision, .argument = ""};
     void *product = gm_mode_graphblas.open(&job, &error);
-    if (!product || !gm_mode_graphblas.run(product, &run, &error) || !gm_mode_graphblas.fetch(product, &c, &error) ||
+    if (!product || !gm_mode_graphblas.run(product, &run, &error) ||
+        !gm_mode_graphblas.fetch(product, &c, &error) ||
         !gm_check_product(job.a, job.b, &c, precision, &check, &error))
         fail_msg("%s x %s: %s", name_a, name_b ? name_b : name_a, error.text);
     assert_true(gm_sizes_make(&sizes, job.a, job.b, &error));
@@ -154,8 +155,8 @@ static void compare(const char *name_a, const char *name_b, enum gm_precision pr
 }
 
 static void as_graphblas_computes(void **state) {
-    static const char *const names[] = {"stencil7:9x8x7", "cage:8", "nlpkkt:6", "brick27:6:3",
-                                        "rmat:10:8",      "rmat:13:2"};
+    static const char *const names[] = {"stencil7:9x8x7", "cage:8",    "nlpkkt:6",
+                                        "brick27:6:3",    "rmat:10:8", "rmat:13:2"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         compare(names[i], NULL, GM_DOUBLE);
         compare(names[i], NULL, GM_FLOAT);

@@ -9,8 +9,8 @@
 #define SYMMETRIC "%%MatrixMarket matrix coordinate real symmetric\n"
 #define SKEW      "%%MatrixMarket matrix coordinate real skew-symmetric\n"
 
-static bool read_text(const char *text, enum gm_precision precision, struct gm_csr *m, struct gm_reading *reading,
-                      struct gm_spgemm_error *error) {
+static bool read_text(const char *text, enum gm_precision precision, struct gm_csr *m,
+                      struct gm_reading *reading, struct gm_spgemm_error *error) {
     error->text[0] = 0;
     return gm_read_matrix_text(m, "a.mtx", text, strlen(text), precision, reading, error);
 }
@@ -68,7 +68,8 @@ static void bad_texts(void **state) {
     } rows[] = {
         {"", "a.mtx:1: "},
         {"1 1 1\n1 1 1\n", "a.mtx:1: Not a Matrix Market file"},
-        {"%%MatrixMarket matrix coordinate real\n1 1 1\n1 1 1\n", "a.mtx:1: Invalid MatrixMarket header element"},
+        {"%%MatrixMarket matrix coordinate real\n1 1 1\n1 1 1\n",
+         "a.mtx:1: Invalid MatrixMarket header element"},
         {"%%MatrixMarket matrix coordinate quaternion general\n1 1 0\n", "element: quaternion"},
         {"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 0\n", "a.mtx:1: complex values"},
         {"%%MatrixMarket matrix coordinate real hermitian\n1 1 1\n1 1 1\n", "a.mtx:1: hermitian"},
@@ -98,7 +99,8 @@ static void bad_texts(void **state) {
         {REAL "2 2 2\n1\n2 2 5\n", "a.mtx:3: Invalid integer value: '1'"},
         {REAL "2 2 2\n1 1 1\n", "a.mtx: Truncated file"},
         {REAL "2 2 1\n1 1 1\n2 2 2\n", "Too many lines in file"},
-        {REAL "1 1 2\n1 1 1e308\n1 1 1e308\n", "a.mtx: duplicate entries of column 1 add up to no finite value"},
+        {REAL "1 1 2\n1 1 1e308\n1 1 1e308\n",
+         "a.mtx: duplicate entries of column 1 add up to no finite value"},
         {SKEW "2 2 1\n1 1 5\n", "a.mtx:3: a skew-symmetric matrix has no diagonal: '1 1 5'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -131,7 +133,8 @@ static void float_has_its_own_range(void **state) {
     assert_non_null(strstr(error.text, "a.mtx:3: the value is not finite in single precision"));
 }
 
-/* Larger than one chunk of the parser, so that several threads read it and lines are counted across chunks. */
+/* Larger than one chunk of the parser, so that several threads read it and lines are counted across chunks.
+ */
 static void long_files(void **state) {
     enum { COUNT = 300000 };
     size_t size = 0;
@@ -181,9 +184,12 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_texts),           cmocka_unit_test(stored_zeros_stay),
-        cmocka_unit_test(bad_texts),            cmocka_unit_test(zero_bytes_are_refused),
-        cmocka_unit_test(float_has_its_own_range), cmocka_unit_test(long_files),
+        cmocka_unit_test(good_texts),
+        cmocka_unit_test(stored_zeros_stay),
+        cmocka_unit_test(bad_texts),
+        cmocka_unit_test(zero_bytes_are_refused),
+        cmocka_unit_test(float_has_its_own_range),
+        cmocka_unit_test(long_files),
         cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
