@@ -1,10 +1,16 @@
 /* active-list: the dynamic scheme of hybrid-allocation-he, III.D.
  *
- * At each allocation of s bytes on a device: live(s) += 1; live(s) is pushed to the list of s, whose oldest entry beyond L goes.
- * Then fewer than L entries -> managed; max - min < X -> stream-ordered; else managed. A free only lowers live(s).
+ * At each allocation of s bytes on a device: live(s) += 1; live(s) is pushed to the list of s, whose oldest
+ * entry beyond L goes. Then fewer than L entries -> managed; max - min < X -> stream-ordered; else managed. A
+ * free only lowers live(s).
  *
- * Entries lie in a ring that is longer than L, so that a failed allocation can bring back the one it pushed out. Each has a number
- * of its own: a failure must find its entry among those that other threads pushed since. */
+ * Nobody waits for anybody here: each list has a lock of its own, and an allocation that finds it taken, by
+ * another thread that allocates the same size at this very moment, counts as live but pushes no entry and
+ * goes by the latest verdict.
+ *
+ * Entries lie in a ring that is longer than L, so that a failed allocation can bring back the one it pushed
+ * out. Each has a number of its own: a failure must find its entry among those that other threads pushed
+ * since. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 
@@ -14,7 +20,8 @@
 #include <string.h>
 #include <time.h>
 
-/* The table lives in memory reserved at setup and never grows: one chunk for uthash's table, one for its buckets. */
+/* The table lives in memory reserved at setup and never grows: one chunk for uthash's table, one for its
+ * buckets. */
 static void *take_table_memory(size_t bytes);
 #define HASH_NONFATAL_OOM           1
 #define uthash_malloc(bytes)        take_table_memory(bytes)
@@ -39,34 +46,50 @@ struct entry {
 struct list {
     struct key key;
     UT_hash_handle hh;
-    uint32_t live;
-    uint32_t pushes;  /* number of the next entry */
-    uint32_t begin;   /* place of the oldest entry */
-    uint32_t count;   /* entries in the ring, at most `places` */
+    _Atomic uint64_t counts; /* live, and above bit 32 how many were freed so far */
+    atomic_uchar reason;     /* of the latest verdict */
+    atomic_bool locked;      /* for what follows */
+    uint32_t pushes;         /* number of the next entry */
+    uint32_t begin;          /* place of the oldest entry */
+    uint32_t count;          /* entries in the ring, at most `places` */
     struct entry ring[];
 };
 
+#define ONE_FREED ((uint64_t)1 << 32)
+
 static struct {
-    atomic_bool locked;
-    struct list *lists;    /* uthash head */
-    char *nodes;           /* room for GM_LIST_SIZES lists */
+    atomic_bool locked; /* for the table */
+    struct list *lists; /* uthash head */
+    char *nodes;        /* room for GM_LIST_SIZES lists */
     size_t node_bytes;
     unsigned nodes_used;
-    char *table;           /* room for uthash */
+    char *table; /* room for uthash */
     size_t table_left;
-    unsigned length, range, places;
+    unsigned length, range;
+    unsigned places; /* of a ring, a power of two */
     enum gm_kind managed;
-    unsigned generation;   /* of setup: marks noted before it are void */
+    unsigned generation; /* of setup: what threads noted before it is void */
 } state;
 
-enum { TABLE_BYTES = HASH_INITIAL_NUM_BUCKETS * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64 };
+enum {
+    TABLE_BYTES = HASH_INITIAL_NUM_BUCKETS * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64
+};
 
 /* What this thread pushed last; a request fails, if it does, in the thread that asked. */
 static _Thread_local struct {
     struct list *list;
     uint32_t number;
     unsigned generation;
+    bool entered; /* it made an entry */
 } pushed __attribute__((tls_model("initial-exec")));
+
+/* Lists that this thread used lately: no hash, no lock. Lists never go away. */
+enum { RECENT = 8 };
+static _Thread_local struct {
+    struct key key;
+    struct list *list;
+    unsigned generation;
+} recent[RECENT] __attribute__((tls_model("initial-exec")));
 
 /* Yielding does not let a holder of lower real-time priority run; sleeping does. */
 static void wait_asleep(void) {
@@ -76,8 +99,12 @@ static void wait_asleep(void) {
     errno = saved;
 }
 
-static void lock(void) {
-    for (unsigned tries = 0; atomic_exchange_explicit(&state.locked, true, memory_order_acquire); tries++) {
+static bool try_lock(atomic_bool *locked) {
+    return !atomic_exchange_explicit(locked, true, memory_order_acquire);
+}
+
+static void lock(atomic_bool *locked) {
+    for (unsigned tries = 0; !try_lock(locked); tries++) {
         if (tries > 1000) {
             wait_asleep();
         } else if (tries > 100) {
@@ -86,7 +113,9 @@ static void lock(void) {
     }
 }
 
-static void unlock(void) { atomic_store_explicit(&state.locked, false, memory_order_release); }
+static void unlock(atomic_bool *locked) {
+    atomic_store_explicit(locked, false, memory_order_release);
+}
 
 static void *take_table_memory(size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
@@ -117,15 +146,17 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
         "list range X is not below list length L: steady growth never says managed again", NULL};
     if (setup->list_length < 1 || setup->list_length > GM_LIST_LENGTH_MAX)
         return refuse_length(setup);
-    unsigned places = setup->list_length + GM_LIST_HISTORY;
-    size_t node_bytes = (sizeof(struct list) + places * sizeof(struct entry) + 15) & ~(size_t)15;
+    unsigned places = GM_LIST_HISTORY;
+    while (places < setup->list_length + GM_LIST_HISTORY)
+        places *= 2;
+    size_t node_bytes = (sizeof(struct list) + places * sizeof(struct entry) + 63) & ~(size_t)63;
     char *nodes = setup->reserve(GM_LIST_SIZES * node_bytes);
     char *table = nodes ? setup->reserve(TABLE_BYTES) : NULL;
     if (!table) {
         gm_setup_error(setup, no_memory);
         return GM_OUT_OF_MEMORY;
     }
-    lock();
+    lock(&state.locked);
     state.lists = NULL;
     state.nodes = nodes;
     state.node_bytes = node_bytes;
@@ -137,10 +168,14 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     state.places = places;
     state.managed = setup->managed;
     state.generation++;
-    unlock();
+    unlock(&state.locked);
     if (setup->list_range >= setup->list_length)
         gm_setup_error(setup, one_way);
     return GM_OK;
+}
+
+static struct key key_of(int device, size_t size) {
+    return (struct key){size, device};
 }
 
 static struct list *find(const struct key *key) {
@@ -148,8 +183,6 @@ static struct list *find(const struct key *key) {
     HASH_FIND(hh, state.lists, key, sizeof *key, list);
     return list;
 }
-
-static struct key key_of(int device, size_t size) { return (struct key){size, device}; }
 
 static struct list *find_or_add(const struct key *key) {
     struct list *list = find(key);
@@ -165,61 +198,98 @@ static struct list *find_or_add(const struct key *key) {
     return list;
 }
 
-/* Entry `back` places before the newest one. */
-static struct entry *entry_at(struct list *list, unsigned back) {
-    return &list->ring[(list->begin + list->count - 1 - back) % state.places];
+/* The list of a size, from this thread's memory where it can be; NULL: none (yet). */
+static struct list *list_of(int device, size_t size, bool add) {
+    const struct key key = key_of(device, size);
+    unsigned place = (unsigned)(((size ^ (uint64_t)device) * 0x9e3779b97f4a7c15ull) >> 61);
+    if (recent[place].list && recent[place].key.size == key.size && recent[place].key.device == key.device &&
+        recent[place].generation == state.generation)
+        return recent[place].list;
+    lock(&state.locked);
+    struct list *list = add ? find_or_add(&key) : find(&key);
+    unlock(&state.locked);
+    if (list) {
+        recent[place].key = key;
+        recent[place].list = list;
+        recent[place].generation = state.generation;
+    }
+    return list;
 }
 
-static void push(struct list *list) {
-    list->live++;
+static uint32_t live_of(uint64_t counts) {
+    return (uint32_t)counts;
+}
+
+static uint32_t freed_of(uint64_t counts) {
+    return (uint32_t)(counts >> 32);
+}
+
+/* Lowers the live count, never below 0, and adds `more`. */
+static void one_less(struct list *list, uint64_t more) {
+    uint64_t counts = atomic_load_explicit(&list->counts, memory_order_relaxed);
+    while (live_of(counts) &&
+           !atomic_compare_exchange_weak_explicit(&list->counts, &counts, counts - 1 + more,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+/* Entry `back` places before the newest one. */
+static struct entry *entry_at(struct list *list, unsigned back) {
+    return &list->ring[(list->begin + list->count - 1 - back) & (state.places - 1)];
+}
+
+static void push(struct list *list, uint32_t live) {
     if (list->count == state.places) {
-        list->begin = (list->begin + 1) % state.places;
+        list->begin = (list->begin + 1) & (state.places - 1);
         list->count--;
     }
     list->count++;
-    *entry_at(list, 0) = (struct entry){list->live, list->pushes++};
+    *entry_at(list, 0) = (struct entry){live, list->pushes++};
 }
 
-static enum gm_kind judge(struct list *list, enum gm_reason *reason) {
+static enum gm_reason judge(struct list *list) {
     uint32_t least = UINT32_MAX, most = 0;
-    if (list->count < state.length) {
-        *reason = GM_REASON_LIST_FILLING;
-        return state.managed;
-    }
+    if (list->count < state.length)
+        return GM_REASON_LIST_FILLING;
     for (unsigned back = 0; back < state.length; back++) {
         uint32_t live = entry_at(list, back)->live;
         least = live < least ? live : least;
         most = live > most ? live : most;
     }
-    if (most - least < state.range) {
-        *reason = GM_REASON_LIST_STEADY;
-        return GM_KIND_ASYNC;
+    return most - least < state.range ? GM_REASON_LIST_STEADY : GM_REASON_LIST_GROWING;
+}
+
+static enum gm_reason count_in(struct list *list) {
+    uint64_t counts = atomic_fetch_add_explicit(&list->counts, 1, memory_order_relaxed) + 1;
+    enum gm_reason reason = atomic_load_explicit(&list->reason, memory_order_relaxed);
+    pushed.generation = state.generation;
+    pushed.entered = try_lock(&list->locked);
+    if (pushed.entered) {
+        push(list, live_of(counts));
+        pushed.number = list->pushes - 1;
+        reason = judge(list);
+        atomic_store_explicit(&list->reason, (unsigned char)reason, memory_order_relaxed);
+        unlock(&list->locked);
     }
-    *reason = GM_REASON_LIST_GROWING;
-    return state.managed;
+    return reason ? reason : GM_REASON_LIST_FILLING;
 }
 
 enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_reason *reason) {
-    const struct key key = key_of(request->device, request->size);
-    enum gm_kind answer;
-    lock();
-    struct list *list = find_or_add(&key);
+    struct list *list = list_of(request->device, request->size, true);
     pushed.list = list;
-    if (list) {
-        push(list);
-        pushed.number = entry_at(list, 0)->number;
-        pushed.generation = state.generation;
-        answer = judge(list, reason);
-    } else {
-        *reason = GM_REASON_LIST_MAP_FULL;
-        answer = state.managed;
-    }
-    unlock();
-    return answer;
+    *reason = list ? count_in(list) : GM_REASON_LIST_MAP_FULL;
+    return *reason == GM_REASON_LIST_STEADY ? GM_KIND_ASYNC : state.managed;
 }
 
-/* Takes out entry `number`; the newer ones move back over it, each counting one block less. An entry that is no longer in the ring
- * needs no removal, but all that are there counted its block. */
+bool gm_active_list_turns_over(void) {
+    if (!pushed.list || pushed.generation != state.generation)
+        return false;
+    uint64_t counts = atomic_load_explicit(&pushed.list->counts, memory_order_relaxed);
+    return freed_of(counts) >= live_of(counts) && freed_of(counts) >= state.length;
+}
+
+/* Takes out entry `number`; the newer ones move back over it, each counting one block less. An entry that is
+ * no longer in the ring needs no removal, but all that are there counted its block. */
 static void take_back(struct list *list, uint32_t number) {
     unsigned newer = 0;
     for (; newer < list->count && entry_at(list, newer)->number != number; newer++)
@@ -232,39 +302,42 @@ static void take_back(struct list *list, uint32_t number) {
 }
 
 void gm_active_list_failed(const struct gm_request *request) {
-    const struct key key = key_of(request->device, request->size);
-    lock();
-    struct list *list = find(&key);
+    struct list *list = list_of(request->device, request->size, false);
     if (list) {
         bool own = pushed.list == list && pushed.generation == state.generation;
-        take_back(list, own ? pushed.number : list->pushes - 1);
-        list->live -= list->live > 0;
+        if (!own || pushed.entered) {
+            lock(&list->locked);
+            take_back(list, own ? pushed.number : list->pushes - 1);
+            unlock(&list->locked);
+        }
+        one_less(list, 0);
     }
     pushed.list = NULL;
-    unlock();
 }
 
 void gm_active_list_freed(const struct gm_request *request) {
-    const struct key key = key_of(request->device, request->size);
-    lock();
-    struct list *list = find(&key);
-    if (list && list->live > 0)
-        list->live--;
-    unlock();
+    struct list *list = list_of(request->device, request->size, false);
+    if (list)
+        one_less(list, ONE_FREED);
+}
+
+void gm_active_list_after_fork(void) {
+    unlock(&state.locked);
+    for (unsigned i = 0; i < state.nodes_used; i++)
+        unlock(&((struct list *)(void *)(state.nodes + i * state.node_bytes))->locked);
 }
 
 unsigned gm_active_list_read(int device, size_t size, uint32_t *entries, uint32_t *live) {
-    const struct key key = key_of(device, size);
+    struct list *list = list_of(device, size, false);
     unsigned count = 0;
-    lock();
-    struct list *list = find(&key);
-    *live = list ? list->live : 0;
+    *live = list ? live_of(atomic_load(&list->counts)) : 0;
     if (list) {
+        lock(&list->locked);
         count = list->count < state.length ? list->count : state.length;
         for (unsigned i = 0; i < count; i++)
             entries[i] = entry_at(list, count - 1 - i)->live;
+        unlock(&list->locked);
     }
-    unlock();
     return count;
 }
 
@@ -274,7 +347,8 @@ static gm_status setup_policy(struct gm_policy_setup *given) {
 }
 
 /* A stream-ordered call that is judged short-lived already has what it needs. */
-static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+static void decide(const struct gm_request *request, const struct gm_usage *usage,
+                   struct gm_decision *decision) {
     (void)usage;
     decision->verdict = gm_active_list_allocated(request, &decision->reason);
     decision->kind = decision->verdict;
@@ -289,9 +363,11 @@ static void decide(const struct gm_request *request, const struct gm_usage *usag
 extern const struct gm_policy gm_policy_active_list;
 const struct gm_policy gm_policy_active_list = {
     .name = "active-list",
-    .summary = "Short-lived sizes from a stream-ordered pool, lasting ones from managed memory, told apart while running.",
+    .summary = "Short-lived sizes from a stream-ordered pool, lasting ones from managed memory, told apart "
+               "while running.",
     .setup = setup_policy,
     .decide = decide,
     .failed = gm_active_list_failed,
     .freed = gm_active_list_freed,
+    .after_fork = gm_active_list_after_fork,
 };

@@ -15,7 +15,8 @@
  * GM_OK with text in setup->error is a warning. GM_INVALID_VALUE: L out of range; GM_OUT_OF_MEMORY: no memory for the tables. */
 gm_status gm_active_list_setup(struct gm_policy_setup *setup);
 
-/* Counts the allocation and answers GM_KIND_ASYNC or the setup's managed kind; *reason is GM_REASON_LIST_*. */
+/* Counts the allocation and answers GM_KIND_ASYNC or the setup's managed kind; *reason is GM_REASON_LIST_*. Threads that allocate one
+ * size at the same moment do not wait for each other: one of them pushes an entry, the others go by the verdict before. */
 enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_reason *reason);
 
 /* The allocation that this thread counted last did not happen. Leaves the list as if it never had been counted: its entry goes,
@@ -27,6 +28,13 @@ void gm_active_list_failed(const struct gm_request *request);
 
 /* A counted block was freed. */
 void gm_active_list_freed(const struct gm_request *request);
+
+/* Whether, of the size that this thread counted last, more blocks were freed so far than are alive, and at least L: they come and
+ * go, if in waves too large for the list. */
+bool gm_active_list_turns_over(void);
+
+/* In the child of a fork: locks may be held by threads that stayed behind. */
+void gm_active_list_after_fork(void);
 
 /* For tests: copies the list of device and size, oldest entry first, into entries[GM_LIST_LENGTH_MAX]; returns its length and writes
  * the live count. */

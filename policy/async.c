@@ -1,9 +1,13 @@
-/* async: everything from a stream-ordered pool. A call that is stream-ordered already gets its own pool's memory. */
+/* async: everything from a stream-ordered pool. A call that is stream-ordered already gets its own pool's
+ * memory. */
 #include "policy/setup.h"
 
-static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "async"); }
+static gm_status setup(struct gm_policy_setup *given) {
+    return gm_refuse_argument(given, "async");
+}
 
-static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+static void decide(const struct gm_request *request, const struct gm_usage *usage,
+                   struct gm_decision *decision) {
     (void)usage;
     gm_decide_plain(request, GM_KIND_ASYNC, decision);
 }

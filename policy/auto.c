@@ -1,4 +1,7 @@
-/* auto: native memory for all, kept when freed where the active list takes the size for short-lived. */
+/* auto: native memory for all, kept when freed where the size is short-lived: the active list says so, or
+ * more of its blocks were freed so far than are alive. The second is for programs that allocate in waves, as
+ * a training step does: their live counts differ by more than X within L allocations, though nothing piles
+ * up. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 
@@ -7,10 +10,16 @@ static gm_status setup(struct gm_policy_setup *given) {
     return status == GM_OK ? gm_active_list_setup(given) : status;
 }
 
-static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+static void decide(const struct gm_request *request, const struct gm_usage *usage,
+                   struct gm_decision *decision) {
     (void)usage;
     decision->verdict = gm_active_list_allocated(request, &decision->reason);
-    decision->kind = decision->verdict == GM_KIND_ASYNC && request->call != GM_CALL_ALLOC_ASYNC ? GM_KIND_CACHE : GM_KIND_NATIVE;
+    bool transient = decision->verdict == GM_KIND_ASYNC;
+    if (!transient && gm_active_list_turns_over()) {
+        transient = true;
+        decision->reason = GM_REASON_LIST_TURNOVER;
+    }
+    decision->kind = transient && request->call != GM_CALL_ALLOC_ASYNC ? GM_KIND_CACHE : GM_KIND_NATIVE;
     if (request->capturing) {
         decision->kind = GM_KIND_NATIVE;
         decision->reason = GM_REASON_CAPTURE;
@@ -20,9 +29,11 @@ static void decide(const struct gm_request *request, const struct gm_usage *usag
 extern const struct gm_policy gm_policy_auto;
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
-    .summary = "Native memory for every block; sizes that the active list takes for short-lived are kept when freed, for reuse.",
+    .summary =
+        "Native memory for every block; sizes whose blocks come and go are kept when freed, for reuse.",
     .setup = setup,
     .decide = decide,
     .failed = gm_active_list_failed,
     .freed = gm_active_list_freed,
+    .after_fork = gm_active_list_after_fork,
 };

@@ -81,7 +81,8 @@ enum gm_call {
     X(GM_KIND_GRAPH, "graph")                                                                                \
     X(GM_KIND_IMPORTED, "imported") /* another process's memory, opened here */                              \
     X(GM_KIND_SIM, "sim")           /* made-up addresses, no GPU */                                          \
-    X(GM_KIND_CACHE, "cache")       /* native memory, kept for reuse when freed */
+    X(GM_KIND_CACHE, "cache")       /* native memory, kept for reuse when freed */                           \
+    X(GM_KIND_HOST_NUMA, "host-numa") /* host memory mapped to the device */
 
 enum gm_kind {
 #define X(e, n) e,
@@ -103,7 +104,9 @@ enum gm_kind {
     X(GM_REASON_FALLBACK, "fallback")          /* the decided resource refused; native served */             \
     X(GM_REASON_PROMISE, "promise")            /* a hard promise excluded the decided resource */            \
     X(GM_REASON_CONTEXT_GONE, "context-gone")  /* released with its context */                               \
-    X(GM_REASON_UNSUPPORTED, "unsupported")    /* the driver lacks what the resource needs */
+    X(GM_REASON_UNSUPPORTED, "unsupported")    /* the driver lacks what the resource needs */                \
+    X(GM_REASON_LIST_TURNOVER, "list-turnover")/* more blocks of the size were freed so far than are alive */\
+    X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* the device or the process's limit had no room for it */
 
 enum gm_reason {
 #define X(e, n) e,
@@ -142,6 +145,7 @@ struct gm_request {
     uint64_t context;   /* handle of the current context */
     uint64_t context_id;/* unique for the life of the process, never reused */
     uint16_t context_number; /* small number of the context, for traces */
+    bool beyond_limit;  /* GPUMEM_LIMIT leaves no room for it on the device */
     enum gm_kind wanted;  /* the decision, for the resource that dispatches; GM_KIND_NATIVE = as asked */
 };
 
@@ -179,6 +183,8 @@ struct gm_policy {
     void (*failed)(const struct gm_request *request);
     /* A block that decide() saw was freed. `request` carries call, size, device of the allocation. May be NULL. */
     void (*freed)(const struct gm_request *request);
+    /* In the child of a fork: locks may be held by threads that stayed behind. May be NULL. */
+    void (*after_fork)(void);
 };
 
 extern const struct gm_policy *const gm_policies[]; /* NULL-terminated rows, the default first */

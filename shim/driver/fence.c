@@ -1,6 +1,9 @@
 #include "shim/driver/fence.h"
 
-bool gm_fence_supported(void) { return gm_drv.ctx_record_event != NULL; }
+#include "shim/base/stats.h"
+#include "shim/driver/streams.h"
+
+bool gm_fence_supported(void) { return gm_drv.ctx_record_event != NULL || gm_streams_usable(); }
 
 /* ---- the contexts whose work counts */
 
@@ -93,11 +96,36 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
     return GM_OK;
 }
 
+/* A driver that cannot record the context: its streams, one by one. Peers' work is not covered. */
+static gm_status record_streams(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
+    struct gm_context target = {.handle = context, .id = context_id, .device = device}, peer;
+    CUstream streams[GM_FENCE_POINTS];
+    gm_status status = GM_NOT_SUPPORTED;
+    bool pushed;
+    if (gm_context_reach(device, &peer, 1) || !make_current(context, &pushed))
+        return GM_NOT_SUPPORTED;
+    unsigned count = gm_streams_hold(context, streams, GM_FENCE_POINTS);
+    for (unsigned i = 0; i < count; i++) {
+        status = place_event(fence, i, &target);
+        if (!status)
+            status = (gm_status)gm_drv.event_record(fence->points[i].event, streams[i]);
+        if (status)
+            break;
+    }
+    if (count)
+        gm_streams_release();
+    restore(pushed);
+    fence->count = status ? 0 : count;
+    return status;
+}
+
 gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
     struct gm_context targets[GM_FENCE_POINTS];
     unsigned count;
     fence->count = 0;
-    if (!gm_fence_supported() || !gather(targets, &count, context, context_id, device))
+    if (!gm_drv.ctx_record_event)
+        return record_streams(fence, context, context_id, device);
+    if (!gather(targets, &count, context, context_id, device))
         return GM_NOT_SUPPORTED;
     for (unsigned i = 0; i < count; i++) {
         gm_status status = place_event(fence, i, &targets[i]);
@@ -107,11 +135,13 @@ gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t co
             return status;
     }
     fence->count = count;
+    gm_stats_fence_recorded();
     return GM_OK;
 }
 
 gm_status gm_fence_query(const struct gm_fence *fence) {
     gm_status status = GM_OK;
+    gm_stats_fence_queried();
     for (unsigned i = 0; i < fence->count && !status; i++)
         status = (gm_status)gm_drv.event_query(fence->points[i].event);
     return status;
@@ -120,21 +150,23 @@ gm_status gm_fence_query(const struct gm_fence *fence) {
 gm_status gm_fence_wait(const struct gm_fence *fence) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     gm_status status = GM_OK;
+    uint64_t begin = gm_ticks();
     gm_drv.thread_exchange_capture_mode(&mode);
     for (unsigned i = 0; i < fence->count && !status; i++)
         status = (gm_status)gm_drv.event_synchronize(fence->points[i].event);
     gm_drv.thread_exchange_capture_mode(&mode);
+    gm_stats_fence_waited(gm_ticks_span_ns(gm_ticks() - begin));
     return status;
 }
 
 void gm_fence_forget(struct gm_fence *fence, uint64_t context_id) {
+    unsigned left = 0, count = 0;
     for (unsigned i = 0; i < fence->kept; i++) {
-        if (fence->points[i].context_id != context_id)
+        if (fence->points[i].context_id == context_id)
             continue;
-        fence->kept--;
-        fence->count -= i < fence->count;
-        for (unsigned j = i; j < fence->kept; j++)
-            fence->points[j] = fence->points[j + 1];
-        return;
+        count += i < fence->count;
+        fence->points[left++] = fence->points[i];
     }
+    fence->kept = left;
+    fence->count = count;
 }

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shim/core/stats.h"
+#include "shim/base/stats.h"
 #include "shim/hook/hook.h"
 
 static struct sample {

@@ -1,5 +1,7 @@
 #include "shim/resource/shelf.h"
 
+#include "shim/base/stats.h"
+
 #include <string.h>
 
 enum { SLAB = 64 * 1024, FIRST_CLASS_LIMIT = 1024 };
@@ -117,12 +119,14 @@ static struct gm_kept *kept_new(struct gm_shard *shard, struct gm_shelf *shelf, 
     kept->size = size;
     kept->batch = NULL;
     shelf->bytes += size;
+    gm_stats_kept(GM_KIND_CACHE, size);
     __atomic_store_n(&shard->bytes, shard->bytes + size, __ATOMIC_RELAXED);
     return kept;
 }
 
 static void kept_gone(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_kept *kept) {
     shelf->bytes -= kept->size;
+    gm_stats_unkept(GM_KIND_CACHE, kept->size);
     __atomic_store_n(&shard->bytes, shard->bytes - kept->size, __ATOMIC_RELAXED);
     kept->next = shard->unused_kept;
     shard->unused_kept = kept;

@@ -2,6 +2,7 @@
 #include "tools/cli/launch.h"
 #include "tools/cli/reader.h"
 #include "tools/cli/text.h"
+#include "tools/cli/top.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,36 +82,39 @@ void gm_counters_drop(struct gm_counters *c) {
  * bound. */
 struct sum {
     uint64_t allocs, frees, failed, temporary, moved, time_ns, unknown;
+    uint64_t hits, reusable, kept, waits, wait_ns;
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT],
         kind_live[GM_KIND_COUNT], kind_released[GM_KIND_COUNT];
 };
 
 static void add(struct sum *sum, const struct gm_stats *s) {
+    struct gm_sample now;
+    gm_sample_take(&now, s, s->pid, 0);
     for (int k = 0; k < GM_KIND_COUNT; k++) {
-        sum->kind_peak[k] += s->peak_bytes[k];
-        sum->kind_live[k] += s->live_bytes[k];
+        sum->kind_allocs[k] += now.total.allocs[k];
+        sum->kind_frees[k] += now.total.frees[k];
+        sum->kind_released[k] += now.total.released[k];
+        sum->kind_peak[k] += now.peak[k];
+        sum->kind_live[k] += now.live[k];
         if (k != GM_KIND_IMPORTED && k != GM_KIND_GRAPH) {
-            sum->leaked_bytes += s->live_bytes[k];
-            sum->leaked_count += gm_stats_live_count(s, k);
+            sum->leaked_bytes += now.live[k];
+            sum->leaked_count += now.blocks[k];
         }
     }
-    for (int i = 0; i < GM_STATS_SHARDS; i++) {
-        const struct gm_stats_shard *shard = &s->shards[i];
-        for (int k = 0; k < GM_KIND_COUNT; k++) {
-            sum->allocs += shard->allocs[k];
-            sum->frees += shard->frees[k];
-            sum->kind_allocs[k] += shard->allocs[k];
-            sum->kind_frees[k] += shard->frees[k];
-            sum->kind_released[k] += shard->released[k];
-        }
-        sum->failed += shard->failed_allocs + shard->failed_frees;
-        sum->unknown += shard->unknown_frees;
-        sum->temporary += shard->temporary;
-        sum->moved += shard->moved;
-        sum->time_ns += shard->time_ns;
-    }
-    sum->peak += s->peak_total;
+    sum->allocs += now.allocs;
+    sum->frees += now.frees;
+    sum->failed += now.total.failed_allocs + now.total.failed_frees;
+    sum->unknown += now.total.unknown_frees;
+    sum->temporary += now.total.temporary;
+    sum->moved += now.total.moved;
+    sum->time_ns += now.total.time_ns;
+    sum->hits += now.hits;
+    sum->reusable += now.reusable;
+    sum->kept += now.kept_all;
+    sum->waits += now.total.fence_waits;
+    sum->wait_ns += now.total.fence_wait_ns;
+    sum->peak += now.peak_all;
     sum->reserved += s->peak_reserved;
     sum->released_bytes += s->released_bytes;
 }
@@ -161,6 +165,11 @@ static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
     say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
     say("temporary", "%s, %s of the allocations (freed before the next one)",
         gm_text_count(&t[0], s->temporary), gm_text_percent(&t[1], s->temporary, s->allocs));
+    if (s->reusable)
+        say("reused", "%s, %s of the allocations that may be; kept at the end %s", gm_text_count(&t[0], s->hits),
+            gm_text_percent(&t[1], s->hits, s->reusable), gm_text_bytes(&t[2], s->kept));
+    if (s->waits)
+        say("fence waits", "%s, %s", gm_text_count(&t[0], s->waits), gm_text_time(&t[1], s->wait_ns));
     if (s->moved)
         say("moved", "%s to another kind of memory than asked", gm_text_count(&t[0], s->moved));
     if (s->unknown)

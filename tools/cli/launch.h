@@ -2,7 +2,7 @@
 #ifndef GM_LAUNCH_H
 #define GM_LAUNCH_H
 
-#include "shim/core/stats.h"
+#include "shim/base/stats.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,6 +8,7 @@ static const struct gm_command commands[] = {
     {"run", "run a program under libgpumem and say what it did with GPU memory", gm_command_run,
      gm_command_run_help},
     {"stat", "run a program and print a short table of counters", gm_command_stat, gm_command_stat_help},
+    {"top", "show live counters of processes that run under libgpumem", gm_command_top, gm_command_top_help},
     {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report,
      gm_command_report_help},
 };

@@ -12,9 +12,12 @@ static void policy_names(FILE *out) {
         fprintf(out, "%s%s", i ? " " : "", gm_policies[i]->name);
 }
 
-static void report_flags(FILE *out) {
+/* Does a command that starts a program take it? */
+static bool is_launching(const struct gm_gen_flag *flag) { return gm_gen_takes(gm_gen_command("run"), flag); }
+
+static void flags_of(FILE *out, const struct gm_gen_command *command) {
     for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (gm_gen_flags[i].reporting)
+        if (gm_gen_takes(command, &gm_gen_flags[i]))
             fprintf(out, " --%s", gm_gen_flags[i].name);
     }
 }
@@ -24,10 +27,7 @@ static void launch_flags(FILE *out) {
         if (gm_option_rows[i].flag)
             fprintf(out, " --%s", gm_option_rows[i].flag);
     }
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (gm_gen_flags[i].launching)
-            fprintf(out, " --%s", gm_gen_flags[i].name);
-    }
+    flags_of(out, gm_gen_command("run"));
 }
 
 static bool is_file(const struct gm_option *row) { return !strcmp(row->unit, "FILE"); }
@@ -79,7 +79,7 @@ void gm_gen_bash(FILE *out) {
         }
     }
     for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (gm_gen_flags[i].launching && *gm_gen_flags[i].argument)
+        if (is_launching(&gm_gen_flags[i]) && *gm_gen_flags[i].argument)
             fprintf(out, "|--%s", gm_gen_flags[i].name);
     }
     fputs(") skip=1 ;;\n"
@@ -117,7 +117,7 @@ void gm_gen_bash(FILE *out) {
         }
     }
     for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (gm_gen_flags[i].launching && !strcmp(gm_gen_flags[i].argument, "FILE"))
+        if (is_launching(&gm_gen_flags[i]) && !strcmp(gm_gen_flags[i].argument, "FILE"))
             fprintf(out, "                --%s) %s\n", gm_gen_flags[i].name, complete_file);
     }
     fputs("            esac\n"
@@ -129,11 +129,23 @@ void gm_gen_bash(FILE *out) {
           "            else\n"
           "                _gpumem_program \"$COMP_CWORD\"\n"
           "            fi ;;\n"
+          "        top)\n"
+          "            case $prev in\n"
+          "                --interval|--count) return ;;\n"
+          "            esac\n"
+          "            if [[ $cur == -* ]]; then\n"
+          "                COMPREPLY=($(compgen -W \"",
+          out);
+    flags_of(out, gm_gen_command("top"));
+    fputs("\" -- \"$cur\"))\n"
+          "            else\n"
+          "                COMPREPLY=($(cd /proc && compgen -G \"${cur:-[1-9]}*\" | grep -x '[0-9]*'))\n"
+          "            fi ;;\n"
           "        *)\n"
           "            if [[ $cur == -* ]]; then\n"
           "                COMPREPLY=($(compgen -W \"",
           out);
-    report_flags(out);
+    flags_of(out, gm_gen_command("report"));
     fputs("\" -- \"$cur\"))\n"
           "            else\n"
           "                compopt -o filenames 2>/dev/null\n"
@@ -165,6 +177,17 @@ static void short_help(FILE *out, const char *help, const char *escape) {
         if (strchr(escape, *help))
             fputc('\\', out);
         fputc(*help, out);
+    }
+}
+
+static void zsh_flags(FILE *out, const struct gm_gen_command *command) {
+    for (int i = 0; gm_gen_flags[i].name; i++) {
+        const struct gm_gen_flag *flag = &gm_gen_flags[i];
+        if (!gm_gen_takes(command, flag))
+            continue;
+        fprintf(out, " '--%s%s[", flag->name, *flag->argument ? "=" : "");
+        short_help(out, flag->help, "[]:");
+        fprintf(out, "]%s'", *flag->argument ? ":value:" : "");
     }
 }
 
@@ -210,7 +233,7 @@ void gm_gen_zsh(FILE *out) {
     }
     for (int i = 0; gm_gen_flags[i].name; i++) {
         const struct gm_gen_flag *flag = &gm_gen_flags[i];
-        if (!flag->launching)
+        if (!is_launching(flag))
             continue;
         fprintf(out, "                    '--%s%s[", flag->name, *flag->argument ? "=" : "");
         short_help(out, flag->help, "[]:");
@@ -222,16 +245,13 @@ void gm_gen_zsh(FILE *out) {
     for (int i = 0; gm_gen_commands[i].name; i++)
         fprintf(out, " %s", gm_gen_commands[i].name);
     fputs(" ;;\n"
+          "                top) _arguments",
+          out);
+    zsh_flags(out, gm_gen_command("top"));
+    fputs(" '*:process:_pids' ;;\n"
           "                *) _arguments",
           out);
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        const struct gm_gen_flag *flag = &gm_gen_flags[i];
-        if (!flag->reporting)
-            continue;
-        fprintf(out, " '--%s%s[", flag->name, *flag->argument ? "=" : "");
-        short_help(out, flag->help, "[]:");
-        fprintf(out, "]%s'", *flag->argument ? ":value:" : "");
-    }
+    zsh_flags(out, gm_gen_command("report"));
     fputs(" '*:file:_files' ;;\n"
           "            esac ;;\n"
           "    esac\n"
@@ -270,9 +290,10 @@ void gm_gen_fish(FILE *out) {
     }
     for (int i = 0; gm_gen_flags[i].name; i++) {
         const struct gm_gen_flag *flag = &gm_gen_flags[i];
-        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from%s%s' -l %s%s -d '", flag->launching ? " run stat" : "",
-                flag->reporting ? " report" : "", flag->name, *flag->argument ? " -r" : "");
+        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from %s' -l %s%s -d '", flag->commands, flag->name,
+                *flag->argument ? " -r" : "");
         short_help(out, flag->help, "\\");
         fputs("'\n", out);
     }
+    fputs("complete -c gpumem -n '__fish_seen_subcommand_from top' -f -a '(__fish_complete_pids)'\n", out);
 }

@@ -18,20 +18,21 @@ struct gm_gen_command {
 struct gm_gen_flag {
     const char *name;     /* without dashes */
     const char *argument; /* "" = switch */
-    bool launching;       /* of commands that start a program */
-    bool reporting;       /* of report */
+    const char *commands; /* those that take it, separated by spaces */
     const char *help;
 };
 extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
 extern const struct gm_gen_flag gm_gen_flags[];       /* ends with a NULL name */
 
-/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@report@`, `@actions@`,
- * `@reasons@`, `@columns@` replaced by its section. False when one has a name without
+/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@report@`, `@top@`,
+ * `@actions@`, `@reasons@`, `@columns@` replaced by its section. False when one has a name without
  * explanation. */
 bool gm_gen_man(FILE *out, FILE *template_file);
 
 /* Does `flag` belong to `command`? */
 bool gm_gen_takes(const struct gm_gen_command *command, const struct gm_gen_flag *flag);
+/* NULL: there is none. */
+const struct gm_gen_command *gm_gen_command(const char *name);
 
 void gm_gen_bash(FILE *out);
 void gm_gen_zsh(FILE *out);

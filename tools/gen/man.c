@@ -76,18 +76,19 @@ static void flag(FILE *out, const struct gm_gen_flag *row) {
     paragraph(out, row->help);
 }
 
-static void report_flags(FILE *out) {
+static void flags_of(FILE *out, const char *command) {
     for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (gm_gen_flags[i].reporting)
+        if (gm_gen_takes(gm_gen_command(command), &gm_gen_flags[i]))
             flag(out, &gm_gen_flags[i]);
     }
 }
 
+static void report_flags(FILE *out) { flags_of(out, "report"); }
+
+static void top_flags(FILE *out) { flags_of(out, "top"); }
+
 static void run_flags(FILE *out) {
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (gm_gen_flags[i].launching)
-            flag(out, &gm_gen_flags[i]);
-    }
+    flags_of(out, "run");
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         if (!row->flag)
@@ -148,6 +149,7 @@ bool gm_gen_man(FILE *out, FILE *template_file) {
         {".\\\" @resources@\n", resources},
         {".\\\" @run@\n", run_flags},
         {".\\\" @report@\n", report_flags},
+        {".\\\" @top@\n", top_flags},
         {".\\\" @actions@\n", actions},
         {".\\\" @reasons@\n", reasons},
         {".\\\" @columns@\n", columns},

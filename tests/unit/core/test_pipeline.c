@@ -16,7 +16,7 @@
 #include "shim/base/base.h"
 #include "shim/core/pipeline.h"
 #include "shim/core/registry.h"
-#include "shim/core/stats.h"
+#include "shim/base/stats.h"
 #include "shim/gpumem.h"
 #include "shim/resource/decided.h"
 #include "shim/resource/sim.h"

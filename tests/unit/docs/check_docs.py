@@ -95,6 +95,8 @@ def check_bash(rows, script):
         (('gpumem', 'run', '--strict', '--sta'), {'--stacks'}),
         (('gpumem', 'stat', '--'), flags),
         (('gpumem', 'report', '--'), {'--help', '--json', '--stacks', '--top'}),
+        (('gpumem', 'top', '--'), {'--help', '--json', '--batch', '--all', '--count', '--interval'}),
+        (('gpumem', 'top', '--interval', ''), set()),
         (('gpumem', 'help', 's'), {'stat'}),
         (('gpumem', 'run', '--library', '=', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '/proc/self/statu'), {'/proc/self/status'}),

@@ -1,5 +1,5 @@
-/* The active list against sequences worked out by hand from hybrid-allocation-he, III.D, and against a model that recomputes
- * every list from the history of its calls. */
+/* The active list against sequences worked out by hand from hybrid-allocation-he, III.D, and against a model
+ * that recomputes every list from the history of its calls. */
 #include "policy/active_list.h"
 
 #include <pthread.h>
@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -23,7 +25,8 @@ static struct {
 static unsigned reserved_count;
 
 static void *reserve(size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(memory, MAP_FAILED);
     reserved[reserved_count].memory = memory;
     reserved[reserved_count++].bytes = bytes;
@@ -212,10 +215,13 @@ static void map_is_bounded(void **unused) {
     expect_list(GM_LIST_SIZES, 1, 1, (uint32_t[]){1});
 }
 
-static void *refuse(size_t bytes) { return NULL; }
+static void *refuse(size_t bytes) {
+    return NULL;
+}
 
 static void setup_errors(void **unused) {
-    struct gm_policy_setup setup = {.list_length = 65, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
+    struct gm_policy_setup setup = {
+        .list_length = 65, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
     assert_int_equal(gm_active_list_setup(&setup), GM_INVALID_VALUE);
     assert_string_equal(setup.error, "list length 65 is not between 1 and 64");
     setup.list_length = 0;
@@ -366,6 +372,34 @@ static void calls_in_flight(void **unused) {
     }
 }
 
+/* Waves of more than X blocks pile up and go again: the list says lasting, the turnover tells. */
+static void turnover(void **unused) {
+    enum { WAVE = 30 };
+    start(10, 5);
+    assert_false(gm_active_list_turns_over());
+    for (int i = 0; i < WAVE; i++) {
+        take(64);
+        assert_false(gm_active_list_turns_over());
+    }
+    for (int i = 0; i < WAVE; i++)
+        give(64);
+    for (int i = 0; i < WAVE; i++) {
+        assert_int_equal(take(64), G);
+        assert_true(gm_active_list_turns_over());
+    }
+    assert_int_equal(take(64), G);
+    assert_false(gm_active_list_turns_over()); /* now more are alive than were freed */
+    take(65);
+    assert_false(gm_active_list_turns_over());
+    start(10, 5);
+    for (int i = 0; i < 9; i++) {
+        take(64);
+        give(64);
+    }
+    take(64);
+    assert_false(gm_active_list_turns_over()); /* fewer than L were freed */
+}
+
 /* ---- many threads at once: what is left at the end is exact */
 
 static void *churn(void *arg) {
@@ -380,6 +414,33 @@ static void *churn(void *arg) {
             gm_active_list_freed(&request);
     }
     return NULL;
+}
+
+/* ---- a lock held by a thread that a fork left behind does not stop the child */
+
+static void locks_after_fork(void **unused) {
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS];
+    start(10, 5);
+    for (unsigned t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, churn, (void *)(uintptr_t)t), 0);
+    for (int i = 0; i < 50; i++) {
+        pid_t child = fork();
+        if (!child) {
+            gm_active_list_after_fork();
+            alarm(20);
+            for (size_t size = 1; size <= 6; size++) {
+                take(size);
+                fail_last(size);
+            }
+            _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    for (unsigned t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
 }
 
 static void many_threads(void **unused) {
@@ -417,6 +478,10 @@ int main(void) {
         cmocka_unit_test(map_is_bounded),
         cmocka_unit_test(setup_errors),
         cmocka_unit_test(calls_in_flight),
+        cmocka_unit_test(turnover),
+#ifndef __SANITIZE_THREAD__
+        cmocka_unit_test(locks_after_fork),
+#endif
         cmocka_unit_test(many_threads),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,9 @@ static void find_reads_up_to_the_colon(void **unused) {
     assert_null(gm_policy_find("AUTO"));
 }
 
-static void the_default_is_auto(void **unused) { assert_string_equal(gm_policies[0]->name, "auto"); }
+static void the_default_is_auto(void **unused) {
+    assert_string_equal(gm_policies[0]->name, "auto");
+}
 
 static void unwanted_arguments_are_named(void **unused) {
     for (int i = 0; gm_policies[i]; i++) {
@@ -110,6 +112,28 @@ static void auto_follows_the_lists_verdict(void **unused) {
     assert_int_equal(by_list[58].kind, GM_KIND_MANAGED);
 }
 
+/* Waves that pile up and go again, as in a training step: kept from the second wave on, though the list says
+ * lasting. */
+static void auto_keeps_waves(void **unused) {
+    const struct gm_policy *policy = gm_policy_find("auto");
+    struct gm_policy_setup setup = usual();
+    const struct gm_usage usage = {0};
+    const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 64};
+    assert_int_equal(policy->setup(&setup), GM_OK);
+    for (int wave = 0; wave < 3; wave++) {
+        for (int i = 0; i < 30; i++) {
+            struct gm_decision decision;
+            policy->decide(&request, &usage, &decision);
+            assert_int_equal(decision.kind, wave ? GM_KIND_CACHE : GM_KIND_NATIVE);
+            assert_int_equal(decision.verdict, GM_KIND_MANAGED);
+            if (wave)
+                assert_int_equal(decision.reason, GM_REASON_LIST_TURNOVER);
+        }
+        for (int i = 0; i < 30; i++)
+            policy->freed(&request);
+    }
+}
+
 static void names(void **unused) {
     assert_string_equal(gm_call_name(GM_CALL_ALLOC), "cuMemAlloc");
     assert_string_equal(gm_call_name(GM_CALL_PRIMARY_RELEASE), "cuDevicePrimaryCtxRelease");
@@ -117,7 +141,7 @@ static void names(void **unused) {
     assert_string_equal(gm_reason_name(GM_REASON_LIST_MAP_FULL), "list-map-full");
     assert_string_equal(gm_call_name(GM_CALL_COUNT), "unknown");
     assert_string_equal(gm_kind_name(GM_KIND_COUNT), "unknown");
-    assert_string_equal(gm_reason_name((enum gm_reason)-1), "unknown");
+    assert_string_equal(gm_reason_name((enum gm_reason) - 1), "unknown");
     for (int i = 0; i < GM_CALL_COUNT; i++) {
         for (int j = 0; j < i; j++)
             assert_string_not_equal(gm_call_name((enum gm_call)i), gm_call_name((enum gm_call)j));
@@ -133,6 +157,7 @@ int main(void) {
         cmocka_unit_test(range_beyond_length_warns),
         cmocka_unit_test(managed_means_what_setup_said),
         cmocka_unit_test(auto_follows_the_lists_verdict),
+        cmocka_unit_test(auto_keeps_waves),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

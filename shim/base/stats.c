@@ -1,0 +1,244 @@
+/* Counters of this process and where they lie: a slot of the file that `gpumem run` reads while and after we run, a memory file
+ * of our own, or, where there is neither, private memory. */
+#include "shim/base/stats.h"
+#include "shim/base/base.h"
+#include "shim/base/file.h"
+#include "shim/base/truedl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(struct gm_stats) % 4096 == 0, "slots of the file can be reserved one by one");
+
+static struct gm_stats private_counters;
+struct gm_stats *gm_stats = &private_counters;
+
+static char file_name[4096];
+
+/* What the counters lie in. */
+static struct {
+    void *map; /* NULL = private */
+    size_t bytes;
+    int fd; /* of the memory file; -1 = none */
+    dev_t device;
+    ino_t inode;
+} place = {.fd = -1};
+__thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
+
+static uint64_t taken = 1; /* bit of each shard in use; shard 0 is everybody's */
+static uint64_t used = 1;  /* those that ever were */
+
+static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* 0 = none of its own */
+
+static void leave_shard(void *value) {
+    unsigned index = (unsigned)(uintptr_t)value;
+    mine = 0;
+    gm_stats_shard = NULL;
+    __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
+}
+
+struct gm_stats_shard *gm_stats_take_shard(void) {
+    uint64_t now = __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
+    while (!mine && ~now) {
+        unsigned index = (unsigned)__builtin_ctzll(~now);
+        if (!__atomic_compare_exchange_n(&taken, &now, now | 1ull << index, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            continue;
+        __atomic_or_fetch(&used, 1ull << index, __ATOMIC_RELAXED);
+        if (gm_thread_at_exit(leave_shard, (void *)(uintptr_t)index) == 0)
+            mine = index;
+        else
+            __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
+        break;
+    }
+    gm_stats_shard = &gm_stats->shards[mine];
+    return gm_stats_shard;
+}
+
+static void name_program(struct gm_stats *stats) {
+    char path[512];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    const char *slash = strrchr(path, '/');
+    gm_format(stats->program, sizeof stats->program, "%s", slash ? slash + 1 : path);
+}
+
+/* Takes the first free slot; NULL when all are in use. */
+static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
+    for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
+        int32_t nobody = 0;
+        if (slots[i].pid)
+            continue;
+        /* Without disk blocks behind it a store would be a bus error; who cannot reserve has a file system
+         * that does not need it. */
+        if (fallocate(fd, 0, (off_t)(i * sizeof *slots), sizeof *slots) && errno != EOPNOTSUPP &&
+            errno != ENOSYS)
+            return NULL;
+        if (!__atomic_compare_exchange_n(&slots[i].pid, &nobody, (int32_t)getpid(), false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_RELAXED))
+            continue;
+        return &slots[i];
+    }
+    return NULL;
+}
+
+static struct gm_stats *map_file(const char *path, const char **trouble, int *fd_out) {
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    *fd_out = fd;
+    if (fd < 0) {
+        *trouble = "cannot be opened";
+        return NULL;
+    }
+    if (gm_fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+        (uint64_t)st.st_size != GM_STATS_SLOTS * sizeof(struct gm_stats)) {
+        *trouble = "is no file of counters of this version";
+        return NULL;
+    }
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        *trouble = "cannot be mapped";
+        return NULL;
+    }
+    return map;
+}
+
+/* ---- memory file */
+
+#ifndef SYS_memfd_create
+#define SYS_memfd_create (-1)
+#endif
+enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 };              /* flags of memfd_create, Linux 3.17; the last one 6.3 */
+enum { ADD_SEALS = 1033, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 }; /* of fcntl */
+
+/* Nobody can take the page away under us: a viewer must not be able to end the process by a bus error. */
+static int make_memory_file(void) {
+    enum { LEAST = 100 }; /* out of the way of programs that expect the lowest numbers */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct gm_stats))
+        return -1; /* giving the file its size would raise SIGXFSZ */
+    int fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | NOEXEC_SEAL);
+    if (fd < 0)
+        fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
+    if (high >= 0 || fd <= STDERR_FILENO) {
+        close(fd);
+        fd = high;
+    }
+    if (fd >= 0 && (ftruncate(fd, sizeof(struct gm_stats)) || fcntl(fd, ADD_SEALS, SEAL_SEAL | SEAL_SHRINK | SEAL_GROW))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static struct gm_stats *map_memory_file(void) {
+    struct stat st;
+    int fd = make_memory_file();
+    if (fd < 0)
+        return NULL;
+    void *map = mmap(NULL, sizeof(struct gm_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED || gm_fstat(fd, &st)) {
+        close(fd);
+        return NULL;
+    }
+    place.map = map;
+    place.bytes = sizeof(struct gm_stats);
+    place.fd = fd;
+    place.device = st.st_dev;
+    place.inode = st.st_ino;
+    return map;
+}
+
+/* The program may have closed our descriptor, and the number may be its own by now. */
+static void leave_place(void) {
+    struct stat st;
+    if (place.fd >= 0 && !gm_fstat(place.fd, &st) && st.st_dev == place.device && st.st_ino == place.inode)
+        close(place.fd);
+    place.fd = -1;
+    if (place.map)
+        munmap(place.map, place.bytes);
+    place.map = NULL;
+}
+
+/* ---- moving */
+
+static struct gm_stats *map_slot(const char *path) {
+    static int told;
+    const char *trouble = NULL;
+    int fd = -1;
+    if (path != file_name)
+        gm_format(file_name, sizeof file_name, "%s", path);
+    struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_slot(slots, fd) : NULL;
+    if (fd >= 0)
+        close(fd);
+    if (slot) {
+        place.map = slots;
+        place.bytes = GM_STATS_SLOTS * sizeof *slots;
+        return slot;
+    }
+    gm_log_once(&told, GM_LOG_WARN, "counters file '%s' %s: this process is missing in the closing lines", file_name,
+                trouble ? trouble : "has no room");
+    if (slots)
+        munmap(slots, GM_STATS_SLOTS * sizeof *slots);
+    return NULL;
+}
+
+/* Pages that nobody counted on stay untouched here too. */
+static void clear_private(void) {
+    memset(&private_counters, 0, offsetof(struct gm_stats, shards));
+    for (uint64_t left = used; left; left &= left - 1)
+        memset(&private_counters.shards[__builtin_ctzll(left)], 0, sizeof private_counters.shards[0]);
+}
+
+/* What was counted so far moves along; pages that nobody counts on are not touched. */
+static void move_counts(struct gm_stats *slot) {
+    size_t from = offsetof(struct gm_stats, start_ns); /* what stands before says whose slot it is */
+    memcpy((char *)slot + from, (char *)&private_counters + from, offsetof(struct gm_stats, shards) - from);
+    for (uint64_t left = used; left; left &= left - 1) {
+        unsigned index = (unsigned)__builtin_ctzll(left);
+        slot->shards[index] = private_counters.shards[index];
+    }
+}
+
+void gm_stats_open(const char *path) {
+    int saved = errno;
+    bool named = path && *path;
+    struct gm_stats *slot = named ? map_slot(path) : NULL;
+    if (!slot)
+        slot = map_memory_file();
+    errno = saved;
+    if (!slot)
+        return;
+    move_counts(slot);
+    slot->pid = (int32_t)getpid();
+    slot->timed = named;
+    slot->start_ns = gm_now_ns();
+    if (named) /* read when the process is no more; a viewer of the memory file can ask the kernel itself */
+        name_program(slot);
+    __atomic_store_n(&slot->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
+    __atomic_store_n(&gm_stats, slot, __ATOMIC_RELEASE);
+    gm_stats_shard = NULL;
+}
+
+void gm_stats_after_fork(void) {
+    /* The parent's policy name stays true for the child; its counts are not the child's. */
+    char policy[sizeof private_counters.policy];
+    bool shared = place.map != NULL;
+    memcpy(policy, gm_stats->policy, sizeof policy);
+    clear_private();
+    memcpy(private_counters.policy, policy, sizeof policy);
+    gm_stats = &private_counters;
+    gm_stats_shard = NULL;
+    taken = used = 1ull | 1ull << mine; /* the other threads stayed behind */
+    leave_place();
+    if (shared)
+        gm_stats_open(file_name);
+}

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""gpumem top on programs that run under plain LD_PRELOAD on the simulated CUDA: its numbers are what the program did.
+
+usage: run_top.py GPUMEM SHIM PROGRAM CUDA CASE
+"""
+
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+SKIP = 77
+LIMIT_S = 60
+MIB = 1 << 20
+NOBODY = 65534
+GPUMEM, SHIM, PROGRAM, CUDA = (os.path.abspath(path) for path in sys.argv[1:5])
+
+
+def check(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def equal(got, expected, what):
+    check(got == expected, f"{what}: {got!r} instead of {expected!r}")
+
+
+def environment(**more):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMEM_", "SIMCUDA_", "LD_")) and k != "MALLOC_PERTURB_"}
+    return {**kept, "LD_LIBRARY_PATH": CUDA, **more}
+
+
+class Program:
+    """A program under watch that does one thing after the other."""
+
+    def __init__(self, policy="cache", command=(), preload=True, **more):
+        more = {"GPUMEM_POLICY": policy, "GPUMEM_LOG": "warn", **more}
+        if preload:
+            more["LD_PRELOAD"] = SHIM
+        self.process = subprocess.Popen([*command, PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment(**more))
+        self.pid = self.answer("ready")
+
+    def answer(self, word):
+        line = self.process.stdout.readline().split()
+        check(line and line[0] == word, f"the program said {line} instead of {word}")
+        return int(line[1])
+
+    def do(self, *words):
+        for word in words:
+            self.process.stdin.write(word + "\n")
+            self.process.stdin.flush()
+            self.pid = self.answer("ready" if word == "exec" else word)
+
+    def end(self):
+        self.process.stdin.close()
+        equal(self.process.wait(LIMIT_S), 0, "the program's exit status")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def top(*arguments, **more):
+    done = subprocess.run([GPUMEM, "top", *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT_S,
+                          env=environment(), **more)
+    return done.returncode, done.stdout, done.stderr
+
+
+def samples(*arguments, count=1):
+    status, out, err = top("--batch", "--json", "--interval=50ms", f"--count={count}", *arguments)
+    equal((status, err), (0, ""), "status and messages")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def sample(pid):
+    found = samples(pid)
+    equal(len(found), 1, "samples")
+    equal(found[0]["pid"], pid, "pid")
+    return found[0]
+
+
+def refused(arguments, status, *words, **more):
+    got = top("--count=1", "--batch", *arguments, **more)
+    equal(got[:2], (status, ""), "status and output")
+    check(got[2].startswith("gpumem: ") and got[2].count("\n") == 1, f"not one line: {got[2]}")
+    for word in words:
+        check(word in got[2], f"'{word}' is not in: {got[2]}")
+
+
+def counters():
+    with Program() as program:
+        program.do("alloc", "alloc", "alloc", "odd", "free")
+        one = sample(program.pid)
+        equal((one["program"], one["policy"], one["finished"], one["ended"]), ("watched", "cache", False, False), "head")
+        equal((one["counts"]["allocs"], one["counts"]["frees"]), (4, 1), "calls")
+        memory = one["memory"]
+        equal(memory["live_bytes"], 3 * MIB, "live")
+        equal(memory["peak_bytes"], 3 * MIB + 1000, "peak")
+        equal(memory["kept_bytes"], 1024, "kept")
+        equal(memory["reserved_bytes"], 3 * MIB + 1024, "reserved")
+        equal(list(memory["by_kind"]), ["cache"], "kinds")
+        equal(memory["by_kind"]["cache"]["blocks"], 3, "blocks")
+        equal(one["rates"]["allocs_per_s"], None, "a rate without an interval")
+        program.do("odd")
+        equal(sample(program.pid)["memory"]["live_bytes"], 3 * MIB + 1000, "live after a further block")
+
+
+def reuse():
+    """Reused blocks: every hit leaves the kept bytes, and frees come back to them."""
+    with Program() as program:
+        program.do("loop", "wait", "loop", "wait", "loop")
+        one = sample(program.pid)
+        counts, kind = one["counts"], one["memory"]["by_kind"]["cache"]
+        equal(counts["allocs"], 600, "allocations")
+        check(counts["hits"] > 300 and counts["hits"] == kind["hits"], f"hits: {counts}")
+        equal(counts["hit_rate"], counts["hits"] / 600, "hit rate")
+        equal(kind["kept_bytes"] + counts["trimmed_bytes"], (600 - counts["hits"]) * (1 << 16), "what was got and not reused is kept or given back")
+        fences = one["fences"]
+        check(fences["records"] > 0 and fences["queries"] > 0, f"fences: {fences}")
+
+
+def rates():
+    with Program() as program:
+        program.do("alloc")
+        watcher = subprocess.Popen([GPUMEM, "top", "--json", "--interval=300ms", str(program.pid)], stdout=subprocess.PIPE, text=True,
+                                   env=environment())
+        before = json.loads(watcher.stdout.readline())
+        program.do("loop")
+        after = json.loads(watcher.stdout.readline())
+        last = [after]
+        while last[-1]["counts"]["allocs"] < 201:
+            last.append(json.loads(watcher.stdout.readline()))
+        equal(before["counts"]["allocs"], 1, "allocations before")
+        equal(round(sum(s["rates"]["allocs_per_s"] * s["rates"]["interval_s"] for s in last)), 200, "allocations by rate")
+        equal(round(sum(s["rates"]["frees_per_s"] * s["rates"]["interval_s"] for s in last)), 200, "frees by rate")
+        check(any(s["rates"]["time_in_calls"] for s in last), f"no time in calls: {last}")
+        program.end()
+        rest = [json.loads(line) for line in watcher.stdout]
+        equal(watcher.wait(LIMIT_S), 0, "exit status of top")
+        check(rest[-1]["ended"] and rest[-1]["finished"] and not any(s["ended"] for s in rest[:-1]), f"the end: {rest}")
+
+
+UNTIL = 3  # word of struct gm_stats
+
+
+def unwatched():
+    """Nobody looks: no time is taken. A viewer that is killed is forgotten."""
+    with Program() as program:
+        program.do("loop")
+        equal(sample(program.pid)["counts"]["time_in_calls_ns"], 0, "time before anybody looked")
+        check(memory_file(program.pid)[UNTIL] > time.monotonic_ns(), "the viewer asked for no times")
+        program.do("loop")
+        spent = sample(program.pid)["counts"]["time_in_calls_ns"]
+        check(spent > 0, "no times while somebody looks")
+        page = memory_file(program.pid)
+        equal(page.count(spent), 1, "the word that holds the time")
+        at = page.index(spent)
+        while memory_file(program.pid)[UNTIL] > time.monotonic_ns():
+            time.sleep(0.1)
+        program.do("alloc")
+        page = memory_file(program.pid)
+        equal(page[UNTIL], 0, "times after the viewer left")
+        program.do("loop")
+        equal(memory_file(program.pid)[at], page[at], "time when nobody looks any more")
+        check(memory_file(program.pid) != page, "nothing is counted")
+
+
+def memory_file(pid):
+    """The words of the page itself."""
+    for link in descriptors(pid):
+        equal(os.readlink(link), "/memfd:gpumem-stats (deleted)", "name")
+        check(int(link.name) >= 100, f"descriptor {link.name}")
+        page = link.read_bytes()
+        equal(page[:8], b"GMSTATS2", "magic")
+        return [int.from_bytes(page[i : i + 8], "little") for i in range(0, len(page), 8)]
+    raise AssertionError("no memory file")
+
+
+def forked():
+    with Program() as program:
+        program.do("alloc")
+        parent = program.pid
+        program.do("fork")
+        check(program.pid != parent, "no child")
+        status, out, err = top("--batch", "--count=1", "--json", program.pid, parent)
+        equal((status, err), (0, ""), "status and messages")
+        child, other = (json.loads(line) for line in out.splitlines())
+        equal((child["pid"], child["counts"]["allocs"], child["memory"]["live_bytes"]), (program.pid, 0, 0), "the child's own")
+        equal((other["pid"], other["counts"]["allocs"], other["memory"]["live_bytes"]), (parent, 1, MIB), "the parent's own")
+        equal(child["policy"], "cache", "the child's policy")
+        for pid in (program.pid, parent):
+            maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+            equal(maps.count("memfd:gpumem-stats"), 1, f"mappings of {pid}")
+
+
+def executed():
+    """Another program in the same process has counters of its own, once it uses CUDA."""
+    with Program() as program:
+        program.do("alloc", "exec")
+        check(not descriptors(program.pid), "a descriptor came through exec")
+        refused([program.pid], 1, f"process {program.pid}", "no counters")
+        program.do("odd")
+        equal(sample(program.pid)["memory"]["live_bytes"], 1000, "live")
+
+
+def descriptors(pid):
+    return [link for link in pathlib.Path(f"/proc/{pid}/fd").iterdir() if "gpumem" in os.readlink(link)]
+
+
+def closed():
+    with Program() as program:
+        program.do("alloc", "close")
+        check(not descriptors(program.pid), "a descriptor was left open")
+        try:
+            one = sample(program.pid)
+        except AssertionError:
+            refused([program.pid], 1, "ptrace_scope")
+            sys.exit(SKIP)
+        equal((one["counts"]["allocs"], one["memory"]["live_bytes"]), (1, MIB), "counts")
+        program.do("alloc", "loop")
+        equal(sample(program.pid)["counts"]["allocs"], 202, "counts later")
+        program.do("fork", "alloc")
+        equal(sample(program.pid)["counts"]["allocs"], 1, "counts of a child")
+        program.end()
+
+
+def launched():
+    """Under gpumem run the counters lie in the run's file."""
+    with Program(command=[GPUMEM, "run", "--library", SHIM, "--policy=cache", "--"], preload=False) as program:
+        program.do("alloc", "odd")
+        one = sample(program.pid)
+        equal((one["counts"]["allocs"], one["memory"]["live_bytes"]), (2, MIB + 1000), "counts")
+        check(not descriptors(program.pid), "a descriptor stays open")
+        parent = program.pid
+        program.do("fork", "odd")
+        equal(sample(program.pid)["memory"]["live_bytes"], 1000, "the child's")
+        equal(sample(parent)["memory"]["live_bytes"], MIB + 1000, "the parent's")
+        program.end()
+
+
+def finished():
+    with Program() as program:
+        program.do("alloc")
+        watcher = subprocess.Popen([GPUMEM, "top", "--batch", "--interval=50ms", str(program.pid)], stdout=subprocess.PIPE, text=True,
+                                   env=environment())
+        watcher.stdout.readline()
+        program.process.kill()
+        out, _ = watcher.communicate(timeout=LIMIT_S)
+        equal(watcher.returncode, 0, "status")
+        check(f"{program.pid} has ended" in out and out.endswith("all processes have ended\n"), out)
+        refused([program.pid], 1, "no such process")  # a zombie
+        program.process.wait()
+        refused([program.pid], 1, "no such process")
+
+
+def wrong():
+    with Program() as program:
+        refused([program.pid], 1, "no counters")  # no CUDA call yet
+        refused([4194305], 1, "process 4194305: no such process")
+        refused([os.getpid()], 1, "no counters")
+        refused(["x"], 2, "'x' is not a process id")
+        refused(["-5"], 2, "unknown option '-5'")
+        refused(["--interval=1"], 2)
+        refused(["--interval=1ms", program.pid], 2, "--interval")
+        refused(["--count=0", program.pid], 2, "--count")
+        refused(["--all", program.pid], 2, "--all")
+        program.do("alloc")
+        status, out, err = top("--batch", "--json", "--count=1", os.getpid(), program.pid)
+        equal((status, len(out.splitlines())), (1, 1), "one of two")
+        check(f"process {os.getpid()}: no counters" in err, err)
+
+
+def denied():
+    if os.geteuid():
+        sys.exit(SKIP)
+    with Program() as program:
+        program.do("alloc")
+        refused([program.pid], 1, "permission denied", user=NOBODY, group=NOBODY, extra_groups=[])
+        refused(["--all"], 1, "no process", user=NOBODY, group=NOBODY, extra_groups=[])
+
+
+def everything():
+    with Program() as one, Program(policy="observe") as two:
+        one.do("alloc")
+        two.do("odd")
+        found = {s["pid"]: s for s in samples("--all")}
+        equal((found[one.pid]["policy"], found[two.pid]["policy"]), ("cache", "observe"), "both")
+        equal(found[two.pid]["memory"]["by_kind"]["native"]["live_bytes"], 1000, "native")
+        status, out, _ = top("--batch", "--count=2", "--interval=20ms", one.pid, two.pid)
+        equal((status, len(out.splitlines())), (0, 5), "a head and two lines twice")
+        check(all(len(line) < 90 for line in out.splitlines()), out)
+
+
+def terminal():
+    """Ctrl-C and Ctrl-Z leave the terminal as it was, and no line is wider than it."""
+    with Program() as program:
+        program.do("alloc", "loop")
+        pid, fd = pty.fork()
+        if pid == 0:
+            job_control([GPUMEM, "top", "--interval=50ms", str(program.pid)])
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        output = Output(fd)
+        text = output.until(b"RESERVED") + output.until(b"\x1b[J")
+        os.write(fd, b"\x1a")  # Ctrl-Z: the terminal is the shell's again until it goes on
+        text += output.until(b"\x1b[?25h\x1b[?1049l") + output.until(b"\x1b[?1049h\x1b[?25l") + output.until(b"\x1b[J")
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+        text += output.until(b"\x1b[J") + output.until(b"\x1b[J")
+        os.write(fd, b"\x03")
+        rest = output.rest()
+        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, "status after Ctrl-C")
+        shown = (text + rest).decode()
+        check(shown.startswith("\x1b[?1049h\x1b[?25l") and shown.count("\x1b[?1049h") == 2, shown)
+        check("\x1b[?25h\x1b[?1049l" in shown and "cache" in shown.rpartition("\x1b[?1049l")[2], shown)
+        frames = [frame.partition("\x1b[J")[0].replace("\x1b[K", "").split("\r\n") for frame in shown.split("\x1b[H")[1:]]
+        for frame, width in ((frames[0], 80), (frames[-1], 40)):
+            check(len(frame) > 9 and 0.5 * width < max(map(len, frame)) <= width, frame)
+
+
+def job_control(command):
+    """As a shell does: the command in the foreground; where it stops, it goes on. Ends as it did, with 99 if it never stopped."""
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        os.tcsetpgrp(0, os.getpgrp())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        os.execve(command[0], command, environment())
+    stopped = False
+    while True:
+        status = os.waitpid(child, os.WUNTRACED)[1]
+        if not os.WIFSTOPPED(status):
+            os._exit(os.waitstatus_to_exitcode(status) if stopped else 99)
+        stopped = True
+        os.kill(child, signal.SIGCONT)
+
+
+class Output:
+    """What comes out of a terminal, by pieces."""
+
+    def __init__(self, fd):
+        self.fd, self.ahead = fd, b""
+
+    def until(self, wanted):
+        deadline = time.monotonic() + LIMIT_S
+        while wanted not in self.ahead:
+            check(select.select([self.fd], [], [], max(0, deadline - time.monotonic()))[0], f"no {wanted} in {self.ahead}")
+            self.ahead += os.read(self.fd, 65536)
+        at = self.ahead.index(wanted) + len(wanted)
+        text, self.ahead = self.ahead[:at], self.ahead[at:]
+        return text
+
+    def rest(self):
+        while True:
+            try:
+                part = os.read(self.fd, 65536)
+            except OSError:
+                part = b""
+            if not part:
+                return self.ahead
+            self.ahead += part
+
+
+def main():
+    {
+        function.__name__: function
+        for function in (counters, reuse, rates, unwatched, forked, executed, closed, launched, finished, wrong, denied,
+                         everything, terminal)
+    }[sys.argv[5]]()
+
+
+if __name__ == "__main__":
+    main()

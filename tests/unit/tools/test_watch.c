@@ -1,0 +1,237 @@
+/* Counters of a running process, found and judged from outside: pages that are none, torn ones, those of other versions, of other
+ * processes; and what two readings say. */
+#include "shim/base/base.h"
+#include "tools/cli/top.h"
+#include "tools/cli/watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ull
+
+static void test_judge(void **state) {
+    struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = 7};
+    assert_int_equal(gm_watch_judge(&page, sizeof page, 7), GM_WATCH_OK);
+    assert_int_equal(gm_watch_judge(&page, sizeof page, 8), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(gm_watch_judge(&page, 12, 7), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(gm_watch_judge(&page, 7, 7), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(gm_watch_judge(&page, 0, 7), GM_WATCH_NO_COUNTERS);
+    page.magic ^= 1ull << 56;
+    assert_int_equal(gm_watch_judge(&page, sizeof page, 7), GM_WATCH_OTHER_VERSION);
+    page.magic = GM_STATS_MAGIC ^ 1;
+    assert_int_equal(gm_watch_judge(&page, sizeof page, 7), GM_WATCH_NO_COUNTERS);
+}
+
+/* What a viewer finds in a process that holds such a page. */
+static enum gm_watch_status found(const struct gm_stats *page, size_t length, struct gm_stats *read) {
+    struct gm_watch *watch;
+    struct gm_stats copy;
+    int fd = memfd_create(GM_STATS_NAME, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, page, length), length);
+    enum gm_watch_status status = gm_watch_open(getpid(), &watch);
+    if (!status) {
+        assert_int_equal(gm_watch_pid(watch), getpid());
+        assert_int_equal(gm_watch_read(watch, &copy), GM_WATCH_OK);
+        *read = copy;
+        assert_int_equal(ftruncate(fd, (off_t)length / 2), 0); /* cut while it is read: no fault, no half a page */
+        memset(&copy, 0, sizeof copy);
+        assert_int_equal(gm_watch_read(watch, &copy), GM_WATCH_ENDED);
+        assert_int_equal(copy.magic, 0);
+        assert_false(gm_watch_time_calls(watch, 1)); /* not sealed: a store could be a bus error */
+    } else {
+        assert_null(watch);
+    }
+    gm_watch_close(watch);
+    close(fd);
+    return status;
+}
+
+static void test_fake_pages(void **state) {
+    struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = (int32_t)getpid(), .program = "fake", .live_bytes = {1234}}, read;
+    assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_OK);
+    assert_memory_equal(&page, &read, sizeof page);
+    assert_int_equal(found(&page, sizeof page - 1, &read), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(found(&page, 8, &read), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(found(&page, 0, &read), GM_WATCH_NO_COUNTERS);
+    page.pid++;
+    assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_NO_COUNTERS);
+    page.magic = 0x3954534154534d47ull;
+    assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_NO_COUNTERS);
+    memcpy(&page.magic, "GMSTATS9", 8);
+    assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_OTHER_VERSION);
+}
+
+static pid_t child_with_counters(void (*act)(void)) {
+    int told[2];
+    char byte;
+    assert_int_equal(pipe(told), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        gm_stats_open("");
+        gm_stats_mine()->allocs[GM_KIND_NATIVE] += 3;
+        gm_stats_kept(GM_KIND_CACHE, 4096);
+        if (act)
+            act();
+        if (write(told[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    close(told[0]);
+    close(told[1]);
+    return pid;
+}
+
+static void close_all(void) {
+    for (int fd = 100; fd < 1024; fd++)
+        close(fd);
+}
+
+static void test_a_process(void **state) {
+    struct gm_stats page;
+    struct gm_watch *watch, *other;
+    pid_t pid = child_with_counters(NULL), closed = child_with_counters(close_all);
+    assert_int_equal(gm_watch_open(pid, &watch), GM_WATCH_OK);
+    assert_int_equal(gm_watch_read(watch, &page), GM_WATCH_OK);
+    assert_int_equal(page.pid, pid);
+    assert_int_equal(gm_stats_total(&page).allocs[GM_KIND_NATIVE], 3);
+    assert_string_equal(page.program, "test_tools_watch");
+    assert_int_equal(page.watched_until, 0);
+
+    assert_true(gm_watch_time_calls(watch, 10 * SECOND));
+    assert_int_equal(gm_watch_read(watch, &page), GM_WATCH_OK);
+    uint64_t until = page.watched_until, now = gm_now_ns();
+    assert_true(until > now && until < now + 11 * SECOND);
+    assert_true(gm_watch_time_calls(watch, SECOND)); /* another viewer's longer time stays */
+    assert_int_equal(gm_watch_read(watch, &page), GM_WATCH_OK);
+    assert_int_equal(page.watched_until, until);
+
+    enum gm_watch_status status = gm_watch_open(closed, &other);
+    assert_true(status == GM_WATCH_OK || status == GM_WATCH_NO_READ); /* as the kernel grants it */
+    if (other) {
+        assert_int_equal(gm_watch_read(other, &page), GM_WATCH_OK);
+        assert_int_equal(page.pid, closed);
+        assert_false(gm_watch_time_calls(other, SECOND));
+    }
+
+    kill(pid, SIGKILL);
+    kill(closed, SIGKILL);
+    waitpid(pid, NULL, 0);
+    waitpid(closed, NULL, 0);
+    memset(&page, 0, sizeof page);
+    assert_int_equal(gm_watch_read(watch, &page), GM_WATCH_ENDED);
+    assert_int_equal(gm_stats_total(&page).allocs[GM_KIND_NATIVE], 3); /* its last words */
+    if (other)
+        assert_int_equal(gm_watch_read(other, &page), GM_WATCH_ENDED);
+    gm_watch_close(watch);
+    gm_watch_close(other);
+    assert_int_equal(gm_watch_open(pid, &watch), GM_WATCH_NO_PROCESS);
+    assert_null(watch);
+}
+
+static void test_own_counters(void **state) {
+    struct gm_watch *watch;
+    pid_t pid = fork();
+    if (!pid) { /* nobody else's descriptors and threads */
+        gm_stats_open(NULL);
+        uint64_t now = gm_now_ns();
+        bool right = !gm_stats_watched() && gm_stats->pid == getpid() && !gm_stats->timed && !gm_watch_open(getpid(), &watch) &&
+                     gm_watch_time_calls(watch, SECOND) && gm_stats_watched();
+        gm_stats_watch_ends(now);
+        right = right && gm_stats_watched();
+        gm_stats_watch_ends(now + 100 * SECOND);
+        _exit(right && !gm_stats_watched() ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void test_rates(void **state) {
+    static struct gm_stats page;
+    struct gm_sample first, second;
+    page = (struct gm_stats){.pid = 1, .program = "p", .policy = "cache"};
+    struct gm_stats_shard *a = &page.shards[0], *b = &page.shards[63];
+    a->allocs[GM_KIND_CACHE] = 10;
+    a->hits[GM_KIND_CACHE] = 4;
+    a->allocs[GM_KIND_NATIVE] = 100;
+    a->frees[GM_KIND_CACHE] = 5;
+    a->kept_in[GM_KIND_CACHE] = 5000;
+    b->kept_out[GM_KIND_CACHE] = 4000;
+    page.live_bytes[GM_KIND_CACHE] = 700;
+    page.slack_bytes[GM_KIND_CACHE] = 30;
+    page.live_bytes[GM_KIND_HOST] = 1 << 20;
+    gm_sample_take(&first, &page, 42, 5 * SECOND);
+    assert_int_equal(first.pid, 42);
+    assert_int_equal(first.allocs, 110);
+    assert_int_equal(first.reusable, 10);
+    assert_int_equal(first.kept[GM_KIND_CACHE], 1000);
+    assert_int_equal(first.reserved[GM_KIND_CACHE], 1730);
+    assert_int_equal(first.reserved_all, 1730); /* host memory is not the device's */
+    assert_int_equal(first.blocks[GM_KIND_CACHE], 5);
+    struct gm_rates rates = gm_sample_rates(NULL, &first, true);
+    assert_true(rates.allocs < 0 && rates.hits < 0 && rates.time < 0 && rates.seconds < 0);
+    assert_true(rates.hits_in_all == 0.4);
+
+    b->allocs[GM_KIND_CACHE] = 20;
+    b->hits[GM_KIND_CACHE] = 15;
+    b->frees[GM_KIND_CACHE] = 40; /* read before the other shard's allocations: more gone than came */
+    a->time_ns = SECOND / 2;
+    b->fence_waits = 4;
+    b->kept_out[GM_KIND_CACHE] = 5001;
+    gm_sample_take(&second, &page, 42, 7 * SECOND);
+    rates = gm_sample_rates(&first, &second, true);
+    assert_true(rates.seconds == 2 && rates.allocs == 10 && rates.frees == 20 && rates.fence_waits == 2);
+    assert_true(rates.hits == 0.75 && rates.time == 0.25);
+    assert_int_equal(second.blocks[GM_KIND_CACHE], 0);
+    assert_int_equal(second.kept[GM_KIND_CACHE], 0);
+    assert_true(gm_sample_rates(&first, &second, false).time < 0);
+    assert_true(gm_sample_rates(&second, &first, true).seconds < 0);
+}
+
+/* A name of any bytes neither moves the cursor nor widens a line. */
+static void test_text(void **state) {
+    static struct gm_stats page;
+    struct gm_sample sample;
+    char text[4096];
+    page = (struct gm_stats){.pid = 1, .policy = "cache"};
+    memset(page.program, 0x1b, sizeof page.program);
+    memset(page.policy, '\n', sizeof page.policy);
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
+        page.peak_bytes[kind] = page.live_bytes[kind] = UINT64_MAX / 4;
+        page.shards[1].allocs[kind] = UINT64_MAX / 64;
+    }
+    gm_sample_take(&sample, &page, 4194304, 1);
+    struct gm_rates rates = {1, 1e12, 1e12, 1e12, 1, 1, 64};
+    for (unsigned width = 1; width <= 80; width += 79) {
+        FILE *out = fmemopen(text, sizeof text, "w");
+        unsigned lines = gm_top_detail(out, &sample, &rates, width, "\n"), seen = 0;
+        gm_top_head(out, false, width, "\n");
+        gm_top_row(out, NULL, &sample, &rates, width, "\n");
+        fclose(out);
+        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), seen++) {
+            assert_true(strlen(line) <= width);
+            assert_null(strchr(line, 0x1b));
+        }
+        if (width > 1)
+            assert_int_equal(seen, lines + 2);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_judge), cmocka_unit_test(test_fake_pages), cmocka_unit_test(test_a_process),
+        cmocka_unit_test(test_own_counters), cmocka_unit_test(test_rates), cmocka_unit_test(test_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

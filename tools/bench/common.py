@@ -1,0 +1,79 @@
+"""What the benches share: how a program runs natively and under the library, what it printed, and on which card."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+
+SKIP = 77
+
+
+class NoCard(Exception):
+    """The machine has no CUDA device."""
+
+
+class Failed(Exception):
+    """A program of the bench did not end well; its words."""
+
+
+class Measured:
+    """One line of a bench program: nanoseconds a repetition over its samples, and what else it says (`live=`, `reserved=`, ...)."""
+
+    def __init__(self, line):
+        name, repetitions, least, median, most, *more = line.split()
+        self.name, self.repetitions = name, int(repetitions)
+        self.min, self.median, self.max = float(least), float(median), float(most)
+        self.more = {key: int(value) for key, value in (pair.split("=") for pair in more)}
+
+
+def environment(shim=None, settings=(), cuda=None):
+    """Of a program without (`shim` None) or under the library; `cuda`: folder of another libcuda.so.1."""
+    made = {key: value for key, value in os.environ.items() if not key.startswith("GPUMEM_") and not key.startswith("PYTORCH_")}
+    if cuda:
+        made["LD_LIBRARY_PATH"] = str(cuda)
+    if shim:
+        made["LD_PRELOAD"] = str(shim)
+    made.update(settings)
+    return made
+
+
+def run(command, environ, timeout=None):
+    """Standard output of a program. Raises NoCard or Failed."""
+    try:
+        done = subprocess.run([str(part) for part in command], env=environ, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{pathlib.Path(command[0]).name}: took longer than {timeout:.0f} s") from None
+    if done.returncode == SKIP:
+        raise NoCard
+    if done.returncode != 0:
+        words = done.stderr.strip().splitlines()[-3:] or [f"status {done.returncode}"]
+        raise Failed(f"{pathlib.Path(command[0]).name}: {' | '.join(words)}")
+    return done.stdout
+
+
+def measure(command, environ, trace=None, timeout=None):
+    """Lines of a bench program. `trace`: name of a trace that is written meanwhile and thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        if trace:
+            environ = {**environ, "GPUMEM_TRACE": str(pathlib.Path(folder) / trace)}
+        return [Measured(line) for line in run(command, environ, timeout).splitlines()]
+
+
+def card():
+    """GPU and driver, None each where nvidia-smi is not."""
+    try:
+        text = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True,
+                              text=True, check=True).stdout
+        name, driver = text.splitlines()[0].split(",")
+        return name.strip(), driver.strip()
+    except (OSError, subprocess.CalledProcessError, IndexError, ValueError):
+        return None, None
+
+
+def commit():
+    """Of the sources, "" where git cannot tell."""
+    try:
+        return subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"],
+                              capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""

@@ -1,0 +1,122 @@
+#include "tools/cli/screen.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OTHER_SCREEN "\033[?1049h\033[?25l" /* and no cursor */
+#define OWN_SCREEN   "\033[?25h\033[?1049l"
+
+/* Cleared before it is written: after a line as wide as the screen its last letter would go. */
+#define CLEAR_LINE "\033[K"
+
+const char gm_screen_line_end[] = "\n" CLEAR_LINE;
+
+static const int leaving[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+enum { LEAVING = sizeof leaving / sizeof leaving[0] };
+
+static volatile sig_atomic_t leave, stop, resized;
+static bool taken;
+static sigset_t waiting; /* the mask while asleep; else all of them are blocked, so that none is missed */
+
+static void caught(int number) {
+    if (number == SIGTSTP)
+        stop = 1;
+    else if (number == SIGWINCH)
+        resized = 1;
+    else
+        leave = 1;
+}
+
+static void own(const char *what) {
+    fputs(what, stdout);
+    fflush(stdout);
+}
+
+void gm_screen_catch(bool screen) {
+    struct sigaction action = {.sa_handler = caught};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (int i = 0; i < LEAVING; i++) {
+        struct sigaction before;
+        if (!sigaction(leaving[i], NULL, &before) && before.sa_handler == SIG_IGN && leaving[i] != SIGINT)
+            continue; /* nohup */
+        sigaction(leaving[i], &action, NULL);
+        sigaddset(&blocked, leaving[i]);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    if (screen) {
+        sigaction(SIGTSTP, &action, NULL);
+        sigaction(SIGWINCH, &action, NULL);
+        sigaddset(&blocked, SIGTSTP);
+        sigaddset(&blocked, SIGWINCH);
+    }
+    sigprocmask(SIG_BLOCK, &blocked, &waiting);
+    for (int i = 0; i < LEAVING; i++)
+        sigdelset(&waiting, leaving[i]);
+    if (screen)
+        own(OTHER_SCREEN);
+    taken = screen;
+}
+
+void gm_screen_release(void) {
+    if (taken)
+        own(OWN_SCREEN);
+    taken = false;
+}
+
+void gm_screen_size(unsigned *width, unsigned *height) {
+    struct winsize size;
+    bool known = !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col && size.ws_row;
+    *width = known ? size.ws_col : 80;
+    *height = known ? size.ws_row : 24;
+}
+
+void gm_screen_frame_begin(void) {
+    fputs("\033[H" CLEAR_LINE, stdout);
+}
+
+void gm_screen_frame_end(void) {
+    fputs("\033[J", stdout);
+    fflush(stdout);
+}
+
+/* Stops as any program would, with the terminal as it was. */
+static void stop_now(void) {
+    struct sigaction action = {.sa_handler = SIG_DFL}, mine;
+    sigset_t only, before;
+    own(OWN_SCREEN);
+    sigaction(SIGTSTP, &action, &mine);
+    sigemptyset(&only);
+    sigaddset(&only, SIGTSTP);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &only, &before); /* stops here */
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGTSTP, &mine, NULL);
+    own(OTHER_SCREEN);
+    stop = 0;
+}
+
+enum gm_screen_event gm_screen_wait(uint64_t deadline_ns) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t at = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec, left = deadline_ns > at ? deadline_ns - at : 0;
+    struct timespec time = {(time_t)(left / 1000000000ull), (long)(left % 1000000000ull)};
+    if (pselect(0, NULL, NULL, NULL, &time, &waiting) < 0 && errno != EINTR)
+        return GM_SCREEN_LEAVE;
+    if (leave)
+        return GM_SCREEN_LEAVE;
+    if (stop) {
+        stop_now();
+        return GM_SCREEN_REDRAW;
+    }
+    if (resized) {
+        resized = 0;
+        return GM_SCREEN_REDRAW;
+    }
+    return GM_SCREEN_TIME;
+}

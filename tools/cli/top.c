@@ -1,0 +1,330 @@
+/* gpumem top: counters of running processes, again and again. */
+#include "tools/cli/top.h"
+#include "shim/base/options.h"
+#include "tools/cli/commands.h"
+#include "tools/cli/screen.h"
+#include "tools/cli/watch.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 256 }; /* processes shown at once */
+
+#define SECOND 1000000000ull
+
+struct options {
+    uint64_t interval_ns, count; /* count 0 = no end */
+    bool all, json, batch;
+};
+
+struct watched {
+    struct gm_watch *watch;
+    struct gm_sample before, now;
+    struct gm_rates rates;
+    bool timed; /* since `before` */
+    bool seen_before, ended, told;
+};
+
+struct table {
+    struct watched *rows[MOST];
+    unsigned count;
+    uint64_t readings;
+};
+
+static const struct gm_option interval_row = {
+    .type = GM_OPTION_TIME, .name = "--interval", .initial = "1s", .unit = "us, ms or s", .help = "time between two readings"};
+static const struct gm_option count_row = {
+    .type = GM_OPTION_COUNT, .name = "--count", .initial = "0", .unit = "readings", .low = 1, .high = UINT64_MAX, .help = "readings"};
+
+void gm_command_top_help(void) {
+    puts("usage: gpumem top [OPTION...] PID...\n"
+         "       gpumem top [OPTION...] [--all]\n\n"
+         "Shows what running processes do with GPU memory: the processes named, or all of this user that run under\n"
+         "gpumem. It reads their counters from outside; they need not be started in any special way. Ends when they\n"
+         "have ended, or by Ctrl-C.\n\n"
+         "  --all         all processes of this user, also those that start later (root: of all users)\n"
+         "  --interval=N  time between two readings, a number with ms or s (default 1s)\n"
+         "  --count=N     leave after N readings\n"
+         "  --batch       append lines instead of refreshing the screen; so it is without a terminal\n"
+         "  --json        one JSON object a line for each process and reading");
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* ---- which processes */
+
+static bool is_listed(const struct table *table, pid_t pid) {
+    for (unsigned i = 0; i < table->count; i++)
+        if (!table->rows[i]->ended && gm_watch_pid(table->rows[i]->watch) == pid)
+            return true;
+    return false;
+}
+
+static enum gm_watch_status add(struct table *table, pid_t pid) {
+    struct gm_watch *watch;
+    enum gm_watch_status status = gm_watch_open(pid, &watch);
+    if (status)
+        return status;
+    struct watched *row = table->count < MOST ? calloc(1, sizeof *row) : NULL;
+    if (!row) {
+        gm_watch_close(watch);
+        return GM_WATCH_NO_MEMORY;
+    }
+    row->watch = watch;
+    table->rows[table->count++] = row;
+    return GM_WATCH_OK;
+}
+
+static bool add_found(pid_t pid, void *arg) {
+    struct table *table = arg;
+    if (pid != getpid() && !is_listed(table, pid))
+        add(table, pid);
+    return table->count < MOST;
+}
+
+static void drop(struct table *table, unsigned i) {
+    gm_watch_close(table->rows[i]->watch);
+    free(table->rows[i]);
+    table->count--;
+    memmove(&table->rows[i], &table->rows[i + 1], (table->count - i) * sizeof table->rows[0]);
+}
+
+static void drop_told(struct table *table) {
+    for (unsigned i = table->count; i-- > 0;)
+        if (table->rows[i]->told)
+            drop(table, i);
+}
+
+static unsigned alive(const struct table *table) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < table->count; i++)
+        count += !table->rows[i]->ended;
+    return count;
+}
+
+/* ---- readings */
+
+static void read_one(struct watched *row, uint64_t interval_ns) {
+    static struct gm_stats page; /* 50 KiB */
+    struct gm_sample now;
+    memset(&page, 0, sizeof page);
+    enum gm_watch_status status = gm_watch_read(row->watch, &page);
+    row->ended = status != GM_WATCH_OK;
+    if (page.magic) {
+        gm_sample_take(&now, &page, (int32_t)gm_watch_pid(row->watch), now_ns());
+        row->rates = gm_sample_rates(row->seen_before ? &row->now : NULL, &now, row->timed || now.timed);
+        row->before = row->now;
+        row->now = now;
+        row->seen_before = true;
+    }
+    if (!row->ended)
+        row->timed = gm_watch_time_calls(row->watch, 2 * interval_ns + SECOND);
+}
+
+static void read_all(struct table *table, const struct options *options) {
+    static uint64_t looked;
+    if (options->all && (!looked || now_ns() - looked > SECOND)) {
+        looked = now_ns();
+        gm_watch_each_process(add_found, table);
+    }
+    for (unsigned i = 0; i < table->count; i++)
+        if (!table->rows[i]->ended)
+            read_one(table->rows[i], options->interval_ns);
+    table->readings++;
+}
+
+/* ---- showing */
+
+static bool show_json(struct table *table) {
+    for (unsigned i = 0; i < table->count; i++) {
+        struct watched *row = table->rows[i];
+        if (row->seen_before && !gm_top_json(stdout, &row->now, &row->rates, row->ended))
+            return false;
+        row->told = row->ended;
+    }
+    return true;
+}
+
+static void show_lines(struct table *table) {
+    char clock[16];
+    time_t now = time(NULL);
+    struct tm local;
+    strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&now, &local));
+    if (table->readings == 1)
+        gm_top_head(stdout, true, UINT32_MAX, "\n");
+    for (unsigned i = 0; i < table->count; i++) {
+        struct watched *row = table->rows[i];
+        if (row->seen_before)
+            gm_top_row(stdout, clock, &row->now, &row->rates, UINT32_MAX, "\n");
+        if (row->ended)
+            printf("%s %7d has ended\n", clock, (int)gm_watch_pid(row->watch));
+        row->told = row->ended;
+    }
+}
+
+/* One process in detail, several a line each. */
+static void show_table(FILE *out, const struct table *table, unsigned width, unsigned height, const char *ending) {
+    if (table->count == 1 && table->rows[0]->seen_before) {
+        gm_top_detail(out, &table->rows[0]->now, &table->rows[0]->rates, width, ending);
+        return;
+    }
+    gm_top_head(out, false, width, ending);
+    for (unsigned i = 0; i < table->count && i + 2 < height; i++)
+        if (table->rows[i]->seen_before)
+            gm_top_row(out, NULL, &table->rows[i]->now, &table->rows[i]->rates, width, ending);
+}
+
+static void show_screen(struct table *table) {
+    unsigned width, height;
+    gm_screen_size(&width, &height);
+    gm_screen_frame_begin();
+    show_table(stdout, table, width, height, gm_screen_line_end);
+    gm_screen_frame_end();
+    for (unsigned i = 0; i < table->count; i++)
+        table->rows[i]->told = table->rows[i]->ended;
+}
+
+/* ---- the loop */
+
+/* What is left on the terminal: the last reading, and who ended. */
+static void say_last(const struct table *table) {
+    if (table->count)
+        show_table(stdout, table, UINT32_MAX, UINT32_MAX, "\n");
+    for (unsigned i = 0; i < table->count; i++)
+        if (table->rows[i]->ended)
+            printf("process %d has ended\n", (int)gm_watch_pid(table->rows[i]->watch));
+}
+
+static int watch_all(struct table *table, const struct options *options) {
+    bool screen = !options->json && !options->batch && isatty(STDOUT_FILENO), written = true;
+    uint64_t next = now_ns();
+    gm_screen_catch(screen);
+    for (bool last = false; !last && written;) {
+        read_all(table, options);
+        last = !alive(table) || (options->count && table->readings >= options->count);
+        if (options->json)
+            written = show_json(table);
+        else if (!screen)
+            show_lines(table);
+        else
+            show_screen(table);
+        written = written && !fflush(stdout) && !ferror(stdout);
+        if (!last)
+            drop_told(table);
+        next += options->interval_ns;
+        if (next < now_ns()) /* was stopped, or could not keep up */
+            next = now_ns();
+        for (enum gm_screen_event event = GM_SCREEN_REDRAW; !last && event != GM_SCREEN_TIME;) {
+            event = gm_screen_wait(next);
+            last = event == GM_SCREEN_LEAVE;
+            if (event == GM_SCREEN_REDRAW)
+                show_screen(table);
+        }
+    }
+    gm_screen_release();
+    if (screen)
+        say_last(table);
+    else if (!options->json && !alive(table))
+        puts("all processes have ended");
+    if (!written || fflush(stdout) || ferror(stdout)) {
+        if (errno != EPIPE)
+            fputs("gpumem: top: cannot write\n", stderr);
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- arguments */
+
+static int take_number(const struct gm_option *row, const char *value, uint64_t *out) {
+    char error[256];
+    return gm_option_parse(row, value, out, error, sizeof error) ? gm_usage_error("top: %s", error) : 0;
+}
+
+/* -1 = go on, else the exit status. */
+static int read_options(int argc, char **argv, struct options *options) {
+    static const struct option rows[] = {{"all", no_argument, NULL, 'a'},
+                                         {"interval", required_argument, NULL, 'i'},
+                                         {"count", required_argument, NULL, 'c'},
+                                         {"batch", no_argument, NULL, 'b'},
+                                         {"json", no_argument, NULL, 'j'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {0}};
+    int option, status = 0;
+    opterr = 0;
+    while (!status && (option = getopt_long(argc, argv, ":h", rows, NULL)) != -1) {
+        switch (option) {
+        case 'a': options->all = true; break;
+        case 'b': options->batch = true; break;
+        case 'j': options->json = true; break;
+        case 'c': status = take_number(&count_row, optarg, &options->count); break;
+        case 'i': status = take_number(&interval_row, optarg, &options->interval_ns); break;
+        case 'h': gm_command_top_help(); return 0;
+        case ':': return gm_usage_error("top: option '%s' needs a value", argv[optind - 1]);
+        default:
+            return gm_usage_error("top: unknown option '%s'; there are --all, --interval, --count, --batch, --json",
+                                  argv[optind - 1]);
+        }
+    }
+    if (status)
+        return status;
+    if (options->interval_ns < SECOND / 100 || options->interval_ns > 86400 * SECOND)
+        return gm_usage_error("top: --interval is from 10ms to 86400s");
+    if (options->all && optind < argc)
+        return gm_usage_error("top: --all and a process id exclude each other");
+    if (options->json && !gm_top_json_there())
+        return gm_usage_error("top: this gpumem was built without jansson and has no --json");
+    return -1;
+}
+
+/* The processes that the command line names. Those that cannot be watched are said. */
+static int add_named(struct table *table, char **names) {
+    int status = 0;
+    for (; *names; names++) {
+        char *end;
+        long pid = strtol(*names, &end, 10);
+        if (end == *names || *end || pid <= 0 || pid > INT32_MAX)
+            return gm_usage_error("top: '%s' is not a process id", *names);
+        if (is_listed(table, (pid_t)pid))
+            continue;
+        enum gm_watch_status found = add(table, (pid_t)pid);
+        if (found) {
+            fprintf(stderr, "gpumem: process %ld: %s\n", pid, gm_watch_reason(found));
+            status = 1;
+        }
+    }
+    return status;
+}
+
+int gm_command_top(int argc, char **argv) {
+    struct options options = {.interval_ns = SECOND};
+    struct table table = {0};
+    int status = read_options(argc, argv, &options);
+    if (status >= 0)
+        return status;
+    options.all |= optind == argc;
+    if (options.all) {
+        gm_watch_each_process(add_found, &table);
+        if (!table.count) {
+            fputs("gpumem: no process that may be watched runs under gpumem and has used CUDA\n", stderr);
+            return 1;
+        }
+        status = 0;
+    } else {
+        status = add_named(&table, argv + optind);
+    }
+    if (status != GM_EXIT_USAGE && table.count)
+        status |= watch_all(&table, &options);
+    while (table.count)
+        drop(&table, table.count - 1);
+    return status;
+}

@@ -1,0 +1,369 @@
+/* Where the counters of a process are found: in a memory file that the library keeps open, by /proc/PID/fd, which needs no more
+ * than the right to look at the process. Where the program has closed that descriptor, by the mapping's address in /proc/PID/maps and
+ * process_vm_readv, which needs the right to trace it. Under gpumem run they lie in that run's file, which maps names. */
+#include "tools/cli/watch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH = 512, LINE = 4096 + 256, PAGE = 4096 };
+
+static const char memory_file[] = "/memfd:" GM_STATS_NAME " (deleted)";
+
+/* The same as long as the process lives and has not become another program (the stack moves then). */
+struct identity {
+    unsigned long long start, stack;
+    char state;
+};
+
+struct gm_watch {
+    pid_t pid;
+    struct identity identity;
+    int fd;           /* of the file that holds the counters; -1 = read from the process */
+    off_t offset;
+    uint64_t address; /* in the process, where fd is -1 */
+    uint64_t *until;  /* watched_until of the process, mapped; NULL = not ours to write */
+    void *map;
+    char program[64]; /* where the counters do not say it */
+};
+
+/* ---- what /proc says */
+
+/* A small file of /proc/PID, terminated; its length or -1 with errno. */
+static ssize_t slurp(pid_t pid, const char *name, char *out, size_t size) {
+    char path[PATH];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t length = read(fd, out, size - 1);
+    close(fd);
+    out[length > 0 ? length : 0] = 0;
+    return length;
+}
+
+static bool identify(pid_t pid, struct identity *out) {
+    char text[2048];
+    if (slurp(pid, "stat", text, sizeof text) <= 0)
+        return false;
+    char *rest = strrchr(text, ')'); /* the name may hold anything */
+    return rest && sscanf(rest + 1,
+                          " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu "
+                          "%*u %*d %*u %*u %*u %llu",
+                          &out->state, &out->start, &out->stack) == 3;
+}
+
+static bool is_dead(char state) {
+    return state == 'Z' || state == 'X' || state == 'x';
+}
+
+static bool is_same(const struct identity *a, const struct identity *b) {
+    return a->start == b->start && a->stack == b->stack && !is_dead(b->state);
+}
+
+/* The number by which the process knows itself, in the innermost of its name spaces. */
+static int32_t own_pid(pid_t pid) {
+    char text[4096];
+    if (slurp(pid, "status", text, sizeof text) <= 0)
+        return (int32_t)pid;
+    char *line = strstr(text, "\nNSpid:");
+    if (!line)
+        return (int32_t)pid;
+    line[1 + strcspn(line + 1, "\n")] = 0;
+    const char *last = strrchr(line, '\t');
+    return last ? (int32_t)atol(last) : (int32_t)pid;
+}
+
+static void name_program(pid_t pid, char *out, size_t size) {
+    char path[PATH], target[4096];
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = 0;
+    char *deleted = strstr(target, " (deleted)"), *slash;
+    if (deleted && !deleted[strlen(" (deleted)")])
+        *deleted = 0;
+    slash = strrchr(target, '/');
+    snprintf(out, size, "%.*s", (int)size - 1, slash ? slash + 1 : target);
+}
+
+/* ---- judging */
+
+enum gm_watch_status gm_watch_judge(const void *bytes, size_t length, int32_t pid) {
+    static const uint64_t magic = GM_STATS_MAGIC;
+    struct gm_stats head;
+    size_t needed = offsetof(struct gm_stats, start_ns);
+    if (length < sizeof magic || memcmp(bytes, &magic, sizeof magic - 1))
+        return GM_WATCH_NO_COUNTERS;
+    if (memcmp(bytes, &magic, sizeof magic))
+        return GM_WATCH_OTHER_VERSION;
+    if (length < needed)
+        return GM_WATCH_NO_COUNTERS;
+    memcpy(&head, bytes, needed);
+    return head.pid == pid ? GM_WATCH_OK : GM_WATCH_NO_COUNTERS;
+}
+
+static enum gm_watch_status judge_file(int fd, off_t offset, int32_t pid) {
+    char head[PAGE];
+    struct stat st;
+    ssize_t length = pread(fd, head, sizeof head, offset);
+    enum gm_watch_status status = gm_watch_judge(head, length > 0 ? (size_t)length : 0, pid);
+    if (status == GM_WATCH_OK && (fstat(fd, &st) || st.st_size < offset + (off_t)sizeof(struct gm_stats)))
+        return GM_WATCH_NO_COUNTERS;
+    return status;
+}
+
+static ssize_t read_memory(pid_t pid, uint64_t address, void *out, size_t size) {
+    struct iovec here = {out, size}, there = {(void *)(uintptr_t)address, size};
+    return process_vm_readv(pid, &here, 1, &there, 1, 0);
+}
+
+static enum gm_watch_status judge_memory(pid_t pid, uint64_t address, int32_t own) {
+    char head[PAGE];
+    ssize_t length = read_memory(pid, address, head, sizeof head);
+    if (length < 0)
+        return errno == EPERM ? GM_WATCH_NO_READ : GM_WATCH_NO_COUNTERS;
+    return gm_watch_judge(head, (size_t)length, own);
+}
+
+/* ---- by an open descriptor */
+
+static enum gm_watch_status take_descriptor(struct gm_watch *w, const char *path, int32_t own) {
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool writable = fd >= 0;
+    if (fd < 0)
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES || errno == EPERM ? GM_WATCH_DENIED : GM_WATCH_NO_COUNTERS;
+    enum gm_watch_status status = judge_file(fd, 0, own);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    w->fd = fd;
+    if (writable && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
+        void *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        w->map = map == MAP_FAILED ? NULL : map;
+        w->until = w->map ? &((struct gm_stats *)w->map)->watched_until : NULL;
+    }
+    return GM_WATCH_OK;
+}
+
+static enum gm_watch_status by_descriptor(struct gm_watch *w, int32_t own) {
+    char path[PATH], target[PATH];
+    enum gm_watch_status status = GM_WATCH_NO_COUNTERS, found;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)w->pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return errno == EACCES || errno == EPERM ? GM_WATCH_DENIED
+               : errno == ENOENT                 ? GM_WATCH_NO_PROCESS
+                                                 : GM_WATCH_NO_COUNTERS;
+    for (struct dirent *entry; status != GM_WATCH_OK && (entry = readdir(folder)) != NULL;) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/fd/%s", (int)w->pid, entry->d_name);
+        ssize_t length = readlink(path, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = 0;
+        if (strcmp(target, memory_file))
+            continue;
+        found = take_descriptor(w, path, own);
+        if (found != GM_WATCH_NO_COUNTERS) /* a child of a bare clone() has its parent's, too */
+            status = found;
+    }
+    closedir(folder);
+    return status;
+}
+
+/* ---- by a mapping */
+
+struct mapping {
+    uint64_t address, bytes;
+    unsigned long long inode;
+    char *name;
+};
+
+/* A shared, writable mapping of a file's beginning. */
+static bool parse_mapping(char *line, struct mapping *out) {
+    unsigned long long from, to, offset;
+    char rights[8];
+    int name = 0;
+    line[strcspn(line, "\n")] = 0;
+    if (sscanf(line, "%llx-%llx %7s %llx %*s %llu %n", &from, &to, rights, &offset, &out->inode, &name) < 5 || !name)
+        return false;
+    out->address = from;
+    out->bytes = to - from;
+    out->name = line + name;
+    return !strncmp(rights, "rw-s", 4) && !offset;
+}
+
+static bool is_run_file(const struct mapping *m) {
+    const char *slash = strrchr(m->name, '/');
+    return slash && !strncmp(slash, "/gpumem-", 8) && m->bytes == GM_STATS_SLOTS * sizeof(struct gm_stats);
+}
+
+/* The process's slot of the file that gpumem run made: the file where it can be opened, else in the process's memory. */
+static enum gm_watch_status take_slot(struct gm_watch *w, const struct mapping *m, int32_t own) {
+    char path[LINE];
+    struct stat st;
+    enum gm_watch_status status = GM_WATCH_NO_COUNTERS;
+    snprintf(path, sizeof path, "/proc/%d/root%s", (int)w->pid, m->name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != m->inode)) {
+        close(fd);
+        fd = -1;
+    }
+    for (unsigned i = 0; i < GM_STATS_SLOTS && status == GM_WATCH_NO_COUNTERS; i++) {
+        w->offset = (off_t)(i * sizeof(struct gm_stats));
+        w->address = m->address + (uint64_t)w->offset;
+        status = fd >= 0 ? judge_file(fd, w->offset, own) : judge_memory(w->pid, w->address, own);
+    }
+    if (status == GM_WATCH_OK)
+        w->fd = fd;
+    else if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static enum gm_watch_status by_mapping(struct gm_watch *w, int32_t own) {
+    char path[PATH], *line = NULL;
+    size_t room = 0;
+    enum gm_watch_status status = GM_WATCH_NO_COUNTERS, found;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)w->pid);
+    FILE *maps = fopen(path, "re");
+    if (!maps)
+        return errno == EACCES || errno == EPERM ? GM_WATCH_DENIED : GM_WATCH_NO_COUNTERS;
+    while (status != GM_WATCH_OK && getline(&line, &room, maps) > 0) {
+        struct mapping m;
+        if (!parse_mapping(line, &m))
+            continue;
+        found = GM_WATCH_NO_COUNTERS;
+        if (!strcmp(m.name, memory_file)) {
+            w->address = m.address;
+            found = judge_memory(w->pid, m.address, own);
+        } else if (is_run_file(&m)) {
+            found = take_slot(w, &m, own);
+        }
+        if (found != GM_WATCH_NO_COUNTERS)
+            status = found;
+    }
+    if (ferror(maps) && status == GM_WATCH_NO_COUNTERS)
+        status = GM_WATCH_DENIED;
+    free(line);
+    fclose(maps);
+    return status;
+}
+
+/* ---- a process under watch */
+
+enum gm_watch_status gm_watch_open(pid_t pid, struct gm_watch **out) {
+    struct gm_watch *w = calloc(1, sizeof *w);
+    *out = NULL;
+    if (!w)
+        return GM_WATCH_NO_MEMORY;
+    w->pid = pid;
+    w->fd = -1;
+    enum gm_watch_status status = GM_WATCH_NO_PROCESS;
+    if (identify(pid, &w->identity) && !is_dead(w->identity.state)) {
+        int32_t own = own_pid(pid);
+        status = by_descriptor(w, own);
+        if (status == GM_WATCH_NO_COUNTERS)
+            status = by_mapping(w, own);
+    }
+    if (status) {
+        gm_watch_close(w);
+        return status;
+    }
+    name_program(pid, w->program, sizeof w->program);
+    *out = w;
+    return GM_WATCH_OK;
+}
+
+void gm_watch_close(struct gm_watch *w) {
+    if (!w)
+        return;
+    if (w->map)
+        munmap(w->map, PAGE);
+    if (w->fd >= 0)
+        close(w->fd);
+    free(w);
+}
+
+pid_t gm_watch_pid(const struct gm_watch *w) {
+    return w->pid;
+}
+
+enum gm_watch_status gm_watch_read(struct gm_watch *w, struct gm_stats *out) {
+    struct identity now;
+    /* Asked first: what is read after the process was seen alive may be later than its end, never from before its beginning. */
+    bool alive = identify(w->pid, &now) && is_same(&w->identity, &now);
+    struct gm_stats *copy = aligned_alloc(_Alignof(struct gm_stats), sizeof *copy);
+    if (!copy)
+        return GM_WATCH_NO_MEMORY;
+    ssize_t length = -1;
+    if (w->fd >= 0)
+        length = pread(w->fd, copy, sizeof *copy, w->offset);
+    else if (alive)
+        length = read_memory(w->pid, w->address, copy, sizeof *copy);
+    bool whole = length == sizeof *copy && copy->magic == GM_STATS_MAGIC;
+    if (whole && !copy->program[0])
+        memcpy(copy->program, w->program, sizeof copy->program);
+    if (whole)
+        *out = *copy;
+    free(copy);
+    return alive && whole ? GM_WATCH_OK : GM_WATCH_ENDED;
+}
+
+bool gm_watch_time_calls(struct gm_watch *w, uint64_t ns) {
+    struct timespec now;
+    if (!w->until)
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t wanted = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec + ns;
+    uint64_t until = __atomic_load_n(w->until, __ATOMIC_RELAXED);
+    while (until < wanted && /* another viewer may want it for longer */
+           !__atomic_compare_exchange_n(w->until, &until, wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+    return true;
+}
+
+const char *gm_watch_reason(enum gm_watch_status status) {
+    switch (status) {
+    case GM_WATCH_OK: return "is watched";
+    case GM_WATCH_NO_PROCESS: return "no such process";
+    case GM_WATCH_DENIED: return "permission denied: another user's process, or one that may not be looked at (root may)";
+    case GM_WATCH_NO_READ:
+        return "the program closed the descriptor of its counters, and the kernel lets only root read them from its "
+               "memory (kernel.yama.ptrace_scope)";
+    case GM_WATCH_NO_COUNTERS:
+        return "no counters: it does not run under gpumem, or has not used CUDA yet";
+    case GM_WATCH_OTHER_VERSION: return "runs under another version of gpumem; use that version's gpumem top";
+    case GM_WATCH_ENDED: return "has ended";
+    case GM_WATCH_NO_MEMORY: return "out of memory";
+    }
+    return "";
+}
+
+void gm_watch_each_process(bool (*found)(pid_t pid, void *arg), void *arg) {
+    DIR *folder = opendir("/proc");
+    if (!folder)
+        return;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        struct stat st;
+        char *end;
+        long pid = strtol(entry->d_name, &end, 10);
+        if (pid <= 0 || *end || fstatat(dirfd(folder), entry->d_name, &st, 0))
+            continue;
+        if ((!geteuid() || st.st_uid == geteuid()) && !found((pid_t)pid, arg))
+            break;
+    }
+    closedir(folder);
+}
