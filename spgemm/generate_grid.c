@@ -35,7 +35,7 @@ bool gm_generate_grid(struct gm_csr *m, const int64_t size[3], const struct gm_g
     struct grid grid = {{size[0], size[1], size[2]}, points, point_count, (int32_t)unknowns};
     __int128 rows = (__int128)size[0] * size[1] * size[2] * unknowns;
     *m = (struct gm_csr){0};
-    if (rows > INT32_MAX)
+    if (rows > GM_ROWS_MAX)
         return gm_spgemm_fail(error, "%lld x %lld x %lld points with %lld unknowns do not fit 32-bit indices",
                               (long long)size[0], (long long)size[1], (long long)size[2],
                               (long long)unknowns);

@@ -26,6 +26,9 @@ bool gm_spgemm_fail(struct gm_spgemm_error *error, const char *format, ...)
 /* Puts "where: " in front of what is there; returns false. */
 bool gm_spgemm_fail_in(struct gm_spgemm_error *error, const char *where);
 
+/* Of rows and of columns: one more is still a 32-bit number, which loops and markers need. */
+#define GM_ROWS_MAX (INT32_MAX - 1)
+
 struct gm_csr {
     int32_t rows, columns;
     int32_t *offsets; /* rows + 1; the last is the number of stored entries */

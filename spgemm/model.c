@@ -28,9 +28,9 @@ void gm_histogram_free(struct gm_histogram *h) {
 struct gm_rounds gm_model_rounds(const struct gm_histogram *h, int32_t size_per_row) {
     struct gm_rounds r = {.size_per_row = size_per_row};
     for (int64_t size = 0; size <= h->longest; size++) {
-        int64_t rounds = size ? (size + size_per_row - 1) / size_per_row : 1;
         if (!h->count[size])
             continue;
+        int64_t rounds = size ? (size + size_per_row - 1) / size_per_row : 1;
         r.rounds = (int32_t)rounds; /* sizes ascend */
         r.entries += h->count[size] * rounds * size_per_row;
     }

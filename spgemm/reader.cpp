@@ -148,7 +148,7 @@ void check_header(const Input &input, const fmm::matrix_market_header &header) {
     if (header.symmetry == fmm::hermitian)
         throw Trouble{1, "hermitian matrices are not supported"};
     int64_t line = header.header_line_count;
-    if (header.nrows > INT32_MAX || header.ncols > INT32_MAX)
+    if (header.nrows > GM_ROWS_MAX || header.ncols > GM_ROWS_MAX)
         throw Trouble{line,
                       number(header.nrows) + " x " + number(header.ncols) + " does not fit 32-bit indices"};
     if (header.symmetry != fmm::general && header.nrows != header.ncols)

@@ -11,7 +11,14 @@ has_matrix_market() { installed_matrix_market || is_matrix_market "$build/.matri
 
 # Puts the headers and their licence into the folder.
 fetch_matrix_market() {
-    local target=$1 stage=$1.new
+    local stage=$1.new
+    unpack_matrix_market "$1" "$stage" && return
+    rm -rf "$stage"
+    return 1
+}
+
+unpack_matrix_market() {
+    local target=$1 stage=$2
     rm -rf "$stage"
     mkdir -p "$stage/download" || return
     venv_make || return

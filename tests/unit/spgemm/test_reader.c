@@ -81,6 +81,7 @@ static void bad_texts(void **state) {
         {REAL "2 2 1 1\n1 1 1\n", "not of length 3"},
         {REAL "-2 2 1\n", "a.mtx:2: Matrix dimensions can't be negative: '-2 2 1'"},
         {REAL "2147483648 1 1\n1 1 1\n", "a.mtx:2: 2147483648 x 1 does not fit 32-bit indices"},
+        {REAL "1 2147483647 1\n1 1 1\n", "a.mtx:2: 1 x 2147483647 does not fit 32-bit indices"},
         {REAL "1 99999999999999999999 1\n1 1 1\n", "Integer out of range"},
         {REAL "2 2 2147483648\n1 1 1\n", "a.mtx:2: truncated file: it cannot hold 2147483648 entries"},
         {SYMMETRIC "2 3 1\n1 1 1\n", "a.mtx:2: a symmetric matrix is not square: '2 3 1'"},
