@@ -37,6 +37,9 @@ missing_packages() {
     fi
 }
 
+# The peer that spgemm is measured beside; not every distribution has it, and everything is built without.
+missing_peers() { has_header GraphBLAS.h || echo libgraphblas-dev; }
+
 # How apt-get is run here: "apt-get", "sudo -n apt-get", or nothing when it cannot be.
 apt_command() {
     has_program apt-get || return 0
