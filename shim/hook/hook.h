@@ -99,7 +99,7 @@ static inline void gm_hook_leave(void) { gm_depth = 0; }
     BEGIN_FREE(scope, call, size);                                                                           \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
-/* memory.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back
+/* advice.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back
  * as another block. */
 void gm_hook_pin(CUdeviceptr address);
 
@@ -112,6 +112,9 @@ void gm_hook_pin(CUdeviceptr address);
             outcome = (call);                                                                                \
         outcome;                                                                                             \
     })
+
+/* The same for a call that is never moved, within GPUMEM_LIMIT. */
+#define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
 
 /* ---- start.c: options, policy, resources, trace of this process */
 void gm_process_start(void);

@@ -17,6 +17,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_CONTEXT_GONE] = "released with its context",
         [GM_REASON_LIST_TURNOVER] = "more blocks of that size were freed so far than are alive, taken as short-lived",
         [GM_REASON_UNSUPPORTED] = "the driver lacks what the kind decided on needs",
+        [GM_REASON_OUT_OF_MEMORY] = "the device, or GPUMEM_LIMIT, had no room for it",
     };
     return (unsigned)reason < GM_REASON_COUNT ? meanings[reason] : NULL;
 }
