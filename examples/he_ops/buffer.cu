@@ -30,8 +30,6 @@ void set_allocation(scheme chosen, bool advice) {
         CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
         CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
     }
-    if (chosen == scheme::managed || chosen == scheme::hybrid)
-        bound.start();
 }
 
 const allocation_counts &allocations() { return counts; }
