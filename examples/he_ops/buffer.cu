@@ -60,7 +60,7 @@ buffer::buffer(std::size_t words, lifetime its_kind) : count(words), kind(its_ki
         CHECK(cudaMallocAsync(&block, size, 0));
     } else if (is_managed(kind)) {
         if (!bound.take(size)) {
-            std::fprintf(stderr, "he_ops: %zu more bytes of managed memory would leave less than the card's headroom\n", size);
+            std::fprintf(stderr, "he_ops: refused: %zu more bytes of managed memory would not stay below the card's free memory\n", size);
             std::exit(1);
         }
         CHECK(cudaMallocManaged(&block, size));

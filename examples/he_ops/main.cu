@@ -1,4 +1,4 @@
-// Homomorphic operations of CKKS libraries with every temporary allocated and freed inside the operation. With --alloc malloc it is
+// Homomorphic operations of CKKS libraries with every temporary allocated and freed inside the operation. With --allocator malloc it is
 // the ordinary program that a library above the driver can speed up; the other choices are what changing the source gives.
 #include "../check.h"
 #include "evaluator.h"
@@ -13,17 +13,17 @@ enum { SKIP = 77, LAYERS = 20 };
 static const double NOISE_BOUND = 1 << 30; // of coefficients, where moduli have 40 bits and more
 
 struct options {
-    const parameter_set *set = &parameter_sets[0];
+    std::vector<const parameter_set *> sets = {&parameter_sets[0]};
     std::vector<std::string> operations = single_operations();
     int iterations = 10, layers = LAYERS;
     word seed = 1;
-    std::string alloc = "malloc";
+    std::string allocator = "malloc";
     bool advice = false, check = false;
     size_t footprint = 0;
     const char *json = nullptr;
 };
 
-struct measured {
+struct measured { // one operation of one set
     std::string name;
     std::vector<double> host_ms, device_ms;
     long temporaries = 0, lasting = 0; // allocations of one iteration
@@ -32,13 +32,18 @@ struct measured {
 };
 
 static const char usage[] =
-    "usage: he_ops [--set NAME|list] [--operation NAME[,NAME...]|all|bootstrap|resnet] [--iterations COUNT] [--seed NUMBER]\n"
-    "              [--alloc malloc|async|managed|hybrid] [--advice on|off] [--footprint BYTES] [--layers COUNT] [--check]\n"
+    "usage: he_ops [--set NAME[,NAME...]|all|list] [--operation NAME[,NAME...]|all] [--iterations COUNT] [--seed NUMBER]\n"
+    "              [--allocator malloc|async|managed|hybrid] [--advice on|off] [--footprint BYTES] [--layers COUNT] [--check]\n"
     "              [--json FILE]\n"
-    "  --operation  add, multiply, multiply_plain, rotate, conjugate, rescale; all: each of these\n"
+    "  --set        small, medium, large, huge: one after the other; all: each of these; list: prints their sizes\n"
+    "  --operation  add, multiply, multiply_plain, rotate, conjugate, rescale, all: each of these; bootstrap, resnet: sequences\n"
+    "  --allocator  malloc: cudaMalloc; async: cudaMallocAsync; managed: cudaMallocManaged; hybrid: temporaries async, others managed\n"
+    "  --advice     on: managed memory prefers the device and is moved there, constants are marked read-mostly (default off)\n"
     "  --footprint  ciphertexts are added until what lasts has so many bytes; operations take them in turn\n"
-    "  --layers     of resnet\n"
+    "  --layers     of resnet (default 20)\n"
     "  --check      compares each operation's first result with a computation on the host, word for word\n"
+    "  --json       times of each iteration and numbers of objects\n"
+    "Managed memory is refused where its total would not stay below the card's free memory.\n"
     "Exit status: 0, 1 when something failed or is wrong, 2 for wrong usage, 77 without a CUDA device.\n";
 
 [[noreturn]] static void fail_usage(const std::string &why) {
@@ -64,26 +69,50 @@ static void list_sets() {
     }
 }
 
-static std::vector<std::string> parse_operations(const std::string &text) {
-    if (text == "all")
-        return single_operations();
-    std::vector<std::string> names, known = single_operations();
-    known.insert(known.end(), {"bootstrap", "resnet"});
+static std::vector<std::string> split(const std::string &text) {
+    std::vector<std::string> names;
     for (size_t begin = 0; begin <= text.size();) {
         size_t end = std::min(text.find(',', begin), text.size());
         names.push_back(text.substr(begin, end - begin));
-        if (std::find(known.begin(), known.end(), names.back()) == known.end())
-            fail_usage("no operation is called " + names.back());
         begin = end + 1;
     }
     return names;
+}
+
+static std::vector<std::string> parse_operations(const std::string &text) {
+    const std::vector<std::string> &singles = single_operations();
+    std::vector<std::string> names;
+    for (const std::string &name : split(text)) {
+        if (name == "all")
+            names.insert(names.end(), singles.begin(), singles.end());
+        else if (name == "bootstrap" || name == "resnet" || std::find(singles.begin(), singles.end(), name) != singles.end())
+            names.push_back(name);
+        else
+            fail_usage("no operation is called " + name);
+    }
+    return names;
+}
+
+static std::vector<const parameter_set *> parse_sets(const std::string &text) {
+    std::vector<const parameter_set *> sets;
+    for (const std::string &name : split(text)) {
+        const parameter_set *found = find_parameter_set(name);
+        if (name == "all")
+            for (const parameter_set &set : parameter_sets)
+                sets.push_back(&set);
+        else if (found)
+            sets.push_back(found);
+        else
+            fail_usage("no set is called " + name);
+    }
+    return sets;
 }
 
 static options parse(int argc, char **argv) {
     options made;
     static const option rows[] = {{"set", required_argument, nullptr, 's'},        {"operation", required_argument, nullptr, 'o'},
                                   {"iterations", required_argument, nullptr, 'i'}, {"seed", required_argument, nullptr, 'r'},
-                                  {"alloc", required_argument, nullptr, 'a'},      {"advice", required_argument, nullptr, 'v'},
+                                  {"allocator", required_argument, nullptr, 'a'},  {"advice", required_argument, nullptr, 'v'},
                                   {"footprint", required_argument, nullptr, 'f'},  {"layers", required_argument, nullptr, 'l'},
                                   {"check", no_argument, nullptr, 'c'},            {"json", required_argument, nullptr, 'j'},
                                   {"help", no_argument, nullptr, 'h'},             {nullptr, 0, nullptr, 0}};
@@ -94,14 +123,12 @@ static options parse(int argc, char **argv) {
                 list_sets();
                 std::exit(0);
             }
-            made.set = find_parameter_set(optarg);
-            if (!made.set)
-                fail_usage(std::string("no set is called ") + optarg);
+            made.sets = parse_sets(optarg);
             break;
         case 'o': made.operations = parse_operations(optarg); break;
         case 'i': made.iterations = static_cast<int>(parse_number("iterations", optarg, 0)); break;
         case 'r': made.seed = static_cast<word>(parse_number("seed", optarg, 0)); break;
-        case 'a': made.alloc = optarg; break;
+        case 'a': made.allocator = optarg; break;
         case 'v':
             made.advice = std::string(optarg) == "on";
             if (!made.advice && std::string(optarg) != "off")
@@ -128,7 +155,7 @@ static scheme parse_scheme(const std::string &name) {
     for (const auto &[text, value] : rows)
         if (name == text)
             return value;
-    fail_usage("--alloc is malloc, async, managed or hybrid");
+    fail_usage("--allocator is malloc, async, managed or hybrid");
 }
 
 static word checksum_of(const std::vector<word> &values) {
@@ -231,28 +258,42 @@ static void print_list(std::FILE *to, const char *name, const std::vector<double
     std::fprintf(to, "]");
 }
 
-static void write_json(const options &chosen, const std::vector<measured> &all, size_t lasting) {
+struct set_result {
+    const parameter_set *set;
+    size_t lasting_bytes;
+    std::vector<measured> operations;
+};
+
+static void print_operation(std::FILE *to, const measured &one) {
+    std::fprintf(to, "{\"name\": \"%s\", \"temporaries\": %ld, \"lasting\": %ld, \"checksum\": \"%016llx\", \"checked\": %s,\n   ",
+                 one.name.c_str(), one.temporaries, one.lasting, static_cast<unsigned long long>(one.checksum),
+                 one.checked ? "true" : "false");
+    print_list(to, "host_ms", one.host_ms);
+    std::fprintf(to, ",\n   ");
+    print_list(to, "device_ms", one.device_ms);
+    std::fprintf(to, "}");
+}
+
+static void write_json(const options &chosen, const std::vector<set_result> &all) {
     std::FILE *to = std::fopen(chosen.json, "w");
     if (!to) {
         std::perror(chosen.json);
         std::exit(1);
     }
     const allocation_counts &counts = allocations();
-    std::fprintf(to, "{\"program\": \"he_ops\", \"set\": \"%s\", \"n\": %ld, \"limbs\": %d, \"special\": %d, \"alloc\": \"%s\", ",
-                 chosen.set->name, 1L << chosen.set->log_n, chosen.set->level, chosen.set->special, chosen.alloc.c_str());
-    std::fprintf(to, "\"advice\": %s, \"seed\": %llu, \"lasting_bytes\": %zu, \"peak_bytes\": %zu,\n", chosen.advice ? "true" : "false",
-                 static_cast<unsigned long long>(chosen.seed), lasting, counts.peak);
-    std::fprintf(to, " \"objects\": {\"temporary\": %ld, \"lasting\": %ld, \"freed\": %ld, \"under_second\": %ld},\n \"operations\": [",
+    std::fprintf(to, "{\"program\": \"he_ops\", \"allocator\": \"%s\", \"advice\": %s, \"seed\": %llu, \"peak_bytes\": %zu,\n",
+                 chosen.allocator.c_str(), chosen.advice ? "true" : "false", static_cast<unsigned long long>(chosen.seed), counts.peak);
+    std::fprintf(to, " \"objects\": {\"temporary\": %ld, \"lasting\": %ld, \"freed\": %ld, \"under_second\": %ld},\n \"sets\": [",
                  counts.temporary, counts.lasting, counts.freed, counts.short_lived);
     for (size_t i = 0; i < all.size(); i++) {
-        const measured &one = all[i];
-        std::fprintf(to, "%s\n  {\"name\": \"%s\", \"temporaries\": %ld, \"lasting\": %ld, \"checksum\": \"%016llx\", \"checked\": %s, ",
-                     i ? "," : "", one.name.c_str(), one.temporaries, one.lasting, static_cast<unsigned long long>(one.checksum),
-                     one.checked ? "true" : "false");
-        print_list(to, "host_ms", one.host_ms);
-        std::fprintf(to, ", ");
-        print_list(to, "device_ms", one.device_ms);
-        std::fprintf(to, "}");
+        const parameter_set &set = *all[i].set;
+        std::fprintf(to, "%s\n {\"set\": \"%s\", \"n\": %ld, \"limbs\": %d, \"special\": %d, \"lasting_bytes\": %zu, \"operations\": [",
+                     i ? "," : "", set.name, 1L << set.log_n, set.level, set.special, all[i].lasting_bytes);
+        for (size_t k = 0; k < all[i].operations.size(); k++) {
+            std::fprintf(to, "%s\n  ", k ? "," : "");
+            print_operation(to, all[i].operations[k]);
+        }
+        std::fprintf(to, "]}");
     }
     std::fprintf(to, "]}\n");
     if (std::fclose(to)) {
@@ -262,52 +303,48 @@ static void write_json(const options &chosen, const std::vector<measured> &all, 
 }
 
 // Without times, so that two runs of the same arguments print the same.
-static void print(const std::vector<measured> &all) {
-    for (const measured &one : all)
-        std::printf("%-15s %4ld temporaries %4ld lasting  checksum %016llx%s\n", one.name.c_str(), one.temporaries, one.lasting,
-                    static_cast<unsigned long long>(one.checksum), !one.checked ? "" : one.right ? "  right" : "  WRONG");
+static void print(const set_result &result) {
+    for (const measured &one : result.operations)
+        std::printf("%-7s %-15s %4ld temporaries %4ld lasting  checksum %016llx%s\n", result.set->name, one.name.c_str(), one.temporaries,
+                    one.lasting, static_cast<unsigned long long>(one.checksum), !one.checked ? "" : one.right ? "  right" : "  WRONG");
 }
 
-static int run(const options &chosen) {
-    parameters set(*chosen.set);
+static set_result run(const options &chosen, const parameter_set &its_set, bool *right) {
+    parameters set(its_set);
     evaluator on(set, chosen.seed);
     material<evaluator> with;
     for (int i = 0; i < DIAGONALS; i++)
         with.diagonals.push_back(on.random_plain(chosen.seed + 100000 + i));
-    const size_t cipher = 2 * sizeof(word) * static_cast<size_t>(set.n) * chosen.set->level;
+    const size_t cipher = 2 * sizeof(word) * static_cast<size_t>(set.n) * its_set.level;
     for (word i = 0; i < 2 || allocations().lasting_live + cipher <= chosen.footprint; i++)
         with.inputs.push_back(on.encrypt_random(chosen.seed + 200000 + 2 * i));
-    const size_t lasting = allocations().lasting_live;
+    set_result made = {&its_set, allocations().lasting_live, {}};
+    for (const std::string &name : chosen.operations)
+        made.operations.push_back(measure(on, with, name, chosen));
     std::unique_ptr<reference> host;
     material<reference> host_with;
-    bool right = true;
     if (chosen.check) {
         host = std::make_unique<reference>(make_reference(on));
         host_with = download(with);
-        right = host->transform_multiplies();
+        *right = host->transform_multiplies() && *right;
     }
-    std::vector<measured> all;
-    for (const std::string &name : chosen.operations)
-        all.push_back(measure(on, with, name, chosen));
-    for (measured &one : all) {
+    for (measured &one : made.operations) {
         ciphertext result = run_operation(on, with, one.name, 0, chosen.layers);
         host_ciphertext got = {result.data.download(), result.level};
         one.checksum = checksum_of(got.data);
         if (chosen.check) {
             one.checked = true;
             one.right = check(*host, host_with, one.name, got, chosen.layers);
-            right = right && one.right;
+            *right = *right && one.right;
         }
     }
-    print(all);
-    if (chosen.json)
-        write_json(chosen, all, lasting);
-    return right ? 0 : 1;
+    print(made);
+    return made;
 }
 
 int main(int argc, char **argv) {
     const options chosen = parse(argc, argv);
-    const scheme its_scheme = parse_scheme(chosen.alloc);
+    const scheme its_scheme = parse_scheme(chosen.allocator);
     int devices;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         std::fprintf(stderr, "he_ops: no CUDA device\n");
@@ -315,10 +352,15 @@ int main(int argc, char **argv) {
     }
     CHECK(cudaFree(nullptr));
     set_allocation(its_scheme, chosen.advice);
-    int status = run(chosen);
+    std::vector<set_result> all;
+    bool right = true;
+    for (const parameter_set *set : chosen.sets)
+        all.push_back(run(chosen, *set, &right));
+    if (chosen.json)
+        write_json(chosen, all);
     if (allocations().live) {
         std::fprintf(stderr, "he_ops: %zu bytes were not freed\n", allocations().live);
         return 1;
     }
-    return status;
+    return right ? 0 : 1;
 }
