@@ -368,7 +368,7 @@ static void write_json(const options &chosen, const std::vector<measured> &all, 
 static void check_managed_total(const options &chosen) {
     for (int ratio : chosen.ratios) {
         const size_t bytes = blocks(chosen, ratio).managed_bytes();
-        if (!managed_bound().take(bytes))
+        if (bytes && !managed_bound().take(bytes))
             refuse(bytes);
     }
 }
