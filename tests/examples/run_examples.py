@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The larger examples on the simulated CUDA, natively and under each policy: same results, right results, wrong usage refused.
 
-usage: run_examples.py --examples DIR --cuda DIR --shim FILE CASE
+usage: run_examples.py --examples DIR --cuda DIR --shim FILE --bench FILE CASE
 """
 
 import argparse
@@ -137,8 +137,35 @@ def refusals(place):
         check("--json" in place.run(name, "--help"), f"{name} --help")
 
 
+def hybrid_bench(place):
+    """The bench runs to its end and every scheme has figures; what the times are does not matter here."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "hybrid.json"
+        done = subprocess.run([sys.executable, place.options.bench, "--sim", "--build", place.options.examples.parent, "--out", out],
+                              capture_output=True, text=True)
+        check(done.returncode == 0, f"hybrid.py: status {done.returncode}: {done.stdout[-300:]}{done.stderr[-600:]}")
+        made, text = json.loads(out.read_text()), out.with_suffix(".md").read_text()
+        traces = [path.name for path in (out.parent / "hybrid-traces").iterdir()]
+    check(made["simulated"] and not made["failed"] and not made["left_out"], f"failed {made['failed']}, left out {made['left_out']}")
+    part = {name: {one["scheme"] for one in made["samples"] if one["part"] == name} for name in ("fits", "beyond", "sequence", "sweep")}
+    there = {"auto", "cache", "managed pool", "active-list"}
+    check(there | {"cudaMalloc", "cudaMallocAsync", "cudaMallocManaged", "hybrid source, advice"} <= part["fits"], f"{part['fits']}")
+    check(there <= part["beyond"] and there <= part["sequence"] and "active-list X=2" in part["sweep"], f"{part}")
+    for one in made["samples"]:
+        check(0 < one["min"] <= one["median"] <= one["max"] and one["row"] in made["checksums"], f"{one}")
+        check(f"| {one['scheme']} |" in text, f"no line for {one['scheme']}")
+    runs = [run for one in made["ratios"] for run in one["runs"]]
+    check({run["ratio"] for run in runs} == {0, 50, 95} and any(one["beyond"] for one in made["ratios"]), "ratios")
+    check(all(run["checked"] == run["groups"] and run["wrong"] == 0 for run in runs), "chunks are checked")
+    bootstrap = made["lifetimes"]["bootstrap"]
+    check(len(bootstrap["objects"]) == sum(row["count"] for row in bootstrap["report"]), "the report counts the same objects")
+    counts = [row["objects"] for row in bootstrap["thresholds"]]
+    check(counts == sorted(counts) and counts[-1] == len(bootstrap["objects"]), "every object lives less than the largest threshold")
+    check("sequence-bootstrap.csv.gz" in traces, f"{traces}")
+
+
 CASES = {case.__name__: case for case in (he_ops_right, he_ops_sequences, he_ops_allocators, he_ops_limit, chunks_right,
-                                          chunks_policies, refusals)}
+                                          chunks_policies, refusals, hybrid_bench)}
 
 
 def main():
@@ -146,6 +173,7 @@ def main():
     parser.add_argument("--examples", type=pathlib.Path, required=True)
     parser.add_argument("--cuda", required=True)
     parser.add_argument("--shim", type=pathlib.Path, required=True)
+    parser.add_argument("--bench", type=pathlib.Path, required=True)
     parser.add_argument("case", choices=CASES)
     options = parser.parse_args()
     CASES[options.case](Place(options))

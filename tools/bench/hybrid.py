@@ -12,7 +12,7 @@ and of a plan's lifetimes, and chunks by ratio. Writes FILE.json (default hybrid
 FILE-lifetimes.svg, and .png) and FILE-traces/. What would pass --budget seconds (360, quick 105) is left out and named.
 
 Managed memory stays far below the card's free memory, and the programs refuse where it would not. --plot draws and prints an earlier
-run. --sim tries the script on the simulated CUDA with tiny sizes: times mean nothing. Ends with 77 without a GPU.
+run. --sim tries the script on the simulated CUDA with tiny sizes and what DIR already has: times mean nothing. Ends with 77 without a GPU.
 """
 
 import argparse
@@ -32,7 +32,7 @@ import hybrid_lifetimes
 import hybrid_picture
 import hybrid_report
 import picture
-from hybrid_schemes import ACTIVE, LIFETIMES, MIB, PLAN, QUICK, RANGES, RATIOS, SCHEMES, TINY, Scheme, Sizes
+from hybrid_schemes import ACTIVE, PLAN, QUICK, SCHEMES, TINY, Scheme, Sizes
 
 HOST_TIER = "trim,host,fail"
 # No part begins a run after this share of the budget, so that every part gets some of it.
@@ -184,12 +184,12 @@ class Bench:
         """The active list's range and a plan's lifetime; both on the trace and data of the middle footprint."""
         percent = self.sizes.fits[len(self.sizes.fits) // 2]
         arguments = self.arguments(percent, self.sizes.iterations)
-        for reach in RANGES:
+        for reach in self.sizes.ranges:
             self.take("sweep", percent, 0, Scheme(f"{ACTIVE} X={reach}", policy="active-list", GPUMEM_LIST_RANGE=str(reach)), arguments)
         raw = self.folder / f"fits-{percent}.csv"
         if not self.plans or not raw.exists():
             return
-        for lifetime in LIFETIMES:
+        for lifetime in self.sizes.lifetimes:
             def work(_, lifetime=lifetime):
                 made = self.plan(raw, f"sweep-{lifetime}.plan", "--lifetime", lifetime)
                 self.take("sweep", percent, 0, Scheme(f"{PLAN} N={lifetime}", policy=f"plan:{made}"), arguments)
@@ -199,8 +199,7 @@ class Bench:
 
     def chunk_run(self, percent, beyond, budget, block):
         bytes_wanted = budget * percent // 100
-        ratios = (0, 50, 95) if self.options.sim else RATIOS
-        arguments = ["--footprint", bytes_wanted, "--block", block, "--ratio", ",".join(map(str, ratios)),
+        arguments = ["--footprint", bytes_wanted, "--block", block, "--ratio", ",".join(map(str, self.sizes.ratios)),
                      "--rounds", self.sizes.chunk_rounds, "--check"]
         # Managed memory that the program itself asks for stays on the card; what lies beyond the limit is cudaMalloc's.
         settings = {"GPUMEM_POLICY": "observe", "GPUMEM_LIMIT": str(budget), "GPUMEM_OOM": HOST_TIER} if beyond else None
@@ -219,7 +218,7 @@ class Bench:
         for beyond, percents in ((False, sizes.chunk_fits), (True, sizes.chunk_beyond)):
             for percent in percents:
                 self.chunk_run(percent, beyond, sizes.chunk_budget, sizes.chunk_block)
-        if sizes.sweep: # every chunk allocated by itself, as in the paper
+        if sizes.single_chunks:
             self.chunk_run(50, False, sizes.chunk_budget // 8, 4096)
 
     def run(self):
@@ -229,8 +228,8 @@ class Bench:
         parts = (("operations", lambda: self.part("fits", sizes.fits, self.schemes, sizes.iterations)),
                  ("beyond the limit", lambda: self.part("beyond", sizes.beyond, [one for one in self.schemes if one.beyond],
                                                        sizes.beyond_iterations, self.limit())),
-                 ("sequences", self.sequences), ("ratios", self.chunk_runs))
-        for name, work in (*parts, *((("sweep", self.sweep),) if sizes.sweep else ())):
+                 ("sequences", self.sequences), ("ratios", self.chunk_runs), ("sweep", self.sweep))
+        for name, work in parts:
             before = time.monotonic()
             work()
             print(f"{name}: {time.monotonic() - before:.0f} s", flush=True)
@@ -271,8 +270,8 @@ def main():
     if options.plot:
         return show(json.loads(options.plot.read_text()), options.plot)
     began = time.monotonic()
-    programs = ("he_ops", "chunks") if options.sim else ("he_ops_static", "chunks_static")
-    build(options.build, programs)
+    if not options.sim: # a test of the build does not build
+        build(options.build, ("he_ops_static", "chunks_static"))
     sizes = TINY if options.sim else QUICK if options.quick else Sizes()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, sizes, pathlib.Path(folder))

@@ -17,7 +17,7 @@ def save(figure, out, ending):
     return paths
 
 
-def latencies(plt, document, out):
+def latencies(plt, document):
     samples = Samples(document["samples"])
     places = [(part, percent) for part in ("fits", "beyond", "sequence") for percent in samples.places(part)]
     panels = [(part, percent, row) for part, percent in places for row in samples.rows(part, percent)]
@@ -27,9 +27,14 @@ def latencies(plt, document, out):
     for axes, panel in zip(grid.flat, panels):
         part, percent, row = panel
         names = [name for name in samples.schemes(part, percent) if samples.stats(part, percent, name, row)]
-        axes.boxplot([samples.warm(part, percent, name, row) for name in names], orientation="horizontal", whis=(0, 100), widths=0.6,
-                     medianprops={"color": COLOURS[6]})
-        axes.set_yticks(range(1, len(names) + 1), names, fontsize=6)
+        for place, name in enumerate(names):
+            values = sorted(samples.warm(part, percent, name, row))
+            low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+            axes.hlines(place, values[0], values[-1], color="#777777", linewidth=1)
+            axes.barh(place, high - low, left=low, height=0.6, color=COLOURS[2], edgecolor="black", linewidth=0.4)
+            axes.vlines(middle, place - 0.3, place + 0.3, color=COLOURS[6], linewidth=1.5)
+        axes.set_yticks(range(len(names)), names, fontsize=6)
+        axes.use_sticky_edges = False
         axes.invert_yaxis()
         axes.set_xscale("log")
         axes.tick_params(axis="x", which="both", labelsize=6)
@@ -44,7 +49,7 @@ def latencies(plt, document, out):
     return figure
 
 
-def ratios(plt, document, out):
+def ratios(plt, document):
     wanted = [("alloc_ms", "allocation"), ("copy_ms", "copy"), ("kernel_ms", "kernel"), ("free_ms", "free")]
     operations = ("add", "butterfly")
     figure, grid = plt.subplots(len(operations), len(wanted), figsize=(16, 7), squeeze=False, layout="constrained")
@@ -69,7 +74,7 @@ def ratios(plt, document, out):
     return figure
 
 
-def lifetimes(plt, document, out):
+def lifetimes(plt, document):
     found = document["lifetimes"]
     figure, grid = plt.subplots(len(found), 3, figsize=(16, 4 * len(found)), squeeze=False, layout="constrained")
     for line, (name, one) in zip(grid, found.items()):
@@ -106,7 +111,7 @@ def draw(document, out):
     for make, ending, there in ((latencies, "", document["samples"]), (ratios, "-ratios", document["ratios"]),
                                 (lifetimes, "-lifetimes", document["lifetimes"])):
         if there:
-            figure = make(plt, document, out)
+            figure = make(plt, document)
             paths += save(figure, out, ending)
             plt.close(figure)
     return paths

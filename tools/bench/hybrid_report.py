@@ -144,7 +144,8 @@ def markdown(document):
              f"Commit {document['commit']}, GPU {document['gpu']}, driver {document['driver']}, {document['rounds']} rounds"
              f"{', simulated CUDA: times mean nothing' if document['simulated'] else ''}. Schemes take turns within a round; "
              "milliseconds from an idle device to an idle device: median (min-max, sd = standard deviation of iterations; first = first "
-             "iteration of a process).", "", "| target | value | limit | verdict |", "|---|---|---|---|"]
+             "iteration of a process). Names with `cudaMalloc` and `hybrid source` are what the program's own calls give; the others are policies "
+             "of the library under the program that knows only cudaMalloc.", "", "| target | value | limit | verdict |", "|---|---|---|---|"]
     for one in document["targets"]:
         value = "-" if one["value"] is None else f"{one['value']:.3f} {one['unit']}"
         lines.append(f"| {one['target']} | {value} | {one['limit']:.3f} | {one['verdict']}{', ' + one['note'] if one['note'] else ''} |")

@@ -44,9 +44,6 @@ SCHEMES = [
     Scheme(PLAN, policy="plan:{plan}", beyond=True, sequence=True),
 ]
 ORDER = [scheme.name for scheme in SCHEMES]
-RANGES = (1, 2, 5, 10, 20, 100)                  # of the active list, X
-LIFETIMES = ("1ms", "10ms", "100ms", "1s", "4s") # of plans, N
-RATIOS = (0, 25, 50, 75, 80, 85, 90, 95)
 
 
 @dataclasses.dataclass
@@ -67,13 +64,17 @@ class Sizes:
     chunk_fits: tuple = (25, 50, 75, 95)
     chunk_beyond: tuple = (110, 150, 200)
     chunk_rounds: int = 2
-    sweep: bool = True
+    ratios: tuple = (0, 25, 50, 75, 80, 85, 90, 95)
+    ranges: tuple = (1, 2, 5, 10, 20, 100)                  # of the active list, X
+    lifetimes: tuple = ("1ms", "10ms", "100ms", "1s", "4s") # of plans, N
+    single_chunks: bool = True                              # every chunk allocated by itself too, as in the paper
 
 
 QUICK = Sizes(fits=(50,), beyond=(150,), iterations=12, rounds=2, chunk_budget=256 * MIB, chunk_fits=(50, 95), chunk_beyond=(150,),
-              sweep=False, sequences=(("bootstrap", ("--set", "small,medium,large", "--operation", "bootstrap", "--iterations", 4)),
+              ranges=(), lifetimes=(), single_chunks=False,
+              sequences=(("bootstrap", ("--set", "small,medium,large", "--operation", "bootstrap", "--iterations", 4)),
                                       ("resnet", ("--set", "medium", "--operation", "resnet", "--iterations", 1))))
 # On the simulated CUDA, where times mean nothing and memory is small.
-TINY = Sizes(set="small", operations="multiply,rotate", budget=32 * MIB, fits=(95,), beyond=(150,), iterations=2, beyond_iterations=1,
-             rounds=1, chunk_budget=MIB, chunk_block=16384, chunk_fits=(95,), chunk_beyond=(200,), chunk_rounds=1,
+TINY = Sizes(set="small", operations="multiply,add", budget=32 * MIB, fits=(95,), beyond=(150,), iterations=2, beyond_iterations=1,
+             rounds=1, ratios=(0, 50, 95), ranges=(2,), lifetimes=("10ms",), chunk_budget=MIB, chunk_block=16384, chunk_fits=(95,), chunk_beyond=(200,), chunk_rounds=1,
              sequences=(("bootstrap", ("--set", "small", "--operation", "bootstrap", "--iterations", 1)),))
