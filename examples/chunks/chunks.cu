@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-enum { SKIP = 77, THREADS = 256, MAX_CHECKED = 4096 };
+enum { SKIP = 77, THREADS = 256, MAX_CHECKED = 256 };
 
 // A block for each group of chunks.
 extern "C" __global__ void chunk_add(long groups, void *const *order) {
@@ -240,6 +240,9 @@ static bool add_is_right(const std::vector<std::vector<char>> &got, const size_t
 // By the transform's definition, in double precision.
 static bool butterfly_is_right(const std::vector<std::vector<char>> &got, const size_t *numbers, const options &chosen) {
     const double turn = -2 * std::acos(-1.0) / POINTS, tolerance = 1e-5 * (chosen.iterations + 1);
+    std::complex<double> roots[POINTS];
+    for (int k = 0; k < POINTS; k++)
+        roots[k] = std::polar(1 / std::sqrt(double{POINTS}), turn * k);
     for (int i = 0; i < BUTTERFLY_ELEMENTS; i++) {
         std::complex<double> values[POINTS];
         for (int k = 0; k < POINTS; k++) {
@@ -249,9 +252,8 @@ static bool butterfly_is_right(const std::vector<std::vector<char>> &got, const 
         for (int pass = 0; pass < chosen.iterations; pass++) {
             std::complex<double> sums[POINTS];
             for (int k = 0; k < POINTS * POINTS; k++)
-                sums[k / POINTS] += values[k % POINTS] * std::polar(1.0, turn * (k / POINTS) * (k % POINTS));
-            for (int k = 0; k < POINTS; k++)
-                values[k] = sums[k] / std::sqrt(double{POINTS});
+                sums[k / POINTS] += values[k % POINTS] * roots[(k / POINTS) * (k % POINTS) % POINTS];
+            std::copy(sums, sums + POINTS, values);
         }
         for (int k = 0; k < POINTS; k++) {
             point one = reinterpret_cast<const point *>(got[k].data())[i];

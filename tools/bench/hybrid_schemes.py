@@ -57,9 +57,9 @@ class Sizes:
     iterations: int = 15
     beyond_iterations: int = 6
     rounds: int = 3
-    sequences: tuple = (("bootstrap", ("--set", "all", "--operation", "bootstrap", "--iterations", 3)),
+    sequences: tuple = (("bootstrap", ("--set", "all", "--operation", "bootstrap", "--iterations", 2)),
                         ("resnet", ("--set", "large", "--operation", "resnet", "--iterations", 2)))
-    chunk_budget: int = GIB
+    chunk_budget: int = 512 * MIB
     chunk_block: int = 2 * MIB
     chunk_fits: tuple = (25, 50, 75, 95)
     chunk_beyond: tuple = (110, 150, 200)
@@ -70,7 +70,7 @@ class Sizes:
     single_chunks: bool = True                              # every chunk allocated by itself too, as in the paper
 
 
-QUICK = Sizes(fits=(50,), beyond=(150,), iterations=12, rounds=2, chunk_budget=256 * MIB, chunk_fits=(50, 95), chunk_beyond=(150,),
+QUICK = Sizes(fits=(50,), beyond=(150,), iterations=12, rounds=2, chunk_budget=128 * MIB, chunk_fits=(50, 95), chunk_beyond=(150,),
               ranges=(), lifetimes=(), single_chunks=False,
               sequences=(("bootstrap", ("--set", "small,medium,large", "--operation", "bootstrap", "--iterations", 4)),
                                       ("resnet", ("--set", "medium", "--operation", "resnet", "--iterations", 1))))
