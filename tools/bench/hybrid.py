@@ -9,7 +9,7 @@ Builds the examples he_ops and chunks in DIR (default build). he_ops runs under 
 (cudaMallocAsync, cudaMallocManaged, both, with advice and without) and the unchanged program under each policy of the library, with
 plans and rules made from a trace of the same run. Then the same beyond a limit, whole sequences, the sweep of the active list's range
 and of a plan's lifetimes, and chunks by ratio. Writes FILE.json (default hybrid.json), FILE.md, pictures (FILE.svg, FILE-ratios.svg,
-FILE-lifetimes.svg, and .png) and FILE-traces/. What would pass --budget seconds (380, quick 105) is left out and named.
+FILE-lifetimes.svg, and .png) and FILE-traces/. What would pass --budget seconds (380, quick 105) after the build is left out and named.
 
 Managed memory stays far below the card's free memory, and the programs refuse where it would not. --plot draws and prints an earlier
 run. --sim tries the script on the simulated CUDA with tiny sizes and what DIR already has: times mean nothing. Ends with 77 without a GPU.
@@ -265,20 +265,18 @@ def main():
     options = arguments()
     if options.plot:
         return show(json.loads(options.plot.read_text()), options.plot)
-    began = time.monotonic()
     if not options.sim: # a test of the build does not build
         build(options.build, ("he_ops_static", "chunks_static"))
     sizes = TINY if options.sim else QUICK if options.quick else Sizes()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, sizes, pathlib.Path(folder))
-        bench.begin = began
         common.run([bench.he_ops, "--iterations", 1, "--set", "small", "--operation", "all", "--check"], bench.environment(None), 90)
         bench.run()
     gpu, driver = common.card()
     beyond = sum(what.startswith("beyond ") for what in bench.failed)
     document = {"commit": options.commit or common.commit(), "gpu": gpu, "driver": driver, "machine": platform.machine(),
                 "cores": os.cpu_count(), "quick": options.quick, "simulated": options.sim, "rounds": max((len(rounds) for rounds in bench.samples.figures.values()), default=0),
-                "seconds": round(time.monotonic() - began), "budget": sizes.budget, "unit": "ms", "samples": bench.samples.to_json(),
+                "seconds": round(time.monotonic() - bench.begin), "budget": sizes.budget, "unit": "ms", "samples": bench.samples.to_json(),
                 "ratios": bench.ratios, "lifetimes": bench.lifetimes, "checksums": bench.checksums, "failed": bench.failed,
                 "left_out": sorted(bench.left_out),
                 "targets": [one.to_json() for one in hybrid_report.verdicts(bench.samples, bench.lifetimes, beyond)]}
