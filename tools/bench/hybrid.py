@@ -273,9 +273,10 @@ def main():
         common.run([bench.he_ops, "--iterations", 1, "--set", "small", "--operation", "all", "--check"], bench.environment(None), 90)
         bench.run()
     gpu, driver = common.card()
+    rounds = max((len(values) for values in bench.samples.figures.values()), default=0)
     beyond = sum(what.startswith("beyond ") for what in bench.failed)
     document = {"commit": options.commit or common.commit(), "gpu": gpu, "driver": driver, "machine": platform.machine(),
-                "cores": os.cpu_count(), "quick": options.quick, "simulated": options.sim, "rounds": max((len(rounds) for rounds in bench.samples.figures.values()), default=0),
+                "cores": os.cpu_count(), "quick": options.quick, "simulated": options.sim, "rounds": rounds,
                 "seconds": round(time.monotonic() - bench.begin), "budget": sizes.budget, "unit": "ms", "samples": bench.samples.to_json(),
                 "ratios": bench.ratios, "lifetimes": bench.lifetimes, "checksums": bench.checksums, "failed": bench.failed,
                 "left_out": sorted(bench.left_out),

@@ -140,9 +140,9 @@ def lifetime_lines(lifetimes):
 
 def markdown(document):
     samples = Samples(document["samples"])
-    lines = ["# Hybrid allocation, measured", "",
-             f"Commit {document['commit']}, GPU {document['gpu']}, driver {document['driver']}, {document['rounds']} rounds"
-             f"{', simulated CUDA: times mean nothing' if document['simulated'] else ''}. Schemes take turns within a round; "
+    about = ", ".join([f"Commit {document['commit']}", f"GPU {document['gpu']}", f"driver {document['driver']}",
+                       f"{document['rounds']} rounds", *(["simulated CUDA: times mean nothing"] if document["simulated"] else [])])
+    lines = ["# Hybrid allocation, measured", "", f"{about}. Schemes take turns within a round; "
              "milliseconds from an idle device to an idle device: median (min-max, sd = standard deviation of iterations; first = first "
              "iteration of a process). Names with `cudaMalloc` and `hybrid source` are what the program's own calls give; the others are policies "
              "of the library under the program that knows only cudaMalloc.", "", "| target | value | limit | verdict |", "|---|---|---|---|"]

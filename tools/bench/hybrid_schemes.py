@@ -76,5 +76,6 @@ QUICK = Sizes(fits=(50,), beyond=(150,), iterations=12, rounds=2, chunk_budget=1
                                       ("resnet", ("--set", "medium", "--operation", "resnet", "--iterations", 1))))
 # On the simulated CUDA, where times mean nothing and memory is small.
 TINY = Sizes(set="small", operations="multiply,add", budget=32 * MIB, fits=(95,), beyond=(150,), iterations=2, beyond_iterations=1,
-             rounds=1, ratios=(0, 50, 95), ranges=(2,), lifetimes=("10ms",), chunk_budget=MIB, chunk_block=16384, chunk_fits=(95,), chunk_beyond=(200,), chunk_rounds=1,
+             rounds=1, ratios=(0, 50, 95), ranges=(2,), lifetimes=("10ms",), chunk_budget=MIB,
+             chunk_block=16384, chunk_fits=(95,), chunk_beyond=(200,), chunk_rounds=1,
              sequences=(("bootstrap", ("--set", "small", "--operation", "bootstrap", "--iterations", 1)),))
