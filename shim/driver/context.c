@@ -10,6 +10,7 @@ void (*gm_context_on_new)(const struct gm_context *context);
 static gm_spin lock;
 static uint64_t own_ids = 1ull << 48; /* far from the driver's small numbers */
 static uint16_t numbers;
+static unsigned seen_count;
 
 static unsigned slot_of(CUcontext handle) {
     return (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
@@ -32,6 +33,20 @@ bool gm_context_find(CUcontext handle, struct gm_context *context) {
     }
     return false;
 }
+
+bool gm_context_on(CUdevice device, struct gm_context *context) {
+    bool found = false;
+    gm_spin_lock(&lock);
+    for (unsigned i = 0; i < SLOTS && !found; i++) {
+        found = slots[i].id && slots[i].device == device;
+        if (found)
+            *context = slots[i];
+    }
+    gm_spin_unlock(&lock);
+    return found;
+}
+
+unsigned gm_contexts_seen(void) { return __atomic_load_n(&seen_count, __ATOMIC_RELAXED); }
 
 static void describe(CUcontext handle, struct gm_context *context) {
     unsigned long long id = 0;
@@ -65,6 +80,7 @@ static bool remember(struct gm_context *context) {
     }
     fresh = true;
     context->number = ++numbers;
+    __atomic_store_n(&seen_count, seen_count + 1, __ATOMIC_RELAXED);
     if (place) {
         place->device = context->device;
         place->number = context->number;

@@ -15,6 +15,10 @@ typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUd
 /* Optional functions are asked of the resolver, which knows what the driver really offers; the rest by their exact names. */
 static void *find(void *handle, get_proc_address resolver, const char *symbol, const char *name, int version, bool optional) {
     void *function = NULL;
+#ifdef GM_TEST_HIDE /* builds for tests only: a driver without this function */
+    if (__builtin_strcmp(symbol, GM_TEST_HIDE) == 0)
+        return NULL;
+#endif
     if (optional && resolver) {
         size_t length = __builtin_strlen(symbol);
         bool twin = length > 5 && __builtin_strcmp(symbol + length - 5, "_ptsz") == 0;

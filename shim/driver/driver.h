@@ -7,6 +7,11 @@
 #define __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda.h>
 
+/* What cuda.h knows by macros only. */
+__typeof__(cuStreamWaitValue32_v2) cuStreamWaitValue32_v2_ptsz;
+__typeof__(cuStreamWaitValue64_v2) cuStreamWaitValue64_v2_ptsz;
+__typeof__(cuStreamBatchMemOp_v2) cuStreamBatchMemOp_v2_ptsz;
+
 #include "policy/policy.h"
 
 /* Functions gpumem itself calls. X(field, exact driver symbol, name for cuGetProcAddress, version, optional)
@@ -42,6 +47,10 @@ struct gm_context {
 bool gm_context_current(struct gm_context *context);
 /* Describes a context that was seen as current and lives; no driver call. */
 bool gm_context_find(CUcontext handle, struct gm_context *context);
+/* Any living context of the device that was seen as current; false: none. No driver call. */
+bool gm_context_on(CUdevice device, struct gm_context *context);
+/* Contexts that were ever seen as current; one that ended counts. */
+unsigned gm_contexts_seen(void);
 /* Told of each context when it is first seen as current; set before the first look. NULL: nobody asks. */
 extern void (*gm_context_on_new)(const struct gm_context *context);
 /* A context died or its memory was reset: its generation ends. Writes the id it had; false when it was never seen. */

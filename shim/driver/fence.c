@@ -1,8 +1,9 @@
 #include "shim/driver/fence.h"
 
 #include "shim/base/stats.h"
+#include "shim/driver/streams.h"
 
-bool gm_fence_supported(void) { return gm_drv.ctx_record_event != NULL; }
+bool gm_fence_supported(void) { return gm_drv.ctx_record_event != NULL || gm_streams_usable(); }
 
 /* ---- the contexts whose work counts */
 
@@ -95,11 +96,36 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
     return GM_OK;
 }
 
+/* A driver that cannot record the context: its streams, one by one. Peers' work is not covered. */
+static gm_status record_streams(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
+    struct gm_context target = {.handle = context, .id = context_id, .device = device}, peer;
+    CUstream streams[GM_FENCE_POINTS];
+    gm_status status = GM_NOT_SUPPORTED;
+    bool pushed;
+    if (gm_context_reach(device, &peer, 1) || !make_current(context, &pushed))
+        return GM_NOT_SUPPORTED;
+    unsigned count = gm_streams_hold(context, streams, GM_FENCE_POINTS);
+    for (unsigned i = 0; i < count; i++) {
+        status = place_event(fence, i, &target);
+        if (!status)
+            status = (gm_status)gm_drv.event_record(fence->points[i].event, streams[i]);
+        if (status)
+            break;
+    }
+    if (count)
+        gm_streams_release();
+    restore(pushed);
+    fence->count = status ? 0 : count;
+    return status;
+}
+
 gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
     struct gm_context targets[GM_FENCE_POINTS];
     unsigned count;
     fence->count = 0;
-    if (!gm_fence_supported() || !gather(targets, &count, context, context_id, device))
+    if (!gm_drv.ctx_record_event)
+        return record_streams(fence, context, context_id, device);
+    if (!gather(targets, &count, context, context_id, device))
         return GM_NOT_SUPPORTED;
     for (unsigned i = 0; i < count; i++) {
         gm_status status = place_event(fence, i, &targets[i]);
@@ -134,13 +160,13 @@ gm_status gm_fence_wait(const struct gm_fence *fence) {
 }
 
 void gm_fence_forget(struct gm_fence *fence, uint64_t context_id) {
+    unsigned left = 0, count = 0;
     for (unsigned i = 0; i < fence->kept; i++) {
-        if (fence->points[i].context_id != context_id)
+        if (fence->points[i].context_id == context_id)
             continue;
-        fence->kept--;
-        fence->count -= i < fence->count;
-        for (unsigned j = i; j < fence->kept; j++)
-            fence->points[j] = fence->points[j + 1];
-        return;
+        count += i < fence->count;
+        fence->points[left++] = fence->points[i];
     }
+    fence->kept = left;
+    fence->count = count;
 }

@@ -9,9 +9,11 @@
     X(ctx_pop, cuCtxPopCurrent_v2, "cuCtxPopCurrent", 4000, 0)                                               \
     X(ctx_get_device, cuCtxGetDevice, "cuCtxGetDevice", 2000, 0)                                             \
     X(ctx_get_id, cuCtxGetId, "cuCtxGetId", 12000, 1)                                                        \
+    X(ctx_from_green, cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, 1)                                      \
     X(primary_get_state, cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 0)                  \
     X(ctx_synchronize, cuCtxSynchronize, "cuCtxSynchronize", 2000, 0)                                        \
     X(ctx_record_event, cuCtxRecordEvent, "cuCtxRecordEvent", 12050, 1)                                      \
+    X(ctx_wait_event, cuCtxWaitEvent, "cuCtxWaitEvent", 12050, 1)                                            \
     X(driver_get_version, cuDriverGetVersion, "cuDriverGetVersion", 2020, 0)                                 \
     X(device_get_count, cuDeviceGetCount, "cuDeviceGetCount", 2000, 0)                                       \
     X(device_get_name, cuDeviceGetName, "cuDeviceGetName", 2000, 0)                                          \
@@ -35,10 +37,16 @@
     X(mem_pool_get_attribute, cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 1)                      \
     X(mem_pool_set_access, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1)                               \
     X(mem_pool_trim_to, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1)                                        \
+    X(mem_advise, cuMemAdvise_v2, "cuMemAdvise", 12020, 1)                                                   \
+    X(mem_prefetch, cuMemPrefetchAsync, "cuMemPrefetchAsync", 8000, 1)                                       \
+    X(mem_prefetch_ptsz, cuMemPrefetchAsync_ptsz, "cuMemPrefetchAsync", 8000, 1)                             \
+    X(mem_prefetch_v2, cuMemPrefetchAsync_v2, "cuMemPrefetchAsync", 12020, 1)                                \
+    X(mem_prefetch_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, "cuMemPrefetchAsync", 12020, 1)                      \
     X(memset_d8_async, cuMemsetD8Async, "cuMemsetD8Async", 3020, 0)                                          \
     X(memset_d8_async_ptsz, cuMemsetD8Async_ptsz, "cuMemsetD8Async", 7000, 0)                                \
     X(stream_create, cuStreamCreate, "cuStreamCreate", 2000, 0)                                              \
     X(stream_destroy, cuStreamDestroy_v2, "cuStreamDestroy", 4000, 0)                                        \
+    X(stream_query, cuStreamQuery, "cuStreamQuery", 2000, 0)                                                 \
     X(stream_synchronize, cuStreamSynchronize, "cuStreamSynchronize", 2000, 0)                               \
     X(stream_wait_event, cuStreamWaitEvent, "cuStreamWaitEvent", 3020, 0)                                    \
     X(stream_get_ctx, cuStreamGetCtx, "cuStreamGetCtx", 9020, 1)                                             \

@@ -1,4 +1,5 @@
 /* Stream capture and graph memory. */
+#include "shim/driver/device_wait.h"
 #include "shim/hook/hook.h"
 
 static void begin(struct gm_scope *scope, CUstream stream) {
@@ -115,6 +116,18 @@ HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode 
     LEAVE(result);
 }
 
+/* As the calls of waits.c. */
+static void refuse_waits(const CUgraphNodeParams *parameters) {
+    if (!parameters)
+        return;
+    if (parameters->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+        gm_device_wait_refuse(GM_ENEMY_VALUES);
+    else if (parameters->type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT)
+        gm_device_wait_refuse(GM_ENEMY_SEMAPHORES);
+    else if (parameters->type == CU_GRAPH_NODE_TYPE_HOST)
+        gm_device_wait_refuse(GM_ENEMY_HOST);
+}
+
 static CUresult generic_node(struct gm_scope *scope, const CUgraphNodeParams *parameters, CUresult result) {
     if (parameters && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
         note_node(scope, GM_CALL_GRAPH_ALLOC, GM_ACT_MAP, result ? 0 : parameters->alloc.dptr, parameters->alloc.bytesize, result);
@@ -127,6 +140,7 @@ HOOK(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *depend
     struct gm_scope scope;
     ENTER(cuGraphAddNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
+    refuse_waits(parameters);
     LEAVE(generic_node(&scope, parameters, gm_true.cuGraphAddNode(node, graph, dependencies, count, parameters)));
 }
 
@@ -135,5 +149,6 @@ HOOK(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
     struct gm_scope scope;
     ENTER(cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
+    refuse_waits(parameters);
     LEAVE(generic_node(&scope, parameters, gm_true.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters)));
 }

@@ -1,7 +1,40 @@
 /* Contexts come and go; their memory goes with them. */
+#include "shim/driver/device_wait.h"
+#include "shim/driver/streams.h"
 #include "shim/hook/hook.h"
+#include "shim/resource/cache.h"
+#include "shim/resource/decided.h"
+
+/* Gives back what is kept on a device, which need not be the current one. */
+static size_t trim_device(CUdevice device) {
+    struct gm_context seen;
+    CUcontext popped;
+    if (!gm_context_on(device, &seen) || gm_drv.ctx_push(seen.handle) != CUDA_SUCCESS)
+        return 0;
+    size_t given = gm_pipeline_trim(SIZE_MAX);
+    gm_drv.ctx_pop(&popped);
+    return given;
+}
+
+/* A context takes memory of its device: WITH_TRIM for a device that is not current yet. */
+#define WITH_TRIM_OF(device, call)                                                                           \
+    ({                                                                                                       \
+        CUresult outcome = (call);                                                                           \
+        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && trim_device(device))                         \
+            outcome = (call);                                                                                \
+        outcome;                                                                                             \
+    })
+
+/* Streams of a context are known when it came by a door that also watches launches. */
+static void born(CUcontext context) {
+    if (gm_door == GM_DOOR_SYMBOL || gm_door == GM_DOOR_AUDIT)
+        gm_streams_doubt(GM_STREAMS_LINKED);
+    gm_streams_context(context);
+}
 
 static CUresult created(struct gm_scope *scope, CUcontext *context, CUresult result) {
+    if (result == CUDA_SUCCESS && context)
+        born(*context);
     gm_pipeline_note(scope, GM_ACT_CONTEXT, result || !context ? 0 : (uint64_t)(uintptr_t)*context, result);
     return result;
 }
@@ -10,48 +43,33 @@ HOOK(cuCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v2, context, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, gm_true.cuCtxCreate_v2(context, flags, device)));
+    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_true.cuCtxCreate_v2(context, flags, device))));
 }
 
 HOOK(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v3, context, affinity, count, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, gm_true.cuCtxCreate_v3(context, affinity, count, flags, device)));
+    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_true.cuCtxCreate_v3(context, affinity, count, flags, device))));
 }
 
 HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v4, context, parameters, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, gm_true.cuCtxCreate_v4(context, parameters, flags, device)));
+    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_true.cuCtxCreate_v4(context, parameters, flags, device))));
 }
 
 static void gone(struct gm_scope *scope, CUcontext context, CUresult result) {
     uint64_t id;
+    if (result == CUDA_SUCCESS)
+        gm_streams_context_gone(context);
     if (result == CUDA_SUCCESS && gm_context_end(context, &id))
         gm_pipeline_context_gone(id);
     gm_pipeline_note(scope, GM_ACT_CONTEXT_GONE, (uint64_t)(uintptr_t)context, result);
 }
 
-HOOK(cuCtxDestroy_v2, CUcontext context) {
-    struct gm_scope scope;
-    ENTER(cuCtxDestroy_v2, context);
-    BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
-    CUresult result = gm_true.cuCtxDestroy_v2(context);
-    gone(&scope, context, result);
-    LEAVE(result);
-}
-
-HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
-    ENTER(cuDevicePrimaryCtxRetain, context, device);
-    CUresult result = gm_true.cuDevicePrimaryCtxRetain(context, device);
-    if (result == CUDA_SUCCESS)
-        gm_context_note_primary(device, *context);
-    LEAVE(result);
-}
-
-/* A reset ends all memory of the device, also what our pools hold for the program. */
+/* A context ends with all its memory, also what our pools hold for the program. */
 static void empty_pools(CUcontext context) {
     struct gm_context seen;
     CUcontext popped;
@@ -61,11 +79,64 @@ static void empty_pools(CUcontext context) {
     gm_drv.ctx_pop(&popped);
 }
 
+static bool is_primary(CUcontext context) {
+    struct gm_context seen;
+    return gm_context_find(context, &seen) && gm_context_primary(seen.device) == context;
+}
+
+/* Holds of a primary context that came through a watched door. */
+static int holds[64];
+
+static void count_hold(CUdevice device, int change) {
+    if (device >= 0 && device < 64)
+        __atomic_add_fetch(&holds[device], change, __ATOMIC_RELAXED);
+}
+
+/* This release is the last one as far as is known: what is only kept goes back. Blocks of the program stay, in case it is not. */
+static void give_kept_back(CUdevice device, CUcontext context) {
+    CUcontext popped;
+    struct gm_context seen;
+    if (device < 0 || device >= 64 || __atomic_load_n(&holds[device], __ATOMIC_RELAXED) != 1 || !context ||
+        !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
+        return;
+    gm_pipeline_trim(SIZE_MAX);
+    gm_drv.ctx_pop(&popped);
+}
+
+HOOK(cuCtxDestroy_v2, CUcontext context) {
+    struct gm_scope scope;
+    ENTER(cuCtxDestroy_v2, context);
+    BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
+    if (!is_primary(context)) /* of which the driver refuses it */
+        empty_pools(context);
+    CUresult result = gm_true.cuCtxDestroy_v2(context);
+    gone(&scope, context, result);
+    LEAVE(result);
+}
+
 /* A release ends the context only when it was the last one. */
 static bool primary_is_active(CUdevice device) {
     unsigned flags;
     int active = 0;
     return gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || active;
+}
+
+HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
+    ENTER(cuDevicePrimaryCtxRetain, context, device);
+    bool there = primary_is_active(device);
+    CUresult result = WITH_TRIM_OF(device, gm_true.cuDevicePrimaryCtxRetain(context, device));
+    if (result == CUDA_SUCCESS && !there)
+        born(*context);
+    if (result == CUDA_SUCCESS) {
+        gm_context_note_primary(device, *context);
+        count_hold(device, 1);
+    }
+    LEAVE(result);
+}
+
+static bool released_but_active(CUdevice device) {
+    count_hold(device, -1);
+    return primary_is_active(device);
 }
 
 #define PRIMARY_END(symbol, call, before, still_there)                                                       \
@@ -82,5 +153,39 @@ static bool primary_is_active(CUdevice device) {
     }
 PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
 PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
-PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, (void)0, primary_is_active(device))
-PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, (void)0, primary_is_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, give_kept_back(device, context), released_but_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, give_kept_back(device, context), released_but_active(device))
+
+/* ---- green contexts: a part of a device's multiprocessors, with a context of its own that dies with it */
+
+HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
+    ENTER(cuGreenCtxCreate, green, resources, device, flags);
+    gm_device_wait_refuse(GM_ENEMY_GREEN);
+    gm_streams_doubt(GM_STREAMS_GREEN);
+    LEAVE(WITH_TRIM_OF(device, gm_true.cuGreenCtxCreate(green, resources, device, flags)));
+}
+
+/* The context made from it, if it was ever used, and has a generation of its own. */
+static CUcontext own_context(CUgreenCtx green, struct gm_context *seen) {
+    CUcontext context = NULL;
+    if (!gm_drv.ctx_from_green || gm_drv.ctx_from_green(&context, green) != CUDA_SUCCESS || !gm_context_find(context, seen))
+        return NULL;
+    return context == gm_context_primary(seen->device) ? NULL : context;
+}
+
+/* Memory made there may belong to the primary context and stay: what is kept is given back first, while the context can be entered;
+ * what the program holds is the driver's to end or to keep, and gpumem forgets it. */
+HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
+    struct gm_scope scope;
+    struct gm_context seen;
+    ENTER(cuGreenCtxDestroy, green);
+    BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
+    CUcontext context = own_context(green, &seen);
+    struct gm_resource *cache = gm_decided_server(GM_KIND_CACHE);
+    if (context && cache)
+        gm_cache_empty(cache, seen.id);
+    CUresult result = gm_true.cuGreenCtxDestroy(green);
+    if (context)
+        gone(&scope, context, result);
+    LEAVE(result);
+}

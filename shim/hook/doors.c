@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shim/base/truedl.h"
+#include "shim/hook/watch.h"
 
 #define ROW(symbol, name, version, twin)                                                                     \
     GM_INTERNAL void gm_dlsym_##symbol(void);                                                                \
@@ -76,7 +77,7 @@ void *gm_route(void *function, enum gm_door door) {
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
     int row = find_row(function);
-    return row < 0 ? function : rows[row].entries[door];
+    return row < 0 ? gm_watch_route(function) : rows[row].entries[door];
 }
 
 const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }
@@ -115,6 +116,7 @@ static void find_true_functions(void) {
             gm_log(GM_LOG_DEBUG, "%s: this driver has none", row->symbol);
         }
     }
+    gm_watch_start(!differing);
     if (absent || differing)
         gm_log(GM_LOG_INFO, "look-up routes: %u of %u symbols absent in this driver, %u with two functions", absent,
                (unsigned)GM_ROW_COUNT, differing);

@@ -4,8 +4,11 @@
  * the stack as it came. The C side, given the arguments, a slot and the caller, says 1 = answered (result in
  * the slot), 0 = jump to the next one in line.
  *
+ * Watchers: note that a per-thread default stream is used and jump on; handed out only where streams are watched.
+ *
  * Driver entries: one for each hooked symbol and door; each notes its door for the coverage report and jumps to the hook. */
 #include "shim/hook/rows.h"
+#include "shim/hook/watch_rows.h"
 
 #define DOOR_SYMBOL   0
 #define DOOR_DLSYM    1
@@ -46,6 +49,28 @@
         jmp hook;                                                                                            \
         .cfi_endproc; .size name, . - name
 
+#define PER_THREAD 2
+#define IS_ARGUMENT_0 cmpq $PER_THREAD, %rdi
+#define IS_ARGUMENT_1 cmpq $PER_THREAD, %rsi
+#define IS_ARGUMENT_2 cmpq $PER_THREAD, %rdx
+#define IS_ARGUMENT_3 cmpq $PER_THREAD, %rcx
+#define IS_ARGUMENT_4 cmpq $PER_THREAD, %r8
+#define IS_ARGUMENT_5 cmpq $PER_THREAD, %r9
+#define IS_ARGUMENT_8 cmpq $PER_THREAD, 24(%rsp)
+#define NOTE_TWIN(symbol)                                                                                    \
+        FUNCTION(gm_watch_##symbol, .hidden);                                                                \
+        movb $1, gm_streams_per_thread(%rip);                                                                \
+        mov gm_watched_##symbol(%rip), %r11; jmp *%r11;                                                      \
+        .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
+#define NOTE_IF(symbol, ...)                                                                                 \
+        FUNCTION(gm_watch_##symbol, .hidden);                                                                \
+        __VA_ARGS__; jne 1f; movb $1, gm_streams_per_thread(%rip);                                                  \
+        1: mov gm_watched_##symbol(%rip), %r11; jmp *%r11;                                                   \
+        .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
+#define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
+/* hStream of a CUlaunchConfig lies behind seven 32-bit fields and padding. */
+#define NOTE_CONFIG(symbol) NOTE_IF(symbol, cmpq $PER_THREAD, 32(%rdi));
+
 #elif defined(__aarch64__)
 
 #define FUNCTION(name, visibility)                                                                           \
@@ -78,6 +103,28 @@
         b hook;                                                                                              \
         .cfi_endproc; .size name, . - name
 
+#define PER_THREAD 2
+#define IS_ARGUMENT_0 cmp x0, PER_THREAD
+#define IS_ARGUMENT_1 cmp x1, PER_THREAD
+#define IS_ARGUMENT_2 cmp x2, PER_THREAD
+#define IS_ARGUMENT_3 cmp x3, PER_THREAD
+#define IS_ARGUMENT_4 cmp x4, PER_THREAD
+#define IS_ARGUMENT_5 cmp x5, PER_THREAD
+#define IS_ARGUMENT_8 ldr x9, [sp]; cmp x9, PER_THREAD
+#define NOTE mov w9, 1; adrp x16, gm_streams_per_thread; strb w9, [x16, :lo12:gm_streams_per_thread]
+#define GO_ON(symbol) adrp x16, gm_watched_##symbol; ldr x16, [x16, :lo12:gm_watched_##symbol]; br x16
+#define NOTE_TWIN(symbol)                                                                                    \
+        FUNCTION(gm_watch_##symbol, .hidden);                                                                \
+        NOTE; GO_ON(symbol);                                                                                 \
+        .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
+#define NOTE_IF(symbol, ...)                                                                                 \
+        FUNCTION(gm_watch_##symbol, .hidden);                                                                \
+        __VA_ARGS__; b.ne 1f; NOTE;                                                                          \
+        1: GO_ON(symbol);                                                                                    \
+        .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
+#define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
+#define NOTE_CONFIG(symbol) NOTE_IF(symbol, ldr x9, [x0, #32]; cmp x9, PER_THREAD);
+
 #else
 #error "gpumem's entries are written for x86-64 and aarch64"
 #endif
@@ -103,5 +150,9 @@
         ENTRY(gm_audit_##symbol, gm_hook_##symbol, .hidden, DOOR_AUDIT);
 
         GM_HOOK_ROWS(ENTRIES)
+
+#define NOTE_EACH_TWIN(symbol) NOTE_TWIN(symbol);
+
+        GM_WATCH_ROWS(NOTE_EXPLICIT, NOTE_CONFIG, NOTE_EACH_TWIN)
 
         .section .note.GNU-stack, "", %progbits

@@ -99,7 +99,7 @@ static inline void gm_hook_leave(void) { gm_depth = 0; }
     BEGIN_FREE(scope, call, size);                                                                           \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
-/* memory.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back
+/* advice.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back
  * as another block. */
 void gm_hook_pin(CUdeviceptr address);
 

@@ -154,11 +154,15 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     LEAVE(result);
 }
 
+static bool is_kept_again(const struct gm_block *block) {
+    return block->call == GM_CALL_ALLOC && (block->kind == GM_KIND_CACHE || block->kind == GM_KIND_MANAGED_POOL);
+}
+
 /* The size asked for, where a kept block serves it; `size` as the driver says elsewhere. */
 static size_t size_asked(uint64_t base, size_t size) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    if (!registry || !gm_registry_find(registry, base, &block) || block.kind != GM_KIND_CACHE || block.call != GM_CALL_ALLOC ||
+    if (!registry || !gm_registry_find(registry, base, &block) || !is_kept_again(&block) ||
         block.size > size)
         return size;
     return block.size;
@@ -171,12 +175,6 @@ HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr addre
     if (result == CUDA_SUCCESS && size && (base || gm_true.cuMemGetAddressRange_v2(&start, NULL, address) == CUDA_SUCCESS))
         *size = size_asked(base ? *base : start, *size);
     LEAVE(result);
-}
-
-void gm_hook_pin(CUdeviceptr address) {
-    CUdeviceptr base;
-    if (gm_true.cuMemGetAddressRange_v2 && gm_true.cuMemGetAddressRange_v2(&base, NULL, address) == CUDA_SUCCESS)
-        gm_pipeline_pin(base);
 }
 
 static void answered(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
@@ -208,21 +206,5 @@ HOOK(cuPointerSetAttribute, const void *value, CUpointer_attribute attribute, CU
     ENTER(cuPointerSetAttribute, value, attribute, address);
     CUresult result = gm_true.cuPointerSetAttribute(value, attribute, address);
     gm_hook_pin(address);
-    LEAVE(result);
-}
-
-HOOK(cuMemAdvise, CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
-    ENTER(cuMemAdvise, address, size, advice, device);
-    CUresult result = gm_true.cuMemAdvise(address, size, advice, device);
-    if (result == CUDA_SUCCESS)
-        gm_hook_pin(address);
-    LEAVE(result);
-}
-
-HOOK(cuMemAdvise_v2, CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location) {
-    ENTER(cuMemAdvise_v2, address, size, advice, location);
-    CUresult result = gm_true.cuMemAdvise_v2(address, size, advice, location);
-    if (result == CUDA_SUCCESS)
-        gm_hook_pin(address);
     LEAVE(result);
 }

@@ -1,4 +1,5 @@
 /* The program's own stream-ordered pools: recorded, never moved. */
+#include "shim/driver/device_wait.h"
 #include "shim/hook/hook.h"
 
 HOOK(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties) {
@@ -35,6 +36,7 @@ HOOK(cuMemPoolExportPointer, CUmemPoolPtrExportData *data, CUdeviceptr address) 
     struct gm_scope scope;
     ENTER(cuMemPoolExportPointer, data, address);
     BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
+    gm_device_wait_refuse(GM_ENEMY_SHARED);
     CUresult result = gm_true.cuMemPoolExportPointer(data, address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
     LEAVE(result);
@@ -44,6 +46,7 @@ HOOK(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, CUmemPoolP
     struct gm_scope scope;
     ENTER(cuMemPoolImportPointer, address, pool, data);
     BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
+    gm_device_wait_refuse(GM_ENEMY_SHARED);
     CUresult result = gm_true.cuMemPoolImportPointer(address, pool, data);
     gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
     LEAVE(result);

@@ -30,6 +30,10 @@
     ROW(cuPointerSetAttribute, cuPointerSetAttribute, 6000, 0)                                               \
     ROW(cuMemAdvise, cuMemAdvise, 8000, 0)                                                                   \
     ROW(cuMemAdvise_v2, cuMemAdvise, 12020, 0)                                                               \
+    ROW(cuMemPrefetchAsync, cuMemPrefetchAsync, 8000, 0)                                                     \
+    ROW(cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync, 8000, 1)                                                \
+    ROW(cuMemPrefetchAsync_v2, cuMemPrefetchAsync, 12020, 0)                                                 \
+    ROW(cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync, 12020, 1)                                            \
     ROW(cuArrayCreate_v2, cuArrayCreate, 3020, 0)                                                            \
     ROW(cuArray3DCreate_v2, cuArray3DCreate, 3020, 0)                                                        \
     ROW(cuArrayDestroy, cuArrayDestroy, 2000, 0)                                                             \
@@ -73,6 +77,55 @@
     ROW(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, 0)                                   \
     ROW(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, 0)                                           \
     ROW(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, 0)                                       \
+    ROW(cuModuleLoad, cuModuleLoad, 2000, 0)                                                                 \
+    ROW(cuModuleLoadData, cuModuleLoadData, 2000, 0)                                                         \
+    ROW(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, 0)                                                     \
+    ROW(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 2000, 0)                                               \
+    ROW(cuModuleGetFunction, cuModuleGetFunction, 2000, 0)                                                   \
+    ROW(cuModuleGetGlobal_v2, cuModuleGetGlobal, 3020, 0)                                                    \
+    ROW(cuLibraryLoadData, cuLibraryLoadData, 12000, 0)                                                      \
+    ROW(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, 0)                                              \
+    ROW(cuLibraryGetModule, cuLibraryGetModule, 12000, 0)                                                    \
+    ROW(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000, 0)                                                    \
+    ROW(cuLibraryGetManaged, cuLibraryGetManaged, 12000, 0)                                                  \
+    ROW(cuKernelGetFunction, cuKernelGetFunction, 12000, 0)                                                  \
+    ROW(cuFuncLoad, cuFuncLoad, 12040, 0)                                                                    \
+    ROW(cuGraphInstantiate, cuGraphInstantiate, 10000, 0)                                                    \
+    ROW(cuGraphInstantiate_v2, cuGraphInstantiate, 11000, 0)                                                 \
+    ROW(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, 0)                                  \
+    ROW(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, 0)                                \
+    ROW(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, 1)                           \
+    ROW(cuGraphUpload, cuGraphUpload, 11010, 0)                                                              \
+    ROW(cuGraphUpload_ptsz, cuGraphUpload, 11010, 1)                                                         \
+    ROW(cuCtxSetLimit, cuCtxSetLimit, 3010, 0)                                                               \
+    ROW(cuStreamCreate, cuStreamCreate, 2000, 0)                                                             \
+    ROW(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050, 0)                                     \
+    ROW(cuStreamDestroy, cuStreamDestroy, 2000, 0)                                                           \
+    ROW(cuStreamDestroy_v2, cuStreamDestroy, 4000, 0)                                                        \
+    ROW(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, 12050, 0)                                            \
+    ROW(cuGreenCtxCreate, cuGreenCtxCreate, 12040, 0)                                                        \
+    ROW(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, 0)                                                      \
+    ROW(cuStreamWaitValue32, cuStreamWaitValue32, 8000, 0)                                                   \
+    ROW(cuStreamWaitValue32_ptsz, cuStreamWaitValue32, 8000, 1)                                              \
+    ROW(cuStreamWaitValue32_v2, cuStreamWaitValue32, 11070, 0)                                               \
+    ROW(cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32, 11070, 1)                                          \
+    ROW(cuStreamWaitValue64, cuStreamWaitValue64, 9000, 0)                                                   \
+    ROW(cuStreamWaitValue64_ptsz, cuStreamWaitValue64, 9000, 1)                                              \
+    ROW(cuStreamWaitValue64_v2, cuStreamWaitValue64, 11070, 0)                                               \
+    ROW(cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64, 11070, 1)                                          \
+    ROW(cuStreamBatchMemOp, cuStreamBatchMemOp, 8000, 0)                                                     \
+    ROW(cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp, 8000, 1)                                                \
+    ROW(cuStreamBatchMemOp_v2, cuStreamBatchMemOp, 11070, 0)                                                 \
+    ROW(cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp, 11070, 1)                                            \
+    ROW(cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, 10000, 0)                              \
+    ROW(cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync, 10000, 1)                         \
+    ROW(cuLaunchHostFunc, cuLaunchHostFunc, 10000, 0)                                                        \
+    ROW(cuLaunchHostFunc_ptsz, cuLaunchHostFunc, 10000, 1)                                                   \
+    ROW(cuStreamAddCallback, cuStreamAddCallback, 5000, 0)                                                   \
+    ROW(cuStreamAddCallback_ptsz, cuStreamAddCallback, 7000, 1)                                              \
+    ROW(cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, 11070, 0)                                        \
+    ROW(cuGraphAddHostNode, cuGraphAddHostNode, 10000, 0)                                                    \
+    ROW(cuGraphAddExternalSemaphoresWaitNode, cuGraphAddExternalSemaphoresWaitNode, 11020, 0)                \
     ROW(cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040, 0)                                            \
     ROW(cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040, 0)                                              \
     ROW(cuGraphAddNode, cuGraphAddNode, 12020, 0)                                                            \

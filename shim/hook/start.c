@@ -122,7 +122,7 @@ static struct gm_resource *build_resources(void) {
     gm_decided_serve(GM_KIND_ASYNC, build("async"));
     gm_decided_serve(GM_KIND_CACHE, build("cache(native)"));
     gm_decided_serve(GM_KIND_MANAGED, build("managed"));
-    gm_decided_serve(GM_KIND_MANAGED_POOL, build("managed-pool"));
+    gm_decided_serve(GM_KIND_MANAGED_POOL, build("true-kind(cache(managed-pool))"));
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);

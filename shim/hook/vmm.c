@@ -1,6 +1,7 @@
 /* Virtual memory management calls of the program: recorded, never moved. A handle counts as memory; a reservation and a mapping
  * are address space. A handle lives until its last release; memory behind it until the last unmap as well, which the driver
  * tells only by its free memory, so the trace shows both. */
+#include "shim/driver/device_wait.h"
 #include "shim/hook/hook.h"
 
 HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted, unsigned long long flags) {
@@ -89,6 +90,7 @@ HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle
     struct gm_scope scope;
     ENTER(cuMemExportToShareableHandle, shareable, handle, type, flags);
     BEGIN(&scope, GM_CALL_VMM_EXPORT, 0);
+    gm_device_wait_refuse(GM_ENEMY_SHARED);
     CUresult result = gm_true.cuMemExportToShareableHandle(shareable, handle, type, flags);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, gm_key(GM_SPACE_VMM_HANDLE, handle), result);
     LEAVE(result);
@@ -98,6 +100,7 @@ HOOK(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void 
     struct gm_scope scope;
     ENTER(cuMemImportFromShareableHandle, handle, shareable, type);
     BEGIN(&scope, GM_CALL_VMM_IMPORT, 0);
+    gm_device_wait_refuse(GM_ENEMY_SHARED);
     CUresult result = gm_true.cuMemImportFromShareableHandle(handle, shareable, type);
     gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
     LEAVE(result);

@@ -1,5 +1,7 @@
 #include "shim/resource/lane.h"
 
+#include "shim/driver/streams.h"
+
 enum { DEVICES = 64, EVENTS = 16 };
 
 struct gm_lane_slot {
@@ -73,18 +75,27 @@ void gm_lane_leave(bool pushed) {
         gm_drv.ctx_pop(&popped);
 }
 
-gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
+bool gm_lane_made(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
     struct gm_lane_slot *slot = lane->slot;
-    CUstream made = NULL, seen = NULL;
-
+    CUstream seen = NULL;
     gm_spin_lock(&slot->lock);
     if (slot->id == lane->id)
         seen = slot->streams[use];
     gm_spin_unlock(&slot->lock);
-    if (!seen) {
+    if (seen)
+        *stream = seen;
+    return seen != NULL;
+}
+
+gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
+    struct gm_lane_slot *slot = lane->slot;
+    CUstream made = NULL, seen = NULL;
+
+    if (!gm_lane_made(lane, use, &seen)) {
         gm_status status = (gm_status)gm_drv.stream_create(&made, CU_STREAM_NON_BLOCKING);
         if (status)
             return status;
+        gm_streams_made(made); /* what runs there counts for a fence, as the program's own */
         gm_spin_lock(&slot->lock);
         if (slot->id == lane->id) {
             seen = slot->streams[use];
@@ -92,10 +103,12 @@ gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstr
                 slot->streams[use] = made;
         }
         gm_spin_unlock(&slot->lock);
-        if (seen)
+        if (seen) {
+            gm_streams_ending(made);
             gm_drv.stream_destroy(made);
-        else
+        } else {
             seen = made;
+        }
     }
     *stream = seen;
     return GM_OK;

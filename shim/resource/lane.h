@@ -1,9 +1,9 @@
-/* What gpumem's own work in a context runs on: two private non-blocking streams and a few events, made at first use, one set a
+/* What gpumem's own work in a context runs on: a few private non-blocking streams and a few events, made at first use, one set a
  * context for all resources (field guide, trap 17).
  *
  * No lock is held across a driver call: two threads that need the same thing at once both make it, one is published, the other
  * destroyed. Everything here is to be called between gm_capture_guard_enter and gm_capture_guard_leave, except gm_lane_of,
- * gm_lane_enter, gm_lane_leave, gm_lane_forget and the peer table. */
+ * gm_lane_made, gm_lane_enter, gm_lane_leave, gm_lane_forget and the peer table. */
 #ifndef GM_RESOURCE_LANE_H
 #define GM_RESOURCE_LANE_H
 
@@ -15,6 +15,7 @@
 enum gm_lane_use {
     GM_LANE_ALLOC, /* never waits for work of the program: an allocation is complete as soon as the driver has done it */
     GM_LANE_FREE,  /* waits for fences */
+    GM_LANE_PREFETCH, /* carries pages to the device; nothing waits for it but fences */
     GM_LANE_USES
 };
 
@@ -39,6 +40,8 @@ GM_INTERNAL void gm_lane_leave(bool pushed);
 
 /* The context must be current for the following. Errors: the driver's own. */
 GM_INTERNAL gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream);
+/* The stream if it was made before; no driver call, the context need not be current. */
+GM_INTERNAL bool gm_lane_made(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream);
 /* An event without timing, to be given back. */
 GM_INTERNAL gm_status gm_lane_event_take(const struct gm_lane *lane, CUevent *event);
 /* The event is kept for the next taker or destroyed; forgotten when the context `id` is gone. */

@@ -2,6 +2,7 @@
 #include "shim/resource/managed.h"
 
 #include "shim/resource/block.h"
+#include "shim/resource/hints.h"
 #include "shim/resource/lane.h"
 #include "shim/resource/parking.h"
 #include "shim/resource/pitch.h"
@@ -16,19 +17,24 @@ static struct gm_parking quarantine; /* given back during a capture */
 
 /* ---- allocation */
 
-static gm_status alloc_charged(const struct gm_request *request, size_t bytes, CUdeviceptr *address) {
-    gm_status status = gm_managed_charge(request->context_id, request->device, bytes);
+static gm_status alloc_charged(const struct gm_request *request, struct gm_piece *piece) {
+    CUdeviceptr address;
+    gm_status status = gm_managed_charge(request->context_id, request->device, piece->reserved);
     if (status)
         return status;
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode)) {
-        gm_managed_discharge(request->context_id, bytes);
+        gm_managed_discharge(request->context_id, piece->reserved);
         return GM_NOT_SUPPORTED;
     }
-    status = (gm_status)gm_drv.mem_alloc_managed(address, bytes, CU_MEM_ATTACH_GLOBAL);
+    status = (gm_status)gm_drv.mem_alloc_managed(&address, piece->reserved, CU_MEM_ATTACH_GLOBAL);
+    if (!status) {
+        piece->address = address;
+        gm_hint_prefetch(request, piece);
+    }
     gm_capture_guard_leave(mode);
     if (status)
-        gm_managed_discharge(request->context_id, bytes);
+        gm_managed_discharge(request->context_id, piece->reserved);
     return status;
 }
 
@@ -49,7 +55,6 @@ static void free_what_may_go(void);
 
 static gm_status managed_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_piece piece;
-    CUdeviceptr address;
     bool pushed;
 
     if (!serves(request))
@@ -66,11 +71,10 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
     if (!status)
         status = gm_shape_of(request, &piece);
     if (!status)
-        status = alloc_charged(request, piece.reserved, &address);
+        status = alloc_charged(request, &piece);
     gm_lane_leave(pushed);
     if (status)
         return status;
-    piece.address = address;
     gm_block_fill(block, self, request, &piece);
     return GM_OK;
 }

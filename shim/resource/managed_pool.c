@@ -1,5 +1,7 @@
 /* Managed memory from a private pool of the driver, CUDA 13: no wait at the free, at the price of device-wide requirements
  * (field guide, trap 18). */
+#include "shim/resource/decided.h"
+#include "shim/resource/hints.h"
 #include "shim/resource/ledger.h"
 #include "shim/resource/managed.h"
 #include "shim/resource/pitch.h"
@@ -21,7 +23,7 @@ static gm_status all_devices_concurrent(int *count) {
 
 static gm_status describe(int device, CUmemPoolProps *props) {
     int version = 0, count = 0, has_pools = 0;
-    gm_status status = (gm_status)gm_drv.driver_get_version(&version);
+    gm_status status = gm_hint_can_undo() ? (gm_status)gm_drv.driver_get_version(&version) : GM_NOT_SUPPORTED;
     if (!status && version < NEEDED_DRIVER)
         status = GM_NOT_SUPPORTED;
     if (!status)
@@ -45,7 +47,7 @@ static uint64_t reach(int device) {
     return count >= 64 ? UINT64_MAX : (1ull << count) - 1;
 }
 
-static struct gm_pool_family family = {.name = "managed-pool", .describe = describe, .reach = reach};
+static struct gm_pool_family family = {.name = "managed-pool", .describe = describe, .reach = reach, .served = gm_hint_prefetch};
 static struct gm_ledger alive; /* bytes of blocks that are with the program, by context */
 
 uint64_t gm_managed_pool_excess(void) {
@@ -53,7 +55,13 @@ uint64_t gm_managed_pool_excess(void) {
     return reserved > used ? reserved - used : 0;
 }
 
-void gm_managed_pool_give_back(void) { gm_pool_trim(&family, SIZE_MAX); }
+void gm_managed_pool_give_back(void) {
+    struct gm_resource *server = gm_decided_server(GM_KIND_MANAGED_POOL);
+    if (server && server->row->trim)
+        server->row->trim(server, SIZE_MAX); /* with what a cache around the pool keeps */
+    else
+        gm_pool_trim(&family, SIZE_MAX);
+}
 
 static gm_status alloc_charged(const struct gm_request *request, struct gm_piece *piece) {
     gm_status status = gm_shape_of(request, piece);
@@ -87,7 +95,15 @@ static gm_status managed_pool_alloc(struct gm_resource *self, const struct gm_re
 }
 
 static gm_status managed_pool_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    gm_status status = gm_pool_free(&family, block, how);
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    /* The piece stays mapped, and with it what the program advised. */
+    gm_status status = GM_UNLIKELY(block->pinned_native) ? gm_hint_undo(block) : GM_OK;
+    if (status)
+        return status;
+    if (how->call == GM_CALL_FREE_ASYNC)
+        gm_hint_settle(block);
+    status = gm_pool_free(&family, block, how);
     if (!status) {
         gm_ledger_subtract(&alive, block->context_id, block->reserved);
         gm_managed_retain(block->context_id, block->reserved);

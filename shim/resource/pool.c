@@ -1,6 +1,7 @@
 #include "shim/resource/pool.h"
 
 #include "shim/base/stats.h"
+#include "shim/driver/fence.h"
 
 /* ---- pools of devices */
 
@@ -126,7 +127,11 @@ static gm_status alloc_ready(CUmemoryPool pool, const struct gm_lane *lane, size
         status = (gm_status)gm_drv.mem_alloc_from_pool_async(&got, bytes, pool, stream);
     if (status)
         return status;
-    status = (gm_status)gm_drv.stream_synchronize(stream);
+    /* Without event following and internal dependencies the pool gives only memory whose free is done, and the stream never waits;
+     * but the driver promises the memory in this stream's order alone. So it is asked; it has not been seen to wait. */
+    status = (gm_status)gm_drv.stream_query(stream);
+    if (status == GM_FENCE_PENDING)
+        status = (gm_status)gm_drv.stream_synchronize(stream);
     if (status)
         gm_drv.mem_free_async(got, stream);
     else
@@ -162,6 +167,8 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_la
         status = alloc_once(pool, lane, request, piece->reserved, &address);
     }
     piece->address = address;
+    if (!status && family->served)
+        family->served(request, piece);
     return status;
 }
 

@@ -20,6 +20,8 @@ struct gm_pool_family {
     gm_status (*describe)(int device, CUmemPoolProps *props);
     /* Devices that get access when the pool is made, besides the peers; bit d = device d. May be NULL. */
     uint64_t (*reach)(int device);
+    /* Told of each piece before it is handed out, under the capture guard with the request's context current. May be NULL. */
+    void (*served)(const struct gm_request *request, const struct gm_piece *piece);
 
     gm_spin lock;
     struct {

@@ -1,5 +1,10 @@
-"""A matrix product and a reduction with CuPy."""
+"""A matrix product and a reduction with CuPy; CUPY_POOL=off: every array is a cudaMalloc of its own."""
+import os
+
 import cupy
+
+if os.environ.get("CUPY_POOL") == "off":
+    cupy.cuda.set_allocator(None)
 
 a = cupy.arange(512 * 512, dtype=cupy.float32).reshape(512, 512) % 7
 b = a @ a.T

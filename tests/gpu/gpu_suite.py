@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 """The preload programs and real frameworks on a real GPU, natively and under every policy.
 
-usage: gpu_suite.py --source DIR --toolkit DIR --cc CC --shim FILE --work DIR PART
+usage: gpu_suite.py --source DIR --toolkit DIR --cc CC --shim FILE [--hidden FILE] --work DIR PART
 
 PART: shared | static | driver (the small programs of tests/preload, built here against NVIDIA's runtime of either kind),
-frameworks (PyTorch, CuPy, Thrust), sanitizer (compute-sanitizer with the shim loaded), peers (two GPUs reach each other's memory),
-stress (threads and streams whose kernels verify their memory; STRESS_SECONDS for each policy, default 10). Ends with 77 without a GPU, and peers without two.
+ipc (kept blocks exported to another process), capture (captures beside a busy cache), waiting (programs that wait for themselves),
+frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer (compute-sanitizer with the shim loaded), peers (two
+GPUs reach each other's memory), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
+STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
+rows at a time, default 2). Ends with 77 without a GPU, peers and nccl without two.
+
+--hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
+waiting and stress a second time; without it those rows say that they were skipped.
 """
 
 import argparse
@@ -20,10 +26,20 @@ import sys
 SKIP = 77
 WORKERS = 6  # programs at a time: each brings up a context of its own
 
-DRIVER = ["driver_linked", "driver_dlopened", "arrays", "vmm", "weak_driver", "next_symbol", "graph_memory", "no_cuda"]
+DRIVER = ["driver_linked", "driver_dlopened", "advice", "arrays", "vmm", "weak_driver", "next_symbol", "graph_memory", "late_error",
+          "no_cuda"]
 RUNTIME = ["runtime_basic", "threads", "fork_child", "exec_self", "leaks", "wrong_free", "managed", "async", "pitch", "pools",
            "host_memory", "per_thread_stream", "context_reset", "capture", "ipc", "two_sites", "out_of_memory", "kernel"]
 SHARED_ONLY = ["weak_runtime", "two_runtimes"]
+WAITING = ["collective", "collective_alloc", "value_stream", "value_host", "alone", "persistent"]
+# part: (cases, cases that also hold for a shim without context events)
+CONCEPTS = {
+    "ipc": (["ipc", "ipc_kept", "ipc_kept_plain_importer"], ["ipc"]),
+    "capture": (["capture", "graph_memory", "capture_modes_runtime", "capture_modes_driver"],
+                ["capture", "graph_memory", "capture_modes_runtime", "capture_modes_driver"]),
+    "waiting": (["self_waiting_" + what for what in WAITING], ["self_waiting_" + what for what in WAITING]),
+}
+KERNELS = ["kernel", "ipc_kept", "capture_modes", "self_waiting"]  # programs that nvcc compiles
 
 
 def gpus():
@@ -35,15 +51,19 @@ def gpus():
     return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
 
 
+def program_of(case):
+    return next((program for program in KERNELS if case == program or case.startswith(program + "_")), case)
+
+
 def build(options, name, shape):
     """Compiles one program of tests/preload; returns its path."""
     source = options.source / "tests" / "preload"
     target = options.work / shape / name
     target.parent.mkdir(parents=True, exist_ok=True)
     library = options.toolkit / "lib64"
-    if name == "kernel":
-        command = [str(options.toolkit / "bin" / "nvcc"), "-cudart", shape, "-O1", "-I", str(source), "-o", str(target),
-                   str(source / "kernel.cu")]
+    if name in KERNELS:
+        command = [str(options.toolkit / "bin" / "nvcc"), "-cudart", shape, "-arch=native", "-O1", "-I", str(source), "-o", str(target),
+                   str(source / (name + ".cu")), "-L", str(library / "stubs"), "-lcuda"]
     else:
         link = {
             "shared": ["-L", str(library), "-lcudart"],
@@ -59,43 +79,86 @@ def build(options, name, shape):
     return target
 
 
-def run_case(runner, options, name, shape):
+def run_case(runner, options, case, shape, shim, label):
     """One case of the preload runner in a place of its own; returns (name, outcome, message)."""
     place = runner.Place(argparse.Namespace(
-        programs=options.work / shape, cuda=options.toolkit / "lib64", shim=options.shim,
-        work=options.work / f"run-{shape}" / name))
+        programs=options.work / shape, cuda=options.toolkit / "lib64", shim=shim, work=options.work / f"run-{label}" / case))
+    name = f"{label} {case}"
     try:
-        runner.CASES[name](place)
+        runner.CASES[case](place)
         return name, "ok", ""
     except runner.Failure as failure:
         return name, "FAILED", str(failure)
     except SystemExit as end:
-        return name, "skipped" if end.code == SKIP else "FAILED", f"exit {end.code}"
+        return name, "skipped" if end.code == SKIP else "FAILED", "not so natively, or not supported here" if end.code == SKIP else f"exit {end.code}"
+    except Exception as problem:  # one broken case leaves the others' lines
+        return name, "FAILED", f"{type(problem).__name__}: {problem}"
+
+
+def preload_runner(options):
+    sys.path.insert(0, str(options.source / "tests" / "preload"))
+    import run_preload
+
+    return run_preload
+
+
+def build_all(options, programs):
+    """programs: (name, shape)"""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda program: build(options, *program), sorted(set(programs))))
 
 
 def programs(options, shape):
-    sys.path.insert(0, str(options.source / "tests" / "preload"))
-    import run_preload as runner
-
+    runner = preload_runner(options)
     names = {"driver": DRIVER, "static": RUNTIME, "shared": RUNTIME + SHARED_ONLY}[shape]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda name: build(options, name, shape), names))
+    build_all(options, [(name, shape) for name in names])
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(lambda name: run_case(runner, options, name, shape), names))
+        return list(pool.map(lambda name: run_case(runner, options, name, shape, options.shim, shape), names))
+
+
+def concept(options, part):
+    """The cases of one concept against both kinds of runtime, and under the shim without context events."""
+    runner = preload_runner(options)
+    cases, hidden_cases = CONCEPTS[part]
+    shape_of = {case: "driver" if case == "graph_memory" else None for case in cases}
+    jobs = [(case, shape_of[case] or shape, options.shim, shape_of[case] or shape)
+            for case in cases for shape in ("static", "shared") if shape == "static" or not shape_of[case]]
+    results = []
+    if options.hidden:
+        jobs += [(case, shape_of[case] or "static", options.hidden, "hidden") for case in hidden_cases]
+    else:
+        results.append(("hidden", "skipped", "no --hidden shim"))
+    build_all(options, [(program_of(case), shape) for case, shape, _, _ in jobs])
+    at_once = 2 if part == "waiting" else WORKERS  # kernels that spin share the device's time
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        return results + list(pool.map(lambda job: run_case(runner, options, *job), jobs))
 
 
 # ---- frameworks
 
 
-def execute(options, command, policy=None, **more):
+def nvcc(options, name, *further):
+    """Compiles one program of tests/gpu; returns its path."""
+    target = options.work / name
+    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O2", "-o", str(target),
+                    str(options.source / "tests" / "gpu" / f"{name}.cu"), *further], check=True)
+    return target
+
+
+def execute(options, command, policy=None, limit_s=300, **more):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUMEM_")}
     environment["LD_LIBRARY_PATH"] = ":".join(filter(None, [str(options.toolkit / "lib64"), os.environ.get("LD_LIBRARY_PATH")]))
     environment["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
-    trace = options.work / f"{pathlib.Path(command[-1]).stem}-{policy}-{'-'.join(more)}-%p.csv"
+    environment.setdefault("NCCL_NVLS_ENABLE", "0")  # multicast needs more of the host than a test may ask for
+    words = "-".join(more.values()).replace("/", "_").replace(":", "_")
+    trace = options.work / f"{pathlib.Path(command[-1]).stem}-{policy}-{words}.%p.csv"
     if policy:
         environment.update(LD_PRELOAD=str(options.shim), GPUMEM_POLICY=policy, GPUMEM_TRACE=str(trace))
     environment.update(more)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        done = subprocess.CompletedProcess(command, 124, "", f"does not end within {limit_s} s")
     events = []
     for file in options.work.glob(trace.name.replace("%p", "*")) if policy else []:
         lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
@@ -107,7 +170,7 @@ def execute(options, command, policy=None, **more):
 def framework(options, name, command, policies, **more):
     native, _ = execute(options, command, **more)
     if native.returncode != 0 or "ok " not in native.stdout:
-        missing = "No module named" in native.stderr
+        missing = "No module named" in native.stderr or "PYTORCH_CUDA_ALLOC_CONF" in more  # a mode that this PyTorch lacks
         return name, "skipped" if missing else "FAILED", f"natively {native.returncode}: {native.stderr[-500:]}"
     counts = set()
     for policy in policies:
@@ -125,33 +188,49 @@ def framework(options, name, command, policies, **more):
         counts.add(sum(event["action"] == "alloc" and event["call"] == "cuMemAlloc" for event in events))
         if not allocations:
             return name, "FAILED", f"{policy}: no allocation in the trace"
-    if len(counts) != 1:
+    if len(counts) != 1 and "torch_streams" not in name:  # there the number depends on when streams end their work
         return name, "FAILED", f"numbers of cuMemAlloc differ between policies: {counts}"
-    return name, "ok", f"{counts.pop()} cuMemAlloc under each policy"
+    return name, "ok", f"{' or '.join(map(str, sorted(counts)))} cuMemAlloc under each policy"
+
+
+POLICIES = ["observe", "cache", "async", "managed", "active-list", "auto"]
+ARENAS = {  # PyTorch's ways to get its memory
+    "caching": {},
+    "uncached": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+    "expandable": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+    "cudaMallocAsync": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
+}
+BUSY = {"GPUMEM_FENCE_BATCH": "1", "GPUMEM_CACHE_LIMIT": "64M"}
+# script: modes of PyTorch that it runs in; a plain cudaMalloc inside a capture is an error natively, so no graph without caching
+TORCH = {
+    "torch_step": list(ARENAS),
+    "torch_streams": list(ARENAS),
+    "torch_graph": ["caching", "expandable", "cudaMallocAsync"],
+}
 
 
 def frameworks(options):
     here = options.source / "tests" / "gpu"
-    policies = ["observe", "cache", "async", "managed", "active-list", "auto"]
-    thrust = options.work / "thrust_sort"
-    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O2", "-o", str(thrust), str(here / "thrust_sort.cu")], check=True)
-    jobs = [
-        ("thrust_sort", [str(thrust)], {}),
-        ("torch_step", [sys.executable, str(here / "torch_step.py")], {}),
-        ("torch_step uncached", [sys.executable, str(here / "torch_step.py")], {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
-        ("torch_graph", [sys.executable, str(here / "torch_graph.py")], {}),
-        ("cupy_product", [sys.executable, str(here / "cupy_product.py")], {}),
-    ]
-    with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
-        return list(pool.map(lambda job: framework(options, job[0], job[1], policies, **job[2]), jobs))
+    thrust = nvcc(options, "thrust_sort")
+    jobs = [("thrust_sort", [str(thrust)], POLICIES, {}), ("thrust_sort busy", [str(thrust)], ["cache", "auto"], BUSY)]
+    for script, modes in TORCH.items():
+        for mode in modes:
+            command = [sys.executable, str(here / f"{script}.py")]
+            policies = POLICIES if mode in ("caching", "uncached") else ["cache", "async", "active-list", "auto"]
+            jobs.append((f"{script} {mode}", command, policies, ARENAS[mode]))
+            if mode == "uncached":
+                jobs.append((f"{script} {mode} busy", command, ["cache", "auto"], {**ARENAS[mode], **BUSY}))
+    for pool in ("on", "off"):
+        command = [sys.executable, str(here / "cupy_product.py")]
+        jobs.append((f"cupy_product pool {pool}", command, POLICIES, {"CUPY_POOL": pool}))
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(lambda job: framework(options, job[0], job[1], job[2], **job[3]), jobs))
 
 
 def peers(options):
-    target = options.work / "peers"
-    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O1", "-o", str(target),
-                    str(options.source / "tests" / "gpu" / "peers.cu")], check=True)
-    policies = ["observe", "cache", "async", "managed", "active-list", "auto"]
-    results = [framework(options, "peers", [str(target)], policies)]
+    target = nvcc(options, "peers")
+    results = [framework(options, "peers", [str(target)], POLICIES)]
+    results += stress_rows(options, [row for row in STRESS if row[0].startswith("peers")])
     launcher = shutil.which("torchrun")
     if not launcher:
         return results + [("torch_allreduce", "skipped", "no torchrun")]
@@ -165,17 +244,124 @@ def peers(options):
     return results
 
 
-def stress(options):
-    target = options.work / "stress"
-    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O2", "-o", str(target),
-                    str(options.source / "tests" / "gpu" / "stress.cu")], check=True)
+# ---- NCCL in threads
+
+
+def find_nccl():
+    """libnccl of PyTorch's wheels, else the system's; None without one."""
+    for folder in sys.path:
+        found = sorted(pathlib.Path(folder or ".").glob("nvidia/nccl/lib/libnccl.so*"))
+        if found:
+            return str(found[0])
+    try:
+        ctypes.CDLL("libnccl.so.2")
+        return "libnccl.so.2"
+    except OSError:
+        return None
+
+
+NCCL_ROUNDS = 400
+
+
+def nccl(options):
+    library = find_nccl()
+    if not library:
+        return [("nccl_threads", "skipped", "no libnccl.so.2")]
+    target = nvcc(options, "nccl_threads", "-lpthread", "-ldl")
+    eager = {"CUDA_MODULE_LOADING": "EAGER"}  # loading a kernel waits for the device, which may wait for the other rank
     results = []
-    for policy in ("observe", "cache", "async", "managed", "active-list", "auto"):
-        environment = dict(os.environ, LD_PRELOAD=str(options.shim), GPUMEM_POLICY=policy)
-        done = subprocess.run([str(target), os.environ.get("STRESS_SECONDS", "10")], env=environment, capture_output=True, text=True,
-                              timeout=400)
-        good = done.returncode == 0 and done.stdout == "ok stress 0 wrong\n"
-        results.append((f"stress {policy}", "ok" if good else "FAILED", done.stderr.strip() if good else done.stdout + done.stderr[-500:]))
+    for cliques, manner in (("1", "together"), ("1", "apart"), ("2", "together")):
+        command = [str(target), library, str(NCCL_ROUNDS), cliques, manner]
+        native, _ = execute(options, command, limit_s=90, **eager)
+        native_ends = (native.returncode, native.stdout) == (0, "ok nccl_threads 0 wrong\n")
+        said = "" if native_ends else f"natively {native.returncode}: {native.stdout}{native.stderr[-300:]}".strip()
+        hangs = native.returncode in (3, 124)  # a free may wait for the other rank's GPU: then nothing is asked of the shim
+        results.append((f"nccl_threads {cliques} {manner} natively", "ok" if native_ends else "skipped" if hangs else "FAILED", said))
+        if not native_ends and not hangs:
+            continue
+        for policy, more in (("observe", {}), ("cache", {}), ("cache", BUSY), ("auto", {}), ("auto", BUSY), ("async", {})):
+            name = f"nccl_threads {cliques} {manner} {policy}{' busy' if more else ''}"
+            done, events = execute(options, command, policy, limit_s=90, **eager, **more)
+            good = (done.returncode, done.stdout) == (0, "ok nccl_threads 0 wrong\n")
+            served = sum(event["action"] == "alloc" and event["call"] == "cuMemAlloc" for event in events)
+            if good and served >= NCCL_ROUNDS:
+                results.append((name, "ok", f"{served} cuMemAlloc"))
+            elif hangs and done.returncode in (3, 124):
+                results.append((name, "skipped", "does not end, and neither does it natively"))
+            else:
+                results.append((name, "FAILED", f"{done.returncode}, {served} cuMemAlloc: {done.stdout}{done.stderr[-600:]}"))
+            if not native_ends and not good:
+                break  # each further one would take its minute
+    return results
+
+
+# ---- long runs
+
+# name, policy, further options, arguments after seconds and threads; "hidden" in the name: the shim without context events
+STRESS = [
+    ("observe", "observe", {}, []),
+    ("cache", "cache", {}, []),
+    ("cache batch 1", "cache", {"GPUMEM_FENCE_BATCH": "1"}, []),
+    ("cache limit 1M", "cache", {"GPUMEM_CACHE_LIMIT": "1M"}, []),
+    ("cache limit 64M batch 1", "cache", {"GPUMEM_CACHE_LIMIT": "64M", "GPUMEM_FENCE_BATCH": "1"}, []),
+    ("cache idle 1ms", "cache", {"GPUMEM_CACHE_IDLE": "1ms"}, []),
+    ("cache strict", "cache", {"GPUMEM_STRICT": "1"}, []),
+    ("cache fence device", "cache", {"GPUMEM_FENCE": "device", "GPUMEM_CACHE_LIMIT": "64M"}, []),
+    ("auto", "auto", {}, []),
+    ("auto strict", "auto", {"GPUMEM_STRICT": "1"}, []),
+    ("auto limit 64M batch 1", "auto", {"GPUMEM_CACHE_LIMIT": "64M", "GPUMEM_FENCE_BATCH": "1"}, []),
+    ("async", "async", {}, []),
+    ("async strict", "async", {"GPUMEM_STRICT": "1"}, []),
+    ("managed", "managed", {}, []),
+    ("active-list", "active-list", {}, []),
+    ("hidden cache", "cache", {}, []),
+    ("hidden cache limit 64M", "cache", {"GPUMEM_CACHE_LIMIT": "64M"}, []),
+    ("hidden async", "async", {}, []),
+    ("hidden auto", "auto", {}, []),
+    ("peers observe", "observe", {}, ["peers"]),
+    ("peers cache", "cache", {}, ["peers"]),
+    ("peers cache limit 64M batch 1", "cache", {"GPUMEM_CACHE_LIMIT": "64M", "GPUMEM_FENCE_BATCH": "1"}, ["peers"]),
+    ("peers async", "async", {}, ["peers"]),
+    ("peers auto", "auto", {}, ["peers"]),
+]
+STRESS_THREADS = "16"
+
+
+def stress_rows(options, rows):
+    target = nvcc(options, "stress")
+    seconds = float(os.environ.get("STRESS_SECONDS", "10"))
+    words = os.environ.get("STRESS_ROWS", "").split(",")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GPUMEM_")}
+
+    def run(row):
+        name, policy, more, arguments = row
+        shim = options.hidden if "hidden" in name else options.shim
+        if not shim:
+            return f"stress {name}", "skipped", "no --hidden shim"
+        try:
+            done = subprocess.run([str(target), str(seconds), STRESS_THREADS, *arguments], capture_output=True, text=True,
+                                  env={**clean, "LD_PRELOAD": str(shim), "GPUMEM_POLICY": policy, **more}, timeout=seconds * 2 + 120)
+        except subprocess.TimeoutExpired:
+            return f"stress {name}", "FAILED", f"does not end: {seconds} s were asked for"
+        if done.returncode == SKIP:
+            return f"stress {name}", "skipped", done.stderr.strip()
+        good = (done.returncode, done.stdout) == (0, "ok stress 0 wrong\n")
+        return f"stress {name}", "ok" if good else "FAILED", done.stderr.strip()[-400:] if good else f"{done.returncode} {done.stdout}{done.stderr[-500:]}"
+
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("STRESS_AT_ONCE", "2"))) as pool:
+        return list(pool.map(run, [row for row in rows if any(word in row[0] for word in words)]))
+
+
+def stress(options):
+    results = stress_rows(options, [row for row in STRESS if not row[0].startswith("peers")])
+    target = options.work / "stress"
+    # The same cache with its fences cut must be caught, else the runs above prove nothing.
+    if options.blind:
+        environment = dict(os.environ, LD_PRELOAD=str(options.blind), GPUMEM_POLICY="cache")
+        done = subprocess.run([str(target), "5"], env=environment, capture_output=True, text=True, timeout=400)
+        caught = done.returncode != 0 and done.stdout.startswith("ok stress ") and done.stdout != "ok stress 0 wrong\n"
+        results.append(("stress without fences", "ok" if caught else "FAILED",
+                        done.stdout.strip() + " (must not be 0)" + done.stderr[-300:]))
     return results
 
 
@@ -204,20 +390,28 @@ def main():
     for name in ("source", "toolkit", "shim", "work"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--cc", default="cc")
-    parser.add_argument("part", choices=["shared", "static", "driver", "frameworks", "sanitizer", "peers", "stress"])
+    parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
+    parser.add_argument("--hidden", type=pathlib.Path)
+    parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress}
+    parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()
-    if gpus() < (2 if options.part == "peers" else 1):
+    if gpus() < (2 if options.part in ("peers", "nccl") else 1):
         print("skipped: too few GPUs")
         return SKIP
     options.work = options.work.resolve()
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)
-    if options.part in ("frameworks", "sanitizer", "peers", "stress"):
-        results = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "stress": stress}[options.part](options)
+    if options.hidden and not options.hidden.exists():
+        print(f"there is no {options.hidden}")
+        options.hidden = None
+    if options.part in parts:
+        results = parts[options.part](options)
+    elif options.part in CONCEPTS:
+        results = concept(options, options.part)
     else:
         results = programs(options, options.part)
     for name, outcome, message in results:
-        print(f"{outcome:8} {options.part} {name} {message}")
+        print(f"{outcome:8} {options.part} {name} {message}".rstrip())
     return 1 if any(outcome == "FAILED" for _, outcome, _ in results) else 0
 
 

@@ -1,16 +1,8 @@
 // Two GPUs write into each other's blocks, allocated before and after access was enabled, over rounds of allocation and free.
 #include <cstdio>
-#include <cstdlib>
 #include <vector>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        cudaError_t error = (call);                                                                          \
-        if (error != cudaSuccess) {                                                                          \
-            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));                              \
-            std::exit(1);                                                                                    \
-        }                                                                                                    \
-    } while (0)
+#include "check.h"
 
 __global__ void add(int *to, const int *from, int count, int what) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,21 +1,21 @@
-// Threads times streams, random sizes, every block freed at once after its kernels were submitted: memory that is handed out again
-// before earlier work is done shows as a wrong byte. Arguments: seconds, threads.
+// Threads times streams, random sizes. A block's kernels write it, linger, and verify it; it is freed at once, or after a while, by its
+// own thread or by another, always behind its work: memory that is handed out again before earlier work is done shows as a wrong word.
+// Arguments: seconds, threads, "own" or "peers" (threads take turns on two devices and let the other device's kernels work on their
+// blocks as well; cudaFree waits for the owner's work only, so the other device's is waited for).
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        cudaError_t error = (call);                                                                          \
-        if (error != cudaSuccess) {                                                                          \
-            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));                              \
-            std::exit(1);                                                                                    \
-        }                                                                                                    \
-    } while (0)
+#include "check.h"
+
+static const size_t HELD = 24;    // blocks that a thread keeps for a while
+static const size_t HANDED = 256; // blocks on their way to another thread
 
 __global__ void fill(unsigned *block, size_t count, unsigned pattern) {
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
@@ -34,24 +34,90 @@ __global__ void verify(const unsigned *block, size_t count, unsigned pattern, un
             atomicAdd(wrong, 1ull);
 }
 
-static std::atomic<unsigned long> rounds;
+struct Block {
+    unsigned *address;
+    size_t count;
+    unsigned pattern;
+    int device;
+};
 
-static void work(unsigned number, double seconds, unsigned long long *wrong) {
+static std::atomic<unsigned long> rounds;
+static std::mutex hands_lock;
+static std::vector<Block> hands; // given away: whoever takes one frees it
+
+static bool hand_over(const Block &block) {
+    std::lock_guard<std::mutex> hold(hands_lock);
+    if (hands.size() >= HANDED)
+        return false;
+    hands.push_back(block);
+    return true;
+}
+
+static bool take_over(Block *block) {
+    std::lock_guard<std::mutex> hold(hands_lock);
+    if (hands.empty())
+        return false;
+    *block = hands.back();
+    hands.pop_back();
+    return true;
+}
+
+static size_t random_count(std::mt19937 &random) {
+    if (random() % 200 == 0)
+        return (size_t)1 << (22 + random() % 3); // 16 to 64 MiB
+    return (size_t)256 << random() % 13;         // 1 KiB to 4 MiB: sizes meet again
+}
+
+static void work(unsigned number, double seconds, int devices, unsigned long long *const *wrong) {
     std::mt19937 random(number * 7919 + 1);
+    int device = (int)(number % (unsigned)devices), other = (device + 1) % devices;
     std::vector<cudaStream_t> streams(8);
+    std::vector<Block> held;
+    cudaStream_t far_stream = nullptr;
+    if (devices > 1) {
+        CHECK(cudaSetDevice(other));
+        CHECK(cudaStreamCreateWithFlags(&far_stream, cudaStreamNonBlocking));
+    }
+    CHECK(cudaSetDevice(device));
     for (auto &stream : streams)
         CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (std::chrono::steady_clock::now() < end) {
         cudaStream_t stream = streams[random() % 8];
-        size_t count = (size_t)256 << random() % 13; // 1 KiB to 4 MiB: sizes meet again
-        unsigned pattern = (unsigned)random(), *block;
-        CHECK(cudaMalloc(&block, count * sizeof(*block)));
-        fill<<<16, 256, 0, stream>>>(block, count, pattern);
+        Block block = {nullptr, random_count(random), (unsigned)random(), device}, given;
+        CHECK(cudaMalloc(&block.address, block.count * sizeof(unsigned)));
+        fill<<<16, 256, 0, stream>>>(block.address, block.count, block.pattern);
         linger<<<1, 1, 0, stream>>>(random() % 200000);
-        verify<<<16, 256, 0, stream>>>(block, count, pattern, wrong);
+        verify<<<16, 256, 0, stream>>>(block.address, block.count, block.pattern, wrong[device]);
         CHECK(cudaGetLastError());
-        CHECK(cudaFree(block));
+        if (devices > 1 && random() % 4 == 0) {
+            CHECK(cudaStreamSynchronize(stream));
+            CHECK(cudaSetDevice(other));
+            verify<<<16, 256, 0, far_stream>>>(block.address, block.count, block.pattern, wrong[other]);
+            fill<<<16, 256, 0, far_stream>>>(block.address, block.count, ~block.pattern);
+            CHECK(cudaGetLastError());
+            CHECK(cudaStreamSynchronize(far_stream));
+            CHECK(cudaSetDevice(device));
+            verify<<<16, 256, 0, stream>>>(block.address, block.count, ~block.pattern, wrong[device]);
+            fill<<<16, 256, 0, stream>>>(block.address, block.count, block.pattern);
+            verify<<<16, 256, 0, stream>>>(block.address, block.count, block.pattern, wrong[device]);
+            CHECK(cudaGetLastError());
+        }
+        unsigned fate = random() % 8;
+        if (fate < 5) {
+            CHECK(cudaFree(block.address));
+        } else if (fate == 5 || !hand_over(block)) {
+            held.push_back(block);
+        }
+        if (held.size() > HELD || (!held.empty() && random() % 8 == 0)) {
+            size_t which = random() % held.size();
+            CHECK(cudaFree(held[which].address));
+            held.erase(held.begin() + (long)which);
+        }
+        if (random() % 4 == 0 && take_over(&given)) {
+            // Freed by a thread that may have another device current.
+            CHECK(cudaFree(given.address));
+        }
         rounds++;
         if (random() % 64 == 0)
             CHECK(cudaStreamSynchronize(stream));
@@ -60,23 +126,57 @@ static void work(unsigned number, double seconds, unsigned long long *wrong) {
         CHECK(cudaStreamSynchronize(stream));
         CHECK(cudaStreamDestroy(stream));
     }
+    for (auto &block : held) { // what was kept is as it was left
+        verify<<<16, 256>>>(block.address, block.count, block.pattern, wrong[device]);
+        CHECK(cudaGetLastError());
+        CHECK(cudaFree(block.address));
+    }
+    if (far_stream)
+        CHECK(cudaStreamDestroy(far_stream));
+}
+
+static void reach_each_other() {
+    for (int device = 0; device < 2; device++) {
+        int possible = 0;
+        CHECK(cudaDeviceCanAccessPeer(&possible, device, 1 - device));
+        if (!possible) {
+            std::fprintf(stderr, "these GPUs cannot reach each other\n");
+            std::exit(77);
+        }
+        CHECK(cudaSetDevice(device));
+        CHECK(cudaDeviceEnablePeerAccess(1 - device, 0));
+    }
 }
 
 int main(int argc, char **argv) {
     double seconds = argc > 1 ? std::atof(argv[1]) : 5;
-    unsigned count = argc > 2 ? std::atoi(argv[2]) : 16;
-    unsigned long long *wrong, result;
+    unsigned count = argc > 2 ? (unsigned)std::atoi(argv[2]) : 16;
+    int devices = argc > 3 && std::strcmp(argv[3], "peers") == 0 ? 2 : 1;
+    unsigned long long *wrong[2] = {}, result, sum = 0;
     std::vector<std::thread> threads;
 
-    CHECK(cudaMalloc(&wrong, sizeof(*wrong)));
-    CHECK(cudaMemset(wrong, 0, sizeof(*wrong)));
-    CHECK(cudaDeviceSynchronize());
+    if (devices > 1)
+        reach_each_other();
+    for (int device = 0; device < devices; device++) {
+        CHECK(cudaSetDevice(device));
+        CHECK(cudaMalloc(&wrong[device], sizeof(**wrong)));
+        CHECK(cudaMemset(wrong[device], 0, sizeof(**wrong)));
+        CHECK(cudaDeviceSynchronize());
+    }
     for (unsigned i = 0; i < count; i++)
-        threads.emplace_back(work, i, seconds, wrong);
+        threads.emplace_back(work, i, seconds, devices, wrong);
     for (auto &thread : threads)
         thread.join();
-    CHECK(cudaMemcpy(&result, wrong, sizeof(result), cudaMemcpyDeviceToHost));
+    for (auto &block : hands)
+        CHECK(cudaFree(block.address));
+    for (int device = 0; device < devices; device++) {
+        CHECK(cudaSetDevice(device));
+        CHECK(cudaDeviceSynchronize());
+        CHECK(cudaMemcpy(&result, wrong[device], sizeof(result), cudaMemcpyDeviceToHost));
+        CHECK(cudaFree(wrong[device]));
+        sum += result;
+    }
     std::fprintf(stderr, "%lu rounds\n", rounds.load());
-    std::printf("ok stress %llu wrong\n", result);
-    return result != 0;
+    std::printf("ok stress %llu wrong\n", sum);
+    return sum != 0;
 }

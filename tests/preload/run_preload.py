@@ -13,6 +13,7 @@ and libcudart.so.13, as in LD_LIBRARY_PATH; on a machine with a GPU those of its
 import argparse
 import collections
 import csv
+import itertools
 import os
 import pathlib
 import re
@@ -272,27 +273,60 @@ def check_same_output(native, shimmed, label, warnings=False):
 # ---- cases
 
 
-def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None, warnings=False):
+def is_simulated(place):
+    return pathlib.Path(place.options.cuda).name == "sim"
+
+
+def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None, warnings=False, settings=({},)):
     """The usual case: native run, then each policy with a trace that is checked event by event.
 
     leaks: blocks the program leaves behind; further(events, label): more checks; warnings: the shim may warn
-    on stderr, because what the program does is worth one."""
+    on stderr, because what the program does is worth one; settings: options, with each of which every policy runs,
+    those of the simulated driver only on that."""
 
     def case(place):
         command = [place.program(program)] + (arguments(place) if arguments else [])
         native = place.run_native(command)
-        for policy in policies:
-            done = place.run_shimmed(command, policy)
-            check_same_output(native, done, f"{program} under {policy}", warnings)
-            events = check_trace(done, policy, leaks, f"{program} under {policy}")
+        usable = [options for options in settings if is_simulated(place) or not any("SIMCUDA" in name for name in options)]
+        for policy, options in itertools.product(policies, usable):
+            label = f"{program} under {policy}" + "".join(f" {name}={value}" for name, value in options.items())
+            done = place.run_shimmed(command, policy, **options)
+            check_same_output(native, done, label, warnings)
+            events = check_trace(done, policy, leaks, label)
             if further:
-                further(events, f"{program} under {policy}")
+                further(events, label)
         # Without a trace the shim takes other ways through its code; the program must not notice that either.
         check_same_output(
             native, place.run_shimmed(command, policies[-1], trace=False), f"{program} without a trace"
         )
 
     return case
+
+
+def is_simulated(place):
+    return pathlib.Path(place.options.cuda).name == "sim"
+
+
+def managed_memory(place):
+    """All policies; then every way to managed memory, old drivers among them, by the kinds that serve cuMemAlloc."""
+    arguments = ["alone"] if is_simulated(place) else []
+    plain("advice", arguments=lambda place: arguments)(place)
+    command = [place.program("advice"), *arguments]
+    native = place.run_native(command)
+    ways = [({}, "managed-pool"), ({"GPUMEM_MANAGED": "plain"}, "managed")]
+    if is_simulated(place):
+        ways += [({"SIMCUDA_VERSION": "12080"}, "managed")]
+        ways += [({"SIMCUDA_HIDE": name}, "managed") for name in ("cuMemPoolCreate", "cuMemAllocFromPoolAsync")]
+        ways += [({"SIMCUDA_HIDE": name}, "managed-pool") for name in ("cuCtxRecordEvent", "cuMemGetAddressRange")]
+    for settings, kind in ways:
+        for prefetch in ("0", "1"):
+            label = f"advice, prefetch {prefetch}, {settings}"
+            done = place.run_shimmed(command, "managed", GPUMEM_MANAGED_PREFETCH=prefetch, **settings)
+            check_same_output(native, done, label)
+            events = check_trace(done, "managed", 0, label)
+            kinds = {row["kind"] for row in all_rows(events) if row["action"] == "alloc" and row["call"] == "cuMemAlloc"}
+            allowed = {kind} if is_simulated(place) else {kind, "managed"}
+            check(kinds <= allowed and kinds, f"{label}: cuMemAlloc served by {sorted(kinds)}")
 
 
 def all_rows(events):
@@ -317,6 +351,32 @@ def further_kept(events, label):
         all(row["kind"] == "cache" for row in all_rows(events) if row["hit"] == "1"),
         f"{label}: hits of other kinds",
     )
+
+
+def further_ipc_kept(events, label):
+    """A block that was exported is freed natively: its address comes again only as fresh memory. With a fence for each free some of
+    the exported ones were kept blocks before, so that this way is really gone."""
+    kept_and_exported = 0
+    for rows in events.values():
+        latest, exported = {}, set()
+        for row in rows:
+            address = number(row["address"])
+            if row["action"] == "export":
+                exported.add(address)
+                kept_and_exported += latest.get(address) == "1"
+            elif row["action"] == "alloc" and row["call"] == "cuMemAlloc":
+                check(
+                    not (row["hit"] == "1" and address in exported), f"{label}: an exported block was kept: {brief(row)}"
+                )
+                exported.discard(address)
+                latest[address] = row["hit"]
+    if "observe" not in label and "GPUMEM_FENCE_BATCH=1" in label:
+        check(kept_and_exported > 0, f"{label}: no kept block was exported")
+
+
+def further_ipc_kept_both(events, label):
+    further_two_processes(events, label)
+    further_ipc_kept(events, label)
 
 
 def further_two_sites(events, label):
@@ -465,6 +525,98 @@ def unchanged(program):
     return case
 
 
+def starved(place):
+    """Whatever takes device memory by the way gets it although the cache holds all of it."""
+    hooks = (pathlib.Path(__file__).parents[2] / "shim" / "hook" / "loads.c").read_text()
+    tried = (pathlib.Path(__file__).parent / "starved.c").read_text()
+    missing = [name for name in re.findall(r"^TAKES_MEMORY\((\w+)", hooks, re.M) if f"ROW({name}, 1)" not in tried]
+    check(not missing, f"never tried: {missing}")
+    native = place.run_native([place.program("starved")])
+    for policy, *arguments in (("observe",), ("cache", "kept"), ("auto",)):
+        done = place.run_shimmed([place.program("starved"), *arguments], policy, trace=False, GPUMEM_FENCE_BATCH="1")
+        check_same_output(native, done, f"starved under {policy}")
+
+
+ERROR_LINE = re.compile(r"free (\d+) alloc (\d+) next (\d+) then ([\d ]+) frees ([\d ]+) allocs ([\d ]+) last (\d+)")
+
+
+def read_errors(done, label):
+    check(done.returncode == 0 and done.stdout.endswith("\nok late_error\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+    found = ERROR_LINE.match(done.stdout)
+    check(found, f"{label}: {done.stdout}")
+    return [[int(code) for code in part.split()] for part in found.groups()]
+
+
+def late_error(place):
+    """The error of earlier work is never lost: frees that do not wait may miss it, the next synchronising call does not, and it stays."""
+    sim = {"SIMCUDA_STREAMS": "manual"}
+    for waits in ("context", "stream", "event", "copy"):
+        command = [place.program("late_error"), waits]
+        native_run = place.run_native(command, **sim)
+        native = read_errors(native_run, "natively")
+        broken = native[6][0]
+        check(broken != 0 and native[2] == [broken], f"natively no error: {native}")
+        for policy in POLICIES:
+            for strict in ("0", "1"):
+                label = f"late_error {waits} under {policy}, GPUMEM_STRICT={strict}"
+                done = place.run_shimmed(command, policy, trace=False, GPUMEM_STRICT=strict, **sim)
+                codes = read_errors(done, label)
+                check(all(code in (0, broken) for part in codes for code in part), f"{label}: other errors: {codes}")
+                check([codes[2], codes[3], codes[6]] == [native[2], native[3], native[6]], f"{label}: the error is late or lost: {codes}")
+                if policy == "observe" or (policy == "cache" and strict == "1"):
+                    check(done.stdout == native_run.stdout, f"{label}: not as natively:\n{done.stdout}{native_run.stdout}")
+                if policy in ("cache", "auto"):  # out of a batch at most, then the cache has stepped aside
+                    check(codes[4][16:] == native[4][16:], f"{label}: frees go on as if nothing were: {codes[4]}")
+                    check(codes[5] == native[5], f"{label}: allocations go on as if nothing were: {codes[5]}")
+
+
+def device_wait(place):
+    """GPUMEM_FENCE=device: the device waits at the bound of a size until one of the reasons against it is seen, which is said once."""
+    source = (pathlib.Path(__file__).parent / "device_wait.c").read_text()
+    table = source[source.index("} reasons[]"):source.index("int main")]
+    reasons = re.findall(r'\{"(\w+)", \w+\}', table)
+    check(len(reasons) > 15, f"reasons: {reasons}")
+    path = ":".join((str(place.options.cuda), str(place.options.programs)))
+    sim = {"SIMCUDA_DEVICES": "2", "LD_LIBRARY_PATH": path, "GPUMEM_FENCE_BATCH": "1"}
+    for reason in reasons:
+        command = [place.program("device_wait"), reason]
+        native = place.run_native(command, **sim)
+        on_host = place.run_shimmed(command, "cache", trace=False, **sim)
+        check_same_output(native, on_host, f"device_wait {reason}, host")
+        done = place.run_shimmed([*command, "device"], "cache", trace=False, GPUMEM_FENCE="device", **sim)
+        said = [line for line in done.stderr.splitlines() if "GPUMEM_FENCE=device" in line]
+        check((done.returncode, done.stdout) == (0, native.stdout), f"device_wait {reason}: {done.returncode} {done.stdout}{done.stderr}")
+        check(len(said) == (reason != "none") and len(done.stderr.splitlines()) == len(said), f"device_wait {reason}: said {done.stderr}")
+    # A driver that cannot: threads wait, and nothing is said.
+    done = place.run_shimmed([place.program("device_wait"), "none"], "cache", trace=False, GPUMEM_FENCE="device",
+                             **{**sim, "SIMCUDA_HIDE": "cuCtxWaitEvent"})
+    check(done.returncode == 0 and not done.stderr, f"device_wait without cuCtxWaitEvent: {done.returncode} {done.stderr}")
+
+
+OLD_DRIVER = {"SIMCUDA_HIDE": "cuCtxRecordEvent"}
+
+
+def known_streams(place):
+    """Without cuCtxRecordEvent freed memory is kept while all streams of a context are known, and never when one may be not."""
+    source = (pathlib.Path(__file__).parent / "known_streams.c").read_text()
+    doubts = re.findall(r'\{"(\w+)", \w+\}', source[source.index("} doubts[]"):source.index("int main")])
+    check(len(doubts) > 8, f"doubts: {doubts}")
+    path = ":".join((str(place.options.cuda), str(place.options.programs)))
+    sim = {**OLD_DRIVER, "LD_LIBRARY_PATH": path, "GPUMEM_FENCE_BATCH": "1"}
+    for doubt in doubts:
+        command = [place.program("known_streams"), doubt]
+        native = place.run_native(command, **sim)
+        done = place.run_shimmed([*command, "kept"], "cache", trace=False, **sim)
+        check_same_output(native, done, f"known_streams {doubt}")
+    # Ordinary programs on such a driver, by either runtime.
+    for name in ("runtime_basic", "runtime_static", "threads", "threads_static", "per_thread_stream", "context_reset", "capture", "two_sites"):
+        arguments = ["alone"] if name == "context_reset" else []
+        native = place.run_native([place.program(name), *arguments], **OLD_DRIVER)
+        for policy in ("cache", "auto"):
+            done = place.run_shimmed([place.program(name), *arguments], policy, trace=False, **OLD_DRIVER)
+            check_same_output(native, done, f"{name} under {policy} on an old driver")
+
+
 def options_reported(place):
     """A name or a value that is not understood is said once, by name, and the program runs on."""
     command = [place.program("runtime_basic")]
@@ -490,6 +642,68 @@ def options_reported(place):
             check(value in lines[0], f"{name}={value}: the value is not named: {lines[0]}")
 
 
+# The last calls of a capture may stand in the trace before the event of its end, when they came after it.
+CAPTURE_ENDS_WITHIN = 8
+
+
+def check_quarantine(events, label):
+    """What was freed while a capture was open is not handed out again before its end."""
+    for rows in events.values():
+        freed, captures, hits = set(), 0, []
+        for place, row in enumerate(rows):
+            address = number(row["address"])
+            if row["action"] == "capture_begin":
+                captures += 1
+            elif row["action"] == "capture_end":
+                captures -= 1
+                if captures == 0:
+                    early = [hit for at, hit in hits if at < place - CAPTURE_ENDS_WITHIN]
+                    check(not early, f"{label}: freed and taken again inside a capture: {[brief(hit) for hit in early[:4]]}")
+                    freed, hits = set(), []
+            elif captures and row["action"] == "free":
+                freed.add(address)
+            elif captures and row["action"] == "alloc":
+                if address in freed and row["hit"] == "1":
+                    hits.append((place, row))
+                freed.discard(address)
+
+
+def capture_modes(interface):
+    """A capture that survives natively survives under every policy, and no call is refused that was not natively."""
+
+    def case(place):
+        command = [place.program("capture_modes"), interface]
+        native = place.run_native(command)
+        wanted = native.stdout.splitlines()
+        for policy, batch in itertools.product(POLICIES, ("1", "16")):
+            label = f"capture_modes {interface} under {policy}, a fence for {batch} frees"
+            done = place.run_shimmed(command, policy, GPUMEM_FENCE_BATCH=batch)
+            found = done.stdout.splitlines()
+            check(done.returncode == 0 and len(found) == len(wanted), f"{label}: {done.returncode}\n{done.stdout}{done.stderr}")
+            for before, now in zip(wanted, found):
+                worse = [word for good, word in (("survived", "invalidated"), ("accepted", "refused"))
+                         if good in before.split() and word in now.split()]
+                check(not worse, f"{label}: {now}; natively: {before}\n{done.stderr}")
+            events = read_trace(done.folder)
+            check(events, f"{label}: no trace")
+            for rows in events.values():
+                check(not check_life(rows, label), f"{label}: blocks are left")
+            check_quarantine(events, label)
+
+    return case
+
+
+# Work is done in any order that the streams allow; only when something waits for it.
+ANY_ORDER = {"GPUMEM_FENCE_BATCH": "1", "SIMCUDA_STREAMS": "random:7"}
+LATE = {"GPUMEM_FENCE_BATCH": "1", "SIMCUDA_STREAMS": "manual"}
+# Kept memory in plenty, with a fence for each free, and with bounds that are always full
+TIGHT = ({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_CACHE_LIMIT": "64M"}, {"GPUMEM_CACHE_LIMIT": "1M", "GPUMEM_FENCE_BATCH": "1"}, ANY_ORDER)
+
+
+def self_waiting(what, policies=POLICIES):
+    return plain("self_waiting", policies=policies, arguments=lambda place: [what], settings=TIGHT)
+
+
 CASES = {
     "runtime_basic": plain("runtime_basic"),
     "runtime_static": plain("runtime_static"),
@@ -507,6 +721,7 @@ CASES = {
     "leaks": plain("leaks", leaks=5, further=further_leak_sites),
     "wrong_free": plain("wrong_free"),
     "managed": plain("managed"),
+    "advice": managed_memory,
     "async": plain("async"),
     "async_static": plain("async_static"),
     "pitch": plain("pitch"),
@@ -520,7 +735,7 @@ CASES = {
     "next_symbol": unchanged("next_symbol"),
     "two_runtimes": plain("two_runtimes", arguments=two_copies),
     "context_reset": plain(
-        "context_reset", arguments=lambda place: ["alone"] if pathlib.Path(place.options.cuda).name == "sim" else []
+        "context_reset", arguments=lambda place: ["alone"] if is_simulated(place) else []
     ),
     "deepbind": all_or_nothing(
         "deepbind", only_shim, arguments=lambda place: [str(place.options.programs / "libplugin.so")]
@@ -528,6 +743,19 @@ CASES = {
     "capture": plain("capture"),
     # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
     "ipc": plain("ipc", policies=("observe", "cache", "auto"), further=further_two_processes),
+    "ipc_kept": plain("ipc_kept", policies=("observe", "cache", "auto"), further=further_ipc_kept_both,
+                      settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, LATE)),
+    "ipc_kept_plain_importer": plain("ipc_kept", policies=("observe", "cache", "auto"), further=further_ipc_kept,
+                                     arguments=lambda place: ["plain"], settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, LATE)),
+    "capture_modes_runtime": capture_modes("runtime"),
+    "capture_modes_driver": capture_modes("driver"),
+    "self_waiting_collective": self_waiting("collective"),
+    "self_waiting_collective_alloc": self_waiting("collective_alloc"),
+    # A stream cannot wait for a value in managed memory.
+    "self_waiting_value_stream": self_waiting("value_stream", ("observe", "cache", "async", "auto")),
+    "self_waiting_value_host": self_waiting("value_host"),
+    "self_waiting_alone": self_waiting("alone"),
+    "self_waiting_persistent": self_waiting("persistent"),
     "graph_memory": plain("graph_memory"),
     "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
     "two_sites": plain("two_sites", further=further_two_sites),
@@ -536,6 +764,10 @@ CASES = {
     "shared_registry_static": plain("shared_registry_static", further=further_marks),
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
+    "starved": starved,
+    "known_streams": known_streams,
+    "device_wait": device_wait,
+    "late_error": late_error,
     "no_cuda": untouched,
     "options": options_reported,
     "other_interposer_runtime": all_or_nothing("runtime_basic", behind_and_before),

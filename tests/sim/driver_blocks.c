@@ -29,7 +29,7 @@ struct sim_block *sim_block_new(uintptr_t addr, size_t size, enum sim_kind kind,
     if (!b)
         return NULL;
     *b = (struct sim_block){.addr = addr, .size = size, .kind = kind, .device = d, .id = ++last_id, .refs = 1,
-                            .state = STATE_LIVE, .preferred = CU_DEVICE_INVALID};
+                            .state = STATE_LIVE};
     while ((old = sim_block_overlap(addr, size)) != NULL)
         sim_block_untree(old);
     tsearch(b, &tree, compare);
@@ -50,8 +50,10 @@ void sim_block_gone(struct sim_block *b) {
 }
 
 void sim_block_unref(struct sim_block *b) {
-    if (b && --b->refs == 0)
+    if (b && --b->refs == 0) {
+        free(b->advice);
         free(b);
+    }
 }
 
 bool sim_is_device(const struct sim_block *b) { return b->kind != KIND_HOST && b->kind != KIND_REGISTERED; }

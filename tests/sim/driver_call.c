@@ -90,6 +90,15 @@ static bool is_harmless(const char *name) {
     return one_of(name, harmless) || strncmp(name, "cuDeviceGet", 11) == 0;
 }
 
+/* Of the device the call is for, in so far as it is the current context's or the first. */
+static bool has_room(uint64_t bytes) {
+    struct sim_ctx *ctx = sim_self.top ? sim_self.stack[sim_self.top - 1] : NULL;
+    struct sim_device *d = ctx && sim_ctx_valid((CUcontext)ctx) ? ctx->device : &sim_devices[0];
+    if (bytes && d->used + bytes > sim_opt.memory)
+        sim_pools_squeeze(d);
+    return !bytes || d->used + bytes <= sim_opt.memory;
+}
+
 static CUresult admit(const struct sim_symbol *sym, unsigned index, bool implemented) {
     if (sim_self.in_callback && !is_harmless(sym->name))
         return CUDA_ERROR_NOT_PERMITTED;
@@ -108,7 +117,7 @@ static CUresult admit(const struct sim_symbol *sym, unsigned index, bool impleme
     struct sim_ctx *ctx = sim_self.top ? sim_self.stack[sim_self.top - 1] : NULL;
     if (ctx && sim_ctx_valid((CUcontext)ctx) && ctx->sticky != CUDA_SUCCESS && !is_harmless(sym->name))
         return ctx->sticky;
-    return SIM_GO;
+    return has_room(sim_needs(index)) ? SIM_GO : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sim_enter(struct sim_call *call, unsigned index, bool implemented) {

@@ -59,8 +59,10 @@ static void drop_block(struct sim_block *b, void *ctx) {
         return;
     if (b->kind == KIND_NATIVE || b->kind == KIND_MANAGED || b->kind == KIND_GRAPH)
         sim_native_free(b);
-    else if (b->kind == KIND_POOL && !b->free_submitted)
+    else if (b->kind == KIND_POOL && !b->free_submitted && sim_pool_is_default(b->pool))
         sim_pool_free_now(b);
+    else if (b->kind == KIND_POOL)
+        b->ctx = NULL; /* a pool of the program's own making belongs to the device */
 }
 
 static void run_ready(struct sim_ctx *c) {

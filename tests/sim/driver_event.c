@@ -130,7 +130,7 @@ static CUresult record_ctx(struct sim_ctx *c, CUevent e) {
         return CUDA_ERROR_INVALID_HANDLE;
     SIM_TRY(sim_capture_in_ctx(c));
     e->capture = NULL;
-    e->recorded = true;
+    e->recorded = !sim_opt.blind_fence;
     e->dep = sim_dep_ctx(c);
     e->time = sim_now();
     return CUDA_SUCCESS;

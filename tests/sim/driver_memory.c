@@ -1,4 +1,4 @@
-/* Native, managed and pinned memory: allocation, free, ranges, advice. */
+/* Native, managed and pinned memory: allocation, free, ranges. */
 #include "sim.h"
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +39,8 @@ CUresult sim_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int 
 
 /* cuMemFree waits for the work of the block's context (or, by option, of every context on its device) first. */
 static void wait_before_free(struct sim_block *b) {
+    if (!b->ctx) /* it is gone, and its work with it */
+        return;
     if (!sim_opt.free_waits_for_device) {
         sim_finish_ctx(b->ctx);
         return;
@@ -62,7 +64,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr dptr) {
     SIM_UNSAFE();
     b->refs++;
     wait_before_free(b);
-    CUresult sticky = b->ctx->sticky;
+    CUresult sticky = b->ctx ? b->ctx->sticky : CUDA_SUCCESS;
     bool ours = b->state != STATE_FREED && !b->free_submitted;
     if (ours && b->kind == KIND_POOL)
         sim_pool_free_now(b);
@@ -193,120 +195,5 @@ CUresult sim_cuMemHostGetFlags(unsigned int *pFlags, void *p) {
     if (!pFlags)
         return CUDA_ERROR_INVALID_VALUE;
     *pFlags = b->flags;
-    return CUDA_SUCCESS;
-}
-
-/* ---- managed memory: advice and prefetch are remembered, not acted on ---- */
-
-static CUresult managed_at(CUdeviceptr p, size_t count, struct sim_block **out) {
-    struct sim_block *b = sim_block_at(p);
-    bool managed = b && (b->kind == KIND_MANAGED || (b->kind == KIND_POOL && b->host_access));
-    if (!managed || count == 0 || p + count > b->addr + b->size)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = b;
-    return CUDA_SUCCESS;
-}
-
-static int location_device(CUmemLocation l) {
-    return l.type == CU_MEM_LOCATION_TYPE_DEVICE ? l.id : CU_DEVICE_CPU;
-}
-
-CUresult sim_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
-    struct sim_ctx *ctx;
-    struct sim_block *b;
-    SIM_TRY(sim_need_ctx(&ctx));
-    SIM_TRY(managed_at(devPtr, count, &b));
-    int device = location_device(location);
-    if (device >= sim_opt.devices)
-        return CUDA_ERROR_INVALID_DEVICE;
-    switch (advice) {
-    case CU_MEM_ADVISE_SET_READ_MOSTLY:
-    case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
-        b->read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY;
-        break;
-    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
-        b->preferred = device;
-        break;
-    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
-        b->preferred = CU_DEVICE_INVALID;
-        break;
-    case CU_MEM_ADVISE_SET_ACCESSED_BY:
-        b->accessed_by |= 1 << (device + 1);
-        break;
-    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-        b->accessed_by &= ~(1 << (device + 1));
-        break;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    return CUDA_SUCCESS;
-}
-
-static CUmemLocation as_location(CUdevice device) {
-    return (CUmemLocation){.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
-                           .id = device == CU_DEVICE_CPU ? 0 : device};
-}
-
-CUresult sim_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
-    return sim_cuMemAdvise_v2(devPtr, count, advice, as_location(device));
-}
-
-CUresult sim_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
-                                   CUstream hStream) {
-    struct sim_stream *s;
-    struct sim_block *b;
-    SIM_TRY(sim_stream_get(hStream, &s));
-    SIM_TRY(managed_at(devPtr, count, &b));
-    if (flags || location_device(location) >= sim_opt.devices)
-        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
-    struct sim_op *op = sim_op_new(OP_EMPTY);
-    sim_op_range(op, devPtr, count);
-    return sim_submit(s, op);
-}
-
-CUresult sim_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream) {
-    return sim_cuMemPrefetchAsync_v2(devPtr, count, as_location(dstDevice), 0, hStream);
-}
-
-CUresult sim_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
-                                    CUdeviceptr devPtr, size_t count) {
-    struct sim_block *b;
-    int *out = data;
-    SIM_TRY(managed_at(devPtr, count, &b));
-    if (!data || dataSize < sizeof(int) || dataSize % sizeof(int))
-        return CUDA_ERROR_INVALID_VALUE;
-    switch (attribute) {
-    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
-        *out = b->read_mostly;
-        break;
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
-        *out = b->preferred;
-        break;
-    case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
-        for (size_t i = 0, d = 0; i < dataSize / sizeof(int); i++) {
-            while (d <= SIM_MAX_DEVICES && !(b->accessed_by >> d & 1))
-                d++;
-            out[i] = d <= SIM_MAX_DEVICES ? (int)d++ - 1 : CU_DEVICE_INVALID;
-        }
-        break;
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
-        *out = b->preferred == CU_DEVICE_INVALID ? CU_MEM_LOCATION_TYPE_INVALID
-                                                 : (int)as_location(b->preferred).type;
-        break;
-    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
-        *out = CU_MEM_LOCATION_TYPE_INVALID;
-        break;
-    default:
-        *out = CU_DEVICE_INVALID;
-        break;
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult sim_cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
-                                     size_t numAttributes, CUdeviceptr devPtr, size_t count) {
-    for (size_t i = 0; i < numAttributes; i++)
-        SIM_TRY(sim_cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr, count));
     return CUDA_SUCCESS;
 }

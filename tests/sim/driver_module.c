@@ -61,6 +61,14 @@ static CUresult load(CUmodule *module, const void *image, bool library) {
     return CUDA_SUCCESS;
 }
 
+static CUresult load_file(CUmodule *module, const char *name, bool library) {
+    FILE *f = name ? fopen(name, "rb") : NULL;
+    if (!f)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    fclose(f);
+    return load(module, "file", library);
+}
+
 static void unload(CUmodule m) {
     while (m->functions) {
         struct CUfunc_st *f = m->functions;
@@ -138,11 +146,7 @@ CUresult sim_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned in
     return load(module, image, false);
 }
 CUresult sim_cuModuleLoad(CUmodule *module, const char *fname) {
-    FILE *f = fname ? fopen(fname, "rb") : NULL;
-    if (!f)
-        return CUDA_ERROR_FILE_NOT_FOUND;
-    fclose(f);
-    return load(module, "file", false);
+    return load_file(module, fname, false);
 }
 CUresult sim_cuModuleUnload(CUmodule m) {
     if (!valid(m) || m->library)
@@ -172,6 +176,17 @@ CUresult sim_cuModuleGetFunctionCount(unsigned int *count, CUmodule m) {
 }
 
 /* ---- libraries: a CUlibrary is a module, a CUkernel a function ---- */
+
+CUresult sim_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitValues,
+                                   unsigned int numJit, CUlibraryOption *options, void **values, unsigned int count) {
+    (void)jitOptions;
+    (void)jitValues;
+    (void)numJit;
+    (void)options;
+    (void)values;
+    (void)count;
+    return load_file((CUmodule *)library, fileName, true);
+}
 
 CUresult sim_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitValues,
                                unsigned int numJit, CUlibraryOption *options, void **values, unsigned int num) {

@@ -2,6 +2,7 @@
 #include "sim.h"
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,11 @@ struct failure {
 #define MAX_SYMBOLS 1024
 static struct failure failures[32];
 static unsigned failure_count;
+static struct need {
+    char pattern[96];
+    uint64_t bytes;
+} needs[64];
+static unsigned need_count;
 static char hidden[2048];
 static uint64_t calls[MAX_SYMBOLS], call_count, log_seq;
 static float latency_us[MAX_SYMBOLS];
@@ -82,6 +88,33 @@ CUresult sim_scripted_failure(unsigned index) {
             result = (CUresult)f->code;
     }
     return result;
+}
+
+int simcuda_set_needs(const char *script) {
+    int result = 0;
+    sim_lock();
+    need_count = 0;
+    char *copy = strdup(script ? script : ""), *rest = NULL;
+    for (char *one = strtok_r(copy, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+        struct need *n = &needs[need_count];
+        if (need_count < sizeof needs / sizeof needs[0] && sscanf(one, "%95[^:]:%" SCNu64, n->pattern, &n->bytes) == 2)
+            need_count++;
+        else
+            result = -1;
+    }
+    free(copy);
+    sim_unlock();
+    return result;
+}
+
+uint64_t sim_needs(unsigned index) {
+    const struct sim_symbol *sym = &sim_symbols[index];
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < need_count; i++) {
+        if (fnmatch(needs[i].pattern, sym->symbol, 0) == 0 && needs[i].bytes > bytes)
+            bytes = needs[i].bytes;
+    }
+    return bytes;
 }
 
 void simcuda_set_hidden(const char *names) {
@@ -160,9 +193,11 @@ void sim_options_read(void) {
     sim_opt.noop_kernels = atoi(env("SIMCUDA_NOOP_KERNELS", "0")) != 0;
     sim_opt.free_waits_for_device = strcmp(env("SIMCUDA_FREE", "context"), "device") == 0;
     sim_opt.latency = strcmp(env("SIMCUDA_LATENCY", "none"), "h200") == 0;
+    sim_opt.blind_fence = strcmp(env("SIMCUDA_FENCE", "true"), "blind") == 0;
     simcuda_set_streams(env("SIMCUDA_STREAMS", "immediate"));
     simcuda_set_hidden(env("SIMCUDA_HIDE", ""));
     simcuda_set_failures(env("SIMCUDA_FAIL", ""));
+    simcuda_set_needs(env("SIMCUDA_NEEDS", ""));
     if (sim_opt.latency)
         set_latencies();
     const char *path = getenv("SIMCUDA_LOG");

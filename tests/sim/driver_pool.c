@@ -45,6 +45,8 @@ bool sim_pool_valid(CUmemoryPool pool) {
     return false;
 }
 
+bool sim_pool_is_default(CUmemoryPool pool) { return pool->is_default; }
+
 static CUmemoryPool pool_new(struct sim_device *d, const CUmemPoolProps *props) {
     CUmemoryPool p = calloc(1, sizeof *p);
     *p = (struct CUmemPoolHandle_st){.magic = POOL_MAGIC, .device = d, .props = *props, .follow = 1, .opportunistic = 1,
@@ -65,6 +67,8 @@ static CUmemoryPool default_pool(struct sim_device *d, bool managed) {
     }
     return *slot;
 }
+
+struct sim_extent *sim_pool_extent(const struct sim_block *b) { return b->piece->segment->extent; }
 
 /* ---- pieces ---- */
 
@@ -108,6 +112,8 @@ static void release_segment(CUmemoryPool p, struct sim_segment **link) {
         sim_block_untree(b);
     *link = seg->next;
     p->reserved -= seg->extent->size;
+    free(seg->extent->advice);
+    seg->extent->advice = NULL;
     sim_extent_give(seg->extent);
     free(seg->pieces);
     free(seg);

@@ -50,12 +50,13 @@ struct sim_options {
     size_t memory;
     enum sim_mode mode;
     uint64_t seed;
-    bool strict, noop_kernels, free_waits_for_device, latency;
+    bool strict, noop_kernels, free_waits_for_device, latency, blind_fence;
 };
 extern struct sim_options sim_opt;
 void sim_options_read(void);
 bool sim_hidden(const char *symbol, const char *name);
 CUresult sim_scripted_failure(unsigned index);
+uint64_t sim_needs(unsigned index); /* free bytes of the device without which the call is out of memory */
 void sim_latency(unsigned index);
 void sim_log_call(unsigned index, CUresult result, const uint64_t *values);
 
@@ -153,7 +154,7 @@ struct sim_block {
     size_t handle_offset;
     struct sim_extent *extent; /* native and managed memory */
     size_t reserved;           /* bytes taken in the extent */
-    int preferred, read_mostly, accessed_by;
+    struct sim_advice *advice; /* managed memory outside pools: of its pages, NULL before the first */
     size_t user_size;          /* simcuda_declare_alloc */
 };
 struct sim_block *sim_block_new(uintptr_t addr, size_t size, enum sim_kind kind, struct sim_device *d);
@@ -172,6 +173,7 @@ struct sim_extent {
     size_t offset, size;
     int window;
     bool used;
+    struct sim_advice *advice; /* a pool's segment: of its pages, NULL before the first */
     struct sim_extent *next;
     struct sim_piece *pieces; /* small blocks packed in this chunk, by offset */
 };
@@ -183,6 +185,8 @@ uintptr_t sim_extent_va(const struct sim_extent *e);
 CUresult sim_native_alloc(struct sim_ctx *ctx, size_t size, int window, struct sim_block **out);
 void sim_native_free(struct sim_block *b);
 void sim_pools_squeeze(struct sim_device *d);
+bool sim_pool_is_default(CUmemoryPool pool);
+struct sim_extent *sim_pool_extent(const struct sim_block *b); /* of a live block of a pool */
 
 /* ---- operations and streams (driver_queue.c) ---- */
 enum sim_op_kind {

@@ -31,9 +31,13 @@
  *   SIMCUDA_VERSION=13000     driver version; newer names are unknown to cuGetProcAddress
  *   SIMCUDA_HIDE=NAME,...     names that play absent
  *   SIMCUDA_FAIL=NAME:N[:CODE[:COUNT]],...  the N-th call of NAME (a shell pattern) fails, COUNT times
+ *   SIMCUDA_NEEDS=NAME:BYTES,...  calls of NAME (a shell pattern over exact names) take so much device memory for as
+ *                             long as they last: loads of code, graphs, streams, contexts
  *   SIMCUDA_LOG=FILE          one line a call: number, symbol, result, parameters ("*": read after the call)
  *   SIMCUDA_STREAMS=immediate|manual|random:SEED
  *   SIMCUDA_FREE=context|device  whose work cuMemFree waits for
+ *   SIMCUDA_FENCE=true|blind  blind: cuCtxRecordEvent records nothing, its event is complete at once; a client that
+ *                             relies on it must be caught by its tests
  *   SIMCUDA_STRICT=1          the host cannot touch device memory; kernels get usable addresses for p parameters
  *   SIMCUDA_NOOP_KERNELS=1    kernels without a twin do nothing
  *   SIMCUDA_LATENCY=none|h200 busy-wait as long as the calls took on an H200
@@ -113,6 +117,8 @@ SIMCUDA_API int simcuda_set_streams(const char *mode);
 
 /* As SIMCUDA_FAIL; calls are counted from now on. NULL or "" removes all. -1: unreadable text. */
 SIMCUDA_API int simcuda_set_failures(const char *script);
+/* As SIMCUDA_NEEDS. -1: unreadable text. */
+SIMCUDA_API int simcuda_set_needs(const char *script);
 /* As SIMCUDA_HIDE. */
 SIMCUDA_API void simcuda_set_hidden(const char *names);
 SIMCUDA_API void simcuda_set_version(int version);

@@ -466,6 +466,51 @@ static void pointer_attributes(void **state) {
     OK(cuMemFreeHost(host));
 }
 
+static int range_attribute(CUmem_range_attribute attribute, CUdeviceptr p, size_t count) {
+    int value = -99;
+    OK(cuMemRangeGetAttribute(&value, sizeof value, attribute, p, count));
+    return value;
+}
+
+/* Pages of a pool keep their advice over a free; other managed memory comes without any. */
+static void advice_belongs_to_pages(void **state) {
+    const CUmemLocation device = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED};
+    CUmemoryPool pool;
+    CUstream s;
+    CUdeviceptr p, q;
+    (void)state;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuMemPoolCreate(&pool, &props));
+    cuuint64_t all = UINT64_MAX;
+    OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
+    OK(cuMemAllocFromPoolAsync(&p, MIB, pool, s));
+    OK(cuMemAdvise(p + 8192, 5000, CU_MEM_ADVISE_SET_READ_MOSTLY, device));
+    OK(cuMemAdvise(p, MIB, CU_MEM_ADVISE_SET_ACCESSED_BY, device));
+    OK(cuMemPrefetchAsync(p, MIB, host, 0, s));
+    assert_int_equal(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p + 8192, 8192), 1);
+    assert_int_equal(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, MIB), 0);
+    OK(cuMemFreeAsync(p, s));
+    OK(cuMemAllocFromPoolAsync(&q, MIB, pool, s));
+    assert_true(p == q);
+    assert_int_equal(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, q + 8192, 8192), 1);
+    assert_int_equal(range_attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, q, MIB), 0);
+    assert_int_equal(range_attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, q, MIB), CU_DEVICE_CPU);
+    OK(cuMemAdvise(q, MIB, CU_MEM_ADVISE_UNSET_ACCESSED_BY, device));
+    assert_int_equal(range_attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, q, MIB), CU_DEVICE_INVALID);
+    OK(cuMemFreeAsync(q, s));
+    OK(cuMemPoolDestroy(pool));
+
+    OK(cuMemAllocManaged(&p, MIB, CU_MEM_ATTACH_GLOBAL));
+    OK(cuMemAdvise(p, MIB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host));
+    assert_int_equal(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, MIB), CU_DEVICE_CPU);
+    OK(cuMemFree(p));
+    OK(cuMemAllocManaged(&q, MIB, CU_MEM_ATTACH_GLOBAL));
+    assert_int_equal(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, q, MIB), CU_DEVICE_INVALID);
+    OK(cuMemFree(q));
+    OK(cuStreamDestroy(s));
+}
+
 /* In the child: a driver of its own (the parent's was never started), opening the parent's block. */
 static int child(int in, int out) {
     CUipcMemHandle handle;
@@ -654,6 +699,7 @@ int main(int argc, char **argv) {
         TEST(hidden_names),
         TEST(look_ups),
         TEST(pointer_attributes),
+        TEST(advice_belongs_to_pages),
         TEST(ipc_between_processes),
         TEST(two_devices),
         TEST(random_order_keeps_results),

@@ -1,8 +1,13 @@
 #include "world.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "shim/driver/streams.h"
+
 static void make_current(const struct origin *origin) { cuCtxSetCurrent((CUcontext)(uintptr_t)origin->context); }
+
+static bool nothing_escapes(void) { return false; }
 
 void world_open(struct world *world) {
     struct gm_context context;
@@ -12,10 +17,16 @@ void world_open(struct world *world) {
     CU(cuCtxCreate_v2(&world->context, 0, 0));
     assert_true(gm_driver_ready(true));
     gm_context_note_primary(0, world->context);
+    if (getenv("WATCH_STREAMS")) {
+        gm_streams_watch(nothing_escapes);
+        gm_streams_context(world->context);
+    }
     assert_true(gm_context_current(&context));
     world->origin = (struct origin){(uint64_t)(uintptr_t)context.handle, context.id, context.device, make_current};
     CU(cuStreamCreate(&world->one, CU_STREAM_NON_BLOCKING));
     CU(cuStreamCreate(&world->two, CU_STREAM_NON_BLOCKING));
+    gm_streams_made(world->one);
+    gm_streams_made(world->two);
     CU(cuModuleLoadData(&module, "kernels of the simulated driver"));
     CU(cuModuleGetFunction(&world->fill, module, SIMCUDA_KERNEL_FILL));
     CU(cuModuleGetFunction(&world->check, module, SIMCUDA_KERNEL_CHECK));
@@ -26,7 +37,10 @@ void world_close(struct world *world, struct gm_resource *resource) {
     uint64_t id = 0;
     simcuda_set_streams("immediate");
     simcuda_run_all();
+    if (resource->properties & GM_PROP_OUTLIVES_CONTEXT)
+        resource->row->trim(resource, SIZE_MAX);
     gm_context_note_primary(0, NULL);
+    gm_streams_context_gone(world->context);
     CU(cuCtxDestroy_v2(world->context));
     assert_true(gm_context_end(world->context, &id));
     assert_true(id == world->origin.context_id);

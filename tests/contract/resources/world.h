@@ -7,6 +7,7 @@
 #include "shim/driver/driver.h"
 #include "simcuda.h"
 
+/* With WATCH_STREAMS in the environment its streams are told to the driver's book-keeping, as hooks would. */
 struct world {
     CUcontext context;
     struct origin origin;

@@ -1,0 +1,195 @@
+#include "shim/driver/streams.h"
+
+#include <sched.h>
+#include <string.h>
+
+enum { CONTEXTS = 16, OWN = 2, MOST = GM_FENCE_POINTS - OWN };
+
+static struct entry {
+    CUcontext context; /* NULL: unused */
+    CUstream witness, keeper;
+    unsigned count; /* MOST + 1: there were more */
+    CUstream streams[MOST];
+} entries[CONTEXTS];
+
+unsigned char gm_streams_per_thread;
+static bool watching, doubted;
+static bool (*escapes)(void);
+static gm_spin lock;
+static int holders; /* threads that record streams now */
+
+static const char *const reasons[GM_STREAMS_REASONS] = {
+    [GM_STREAMS_PER_THREAD] = "per-thread default streams are in use",
+    [GM_STREAMS_GREEN] = "green contexts are in use",
+    [GM_STREAMS_LINKED] = "something is linked with the driver",
+    [GM_STREAMS_LOST] = "the driver refused an event or a stream",
+};
+
+void gm_streams_watch(bool (*look_for_escapes)(void)) {
+    escapes = look_for_escapes;
+    watching = gm_drv.ctx_record_event == NULL;
+}
+
+void gm_streams_doubt(enum gm_streams_reason reason) {
+    if (watching && !__atomic_exchange_n(&doubted, true, __ATOMIC_SEQ_CST))
+        gm_log(GM_LOG_INFO, "this driver cannot record a context, and %s: freed memory is not kept", reasons[reason]);
+}
+
+bool gm_streams_usable(void) {
+    if (GM_LIKELY(!watching || __atomic_load_n(&doubted, __ATOMIC_RELAXED)))
+        return false;
+    if (__atomic_load_n(&gm_streams_per_thread, __ATOMIC_ACQUIRE))
+        gm_streams_doubt(GM_STREAMS_PER_THREAD);
+    return !__atomic_load_n(&doubted, __ATOMIC_RELAXED);
+}
+
+/* ---- the table; its lock is held */
+
+static struct entry *entry_of(CUcontext context) {
+    for (unsigned i = 0; i < CONTEXTS; i++)
+        if (entries[i].context == context)
+            return &entries[i];
+    return NULL;
+}
+
+static struct entry *entry_with(CUstream stream, unsigned *at) {
+    for (unsigned i = 0; i < CONTEXTS; i++)
+        for (*at = 0; entries[i].context && *at < entries[i].count && *at < MOST; ++*at)
+            if (entries[i].streams[*at] == stream)
+                return &entries[i];
+    return NULL;
+}
+
+void gm_streams_context(CUcontext context) {
+    if (!watching || !context)
+        return;
+    gm_spin_lock(&lock);
+    struct entry *entry = entry_of(context) ? NULL : entry_of(NULL);
+    if (entry)
+        *entry = (struct entry){.context = context};
+    gm_spin_unlock(&lock);
+}
+
+void gm_streams_context_gone(CUcontext context) {
+    if (!watching || !context)
+        return;
+    gm_spin_lock(&lock);
+    struct entry *entry = entry_of(context);
+    if (entry)
+        entry->context = NULL;
+    gm_spin_unlock(&lock);
+}
+
+void gm_streams_made(CUstream stream) {
+    CUcontext context = NULL;
+    if (!watching)
+        return;
+    gm_drv.ctx_get_current(&context);
+    gm_spin_lock(&lock);
+    struct entry *entry = context ? entry_of(context) : NULL;
+    if (entry && entry->count < MOST)
+        entry->streams[entry->count++] = stream;
+    else if (entry)
+        entry->count = MOST + 1;
+    gm_spin_unlock(&lock);
+}
+
+/* ---- own streams */
+
+/* The context is current. Two threads may both make one: one is published, the other destroyed. */
+static CUstream own(CUcontext context, size_t which, unsigned flags) {
+    CUstream seen = NULL, made = NULL;
+    gm_spin_lock(&lock);
+    struct entry *entry = entry_of(context);
+    if (entry)
+        seen = *(CUstream *)((char *)entry + which);
+    gm_spin_unlock(&lock);
+    if (seen || !entry || gm_drv.stream_create(&made, flags) != CUDA_SUCCESS)
+        return seen;
+    gm_spin_lock(&lock);
+    entry = entry_of(context);
+    CUstream *place = entry ? (CUstream *)((char *)entry + which) : NULL;
+    seen = place ? *place : NULL;
+    if (place && !seen)
+        *place = made;
+    gm_spin_unlock(&lock);
+    if (place && !seen)
+        return made;
+    gm_drv.stream_destroy(made);
+    return seen;
+}
+
+static CUstream witness_of(CUcontext context) { return own(context, offsetof(struct entry, witness), CU_STREAM_DEFAULT); }
+static CUstream keeper_of(CUcontext context) { return own(context, offsetof(struct entry, keeper), CU_STREAM_NON_BLOCKING); }
+
+/* The keeper waits for all that was submitted to the stream. */
+static bool keep_work(CUcontext context, CUstream stream) {
+    CUcontext popped;
+    CUevent event;
+    bool kept = false;
+    if (gm_drv.ctx_push(context) != CUDA_SUCCESS)
+        return false;
+    CUstream keeper = keeper_of(context);
+    if (keeper && gm_drv.event_create(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
+        kept = gm_drv.event_record(event, stream) == CUDA_SUCCESS && gm_drv.stream_wait_event(keeper, event, 0) == CUDA_SUCCESS;
+        gm_drv.event_destroy(event);
+    }
+    gm_drv.ctx_pop(&popped);
+    return kept;
+}
+
+void gm_streams_ending(CUstream stream) {
+    CUstreamCaptureMode mode;
+    unsigned at;
+    if (!gm_streams_usable())
+        return;
+    gm_spin_lock(&lock);
+    struct entry *entry = entry_with(stream, &at);
+    CUcontext context = entry ? entry->context : NULL;
+    gm_spin_unlock(&lock);
+    if (!context)
+        return;
+    bool inside = gm_capture_guard_enter(&mode), kept = inside && keep_work(context, stream);
+    if (inside)
+        gm_capture_guard_leave(mode);
+    if (!kept)
+        gm_streams_doubt(GM_STREAMS_LOST);
+    gm_spin_lock(&lock);
+    entry = entry_with(stream, &at);
+    if (entry && entry->count <= MOST)
+        entry->streams[at] = entry->streams[--entry->count];
+    gm_spin_unlock(&lock);
+    /* Who listed it before records on it still: microseconds. */
+    for (int spins = 0; __atomic_load_n(&holders, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
+        sched_yield();
+}
+
+/* ---- for a fence */
+
+unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
+    unsigned count = 0;
+    if (!gm_streams_usable())
+        return 0;
+    if (escapes()) {
+        gm_streams_doubt(GM_STREAMS_LINKED);
+        return 0;
+    }
+    CUstream witness = witness_of(context), keeper = keeper_of(context);
+    if (!witness || !keeper)
+        return 0;
+    __atomic_add_fetch(&holders, 1, __ATOMIC_SEQ_CST);
+    gm_spin_lock(&lock);
+    const struct entry *entry = entry_of(context);
+    if (entry && entry->count <= MOST && entry->count + OWN <= room) {
+        memcpy(streams, entry->streams, entry->count * sizeof *streams);
+        count = entry->count;
+        streams[count++] = witness;
+        streams[count++] = keeper;
+    }
+    gm_spin_unlock(&lock);
+    if (!count)
+        gm_streams_release();
+    return count;
+}
+
+void gm_streams_release(void) { __atomic_sub_fetch(&holders, 1, __ATOMIC_SEQ_CST); }

@@ -1,0 +1,78 @@
+/* Calls that leave a mark on memory which outlives the block: a marked block must not come back as another one. */
+#include "shim/core/registry.h"
+#include "shim/hook/hook.h"
+
+/* The block of ours that starts at `base` and holds the range to its end. */
+static bool pinned_whole(struct gm_registry *registry, CUdeviceptr base, CUdeviceptr address, size_t size) {
+    struct gm_block block;
+    if (!gm_registry_find(registry, base, &block) || address - block.address >= block.reserved ||
+        size > block.reserved - (address - block.address))
+        return false;
+    gm_registry_mark(registry, base);
+    return true;
+}
+
+struct marked_range {
+    struct gm_registry *registry;
+    CUdeviceptr address;
+    size_t size;
+};
+
+static void pin_touched(const struct gm_block *block, void *arg) {
+    const struct marked_range *range = arg;
+    if (block->owner && block->address < range->address + range->size && range->address < block->address + block->reserved)
+        gm_registry_mark(range->registry, block->address);
+}
+
+/* What the driver takes for the start of memory may be the pool's, and a range may hold several blocks. */
+static void pin_range(CUdeviceptr address, size_t size) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct marked_range range = {registry, address, size};
+    CUdeviceptr base;
+    if (!registry || pinned_whole(registry, address, address, size))
+        return;
+    if (gm_true.cuMemGetAddressRange_v2 && gm_true.cuMemGetAddressRange_v2(&base, NULL, address) == CUDA_SUCCESS &&
+        pinned_whole(registry, base, address, size))
+        return;
+    gm_registry_each(registry, pin_touched, &range);
+}
+
+void gm_hook_pin(CUdeviceptr address) { pin_range(address, 1); }
+
+HOOK(cuMemAdvise, CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
+    ENTER(cuMemAdvise, address, size, advice, device);
+    CUresult result = gm_true.cuMemAdvise(address, size, advice, device);
+    if (result == CUDA_SUCCESS)
+        pin_range(address, size);
+    LEAVE(result);
+}
+
+HOOK(cuMemAdvise_v2, CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location) {
+    ENTER(cuMemAdvise_v2, address, size, advice, location);
+    CUresult result = gm_true.cuMemAdvise_v2(address, size, advice, location);
+    if (result == CUDA_SUCCESS)
+        pin_range(address, size);
+    LEAVE(result);
+}
+
+#define PREFETCH(symbol)                                                                                     \
+    HOOK(symbol, CUdeviceptr address, size_t size, CUdevice device, CUstream stream) {                       \
+        ENTER(symbol, address, size, device, stream);                                                        \
+        CUresult result = gm_true.symbol(address, size, device, stream);                                     \
+        if (result == CUDA_SUCCESS)                                                                          \
+            pin_range(address, size);                                                                        \
+        LEAVE(result);                                                                                       \
+    }
+PREFETCH(cuMemPrefetchAsync)
+PREFETCH(cuMemPrefetchAsync_ptsz)
+
+#define PREFETCH_V2(symbol)                                                                                  \
+    HOOK(symbol, CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream) { \
+        ENTER(symbol, address, size, location, flags, stream);                                               \
+        CUresult result = gm_true.symbol(address, size, location, flags, stream);                            \
+        if (result == CUDA_SUCCESS)                                                                          \
+            pin_range(address, size);                                                                        \
+        LEAVE(result);                                                                                       \
+    }
+PREFETCH_V2(cuMemPrefetchAsync_v2)
+PREFETCH_V2(cuMemPrefetchAsync_v2_ptsz)

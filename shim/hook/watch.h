@@ -1,0 +1,16 @@
+/* Watchers of streams on drivers that cannot record a context (watch_rows.h). */
+#ifndef GM_HOOK_WATCH_H
+#define GM_HOOK_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shim/base/base.h"
+
+/* Finds what is watched and tells the streams' book-keeping that it may rely on it. `all_known`: every hooked function has one
+ * address only. To be called once the driver's table is complete. */
+GM_INTERNAL void gm_watch_start(bool all_known);
+/* The watcher that stands for `function`, or `function` itself. */
+GM_INTERNAL void *gm_watch_route(void *function);
+
+#endif

@@ -1,0 +1,68 @@
+/* How much a cache may keep, and what tells it that there is no room for one. */
+#include "shim/resource/cache_parts.h"
+
+#include "shim/resource/rdma.h"
+
+#define HEADROOM ((size_t)512 << 20) /* free memory left to what the cache does not see, or 3 % */
+#define SLACK    ((size_t)64 << 20)
+#define LOOK_NS  100000000ull        /* free memory and loaded libraries are looked at no more often than this */
+
+uint64_t gm_cache_limit(struct gm_cache *state, int device) {
+    struct gm_cache_device *at = &state->devices[device];
+    uint64_t limit = __atomic_load_n(&at->limit, __ATOMIC_RELAXED);
+    size_t total = 0;
+    if (GM_LIKELY(limit))
+        return limit;
+    if (state->limit)
+        limit = state->limit;
+    else if (gm_drv.device_total_mem && gm_drv.device_total_mem(&total, device) == CUDA_SUCCESS)
+        limit = total / 4;
+    __atomic_store_n(&at->limit, limit, __ATOMIC_RELAXED);
+    return limit;
+}
+
+static uint64_t kept_bytes(const struct gm_cache *state) {
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < gm_cache_shards_used(); i++)
+        bytes += __atomic_load_n(&state->shards[i].bytes, __ATOMIC_RELAXED);
+    return bytes;
+}
+
+/* Slow path of an allocation whose context is current: is there room for a cache, does something register memory with a card? */
+void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device) {
+    uint64_t now = gm_ticks(), looked = __atomic_load_n(&device->looked, __ATOMIC_RELAXED);
+    size_t free_bytes, total;
+    if (looked && gm_ticks_span_ns(now - looked) < LOOK_NS)
+        return;
+    if (!__atomic_compare_exchange_n(&device->looked, &looked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return; /* another thread does */
+    if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS) {
+        bool tight = free_bytes < (total / 32 > HEADROOM ? total / 32 : HEADROOM);
+        __atomic_store_n(&device->tight, tight, __ATOMIC_RELAXED);
+    }
+    if (!gm_cache_has_rdma(state) && gm_rdma_in_process()) {
+        __atomic_store_n(&state->rdma, true, __ATOMIC_RELAXED);
+        gm_log(GM_LOG_INFO, "cache: memory may be registered with a network card here, nothing is kept");
+    }
+}
+
+void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
+    struct gm_cache_device *at = &state->devices[device];
+    uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED), kept = kept_bytes(state);
+    uint64_t live = owned > kept ? owned - kept : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
+    while (live > peak && !__atomic_compare_exchange_n(&at->peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+void gm_cache_count_gone(struct gm_cache *state, int device, size_t size) {
+    __atomic_sub_fetch(&state->devices[device].owned, size, __ATOMIC_RELAXED);
+}
+
+/* Bytes beyond what a device may hold in all. */
+size_t gm_cache_excess(const struct gm_cache *state, int device) {
+    const struct gm_cache_device *at = &state->devices[device];
+    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
+    uint64_t allowed = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
+    allowed += allowed / 4 + SLACK;
+    return owned > allowed ? owned - allowed : 0;
+}

@@ -1,0 +1,76 @@
+/* The parts of the cache share this. cache.c: allocation and free. cache_budget.c: how much may be kept. cache_fence.c: fences.
+ * cache_release.c: giving back. */
+#ifndef GM_RESOURCE_CACHE_PARTS_H
+#define GM_RESOURCE_CACHE_PARTS_H
+
+#include "shim/resource/resource.h"
+#include "shim/resource/shelf.h"
+
+enum { GM_CACHE_SHARDS = 16, GM_CACHE_DEVICES = 64, GM_CACHE_FENCES = 256 };
+
+#define GM_CACHE_ROTATION ((size_t)64 << 20) /* bytes of one size that wait for their fences */
+
+struct gm_cache_device {
+    uint64_t owned;  /* bytes got from upstream and not given back: live and kept */
+    uint64_t peak;   /* largest live total */
+    uint64_t limit;  /* bytes kept, 0 = not asked yet */
+    uint64_t looked; /* ticks */
+    bool tight;      /* little free memory: keep nothing */
+};
+
+struct gm_cache {
+    unsigned frees; /* one fence for so many */
+    uint64_t limit, idle_ns;
+    bool rdma;
+    struct gm_cache_device devices[GM_CACHE_DEVICES];
+    struct gm_shard shards[GM_CACHE_SHARDS];
+};
+
+/* Shards that threads have; at least one. */
+GM_INTERNAL unsigned gm_cache_shards_used(void);
+
+/* ---- budget: no lock is held or taken */
+
+static inline bool gm_cache_has_rdma(const struct gm_cache *state) { return __atomic_load_n(&state->rdma, __ATOMIC_RELAXED); }
+/* Bytes that may be kept of a device. */
+GM_INTERNAL uint64_t gm_cache_limit(struct gm_cache *state, int device);
+/* Slow path of an allocation whose context is current: is there room for a cache, does something register memory with a card? */
+GM_INTERNAL void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device);
+/* A block came from upstream, went back there. */
+GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
+GM_INTERNAL void gm_cache_count_gone(struct gm_cache *state, int device, size_t size);
+/* Bytes beyond what a device may hold in all. */
+GM_INTERNAL size_t gm_cache_excess(const struct gm_cache *state, int device);
+
+/* ---- fences: the shard's lock is held before and after, and let go in between. *gone: the context went meanwhile and the shelf
+ * with it */
+
+/* The driver cannot be relied on for this context any more: what is kept goes back natively with the next frees. */
+GM_INTERNAL void gm_cache_step_aside(struct gm_shelf *shelf, gm_status status);
+/* Asks, or waits, whether a recorded batch is complete. GM_OK, GM_FENCE_PENDING or the error for which the cache stepped aside. */
+GM_INTERNAL gm_status gm_cache_settle(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch, bool wait, bool *gone);
+/* For a size that is at its bound: the batch's blocks become ready, because the device makes later work wait (GPUMEM_FENCE=device) or
+ * else because this thread waited. */
+GM_INTERNAL gm_status gm_cache_overtake(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch, bool *gone);
+/* Closes the open batch and records its fence. GM_FENCE_PENDING: a capture runs, the batch stays open. */
+GM_INTERNAL gm_status gm_cache_record(struct gm_shard *shard, struct gm_shelf *shelf, const void *thread, struct gm_batch **recorded,
+                                      bool *gone);
+
+/* ---- giving back: no lock is held, except where it says so */
+
+GM_INTERNAL gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
+/* Frees what a shelf condemned; its context is made current. What cannot be freed now stays condemned. Returns bytes. */
+GM_INTERNAL size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id);
+/* Room in the shard's share of the limit, made by giving back what was unused longest. The lock is held, and let go to free; *shelf
+ * is looked up again, NULL when it went. */
+GM_INTERNAL bool gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf **shelf, size_t size);
+/* Is there anything for gm_cache_tidy to do? The lock is held. */
+GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_shelf *shelf, const struct gm_batch *latest);
+/* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. */
+GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest,
+                               size_t size);
+/* The resource's own trim and releasable. */
+GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
+GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);
+
+#endif

@@ -1,0 +1,113 @@
+#include "shim/resource/hints.h"
+
+#include "shim/base/options.h"
+
+enum { DEVICES = 64 };
+
+/* ---- prefetch */
+
+static CUmemLocation on_device(int device) { return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}; }
+
+static bool device_migrates(int device) {
+    static uint8_t known[DEVICES]; /* 0 not asked, 1 no, 2 yes */
+    if (device < 0 || device >= DEVICES)
+        return false;
+    uint8_t seen = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
+    if (!seen) {
+        int concurrent = 0;
+        if (gm_drv.device_get_attribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device) != CUDA_SUCCESS)
+            return false;
+        seen = concurrent ? 2 : 1;
+        __atomic_store_n(&known[device], seen, __ATOMIC_RELAXED);
+    }
+    return seen == 2;
+}
+
+/* The second signature came with driver 12.2. */
+static gm_status prefetch(CUdeviceptr address, size_t bytes, int device, CUstream stream, bool per_thread) {
+    __typeof__(gm_drv.mem_prefetch_v2) second = per_thread ? gm_drv.mem_prefetch_v2_ptsz : gm_drv.mem_prefetch_v2;
+    __typeof__(gm_drv.mem_prefetch) first = per_thread ? gm_drv.mem_prefetch_ptsz : gm_drv.mem_prefetch;
+    if (second)
+        return (gm_status)second(address, bytes, on_device(device), 0, stream);
+    return first ? (gm_status)first(address, bytes, device, stream) : GM_NOT_SUPPORTED;
+}
+
+/* On the context's own stream for it. */
+static gm_status prefetch_aside(CUcontext context, uint64_t context_id, int device, CUdeviceptr address, size_t bytes) {
+    struct gm_lane lane;
+    CUstream stream;
+    if (!gm_lane_of(context, context_id, device, &lane))
+        return GM_NOT_SUPPORTED;
+    gm_status status = gm_lane_stream(&lane, GM_LANE_PREFETCH, &stream);
+    return status ? status : prefetch(address, bytes, device, stream, false);
+}
+
+void gm_hint_prefetch(const struct gm_request *request, const struct gm_piece *piece) {
+    static int once;
+    gm_status status;
+    if (GM_LIKELY(!gm_option_bool(GM_OPT_MANAGED_PREFETCH)) || !device_migrates(request->device))
+        return;
+    if (request->call == GM_CALL_ALLOC_ASYNC)
+        status = prefetch(piece->address, piece->reserved, request->device, (CUstream)request->stream, request->per_thread);
+    else
+        status = prefetch_aside((CUcontext)(uintptr_t)request->context, request->context_id, request->device, piece->address,
+                                piece->reserved);
+    if (status)
+        gm_log_once(&once, GM_LOG_INFO, "managed memory is not moved to device %d ahead of its use: the driver answers %d",
+                    request->device, status);
+}
+
+void gm_hint_settle(const struct gm_block *block) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    struct gm_lane lane;
+    CUstream stream;
+    if (!gm_lane_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &lane) ||
+        !gm_lane_made(&lane, GM_LANE_PREFETCH, &stream))
+        return;
+    gm_drv.thread_exchange_capture_mode(&mode);
+    gm_drv.stream_synchronize(stream);
+    gm_drv.thread_exchange_capture_mode(&mode);
+}
+
+/* ---- advice */
+
+bool gm_hint_can_undo(void) { return gm_drv.mem_advise != NULL; }
+
+static gm_status unset(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
+    return (gm_status)gm_drv.mem_advise(block->address, block->reserved, advice, location);
+}
+
+static gm_status unset_all(const struct gm_block *block) {
+    const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+    int count = 0;
+    gm_status status = (gm_status)gm_drv.device_get_count(&count);
+    if (!status)
+        status = unset(block, CU_MEM_ADVISE_UNSET_READ_MOSTLY, on_device(block->device));
+    if (!status)
+        status = unset(block, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, on_device(block->device));
+    for (int device = 0; !status && device < count; device++)
+        status = unset(block, CU_MEM_ADVISE_UNSET_ACCESSED_BY, on_device(device));
+    if (status)
+        return status;
+    /* A driver that does not know this of the host has none to forget. */
+    status = unset(block, CU_MEM_ADVISE_UNSET_ACCESSED_BY, host);
+    return status == GM_INVALID_VALUE || status == CUDA_ERROR_INVALID_DEVICE ? GM_OK : status;
+}
+
+gm_status gm_hint_undo(const struct gm_block *block) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED, saved;
+    bool pushed;
+    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)block->context, &pushed);
+    if (status)
+        return status;
+    gm_drv.thread_exchange_capture_mode(&mode);
+    status = unset_all(block);
+    gm_drv.thread_exchange_capture_mode(&mode);
+    /* Where the pages lie is no promise, so a capture or a refusal leaves them where they are. */
+    if (!status && device_migrates(block->device) && gm_capture_guard_enter(&saved)) {
+        prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address, block->reserved);
+        gm_capture_guard_leave(saved);
+    }
+    gm_lane_leave(pushed);
+    return status;
+}

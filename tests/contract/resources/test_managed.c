@@ -1,0 +1,481 @@
+/* What managed memory promises beyond the contract: a cheap pair, prefetching by option, advice that ends with its block, and one
+ * rule for all of it, kept blocks included. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/base/options.h"
+#include "shim/resource/decided.h"
+#include "shim/resource/managed.h"
+#include "world.h"
+
+#define MIB ((size_t)1 << 20)
+
+enum { PLAIN, POOL, KEPT, KEPT_SOON, STACKS };
+static const char *const stacks[STACKS] = {"managed", "managed-pool", "true-kind(cache(managed-pool))",
+                                           "true-kind(cache(1,managed-pool))"};
+static struct gm_resource *built[STACKS];
+
+static bool prefetching(void) { return gm_option_bool(GM_OPT_MANAGED_PREFETCH); }
+
+static struct gm_block get(struct gm_resource *resource, const struct gm_request *request) {
+    struct gm_block block;
+    assert_int_equal(allocate(resource, request, &block), GM_OK);
+    return block;
+}
+
+static void give(struct gm_resource *resource, const struct gm_block *block) {
+    struct gm_free_request how = plain_free();
+    assert_int_equal(release(resource, block, &how), GM_OK);
+}
+
+static void finish(struct gm_resource *resource, const struct world *world, size_t live) {
+    CU(cuCtxSynchronize());
+    resource->row->trim(resource, SIZE_MAX);
+    assert_int_equal(simcuda_live_blocks(), live);
+    assert_int_equal(simcuda_violations(), 0);
+    assert_int_equal(gm_managed_alive(), 0);
+}
+
+static int attribute(CUmem_range_attribute name, uint64_t address, size_t size) {
+    int value = -99;
+    CU(cuMemRangeGetAttribute(&value, sizeof value, name, address, size));
+    return value;
+}
+
+static int prefetched_to(const struct gm_block *block) {
+    return attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, block->address, block->size);
+}
+
+/* ---- the pair */
+
+static void test_a_pair_in_a_loop_asks_little_of_the_driver(void **state) {
+    struct gm_resource *resource = built[KEPT];
+    struct world world;
+    world_open(&world);
+    if (!gm_drv.ctx_record_event) {
+        world_close(&world, resource);
+        skip();
+    }
+    size_t live = simcuda_live_blocks();
+    struct gm_request request = plain_request(&world.origin, MIB);
+    for (int i = 0; i < 64; i++) {
+        struct gm_block block = get(resource, &request);
+        give(resource, &block);
+    }
+    simcuda_reset_counters();
+    for (int i = 0; i < 160; i++) {
+        struct gm_block block = get(resource, &request);
+        assert_int_equal(block.kind, GM_KIND_MANAGED_POOL);
+        assert_true(block.hit);
+        give(resource, &block);
+    }
+    assert_int_equal(simcuda_calls("cuMemAllocFromPoolAsync") + simcuda_calls("cuMemFreeAsync"), 0);
+    assert_int_equal(simcuda_calls("cuStreamSynchronize") + simcuda_calls("cuCtxSynchronize") + simcuda_calls("cuStreamQuery"), 0);
+    assert_int_equal(simcuda_calls("cuCtxRecordEvent"), 160 / 16);
+    assert_true(simcuda_calls(NULL) <= 160);
+    finish(resource, &world, live);
+    world_close(&world, resource);
+}
+
+/* A pool's own pair: one question whether it is complete, one fence, no wait. */
+static void test_a_pair_of_the_pool_does_not_wait(void **state) {
+    struct gm_resource *resource = built[POOL];
+    struct world world;
+    world_open(&world);
+    if (!gm_drv.ctx_record_event) {
+        world_close(&world, resource);
+        skip();
+    }
+    size_t live = simcuda_live_blocks();
+    struct gm_request request = plain_request(&world.origin, MIB);
+    struct gm_block block = get(resource, &request);
+    give(resource, &block);
+    simcuda_reset_counters();
+    block = get(resource, &request);
+    give(resource, &block);
+    assert_int_equal(simcuda_calls("cuStreamSynchronize") + simcuda_calls("cuCtxSynchronize"), 0);
+    assert_int_equal(simcuda_calls("cuStreamQuery"), 1);
+    assert_int_equal(simcuda_calls("cuCtxRecordEvent"), 1);
+    assert_int_equal(simcuda_calls("cuStreamWaitEvent"), 1);
+    finish(resource, &world, live);
+    world_close(&world, resource);
+}
+
+/* ---- one rule */
+
+static void test_kept_blocks_count_and_give_way(void **state) {
+    struct gm_resource *resource = built[KEPT], *plain = built[PLAIN];
+    struct world world;
+    struct gm_block blocks[64], block;
+    size_t free_bytes, total, count = 0;
+    world_open(&world);
+    if (!gm_drv.ctx_record_event) {
+        world_close(&world, resource);
+        skip();
+    }
+    gm_decided_serve(GM_KIND_MANAGED_POOL, resource);
+    size_t live = simcuda_live_blocks();
+    struct gm_request request = plain_request(&world.origin, 64 * MIB), large = plain_request(&world.origin, 96 * MIB);
+    while (count < 64 && allocate(resource, &request, &blocks[count]) == GM_OK)
+        count++;
+    assert_true(count > 4 && count < 64);
+    for (size_t i = 0; i < count; i++)
+        give(resource, &blocks[i]);
+    uint64_t kept = gm_managed_alive();
+    assert_true(kept >= request.size); /* what is kept is charged */
+    assert_int_equal(resource->row->releasable ? resource->row->releasable(resource, 0) : 0, 0);
+
+    struct gm_request most = plain_request(&world.origin, (count - 2) * request.size);
+    block = get(plain, &most);
+    give(plain, &block);
+
+    /* Whoever asks next, for another size and from the other maker, gets what is only kept. */
+    for (size_t i = 0; i < count / 3; i++) {
+        blocks[i] = get(i % 2 ? plain : resource, &large);
+        CU(cuMemGetInfo_v2(&free_bytes, &total));
+        assert_true(free_bytes >= 512 * MIB); /* the headroom */
+    }
+    for (size_t i = 0; i < count / 3; i++)
+        give(i % 2 ? plain : resource, &blocks[i]);
+    block = get(plain, &request);
+    give(plain, &block);
+    gm_decided_serve(GM_KIND_MANAGED_POOL, NULL);
+    finish(resource, &world, live);
+    world_close(&world, resource);
+}
+
+/* ---- prefetch */
+
+static void test_prefetch_is_an_option(void **state) {
+    const int expected = prefetching() ? 0 : CU_DEVICE_INVALID;
+    struct world world;
+    for (int stack = 0; stack < STACKS; stack++) {
+        struct gm_resource *resource = built[stack];
+        world_open(&world);
+        size_t live = simcuda_live_blocks();
+        struct gm_request plain = plain_request(&world.origin, 3 * MIB);
+        struct gm_request ordered = ordered_request(&world.origin, 3 * MIB, (uint64_t)(uintptr_t)world.one);
+        struct gm_free_request how = ordered_free(ordered.stream);
+        struct gm_block block = get(resource, &plain), second = get(resource, &ordered);
+        assert_int_equal(prefetched_to(&block), expected);
+        assert_int_equal(prefetched_to(&second), expected);
+        give(resource, &block);
+        assert_int_equal(release(resource, &second, &how), GM_OK);
+        finish(resource, &world, live);
+        world_close(&world, resource);
+    }
+}
+
+static __typeof__(gm_drv.device_get_attribute) true_attribute;
+
+static CUresult no_migration(int *value, CUdevice_attribute name, CUdevice device) {
+    CUresult result = true_attribute(value, name, device);
+    if (name == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+        *value = 0;
+    return result;
+}
+
+/* A device whose pages do not move is left alone. In a process of its own, before this one asked: the answer is remembered. */
+static void test_devices_without_migration(void **state) {
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        struct world world;
+        struct gm_block block;
+        world_open(&world);
+        true_attribute = gm_drv.device_get_attribute;
+        gm_drv.device_get_attribute = no_migration;
+        struct gm_request request = plain_request(&world.origin, MIB);
+        gm_status refused = built[POOL]->row->alloc(built[POOL], &request, &block);
+        gm_status served = built[PLAIN]->row->alloc(built[PLAIN], &request, &block);
+        _exit(refused == GM_NOT_SUPPORTED && served == GM_OK && prefetched_to(&block) == CU_DEVICE_INVALID ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* A driver knows one signature, or both, or none. */
+static void test_prefetch_by_either_signature(void **state) {
+    struct gm_resource *resource = built[PLAIN];
+    __typeof__(gm_drv.mem_prefetch) first = gm_drv.mem_prefetch;
+    __typeof__(gm_drv.mem_prefetch_v2) second = gm_drv.mem_prefetch_v2;
+    struct world world;
+    if (!prefetching())
+        skip();
+    for (int have = 0; have < 4; have++) {
+        world_open(&world);
+        first = gm_drv.mem_prefetch, second = gm_drv.mem_prefetch_v2;
+        assert_true(first && second);
+        gm_drv.mem_prefetch = have & 1 ? first : NULL;
+        gm_drv.mem_prefetch_v2 = have & 2 ? second : NULL;
+        struct gm_request request = plain_request(&world.origin, MIB);
+        struct gm_block block = get(resource, &request);
+        assert_int_equal(prefetched_to(&block), have ? 0 : CU_DEVICE_INVALID);
+        assert_int_equal(simcuda_calls("cuMemPrefetchAsync_v2"), have & 2 ? 1 : 0);
+        give(resource, &block);
+        gm_drv.mem_prefetch = first;
+        gm_drv.mem_prefetch_v2 = second;
+        world_close(&world, resource);
+    }
+}
+
+/* Neither the program's use nor a free, in whatever order, goes past a prefetch that has not run; an allocation waits for none. */
+static void test_prefetch_comes_before_the_free(void **state) {
+    struct world world;
+    if (!prefetching())
+        skip();
+    for (int stack = 0; stack < STACKS; stack++)
+        for (int ordered = 0; ordered < 2; ordered++) {
+            struct gm_resource *resource = built[stack];
+            struct gm_block blocks[8];
+            world_open(&world);
+            size_t live = simcuda_live_blocks();
+            struct gm_request request = plain_request(&world.origin, 5 * MIB);
+            struct gm_free_request how = ordered ? ordered_free((uint64_t)(uintptr_t)world.two) : plain_free();
+            struct gm_block warm = get(resource, &request);
+            give(resource, &warm);
+            CU(cuCtxSynchronize());
+            resource->row->trim(resource, SIZE_MAX);
+            simcuda_set_streams("manual");
+            for (int i = 0; i < 8; i++)
+                blocks[i] = get(resource, &request);
+            assert_true(stack != PLAIN || simcuda_pending() == 8); /* the prefetches: nobody waited for them */
+            for (int i = 0; i < 8; i++) {
+                world_fill(&world, world.two, &blocks[i], (uint32_t)i);
+                assert_int_equal(release(resource, &blocks[i], &how), GM_OK);
+            }
+            while (simcuda_step(world.two)) /* what does not wait for a prefetch goes past it */
+                ;
+            simcuda_run_all();
+            simcuda_set_streams("immediate");
+            assert_int_equal(simcuda_violations(), 0);
+            finish(resource, &world, live);
+            world_close(&world, resource);
+        }
+}
+
+/* ---- advice */
+
+static void assert_no_advice(const struct gm_block *block) {
+    for (size_t at = 0; at < block->size; at += 4096) {
+        size_t part = block->size - at < 4096 ? block->size - at : 4096;
+        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, block->address + at, part), 0);
+        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, block->address + at, part), CU_DEVICE_INVALID);
+        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, block->address + at, part), CU_DEVICE_INVALID);
+        assert_int_not_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, block->address + at, part), CU_DEVICE_CPU);
+    }
+}
+
+/* The program's calls; the hook marks the block. */
+static void advise(struct gm_block *block, const struct world *world, int devices) {
+    const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+    size_t half = block->size / 2;
+    CU(cuMemAdvise_v2(block->address + half, block->size - half, CU_MEM_ADVISE_SET_READ_MOSTLY, host));
+    CU(cuMemAdvise(block->address, block->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
+    CU(cuMemAdvise(block->address, half, CU_MEM_ADVISE_SET_ACCESSED_BY, CU_DEVICE_CPU));
+    for (int device = 0; device < devices; device++)
+        CU(cuMemAdvise(block->address + half, 1, CU_MEM_ADVISE_SET_ACCESSED_BY, device));
+    CU(cuMemPrefetchAsync_v2(block->address, block->size, host, 0, world->one));
+    block->pinned_native = 1;
+}
+
+static void test_advice_ends_with_its_block(void **state) {
+    struct world world;
+    int devices;
+    for (int stack = 0; stack < STACKS; stack++)
+        for (int ordered = 0; ordered < 2; ordered++) {
+            struct gm_resource *resource = built[stack];
+            struct gm_block block, next;
+            world_open(&world);
+            CU(cuDeviceGetCount(&devices));
+            size_t live = simcuda_live_blocks();
+            struct gm_request request = ordered ? ordered_request(&world.origin, MIB + 300, (uint64_t)(uintptr_t)world.one)
+                                                : plain_request(&world.origin, MIB + 300);
+            struct gm_free_request how = ordered ? ordered_free(request.stream) : plain_free();
+            for (int round = 0; round < 3; round++) {
+                block = get(resource, &request);
+                assert_no_advice(&block);
+                advise(&block, &world, devices);
+                assert_int_equal(release(resource, &block, &how), GM_OK);
+                CU(cuCtxSynchronize());
+                next = get(resource, &request);
+                assert_true(stack == PLAIN || next.address == block.address); /* else the check proves nothing */
+                assert_no_advice(&next);
+                assert_int_equal(release(resource, &next, &how), GM_OK);
+            }
+            finish(resource, &world, live);
+            world_close(&world, resource);
+        }
+}
+
+static void test_advice_ends_during_a_capture(void **state) {
+    struct world world;
+    int devices;
+    for (int stack = POOL; stack < STACKS; stack++) {
+        struct gm_resource *resource = built[stack];
+        CUgraph graph;
+        world_open(&world);
+        CU(cuDeviceGetCount(&devices));
+        size_t live = simcuda_live_blocks();
+        struct gm_request request = plain_request(&world.origin, MIB);
+        struct gm_block block = get(resource, &request), next;
+        advise(&block, &world, devices);
+        CU(cuCtxSynchronize());
+        gm_capture_begin();
+        CU(cuStreamBeginCapture_v2(world.one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        give(resource, &block);
+        CU(cuStreamEndCapture(world.one, &graph));
+        gm_capture_end();
+        if (resource->row->capture)
+            resource->row->capture(resource, -1);
+        next = get(resource, &request);
+        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, next.address, next.size), 0);
+        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, next.address, next.size), CU_DEVICE_INVALID);
+        give(resource, &next);
+        finish(resource, &world, live);
+        world_close(&world, resource);
+    }
+}
+
+/* ---- failures and threads */
+
+struct tried {
+    struct gm_block blocks[4];
+    bool live[4];
+};
+
+static void try_all(struct gm_resource *resource, const struct world *world, struct tried *tried) {
+    const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+    uint64_t stream = (uint64_t)(uintptr_t)world->two;
+    const struct gm_request requests[4] = {plain_request(&world->origin, MIB), plain_request(&world->origin, 3 * MIB),
+                                           ordered_request(&world->origin, MIB, stream), plain_request(&world->origin, MIB)};
+    for (int i = 0; i < 4; i++) {
+        struct gm_block *block = &tried->blocks[i];
+        tried->live[i] = allocate(resource, &requests[i], block) == GM_OK;
+        /* The mark is set only where the driver took the advice. */
+        if (tried->live[i] && i < 3)
+            block->pinned_native =
+                cuMemAdvise_v2(block->address, block->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) == CUDA_SUCCESS;
+    }
+    for (int i = 0; i < 4; i++) {
+        struct gm_free_request how = i == 1 || i == 2 ? ordered_free(stream) : plain_free();
+        if (tried->live[i] && release(resource, &tried->blocks[i], &how) == GM_OK)
+            tried->live[i] = false;
+    }
+}
+
+/* The n-th driver call fails: nothing is lost, nothing is counted for ever, and no advice is inherited. */
+static void test_any_driver_call_may_fail(void **state) {
+    static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE};
+    struct world world;
+    for (int stack = 0; stack < STACKS; stack++)
+        for (int code = 0; code < 2; code++)
+            for (int n = 1, failed = 1; failed; n++) {
+                struct gm_resource *resource = built[stack];
+                struct tried tried = {0};
+                char script[64];
+                world_open(&world);
+                size_t live = simcuda_live_blocks();
+                snprintf(script, sizeof script, "*:%d:%d", n, codes[code]);
+                assert_int_equal(simcuda_set_failures(script), 0);
+                try_all(resource, &world, &tried);
+                failed = simcuda_calls(NULL) >= (uint64_t)n;
+                simcuda_set_failures(NULL);
+                for (int i = 0; i < 4; i++)
+                    if (tried.live[i])
+                        give(resource, &tried.blocks[i]);
+                for (int i = 0; i < 4; i++) {
+                    struct gm_request request = plain_request(&world.origin, i == 1 ? 3 * MIB : MIB);
+                    tried.blocks[i] = get(resource, &request);
+                    assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, tried.blocks[i].address, request.size),
+                                     CU_DEVICE_INVALID);
+                }
+                for (int i = 0; i < 4; i++)
+                    give(resource, &tried.blocks[i]);
+                assert_true(n < 2000);
+                finish(resource, &world, live);
+                world_close(&world, resource);
+            }
+}
+
+struct worker {
+    struct gm_resource *resource;
+    const struct world *world;
+    unsigned seed, wrong;
+};
+
+static void *work(void *argument) {
+    struct worker *worker = argument;
+    const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+    worker->world->origin.enter(&worker->world->origin);
+    for (int i = 0; i < 300; i++) {
+        struct gm_free_request how = plain_free();
+        struct gm_request request = plain_request(&worker->world->origin, (1 + (size_t)rand_r(&worker->seed) % 4) * 256 * 1024);
+        struct gm_block block;
+        int value = 0;
+        if (worker->resource->row->alloc(worker->resource, &request, &block) != GM_OK) {
+            worker->wrong++;
+            continue;
+        }
+        worker->wrong += cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, block.address,
+                                                block.size) != CUDA_SUCCESS ||
+                         value != CU_DEVICE_INVALID;
+        if (i % 3 == 0) {
+            worker->wrong += cuMemAdvise_v2(block.address, block.size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) != CUDA_SUCCESS;
+            block.pinned_native = 1;
+        }
+        worker->wrong += worker->resource->row->free(worker->resource, &block, &how) != GM_OK;
+    }
+    return NULL;
+}
+
+static void test_threads_inherit_nothing(void **state) {
+    enum { THREADS = 4 };
+    struct world world;
+    for (int stack = 0; stack < STACKS; stack++) {
+        struct gm_resource *resource = built[stack];
+        struct worker workers[THREADS];
+        pthread_t threads[THREADS];
+        world_open(&world);
+        size_t live = simcuda_live_blocks();
+        for (unsigned i = 0; i < THREADS; i++) {
+            workers[i] = (struct worker){resource, &world, i + 1, 0};
+            assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+        }
+        for (unsigned i = 0; i < THREADS; i++) {
+            pthread_join(threads[i], NULL);
+            assert_int_equal(workers[i].wrong, 0);
+        }
+        finish(resource, &world, live);
+        world_close(&world, resource);
+    }
+}
+
+static int setup(void **state) {
+    gm_options_load(environ);
+    for (int i = 0; i < STACKS; i++)
+        built[i] = build(stacks[i]);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_devices_without_migration), /* first: CUDA does not survive a fork */
+        cmocka_unit_test(test_a_pair_in_a_loop_asks_little_of_the_driver),
+        cmocka_unit_test(test_a_pair_of_the_pool_does_not_wait),
+        cmocka_unit_test(test_kept_blocks_count_and_give_way),
+        cmocka_unit_test(test_prefetch_is_an_option),
+        cmocka_unit_test(test_prefetch_by_either_signature),
+        cmocka_unit_test(test_prefetch_comes_before_the_free),
+        cmocka_unit_test(test_advice_ends_with_its_block),
+        cmocka_unit_test(test_advice_ends_during_a_capture),
+        cmocka_unit_test(test_any_driver_call_may_fail),
+        cmocka_unit_test(test_threads_inherit_nothing),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,154 @@
+/* A driver that cannot record a context (SIMCUDA_HIDE=cuCtxRecordEvent): freed memory is kept as long as all streams are known. The
+ * driver is reached by look-ups only, as a CUDA runtime does. Arguments: what comes that casts doubt; "kept" when memory is expected to
+ * be kept before that. */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include "program.h"
+#include "simcuda.h"
+
+enum { SIZE = 3 << 20 };
+
+static void *driver;
+
+/* Calls a function of the driver by its exact name. */
+#define CALL(name, ...)                                                                                      \
+    ({                                                                                                       \
+        __typeof__(&name) found = (__typeof__(&name))dlsym(driver, #name);                                   \
+        if (!found)                                                                                          \
+            fail(#name, __LINE__, 0);                                                                        \
+        found(__VA_ARGS__);                                                                                  \
+    })
+
+CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                             CUstream stream, void **parameters, void **extra);
+CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr to, CUdeviceptr from, size_t size);
+
+static CUcontext context;
+static CUfunction fill, verify;
+static CUdeviceptr block;
+static CUstream streams[3];
+
+static void *parameters[3];
+static void set_parameters(CUdeviceptr *address, uint64_t *bytes, uint32_t *pattern) {
+    parameters[0] = address, parameters[1] = bytes, parameters[2] = pattern;
+}
+
+/* Work on one stream, a free, and work of the next block on another that runs first: wrong when the fence left the stream out. */
+static void reuse_is_right(CUstream first, CUstream second) {
+    CUdeviceptr one, two;
+    uint64_t bytes = 65536;
+    uint32_t pattern = 0x11111111, other = 0x22222222;
+    uint64_t mismatches = CALL(simcuda_check_mismatches);
+    MUST(CALL(cuMemAlloc_v2, &one, SIZE));
+    MUST(CALL(simcuda_set_streams, "manual"));
+    set_parameters(&one, &bytes, &pattern);
+    MUST(CALL(cuLaunchKernel, fill, 1, 1, 1, 1, 1, 1, 0, first, parameters, NULL));
+    MUST(CALL(cuLaunchKernel, verify, 1, 1, 1, 1, 1, 1, 0, first, parameters, NULL));
+    MUST(CALL(cuMemFree_v2, one));
+    MUST(CALL(cuMemAlloc_v2, &two, SIZE));
+    set_parameters(&two, &bytes, &other);
+    MUST(CALL(cuLaunchKernel, fill, 1, 1, 1, 1, 1, 1, 0, second, parameters, NULL));
+    while (CALL(simcuda_step, second))
+        ;
+    CALL(simcuda_run_all);
+    MUST(CALL(simcuda_set_streams, "immediate"));
+    MUST(CALL(cuMemFree_v2, two));
+    MUST(CALL(cuCtxSynchronize));
+    EXPECT(CALL(simcuda_check_mismatches) == mismatches && CALL(simcuda_violations) == 0);
+}
+
+static int keeps(void) {
+    CUdeviceptr address, again;
+    MUST(CALL(cuMemAlloc_v2, &address, SIZE + 4096));
+    uint64_t frees = CALL(simcuda_calls, "cuMemFree_v2");
+    MUST(CALL(cuMemFree_v2, address));
+    int kept = CALL(simcuda_calls, "cuMemFree_v2") == frees;
+    MUST(CALL(cuMemAlloc_v2, &again, SIZE + 4096));
+    MUST(CALL(cuMemFree_v2, again));
+    return kept && again == address;
+}
+
+static void nothing(void) {}
+static void twin(void) {
+    uint64_t bytes = 4096;
+    uint32_t pattern = 1;
+    set_parameters(&block, &bytes, &pattern);
+    MUST(CALL(cuLaunchKernel_ptsz, fill, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+}
+static void twin_copy(void) { MUST(CALL(cuMemcpyDtoD_v2_ptds, block, block + 8192, 4096)); }
+static void handle(void) {
+    uint64_t bytes = 4096;
+    uint32_t pattern = 1;
+    set_parameters(&block, &bytes, &pattern);
+    MUST(CALL(cuLaunchKernel, fill, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, parameters, NULL));
+}
+static void handle_config(void) {
+    CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, NULL, 0};
+    uint64_t bytes = 4096;
+    uint32_t pattern = 1;
+    set_parameters(&block, &bytes, &pattern);
+    MUST(CALL(cuLaunchKernelEx, &config, fill, parameters, NULL));
+}
+static void handle_set(void) { MUST(CALL(cuMemsetD8Async, block, 1, 4096, CU_STREAM_PER_THREAD)); }
+static void handle_set_2d(void) { MUST(CALL(cuMemsetD2D8Async, block, 512, 1, 16, 2, CU_STREAM_PER_THREAD)); }
+static void handle_copy(void) { MUST(CALL(cuMemcpyAsync, block, block + 8192, 4096, CU_STREAM_PER_THREAD)); }
+static void green(void) {
+    CUdevResource whole;
+    CUdevResourceDesc resources;
+    CUgreenCtx part;
+    MUST(CALL(cuDeviceGetDevResource, 0, &whole, CU_DEV_RESOURCE_TYPE_SM));
+    MUST(CALL(cuDevResourceGenerateDesc, &resources, &whole, 1));
+    MUST(CALL(cuGreenCtxCreate, &part, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+}
+static void many(void) {
+    CUstream stream;
+    for (int i = 0; i < 20; i++)
+        MUST(CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING));
+}
+static void linked(void) { EXPECT(dlopen("libneeds_driver.so", RTLD_NOW) != NULL); }
+
+static const struct {
+    const char *name;
+    void (*comes)(void);
+} doubts[] = {
+    {"none", nothing}, {"twin", twin}, {"twin_copy", twin_copy}, {"handle", handle}, {"handle_config", handle_config},
+    {"handle_set", handle_set}, {"handle_set_2d", handle_set_2d}, {"handle_copy", handle_copy}, {"green", green}, {"many", many},
+    {"linked", linked},
+};
+
+int main(int count, char **words) {
+    int kept = count > 2 && strcmp(words[2], "kept") == 0;
+    void (*comes)(void) = NULL;
+    CUmodule module;
+    for (size_t i = 0; i < sizeof doubts / sizeof *doubts && count > 1; i++)
+        if (strcmp(words[1], doubts[i].name) == 0)
+            comes = doubts[i].comes;
+    EXPECT(comes && (driver = dlopen("libcuda.so.1", RTLD_NOW)) != NULL);
+    MUST(CALL(cuInit, 0));
+    MUST(CALL(cuDevicePrimaryCtxRetain, &context, 0));
+    MUST(CALL(cuCtxSetCurrent, context));
+    MUST(CALL(cuModuleLoadData, &module, "kernels of the simulated driver"));
+    MUST(CALL(cuModuleGetFunction, &fill, module, SIMCUDA_KERNEL_FILL));
+    MUST(CALL(cuModuleGetFunction, &verify, module, SIMCUDA_KERNEL_CHECK));
+    MUST(CALL(cuMemAlloc_v2, &block, SIZE));
+    MUST(CALL(cuStreamCreate, &streams[0], CU_STREAM_NON_BLOCKING));
+    reuse_is_right(NULL, streams[0]); /* while no blocking stream of the program's waits for the default stream */
+    MUST(CALL(cuStreamCreate, &streams[1], CU_STREAM_DEFAULT));
+    MUST(CALL(cuStreamCreateWithPriority, &streams[2], CU_STREAM_NON_BLOCKING, 0));
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < 9; i++)
+            if (i % 3 != i / 3)
+                reuse_is_right(streams[i % 3], streams[i / 3]);
+        reuse_is_right(NULL, streams[0]);
+        reuse_is_right(streams[0], NULL);
+        EXPECT(keeps() == (kept && (!again || comes == nothing)));
+        if (!again)
+            comes();
+    }
+    CALL(cuStreamDestroy_v2, streams[0]);
+    reuse_is_right(streams[1], streams[2]);
+    printf("ok known_streams %s\n", words[1]);
+    return 0;
+}

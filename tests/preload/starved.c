@@ -1,0 +1,186 @@
+/* The device is full of memory that was freed; a call that takes device memory by the way succeeds all the same, because what is
+ * kept is given back. On the simulated driver, whose memory is cut to what is in use before each call. Argument: "kept" when the
+ * freed memory is expected to be kept; natively it is free. Green contexts: their blocks are forgotten with them. */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include "program.h"
+#include "simcuda.h"
+
+enum { MIB = 1 << 20, BLOCKS = 8, NEED = 4 * MIB };
+
+static CUcontext primary;
+static CUgraph graph;
+static CUgraphExec instance;
+static CUmodule module;
+static CUlibrary library;
+static CUdevResourceDesc resources;
+static CUgreenCtx green;
+static const char image[] = "#simcuda\nglobal variable 64\nglobal shared 64 managed\n";
+static const char *file;
+
+static void fill_and_free(void) {
+    CUdeviceptr blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        MUST(cuMemAlloc_v2(&blocks[i], 2 * MIB));
+    for (int i = 0; i < BLOCKS; i++)
+        MUST(cuMemFree_v2(blocks[i]));
+}
+
+#define ROW(symbol, call, undo)                                                                              \
+    static CUresult do_##symbol(void) { return call; }                                                       \
+    static void undo_##symbol(void) { undo; }
+#define DESTROY_GRAPH MUST(cuGraphExecDestroy(made))
+static CUgraphExec made;
+static CUmodule loaded;
+static CUlibrary opened;
+static CUfunction function;
+static CUstream stream;
+static CUcontext context;
+static CUdeviceptr address;
+static CUarray array;
+static CUmipmappedArray mipmap;
+static CUmemGenericAllocationHandle handle;
+static CUmemoryPool pool;
+static CUgreenCtx other;
+static CUipcMemHandle exported;
+static size_t size;
+static CUDA_GRAPH_INSTANTIATE_PARAMS with;
+static const CUmemPoolProps pooled = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+static const CUmemAllocationProp pinned = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+static const CUDA_ARRAY_DESCRIPTOR flat = {.Width = 512, .Height = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+static const CUDA_ARRAY3D_DESCRIPTOR deep = {.Width = 64, .Height = 64, .Depth = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+static const CUDA_ARRAY3D_DESCRIPTOR levels = {.Width = 512, .Height = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+
+ROW(cuModuleLoad, cuModuleLoad(&loaded, file), MUST(cuModuleUnload(loaded)))
+ROW(cuModuleLoadData, cuModuleLoadData(&loaded, image), MUST(cuModuleUnload(loaded)))
+ROW(cuModuleLoadDataEx, cuModuleLoadDataEx(&loaded, image, 0, NULL, NULL), MUST(cuModuleUnload(loaded)))
+ROW(cuModuleLoadFatBinary, cuModuleLoadFatBinary(&loaded, image), MUST(cuModuleUnload(loaded)))
+ROW(cuModuleGetFunction, cuModuleGetFunction(&function, module, "kernel"), (void)0)
+ROW(cuModuleGetGlobal_v2, cuModuleGetGlobal_v2(&address, &size, module, "variable"), (void)0)
+ROW(cuLibraryLoadData, cuLibraryLoadData(&opened, image, NULL, NULL, 0, NULL, NULL, 0), MUST(cuLibraryUnload(opened)))
+ROW(cuLibraryLoadFromFile, cuLibraryLoadFromFile(&opened, file, NULL, NULL, 0, NULL, NULL, 0), MUST(cuLibraryUnload(opened)))
+ROW(cuLibraryGetModule, cuLibraryGetModule(&loaded, library), (void)0)
+ROW(cuLibraryGetGlobal, cuLibraryGetGlobal(&address, &size, library, "variable"), (void)0)
+ROW(cuLibraryGetManaged, cuLibraryGetManaged(&address, &size, library, "shared"), (void)0)
+ROW(cuKernelGetFunction, cuKernelGetFunction(&function, (CUkernel)function), (void)0)
+ROW(cuFuncLoad, cuFuncLoad(function), (void)0)
+ROW(cuGraphInstantiate, cuGraphInstantiate(&made, graph, NULL, NULL, 0), DESTROY_GRAPH)
+ROW(cuGraphInstantiate_v2, cuGraphInstantiate_v2(&made, graph, NULL, NULL, 0), DESTROY_GRAPH)
+ROW(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags(&made, graph, 0), DESTROY_GRAPH)
+ROW(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams(&made, graph, &with), DESTROY_GRAPH)
+ROW(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams_ptsz(&made, graph, &with), DESTROY_GRAPH)
+ROW(cuGraphUpload, cuGraphUpload(instance, NULL), (void)0)
+ROW(cuGraphUpload_ptsz, cuGraphUpload_ptsz(instance, NULL), (void)0)
+ROW(cuCtxSetLimit, cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 16 * MIB), (void)0)
+ROW(cuStreamCreate, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), MUST(cuStreamDestroy_v2(stream)))
+ROW(cuStreamCreateWithPriority, cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -1), MUST(cuStreamDestroy_v2(stream)))
+ROW(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0), MUST(cuStreamDestroy_v2(stream)))
+ROW(cuGreenCtxCreate, cuGreenCtxCreate(&other, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM), MUST(cuGreenCtxDestroy(other)))
+ROW(cuCtxCreate_v2, cuCtxCreate_v2(&context, 0, 0), MUST(cuCtxDestroy_v2(context)))
+ROW(cuCtxCreate_v3, cuCtxCreate_v3(&context, NULL, 0, 0, 0), MUST(cuCtxDestroy_v2(context)))
+ROW(cuCtxCreate_v4, cuCtxCreate_v4(&context, NULL, 0, 0), MUST(cuCtxDestroy_v2(context)))
+ROW(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain(&context, 0), MUST(cuDevicePrimaryCtxRelease_v2(0)))
+ROW(cuMemAlloc_v2, cuMemAlloc_v2(&address, NEED), MUST(cuMemFree_v2(address)))
+ROW(cuMemAllocPitch_v2, cuMemAllocPitch_v2(&address, &size, 2048, 2048, 4), MUST(cuMemFree_v2(address)))
+ROW(cuMemAllocManaged, cuMemAllocManaged(&address, NEED, CU_MEM_ATTACH_GLOBAL), MUST(cuMemFree_v2(address)))
+ROW(cuMemAllocAsync, cuMemAllocAsync(&address, NEED, NULL), MUST(cuMemFree_v2(address)))
+ROW(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync(&address, NEED, pool, NULL), MUST(cuMemFree_v2(address)))
+ROW(cuMemPoolCreate, cuMemPoolCreate((CUmemoryPool *)&made, &pooled), MUST(cuMemPoolDestroy((CUmemoryPool)made)))
+ROW(cuMemCreate, cuMemCreate(&handle, NEED, &pinned, 0), MUST(cuMemRelease(handle)))
+ROW(cuArrayCreate_v2, cuArrayCreate_v2(&array, &flat), MUST(cuArrayDestroy(array)))
+ROW(cuArray3DCreate_v2, cuArray3DCreate_v2(&array, &deep), MUST(cuArrayDestroy(array)))
+ROW(cuMipmappedArrayCreate, cuMipmappedArrayCreate(&mipmap, &levels, 2), MUST(cuMipmappedArrayDestroy(mipmap)))
+ROW(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle_v2(&address, exported, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), (void)0)
+#undef ROW
+
+#define ROW(symbol, alone) {#symbol, do_##symbol, undo_##symbol, alone, CUDA_SUCCESS}
+static const struct {
+    const char *symbol;
+    CUresult (*call)(void);
+    void (*undo)(void);
+    int needs; /* takes nothing of its own in the simulated driver, which is told to want memory for it */
+    CUresult answer;
+} rows[] = {
+    ROW(cuModuleLoad, 1), ROW(cuModuleLoadData, 1), ROW(cuModuleLoadDataEx, 1), ROW(cuModuleLoadFatBinary, 1),
+    ROW(cuModuleGetFunction, 1), ROW(cuModuleGetGlobal_v2, 1), ROW(cuLibraryLoadData, 1), ROW(cuLibraryLoadFromFile, 1),
+    ROW(cuLibraryGetModule, 1), ROW(cuLibraryGetGlobal, 1), ROW(cuLibraryGetManaged, 1), ROW(cuKernelGetFunction, 1),
+    ROW(cuFuncLoad, 1), ROW(cuGraphInstantiate, 1), ROW(cuGraphInstantiate_v2, 1), ROW(cuGraphInstantiateWithFlags, 1),
+    ROW(cuGraphInstantiateWithParams, 1), ROW(cuGraphInstantiateWithParams_ptsz, 1), ROW(cuGraphUpload, 1),
+    ROW(cuGraphUpload_ptsz, 1), ROW(cuCtxSetLimit, 1), ROW(cuStreamCreate, 1), ROW(cuStreamCreateWithPriority, 1),
+    ROW(cuGreenCtxStreamCreate, 1), ROW(cuGreenCtxCreate, 1), ROW(cuCtxCreate_v2, 1), ROW(cuCtxCreate_v3, 1),
+    ROW(cuCtxCreate_v4, 1), ROW(cuDevicePrimaryCtxRetain, 1), ROW(cuMemPoolCreate, 1),
+    ROW(cuMemAlloc_v2, 0), ROW(cuMemAllocPitch_v2, 0), ROW(cuMemAllocManaged, 0), ROW(cuMemAllocAsync, 0),
+    ROW(cuMemAllocFromPoolAsync, 0), ROW(cuMemCreate, 0), ROW(cuArrayCreate_v2, 0), ROW(cuArray3DCreate_v2, 0),
+    ROW(cuMipmappedArrayCreate, 0),
+    /* Refused to the process that exported it, but only once there is memory. */
+    {"cuIpcOpenMemHandle_v2", do_cuIpcOpenMemHandle_v2, undo_cuIpcOpenMemHandle_v2, 1, CUDA_ERROR_INVALID_CONTEXT},
+};
+
+/* What a green context's blocks were kept for goes with it; a context that comes at the same place finds nothing. */
+static void green_contexts_come_and_go(void) {
+    for (int i = 0; i < 20; i++) {
+        CUgreenCtx part;
+        CUcontext inside;
+        CUdeviceptr blocks[2];
+        size_t live = simcuda_live_blocks();
+        MUST(cuGreenCtxCreate(&part, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+        MUST(cuCtxFromGreenCtx(&inside, part));
+        MUST(cuCtxPushCurrent_v2(inside));
+        for (int j = 0; j < 40; j++) {
+            MUST(cuMemAlloc_v2(&blocks[0], 3 * MIB));
+            MUST(cuMemAlloc_v2(&blocks[1], 100));
+            MUST(cuMemsetD8_v2(blocks[0], 1, 3 * MIB));
+            MUST(cuMemFree_v2(blocks[0]));
+            MUST(cuMemFree_v2(blocks[1]));
+        }
+        MUST(cuCtxPopCurrent_v2(&inside));
+        MUST(cuGreenCtxDestroy(part));
+        EXPECT(simcuda_live_blocks() == live);
+    }
+}
+
+int main(int count, char **words) {
+    int kept = count > 1 && strcmp(words[1], "kept") == 0;
+    CUdevResource whole;
+    char script[128];
+    file = words[0];
+    MUST(cuInit(0));
+    MUST(cuDevicePrimaryCtxRetain(&primary, 0));
+    MUST(cuCtxSetCurrent(primary));
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphInstantiateWithFlags(&instance, graph, 0));
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&function, module, "kernel"));
+    MUST(cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM));
+    MUST(cuDevResourceGenerateDesc(&resources, &whole, 1));
+    MUST(cuGreenCtxCreate(&green, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    MUST(cuMemPoolCreate(&pool, &pooled));
+    CUdeviceptr shared;
+    MUST(cuMemAlloc_v2(&shared, MIB));
+    MUST(cuIpcGetMemHandle(&exported, shared));
+    size_t memory = (size_t)4 << 30;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fill_and_free();
+        MUST(cuCtxSynchronize());
+        size_t before = simcuda_used(0);
+        if (kept) {
+            EXPECT(before >= (size_t)BLOCKS * 2 * MIB);
+            simcuda_set_memory(before);
+        }
+        snprintf(script, sizeof script, "%s:%d", rows[i].symbol, NEED);
+        EXPECT(simcuda_set_needs(rows[i].needs ? script : "") == 0);
+        CUresult result = rows[i].call();
+        simcuda_set_needs("");
+        simcuda_set_memory(memory);
+        if (result != rows[i].answer) {
+            fprintf(stderr, "%s\n", rows[i].symbol);
+            fail("out of memory although memory is only kept", __LINE__, result);
+        }
+        rows[i].undo();
+    }
+    green_contexts_come_and_go();
+    printf("ok starved %zu\n", sizeof rows / sizeof *rows);
+    return 0;
+}
