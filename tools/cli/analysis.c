@@ -73,6 +73,10 @@ static uint64_t key_of(const struct gm_event *e) {
     return e->address ^ space << 60;
 }
 
+uint64_t gm_event_key(const struct gm_event *e) {
+    return key_of(e);
+}
+
 /* ---- tables */
 
 static struct gm_site_totals *site_of(struct pass *p, uint32_t id) {

@@ -86,4 +86,7 @@ bool gm_kind_on_device(enum gm_kind kind);
  */
 bool gm_call_gives_memory(enum gm_call call);
 
+/* The block that an event is about: its address or handle, each space of numbers apart. */
+uint64_t gm_event_key(const struct gm_event *event);
+
 #endif

@@ -11,6 +11,8 @@ static const struct gm_command commands[] = {
     {"top", "show live counters of processes that run under libgpumem", gm_command_top, gm_command_top_help},
     {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report,
      gm_command_report_help},
+    {"plan", "decide from a trace which memory each object should have in later runs", gm_command_plan,
+     gm_command_plan_help},
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
