@@ -81,7 +81,8 @@ enum gm_call {
     X(GM_KIND_GRAPH, "graph")                                                                                \
     X(GM_KIND_IMPORTED, "imported") /* another process's memory, opened here */                              \
     X(GM_KIND_SIM, "sim")           /* made-up addresses, no GPU */                                          \
-    X(GM_KIND_CACHE, "cache")       /* native memory, kept for reuse when freed */
+    X(GM_KIND_CACHE, "cache")       /* native memory, kept for reuse when freed */                           \
+    X(GM_KIND_HOST_NUMA, "host-numa") /* host memory mapped to the device */
 
 enum gm_kind {
 #define X(e, n) e,
@@ -107,7 +108,8 @@ enum gm_kind {
     X(GM_REASON_LIST_TURNOVER, "list-turnover")/* more blocks of the size were freed so far than are alive */ \
     X(GM_REASON_PLAN, "plan")                  /* the plan's entry with the number of this object */         \
     X(GM_REASON_PLAN_SITE, "plan-site")        /* the plan's entry for this call site, size and occurrence */ \
-    X(GM_REASON_RULE, "rule")                  /* a rule of the policy static */
+    X(GM_REASON_RULE, "rule")                  /* a rule of the policy static */                             \
+    X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* the device or the process's limit had no room for it */
 
 enum gm_reason {
 #define X(e, n) e,
@@ -157,6 +159,7 @@ struct gm_request {
     uint64_t context;   /* handle of the current context */
     uint64_t context_id;/* unique for the life of the process, never reused */
     uint16_t context_number; /* small number of the context, for traces */
+    bool beyond_limit;  /* GPUMEM_LIMIT leaves no room for it on the device */
     enum gm_kind wanted;  /* the decision, for the resource that dispatches; GM_KIND_NATIVE = as asked */
     /* Filled only for policies that want them (enum gm_want): */
     uint32_t thread;      /* number of the thread among those that asked for movable memory, from 1 in order of their first request */

@@ -53,7 +53,8 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_FILL, GM_OPTION_CHOICE, "GPUMEM_FILL", "fill", "off", "", "off zero poison", 0, 0,
      "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written."},
     {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
-     "Device memory this process may hold; requests beyond it are answered with out of memory; 0 = no limit."},
+     "Memory of each device that this process may hold, as if the card were smaller; requests beyond it take the steps of "
+     "GPUMEM_OOM; 0 = no limit."},
     {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,host,fail", "STEPS", NULL, 0, 0,
      "What to do when the device is out of memory, in order: trim what is kept, host memory mapped to the device, managed memory "
      "while it fits free device memory, fail."},

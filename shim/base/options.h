@@ -36,7 +36,7 @@ enum gm_option_id {
     GM_OPT_CACHE_LIMIT,   /* GPUMEM_CACHE_LIMIT bytes a device kept for reuse, default 0 = a quarter of the device */
     GM_OPT_CACHE_IDLE,    /* GPUMEM_CACHE_IDLE time after which a kept block is given back, default 10s; 0 = never */
     GM_OPT_FILL,          /* GPUMEM_FILL choice off zero poison */
-    GM_OPT_LIMIT,         /* GPUMEM_LIMIT bytes: requests beyond it are out of memory, default 0 = off */
+    GM_OPT_LIMIT,         /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
     GM_OPT_OOM,           /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,host,fail */
     GM_OPT_FAIL_NTH,      /* GPUMEM_FAIL_NTH count: the n-th movable allocation fails, default 0 = off */
     GM_OPT_STATS,         /* GPUMEM_STATS text: file of counters that gpumem run reads */

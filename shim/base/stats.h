@@ -130,7 +130,9 @@ static inline void gm_stats_watch_ends(uint64_t now_ns) {
 
 /* ---- for readers */
 
-static inline bool gm_kind_is_on_device(enum gm_kind kind) { return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED; }
+static inline bool gm_kind_is_on_device(enum gm_kind kind) {
+    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED && kind != GM_KIND_HOST_NUMA;
+}
 
 /* Bytes of all kinds on devices alive now; a few loads are cheaper than one more counter that all threads write. */
 static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {

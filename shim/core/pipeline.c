@@ -4,7 +4,9 @@
 #include "shim/core/registry.h"
 #include "shim/core/site.h"
 #include "shim/base/stats.h"
+#include "shim/resource/budget.h"
 #include "shim/resource/decided.h"
+#include "shim/resource/oom.h"
 #include "shim/trace/writer.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no address has them */
@@ -12,7 +14,12 @@ enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no add
 static struct gm_pipeline_setup pipeline;
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
 
-void gm_pipeline_setup(const struct gm_pipeline_setup *setup) { pipeline = *setup; }
+static void tell_trim(const struct gm_request *request, size_t given);
+
+void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
+    pipeline = *setup;
+    gm_oom_on_trim = tell_trim;
+}
 
 const struct gm_policy *gm_pipeline_policy(void) { return pipeline.policy; }
 
@@ -34,7 +41,9 @@ void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint
     scope->begin = gm_trace_on || pipeline.timed || gm_stats_watched() ? gm_ticks() : 0;
     scope->sequence = 0;
     scope->known = false;
+    scope->charged = 0;
     scope->block.reason = GM_REASON_NONE;
+    scope->block.charged = 0;
     scope->request = (struct gm_request){.call = call, .size = size, .site = site, .device = -1};
 }
 
@@ -94,6 +103,8 @@ static void count_gone(const struct gm_block *block) {
 
     if (!is_memory(block))
         return;
+    if (GM_UNLIKELY(block->charged))
+        gm_budget_give(block->device, block->reserved);
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
     if (slack && gm_kind_is_on_device(block->kind)) {
         __atomic_sub_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
@@ -223,7 +234,81 @@ static void tell_drops(struct gm_scope *scope) {
     what.size = dropped;
     what.reserved = 0;
     note.sequence = 0;
-    write_event(&note, GM_ACT_DROP, &what, GM_OK, GM_REASON_POLICY, what.kind, 0);
+    write_event(&note, GM_ACT_DROP, &what, GM_OK, what.reason ? what.reason : GM_REASON_POLICY, what.kind, 0);
+}
+
+/* Kept memory was given back: for a request, or (NULL) for a call that is never moved. */
+static void tell_trim(const struct gm_request *request, size_t given) {
+    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .request = {.device = -1}};
+    struct gm_block what = {.size = given};
+    if (!gm_trace_on)
+        return;
+    if (request)
+        scope.request = *request;
+    write_event(&scope, GM_ACT_TRIM, &what, GM_OK, GM_REASON_OUT_OF_MEMORY, GM_KIND_NATIVE, 0);
+}
+
+/* ---- GPUMEM_LIMIT */
+
+bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed) {
+    const struct gm_request *request = &scope->request;
+    if (GM_LIKELY(!gm_budget_on()) || request->capturing || request->device < 0)
+        return true;
+    if (may_exceed)
+        gm_budget_force(request->device, request->size);
+    else if (!gm_budget_take(request->device, request->size))
+        return false;
+    scope->charged = request->size;
+    return true;
+}
+
+static void uncharge(struct gm_scope *scope) {
+    if (GM_UNLIKELY(scope->charged))
+        gm_budget_give(scope->request.device, scope->charged);
+    scope->charged = 0;
+}
+
+static gm_status serve(struct gm_scope *scope) {
+    return pipeline.root->row->alloc(pipeline.root, &scope->request, &scope->block);
+}
+
+/* What was served elsewhere takes nothing of the limit; pitched memory may turn out larger than its rows. */
+static bool settle_charge(struct gm_scope *scope) {
+    struct gm_block *block = &scope->block;
+    if (!gm_kind_is_on_device(block->kind) || block->reason == GM_REASON_OUT_OF_MEMORY) {
+        uncharge(scope);
+        return true;
+    }
+    size_t more = block->reserved > scope->charged ? block->reserved - scope->charged : 0;
+    if (more && !gm_budget_take(block->device, more))
+        return false;
+    block->charged = 1;
+    return true;
+}
+
+static gm_status serve_within_limit(struct gm_scope *scope) {
+    struct gm_request *request = &scope->request;
+    gm_status status = GM_OK;
+    request->beyond_limit = !gm_pipeline_charge(scope, false);
+    if (!request->beyond_limit) {
+        status = serve(scope);
+        if (status)
+            uncharge(scope);
+        if (status || !scope->charged || settle_charge(scope))
+            return status;
+        struct gm_free_request how = {.call = GM_CALL_FREE};
+        if (request->call == GM_CALL_ALLOC_ASYNC)
+            how = (struct gm_free_request){GM_CALL_FREE_ASYNC, request->stream, request->per_thread, false};
+        if (scope->block.owner->row->free(scope->block.owner, &scope->block, &how)) {
+            gm_budget_force(request->device, scope->block.reserved - scope->charged);
+            scope->block.charged = 1; /* it cannot be had smaller, and not be given back */
+            return GM_OK;
+        }
+        uncharge(scope);
+        scope->block.reason = GM_REASON_NONE;
+        request->beyond_limit = true;
+    }
+    return serve(scope);
 }
 
 /* ---- what only some policies ask for */
@@ -261,11 +346,12 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         policy->decide(request, &usage, &decision);
     }
     request->wanted = decision.kind;
-    gm_status status = pipeline.root->row->alloc(pipeline.root, request, &scope->block);
+    gm_status status = gm_budget_on() ? serve_within_limit(scope) : serve(scope);
     if (status != GM_OK) {
         if (decided && policy->failed)
             policy->failed(request);
-        alloc_failed(scope, request->wanted, decision.reason, decision.verdict, status);
+        enum gm_reason why = request->beyond_limit ? GM_REASON_OUT_OF_MEMORY : decision.reason;
+        alloc_failed(scope, request->wanted, why, decision.verdict, status);
         return status;
     }
     scope->block.counted = decided;
@@ -275,7 +361,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
     if (scope->block.kind != GM_KIND_NATIVE && scope->block.kind != GM_KIND_CACHE) {
         bump(&gm_stats_mine()->moved);
-        if (gm_trace_on && pipeline.user_named)
+        if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY))
             tell_drops(scope);
     }
     return GM_OK;
@@ -284,6 +370,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
 void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key, size_t reserved,
                            gm_status status) {
     if (status != GM_OK) {
+        uncharge(scope);
         alloc_failed(scope, kind, GM_REASON_NEVER_MOVED, kind, status);
         return;
     }
@@ -299,6 +386,7 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
         .device = (int16_t)request->device,
         .call = (uint8_t)request->call,
         .kind = (uint8_t)kind,
+        .charged = scope->charged != 0,
     };
     remember(scope, action, GM_REASON_NEVER_MOVED, kind);
 }
@@ -367,6 +455,9 @@ static void release(const struct gm_block *block, void *arg) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
     struct gm_stats *stats = gm_stats;
 
+    struct gm_resource *server = block->owner ? gm_decided_server(block->kind) : NULL;
+    if (server && server->row->abandon)
+        server->row->abandon(server, block);
     count_gone(block);
     bump(&gm_stats_mine()->released[block->kind]);
     __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
@@ -419,7 +510,10 @@ void gm_pipeline_pin(uint64_t base) {
 }
 
 size_t gm_pipeline_trim(size_t bytes) {
-    return pipeline.root && pipeline.root->row->trim ? pipeline.root->row->trim(pipeline.root, bytes) : 0;
+    size_t given = pipeline.root && pipeline.root->row->trim ? pipeline.root->row->trim(pipeline.root, bytes) : 0;
+    if (given)
+        tell_trim(NULL, given);
+    return given;
 }
 
 bool gm_pipeline_keeps(uint64_t address) {
@@ -435,9 +529,24 @@ void gm_pipeline_capture(int change) {
         pipeline.root->row->capture(pipeline.root, change);
 }
 
+struct reach {
+    int device, peer;
+};
+
+static void let_peer_reach(const struct gm_block *block, void *arg) {
+    const struct reach *reach = arg;
+    const struct gm_resource *server = block->owner ? gm_decided_server(block->kind) : NULL;
+    if (server && server->row->peer_reaches && block->device == reach->device)
+        server->row->peer_reaches(gm_decided_server(block->kind), block, reach->peer);
+}
+
 void gm_pipeline_peer_enabled(int device, int peer) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct reach reach = {device, peer};
     if (pipeline.root && pipeline.root->row->peer_enabled)
         pipeline.root->row->peer_enabled(pipeline.root, device, peer);
+    if (registry)
+        gm_registry_each(registry, let_peer_reach, &reach);
 }
 
 void gm_pipeline_after_fork(void) {
@@ -451,4 +560,5 @@ void gm_pipeline_after_fork(void) {
         pipeline.policy->after_fork();
     if (pipeline.root && pipeline.root->row->after_fork)
         pipeline.root->row->after_fork(pipeline.root);
+    gm_budget_after_fork();
 }

@@ -14,6 +14,7 @@ struct gm_scope {
     struct gm_block block;     /* allocation: what was got; free: what is given back */
     uint64_t begin;            /* clock ticks, 0 = not timed */
     uint64_t sequence;
+    size_t charged;            /* bytes counted against GPUMEM_LIMIT before the memory was asked for */
     bool known;                /* free: the block was in the registry and is out of it now */
 };
 
@@ -41,6 +42,11 @@ uint64_t gm_key_value(uint64_t key);
 
 /* Movable calls: decides, serves, records. scope->block is what the program gets. Errors: as native, or the resource's own. */
 gm_status gm_pipeline_alloc(struct gm_scope *scope);
+
+/* Calls that are never moved, before the true one: counts the request's bytes on its device against GPUMEM_LIMIT, to be followed by
+ * gm_pipeline_saw_alloc. False: they pass the limit, the call is to fail with out of memory. `may_exceed`: counted all the same, for
+ * memory that natively may be larger than the card. */
+bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed);
 
 /* Calls that are never moved: the hook made the true call itself, with `status`. On success remembers the block `key` of `kind`
  * (freed by the program's own call) and writes the event `action`; on failure the matching *_fail event. */

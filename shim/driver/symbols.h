@@ -43,6 +43,14 @@
     X(mem_prefetch_ptsz, cuMemPrefetchAsync_ptsz, "cuMemPrefetchAsync", 8000, 1)                             \
     X(mem_prefetch_v2, cuMemPrefetchAsync_v2, "cuMemPrefetchAsync", 12020, 1)                                \
     X(mem_prefetch_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, "cuMemPrefetchAsync", 12020, 1)                      \
+    X(mem_address_reserve, cuMemAddressReserve, "cuMemAddressReserve", 10020, 1)                             \
+    X(mem_address_free, cuMemAddressFree, "cuMemAddressFree", 10020, 1)                                      \
+    X(mem_create, cuMemCreate, "cuMemCreate", 10020, 1)                                                      \
+    X(mem_release, cuMemRelease, "cuMemRelease", 10020, 1)                                                   \
+    X(mem_map, cuMemMap, "cuMemMap", 10020, 1)                                                               \
+    X(mem_unmap, cuMemUnmap, "cuMemUnmap", 10020, 1)                                                         \
+    X(mem_set_access, cuMemSetAccess, "cuMemSetAccess", 10020, 1)                                            \
+    X(mem_get_allocation_granularity, cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity", 10020, 1) \
     X(memset_d8_async, cuMemsetD8Async, "cuMemsetD8Async", 3020, 0)                                          \
     X(memset_d8_async_ptsz, cuMemsetD8Async_ptsz, "cuMemsetD8Async", 7000, 0)                                \
     X(stream_create, cuStreamCreate, "cuStreamCreate", 2000, 0)                                              \

@@ -114,6 +114,9 @@ void gm_hook_pin(CUdeviceptr address);
         outcome;                                                                                             \
     })
 
+/* The same for a call that is never moved, within GPUMEM_LIMIT. */
+#define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
+
 /* ---- start.c: options, policy, resources, trace of this process */
 void gm_process_start(void);
 

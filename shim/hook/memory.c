@@ -1,6 +1,7 @@
 /* Device memory that a policy may move, and every way to free it. */
 #include "shim/hook/hook.h"
 #include "shim/core/registry.h"
+#include "shim/resource/budget.h"
 #include "shim/resource/managed.h"
 
 static bool is_capturing(CUstream stream, bool per_thread) {
@@ -75,7 +76,7 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
         scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
         scope.request.per_thread = twin;                                                                     \
         scope.request.capturing = is_capturing(stream, twin);                                                \
-        CUresult result = WITH_TRIM(gm_true.symbol(address, size, pool, stream));                            \
+        CUresult result = WITHIN_LIMIT(&scope, gm_true.symbol(address, size, pool, stream));                            \
         gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *address, 0, result);         \
         LEAVE(result);                                                                                       \
     }
@@ -86,6 +87,7 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuMemAllocManaged, address, size, flags);
     BEGIN(&scope, GM_CALL_ALLOC_MANAGED, size);
+    gm_pipeline_charge(&scope, true);
     CUresult result = WITH_TRIM(gm_true.cuMemAllocManaged(address, size, flags));
     if (result == CUDA_SUCCESS)
         gm_managed_note((int64_t)size);
@@ -146,26 +148,40 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     size_t free_now, total, kept;
     ENTER(cuMemGetInfo_v2, free_bytes, total_bytes);
     CUresult result = gm_true.cuMemGetInfo_v2(free_bytes, total_bytes);
-    if (result != CUDA_SUCCESS || !free_bytes || !gm_context_current(&context))
+    if (result != CUDA_SUCCESS || !gm_context_current(&context))
         LEAVE(result);
     kept = gm_pipeline_releasable(context.device);
-    if (kept && gm_true.cuMemGetInfo_v2(&free_now, &total) == CUDA_SUCCESS)
-        *free_bytes = kept < total - free_now ? free_now + kept : total;
+    if ((!kept && !gm_budget_on()) || gm_true.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
+        LEAVE(result);
+    free_now = kept < total - free_now ? free_now + kept : total;
+    gm_budget_view(context.device, &free_now, &total);
+    if (free_bytes)
+        *free_bytes = free_now;
+    if (total_bytes)
+        *total_bytes = total;
     LEAVE(result);
 }
 
-static bool is_kept_again(const struct gm_block *block) {
-    return block->call == GM_CALL_ALLOC && (block->kind == GM_KIND_CACHE || block->kind == GM_KIND_MANAGED_POOL);
+/* The runtime asks it for the properties of a device. */
+HOOK(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device) {
+    ENTER(cuDeviceTotalMem_v2, bytes, device);
+    CUresult result = gm_true.cuDeviceTotalMem_v2(bytes, device);
+    if (result == CUDA_SUCCESS && bytes)
+        gm_budget_view(device, NULL, bytes);
+    LEAVE(result);
 }
 
-/* The size asked for, where a kept block serves it; `size` as the driver says elsewhere. */
+static bool is_rounded(const struct gm_block *block) {
+    return block->kind == GM_KIND_CACHE || block->kind == GM_KIND_MANAGED_POOL || block->kind == GM_KIND_HOST_NUMA;
+}
+
+/* The size asked for, where a kept block or whole granules of host memory serve it; `size` as the driver says elsewhere. */
 static size_t size_asked(uint64_t base, size_t size) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    if (!registry || !gm_registry_find(registry, base, &block) || !is_kept_again(&block) ||
-        block.size > size)
+    if (!registry || !gm_registry_find(registry, base, &block) || block.call != GM_CALL_ALLOC || block.size > size)
         return size;
-    return block.size;
+    return is_rounded(&block) ? block.size : size;
 }
 
 HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr address) {

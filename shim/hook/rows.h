@@ -23,6 +23,7 @@
     ROW(cuMemHostRegister_v2, cuMemHostRegister, 6050, 0)                                                    \
     ROW(cuMemHostUnregister, cuMemHostUnregister, 4000, 0)                                                   \
     ROW(cuMemFreeHost, cuMemFreeHost, 2000, 0)                                                               \
+    ROW(cuDeviceTotalMem_v2, cuDeviceTotalMem, 3020, 0)                                                      \
     ROW(cuMemGetInfo_v2, cuMemGetInfo, 3020, 0)                                                              \
     ROW(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020, 0)                                              \
     ROW(cuPointerGetAttribute, cuPointerGetAttribute, 4000, 0)                                               \

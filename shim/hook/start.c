@@ -13,8 +13,10 @@
 #include "shim/core/registry.h"
 #include "shim/base/stats.h"
 #include "shim/hook/hook.h"
+#include "shim/resource/budget.h"
 #include "shim/resource/decided.h"
 #include "shim/resource/hints.h"
+#include "shim/resource/oom.h"
 #include "shim/trace/parts.h"
 
 extern char **environ;
@@ -127,7 +129,7 @@ static struct gm_resource *build(const char *text) {
 
 static struct gm_resource *build_resources(void) {
     static const char *const fills[] = {"off", "zero", "poison"};
-    unsigned long long limit = gm_option_number(GM_OPT_LIMIT), nth = gm_option_number(GM_OPT_FAIL_NTH);
+    unsigned long long nth = gm_option_number(GM_OPT_FAIL_NTH);
     uint64_t fill = gm_option_number(GM_OPT_FILL);
     char text[160] = "decided", wrapped[160];
 
@@ -136,12 +138,9 @@ static struct gm_resource *build_resources(void) {
     gm_decided_serve(GM_KIND_CACHE, build("cache(native)"));
     gm_decided_serve(GM_KIND_MANAGED, build("managed"));
     gm_decided_serve(GM_KIND_MANAGED_POOL, build("true-kind(cache(managed-pool))"));
+    gm_decided_serve(GM_KIND_HOST_NUMA, build("host-numa"));
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
-        strcpy(text, wrapped);
-    }
-    if (limit) {
-        gm_format(wrapped, sizeof(wrapped), "limit(%llu,%s)", limit, text);
         strcpy(text, wrapped);
     }
     if (nth) {
@@ -149,6 +148,25 @@ static struct gm_resource *build_resources(void) {
         strcpy(text, wrapped);
     }
     return build(text);
+}
+
+/* ---- out of memory */
+
+/* Who only looks sees the driver's own out of memory, unless steps are asked for by name. */
+static void choose_steps(const struct gm_policy *policy) {
+    bool named = gm_option_is_set(GM_OPT_OOM);
+    const char *initial = gm_option_rows[GM_OPT_OOM].initial;
+    struct gm_oom_chain chain;
+    char error[160];
+
+    if (named && gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof(error)) != GM_OK) {
+        gm_log(GM_LOG_WARN, "GPUMEM_OOM=%.80s: %s; using %s", gm_option_text(GM_OPT_OOM), error, initial);
+        named = false;
+    }
+    if (!named && gm_oom_parse(strcmp(policy->name, "observe") ? initial : "trim,fail", &chain, error, sizeof(error)) != GM_OK)
+        return;
+    gm_oom_set(&chain);
+    gm_budget_bytes = gm_option_number(GM_OPT_LIMIT);
 }
 
 /* ---- contexts and devices are described in the trace when they are first seen */
@@ -209,6 +227,7 @@ void gm_process_start(void) {
     gm_coverage_on = gm_option_bool(GM_OPT_COVERAGE);
     const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
+    choose_steps(policy);
     gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
 
     struct gm_pipeline_setup setup = {

@@ -28,10 +28,11 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
     struct gm_scope scope;
     ENTER(cuMemCreate, handle, size, properties, flags);
     BEGIN(&scope, GM_CALL_VMM_CREATE, size);
-    CUresult result = WITH_TRIM(gm_true.cuMemCreate(handle, size, properties, flags));
-    if (properties && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-        scope.request.device = properties->location.id;
     bool on_host = properties && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (properties && !on_host)
+        scope.request.device = properties->location.id;
+    CUresult result = on_host ? WITH_TRIM(gm_true.cuMemCreate(handle, size, properties, flags))
+                              : WITHIN_LIMIT(&scope, gm_true.cuMemCreate(handle, size, properties, flags));
     gm_pipeline_saw_alloc(&scope, on_host ? GM_KIND_HOST : GM_KIND_VMM, GM_ACT_ALLOC,
                           result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
     LEAVE(result);

@@ -30,7 +30,7 @@
 #include "shim/resource/rows.h"
 
 #define GRANULE     ((size_t)512)      /* what native memory occupies: allocations of 1 to 512 bytes lie 512 bytes apart */
-#define BATCH_BYTES ((size_t)32 << 20)  /* freed bytes without a fence, over all shards */
+#define BATCH_BYTES ((size_t)6 << 20)  /* freed bytes without a fence, over all shards */
 
 /* ---- threads and shards */
 

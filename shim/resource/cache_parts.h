@@ -8,7 +8,7 @@
 
 enum { GM_CACHE_SHARDS = 16, GM_CACHE_DEVICES = 64, GM_CACHE_FENCES = 256 };
 
-#define GM_CACHE_ROTATION ((size_t)64 << 20) /* bytes of one size that wait for their fences */
+#define GM_CACHE_ROTATION ((size_t)24 << 20) /* bytes of one size that wait for their fences: within a large L2 cache, so that kernels find their block there */
 
 struct gm_cache_device {
     uint64_t owned;  /* bytes got from upstream and not given back: live and kept */

@@ -1,9 +1,10 @@
 /* A request goes to the resource of the wanted kind if that keeps its hard promises; where this cannot serve it (the driver
- * lacks a function, managed memory would exceed what is free), to the next in line, native at last. So a policy can only ever
- * improve on the program's own call, never make a request fail that native memory could serve. */
+ * lacks a function, managed memory would exceed what is free), to the next in line, native at last, and from there to the steps of
+ * GPUMEM_OOM. So a policy can only ever improve on the program's own call, never make a request fail that native memory could
+ * serve. */
 #include "shim/resource/decided.h"
 
-#include "shim/base/stats.h"
+#include "shim/resource/oom.h"
 
 static struct gm_resource *servers[GM_KIND_COUNT];
 
@@ -15,10 +16,10 @@ static enum gm_kind next_in_line(enum gm_kind kind) {
     return kind == GM_KIND_MANAGED_POOL ? GM_KIND_MANAGED : GM_KIND_NATIVE;
 }
 
-static size_t decided_trim(struct gm_resource *self, size_t bytes);
-
 static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     enum gm_reason reason = GM_REASON_NONE;
+    if (GM_UNLIKELY(request->beyond_limit))
+        return gm_oom_serve(self, request, reason, block);
     for (enum gm_kind kind = request->wanted;; kind = next_in_line(kind)) {
         struct gm_resource *server = servers[kind];
         gm_status status = GM_NOT_SUPPORTED;
@@ -32,14 +33,7 @@ static gm_status decided_alloc(struct gm_resource *self, const struct gm_request
             return GM_OK;
         }
         if (kind == GM_KIND_NATIVE) {
-            if (status == GM_OUT_OF_MEMORY && server)
-                gm_stats_oom_step();
-            /* What other resources keep is memory that the program gave back. */
-            if (status != GM_OUT_OF_MEMORY || !server || !decided_trim(self, SIZE_MAX) ||
-                (status = server->row->alloc(server, request, block)) != GM_OK)
-                return status;
-            block->reason = reason;
-            return GM_OK;
+            return status == GM_OUT_OF_MEMORY ? gm_oom_serve(self, request, reason, block) : status;
         }
         if (reason == GM_REASON_NONE)
             reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;

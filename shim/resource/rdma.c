@@ -19,15 +19,25 @@ static const struct {
     {"/libgdrapi.so", "/dev/gdrdrv"},
 };
 
-static bool tells(const char *line, const bool *present) {
+static bool tells_rdma(const char *line, const bool *present) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strstr(line, rows[i].device) || (present[i] && strstr(line, rows[i].library)))
             return true;
     return false;
 }
 
+/* Libraries that hand device memory to other processes and cards: MPI (Open MPI, MPICH and kin), UCX, NCCL, NVSHMEM, libfabric. */
+static bool tells_transport(const char *line, const bool *unused) {
+    static const char *const names[] = {"/libmpi.so",  "/libmpich.so", "/libmpi_cray.so", "/libmpi_mt.so", "/libucp.so", "/libuct.so",
+                                        "/libnccl.so", "/libnvshmem",  "/libfabric.so"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(line, names[i]))
+            return true;
+    return false;
+}
+
 /* Lines of the map, from a buffer that keeps the beginning of an unfinished one. */
-static bool map_tells(int fd, const bool *present) {
+static bool map_tells(int fd, bool (*tells)(const char *line, const bool *present), const bool *present) {
     char text[4096];
     size_t used = 0;
     ssize_t got;
@@ -48,24 +58,49 @@ static bool map_tells(int fd, const bool *present) {
     return false;
 }
 
+static bool process_tells(bool (*tells)(const char *line, const bool *present), const bool *present) {
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool found = map_tells(fd, tells, present);
+    close(fd);
+    return found;
+}
+
+static unsigned long long libraries_loaded(void) {
+    unsigned long long adds = 0;
+    dl_iterate_phdr(read_adds, &adds);
+    return adds;
+}
+
 bool gm_rdma_in_process(void) {
     static unsigned long long seen;
     static bool asked;
-    unsigned long long adds = 0;
     bool present[sizeof rows / sizeof *rows], any = false;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         any |= present[i] = access(rows[i].device, F_OK) == 0;
     if (!any)
         return false;
-    dl_iterate_phdr(read_adds, &adds);
+    unsigned long long adds = libraries_loaded();
     if (asked && adds == seen)
         return false;
     asked = true;
     seen = adds;
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    return process_tells(tells_rdma, present);
+}
+
+bool gm_transport_in_process(void) {
+    static unsigned long long without; /* loads so far when none was there */
+    static bool found;
+    if (__atomic_load_n(&found, __ATOMIC_RELAXED))
+        return true;
+    unsigned long long adds = libraries_loaded();
+    if (adds && adds == __atomic_load_n(&without, __ATOMIC_RELAXED))
         return false;
-    bool found = map_tells(fd, present);
-    close(fd);
-    return found;
+    bool now = process_tells(tells_transport, NULL);
+    if (now)
+        __atomic_store_n(&found, true, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(&without, adds, __ATOMIC_RELAXED);
+    return now;
 }

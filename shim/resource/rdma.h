@@ -9,4 +9,9 @@
  * loaded since the last question; first call: always. */
 GM_INTERNAL bool gm_rdma_in_process(void);
 
+/* True when a library is loaded that passes device memory on to other processes (MPI, UCX, NCCL ...): what it registers or exports
+ * later has to be plain device memory. One that is linked in statically is not seen. Reads the map when libraries were loaded since
+ * the last question; true stays true. */
+GM_INTERNAL bool gm_transport_in_process(void);
+
 #endif

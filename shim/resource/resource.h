@@ -43,6 +43,7 @@ struct gm_block {
     uint8_t hit;         /* served from memory that was kept */
     uint8_t pinned_native; /* exported, tagged or registered while alive: to be freed natively, its address never given out again */
     uint8_t reason;      /* enum gm_reason when the block was not served as wanted, else 0 */
+    uint8_t charged;     /* counts against GPUMEM_LIMIT: `reserved` bytes */
 };
 
 /* How the program gives a block back. */
@@ -81,10 +82,14 @@ struct gm_resource_row {
     bool (*keeps)(struct gm_resource *self, uint64_t address);
     /* A context was destroyed or reset: forget what belonged to it without touching the driver. May be NULL. */
     void (*context_gone)(struct gm_resource *self, uint64_t context_id);
+    /* The context of a living block is gone: gives back what did not go with it. May be NULL. */
+    void (*abandon)(struct gm_resource *self, const struct gm_block *block);
     /* Capture began (+1) or ended (-1) somewhere in the process. May be NULL. */
     void (*capture)(struct gm_resource *self, int change);
     /* Another device may access `device`'s memory from now on (cuCtxEnablePeerAccess). May be NULL. */
     void (*peer_enabled)(struct gm_resource *self, int device, int peer);
+    /* The same for one living block of that device, where blocks are mapped one by one. May be NULL. */
+    void (*peer_reaches)(struct gm_resource *self, const struct gm_block *block, int peer);
     /* In the child of a fork: what is kept belongs to the parent. May be NULL. */
     void (*after_fork)(struct gm_resource *self);
 };

@@ -8,7 +8,8 @@ ipc (kept blocks exported to another process), capture (captures beside a busy c
 frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer (compute-sanitizer with the shim loaded), peers (two
 GPUs reach each other's memory), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
-rows at a time, default 2). Ends with 77 without a GPU, peers and nccl without two.
+rows at a time, default 2), pressure (a program that
+needs 1.5 times GPUMEM_LIMIT = 1 GiB). Ends with 77 without a GPU, peers and nccl without two.
 
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
 waiting and stress a second time; without it those rows say that they were skipped.
@@ -365,6 +366,45 @@ def stress(options):
     return results
 
 
+def most_live(events):
+    """Largest total of device memory at one time, without what went elsewhere for lack of it."""
+    live, total, most = {}, 0, 0
+    for event in sorted(events, key=lambda event: int(event["seq"])):
+        if event["action"] == "alloc" and event["reason"] != "out-of-memory" and event["kind"] not in ("host", "host-numa"):
+            live[event["address"]] = int(event["bytes_got"])
+            total += live[event["address"]]
+            most = max(most, total)
+        elif event["action"] in ("free", "release"):
+            total -= live.pop(event["address"], 0)
+    return most
+
+
+def pressure(options):
+    """The card is made smaller by GPUMEM_LIMIT only: it is never really filled."""
+    target = options.work / "oversubscribe"
+    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-arch=native", "-O2", "-o", str(target),
+                    str(options.source / "tests" / "gpu" / "oversubscribe.cu")], check=True)
+    limit = 1 << 30
+    expected = "ok oversubscribe 24 blocks 0 wrong\n"
+    native, _ = execute(options, [str(target), "0"])
+    if (native.returncode, native.stdout) != (0, expected):
+        return [("natively", "FAILED", f"{native.returncode} {native.stdout} {native.stderr[-500:]}")]
+    results = []
+    cases = [(policy, {}, "host-numa") for policy in ("cache", "async", "managed", "active-list", "auto")]
+    cases += [("observe", {"GPUMEM_OOM": "host,fail"}, "host-numa"), ("auto", {"GPUMEM_OOM": "managed,host,fail"}, "managed")]
+    for policy, settings, kind in cases:
+        done, events = execute(options, [str(target), "1024"], policy, GPUMEM_LIMIT="1GiB", **settings)
+        there = sum(int(e["bytes"]) for e in events if e["action"] == "alloc" and e["kind"] == kind and e["reason"] == "out-of-memory")
+        good = (done.returncode, done.stdout) == (0, expected) and there >= limit // 2 and most_live(events) <= limit
+        results.append((f"{policy} {settings.get('GPUMEM_OOM', '')}", "ok" if good else "FAILED",
+                        f"{there >> 20} MiB {kind}, {most_live(events) >> 20} MiB on the device at most"
+                        + ("" if good else f": {done.returncode} {done.stdout} {done.stderr[-800:]}")))
+    done, events = execute(options, [str(target), "1024"], "auto", GPUMEM_LIMIT="1GiB", GPUMEM_OOM="fail")
+    good = (done.returncode, done.stdout) == (3, "out of memory after 16\n")
+    results.append(("fail", "ok" if good else "FAILED", "" if good else f"{done.returncode} {done.stdout} {done.stderr[-500:]}"))
+    return results
+
+
 def sanitizer(options):
     tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
     if not pathlib.Path(tool).exists():
@@ -392,7 +432,8 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
     parser.add_argument("--hidden", type=pathlib.Path)
-    parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress}
+    parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
+             "pressure": pressure}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()
     if gpus() < (2 if options.part in ("peers", "nccl") else 1):

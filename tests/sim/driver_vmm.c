@@ -4,6 +4,7 @@
  * host).  A reservation is address space without access; under SIMCUDA_STRICT a second one of the same shape is
  * where the driver itself reaches the bytes.  Unmapping does not wait for work. */
 #include "sim.h"
+#include "simcuda.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,24 @@ struct reservation {
     struct reservation *next;
 };
 static struct reservation *reservations;
+
+static size_t live_handles;
+
+size_t simcuda_live_reservations(void) {
+    size_t count = 0;
+    sim_lock();
+    for (struct reservation *r = reservations; r; r = r->next)
+        count++;
+    sim_unlock();
+    return count;
+}
+
+size_t simcuda_live_handles(void) {
+    sim_lock();
+    size_t count = live_handles;
+    sim_unlock();
+    return count;
+}
 
 void *sim_vmm_alias(uintptr_t addr) {
     for (struct reservation *r = reservations; r; r = r->next) {
@@ -154,6 +173,7 @@ static void handle_drop(struct sim_handle *h) {
         close(h->fd);
     if (h->extent)
         sim_extent_give(h->extent);
+    live_handles--;
     h->magic = 0;
     free(h);
 }
@@ -165,6 +185,7 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, cons
         return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(check_prop(prop));
     struct sim_handle *h = calloc(1, sizeof *h);
+    live_handles++;
     *h = (struct sim_handle){.magic = HANDLE_MAGIC, .prop = *prop, .size = size, .fd = -1};
     CUresult r = CUDA_SUCCESS;
     if (!on_host(&prop->location)) {
@@ -175,6 +196,9 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, cons
     }
     if (r == CUDA_SUCCESS && (!d || prop->requestedHandleTypes))
         r = own_file(h);
+    /* Host memory is pinned: it is there at once, or not to be had. */
+    if (r == CUDA_SUCCESS && !d && fallocate(h->fd, 0, 0, (off_t)size) != 0)
+        r = CUDA_ERROR_OUT_OF_MEMORY;
     if (r != CUDA_SUCCESS) {
         handle_drop(h);
         return r;
@@ -238,6 +262,7 @@ CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
     if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat(fd, &st) != 0 || !st.st_size)
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_handle *h = calloc(1, sizeof *h);
+    live_handles++;
     *h = (struct sim_handle){.magic = HANDLE_MAGIC, .size = (size_t)st.st_size, .refs = 1, .own_file = true,
                              .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)};
     h->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = shHandleType,

@@ -133,6 +133,9 @@ SIMCUDA_API size_t simcuda_peak(int device);
 SIMCUDA_API void simcuda_set_memory(size_t bytes);
 /* Blocks of all kinds that the driver knows as live. */
 SIMCUDA_API size_t simcuda_live_blocks(void);
+/* Address ranges that are reserved, and handles of memory that the program holds or that are mapped. */
+SIMCUDA_API size_t simcuda_live_reservations(void);
+SIMCUDA_API size_t simcuda_live_handles(void);
 
 #ifdef __cplusplus
 }

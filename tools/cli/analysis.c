@@ -32,7 +32,7 @@ struct pass {
 };
 
 bool gm_kind_on_device(enum gm_kind kind) {
-    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED;
+    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED && kind != GM_KIND_HOST_NUMA;
 }
 
 bool gm_call_gives_memory(enum gm_call call) {
@@ -191,7 +191,8 @@ static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
 
 /* The kind that the call gives when nobody moves it. */
 static bool was_moved(const struct gm_event *e) {
-    return (e->kind == GM_KIND_ASYNC || e->kind == GM_KIND_MANAGED || e->kind == GM_KIND_MANAGED_POOL) &&
+    return (e->kind == GM_KIND_ASYNC || e->kind == GM_KIND_MANAGED || e->kind == GM_KIND_MANAGED_POOL ||
+            e->kind == GM_KIND_HOST_NUMA) &&
            e->call != GM_CALL_ALLOC_MANAGED;
 }
 
@@ -318,6 +319,9 @@ static void on_context_gone(struct pass *p, const struct gm_event *e) {
     }
 }
 
+/* A step of ours inside a call, not the program's trim of its own pool. */
+static bool is_own_trim(const struct gm_event *e) { return e->action == GM_ACT_TRIM && e->call != GM_CALL_POOL_CREATE; }
+
 static void on_event(struct pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t end = e->time_ns + e->duration_ns;
@@ -326,7 +330,7 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
     if (end > a->end_ns)
         a->end_ns = end;
     bool failure = e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL;
-    if (e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP) {
+    if (e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP && !is_own_trim(e)) {
         struct gm_call_totals *call = &a->by_call[e->call];
         call->count++;
         call->failed += failure;
@@ -355,6 +359,10 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
         break;
     case GM_ACT_DROP:
         on_drop(a, e);
+        break;
+    case GM_ACT_TRIM:
+        if (is_own_trim(e))
+            count_share(&a->trims, e->bytes);
         break;
     case GM_ACT_CONTEXT_GONE:
         on_context_gone(p, e);

@@ -59,6 +59,7 @@ struct gm_analysis {
     struct gm_share decisions[GM_KIND_COUNT]
                              [GM_REASON_COUNT]; /* successful allocations: served by, because of */
     struct gm_share verdicts[GM_KIND_COUNT];    /* what the heuristic named, where it was only noted */
+    struct gm_share trims;                      /* kept memory given back when memory ran out */
     uint64_t dropped[GM_SOFT_PROMISES];         /* blocks without that promise */
     uint64_t unknown_frees;                     /* of blocks whose allocation the trace does not hold */
     uint64_t replaced;                       /* blocks whose free was never seen: their address came again */
@@ -80,7 +81,7 @@ struct gm_analysis {
 struct gm_analysis *gm_analysis_read(struct gm_reader *reader);
 void gm_analysis_free(struct gm_analysis *analysis);
 
-/* Memory on devices: all kinds but pinned host memory and other processes' blocks. */
+/* Memory on devices: all kinds but host memory and other processes' blocks. */
 bool gm_kind_on_device(enum gm_kind kind);
 /* The call gives memory; false for address space, mappings of it, and pools, which hold none by themselves.
  */

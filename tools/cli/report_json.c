@@ -90,6 +90,8 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"temporary", a->temporary},
                 {"hits", a->hits},
                 {"moved", a->moved},
+                {"trims", a->trims.count},
+                {"trimmed_bytes", a->trims.bytes},
                 {"failed_allocations", a->failed_allocs},
                 {"failed_frees", a->failed_frees},
                 {"unknown_frees", a->unknown_frees},

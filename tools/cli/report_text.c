@@ -61,6 +61,9 @@ static void print_totals(struct gm_report *r) {
                COUNT(0, a->hits), gm_text_percent(&room[1], a->hits, a->allocs));
     if (a->moved)
         printf("  moved             %s to another kind of memory than asked\n", COUNT(0, a->moved));
+    if (a->trims.count)
+        printf("  trimmed           %s of kept memory given back, in %s %s\n", BYTES(0, a->trims.bytes), COUNT(1, a->trims.count),
+               a->trims.count == 1 ? "step" : "steps");
     if (a->failed_allocs || a->failed_frees)
         printf("  failed            %s allocations, %s frees\n", COUNT(0, a->failed_allocs),
                COUNT(1, a->failed_frees));

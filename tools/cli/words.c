@@ -20,6 +20,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_PLAN_SITE] = "the plan's entry for this call site, size and occurrence; the order differed",
         [GM_REASON_RULE] = "a rule of the policy static",
         [GM_REASON_UNSUPPORTED] = "the driver lacks what the kind decided on needs",
+        [GM_REASON_OUT_OF_MEMORY] = "the device, or GPUMEM_LIMIT, had no room for it",
     };
     return (unsigned)reason < GM_REASON_COUNT ? meanings[reason] : NULL;
 }

@@ -61,7 +61,7 @@ static void test_a_pair_in_a_loop_asks_little_of_the_driver(void **state) {
         skip();
     }
     size_t live = simcuda_live_blocks();
-    struct gm_request request = plain_request(&world.origin, MIB);
+    struct gm_request request = plain_request(&world.origin, MIB / 4);
     for (int i = 0; i < 64; i++) {
         struct gm_block block = get(resource, &request);
         give(resource, &block);

@@ -7,6 +7,7 @@
 
 #include "shim/driver/fence.h"
 #include "shim/resource/decided.h"
+#include "shim/resource/host_numa.h"
 #include "shim/resource/managed.h"
 #include "shim/resource/rows.h"
 #include "world.h"
@@ -20,6 +21,7 @@ static const char *const stacks[] = {
     "fill(zero,async)", "fill(poison,async)",
     "fill(poison,managed)", "fill(poison,managed-pool)",
     "limit(64GiB,async)",   "fail-nth(100000000,fill(zero,limit(64GiB,managed)))",
+    "host-numa",            "fill(poison,host-numa)",
     "cache(native)",    "cache(1,native)",
     "cache(3,limit(64GiB,native))", "fill(poison,cache(native))",
     "true-kind(cache(managed-pool))", "true-kind(cache(1,managed-pool))",
@@ -89,6 +91,7 @@ static void test_contract(void **state) {
         assert_int_equal(simcuda_live_blocks(), live);
         assert_int_equal(simcuda_violations(), 0);
         assert_int_equal(gm_managed_alive(), 0);
+        assert_int_equal(gm_host_numa_alive(), 0);
     }
 }
 
@@ -275,7 +278,8 @@ static void test_free_waits_only_where_it_says_so(void **state) {
             world_fill(&world, world.one, &block, 1);
             world_check(&world, world.one, &block, 1);
             assert_int_equal(release(resource, &block, &how), GM_OK);
-            bool by_lane = is_pool(resource) || strcmp(resource->row->name, "fill") == 0; /* waits where it cannot record */
+            /* Waits where it cannot record. */
+            bool by_lane = (is_pool(resource) && !is_cache(resource)) || strcmp(resource->row->name, "fill") == 0;
             bool waits = strict || !(is_pool(resource) || is_cache(resource)) || (by_lane && !gm_drv.ctx_record_event) ||
                          (is_cache(resource) && !gm_fence_supported());
             assert_int_equal(simcuda_check_runs(), waits ? 1 : 0);
@@ -406,7 +410,7 @@ static void test_any_driver_call_may_fail(void **state) {
                 char script[64];
                 size_t free_before, free_after, total;
                 world_open(&world);
-                size_t live = simcuda_live_blocks();
+                size_t live = simcuda_live_blocks(), ranges = simcuda_live_reservations(), handles = simcuda_live_handles();
                 CU(cuMemGetInfo_v2(&free_before, &total));
                 simcuda_reset_counters();
                 snprintf(script, sizeof script, "*:%d:%d", n, codes[code]);
@@ -423,6 +427,9 @@ static void test_any_driver_call_may_fail(void **state) {
                     fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes lost, %llu managed bytes counted", stacks[stack],
                              n, codes[code], simcuda_live_blocks() - live, free_before - free_after,
                              (unsigned long long)gm_managed_alive());
+                assert_int_equal(simcuda_live_reservations(), ranges);
+                assert_int_equal(simcuda_live_handles(), handles);
+                assert_int_equal(gm_host_numa_alive(), 0);
                 assert_int_equal(simcuda_violations(), 0);
                 assert_true(n < 2000);
                 world_close(&world, resource);
@@ -476,7 +483,7 @@ static void test_a_capture_is_not_disturbed(void **state) {
         request.capturing = false; /* began between the request and its service */
         assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
         give(resource, &held);
-        if (kind_of(resource) == GM_KIND_MANAGED) {
+        if (kind_of(resource) == GM_KIND_MANAGED || kind_of(resource) == GM_KIND_HOST_NUMA) {
             struct gm_free_request beside = ordered_free((uint64_t)(uintptr_t)world.two);
             assert_int_not_equal(release(resource, &ordered, &in_capture), GM_OK);
             assert_int_equal(release(resource, &ordered, &beside), GM_OK);
@@ -509,12 +516,17 @@ static void test_context_gone(void **state) {
             struct gm_request ordered = ordered_request(&world.origin, BYTES, (uint64_t)(uintptr_t)world.one);
             struct gm_free_request how = ordered_free(ordered.stream);
             struct gm_block lost = get(resource, &request), block = get(resource, &ordered);
+            const struct gm_resource *maker = resource;
+            while (maker->upstream)
+                maker = maker->upstream;
             simcuda_set_streams("manual");
             world_fill(&world, world.one, &block, 1);
             assert_int_equal(release(resource, &block, &how), GM_OK);
             world_close(&world, resource); /* with one block alive and one on its way */
             assert_int_equal(gm_managed_alive(), 0);
             assert_true(lost.address != 0);
+            if (maker->row->abandon)
+                maker->row->abandon((struct gm_resource *)maker, &lost);
         }
     }
 }
@@ -562,6 +574,8 @@ static void check_peers(struct gm_resource *resource) {
     assert_true(gm_context_current(&accessor));
     gm_context_note_reach(0, &accessor);
     resource->row->peer_enabled(resource, 0, 1);
+    if (resource->row->peer_reaches)
+        resource->row->peer_reaches(resource, &early, 1);
     CU(cuModuleLoadData(&module, "peer"));
     CU(cuModuleGetFunction(&fill, module, SIMCUDA_KERNEL_FILL));
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -581,7 +595,7 @@ static void check_peers(struct gm_resource *resource) {
         ;
     simcuda_run_all();
     assert_int_equal(simcuda_violations(), 0);
-    if (gm_drv.ctx_record_event)
+    if (gm_drv.ctx_record_event && (is_pool(resource) || is_cache(resource)))
         assert_true(late.address != early.address);
     assert_int_equal(world_differing(&world, &late, 0x44444444), 0);
     give(resource, &late);
@@ -601,6 +615,8 @@ static void check_peers(struct gm_resource *resource) {
 }
 
 static void test_peers_reach_pools(void **state) { check_peers(built[1]); }
+
+static void test_peers_reach_host_memory(void **state) { check_peers(build("host-numa")); }
 
 static void test_work_of_peers_holds_a_block_back(void **state) { check_peers(build("cache(1,native)")); }
 
@@ -804,6 +820,134 @@ static void test_managed_memory_stays_below_what_is_free(void **state) {
     }
 }
 
+/* ---- host memory behind the device */
+
+static struct gm_hostmem spare;
+static bool say_spare(int node, struct gm_hostmem *memory) {
+    *memory = spare;
+    return true;
+}
+
+static void test_host_memory_takes_nothing_of_the_device(void **state) {
+    struct gm_resource *resource = build("host-numa");
+    struct world world;
+    size_t before, after, total;
+    unsigned long long access;
+    CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 0};
+    world_open(&world);
+    CU(cuMemGetInfo_v2(&before, &total));
+    struct gm_request request = plain_request(&world.origin, ((size_t)8 << 20) + 1);
+    struct gm_block block = get(resource, &request);
+    CU(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before, after);
+    assert_int_equal(block.reserved, (size_t)10 << 20);
+    assert_int_equal(gm_host_numa_alive(), block.reserved);
+    CU(cuMemGetAccess(&access, &host, block.address));
+    assert_int_equal(access, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    world_fill(&world, world.one, &block, 0x5eed5eed);
+    assert_int_equal(world_differing(&world, &block, 0x5eed5eed), 0);
+    give(resource, &block);
+    world_close(&world, resource);
+}
+
+static void test_host_memory_is_bounded_by_the_host(void **state) {
+    struct gm_resource *resource = build("host-numa");
+    struct world world;
+    struct gm_block block, first;
+    world_open(&world);
+    struct gm_request request = plain_request(&world.origin, (size_t)4 << 20);
+    spare = (struct gm_hostmem){.available = ((uint64_t)512 + 6) << 20, .total = (uint64_t)1 << 30};
+    gm_host_numa_ask(say_spare);
+    simcuda_reset_counters();
+    first = get(resource, &request);
+    spare.available -= first.reserved; /* as the machine would say now */
+    assert_int_equal(allocate(resource, &request, &block), GM_OUT_OF_MEMORY);
+    assert_int_equal(simcuda_calls("cuMemCreate"), 1); /* the driver was not even asked */
+    request.size = (size_t)2 << 20;
+    block = get(resource, &request);
+    give(resource, &block);
+    /* What waits for its stream is waited for before a request is refused. */
+    struct gm_free_request how = ordered_free((uint64_t)(uintptr_t)world.one);
+    assert_int_equal(release(resource, &first, &how), GM_OK);
+    spare.available = (uint64_t)512 << 20;
+    assert_int_equal(allocate(resource, &request, &block), GM_OUT_OF_MEMORY);
+    assert_int_equal(gm_host_numa_alive(), 0);
+    gm_host_numa_ask(NULL);
+    world_close(&world, resource);
+}
+
+/* Two requests at once, each of which fits alone. */
+static struct gm_resource *second_resource;
+static struct gm_request second_request;
+static gm_status second_status;
+static bool ask_in_between(int node, struct gm_hostmem *memory) {
+    gm_host_numa_ask(say_spare);
+    struct gm_block block;
+    second_status = allocate(second_resource, &second_request, &block);
+    return say_spare(node, memory);
+}
+
+static void test_parallel_requests_for_host_memory(void **state) {
+    struct gm_resource *resource = build("host-numa");
+    struct world world;
+    world_open(&world);
+    struct gm_request request = plain_request(&world.origin, (size_t)4 << 20);
+    spare = (struct gm_hostmem){.available = ((uint64_t)512 + 6) << 20, .total = (uint64_t)1 << 30};
+    second_resource = resource;
+    second_request = request;
+    gm_host_numa_ask(ask_in_between);
+    struct gm_block block = get(resource, &request);
+    assert_int_equal(second_status, GM_OUT_OF_MEMORY);
+    give(resource, &block);
+    gm_host_numa_ask(NULL);
+    world_close(&world, resource);
+}
+
+static CUresult lacks(int *value, CUdevice_attribute attribute, CUdevice device) {
+    *value = attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
+    return CUDA_SUCCESS;
+}
+
+static void test_host_memory_needs_driver_and_device(void **state) {
+    struct gm_resource *resource = build("host-numa");
+    struct gm_driver kept_driver = gm_drv;
+    struct world world;
+    struct gm_block block;
+    world_open(&world);
+    struct gm_request request = plain_request(&world.origin, BYTES);
+    gm_drv.mem_create = NULL;
+    assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
+    gm_drv.mem_create = kept_driver.mem_create;
+    gm_host_numa_ask(NULL); /* forgets what is known of the devices */
+    gm_drv.device_get_attribute = lacks;
+    assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
+    gm_drv.device_get_attribute = kept_driver.device_get_attribute;
+    gm_host_numa_ask(NULL);
+    block = get(resource, &request);
+    give(resource, &block);
+    world_close(&world, resource);
+}
+
+/* The mapping is not the context's: whoever ends the context gives it back. */
+static void test_abandoned_host_memory_is_given_back(void **state) {
+    struct gm_resource *resource = build("host-numa");
+    struct world world;
+    size_t ranges = simcuda_live_reservations(), handles = simcuda_live_handles();
+    world_open(&world);
+    struct gm_request request = plain_request(&world.origin, BYTES);
+    struct gm_request ordered = ordered_request(&world.origin, BYTES, (uint64_t)(uintptr_t)world.one);
+    struct gm_free_request how = ordered_free(ordered.stream);
+    struct gm_block block = get(resource, &request), parked = get(resource, &ordered);
+    simcuda_set_streams("manual");
+    world_fill(&world, world.one, &parked, 1);
+    assert_int_equal(release(resource, &parked, &how), GM_OK);
+    world_close(&world, resource);
+    resource->row->abandon(resource, &block);
+    assert_int_equal(simcuda_live_reservations(), ranges);
+    assert_int_equal(simcuda_live_handles(), handles);
+    assert_int_equal(gm_host_numa_alive(), 0);
+}
+
 static int setup(void **state) {
     for (int i = 0; i < STACKS; i++)
         built[i] = build(stacks[i]);
@@ -828,6 +972,12 @@ int main(void) {
         cmocka_unit_test(test_context_gone),
         cmocka_unit_test(test_free_with_another_context_current),
         cmocka_unit_test(test_peers_reach_pools),
+        cmocka_unit_test(test_peers_reach_host_memory),
+        cmocka_unit_test(test_host_memory_takes_nothing_of_the_device),
+        cmocka_unit_test(test_host_memory_is_bounded_by_the_host),
+        cmocka_unit_test(test_parallel_requests_for_host_memory),
+        cmocka_unit_test(test_host_memory_needs_driver_and_device),
+        cmocka_unit_test(test_abandoned_host_memory_is_given_back),
         cmocka_unit_test(test_work_of_peers_holds_a_block_back),
         cmocka_unit_test(test_a_collective_does_not_hang),
         cmocka_unit_test(test_a_persistent_kernel_does_not_hang),

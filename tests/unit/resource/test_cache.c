@@ -150,10 +150,10 @@ static void bytes_close_a_batch(void **state) {
     open_cache("cache(100,sim)");
     struct gm_block blocks[4];
     for (int i = 0; i < 4; i++)
-        blocks[i] = get(12 * MIB);
+        blocks[i] = get(2 * MIB);
     for (int i = 0; i < 4; i++)
         give(&blocks[i]);
-    assert_int_equal(fake.records, 1); /* at the third: 36 MiB */
+    assert_int_equal(fake.records, 1); /* at the third: 6 MiB */
 }
 
 static void sizes_and_contexts_are_kept_apart(void **state) {
@@ -182,14 +182,14 @@ static void waits_only_for_an_own_free(void **state) {
     void *was_native;
     open_cache("cache(1,sim)");
     for (int i = 0; i < 3; i++)
-        blocks[i] = get(20 * MIB);
+        blocks[i] = get(8 * MIB);
     for (int i = 0; i < 3; i++)
         give(&blocks[i]);
-    assert_int_equal(pthread_create(&thread, NULL, alloc_elsewhere, (void *)(uintptr_t)(20 * MIB)), 0);
+    assert_int_equal(pthread_create(&thread, NULL, alloc_elsewhere, (void *)(uintptr_t)(8 * MIB)), 0);
     pthread_join(thread, &was_native);
     assert_non_null(was_native);
     assert_int_equal(fake.waits, 0);
-    struct gm_block block = get(20 * MIB); /* 60 MiB wait for their fences */
+    struct gm_block block = get(8 * MIB); /* 24 MiB wait for their fences */
     assert_int_equal(fake.waits, 1);
     assert_true(block.hit && block.address == blocks[0].address);
 }

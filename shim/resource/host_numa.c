@@ -1,0 +1,321 @@
+/* Host memory of the device's memory node, mapped into the device's address space by the driver's virtual memory management. A
+ * block stays on the host: every access of the device crosses the bus (27 GB/s read on an H200), nothing migrates.
+ *
+ * It is pinned, so what it takes nobody can get back: a request is served only from what machine, node and control groups have to
+ * spare (hostmem.h). A block is a reservation of addresses with one mapping; its handle is released once it is mapped. Unmapping
+ * does not wait (field guide, trap 22), so a free waits for all work submitted before it. */
+#include "shim/resource/host_numa.h"
+
+#include "shim/resource/block.h"
+#include "shim/resource/lane.h"
+#include "shim/resource/later.h"
+#include "shim/resource/pitch.h"
+#include "shim/resource/rdma.h"
+#include "shim/resource/rows.h"
+
+enum { DEVICES = 64 };
+
+static uint64_t in_flight; /* asked of the driver and not yet missing in the machine's figures */
+static uint64_t alive;
+
+static struct device {
+    int known; /* 0 not asked, 1 serves, -1 does not */
+    int node;
+    size_t granularity;
+} devices[DEVICES];
+
+uint64_t gm_host_numa_alive(void) { return __atomic_load_n(&alive, __ATOMIC_RELAXED); }
+
+/* ---- what the driver and the device can */
+
+static bool driver_maps(void) {
+    return gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release && gm_drv.mem_map &&
+           gm_drv.mem_unmap && gm_drv.mem_set_access && gm_drv.mem_get_allocation_granularity;
+}
+
+static CUmemAllocationProp properties_of(int node) {
+    return (CUmemAllocationProp){
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = node},
+    };
+}
+
+/* Older drivers do not know the attribute: that is a no. */
+static bool has(int device, CUdevice_attribute attribute) {
+    int value = 0;
+    return gm_drv.device_get_attribute(&value, attribute, device) == CUDA_SUCCESS && value;
+}
+
+static gm_status ask_device(int device, struct device *answer) {
+    *answer = (struct device){.known = 1};
+    if (!has(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) ||
+        !has(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)) {
+        answer->known = -1;
+        return GM_OK;
+    }
+    if (gm_drv.device_get_attribute(&answer->node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device) != CUDA_SUCCESS || answer->node < 0)
+        answer->node = 0;
+    CUmemAllocationProp properties = properties_of(answer->node);
+    gm_status status = (gm_status)gm_drv.mem_get_allocation_granularity(&answer->granularity, &properties,
+                                                                        CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    return !status && !answer->granularity ? GM_NOT_SUPPORTED : status;
+}
+
+/* Answers are kept, failures to ask are not. */
+static gm_status know_device(int device, struct device *answer) {
+    struct device *kept = &devices[device];
+    if (__atomic_load_n(&kept->known, __ATOMIC_ACQUIRE)) {
+        *answer = *kept;
+    } else {
+        gm_status status = ask_device(device, answer);
+        if (status)
+            return status;
+        kept->node = answer->node;
+        kept->granularity = answer->granularity;
+        __atomic_store_n(&kept->known, answer->known, __ATOMIC_RELEASE);
+    }
+    return answer->known > 0 ? GM_OK : GM_NOT_SUPPORTED;
+}
+
+/* ---- what the host can spare */
+
+static bool ask_machine(int node, struct gm_hostmem *memory) { return gm_hostmem_read("", node, memory); }
+
+static bool (*ask)(int node, struct gm_hostmem *memory) = ask_machine;
+
+void gm_host_numa_ask(bool (*replacement)(int node, struct gm_hostmem *memory)) {
+    ask = replacement ? replacement : ask_machine;
+    for (int device = 0; device < DEVICES; device++)
+        devices[device].known = 0;
+}
+
+/* Counted before the machine is asked, so that of parallel requests each sees the others. */
+static gm_status charge(int node, size_t bytes, uint64_t *spare) {
+    struct gm_hostmem memory;
+    *spare = 0;
+    if (bytes > SIZE_MAX / 1024) /* no sum of these overflows */
+        return GM_OUT_OF_MEMORY;
+    uint64_t wanted = __atomic_add_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
+    *spare = ask(node, &memory) ? gm_hostmem_takeable(&memory) : 0;
+    if (wanted <= *spare)
+        return GM_OK;
+    __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
+    return GM_OUT_OF_MEMORY;
+}
+
+static void discharge(size_t bytes) { __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST); }
+
+/* ---- one block: reserved, made, mapped, opened; each undone with one more try, since what stays is lost for good */
+
+#define TWICE(call)                                                                                          \
+    ({                                                                                                       \
+        CUresult once_ = (call);                                                                             \
+        once_ ? (call) : once_;                                                                              \
+    })
+
+static CUmemAccessDesc access_of(CUmemLocationType type, int id) {
+    return (CUmemAccessDesc){.location = {.type = type, .id = id}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+}
+
+static unsigned list_devices(uint64_t set, CUmemAccessDesc *list) {
+    unsigned count = 0;
+    for (int device = 0; set; device++, set >>= 1)
+        if (set & 1)
+            list[count++] = access_of(CU_MEM_LOCATION_TYPE_DEVICE, device);
+    return count;
+}
+
+static gm_status let_reach(uint64_t address, size_t bytes, uint64_t devices) {
+    CUmemAccessDesc list[DEVICES];
+    unsigned count = list_devices(devices, list);
+    return (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
+}
+
+/* The device, the host, and the peers that may access the device, also one that becomes so meanwhile. */
+static gm_status open_to_all(CUdeviceptr address, size_t bytes, int device, int node) {
+    CUmemAccessDesc list[DEVICES + 1];
+    uint64_t peers = gm_lane_peers(device);
+    unsigned count = list_devices(peers | 1ull << device, list);
+    list[count++] = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
+    gm_status status = (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
+    uint64_t since = gm_lane_peers(device) & ~peers;
+    return !status && since ? let_reach(address, bytes, since) : status;
+}
+
+static gm_status make(size_t bytes, int device, const struct device *known, CUdeviceptr *made) {
+    CUmemAllocationProp properties = properties_of(known->node);
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr address;
+
+    gm_status status = (gm_status)gm_drv.mem_address_reserve(&address, bytes, 0, 0, 0);
+    if (status)
+        return status;
+    status = (gm_status)gm_drv.mem_create(&handle, bytes, &properties, 0);
+    if (status)
+        goto unreserve;
+    status = (gm_status)gm_drv.mem_map(address, bytes, 0, handle, 0);
+    /* From here on the mapping alone holds the memory. */
+    if (TWICE(gm_drv.mem_release(handle)))
+        gm_log(GM_LOG_ERROR, "a handle of %zu bytes of host memory cannot be released", bytes);
+    if (status)
+        goto unreserve;
+    status = open_to_all(address, bytes, device, known->node);
+    if (status)
+        goto unmap;
+    *made = address;
+    return GM_OK;
+
+unmap:
+    (void)TWICE(gm_drv.mem_unmap(address, bytes));
+unreserve:
+    (void)TWICE(gm_drv.mem_address_free(address, bytes));
+    return status;
+}
+
+static gm_status free_now(const struct gm_parked *parked) {
+    gm_status status = (gm_status)gm_drv.mem_unmap(parked->address, parked->size);
+    if (status)
+        return status;
+    if (TWICE(gm_drv.mem_address_free(parked->address, parked->size)))
+        gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be given back", (size_t)parked->size);
+    __atomic_sub_fetch(&alive, parked->size, __ATOMIC_RELAXED);
+    return GM_OK;
+}
+
+static struct gm_later later = {.free_now = free_now};
+
+/* ---- requests */
+
+static bool serves(const struct gm_request *request) {
+    return gm_request_is_device(request) && request->size && request->context_id && !request->capturing &&
+           !(request->promises & GM_PROMISE_CAPTURE) && request->device >= 0 && request->device < DEVICES;
+}
+
+static gm_status shape(const struct gm_request *request, const struct device *known, struct gm_piece *piece) {
+    bool pushed;
+    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)request->context, &pushed);
+    if (status)
+        return status;
+    status = gm_shape_of(request, piece);
+    gm_lane_leave(pushed);
+    if (status)
+        return status;
+    size_t over = piece->reserved % known->granularity;
+    return over && __builtin_add_overflow(piece->reserved, known->granularity - over, &piece->reserved) ? GM_OUT_OF_MEMORY : GM_OK;
+}
+
+static gm_status make_charged(const struct gm_request *request, const struct device *known, size_t bytes, CUdeviceptr *address) {
+    CUstreamCaptureMode mode;
+    uint64_t spare;
+    gm_status status = charge(known->node, bytes, &spare);
+    /* What waits for its stream is waited for, but never in a call that the program knows as stream-ordered. */
+    if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_later_drain(&later))
+        status = charge(known->node, bytes, &spare);
+    if (status) {
+        gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes asked, %llu to spare", bytes,
+               (unsigned long long)spare);
+        return status;
+    }
+    if (gm_capture_guard_enter(&mode)) {
+        status = make(bytes, request->device, known, address);
+        gm_capture_guard_leave(mode);
+    } else {
+        status = GM_NOT_SUPPORTED;
+    }
+    discharge(bytes);
+    return status;
+}
+
+static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct gm_piece piece;
+    struct device known;
+    CUdeviceptr address;
+
+    if (!serves(request))
+        return GM_NOT_SUPPORTED;
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    if (!driver_maps() || gm_rdma_in_process() || gm_transport_in_process())
+        return GM_NOT_SUPPORTED;
+    gm_later_flush(&later);
+    gm_status status = know_device(request->device, &known);
+    if (!status)
+        status = shape(request, &known, &piece);
+    if (!status)
+        status = make_charged(request, &known, piece.reserved, &address);
+    if (status)
+        return status;
+    __atomic_add_fetch(&alive, piece.reserved, __ATOMIC_RELAXED);
+    piece.address = address;
+    gm_block_fill(block, self, request, &piece);
+    return GM_OK;
+}
+
+static gm_status host_numa_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    if (how->call != GM_CALL_FREE && how->call != GM_CALL_FREE_ASYNC)
+        return GM_INVALID_VALUE;
+    gm_status status = how->call == GM_CALL_FREE ? gm_later_behind_all(&later, block) : gm_later_in_order(&later, block, how);
+    if (how->call == GM_CALL_FREE)
+        gm_later_flush(&later);
+    return status;
+}
+
+/* ---- the rest of its life */
+
+static size_t host_numa_trim(struct gm_resource *self, size_t bytes) {
+    /* No device memory comes of it, so nobody waits for it. */
+    if (gm_driver_ready(false))
+        gm_later_flush(&later);
+    return 0;
+}
+
+static void host_numa_context_gone(struct gm_resource *self, uint64_t context_id) {
+    gm_later_context_gone(&later, context_id);
+    gm_lane_forget(context_id);
+}
+
+/* No work is left that could use it. A reset may have unmapped it already, which is as good. */
+static void host_numa_abandon(struct gm_resource *self, const struct gm_block *block) {
+    gm_drv.mem_unmap(block->address, block->reserved);
+    gm_drv.mem_address_free(block->address, block->reserved);
+    __atomic_sub_fetch(&alive, block->reserved, __ATOMIC_RELAXED);
+}
+
+static void host_numa_capture(struct gm_resource *self, int change) {
+    if (change < 0 && gm_driver_ready(false))
+        gm_later_flush(&later);
+}
+
+static void host_numa_peer_enabled(struct gm_resource *self, int device, int peer) { gm_lane_enable_peer(device, peer); }
+
+static void host_numa_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
+    if (peer < 0 || peer >= DEVICES || let_reach(block->address, block->reserved, 1ull << peer))
+        gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d in host memory", peer, block->device);
+}
+
+static void host_numa_after_fork(struct gm_resource *self) {
+    gm_later_after_fork(&later);
+    in_flight = alive = 0;
+}
+
+const struct gm_resource_row gm_resource_host_numa = {
+    .name = "host-numa",
+    .summary = "host memory mapped to the device, within what the host can spare",
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
+    .breaks = "every access of the device crosses the bus and nothing migrates; no cuIpcGetMemHandle, no dma-buf and no GPUDirect "
+              "RDMA registration; pointer attributes name host memory; a free waits for the GPU, one in stream order is done by a "
+              "later call; each block takes whole granules of 2 MiB",
+    .kind = GM_KIND_HOST_NUMA,
+    .alloc = host_numa_alloc,
+    .free = host_numa_free,
+    .trim = host_numa_trim,
+    .context_gone = host_numa_context_gone,
+    .abandon = host_numa_abandon,
+    .capture = host_numa_capture,
+    .peer_enabled = host_numa_peer_enabled,
+    .peer_reaches = host_numa_peer_reaches,
+    .after_fork = host_numa_after_fork,
+};

@@ -1,0 +1,223 @@
+#include "shim/resource/later.h"
+
+#include "shim/driver/fence.h"
+#include "shim/resource/lane.h"
+
+/* Bounds of what may wait for its stream before a free waits for the oldest. */
+#define WAITING_BLOCKS 64
+#define WAITING_BYTES  ((uint64_t)256 << 20)
+
+struct gm_parked gm_later_block(const struct gm_block *block) {
+    return (struct gm_parked){
+        .address = block->address,
+        .context = block->context,
+        .context_id = block->context_id,
+        .size = block->reserved,
+        .device = block->device,
+    };
+}
+
+/* ---- events */
+
+/* An event behind everything that may use the block: gpumem's own stream waits for it all, the event stands behind. */
+static gm_status event_behind_all(struct gm_parked *parked) {
+    struct gm_lane lane;
+    CUstream stream;
+    CUevent event;
+    bool pushed;
+    if (!gm_lane_of((CUcontext)(uintptr_t)parked->context, parked->context_id, parked->device, &lane))
+        return GM_NOT_SUPPORTED;
+    gm_status status = gm_lane_enter(lane.context, &pushed);
+    if (status)
+        return status;
+    status = gm_lane_stream(&lane, GM_LANE_FREE, &stream);
+    if (!status)
+        status = gm_lane_fence(&lane, stream, NULL);
+    if (!status)
+        status = gm_lane_event_take(&lane, &event);
+    if (!status) {
+        status = (gm_status)gm_drv.event_record(event, stream);
+        if (status) {
+            gm_lane_event_put(lane.id, event);
+        } else {
+            parked->event = event;
+            parked->event_context_id = lane.id;
+        }
+    }
+    gm_lane_leave(pushed);
+    return status;
+}
+
+/* An event of the stream's own context, recorded behind the stream's work. */
+static gm_status event_on_stream(const struct gm_free_request *how, struct gm_parked *parked) {
+    __typeof__(gm_drv.event_record) record = how->per_thread ? gm_drv.event_record_ptsz : gm_drv.event_record;
+    CUstream stream = (CUstream)how->stream;
+    CUcontext owner = NULL;
+    CUevent event;
+    struct gm_context context;
+    struct gm_lane lane;
+    bool pushed = false;
+
+    gm_status status = GM_OK;
+    if (how->stream > (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx)
+        status = (gm_status)gm_drv.stream_get_ctx(stream, &owner);
+    if (!status && owner)
+        status = gm_lane_enter(owner, &pushed);
+    if (status)
+        return status;
+    if (!gm_context_current(&context))
+        status = GM_INVALID_CONTEXT;
+    else if (!gm_lane_of(context.handle, context.id, context.device, &lane))
+        status = GM_NOT_SUPPORTED;
+    else
+        status = gm_lane_event_take(&lane, &event);
+    if (!status) {
+        status = (gm_status)record(event, stream);
+        if (status) {
+            gm_lane_event_put(lane.id, event);
+        } else {
+            parked->event = event;
+            parked->event_context_id = lane.id;
+        }
+    }
+    gm_lane_leave(pushed);
+    return status;
+}
+
+/* Not under the capture guard: a wait may be long, and a relaxed thread disturbs no capture that begins meanwhile. */
+static gm_status free_behind_event(struct gm_later *later, const struct gm_parked *parked, bool wait) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    gm_status status = GM_OK;
+    gm_drv.thread_exchange_capture_mode(&mode);
+    if (parked->event)
+        status = (gm_status)(wait ? gm_drv.event_synchronize(parked->event) : gm_drv.event_query(parked->event));
+    if (!status)
+        status = later->free_now(parked);
+    gm_drv.thread_exchange_capture_mode(&mode);
+    return status;
+}
+
+/* ---- what waits */
+
+/* The oldest waiting block: freed when its event is complete, or waited for. False: it still waits, or none is left. */
+static bool free_oldest(struct gm_later *later, bool wait) {
+    struct gm_parked parked;
+    if (!gm_parking_pop(&later->waiting, &parked))
+        return false;
+    if (free_behind_event(later, &parked, wait)) {
+        gm_parking_unpop(&later->waiting, &parked);
+        return false;
+    }
+    gm_lane_event_put(parked.event_context_id, parked.event);
+    return true;
+}
+
+/* The capture is over: what was given back during it now waits for the work that was submitted meanwhile. */
+static void leave_quarantine(struct gm_later *later) {
+    CUstreamCaptureMode mode;
+    struct gm_parked parked;
+    if (!gm_parking_count(&later->quarantine) || !gm_capture_guard_enter(&mode))
+        return;
+    for (uint32_t left = gm_parking_count(&later->quarantine); left && gm_parking_pop(&later->quarantine, &parked); left--) {
+        gm_status status = event_behind_all(&parked);
+        if (!status && (status = gm_parking_push(&later->waiting, &parked)) != GM_OK)
+            gm_lane_event_put(parked.event_context_id, parked.event);
+        if (status) {
+            parked.event = NULL;
+            gm_parking_unpop(&later->quarantine, &parked);
+            break;
+        }
+    }
+    gm_capture_guard_leave(mode);
+}
+
+void gm_later_flush(struct gm_later *later) {
+    if (GM_LIKELY(!gm_parking_count(&later->waiting) && !gm_parking_count(&later->quarantine)))
+        return;
+    leave_quarantine(later);
+    while (!gm_capture_any() && free_oldest(later, false))
+        ;
+}
+
+uint64_t gm_later_drain(struct gm_later *later) {
+    uint64_t before = gm_parking_bytes(&later->waiting) + gm_parking_bytes(&later->quarantine);
+    leave_quarantine(later);
+    while (!gm_capture_any() && free_oldest(later, true))
+        ;
+    uint64_t after = gm_parking_bytes(&later->waiting) + gm_parking_bytes(&later->quarantine);
+    return before > after ? before - after : 0;
+}
+
+static void keep_bounds(struct gm_later *later) {
+    while (!gm_capture_any() &&
+           (gm_parking_count(&later->waiting) > WAITING_BLOCKS || gm_parking_bytes(&later->waiting) > WAITING_BYTES) &&
+           free_oldest(later, true))
+        ;
+}
+
+/* ---- the two ways to free */
+
+gm_status gm_later_behind_all(struct gm_later *later, const struct gm_block *block) {
+    struct gm_parked parked = gm_later_block(block);
+    CUstreamCaptureMode mode;
+    if (!gm_capture_guard_enter(&mode))
+        return gm_parking_push(&later->quarantine, &parked);
+    gm_status status = event_behind_all(&parked);
+    gm_capture_guard_leave(mode);
+    if (gm_is_capture_error(status)) /* a capture began through a door that nobody watches */
+        return gm_parking_push(&later->quarantine, &parked);
+    if (status)
+        return status;
+    status = free_behind_event(later, &parked, true);
+    gm_lane_event_put(parked.event_context_id, parked.event);
+    return status;
+}
+
+static bool stream_captures(const struct gm_free_request *how) {
+    __typeof__(gm_drv.stream_is_capturing) ask = how->per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return ask((CUstream)how->stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+gm_status gm_later_in_order(struct gm_later *later, const struct gm_block *block, const struct gm_free_request *how) {
+    struct gm_parked parked = gm_later_block(block);
+    CUstreamCaptureMode mode;
+    if (!gm_capture_guard_enter(&mode)) {
+        if (!stream_captures(how))
+            return gm_parking_push(&later->quarantine, &parked);
+        /* A graph frees only what it allocated: the answer that the driver has for a free node of other memory. */
+        return GM_INVALID_VALUE;
+    }
+    gm_status status = event_on_stream(how, &parked);
+    if (!status) {
+        status = gm_parking_push(&later->waiting, &parked);
+        if (status)
+            gm_lane_event_put(parked.event_context_id, parked.event);
+    }
+    gm_capture_guard_leave(mode);
+    if (!status)
+        keep_bounds(later);
+    return status;
+}
+
+/* ---- the end of contexts and processes */
+
+static void free_of_context(struct gm_later *later, struct gm_parking *parking, uint64_t context_id) {
+    struct gm_parked parked;
+    for (uint32_t left = gm_parking_count(parking); left && gm_parking_pop(parking, &parked); left--) {
+        if (parked.context_id != context_id)
+            gm_parking_push(parking, &parked);
+        else if (later->free_now(&parked) == GM_OK && parked.event_context_id != context_id)
+            gm_lane_event_put(parked.event_context_id, parked.event);
+    }
+    gm_parking_forget(parking, context_id); /* events of it that hold back blocks of other contexts */
+}
+
+void gm_later_context_gone(struct gm_later *later, uint64_t context_id) {
+    free_of_context(later, &later->waiting, context_id);
+    free_of_context(later, &later->quarantine, context_id);
+}
+
+void gm_later_after_fork(struct gm_later *later) {
+    later->waiting = later->quarantine = (struct gm_parking){0};
+}

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""Memory pressure: unmodified programs that need more than the card, or than GPUMEM_LIMIT, has.
+
+usage: run_oom.py --programs DIR --cuda DIR --shim FILE --work DIR [--gpumem FILE] CASE
+
+On the simulated CUDA a card is as small as SIMCUDA_MEMORY says, and host memory behind it is real. Ends with 77 where a case
+cannot be tried here.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import run_preload as preload
+from run_preload import SKIP, Failure, Place, check
+
+MIB = 1 << 20
+OTHER_MEMORY = {"host-numa"}
+MOVING_POLICIES = ("cache", "async", "managed", "active-list", "auto")
+
+
+def start(place, command, policy, **settings):
+    return place.run_shimmed(command, policy, **settings)
+
+
+def events_of(done):
+    return [row for rows in preload.read_trace(done.folder).values() for row in rows]
+
+
+def check_whole(done, label):
+    """What was allocated was freed by its own address, and every note of the program is an event."""
+    for pid, rows in preload.read_trace(done.folder).items():
+        preload.match_events([note for note in preload.read_notes(done.folder) if note.pid == pid], rows, label)
+        live = {}
+        for row in rows:
+            if row["action"] == "alloc":
+                check(row["address"] not in live, f"{label}: lives twice: {row}")
+                live[row["address"]] = row
+            elif row["action"] == "free":
+                check(live.pop(row["address"], None), f"{label}: freed but not live: {row}")
+        check(not live, f"{label}: left: {list(live.values())[:3]}")
+
+
+def most_live(events, beyond):
+    """Largest total of device memory at one time; `beyond`: blocks that the steps put elsewhere do not count."""
+    live, total, most = {}, 0, 0
+    for row in sorted(events, key=lambda row: int(row["seq"])):
+        if row["action"] == "alloc" and row["kind"] not in OTHER_MEMORY and not (beyond and row["reason"] == "out-of-memory"):
+            live[row["address"]] = int(row["bytes_got"])
+            total += int(row["bytes_got"])
+            most = max(most, total)
+        elif row["action"] in ("free", "release"):
+            total -= live.pop(row["address"], 0)
+    return most
+
+
+def bytes_of(events, kind):
+    return sum(int(row["bytes"]) for row in events if row["action"] == "alloc" and row["kind"] == kind)
+
+
+def check_elsewhere(events, kind, least, label):
+    """So many bytes went there, and each block says why and what it does not keep."""
+    check(bytes_of(events, kind) >= least, f"{label}: {bytes_of(events, kind)} bytes of {kind}, not {least}")
+    rows = [row for row in events if row["action"] == "alloc" and row["kind"] == kind]
+    check(all(row["reason"] == "out-of-memory" for row in rows), f"{label}: another reason: {rows[0]}")
+    dropped = {row["address"] for row in events if row["action"] == "drop" and row["reason"] == "out-of-memory"}
+    check({row["address"] for row in rows} <= dropped, f"{label}: dropped promises are not told")
+
+
+def limit(place):
+    """1.5 times GPUMEM_LIMIT, under every policy: right results, and a trace that says what went where."""
+    command = [place.program("oversubscribe"), "24", "4"]
+    native = place.run_native(command)
+    for policy, steps in [(policy, None) for policy in MOVING_POLICIES] + [("observe", "host,fail")]:
+        label = f"limit under {policy}"
+        settings = {"GPUMEM_OOM": steps} if steps else {}
+        done = start(place, command, policy, GPUMEM_LIMIT="64M", **settings)
+        check((done.returncode, done.stdout) == (0, native.stdout), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+        events = events_of(done)
+        check_whole(done, label)
+        check_elsewhere(events, "host-numa", 32 * MIB, label)
+        check(most_live(events, True) <= 64 * MIB, f"{label}: {most_live(events, True)} bytes of device memory at one time")
+
+
+def small_card(place):
+    """A card that really is too small: natively out of memory."""
+    command = [place.program("oversubscribe"), "24", "4"]
+    native = place.run(command, SIMCUDA_MEMORY=str(64 * MIB))
+    check(native.returncode == 3 and "out of memory after" in native.stdout, f"natively: {native.returncode} {native.stdout}")
+    for policy in MOVING_POLICIES:
+        label = f"small card under {policy}"
+        done = start(place, command, policy, SIMCUDA_MEMORY=str(64 * MIB))
+        check((done.returncode, done.stdout) == (0, "ok 24 blocks\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+        events = events_of(done)
+        check_whole(done, label)
+        check_elsewhere(events, "host-numa", 32 * MIB, label)
+    done = start(place, command, "observe", SIMCUDA_MEMORY=str(64 * MIB))  # only looks
+    check((done.returncode, done.stdout) == (3, native.stdout), f"observe: {done.returncode} {done.stdout}{done.stderr}")
+    check(not bytes_of(events_of(done), "host-numa"), "observe moved a block")
+
+
+def trim(place):
+    """What is kept is given back first, and told."""
+    card = str(1024 * MIB)
+    command = [place.program("oversubscribe"), "4", "250", "100"]
+    done = start(place, command, "auto", SIMCUDA_MEMORY=card)
+    check((done.returncode, done.stdout) == (0, "ok 4 blocks\n"), f"{done.returncode} {done.stdout}{done.stderr}")
+    events = events_of(done)
+    trims = [row for row in events if row["action"] == "trim"]
+    check(trims and sum(int(row["bytes"]) for row in trims) >= 100 * MIB, f"trims: {trims}")
+    check(trims[0]["call"] == "cuMemAlloc" and trims[0]["reason"] == "out-of-memory", f"trim: {trims[0]}")
+    check(not bytes_of(events, "host-numa"), "went to host memory though a trim was enough")
+    report = report_of(place, done)
+    if report:
+        totals = report["totals"]
+        check(totals["trims"] == len(trims), f"report: {totals}")
+        check(totals["trimmed_bytes"] == sum(int(row["bytes"]) for row in trims), f"report: {totals}")
+
+
+def report_of(place, done):
+    if not place.options.gpumem:
+        return None
+    (trace,) = done.folder.glob("trace-*.csv")
+    said = subprocess.run([place.options.gpumem, "report", "--json", str(trace)], capture_output=True, text=True)
+    check(said.returncode == 0, f"gpumem report: {said.stderr}")
+    return json.loads(said.stdout)["traces"][0]
+
+
+def order(place):
+    """The steps are taken in the order of their names."""
+    command = [place.program("oversubscribe"), "24", "4"]
+    for steps, kind in (("managed,host", "managed"), ("host,managed", "host-numa"), ("trim,managed,fail", "managed")):
+        done = start(place, command, "auto", GPUMEM_LIMIT="64M", GPUMEM_OOM=steps)
+        check((done.returncode, done.stdout) == (0, "ok 24 blocks\n"), f"{steps}: {done.returncode} {done.stdout}{done.stderr}")
+        events = events_of(done)
+        check_elsewhere(events, kind, 32 * MIB, steps)
+        (other,) = {"managed", "host-numa"} - {kind}
+        check(not bytes_of(events, other), f"{steps}: something went to {other}")
+    # Managed memory would take what is really free: refused, the next step serves.
+    done = start(place, command, "auto", SIMCUDA_MEMORY=str(64 * MIB), GPUMEM_OOM="managed,host")
+    check(done.returncode == 0 and not bytes_of(events_of(done), "managed"), f"full card: {done.returncode} {done.stdout}{done.stderr}")
+
+
+def fail(place):
+    """Who wants the card's own error gets it, at the same place."""
+    command = [place.program("oversubscribe"), "24", "4"]
+    for steps in ("fail", "trim,fail", "trim"):
+        for settings in ({"GPUMEM_LIMIT": "64M"}, {"SIMCUDA_MEMORY": str(64 * MIB)}):
+            done = start(place, command, "auto", GPUMEM_OOM=steps, **settings)
+            check(
+                (done.returncode, done.stdout) == (3, "out of memory after 16\n"),
+                f"{steps} {settings}: {done.returncode} {done.stdout}{done.stderr}",
+            )
+            check_whole(done, steps)
+            failed = [row for row in events_of(done) if row["action"] == "alloc_fail"]
+            check(len(failed) == 1 and failed[0]["result"] == "2", f"{steps}: {failed}")
+    # The driver cannot: its own error, too.
+    done = start(place, command, "auto", GPUMEM_LIMIT="64M", SIMCUDA_HIDE="cuMemCreate")
+    check((done.returncode, done.stdout) == (3, "out of memory after 16\n"), f"hidden: {done.returncode} {done.stdout}{done.stderr}")
+
+
+def wrong(place):
+    """A step that is none is named once; the default stays."""
+    command = [place.program("oversubscribe"), "24", "4"]
+    done = start(place, command, "auto", GPUMEM_LIMIT="64M", GPUMEM_OOM="foo")
+    check(done.returncode == 0, f"{done.returncode} {done.stdout}{done.stderr}")
+    expected = 'gpumem: GPUMEM_OOM=foo: "foo" is not a step; accepted: trim, host, managed, fail; using trim,host,fail\n'
+    check(done.stderr == expected, f"said: {done.stderr}")
+    check_elsewhere(events_of(done), "host-numa", 32 * MIB, "wrong step")
+
+
+def calls(place):
+    """Every kind of memory against the limit."""
+    command = [place.program("limit_calls")]
+    place.run_native(command)
+    for policy in ("observe",) + MOVING_POLICIES:
+        for steps in ("fail", "trim,fail"):
+            done = start(place, command, policy, LIMIT_MIB="64", GPUMEM_LIMIT="64M", GPUMEM_OOM=steps)
+            check(
+                (done.returncode, done.stdout) == (0, "ok limit_calls\n"),
+                f"limit_calls under {policy}: {done.returncode} {done.stdout}{done.stderr}",
+            )
+        done = start(place, command, policy)
+        check(done.returncode == 0, f"limit_calls under {policy} without a limit: {done.stdout}{done.stderr}")
+
+
+def host_tier(place):
+    """A block of host memory answers questions, and takes frees, as any other."""
+    command = [place.program("limit_calls")]
+    for policy in MOVING_POLICIES:
+        for settings in ({}, {"SIMCUDA_STRICT": "1"}, {"SIMCUDA_HIDE": "cuCtxRecordEvent"}, {"SIMCUDA_STREAMS": "random:7"}):
+            done = start(place, command, policy, LIMIT_MIB="64", GPUMEM_LIMIT="64M", HOST_TIER="1", **settings)
+            label = f"host tier under {policy} {settings}"
+            check((done.returncode, done.stdout) == (0, "ok limit_calls\n"), f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+            check_elsewhere(events_of(done), "host-numa", 22 * 65 * MIB, label)
+    two = {"HOST_TIER": "2", "SIMCUDA_DEVICES": "2", "LIMIT_MIB": "64", "GPUMEM_LIMIT": "64M"}
+    done = start(place, command, "auto", **two)
+    check((done.returncode, done.stdout) == (0, "ok limit_calls\n"), f"two devices: {done.returncode} {done.stdout}{done.stderr}")
+    released = [row for row in events_of(done) if row["action"] == "release" and row["kind"] == "host-numa"]
+    check(len(released) == 4, f"two devices: {len(released)} blocks went with their context, not 4")
+
+
+def capture(place):
+    command = [place.program("oom_capture"), "100"]
+    for settings in ({"GPUMEM_LIMIT": "64M"}, {"SIMCUDA_MEMORY": str(64 * MIB)}):
+        done = start(place, command, "auto", **settings)
+        check(
+            (done.returncode, done.stdout)
+            == (0, "in capture: cudaErrorMemoryAllocation\nafter it: cudaSuccess\nok oom_capture\n"),
+            f"{settings}: {done.returncode} {done.stdout}{done.stderr}",
+        )
+
+
+def transport(place):
+    """Memory that another library may register or export is never host memory."""
+    command = [place.program("oversubscribe"), "24", "4"]
+    library = str(place.options.programs / "libmpi.so")
+    done = start(place, command, "auto", preload=(place.options.shim, library), GPUMEM_LIMIT="64M")
+    check((done.returncode, done.stdout) == (3, "out of memory after 16\n"), f"{done.returncode} {done.stdout}{done.stderr}")
+
+
+def failures(place):
+    """Each driver call behind host memory fails once: the program goes on, or sees an error of memory; nothing is left."""
+    names = ("cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemRelease", "cuMemUnmap", "cuMemAddressFree",
+             "cuMemGetAllocationGranularity", "cuDeviceGetAttribute")
+    command = [place.program("oversubscribe"), "20", "4"]
+    for name in names:
+        for nth in (1, 2, 3):
+            label = f"{name} fails at call {nth}"
+            done = start(place, command, "auto", GPUMEM_LIMIT="64M", SIMCUDA_FAIL=f"{name}:{nth}:2")
+            unfreed = name == "cuMemUnmap" and done.returncode == 1 and "cudaFree" in done.stderr
+            check(done.returncode in (0, 3) or unfreed, f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+            if not unfreed:
+                check_whole(done, label)
+
+
+def new_group():
+    """A control group of its own below this process's, with a limit on its memory; None where that is not allowed."""
+    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            base, limit, swap = pathlib.Path("/sys/fs/cgroup" + path), "memory.max", "memory.swap.max"
+        elif "memory" in controllers.split(","):
+            base, limit, swap = pathlib.Path("/sys/fs/cgroup/memory" + path), "memory.limit_in_bytes", "memory.swappiness"
+        else:
+            continue
+        group = base / f"gpumem-test-{os.getpid()}"
+        try:
+            if not (base / "cgroup.procs").exists():
+                continue
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if (group / limit).exists():
+                (group / limit).write_text(str(900 * MIB))
+                if (group / swap).exists():
+                    (group / swap).write_text("0")
+                return group
+        except OSError:
+            pass
+        group.rmdir()
+    return None
+
+
+def cgroup(place):
+    """In a group with too little memory the error is the card's, and nobody is killed."""
+    group = new_group()
+    if not group:
+        print("skipped: no control group with a limit can be made")
+        sys.exit(SKIP)
+    try:
+        command = ["/bin/sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh", place.program("oversubscribe"), "100", "8"]
+        done = start(place, command, "auto", SIMCUDA_MEMORY=str(64 * MIB), GPUMEM_LOG="info")
+        check(done.returncode == 3 and "out of memory after" in done.stdout, f"{done.returncode} {done.stdout}{done.stderr}")
+        there = bytes_of(events_of(done), "host-numa")
+        check(0 < there < 400 * MIB, f"{there} bytes of host memory in a group of 900 MiB")
+        check("host memory refused" in done.stderr, f"said: {done.stderr}")
+    finally:
+        for _ in range(50):  # the kernel needs a moment to empty it
+            try:
+                group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.1)
+
+
+CASES = {"limit": limit, "small_card": small_card, "trim": trim, "order": order, "fail": fail, "wrong": wrong, "calls": calls, "host_tier": host_tier,
+         "capture": capture, "transport": transport, "failures": failures, "cgroup": cgroup}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in ("programs", "cuda", "shim", "work"):
+        parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
+    parser.add_argument("--gpumem", default="")
+    parser.add_argument("case", choices=sorted(CASES))
+    options = parser.parse_args()
+    try:
+        CASES[options.case](Place(options))
+    except Failure as failure:
+        print(f"FAILED {options.case}: {failure}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
