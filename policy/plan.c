@@ -2,8 +2,9 @@
  *
  * The paper takes object n's decision from place n of the list. Here an entry also says size and call site, and the k-th request of a
  * site and size gets the decision of the k-th entry of that site and size: where the order is that of the profile this is entry n,
- * and where threads or timing changed the order it still is the entry that meant this object. Entries without a site go by their place
- * alone. What no entry means goes to the active list, which counts all requests so that it knows what is alive. */
+ * and where threads or timing changed the order it still is the entry that meant this object. A request whose site and size the plan
+ * does not know, as of a program built anew, goes by its place when the size is that entry's. What no entry means goes to the active
+ * list, which counts all requests so that it knows what is alive. */
 #include "policy/active_list.h"
 #include "policy/plan_text.h"
 #include "policy/setup.h"
@@ -219,9 +220,7 @@ static const struct entry *match(const struct gm_request *request, enum gm_reaso
     }
     entry = entry_of(request->object);
     *reason = GM_REASON_PLAN;
-    if (!entry || (entry->has_size && entry->size != request->size) || (entry->group && key))
-        return NULL;
-    return entry;
+    return entry && (!entry->has_size || entry->size == request->size) ? entry : NULL;
 }
 
 static void count(_Atomic uint64_t *counter) {

@@ -5,7 +5,7 @@
 enum gm_kind gm_oracle_decide(const struct gm_object *object, uint64_t lifetime_ns) {
     if (object->flags & GM_EVENT_CAPTURING)
         return GM_KIND_NATIVE;
-    return !object->failed && gm_object_lifetime(object) <= lifetime_ns ? GM_KIND_ASYNC : GM_KIND_MANAGED;
+    return !object->failed && gm_object_lifetime(object) < lifetime_ns ? GM_KIND_ASYNC : GM_KIND_MANAGED;
 }
 
 struct gm_room gm_oracle_room(const struct gm_objects *o, uint64_t fit, uint64_t headroom) {

@@ -1,5 +1,5 @@
-/* The oracle of hybrid-allocation-he, III.C: with the whole trace known, objects that live no longer than N are temporary and asynchronous,
- * the others managed. */
+/* The oracle of hybrid-allocation-he, III.C: with the whole trace known, objects that live less than N are temporary and asynchronous, the
+ * others managed. */
 #ifndef GM_ORACLE_H
 #define GM_ORACLE_H
 

@@ -22,7 +22,7 @@ void gm_command_plan_help(void) {
     puts("usage: gpumem plan [--lifetime N | --fit BYTES] [--headroom BYTES] [--as-rules] [--compare] -o PLAN TRACE\n\n"
          "Decides from a trace, by their lifetimes, which objects of a program are temporary (async) and which last\n"
          "(managed). GPUMEM_POLICY=plan:PLAN applies the plan to later runs.\n\n"
-         "  --lifetime N      objects that live at most N seconds are temporary; also with us, ms or s behind\n"
+         "  --lifetime N      objects that live less than N seconds are temporary; also with us, ms or s behind\n"
          "  --fit BYTES       the largest N of 2^-10 .. 2^9 s for which all temporary objects fit into BYTES;\n"
          "                    without it the card's memory as the trace tells it, less the headroom\n"
          "  --headroom BYTES  memory of the card left alone (default 512M)\n"
@@ -110,7 +110,8 @@ static int read_options(int argc, char **argv, struct options *options) {
 
 static void write_plan(FILE *out, const struct gm_objects *o, const struct gm_oracle *oracle, const bool *beyond, const char *trace) {
     struct gm_text time;
-    fprintf(out, GM_PLAN_VERSION "\n# from %s; objects that live at most %s are async\n# id decision size site\n", trace,
+    fprintf(out, GM_PLAN_VERSION "\n# from %s; objects that live less than %s are async\n# id decision size site\n",
+            strchr(trace, '\n') ? "a trace" : trace,
             gm_text_time(&time, oracle->lifetime_ns));
     for (size_t i = 1; i < o->site_count; i++)
         fprintf(out, "site %zu %s\n", i, o->sites[i].text);

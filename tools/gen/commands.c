@@ -7,6 +7,7 @@ const struct gm_gen_command gm_gen_commands[] = {
     {"stat", "Run a program and print a table of counters.", true},
     {"top", "Show what running processes do with GPU memory, live.", false},
     {"report", "Tell from a trace who held GPU memory, since when, from where, and what leaked.", false},
+    {"plan", "Decide from a trace which memory each object should have in later runs.", false},
     {"help", "Explain a command.", false},
     {NULL, NULL, false},
 };
@@ -25,7 +26,13 @@ const struct gm_gen_flag gm_gen_flags[] = {
     {"count", "N", "top", "Leave after N readings."},
     {"batch", "", "top", "Append lines instead of refreshing the screen. So it is when the output is no terminal."},
     {"json", "", "top", "One JSON object a line for each process and reading, for programs."},
-    {"help", "", "run stat top report", "Print a summary and leave."},
+    {"lifetime", "TIME", "plan", "Objects that live less than this are temporary: async; seconds, or with us, ms or s."},
+    {"fit", "BYTES", "plan", "The largest N of 2^-10 to 2^9 s whose async objects fit; without it the card less the headroom."},
+    {"headroom", "BYTES", "plan", "Memory of the card left alone; default 512M."},
+    {"as-rules", "", "plan", "Write few rules for GPUMEM_POLICY=static:@FILE instead, for people to edit."},
+    {"compare", "", "plan", "Print how often the active list would decide the same, for several L and X."},
+    {"output", "FILE", "plan", "Where to write; - is standard output."},
+    {"help", "", "run stat top report plan", "Print a summary and leave."},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -142,7 +142,12 @@ void gm_gen_bash(FILE *out) {
           "                COMPREPLY=($(cd /proc && compgen -G \"${cur:-[1-9]}*\" | grep -x '[0-9]*'))\n"
           "            fi ;;\n"
           "        *)\n"
-          "            if [[ $cur == -* ]]; then\n"
+          "            if [[ $cur == -* && $command == plan ]]; then\n"
+          "                COMPREPLY=($(compgen -W \"",
+          out);
+    flags_of(out, gm_gen_command("plan"));
+    fputs("\" -- \"$cur\"))\n"
+          "            elif [[ $cur == -* ]]; then\n"
           "                COMPREPLY=($(compgen -W \"",
           out);
     flags_of(out, gm_gen_command("report"));
@@ -249,6 +254,10 @@ void gm_gen_zsh(FILE *out) {
           out);
     zsh_flags(out, gm_gen_command("top"));
     fputs(" '*:process:_pids' ;;\n"
+          "                plan) _arguments",
+          out);
+    zsh_flags(out, gm_gen_command("plan"));
+    fputs(" '*:file:_files' ;;\n"
           "                *) _arguments",
           out);
     zsh_flags(out, gm_gen_command("report"));

@@ -85,6 +85,8 @@ static void flags_of(FILE *out, const char *command) {
 
 static void report_flags(FILE *out) { flags_of(out, "report"); }
 
+static void plan_flags(FILE *out) { flags_of(out, "plan"); }
+
 static void top_flags(FILE *out) { flags_of(out, "top"); }
 
 static void run_flags(FILE *out) {
@@ -150,6 +152,7 @@ bool gm_gen_man(FILE *out, FILE *template_file) {
         {".\\\" @run@\n", run_flags},
         {".\\\" @report@\n", report_flags},
         {".\\\" @top@\n", top_flags},
+        {".\\\" @plan@\n", plan_flags},
         {".\\\" @actions@\n", actions},
         {".\\\" @reasons@\n", reasons},
         {".\\\" @columns@\n", columns},

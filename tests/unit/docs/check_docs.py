@@ -62,7 +62,7 @@ def check_man(_, *pages):
         result = subprocess.run([groff, '-ww', '-man', '-Kutf8', '-Tutf8', page], capture_output=True, text=True)
         if result.returncode or result.stderr:
             troubles.append(f'{page}: {result.stderr.strip() or result.returncode}')
-        if '@' in result.stdout:
+        if re.search(r'\.\\" @|@[a-z]+@', result.stdout):
             troubles.append(f'{page}: a marker was not replaced')
         if re.search(r'^\.[A-Z]', result.stdout, re.M):
             troubles.append(f'{page}: a request stands in the text')
@@ -97,6 +97,8 @@ def check_bash(rows, script):
         (('gpumem', 'report', '--'), {'--help', '--json', '--stacks', '--top'}),
         (('gpumem', 'top', '--'), {'--help', '--json', '--batch', '--all', '--count', '--interval'}),
         (('gpumem', 'top', '--interval', ''), set()),
+        (('gpumem', 'plan', '--'), {'--help', '--lifetime', '--fit', '--headroom', '--as-rules', '--compare', '--output'}),
+        (('gpumem', 'plan', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'help', 's'), {'stat'}),
         (('gpumem', 'run', '--library', '=', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '/proc/self/statu'), {'/proc/self/status'}),
