@@ -317,14 +317,17 @@ static uint64_t objects;
 static uint32_t threads;
 static __thread __attribute__((tls_model("initial-exec"))) uint32_t thread_number;
 
-/* A request without a context fails, is in no trace, and comes again when the runtime has made one. */
+/* A request without a context fails, is in no trace, and comes again when the runtime has made one. A replay says thread and place of
+ * a call itself. */
 static __attribute__((noinline)) void identify(struct gm_request *request) {
     if (!request->context)
+        return;
+    request->object = __atomic_add_fetch(&objects, 1, __ATOMIC_RELAXED);
+    if (request->thread)
         return;
     if (!thread_number)
         thread_number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
     request->thread = thread_number;
-    request->object = __atomic_add_fetch(&objects, 1, __ATOMIC_RELAXED);
     request->where = gm_site_keys(request->site);
 }
 

@@ -13,6 +13,9 @@ static const struct gm_command commands[] = {
      gm_command_report_help},
     {"plan", "decide from a trace which memory each object should have in later runs", gm_command_plan,
      gm_command_plan_help},
+#ifdef GM_HAVE_CUDA
+    {"replay", "tell what a trace would have come to under other policies", gm_command_replay, gm_command_replay_help},
+#endif
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <uthash.h>
 
-struct thread {
+struct gm_thread_number {
     int id;
     uint32_t number;
     UT_hash_handle hh;
@@ -16,7 +16,7 @@ struct thread {
 struct pass {
     struct gm_objects *o;
     struct gm_live_table live; /* born_ns holds the object's place */
-    struct thread *threads, *latest;
+    struct gm_thread_numbers threads;
     bool failed;
 };
 
@@ -42,23 +42,31 @@ static void note(struct pass *p, size_t object, bool death) {
         o->order[o->order_count++] = (uint32_t)(object << 1 | death);
 }
 
-static uint32_t thread_number(struct pass *p, int id) {
-    if (p->latest && p->latest->id == id)
-        return p->latest->number;
-    struct thread *thread;
-    HASH_FIND_INT(p->threads, &id, thread);
+/* ---- threads */
+
+uint32_t gm_thread_number(struct gm_thread_numbers *numbers, int id) {
+    struct gm_thread_number *thread;
+    if (numbers->latest && numbers->latest->id == id)
+        return numbers->latest->number;
+    HASH_FIND_INT(numbers->threads, &id, thread);
     if (!thread) {
         thread = calloc(1, sizeof *thread);
-        if (!thread) {
-            p->failed = true;
+        if (!thread)
             return 0;
-        }
         thread->id = id;
-        thread->number = HASH_COUNT(p->threads) + 1;
-        HASH_ADD_INT(p->threads, id, thread);
+        thread->number = HASH_COUNT(numbers->threads) + 1;
+        HASH_ADD_INT(numbers->threads, id, thread);
     }
-    p->latest = thread;
+    numbers->latest = thread;
     return thread->number;
+}
+
+void gm_thread_numbers_free(struct gm_thread_numbers *numbers) {
+    struct gm_thread_number *thread, *next;
+    HASH_ITER(hh, numbers->threads, thread, next) {
+        HASH_DEL(numbers->threads, thread);
+        free(thread);
+    }
 }
 
 /* ---- events */
@@ -78,6 +86,7 @@ static void die(struct pass *p, const struct gm_live *block, uint64_t now) {
 static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     struct gm_objects *o = p->o;
     bool movable = is_movable(e), failed = e->action == GM_ACT_ALLOC_FAIL;
+    uint32_t number = 0;
     struct gm_live old;
     if (!movable && (failed || !gm_kind_on_device(e->kind) || !gm_call_gives_memory(e->call)))
         return;
@@ -85,6 +94,8 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
         p->failed = true;
         return;
     }
+    if (movable && !(number = gm_thread_number(&p->threads, thread)))
+        p->failed = true;
     const struct gm_live block = {.key = gm_event_key(e), .born_ns = o->count, .context = e->context};
     if (!failed) {
         int replaced = gm_live_add(&p->live, &block, &old);
@@ -99,7 +110,7 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
         .stream = e->stream,
         .id = movable ? ++o->movable : 0,
         .site = e->site,
-        .thread = movable ? thread_number(p, thread) : 0,
+        .thread = number,
         .slack = e->slack,
         .device = e->device,
         .call = e->call,
@@ -140,10 +151,11 @@ struct named_site {
     UT_hash_handle hh;
 };
 
-static void name_site(struct gm_reader *reader, const struct gm_site *site, struct gm_object_site *out) {
-    char text[GM_SITE_KEY_FRAMES * (GM_SITE_FRAME_TEXT + 1)] = "";
+void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct gm_site_keys *keys, char text[GM_SITE_TEXT]) {
     size_t used = 0;
-    gm_site_keys_begin(&out->keys);
+    gm_site_keys_begin(keys);
+    if (text)
+        text[0] = '\0';
     for (unsigned i = site->outside; i < site->frames && (i == site->outside || i < GM_SITE_KEY_FRAMES); i++) {
         struct gm_module module;
         bool known = gm_reader_module(reader, site->addresses[i], &module);
@@ -151,12 +163,13 @@ static void name_site(struct gm_reader *reader, const struct gm_site *site, stru
         uint64_t offset = known ? site->addresses[i] - module.base : 0;
         if (known && gm_site_is_c_library(module.path, length))
             break;
-        gm_site_keys_add(&out->keys, known ? gm_site_module_key(module.path, length) : GM_SITE_NO_MODULE, offset);
+        gm_site_keys_add(keys, known ? gm_site_module_key(module.path, length) : GM_SITE_NO_MODULE, offset);
+        if (!text)
+            continue;
         if (used)
             text[used++] = '<';
-        used += gm_site_frame_text(text + used, sizeof text - used, known ? module.path : NULL, length, offset);
+        used += gm_site_frame_text(text + used, GM_SITE_TEXT - used, known ? module.path : NULL, length, offset);
     }
-    out->text = strdup(text);
 }
 
 struct naming {
@@ -177,10 +190,12 @@ static void top_site(const struct gm_site *site, void *arg) {
 static void add_site(const struct gm_site *site, void *arg) {
     struct naming *n = arg;
     struct gm_object_site *out = &n->o->sites[n->o->site_count];
+    char text[GM_SITE_TEXT];
     struct named_site *name;
     if (site->id > n->top || n->failed)
         return;
-    name_site(n->reader, site, out);
+    gm_site_name(n->reader, site, &out->keys, text);
+    out->text = strdup(text);
     uint64_t chain = out->keys.chain;
     HASH_FIND(hh, n->names, &chain, sizeof chain, name);
     if (!name && out->text && chain) {
@@ -225,7 +240,6 @@ static bool name_sites(struct gm_objects *o, struct gm_reader *reader) {
 
 struct gm_objects *gm_objects_read(struct gm_reader *reader) {
     struct pass p = {.o = calloc(1, sizeof *p.o)};
-    struct thread *thread, *next;
     struct gm_event event;
     struct gm_device device;
     int id;
@@ -236,10 +250,7 @@ struct gm_objects *gm_objects_read(struct gm_reader *reader) {
     for (unsigned i = 0; !p.failed && gm_reader_device(reader, i, &device); i++)
         if (device.device >= 0 && device.device < 64)
             p.o->card[device.device] = device.total;
-    HASH_ITER(hh, p.threads, thread, next) {
-        HASH_DEL(p.threads, thread);
-        free(thread);
-    }
+    gm_thread_numbers_free(&p.threads);
     gm_live_free(&p.live);
     if (p.failed) {
         gm_objects_free(p.o);

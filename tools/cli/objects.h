@@ -43,6 +43,17 @@ struct gm_objects {
     uint64_t card[64];        /* bytes of each device that the trace describes, else 0 */
 };
 
+/* Numbers of threads as policies count them: from 1 in the order of their first request. Zeroed it is empty. */
+struct gm_thread_numbers {
+    struct gm_thread_number *threads, *latest;
+};
+uint32_t gm_thread_number(struct gm_thread_numbers *numbers, int thread); /* 0 = no memory */
+void gm_thread_numbers_free(struct gm_thread_numbers *numbers);
+
+/* Names a call site as other runs do; the trace's definitions must be complete. `text` NULL: keys alone. */
+enum { GM_SITE_TEXT = GM_SITE_KEY_FRAMES * (GM_SITE_FRAME_TEXT + 1) };
+void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct gm_site_keys *keys, char text[GM_SITE_TEXT]);
+
 /* Reads the rest of the trace. Owned by the caller; NULL: no memory, or more than 2^31 objects. */
 struct gm_objects *gm_objects_read(struct gm_reader *reader);
 void gm_objects_free(struct gm_objects *objects);
