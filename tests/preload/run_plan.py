@@ -6,6 +6,7 @@ usage: run_plan.py GPUMEM SHIM PROGRAMS CUDA WORK CASE
 
 import collections
 import csv
+import json
 import os
 import pathlib
 import re
@@ -172,7 +173,68 @@ def wrong():
         check(len(allocations(rows)) == 21, len(rows))
 
 
-CASES = {case.__name__: case for case in (same_order, other_order, threads, more_than_planned, bare, distilled, rules, wrong)}
+def of_run(rows):
+    """What a run came to on the device, by its trace: allocations and hits by kind, failed ones, peak of live bytes."""
+    kinds, live, total, peak, failed = {}, {}, 0, 0, 0
+    for row in sorted(rows, key=lambda row: int(row["seq"])):
+        size = int(row["bytes"])
+        if row["kind"] == "host":
+            continue
+        if row["action"] == "alloc":
+            kind = kinds.setdefault(row["kind"], [0, 0])
+            kind[0] += 1
+            kind[1] += int(row["hit"])
+            live[row["address"]] = size
+            total += size
+            peak = max(peak, total)
+        elif row["action"] in ("free", "release") and row["address"] in live:
+            total -= live.pop(row["address"])
+        failed += row["action"] == "alloc_fail"
+    return kinds, failed, peak
+
+
+def of_replay(trace, policy, **environment):
+    done = subprocess.run([GPUMEM, "replay", "--json", "--policy", policy, trace], capture_output=True, text=True, timeout=90,
+                          env={**os.environ, **environment})
+    check(done.returncode == 0, done.stderr)
+    one = json.loads(done.stdout)["policies"][0]
+    check(one["policy"] == policy and one["fits"] == (one["failed"] == 0), one)
+    return ({kind: [counts["allocations"], counts["hits"]] for kind, counts in one["by_kind"].items()}, one["failed"],
+            one["peak_live_bytes"])
+
+
+def replay():
+    """What gpumem replay says of a trace made under observe is what the run under that policy comes to."""
+    if "json" not in gpumem("help", "replay") or "built with jansson" in subprocess.run(
+            [GPUMEM, "replay", "--json", "x"], capture_output=True, text=True, timeout=90).stderr:
+        sys.exit(77)
+    programs = (["plan_order", "ab"], ["runtime_basic"], ["two_sites"], ["driver_linked"], ["async"], ["leaks"], ["pitch"],
+                ["context_reset", "alone"])
+    for command in programs:
+        trace = run(command, "observe")[2]
+        gpumem("plan", "--lifetime", N, "--output", WORK / "plan", trace)
+        policies = ["observe", "cache", "async", "managed", "active-list", "auto", f"plan:{WORK}/plan",
+                    "static:size>=16K->managed;thread=1->cache;*->async"]
+        for policy in policies:
+            settings = {"cache": [{"GPUMEM_FENCE_BATCH": "2"}], "managed": [{"GPUMEM_MANAGED": "plain"}],
+                        "auto": [{"GPUMEM_LIST_LENGTH": "4", "GPUMEM_LIST_RANGE": "2", "GPUMEM_FENCE_BATCH": "1"}]}
+            for more in [{}] + settings.get(policy, []):
+                rows = run(command, policy, **more)[3]
+                ran, replayed = of_run(rows), of_replay(trace, policy, **more)
+                check(ran == replayed, f"{command} under {policy} {more}: ran {ran}, replayed {replayed}")
+
+
+def replay_limit():
+    """A card too small for the program: replay says so beforehand, and of what fits that it fits."""
+    trace = run(["oversubscribe", "10", "64"], "observe")[2]
+    _, _, peak = of_run(list(csv.DictReader(line for line in trace.read_text().splitlines() if not line.startswith("#"))))
+    for limit, fits in ((peak, True), (peak - 4096, False)):
+        text = gpumem("replay", "--policy", "observe", "--limit", limit, trace)
+        check(("fits           yes" in text) == fits, text)
+
+
+CASES = {case.__name__: case for case in (same_order, other_order, threads, more_than_planned, bare, distilled, rules, wrong, replay,
+                                          replay_limit)}
 
 if __name__ == "__main__":
     shutil.rmtree(WORK, ignore_errors=True)

@@ -109,7 +109,7 @@ static void print_one(const char *policy, const struct gm_replay *r) {
     struct gm_text a, b, d;
     printf("%s\n", policy);
     if (c->failed) {
-        printf("  fits           no: %s requests failed", gm_text_count(&a, c->failed));
+        printf("  fits           no: %s failed", gm_text_count(&a, c->failed));
         printf(" (%s), the first after %s for %s on device %d\n", gm_text_bytes(&a, c->failed_bytes), gm_text_time(&b, r->first.time_ns),
                gm_text_bytes(&d, r->first.bytes), r->first.device);
     } else {

@@ -8,6 +8,7 @@ const struct gm_gen_command gm_gen_commands[] = {
     {"top", "Show what running processes do with GPU memory, live.", false},
     {"report", "Tell from a trace who held GPU memory, since when, from where, and what leaked.", false},
     {"plan", "Decide from a trace which memory each object should have in later runs.", false},
+    {"replay", "Tell from a trace, without a GPU, what it would have come to under other policies.", false},
     {"help", "Explain a command.", false},
     {NULL, NULL, false},
 };
@@ -32,7 +33,10 @@ const struct gm_gen_flag gm_gen_flags[] = {
     {"as-rules", "", "plan", "Write few rules for GPUMEM_POLICY=static:@FILE instead, for people to edit."},
     {"compare", "", "plan", "Print how often the active list would decide the same, for several L and X."},
     {"output", "FILE", "plan", "Where to write; - is standard output."},
-    {"help", "", "run stat top report plan", "Print a summary and leave."},
+    {"policy", "NAME[:ARGUMENT]", "replay", "A value of GPUMEM_POLICY, or all, which is every one that needs no argument (the default); may be given several times."},
+    {"limit", "BYTES", "replay", "Memory of each card; default what the trace says of it."},
+    {"json", "", "replay", "Everything as one JSON document, for programs."},
+    {"help", "", "run stat top report plan replay", "Print a summary and leave."},
     {NULL, NULL, NULL, NULL},
 };
 

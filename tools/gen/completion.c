@@ -147,6 +147,11 @@ void gm_gen_bash(FILE *out) {
           out);
     flags_of(out, gm_gen_command("plan"));
     fputs("\" -- \"$cur\"))\n"
+          "            elif [[ $cur == -* && $command == replay ]]; then\n"
+          "                COMPREPLY=($(compgen -W \"",
+          out);
+    flags_of(out, gm_gen_command("replay"));
+    fputs("\" -- \"$cur\"))\n"
           "            elif [[ $cur == -* ]]; then\n"
           "                COMPREPLY=($(compgen -W \"",
           out);
@@ -257,6 +262,10 @@ void gm_gen_zsh(FILE *out) {
           "                plan) _arguments",
           out);
     zsh_flags(out, gm_gen_command("plan"));
+    fputs(" '*:file:_files' ;;\n"
+          "                replay) _arguments",
+          out);
+    zsh_flags(out, gm_gen_command("replay"));
     fputs(" '*:file:_files' ;;\n"
           "                *) _arguments",
           out);

@@ -87,6 +87,8 @@ static void report_flags(FILE *out) { flags_of(out, "report"); }
 
 static void plan_flags(FILE *out) { flags_of(out, "plan"); }
 
+static void replay_flags(FILE *out) { flags_of(out, "replay"); }
+
 static void top_flags(FILE *out) { flags_of(out, "top"); }
 
 static void run_flags(FILE *out) {
@@ -153,6 +155,7 @@ bool gm_gen_man(FILE *out, FILE *template_file) {
         {".\\\" @report@\n", report_flags},
         {".\\\" @top@\n", top_flags},
         {".\\\" @plan@\n", plan_flags},
+        {".\\\" @replay@\n", replay_flags},
         {".\\\" @actions@\n", actions},
         {".\\\" @reasons@\n", reasons},
         {".\\\" @columns@\n", columns},

@@ -98,6 +98,7 @@ def check_bash(rows, script):
         (('gpumem', 'top', '--'), {'--help', '--json', '--batch', '--all', '--count', '--interval'}),
         (('gpumem', 'top', '--interval', ''), set()),
         (('gpumem', 'plan', '--'), {'--help', '--lifetime', '--fit', '--headroom', '--as-rules', '--compare', '--output'}),
+        (('gpumem', 'replay', '--'), {'--help', '--policy', '--limit', '--json'}),
         (('gpumem', 'plan', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'help', 's'), {'stat'}),
         (('gpumem', 'run', '--library', '=', '/proc/self/statu'), {'/proc/self/status'}),
