@@ -1,12 +1,11 @@
 /* gpumem plan: which memory each object of a program should have had, for its next runs. */
 #include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
 #include "tools/cli/oracle.h"
 #include "tools/cli/text.h"
 
 #include "policy/plan_text.h"
-#include "shim/base/options.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +14,14 @@
 struct options {
     const char *output;
     uint64_t lifetime_ns, fit, headroom;
-    bool has_lifetime, has_fit, rules, compare;
+    bool has_lifetime, rules, compare;
 };
 
 void gm_command_plan_help(void) {
-    puts("usage: gpumem plan [--lifetime N | --fit BYTES] [--headroom BYTES] [--as-rules] [--compare] -o PLAN TRACE\n\n"
+    puts("usage: gpumem plan [option ...] -o PLAN TRACE\n\n"
          "Decides from a trace, by their lifetimes, which objects of a program are temporary (async) and which last\n"
-         "(managed). GPUMEM_POLICY=plan:PLAN applies the plan to later runs.\n\n"
-         "  --lifetime N      objects that live less than N seconds are temporary; also with us, ms or s behind\n"
-         "  --fit BYTES       the largest N of 2^-10 .. 2^9 s for which all temporary objects fit into BYTES;\n"
-         "                    without it the card's memory as the trace tells it, less the headroom\n"
-         "  --headroom BYTES  memory of the card left alone (default 512M)\n"
-         "  --as-rules        write rules for GPUMEM_POLICY=static:@PLAN instead, few, for people to edit\n"
-         "  --compare         print how often the active list would decide the same, for several L and X\n"
-         "  --output FILE     where to write the plan, - for standard output; -o is the same");
+         "(managed). GPUMEM_POLICY=plan:PLAN applies the plan to later runs.\n");
+    gm_flags_help("plan");
 }
 
 /* ---- options */
@@ -50,59 +43,43 @@ static bool parse_lifetime(const char *text, uint64_t *ns) {
     return false;
 }
 
-static bool parse_bytes(const char *text, uint64_t *bytes) {
-    char error[256];
-    return gm_option_parse(&gm_option_rows[GM_OPT_LIMIT], text, bytes, error, sizeof error) == 0;
+static int take(void *arg, const char *name, const char *value) {
+    struct options *options = arg;
+    unsigned long long bytes;
+    int status = 0;
+    if (!strcmp(name, "lifetime")) {
+        if (!parse_lifetime(value, &options->lifetime_ns))
+            return gm_usage_error("plan: --lifetime '%s' is no time; accepted: seconds as 0.5, or 500ms, 20us", value);
+        options->has_lifetime = true;
+    } else if (!strcmp(name, "fit")) {
+        status = gm_flag_bytes("plan", name, value, &bytes);
+        if (!status && !bytes)
+            return gm_usage_error("plan: --fit 0: nothing fits");
+        options->fit = status ? 0 : bytes;
+    } else if (!strcmp(name, "headroom")) {
+        status = gm_flag_bytes("plan", name, value, &bytes);
+        options->headroom = status ? 0 : bytes;
+    } else if (!strcmp(name, "as-rules")) {
+        options->rules = true;
+    } else if (!strcmp(name, "compare")) {
+        options->compare = true;
+    } else {
+        options->output = value;
+    }
+    return status;
 }
 
-static int read_options(int argc, char **argv, struct options *options) {
-    static const struct option rows[] = {{"lifetime", required_argument, NULL, 'l'}, {"fit", required_argument, NULL, 'f'},
-                                         {"headroom", required_argument, NULL, 'r'}, {"as-rules", no_argument, NULL, 'a'},
-                                         {"compare", no_argument, NULL, 'c'},        {"output", required_argument, NULL, 'o'},
-                                         {"help", no_argument, NULL, 'h'},           {0}};
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":ho:", rows, NULL)) != -1) {
-        switch (option) {
-        case 'l':
-            if (!parse_lifetime(optarg, &options->lifetime_ns))
-                return gm_usage_error("plan: --lifetime '%s' is no time; accepted: seconds as 0.5, or 500ms, 20us", optarg);
-            options->has_lifetime = true;
-            break;
-        case 'f':
-            if (!parse_bytes(optarg, &options->fit) || !options->fit)
-                return gm_usage_error("plan: --fit '%s' is no size; accepted: bytes, with K, M, G or T", optarg);
-            options->has_fit = true;
-            break;
-        case 'r':
-            if (!parse_bytes(optarg, &options->headroom))
-                return gm_usage_error("plan: --headroom '%s' is no size; accepted: bytes, with K, M, G or T", optarg);
-            break;
-        case 'a':
-            options->rules = true;
-            break;
-        case 'c':
-            options->compare = true;
-            break;
-        case 'o':
-            options->output = optarg;
-            break;
-        case 'h':
-            gm_command_plan_help();
-            return 0;
-        case ':':
-            return gm_usage_error("plan: option '%s' needs a value", argv[optind - 1]);
-        default:
-            return gm_usage_error(
-                "plan: unknown option '%s'; there are --lifetime, --fit, --headroom, --as-rules, --compare, --output", argv[optind - 1]);
-        }
-    }
-    if (options->has_lifetime && options->has_fit)
+static int read_options(int argc, char **argv, struct options *options, const char **trace) {
+    int first, status = gm_flags_read(argc, argv, take, options, gm_command_plan_help, &first);
+    if (status >= 0)
+        return status;
+    if (options->has_lifetime && options->fit)
         return gm_usage_error("plan: --lifetime and --fit exclude each other");
-    if (optind + 1 != argc)
-        return gm_usage_error("plan: one trace, please; usage: gpumem plan [OPTION...] -o PLAN TRACE");
+    if (first + 1 != argc)
+        return gm_usage_error("plan: one trace, please; usage: gpumem plan [option ...] -o PLAN TRACE");
     if (!options->output && !options->compare)
-        return gm_usage_error("plan: where to? usage: gpumem plan [OPTION...] -o PLAN TRACE");
+        return gm_usage_error("plan: where to? usage: gpumem plan [option ...] -o PLAN TRACE");
+    *trace = argv[first];
     return -1;
 }
 
@@ -235,10 +212,10 @@ static bool make_plan(const struct gm_objects *o, const struct options *options,
 int gm_command_plan(int argc, char **argv) {
     struct options options = {.headroom = UINT64_C(512) << 20};
     char error[512];
-    int status = read_options(argc, argv, &options);
+    const char *trace = NULL;
+    int status = read_options(argc, argv, &options, &trace);
     if (status >= 0)
         return status;
-    const char *trace = argv[optind];
     struct gm_reader *reader = gm_reader_open(trace, error, sizeof error);
     if (!reader) {
         fprintf(stderr, "gpumem: %s\n", error);

@@ -2,11 +2,10 @@
 #include "tools/cli/replay.h"
 
 #include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
 #include "tools/cli/text.h"
 
-#include "shim/base/options.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +24,11 @@ struct options {
 };
 
 void gm_command_replay_help(void) {
-    puts("usage: gpumem replay [--policy P]... [--limit BYTES] [--json] TRACE\n\n"
+    puts("usage: gpumem replay [option ...] TRACE\n\n"
          "Runs the allocations and frees of a trace through the policies and caches of libgpumem, without a GPU, and\n"
-         "tells whether they would have fitted, the peaks, and what would have been reused and waited for.\n\n"
-         "  --policy P       a value of GPUMEM_POLICY, or all: every one that needs no argument; may be given several\n"
-         "                   times (default all)\n"
-         "  --limit BYTES    memory of each card (default: what the trace says of it)\n"
-         "  --json           everything as one JSON document, for programs\n\n"
-         "Other options of the library, as GPUMEM_LIST_LENGTH, count as set in the environment.");
+         "tells whether they would have fitted, the peaks, and what would have been reused and waited for. Other\n"
+         "options of the library, as GPUMEM_LIST_LENGTH, count as set in the environment.\n");
+    gm_flags_help("replay");
 }
 
 /* ---- options */
@@ -52,44 +48,39 @@ static int add_all(struct options *options) {
     return status;
 }
 
-static int read_options(int argc, char **argv, struct options *options) {
-    static const struct option rows[] = {{"policy", required_argument, NULL, 'p'}, {"limit", required_argument, NULL, 'l'},
-                                         {"json", no_argument, NULL, 'j'},         {"help", no_argument, NULL, 'h'},
-                                         {0}};
-    char error[256];
-    int option, status = 0;
-    opterr = 0;
-    while (!status && (option = getopt_long(argc, argv, ":h", rows, NULL)) != -1) {
-        switch (option) {
-        case 'p':
-            if (strcmp(optarg, "all") && !gm_policy_find(optarg))
-                return gm_usage_error("replay: there is no policy '%s'; gpumem help run lists them", optarg);
-            status = strcmp(optarg, "all") ? add_policy(options, optarg) : add_all(options);
-            break;
-        case 'l':
-            if (gm_option_parse(&gm_option_rows[GM_OPT_LIMIT], optarg, &options->limit, error, sizeof error) || !options->limit)
-                return gm_usage_error("replay: --limit '%s' is no size; accepted: bytes, with K, M, G or T", optarg);
-            break;
-        case 'j':
-            options->json = true;
-            break;
-        case 'h':
-            gm_command_replay_help();
-            return 0;
-        case ':':
-            return gm_usage_error("replay: option '%s' needs a value", argv[optind - 1]);
-        default:
-            return gm_usage_error("replay: unknown option '%s'; there are --policy, --limit, --json", argv[optind - 1]);
-        }
+static int take(void *arg, const char *name, const char *value) {
+    struct options *options = arg;
+    unsigned long long bytes;
+    int status = 0;
+    if (!strcmp(name, "policy")) {
+        if (!strcmp(value, "all"))
+            return add_all(options);
+        if (!gm_policy_find(value))
+            return gm_usage_error("replay: there is no policy '%s'; libgpumem(7) lists them", value);
+        return add_policy(options, value);
     }
-    if (status)
+    if (!strcmp(name, "limit")) {
+        status = gm_flag_bytes("replay", name, value, &bytes);
+        if (!status && !bytes)
+            return gm_usage_error("replay: --limit 0: nothing fits");
+        options->limit = status ? 0 : bytes;
+    } else {
+        options->json = true;
+    }
+    return status;
+}
+
+static int read_options(int argc, char **argv, struct options *options, const char **trace) {
+    int first, status = gm_flags_read(argc, argv, take, options, gm_command_replay_help, &first);
+    if (status >= 0)
         return status;
-    if (optind + 1 != argc)
-        return gm_usage_error("replay: one trace, please; usage: gpumem replay [--policy P]... TRACE");
+    if (first + 1 != argc)
+        return gm_usage_error("replay: one trace, please; usage: gpumem replay [option ...] TRACE");
 #ifndef GM_HAVE_JANSSON
     if (options->json)
         return gm_usage_error("replay: --json needs a gpumem that was built with jansson");
 #endif
+    *trace = argv[first];
     return options->count ? -1 : (status = add_all(options)) ? status : -1;
 }
 
@@ -184,10 +175,10 @@ static bool print_json(json_t *document) {
 int gm_command_replay(int argc, char **argv) {
     struct options options = {0};
     bool done = true;
-    int status = read_options(argc, argv, &options);
+    const char *trace = NULL;
+    int status = read_options(argc, argv, &options, &trace);
     if (status >= 0)
         return status;
-    const char *trace = argv[optind];
 #ifdef GM_HAVE_JANSSON
     json_t *policies = json_array();
 #endif

@@ -137,9 +137,9 @@ class Plan(unittest.TestCase):
             self.assertEqual((done[0], done[2]), (status, "gpumem: " + line + "\n"))
         refused("plan: --lifetime and --fit exclude each other", "--lifetime", "1", "--fit", "1G", "-o", "p", "x.trace")
         refused("plan: --lifetime 'long' is no time; accepted: seconds as 0.5, or 500ms, 20us", "--lifetime", "long")
-        refused("plan: --fit '0' is no size; accepted: bytes, with K, M, G or T", "--fit", "0")
-        refused("plan: one trace, please; usage: gpumem plan [OPTION...] -o PLAN TRACE", "-o", "p")
-        refused("plan: where to? usage: gpumem plan [OPTION...] -o PLAN TRACE", "x.trace")
+        refused("plan: --fit 0: nothing fits", "--fit", "0")
+        refused("plan: one trace, please; usage: gpumem plan [option ...] -o PLAN TRACE", "-o", "p")
+        refused("plan: where to? usage: gpumem plan [option ...] -o PLAN TRACE", "x.trace")
         refused("cannot write 'no/p': No such file or directory", "--lifetime", "1", "-o", "no/p", "x.trace", status=1)
         refused("x.trace: no allocation that a policy may move", "--lifetime", "1", "-o", "p", "x.trace", status=1,
                 data=trace([t.event(1, 1, "alloc", "cuMemHostAlloc", 0x6000, 512, kind="host")]))

@@ -154,9 +154,9 @@ class Replay(unittest.TestCase):
     def test_wrong_calls(self):
         def refused(line, *options, status=2):
             self.assertEqual(self.replay(trace(loop(1)), *options), (status, "", "gpumem: " + line + "\n"))
-        refused("replay: there is no policy 'fast'; gpumem help run lists them", "--policy", "fast", "x.trace")
-        refused("replay: --limit 'much' is no size; accepted: bytes, with K, M, G or T", "--limit", "much", "x.trace")
-        refused("replay: one trace, please; usage: gpumem replay [--policy P]... TRACE")
+        refused("replay: there is no policy 'fast'; libgpumem(7) lists them", "--policy", "fast", "x.trace")
+        refused("replay: --limit 'much' is no number of bytes; 512M, 2GiB and the like are understood", "--limit", "much", "x.trace")
+        refused("replay: one trace, please; usage: gpumem replay [option ...] TRACE")
         refused("policy plan:none: none: No such file or directory", "--policy", "plan:none", "x.trace", status=1)
         refused('policy static:*->x: rule 1: wrong memory "x"; accepted: native, cache, async, managed, managed-pool', "--policy",
                 "static:*->x", "x.trace", status=1)
