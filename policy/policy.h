@@ -106,10 +106,10 @@ enum gm_kind {
     X(GM_REASON_CONTEXT_GONE, "context-gone")  /* released with its context */                               \
     X(GM_REASON_UNSUPPORTED, "unsupported")    /* the driver lacks what the resource needs */                \
     X(GM_REASON_LIST_TURNOVER, "list-turnover")/* more blocks of the size were freed so far than are alive */ \
+    X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* the device or the process's limit had no room for it */ \
     X(GM_REASON_PLAN, "plan")                  /* the plan's entry with the number of this object */         \
     X(GM_REASON_PLAN_SITE, "plan-site")        /* the plan's entry for this call site, size and occurrence */ \
-    X(GM_REASON_RULE, "rule")                  /* a rule of the policy static */                             \
-    X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* the device or the process's limit had no room for it */
+    X(GM_REASON_RULE, "rule")                  /* a rule of the policy static */
 
 enum gm_reason {
 #define X(e, n) e,
