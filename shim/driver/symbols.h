@@ -37,6 +37,7 @@
     X(mem_pool_get_attribute, cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 1)                      \
     X(mem_pool_set_access, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1)                               \
     X(mem_pool_trim_to, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1)                                        \
+    X(mem_advise_first, cuMemAdvise, "cuMemAdvise", 8000, 1)                                                \
     X(mem_advise, cuMemAdvise_v2, "cuMemAdvise", 12020, 1)                                                   \
     X(mem_prefetch, cuMemPrefetchAsync, "cuMemPrefetchAsync", 8000, 1)                                       \
     X(mem_prefetch_ptsz, cuMemPrefetchAsync_ptsz, "cuMemPrefetchAsync", 8000, 1)                             \

@@ -93,10 +93,11 @@ static inline void gm_hook_leave(void) { gm_depth = 0; }
         return leaving;                                                                                      \
     } while (0)
 
-/* Begins a scope with the hook's call site; BEGIN also with the current context. A free belongs to its block's context. */
+/* Begins a scope with the hook's call site; BEGIN also with the current context. A free belongs to its block's context, and a policy
+ * does not ask where it came from. */
 #define BEGIN_FREE(scope, call, size) gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? GM_SITE_HERE() : 0)
 #define BEGIN(scope, call, size)                                                                             \
-    BEGIN_FREE(scope, call, size);                                                                           \
+    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0);                        \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
 /* advice.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back

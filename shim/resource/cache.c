@@ -53,7 +53,14 @@ unsigned gm_cache_shards_used(void) {
     return seen < GM_CACHE_SHARDS ? seen + !seen : GM_CACHE_SHARDS;
 }
 
-static const void *this_thread(void) { return &thread_number; }
+/* A thread's number is never another's. */
+static const void *this_thread(void) { return (const void *)(uintptr_t)thread_number; }
+
+unsigned gm_cache_act_as(unsigned number) {
+    unsigned own = thread_number;
+    thread_number = number;
+    return own;
+}
 
 /* ---- allocation */
 

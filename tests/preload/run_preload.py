@@ -781,6 +781,7 @@ CASES = {
     "graph_memory": plain("graph_memory"),
     "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
     "two_sites": plain("two_sites", further=further_two_sites),
+    "plan_order": plain("plan_order"),
     "out_of_memory": plain("out_of_memory", warnings=True),
     "kernel": plain("kernel"),
     "shared_registry_static": plain("shared_registry_static", further=further_marks),

@@ -94,7 +94,7 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
         const char *value = optarg ? optarg : "";
         if (c == ':')
             return gm_usage_error("%s: option '%s' needs a value", command, argv[optind - 1]);
-        if (c == '?' || (c == 'o' && strcmp(command, "export")))
+        if (c == '?' || (c == 'o' && strcmp(command, "export") && strcmp(command, "plan")))
             return unknown(command, argv[optind - 1]);
         if (!strcmp(name, "help")) {
             help();

@@ -14,6 +14,11 @@ static const struct gm_command commands[] = {
     {"diff", "compare two traces by call site and kind of memory", gm_command_diff, gm_command_diff_help},
     {"export", "write a trace as csv, rmm, heaptrack, pprof, collapsed, perfetto, sqlite, torch",
      gm_command_export, gm_command_export_help},
+    {"plan", "decide from a trace which memory each object should have in later runs", gm_command_plan,
+     gm_command_plan_help},
+#ifdef GM_HAVE_CUDA
+    {"replay", "tell what a trace would have come to under other policies", gm_command_replay, gm_command_replay_help},
+#endif
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
