@@ -38,7 +38,7 @@ CONCEPTS = {
     "ipc": (["ipc", "ipc_kept", "ipc_kept_plain_importer"], ["ipc"]),
     "capture": (["capture", "graph_memory", "capture_modes_runtime", "capture_modes_driver"],
                 ["capture", "graph_memory", "capture_modes_runtime", "capture_modes_driver"]),
-    "waiting": (["self_waiting_" + what for what in WAITING], ["self_waiting_" + what for what in WAITING]),
+    "waiting": (["self_waiting_" + what for what in WAITING], ["self_waiting_alone", "self_waiting_persistent"]),
 }
 KERNELS = ["kernel", "ipc_kept", "capture_modes", "self_waiting"]  # programs that nvcc compiles
 
@@ -123,7 +123,8 @@ def concept(options, part):
     cases, hidden_cases = CONCEPTS[part]
     shape_of = {case: "driver" if case == "graph_memory" else None for case in cases}
     jobs = [(case, shape_of[case] or shape, options.shim, shape_of[case] or shape)
-            for case in cases for shape in ("static", "shared") if shape == "static" or not shape_of[case]]
+            for case in cases for shape in (("static",) if part == "waiting" else ("static", "shared"))
+            if shape == "static" or not shape_of[case]]
     results = []
     if options.hidden:
         jobs += [(case, shape_of[case] or "static", options.hidden, "hidden") for case in hidden_cases]

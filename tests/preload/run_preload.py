@@ -705,11 +705,12 @@ def self_waiting(what, policies=POLICIES):
     must end with kept memory: neither a free nor an allocation waits there while the cache has room. The simulated driver does
     both."""
     as_natively = plain("self_waiting", policies=policies, arguments=lambda place: [what], settings=TIGHT)
-    locked = {"SIMCUDA_FREE": "locked", "SIMCUDA_MEMORY": str(16 << 30), "SELF_WAITING_SECONDS": "8"}
+    soon = {"SELF_WAITING_SECONDS": "8"}
+    locked = {"SIMCUDA_FREE": "locked", "SIMCUDA_MEMORY": str(16 << 30), **soon}
 
     def case(place):
         command = [place.program("self_waiting"), what]
-        further = locked if is_simulated(place) else {}
+        further = locked if is_simulated(place) else soon
         ends = place.run(command, **further).returncode != SKIP
         if ends or is_simulated(place):
             as_natively(place)
