@@ -9,7 +9,8 @@ frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer 
 GPUs reach each other's memory), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), pressure (a program that
-needs 1.5 times GPUMEM_LIMIT = 1 GiB). Ends with 77 without a GPU, peers and nccl without two.
+needs 1.5 times GPUMEM_LIMIT = 1 GiB), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on it).
+Ends with 77 without a GPU, peers and nccl without two.
 
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
 waiting and stress a second time; without it those rows say that they were skipped.
@@ -405,6 +406,31 @@ def pressure(options):
     return results
 
 
+def cooperating(options, name):
+    """A program that links the core library: alone, and with the library preloaded under the policies."""
+    target = options.work / name
+    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-std=c++17", "-arch=native", "-O1", "-o", str(target),
+                    "-I", str(options.source / "shim"), str(options.source / "tests/gpu/programs" / (name + ".cu")),
+                    str(options.core), "-L", str(options.toolkit / "lib64/stubs"), "-lcuda"], check=True)
+    results = []
+    for policy in (None, "observe", "auto"):
+        done, events = execute(options, [str(target)], policy)
+        good = (done.returncode, done.stdout) == (0, f"ok {name}\n")
+        if policy and good and not any(event["call"] == "cuMemCreate" for event in events):
+            good, done.stderr = False, "its memory is not in the trace"
+        message = done.stderr.strip()[-400:] if good else f"{done.returncode} {done.stdout[-800:]} {done.stderr[-800:]}"
+        results.append((f"{name} {policy or 'alone'}", "skipped" if done.returncode == SKIP else "ok" if good else "FAILED", message))
+    return results
+
+
+def region(options):
+    return cooperating(options, "region")
+
+
+def vector(options):
+    return cooperating(options, "vector")
+
+
 def sanitizer(options):
     tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
     if not pathlib.Path(tool).exists():
@@ -432,8 +458,9 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
     parser.add_argument("--hidden", type=pathlib.Path)
+    parser.add_argument("--core", type=pathlib.Path, help="libgpumem-core.a, for region and vector")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
-             "pressure": pressure}
+             "pressure": pressure, "region": region, "vector": vector}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()
     if gpus() < (2 if options.part in ("peers", "nccl") else 1):

@@ -316,10 +316,11 @@ static void some_access_is_to_read_only(void **state) {
     cuMemsetD8(p, 9, 16);
     assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(simcuda_violations(), 1);
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuCtxSetCurrent(ctx));
     OK(cuMemUnmap(p, 2 * MIB));
     OK(cuMemRelease(h));
     OK(cuMemAddressFree(p, 2 * MIB));
-    OK(cuDevicePrimaryCtxReset(0));
 }
 
 static void copies_must_not_overlap(void **state) {
@@ -331,6 +332,7 @@ static void copies_must_not_overlap(void **state) {
     assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(simcuda_violations(), 1);
     OK(cuDevicePrimaryCtxReset(0));
+    OK(cuCtxSetCurrent(ctx));
 }
 
 static void capture_rules(void **state) {
