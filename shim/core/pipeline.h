@@ -23,6 +23,7 @@ struct gm_pipeline_setup {
     struct gm_resource *root; /* serves movable calls */
     bool timed;               /* measure calls even without a trace */
     bool strict;              /* frees wait as native cudaFree does */
+    bool (*grows)(const struct gm_request *request); /* such a block is to be of GM_KIND_VMM; NULL: none */
     bool user_named;          /* the user named the policy: dropped soft promises are told */
 };
 /* Before the first call; not thread-safe. */

@@ -9,7 +9,7 @@
 #include "shim/region/doors.h"
 #include "shim/region/error.h"
 #include "shim/region/quiet.h"
-#include "shim/region/range.h"
+#include "shim/region/span.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -22,7 +22,7 @@ struct state {
     size_t size, mapped;
     unsigned count; /* extents */
     unsigned range_count;
-    struct gm_range ranges[RANGES]; /* the region's own, the one to read only */
+    struct gm_span ranges[RANGES]; /* the region's own, the one to read only */
 };
 
 struct gpumem_region {
@@ -98,7 +98,7 @@ static gm_status make(const struct gpumem_region_options *options, struct gpumem
                        options->flags & GPUMEM_REGION_HOST ? " of host memory" : "", name_of(status));
     if (!round_to(options->reserve ? options->reserve : ample(region->place.device), region->place.granularity, &wanted))
         return gm_fail(GM_OUT_OF_MEMORY, "%zu bytes of addresses asked", options->reserve);
-    status = gm_range_reserve(&now->ranges[0], options->reserve ? wanted : region->place.granularity, wanted);
+    status = gm_span_reserve(&now->ranges[0], options->reserve ? wanted : region->place.granularity, wanted);
     if (status)
         return gm_fail(status, "%zu bytes of addresses asked: %s", wanted, name_of(status));
     now->range_count = 1;
@@ -137,14 +137,14 @@ PUBLIC int gpumem_region_create(const struct gpumem_region_options *options, str
 /* ---- growing */
 
 /* New addresses for all there is, beside the old ones. */
-static gm_status move_range(struct gpumem_region *region, struct gm_range *range, size_t target) {
-    struct gm_range fresh = {.read_only = range->read_only};
-    gm_status status = gm_range_reserve(&fresh, target, target <= SIZE_MAX / 4 ? target * 2 : target);
+static gm_status move_range(struct gpumem_region *region, struct gm_span *range, size_t target) {
+    struct gm_span fresh = {.read_only = range->read_only};
+    gm_status status = gm_span_reserve(&fresh, target, target <= SIZE_MAX / 4 ? target * 2 : target);
     if (status)
         return status;
-    status = gm_range_map_all(&fresh, &region->place, region->extents, region->now.count);
+    status = gm_span_map_all(&fresh, &region->place, region->extents, region->now.count);
     if (status)
-        gm_range_cut(&fresh, 0);
+        gm_span_cut(&fresh, 0);
     else
         *range = fresh;
     return status;
@@ -153,8 +153,8 @@ static gm_status move_range(struct gpumem_region *region, struct gm_range *range
 static gm_status make_room(struct gpumem_region *region, size_t target) {
     gm_status status = GM_OK;
     for (unsigned i = 0; i < region->now.range_count && !status; i++) {
-        struct gm_range *range = &region->now.ranges[i];
-        if (range->reserved < target && gm_range_extend(range, target))
+        struct gm_span *range = &region->now.ranges[i];
+        if (range->reserved < target && gm_span_extend(range, target))
             status = move_range(region, range, target);
     }
     return status;
@@ -187,12 +187,12 @@ static gm_status add_extent(struct gpumem_region *region, size_t size) {
         return status;
     unsigned mapped = 0;
     while (mapped < now->range_count && !status) {
-        status = gm_range_map(&now->ranges[mapped], &region->place, now->mapped, &extent);
+        status = gm_span_map(&now->ranges[mapped], &region->place, now->mapped, &extent);
         mapped += !status;
     }
     if (status) {
         while (mapped-- > 0)
-            (void)gm_range_unmap(&now->ranges[mapped], now->mapped, &extent);
+            (void)gm_span_unmap(&now->ranges[mapped], now->mapped, &extent);
         release_handle(&extent);
         return status;
     }
@@ -217,7 +217,7 @@ static gm_status add_extents(struct gpumem_region *region, size_t target) {
     while (now->mapped < target && !status) {
         size_t need = target - now->mapped, room = SIZE_MAX, ahead = ahead_of(region);
         for (unsigned i = 0; i < now->range_count; i++) {
-            size_t here = gm_range_room(&now->ranges[i], now->mapped);
+            size_t here = gm_span_room(&now->ranges[i], now->mapped);
             room = here < room ? here : room;
         }
         need = need < room ? need : room;
@@ -242,14 +242,14 @@ static void undo(struct gpumem_region *region, const struct state *before) {
         const struct gm_extent *extent = &region->extents[--now->count];
         now->mapped -= extent->size;
         for (unsigned i = 0; i < now->range_count; i++)
-            (void)gm_range_unmap(&now->ranges[i], now->mapped, extent);
+            (void)gm_span_unmap(&now->ranges[i], now->mapped, extent);
         release_handle(extent);
     }
     for (unsigned i = 0; i < before->range_count; i++) {
         if (before->ranges[i].base != now->ranges[i].base)
-            gm_range_drop(&now->ranges[i], region->extents, before->count);
+            gm_span_drop(&now->ranges[i], region->extents, before->count);
         else
-            gm_range_cut(&now->ranges[i], before->ranges[i].segment_count);
+            gm_span_cut(&now->ranges[i], before->ranges[i].segment_count);
     }
     region->now = *before;
 }
@@ -267,7 +267,7 @@ static gm_status grow(struct gpumem_region *region, size_t target) {
     }
     for (unsigned i = 0; i < before.range_count; i++)
         if (before.ranges[i].base != region->now.ranges[i].base)
-            gm_range_drop(&before.ranges[i], region->extents, before.count);
+            gm_span_drop(&before.ranges[i], region->extents, before.count);
     return GM_OK;
 }
 
@@ -299,10 +299,10 @@ static gm_status unmap_last(struct gpumem_region *region) {
     const struct gm_extent *extent = &region->extents[now->count - 1];
     size_t offset = now->mapped - extent->size;
     for (unsigned i = now->range_count; i-- > 0;) {
-        gm_status status = gm_range_unmap(&now->ranges[i], offset, extent);
+        gm_status status = gm_span_unmap(&now->ranges[i], offset, extent);
         if (status) {
             while (++i < now->range_count)
-                (void)gm_range_map(&now->ranges[i], &region->place, offset, extent);
+                (void)gm_span_map(&now->ranges[i], &region->place, offset, extent);
             return status;
         }
     }
@@ -355,7 +355,7 @@ PUBLIC int gpumem_region_release(struct gpumem_region *region) {
     CUstreamCaptureMode mode = relax();
     struct state *now = &region->now;
     for (unsigned i = 0; i < now->range_count; i++)
-        gm_range_drop(&now->ranges[i], region->extents, now->count);
+        gm_span_drop(&now->ranges[i], region->extents, now->count);
     for (unsigned i = 0; i < now->count; i++)
         release_handle(&region->extents[i]);
     restore(mode);
@@ -369,7 +369,7 @@ PUBLIC int gpumem_region_release(struct gpumem_region *region) {
 
 /* ---- looking */
 
-static void show(const struct gpumem_region *region, const struct gm_range *range, struct gpumem_view *view) {
+static void show(const struct gpumem_region *region, const struct gm_span *range, struct gpumem_view *view) {
     *view = (struct gpumem_view){
         .base = (void *)(uintptr_t)range->base,
         .size = region->now.size,
@@ -384,15 +384,15 @@ PUBLIC void gpumem_region_view(const struct gpumem_region *region, struct gpumem
 }
 
 static gm_status add_alias(struct gpumem_region *region) {
-    struct gm_range alias = {.read_only = true};
+    struct gm_span alias = {.read_only = true};
     size_t reserved = region->now.ranges[0].reserved;
-    gm_status status = gm_range_reserve(&alias, reserved, reserved);
+    gm_status status = gm_span_reserve(&alias, reserved, reserved);
     if (status)
         return status;
     /* The region may lie in several reservations, no mapping of which crosses a border: one piece of addresses holds them all. */
-    status = gm_range_map_all(&alias, &region->place, region->extents, region->now.count);
+    status = gm_span_map_all(&alias, &region->place, region->extents, region->now.count);
     if (status)
-        gm_range_cut(&alias, 0);
+        gm_span_cut(&alias, 0);
     else
         region->now.ranges[region->now.range_count++] = alias;
     return status;
