@@ -1,6 +1,6 @@
 /* Gates: entries of the driver's functions that are not hooked, told apart by number (entry.S). A gate looks at gm_gate_watch and
  * jumps on with everything as it came. */
-#include <dlfcn.h>
+#include <link.h>
 
 #include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
@@ -37,9 +37,29 @@ static bool is_open(const void *function) {
     return false;
 }
 
+struct search {
+    uintptr_t driver, function;
+    bool together;
+};
+
+static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
+    struct search *search = argument;
+    bool driver = false, function = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, bytes = info->dlpi_phdr[i].p_memsz;
+        if (info->dlpi_phdr[i].p_type != PT_LOAD)
+            continue;
+        driver |= search->driver - start < bytes;
+        function |= search->function - start < bytes;
+    }
+    search->together = driver && function;
+    return driver;
+}
+
 static bool is_of_driver(const void *function) {
-    Dl_info driver, other;
-    return dladdr((void *)gm_drv.ctx_get_current, &driver) && dladdr(function, &other) && driver.dli_fbase == other.dli_fbase;
+    struct search search = {(uintptr_t)gm_drv.ctx_get_current, (uintptr_t)function, false};
+    dl_iterate_phdr(visit, &search);
+    return search.together;
 }
 
 /* Frees look for themselves whether they end what waits. */

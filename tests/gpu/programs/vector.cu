@@ -30,7 +30,7 @@ static int wrong;
     } while (0)
 
 template <typename T> T value_of(int seed);
-template <> int value_of<int>(int seed) { return seed * 2654435; }
+template <> int value_of<int>(int seed) { return (int)(seed * 2654435u); }
 template <> double value_of<double>(int seed) { return seed / 7.0; }
 template <> char value_of<char>(int seed) { return (char)(seed * 31); }
 template <> wide value_of<wide>(int seed) { return wide{{seed, seed + 1, -seed, 5, seed * 3}}; }
