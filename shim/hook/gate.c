@@ -69,6 +69,8 @@ void gm_hook_gate(enum gm_row row) {
     case GM_ROW_cuGetProcAddress:
     case GM_ROW_cuGetProcAddress_v2:
     case GM_ROW_cuMemGetInfo_v2:
+    case GM_ROW_cuPointerGetAttribute:
+    case GM_ROW_cuPointerGetAttributes:
     case GM_ROW_cuMemGetAddressRange_v2:
     case GM_ROW_cuDeviceTotalMem_v2: return;
     default: gm_gate_entered();

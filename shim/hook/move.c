@@ -132,6 +132,14 @@ static bool ours(const struct gm_block *block) {
     return block->kind == GM_KIND_VMM && block->owner && !block->pinned_native && block->call == GM_CALL_ALLOC;
 }
 
+/* An object that is linked with the driver reaches it past every gate. Told once for each: what was linked stays so. */
+static bool passed_by(void) {
+    static bool linked;
+    if (gm_watch_linked())
+        __atomic_store_n(&linked, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&linked, __ATOMIC_RELAXED);
+}
+
 static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_block *old) {
     static struct gm_fence now;
     struct gm_registry *registry = gm_registry_shared();
@@ -140,7 +148,7 @@ static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_bl
         !gm_registry_find(registry, from, old) || !ours(&young) || !ours(old))
         return false;
     if (young.device != old->device || young.context_id != old->context_id || gm_lane_peers(old->device) || !size || size > old->size ||
-        gm_watch_linked() || !gm_vmm_can_move(from, to))
+        passed_by() || !gm_vmm_can_move(from, to))
         return false;
     gm_spin_lock(&lock);
     bool known = born_known && newest == to && !making;

@@ -8,7 +8,7 @@
 
 #include "program.h"
 
-enum { STEPS = 6, WORDS = 16 };
+enum { STEPS = 4 };
 static const size_t GRANULE = 2u << 20, ODD = 12345;
 
 static cudaStream_t stream;
@@ -28,8 +28,10 @@ static void *enter_driver(void *memory) {
 }
 
 static void before_copy(unsigned char *young, unsigned char *old, size_t size, unsigned char *aside) {
-    if (is("written_before"))
+    if (is("written_before")) {
         MUST(cudaMemset(young, 0xee, size)); /* behind the copied bytes this stays */
+        MUST(cudaDeviceSynchronize());
+    }
     if (is("busy"))
         MUST(cudaMemsetAsync(aside, 1, 1 << 20, stream));
     if (is("exported")) {

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-STEPS = 6
+STEPS = 4
 # way: pages move
 WAYS = {
     "plain": True, "synchronised": True, "asynchronous": True, "default_kind": True,
@@ -28,7 +28,7 @@ REPORT = re.compile(r"gpumem: growth by hand (\d+) times, (\d+) bytes copied for
 def run(options, program, way, **settings):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GPUMEM_", "LD_PRELOAD"))}
     if options.cuda:
-        environment["LD_LIBRARY_PATH"] = str(options.cuda)
+        environment["LD_LIBRARY_PATH"] = ":".join(filter(None, [str(options.cuda), environment.get("LD_LIBRARY_PATH")]))
         environment["SIMCUDA_DEVICES"] = "2" if way == "peers" else "1"
     environment.update(settings)
     return subprocess.run([str(program), *way.split()], env=environment, capture_output=True, text=True, timeout=120)
