@@ -15,6 +15,7 @@ static const CUmem_range_attribute names[] = {
 enum { NAMES = sizeof names / sizeof *names };
 
 static CUstream stream;
+static int alone;
 static CUdevice device;
 
 static CUdeviceptr get(size_t size, int managed) {
@@ -59,7 +60,8 @@ static void expect_fresh(CUdeviceptr address, size_t size, const int *fresh) {
                 fprintf(stderr, "attribute %d at %zu of %zu: %d, new memory says %d\n", (int)names[i], at, size, value, fresh[i]);
             EXPECT(value == fresh[i]);
         }
-        EXPECT(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address + at, part) != CU_DEVICE_CPU);
+        /* Where pages lie is no promise: a former owner's prefetch may still be under way. */
+        EXPECT(!alone || attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address + at, part) != CU_DEVICE_CPU);
     }
 }
 
@@ -130,7 +132,7 @@ static void attached(size_t size) {
     give(address);
 }
 
-static void contexts(int alone) {
+static void contexts(void) {
     size_t used = 0;
     for (int round = 0; round < 4; round++) {
         CUcontext context;
@@ -152,6 +154,7 @@ static void contexts(int alone) {
 int main(int argc, char **argv) {
     CUcontext context;
     (void)argv;
+    alone = argc > 1;
     MUST(cuInit(0));
     MUST(cuDeviceGet(&device, 0));
     MUST(cuDevicePrimaryCtxRetain(&context, device));
@@ -162,7 +165,7 @@ int main(int argc, char **argv) {
         rounds(3 * MIB + 300, managed);
     }
     attached(MIB);
-    contexts(argc > 1);
+    contexts();
     MUST(cuStreamDestroy(stream));
     MUST(cuDevicePrimaryCtxRelease(device));
     printf("ok advice %d\n", ROUNDS);

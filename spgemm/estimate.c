@@ -1,0 +1,106 @@
+#include "spgemm/estimate.h"
+#include "spgemm/random.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const struct gm_csr *b, int32_t rows,
+                    uint64_t seed, struct gm_spgemm_error *error) {
+    *sample = (struct gm_sample){0};
+    if (rows > a->rows)
+        rows = a->rows;
+    int32_t *row = malloc(((size_t)rows + 1) * sizeof *row),
+            *size = malloc(((size_t)rows + 1) * sizeof *size);
+    int64_t sampled_bound = 0;
+    bool made = row && size;
+    if (!made)
+        gm_spgemm_fail(error, "out of memory for a sample of %d rows", rows);
+    for (int32_t i = 0; made && i < rows; i++) {
+        /* A random place in the strip, since equal strides meet the period of a grid. */
+        int64_t from = (int64_t)i * a->rows / rows, to = ((int64_t)i + 1) * a->rows / rows;
+        row[i] = (int32_t)(from + (int64_t)(gm_random_at(seed, (uint64_t)i) % (uint64_t)(to - from)));
+        sampled_bound += gm_row_bound(a, b, row[i]);
+    }
+    made = made && gm_sizes_of_rows(a, b, row, rows, size, error) &&
+           gm_histogram_make(&sample->sizes, size, rows, error);
+    if (made) {
+        for (int32_t i = 0; i < a->rows; i++)
+            sample->bound += gm_row_bound(a, b, i);
+        sample->total =
+            sampled_bound ? (double)sample->bound * ((double)sample->sizes.total / (double)sampled_bound) : 0;
+    }
+    free(row);
+    free(size);
+    return made;
+}
+
+/* to[row] = minimum, key by key, of from[column] over the row's entries; infinity for an empty row. */
+static void minima(const struct gm_csr *m, int32_t row, int32_t keys, const float *from, float *to) {
+    for (int32_t k = 0; k < keys; k++)
+        to[k] = INFINITY;
+    for (int32_t l = m->offsets[row]; l < m->offsets[row + 1]; l++) {
+        const float *other = from + (size_t)m->indices[l] * (size_t)keys;
+        for (int32_t k = 0; k < keys; k++)
+            to[k] = other[k] < to[k] ? other[k] : to[k];
+    }
+}
+
+static double estimate_row(const float *minimum, int32_t keys) {
+    double sum = 0;
+    for (int32_t k = 0; k < keys; k++)
+        sum += (double)minimum[k];
+    return isinf(sum) ? 0 : (keys - 1) / sum;
+}
+
+bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed,
+                       float *size, double *total, struct gm_spgemm_error *error) {
+    size_t wide = (size_t)keys * sizeof(float);
+    float *drawn = malloc((size_t)b->columns * wide + 1), *reached = malloc((size_t)b->rows * wide + 1);
+    double *estimate = malloc((size_t)a->rows * sizeof *estimate + 1);
+    bool made = drawn && reached && estimate;
+    if (!made) {
+        gm_spgemm_fail(error, "out of memory for %d keys of %d rows", keys, b->rows);
+        goto out;
+    }
+#pragma omp parallel for
+    for (int64_t i = 0; i < (int64_t)b->columns * keys; i++)
+        drawn[i] = (float)-log(gm_unit_at(seed, (uint64_t)i));
+#pragma omp parallel for schedule(dynamic, 1024)
+    for (int32_t i = 0; i < b->rows; i++)
+        minima(b, i, keys, drawn, reached + (size_t)i * (size_t)keys);
+    free(drawn);
+    drawn = NULL;
+#pragma omp parallel for schedule(dynamic, 1024)
+    for (int32_t i = 0; i < a->rows; i++) {
+        float minimum[keys];
+        minima(a, i, keys, reached, minimum);
+        estimate[i] = estimate_row(minimum, keys);
+    }
+    /* In the order of rows: a sum by threads would depend on their number. */
+    *total = 0;
+    for (int32_t i = 0; i < a->rows; i++) {
+        *total += estimate[i];
+        if (size)
+            size[i] = (float)estimate[i];
+    }
+out:
+    free(drawn);
+    free(reached);
+    free(estimate);
+    return made;
+}
+
+int32_t gm_choose_size_per_row(const struct gm_histogram *sizes, double efficiency) {
+    struct gm_rounds best = gm_model_rounds(sizes, 1);
+    /* Past the longest row there is nothing to gain; below it only sizes that end on a row's size in some
+     * round matter, but trying all of a few thousand costs less than finding them. A long row makes the step
+     * coarser. */
+    int64_t step = sizes->longest / 4096 + 1;
+    for (int64_t s = 2; s <= sizes->longest; s += step) {
+        struct gm_rounds r = gm_model_rounds(sizes, (int32_t)s);
+        if (r.efficiency >= efficiency &&
+            (r.rounds < best.rounds || (r.rounds == best.rounds && r.efficiency > best.efficiency)))
+            best = r;
+    }
+    return best.size_per_row;
+}

@@ -1,0 +1,43 @@
+/* Estimates of a product's size that do not form it, and the size_per_row that they suggest. */
+#ifndef GM_SPGEMM_ESTIMATE_H
+#define GM_SPGEMM_ESTIMATE_H
+
+#include "spgemm/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GM_SAMPLE_ROWS 1024 /* default of what follows */
+#define GM_COHEN_KEYS  16
+
+/* Exact sizes of `rows` rows of C, one at a random place in each of as many equal strips, and the histogram
+ * of them. The total is estimated by the compression of each sampled row: multiplications of all rows, times
+ * sizes over multiplications of the sampled. The caller frees the histogram. */
+struct gm_sample {
+    struct gm_histogram sizes;
+    int64_t bound; /* multiplications of all rows, exact */
+    double total;  /* estimated nnz(C) */
+};
+bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const struct gm_csr *b, int32_t rows,
+                    uint64_t seed, struct gm_spgemm_error *error);
+
+/* Cohen's estimator (Structure prediction and sparse matrix multiplication, Algorithmica 1998): every column
+ * of B draws `keys` exponential keys; minima over the columns that a row reaches tell how many they are,
+ * (keys - 1) / sum of the minima, unbiased, with relative deviation 1 / sqrt(keys - 2). Time keys x (nnz(A) +
+ * nnz(B)), memory 4 bytes x keys x (rows and columns of B). `size` gets the estimate for each row of C; NULL:
+ * only their sum is wanted. keys >= 3. */
+bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed,
+                       float *size, double *total, struct gm_spgemm_error *error);
+
+/* The size_per_row with the fewest rounds among those whose memory efficiency is at least `efficiency`; of
+ * equal rounds the more efficient. 1 is always efficient enough: it wastes nothing but an entry on each empty
+ * row. */
+int32_t gm_choose_size_per_row(const struct gm_histogram *sizes, double efficiency);
+#define GM_AUTO_EFFICIENCY 0.9
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

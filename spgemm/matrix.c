@@ -1,0 +1,274 @@
+#include "spgemm/matrix.h"
+#include "spgemm/random.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool gm_spgemm_fail(struct gm_spgemm_error *error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof error->text, format, args);
+    va_end(args);
+    return false;
+}
+
+bool gm_spgemm_fail_in(struct gm_spgemm_error *error, const char *where) {
+    struct gm_spgemm_error inner = *error;
+    int used = snprintf(error->text, sizeof error->text, "%.200s: ", where);
+    memcpy(error->text + used, inner.text, sizeof error->text - (size_t)used - 1);
+    error->text[sizeof error->text - 1] = 0;
+    return false;
+}
+
+static void *array(int64_t count, size_t size) {
+    return malloc(count ? (size_t)count * size : 1);
+}
+
+static bool no_memory(struct gm_csr *m, int64_t stored, struct gm_spgemm_error *error) {
+    gm_csr_free(m);
+    return gm_spgemm_fail(error, "out of memory for a matrix of %lld entries", (long long)stored);
+}
+
+bool gm_csr_make(struct gm_csr *m, int32_t rows, int32_t columns, int64_t stored,
+                 struct gm_spgemm_error *error) {
+    *m = (struct gm_csr){.rows = rows, .columns = columns};
+    if (stored > INT32_MAX) {
+        *m = (struct gm_csr){0};
+        return gm_spgemm_fail(error, "%lld entries do not fit 32-bit offsets (at most %d)", (long long)stored,
+                              INT32_MAX);
+    }
+    m->offsets = calloc((size_t)rows + 1, sizeof *m->offsets);
+    m->indices = array(stored, sizeof *m->indices);
+    m->values = array(stored, sizeof *m->values);
+    return (m->offsets && m->indices && m->values) || no_memory(m, stored, error);
+}
+
+void gm_csr_free(struct gm_csr *m) {
+    free(m->offsets);
+    free(m->indices);
+    free(m->values);
+    *m = (struct gm_csr){0};
+}
+
+/* Rows are asked for once, as some are dear, so their columns are kept by blocks until the number of all is
+ * known. */
+#define BLOCK_ROWS 4096
+
+static int32_t *fill_block(int32_t first, int32_t end, int32_t widest, gm_row_function *function,
+                           const void *context, int32_t *offsets) {
+    int64_t used = 0, capacity = 0;
+    int32_t *columns = NULL;
+    for (int32_t i = first; i < end; i++) {
+        if (used + widest > capacity) {
+            capacity = 2 * capacity + BLOCK_ROWS + widest;
+            int32_t *larger = realloc(columns, (size_t)capacity * sizeof *columns);
+            if (!larger) {
+                free(columns);
+                return NULL;
+            }
+            columns = larger;
+        }
+        offsets[i] = function(context, i, columns + used);
+        used += offsets[i];
+    }
+    int32_t *fitting = realloc(columns, (size_t)(used + 1) * sizeof *columns);
+    return fitting ? fitting : columns;
+}
+
+/* Sizes of rows become offsets; returns their sum, which may pass 32 bits (the offsets are of no use then).
+ */
+static int64_t scan(int32_t *offsets, int32_t rows) {
+    int64_t sum = 0;
+    for (int32_t i = 0; i <= rows; i++) {
+        int32_t size = i < rows ? offsets[i] : 0;
+        offsets[i] = (int32_t)(sum > INT32_MAX ? INT32_MAX : sum);
+        sum += size;
+    }
+    return sum;
+}
+
+bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t widest,
+                      gm_row_function *function, const void *context, struct gm_spgemm_error *error) {
+    int32_t count = (int32_t)(((int64_t)rows + BLOCK_ROWS - 1) / BLOCK_ROWS), *offsets, **blocks;
+    bool made = false, whole = true;
+    *m = (struct gm_csr){0};
+    offsets = calloc((size_t)rows + 1, sizeof *offsets);
+    blocks = calloc((size_t)count + 1, sizeof *blocks);
+    if (!offsets || !blocks)
+        goto out;
+#pragma omp parallel for schedule(dynamic) reduction(&& : whole)
+    for (int32_t b = 0; b < count; b++) {
+        int64_t end = ((int64_t)b + 1) * BLOCK_ROWS;
+        blocks[b] =
+            fill_block(b * BLOCK_ROWS, end < rows ? (int32_t)end : rows, widest, function, context, offsets);
+        whole = whole && blocks[b];
+    }
+    if (!whole)
+        goto out;
+    if (!gm_csr_make(m, rows, columns, scan(offsets, rows), error))
+        goto failed;
+    memcpy(m->offsets, offsets, ((size_t)rows + 1) * sizeof *offsets);
+    for (int32_t b = 0; b < count; b++) {
+        int64_t first = (int64_t)b * BLOCK_ROWS, end = first + BLOCK_ROWS < rows ? first + BLOCK_ROWS : rows;
+        memcpy(m->indices + offsets[first], blocks[b],
+               (size_t)(offsets[end] - offsets[first]) * sizeof *m->indices);
+        free(blocks[b]);
+        blocks[b] = NULL;
+    }
+    made = true;
+out:
+    if (!made)
+        gm_spgemm_fail(error, "out of memory for a matrix of %d rows", rows);
+failed:
+    for (int32_t b = 0; blocks && b < count; b++)
+        free(blocks[b]);
+    free(blocks);
+    free(offsets);
+    return made;
+}
+
+struct entry {
+    int32_t column;
+    double value;
+};
+
+/* Merge sort: stable, so that equal positions are added in the order of the file, and no row is slow. */
+static void sort_entries(struct entry *entries, struct entry *spare, int64_t count) {
+    if (count < 16) {
+        for (int64_t i = 1; i < count; i++) {
+            struct entry moved = entries[i];
+            int64_t at = i;
+            for (; at > 0 && entries[at - 1].column > moved.column; at--)
+                entries[at] = entries[at - 1];
+            entries[at] = moved;
+        }
+        return;
+    }
+    int64_t half = count / 2, left = 0, right = half;
+    sort_entries(entries, spare, half);
+    sort_entries(entries + half, spare + half, count - half);
+    for (int64_t i = 0; i < count; i++)
+        spare[i] = right == count || (left < half && entries[left].column <= entries[right].column)
+                       ? entries[left++]
+                       : entries[right++];
+    memcpy(entries, spare, (size_t)count * sizeof *entries);
+}
+
+/* Adds equal columns of a sorted row; returns what is left. */
+static int64_t merge_row(struct entry *entries, int64_t count) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (kept && entries[kept - 1].column == entries[i].column)
+            entries[kept - 1].value += entries[i].value;
+        else
+            entries[kept++] = entries[i];
+    }
+    return kept;
+}
+
+bool gm_csr_from_triplets(struct gm_csr *m, int32_t rows, int32_t columns, int64_t count, const int64_t *row,
+                          const int64_t *column, const double *value, int64_t *merged,
+                          struct gm_spgemm_error *error) {
+    int64_t stored = 0, *start = calloc((size_t)rows + 2, sizeof *start);
+    struct entry *entries = array(count, sizeof *entries), *spare = array(count, sizeof *spare);
+    bool made = false;
+    *m = (struct gm_csr){0};
+    if (!start || !entries || !spare) {
+        no_memory(m, count, error);
+        goto out;
+    }
+    for (int64_t k = 0; k < count; k++)
+        start[row[k] + 2]++;
+    for (int32_t i = 0; i < rows; i++)
+        start[i + 2] += start[i + 1];
+    for (int64_t k = 0; k < count; k++)
+        entries[start[row[k] + 1]++] = (struct entry){(int32_t)column[k], value[k]};
+        /* By now start[i + 1] is the end of row i, which is the beginning of row i + 1. */
+#pragma omp parallel for schedule(dynamic, 1024)
+    for (int32_t i = 0; i < rows; i++)
+        sort_entries(entries + start[i], spare + start[i], start[i + 1] - start[i]);
+    for (int32_t i = 0; i < rows; i++) {
+        int64_t from = start[i], left = merge_row(entries + from, start[i + 1] - from);
+        memmove(entries + stored, entries + from, (size_t)left * sizeof *entries);
+        start[i] = stored; /* its place among the merged rows; start[i + 1] still says where row i + 1 is */
+        stored += left;
+    }
+    *merged = count - stored;
+    made = gm_csr_make(m, rows, columns, stored, error);
+    if (!made)
+        goto out;
+    for (int32_t i = 0; i < rows; i++)
+        m->offsets[i] = (int32_t)start[i];
+    m->offsets[rows] = (int32_t)stored;
+    for (int64_t k = 0; k < stored; k++) {
+        m->indices[k] = entries[k].column;
+        m->values[k] = entries[k].value;
+    }
+out:
+    free(start);
+    free(entries);
+    free(spare);
+    return made;
+}
+
+bool gm_csr_transpose(struct gm_csr *t, const struct gm_csr *m, struct gm_spgemm_error *error) {
+    int64_t stored = gm_csr_stored(m);
+    if (!gm_csr_make(t, m->columns, m->rows, stored, error))
+        return false;
+    /* Offsets run one row ahead while entries are placed, so that they end where they belong. */
+    int32_t *next = t->offsets;
+    for (int64_t k = 0; k < stored; k++)
+        next[m->indices[k]]++;
+    for (int32_t i = 0, sum = 0; i <= t->rows; i++) {
+        int32_t count = next[i];
+        next[i] = sum;
+        sum += count;
+    }
+    for (int32_t i = 0; i < m->rows; i++) {
+        for (int32_t k = m->offsets[i]; k < m->offsets[i + 1]; k++) {
+            int32_t at = next[m->indices[k]]++;
+            t->indices[at] = i;
+            t->values[at] = m->values[k];
+        }
+    }
+    memmove(next + 1, next, (size_t)t->rows * sizeof *next);
+    next[0] = 0;
+    return true;
+}
+
+void gm_csr_fill(struct gm_csr *m, uint64_t seed) {
+    int64_t stored = gm_csr_stored(m);
+#pragma omp parallel for
+    for (int64_t k = 0; k < stored; k++)
+        m->values[k] = gm_unit_at(seed, (uint64_t)k);
+}
+
+void gm_csr_round_to_float(struct gm_csr *m) {
+    int64_t stored = gm_csr_stored(m);
+    for (int64_t k = 0; k < stored; k++)
+        m->values[k] = (float)m->values[k];
+}
+
+int64_t gm_csr_nonzeros(const struct gm_csr *m) {
+    int64_t stored = gm_csr_stored(m), count = 0;
+    for (int64_t k = 0; k < stored; k++)
+        count += m->values[k] != 0;
+    return count;
+}
+
+bool gm_csr_valid(const struct gm_csr *m, struct gm_spgemm_error *error) {
+    if (m->offsets[0] != 0)
+        return gm_spgemm_fail(error, "offset of row 0 is %d", m->offsets[0]);
+    for (int32_t i = 0; i < m->rows; i++) {
+        if (m->offsets[i + 1] < m->offsets[i])
+            return gm_spgemm_fail(error, "row %d: offsets fall from %d to %d", i, m->offsets[i],
+                                  m->offsets[i + 1]);
+        for (int32_t k = m->offsets[i], last = -1; k < m->offsets[i + 1]; last = m->indices[k++])
+            if (m->indices[k] <= last || m->indices[k] >= m->columns)
+                return gm_spgemm_fail(error, "row %d: column %d after %d, of %d", i, m->indices[k], last,
+                                      m->columns);
+    }
+    return true;
+}

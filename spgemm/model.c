@@ -1,0 +1,39 @@
+#include "spgemm/model.h"
+
+#include <stdlib.h>
+
+const int32_t gm_thesis_sizes[GM_THESIS_SIZES] = {8, 16, 32, 48, 64, 96, 128, 256};
+
+bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows,
+                       struct gm_spgemm_error *error) {
+    *h = (struct gm_histogram){.rows = rows};
+    for (int32_t i = 0; i < rows; i++)
+        if (size[i] > h->longest)
+            h->longest = size[i];
+    h->count = calloc((size_t)h->longest + 1, sizeof *h->count);
+    if (!h->count)
+        return gm_spgemm_fail(error, "out of memory for %d row sizes", h->longest);
+    for (int32_t i = 0; i < rows; i++) {
+        h->count[size[i]]++;
+        h->total += size[i];
+    }
+    return true;
+}
+
+void gm_histogram_free(struct gm_histogram *h) {
+    free(h->count);
+    *h = (struct gm_histogram){0};
+}
+
+struct gm_rounds gm_model_rounds(const struct gm_histogram *h, int32_t size_per_row) {
+    struct gm_rounds r = {.size_per_row = size_per_row};
+    for (int64_t size = 0; size <= h->longest; size++) {
+        if (!h->count[size])
+            continue;
+        int64_t rounds = size ? (size + size_per_row - 1) / size_per_row : 1;
+        r.rounds = (int32_t)rounds; /* sizes ascend */
+        r.entries += h->count[size] * rounds * size_per_row;
+    }
+    r.efficiency = r.entries ? (double)h->total / (double)r.entries : 1;
+    return r;
+}

@@ -1,0 +1,74 @@
+#include "spgemm/modes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifdef GM_SPGEMM_CUDA
+#define CUDA(functions) (&functions)
+#else
+#define CUDA(functions) NULL
+#endif
+#ifdef GM_SPGEMM_GRAPHBLAS
+#define GRAPHBLAS(functions) (&functions)
+#else
+#define GRAPHBLAS(functions) NULL
+#endif
+
+static const struct gm_mode modes[] = {
+    {"upper-bound", NULL, "one pass into as many places as there are multiplications", "the CUDA part", false,
+     CUDA(gm_mode_upper_bound)},
+    {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false,
+     CUDA(gm_mode_precise)},
+    {"rounds", NULL, "the output grows by size_per_row places for every unfinished row, round by round",
+     "the CUDA part", true, CUDA(gm_mode_rounds)},
+    {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part", false,
+     CUDA(gm_mode_cusparse)},
+    {"graphblas", NULL, "SuiteSparse:GraphBLAS on the host, as a peer", "GraphBLAS", false,
+     GRAPHBLAS(gm_mode_graphblas)},
+};
+#define MODES (sizeof modes / sizeof modes[0])
+
+const struct gm_mode *gm_mode_at(unsigned index) {
+    return index < MODES ? &modes[index] : NULL;
+}
+
+static bool accepted(const char *list, const char *word) {
+    size_t length = strlen(word);
+    for (const char *at = list; at && *at; at += strspn(at, " ")) {
+        size_t span = strcspn(at, " ");
+        if (span == length && !memcmp(at, word, length))
+            return true;
+        at += span;
+    }
+    return false;
+}
+
+static void refuse_name(const char *text, struct gm_spgemm_error *error) {
+    char known[256] = "";
+    for (size_t i = 0; i < MODES; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", modes[i].name);
+    gm_spgemm_fail(error, "unknown mode '%.60s'; there are: %s", text, known);
+}
+
+const struct gm_mode *gm_mode_find(const char *text, const char **argument, struct gm_spgemm_error *error) {
+    size_t length = strcspn(text, ":");
+    const struct gm_mode *mode = NULL;
+    for (size_t i = 0; i < MODES; i++)
+        if (strlen(modes[i].name) == length && !memcmp(modes[i].name, text, length))
+            mode = &modes[i];
+    if (!mode) {
+        refuse_name(text, error);
+        return NULL;
+    }
+    *argument = text[length] ? text + length + 1 : "";
+    if (text[length] && !accepted(mode->arguments, *argument)) {
+        gm_spgemm_fail(error, "mode %s takes no '%.60s'; behind a colon it takes: %s", mode->name, *argument,
+                       mode->arguments ? mode->arguments : "nothing");
+        return NULL;
+    }
+    if (!mode->functions) {
+        gm_spgemm_fail(error, "mode %s needs %s, which this build lacks", mode->name, mode->part);
+        return NULL;
+    }
+    return mode;
+}

@@ -1,0 +1,71 @@
+/* Ways to form C = A B, one row each in modes.c. A way is a struct of functions; NULL where this build lacks
+ * it. */
+#ifndef GM_SPGEMM_MODES_H
+#define GM_SPGEMM_MODES_H
+
+#include "spgemm/matrix.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum gm_vector {
+    GM_VECTOR_VMM,
+    GM_VECTOR_COPY
+}; /* how the output grows: in place, or into a larger allocation */
+
+struct gm_job {
+    const struct gm_csr *a, *b; /* in single precision: rounded to float */
+    enum gm_precision precision;
+    const char *argument;  /* behind "mode:"; "" = none */
+    int32_t size_per_row;  /* of modes that take it, at least 1 */
+    enum gm_vector vector; /* of modes that grow */
+    bool slow;    /* the kernel of the thesis, a thread for a row, in place of the fast accumulator */
+    size_t limit; /* bytes of device memory the product may take beside A and B; 0 = what there is */
+};
+
+/* Figures of one product. What does not apply is 0. */
+struct gm_run {
+    double ms; /* whole call, allocations counted in; not the copies of A and B to the device and of C back */
+    size_t peak;     /* most bytes allocated at a time during the call, without A and B */
+    int64_t stored;  /* nnz(C) */
+    int64_t entries; /* places for entries of C that were allocated when the call returned */
+    int32_t rounds;
+};
+
+struct gm_mode_functions {
+    /* Readies A and B (copies them to the device); NULL on failure. `job` and what it names outlive the
+     * state. */
+    void *(*open)(const struct gm_job *job, struct gm_spgemm_error *error);
+    /* Forms C once; that of the run before is dropped. On failure there is no C. */
+    bool (*run)(void *state, struct gm_run *run, struct gm_spgemm_error *error);
+    /* The last run's C as a new matrix of the caller's; single precision is widened. */
+    bool (*fetch)(void *state, struct gm_csr *c, struct gm_spgemm_error *error);
+    void (*close)(void *state); /* NULL is fine */
+};
+
+struct gm_mode {
+    const char *name;
+    const char *arguments; /* accepted behind "name:", space separated; NULL = none */
+    const char *help;
+    const char *part; /* of the project that it needs, for the error where that is not built */
+    bool sized;       /* takes size_per_row */
+    const struct gm_mode_functions *functions;
+};
+
+/* Rows in order; NULL behind the last. */
+const struct gm_mode *gm_mode_at(unsigned index);
+
+/* The row that `text` ("rounds", "cusparse:alg2") names, its argument in *argument. NULL with a reason when
+ * there is none, when it takes no such argument, or when this build lacks it. */
+const struct gm_mode *gm_mode_find(const char *text, const char **argument, struct gm_spgemm_error *error);
+
+extern const struct gm_mode_functions gm_mode_graphblas;
+/* In the CUDA part: */
+extern const struct gm_mode_functions gm_mode_upper_bound, gm_mode_precise, gm_mode_rounds, gm_mode_cusparse;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,41 @@
+/* What the driver found out, and how it is told: as text on stdout and as JSON. */
+#ifndef GM_SPGEMM_OUTCOME_H
+#define GM_SPGEMM_OUTCOME_H
+
+#include "spgemm/check.h"
+#include "spgemm/estimate.h"
+#include "spgemm/settings.h"
+
+struct gm_shape {
+    int32_t rows, columns;
+    int64_t stored, nonzeros;
+};
+
+struct gm_outcome {
+    const struct gm_settings *settings;
+    struct gm_shape a, b;
+    /* --model */
+    int64_t nnz_c, bound;
+    int32_t longest;
+    double sampled, cohen; /* estimates of nnz_c */
+    struct gm_rounds rounds[GM_THESIS_SIZES];
+    int rounds_count;
+    /* --mode */
+    int32_t size_per_row; /* 0 where the mode takes none */
+    struct gm_run *runs;  /* settings->runs of them; NULL without a mode */
+    struct gm_check check;
+};
+
+/* Each bytes of C's places: a value and a 32-bit column, as the thesis' two vectors (3.2). */
+static inline size_t gm_place_size(enum gm_precision precision) {
+    return gm_value_size(precision) + sizeof(int32_t);
+}
+
+/* Times of the runs, ascending, into sorted[settings->runs]. */
+void gm_outcome_times(const struct gm_outcome *o, double *sorted);
+
+bool gm_outcome_text(const struct gm_outcome *o, struct gm_spgemm_error *error);
+/* Writes settings->json; "-" is stdout. */
+bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error);
+
+#endif

@@ -1,0 +1,76 @@
+#include "spgemm/outcome.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void gm_outcome_times(const struct gm_outcome *o, double *sorted) {
+    for (unsigned i = 0; i < o->settings->runs; i++)
+        sorted[i] = o->runs[i].ms;
+    qsort(sorted, o->settings->runs, sizeof *sorted, by_value);
+}
+
+static void shape(const char *name, const char *value, const struct gm_shape *s) {
+    printf("%s=%s rows=%d columns=%d nonzeros=%lld stored=%lld\n", name, value, s->rows, s->columns,
+           (long long)s->nonzeros, (long long)s->stored);
+}
+
+static double off_by(double estimate, int64_t exact) {
+    return exact ? 100 * (estimate / (double)exact - 1) : 0;
+}
+
+static void model(const struct gm_outcome *o) {
+    size_t place = gm_place_size(o->settings->precision);
+    printf("nnz_c=%lld bytes=%lld longest_row=%d\n", (long long)o->nnz_c,
+           (long long)o->nnz_c * (long long)place, o->longest);
+    printf("upper_bound=%lld bytes=%lld overestimation=%.3f\n", (long long)o->bound,
+           (long long)o->bound * (long long)place, o->nnz_c ? (double)o->bound / (double)o->nnz_c : 1);
+    printf("sampled_nnz_c=%.0f off=%+.2f%%\n", o->sampled, off_by(o->sampled, o->nnz_c));
+    printf("cohen_nnz_c=%.0f off=%+.2f%%\n", o->cohen, off_by(o->cohen, o->nnz_c));
+    for (int i = 0; i < o->rounds_count; i++)
+        printf("size_per_row=%d efficiency=%.2f%% rounds=%d\n", o->rounds[i].size_per_row,
+               100 * o->rounds[i].efficiency, o->rounds[i].rounds);
+}
+
+static bool product(const struct gm_outcome *o, struct gm_spgemm_error *error) {
+    const struct gm_settings *s = o->settings;
+    const struct gm_run *last = &o->runs[s->runs - 1];
+    double *times = malloc(s->runs * sizeof *times);
+    if (!times)
+        return gm_spgemm_fail(error, "out of memory");
+    gm_outcome_times(o, times);
+    printf("mode=%s precision=%s layout=%s", s->mode_text, s->precision == GM_FLOAT ? "float" : "double",
+           s->columns ? "csc" : "csr");
+    if (s->mode->sized)
+        printf(" vector=%s size_per_row=%d%s", s->vector == GM_VECTOR_COPY ? "copy" : "vmm", o->size_per_row,
+               s->size_per_row > 0 ? "" : " (auto)");
+    printf("\nruns=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f\n", s->runs, times[0],
+           (times[(s->runs - 1) / 2] + times[s->runs / 2]) / 2, times[s->runs - 1]);
+    free(times);
+    printf("nnz_c=%lld entries=%lld efficiency=%.2f%%", (long long)last->stored, (long long)last->entries,
+           last->entries ? 100 * (double)last->stored / (double)last->entries : 100);
+    if (last->peak)
+        printf(" peak_bytes=%zu", last->peak);
+    if (last->rounds)
+        printf(" rounds=%d", last->rounds);
+    putchar('\n');
+    if (s->check)
+        printf("check=ok worst=%.2f%% of the bound on rounding\n", 100 * o->check.worst);
+    return true;
+}
+
+bool gm_outcome_text(const struct gm_outcome *o, struct gm_spgemm_error *error) {
+    shape("matrix", o->settings->matrix, &o->a);
+    if (o->settings->b)
+        shape("b", o->settings->b, &o->b);
+    if (o->settings->model)
+        model(o);
+    if (o->runs && !product(o, error))
+        return false;
+    return (!fflush(stdout) && !ferror(stdout)) || gm_spgemm_fail(error, "cannot write to stdout");
+}

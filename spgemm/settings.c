@@ -1,0 +1,193 @@
+#include "spgemm/settings.h"
+#include "shim/base/options.h"
+#include "spgemm/generators.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum row {
+    MATRIX,
+    B,
+    MODE,
+    SIZE_PER_ROW,
+    VECTOR,
+    RUNS,
+    WARMUP,
+    CHECK,
+    MODEL,
+    SLOW,
+    LAYOUT,
+    PRECISION,
+    LIMIT,
+    JSON,
+    HELP,
+    ROWS,
+};
+
+/* A row with a unit takes a value; BOOL rows here are flags. */
+static const struct gm_option rows[ROWS] = {
+    [MATRIX] = {0, GM_OPTION_TEXT, "--matrix", "matrix", NULL, "FILE|gen:NAME", NULL, 0, 0,
+                "A: a Matrix Market file, or one made on the spot; gen:list lists those"},
+    [B] = {0, GM_OPTION_TEXT, "--b", "b", NULL, "FILE|gen:NAME", NULL, 0, 0,
+           "B of C = A B; without it C = A A"},
+    [MODE] = {0, GM_OPTION_TEXT, "--mode", "mode", NULL, "MODE", NULL, 0, 0, "how C is formed, see below"},
+    [SIZE_PER_ROW] =
+        {0, GM_OPTION_COUNT, "--size-per-row", "size-per-row", NULL, "N|auto", NULL, 1, INT32_MAX,
+         "places that mode rounds adds for an unfinished row; auto (default): from sampled rows"},
+    [VECTOR] = {0, GM_OPTION_CHOICE, "--vector", "vector", NULL, "vmm|copy", "vmm copy", 0, 0,
+                "how the output grows: in place (default), or by a larger allocation and a copy"},
+    [RUNS] = {0, GM_OPTION_COUNT, "--runs", "runs", NULL, "N", NULL, 1, 1000000,
+              "products that are timed (default 5)"},
+    [WARMUP] = {0, GM_OPTION_COUNT, "--warmup", "warmup", NULL, "N", NULL, 0, 1000000,
+                "products before these that are not (default 1)"},
+    [CHECK] = {0, GM_OPTION_BOOL, "--check", "check", NULL, NULL, NULL, 0, 0,
+               "compare C with the product computed on the host: positions exactly, values to rounding"},
+    [MODEL] =
+        {0, GM_OPTION_BOOL, "--model", "model", NULL, NULL, NULL, 0, 0,
+         "sizes of the product, and memory efficiency and rounds for each size_per_row, without forming it"},
+    [SLOW] = {0, GM_OPTION_BOOL, "--slow", "slow", NULL, NULL, NULL, 0, 0,
+              "the kernel with one thread for a row, in place of the fast accumulator"},
+    [LAYOUT] = {0, GM_OPTION_CHOICE, "--layout", "layout", NULL, "csr|csc", "csr csc", 0, 0,
+                "compressed rows (default), or columns: what is said of rows is then of columns"},
+    [PRECISION] = {0, GM_OPTION_CHOICE, "--precision", "precision", NULL, "double|float", "double float", 0,
+                   0, "of values (default double)"},
+    [LIMIT] = {0, GM_OPTION_BYTES, "--limit", "limit", NULL, "BYTES", NULL, 0, 0,
+               "device memory that the product may take beside A and B; 0 (default): what there is"},
+    [JSON] = {0, GM_OPTION_TEXT, "--json", "json", NULL, "FILE", NULL, 0, 0,
+              "everything printed, as JSON too; - = stdout, "
+              "and nothing else there"},
+    [HELP] = {0, GM_OPTION_BOOL, "--help", "help", NULL, NULL, NULL, 0, 0, "this text"},
+};
+
+static int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int usage_error(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("spgemm: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return GM_EXIT_USAGE;
+}
+
+static void help(void) {
+    puts("usage: spgemm --matrix FILE|gen:NAME [--b FILE|gen:NAME] --mode MODE|--model [OPTION...]\n\n"
+         "Multiplies sparse matrices, C = A B, and says what it took in time and memory.\n");
+    for (int i = 0; i < ROWS; i++)
+        printf("  --%-13s %-14s %s\n", rows[i].flag, rows[i].unit ? rows[i].unit : "", rows[i].help);
+    puts("\nmodes:");
+    const struct gm_mode *mode;
+    for (unsigned i = 0; (mode = gm_mode_at(i)); i++) {
+        printf("  %-12s %s", mode->name, mode->help);
+        if (mode->arguments)
+            printf("; behind a colon: %s", mode->arguments);
+        puts(mode->functions ? "" : " (not in this build)");
+    }
+}
+
+static int take(enum row row, const char *text, struct gm_settings *s) {
+    char why[256];
+    uint64_t number = 0;
+    bool automatic = row == SIZE_PER_ROW && !strcmp(text, "auto");
+    if (rows[row].unit && rows[row].type != GM_OPTION_TEXT && !automatic &&
+        gm_option_parse(&rows[row], text, &number, why, sizeof why))
+        return usage_error("%s%s", why, row == SIZE_PER_ROW ? ", or auto" : "");
+    switch (row) {
+    case MATRIX:
+        s->matrix = text;
+        break;
+    case B:
+        s->b = text;
+        break;
+    case MODE:
+        s->mode_text = text;
+        break;
+    case SIZE_PER_ROW:
+        s->size_per_row = (int32_t)number;
+        break;
+    case VECTOR:
+        s->vector = (enum gm_vector)number;
+        break;
+    case RUNS:
+        s->runs = (unsigned)number;
+        break;
+    case WARMUP:
+        s->warmup = (unsigned)number;
+        break;
+    case CHECK:
+        s->check = true;
+        break;
+    case MODEL:
+        s->model = true;
+        break;
+    case SLOW:
+        s->slow = true;
+        break;
+    case LAYOUT:
+        s->columns = number == 1;
+        break;
+    case PRECISION:
+        s->precision = (enum gm_precision)number;
+        break;
+    case LIMIT:
+        s->limit = (size_t)number;
+        break;
+    case JSON:
+        s->json = text;
+        break;
+    case HELP:
+    case ROWS:
+        break;
+    }
+    return -1;
+}
+
+/* What the options say together. */
+static int check_settings(struct gm_settings *s) {
+    struct gm_spgemm_error error;
+    if (!s->matrix)
+        return usage_error("which matrix? --matrix FILE|gen:NAME; gen:list lists those");
+    if (!strcmp(s->matrix, "gen:list")) {
+        gm_generators_list(stdout);
+        return 0;
+    }
+    if (!s->mode_text && !s->model)
+        return usage_error("what to do? --mode MODE or --model; --help says more");
+    if (s->check && !s->mode_text)
+        return usage_error("--check needs a --mode whose product it checks");
+    if (s->mode_text && !(s->mode = gm_mode_find(s->mode_text, &s->argument, &error)))
+        return usage_error("%s", error.text);
+#ifndef GM_HAVE_JANSSON
+    if (s->json)
+        return usage_error("--json needs jansson, which this build lacks");
+#endif
+    return -1;
+}
+
+int gm_settings_read(int argc, char **argv, struct gm_settings *settings) {
+    struct option options[ROWS + 1] = {0};
+    int option, status;
+    for (int i = 0; i < ROWS; i++)
+        options[i] =
+            (struct option){rows[i].flag, rows[i].unit ? required_argument : no_argument, NULL, 256 + i};
+    *settings = (struct gm_settings){.argument = "", .size_per_row = -1, .runs = 5, .warmup = 1};
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        if (option == ':')
+            return usage_error("option '%s' needs a value", argv[optind - 1]);
+        if (option == '?')
+            return usage_error("unknown option '%s'; --help lists them", argv[optind - 1]);
+        if (option == 'h' || option == 256 + HELP) {
+            help();
+            return 0;
+        }
+        status = take((enum row)(option - 256), optarg, settings);
+        if (status >= 0)
+            return status;
+    }
+    if (optind < argc)
+        return usage_error("'%s' is no option; files are named by --matrix and --b", argv[optind]);
+    return check_settings(settings);
+}

@@ -1,0 +1,42 @@
+/* Fuzz entry: any bytes as a Matrix Market file. What is read must be a valid matrix, what is not must say
+ * why in one line. Built with -fsanitize=fuzzer it is a libFuzzer target; else main() replays files. */
+#include "spgemm/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
+    struct gm_spgemm_error error = {""};
+    struct gm_reading reading;
+    struct gm_csr m;
+    /* Behind `size` bytes there is nothing, as behind a mapped file. */
+    char *text = malloc(size + !size);
+    if (!text)
+        abort();
+    memcpy(text, data, size);
+    bool read = gm_read_matrix_text(&m, "input", text, size, GM_DOUBLE, &reading, &error);
+    if (read ? !gm_csr_valid(&m, &error) : !*error.text || strchr(error.text, '\n') || m.offsets)
+        abort();
+    gm_csr_free(&m);
+    free(text);
+    return 0;
+}
+
+#ifndef GM_LIBFUZZER
+int main(int argc, char **argv) {
+    static unsigned char data[1 << 20];
+    for (int i = 1; i < argc; i++) {
+        FILE *file = fopen(argv[i], "rb");
+        if (!file) {
+            perror(argv[i]);
+            return 1;
+        }
+        LLVMFuzzerTestOneInput(data, fread(data, 1, sizeof data, file));
+        fclose(file);
+    }
+    return argc < 2;
+}
+#endif

@@ -1,0 +1,62 @@
+/* What the tests of the products share. */
+#ifndef GM_SPGEMM_TEST_H
+#define GM_SPGEMM_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "spgemm/generators.h"
+
+/* The named matrix, valid; the test fails otherwise. */
+static inline struct gm_csr generated(const char *text) {
+    struct gm_spgemm_error error = {""};
+    struct gm_csr m;
+    if (!gm_generate(&m, text, &error) || !gm_csr_valid(&m, &error))
+        fail_msg("%s: %s", text, error.text);
+    return m;
+}
+
+/* From a dense array of rows x columns; entries are what is not zero. */
+static inline struct gm_csr from_dense(int rows, int columns, const double *dense) {
+    struct gm_spgemm_error error = {""};
+    struct gm_csr m;
+    int stored = 0;
+    for (int i = 0; i < rows * columns; i++)
+        stored += dense[i] != 0;
+    if (!gm_csr_make(&m, rows, columns, stored, &error))
+        fail_msg("%s", error.text);
+    stored = 0;
+    for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < columns; j++) {
+            if (dense[i * columns + j] != 0) {
+                m.indices[stored] = j;
+                m.values[stored++] = dense[i * columns + j];
+            }
+        }
+        m.offsets[i + 1] = stored;
+    }
+    return m;
+}
+
+static inline bool same_structure(const struct gm_csr *a, const struct gm_csr *b) {
+    return a->rows == b->rows && a->columns == b->columns &&
+           !memcmp(a->offsets, b->offsets, ((size_t)a->rows + 1) * sizeof *a->offsets) &&
+           !memcmp(a->indices, b->indices, (size_t)gm_csr_stored(a) * sizeof *a->indices);
+}
+
+static inline bool same_values(const struct gm_csr *a, const struct gm_csr *b) {
+    return gm_csr_stored(a) == gm_csr_stored(b) &&
+           !memcmp(a->values, b->values, (size_t)gm_csr_stored(a) * sizeof *a->values);
+}
+
+/* "large" on the command line chooses the group of large matrices. */
+static inline bool wants_large(int argc, char **argv) {
+    return argc > 1 && !strcmp(argv[1], "large");
+}
+
+#endif

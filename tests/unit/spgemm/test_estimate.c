@@ -1,0 +1,166 @@
+/* Estimates against exact sizes; errors are those of fixed seeds, so that limits hold always. */
+#include "spgemm_test.h"
+
+#include "spgemm/estimate.h"
+
+#include <math.h>
+
+static const char *const families[] = {"stencil7:38x40x40", "cage:10", "nlpkkt:16", "brick27:14:2",
+                                       "rmat:12:8"};
+#define FAMILIES (sizeof families / sizeof families[0])
+
+static double exact_total(const struct gm_csr *m, int32_t **row) {
+    struct gm_spgemm_error error;
+    struct gm_sizes sizes;
+    assert_true(gm_sizes_make(&sizes, m, m, &error));
+    if (row)
+        *row = sizes.row;
+    else
+        free(sizes.row);
+    return (double)sizes.total;
+}
+
+static void sampled_totals(void **state) {
+    for (size_t i = 0; i < FAMILIES; i++) {
+        struct gm_csr m = generated(families[i]);
+        double exact = exact_total(&m, NULL);
+        /* Rows of a skewed graph differ by orders of magnitude. */
+        double limit = strncmp(families[i], "rmat", 4) ? 0.01 : 0.10;
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct gm_spgemm_error error;
+            struct gm_sample sample;
+            assert_true(gm_sample_rows(&sample, &m, &m, GM_SAMPLE_ROWS, seed, &error));
+            assert_int_equal(sample.sizes.rows, GM_SAMPLE_ROWS);
+            if (fabs(sample.total / exact - 1) > limit)
+                fail_msg("%s, seed %d: off by %.4f", families[i], (int)seed, sample.total / exact - 1);
+            gm_histogram_free(&sample.sizes);
+        }
+        gm_csr_free(&m);
+    }
+}
+
+static void sampling_all_rows_is_exact(void **state) {
+    struct gm_csr m = generated("cage:7");
+    struct gm_spgemm_error error;
+    struct gm_sample sample;
+    assert_true(gm_sample_rows(&sample, &m, &m, 100000, 1, &error));
+    assert_int_equal(sample.sizes.rows, m.rows);
+    assert_true(fabs(sample.total - exact_total(&m, NULL)) < 1e-6);
+    gm_histogram_free(&sample.sizes);
+    gm_csr_free(&m);
+}
+
+static void cohen_totals(void **state) {
+    for (size_t i = 0; i < FAMILIES; i++) {
+        struct gm_csr m = generated(families[i]);
+        double exact = exact_total(&m, NULL), total;
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct gm_spgemm_error error;
+            assert_true(gm_estimate_cohen(&m, &m, GM_COHEN_KEYS, seed, NULL, &total, &error));
+            /* Rows with common columns err together, so errors of these small matrices average out in part
+             * only; in a skewed graph few columns decide: the limit is about one row's deviation. */
+            if (fabs(total / exact - 1) > (strncmp(families[i], "rmat", 4) ? 0.12 : 0.30))
+                fail_msg("%s, seed %d: off by %.4f", families[i], (int)seed, total / exact - 1);
+        }
+        gm_csr_free(&m);
+    }
+}
+
+/* Relative deviation of a row is 1 / sqrt(keys - 2). */
+static void cohen_rows(void **state) {
+    static const int32_t keys[] = {8, 32, 128};
+    struct gm_csr m = generated("cage:9");
+    int32_t *row;
+    double last = INFINITY, total;
+    exact_total(&m, &row);
+    float *size = malloc((size_t)m.rows * sizeof *size);
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        struct gm_spgemm_error error;
+        double square = 0, sum = 0;
+        assert_true(gm_estimate_cohen(&m, &m, keys[k], 1, size, &total, &error));
+        for (int32_t i = 0; i < m.rows; i++) {
+            double off = size[i] / row[i] - 1.0;
+            square += off * off;
+            sum += size[i];
+        }
+        double deviation = sqrt(square / m.rows), expected = 1 / sqrt(keys[k] - 2.0);
+        assert_true(deviation < last);
+        assert_true(deviation > 0.5 * expected && deviation < 2 * expected);
+        assert_true(fabs(sum / total - 1) < 1e-4);
+        last = deviation;
+    }
+    free(size);
+    free(row);
+    gm_csr_free(&m);
+}
+
+static void empty_rows_count_nothing(void **state) {
+    const double dense[] = {0, 0, 0, 1, 1, 0, 0, 0, 0};
+    struct gm_csr m = from_dense(3, 3, dense);
+    struct gm_spgemm_error error;
+    float size[3];
+    double total;
+    assert_true(gm_estimate_cohen(&m, &m, 16, 1, size, &total, &error));
+    assert_true(size[0] == 0 && size[2] == 0 && size[1] > 0);
+    gm_csr_free(&m);
+}
+
+static int32_t chosen(const char *name, struct gm_rounds *really) {
+    struct gm_csr m = generated(name);
+    struct gm_spgemm_error error;
+    struct gm_sample sample;
+    struct gm_histogram all;
+    int32_t *row;
+    assert_true(gm_sample_rows(&sample, &m, &m, GM_SAMPLE_ROWS, 1, &error));
+    int32_t size_per_row = gm_choose_size_per_row(&sample.sizes, GM_AUTO_EFFICIENCY);
+    exact_total(&m, &row);
+    assert_true(gm_histogram_make(&all, row, m.rows, &error));
+    *really = gm_model_rounds(&all, size_per_row);
+    gm_histogram_free(&all);
+    gm_histogram_free(&sample.sizes);
+    free(row);
+    gm_csr_free(&m);
+    return size_per_row;
+}
+
+/* One round where rows are alike, and better than any size of the thesis; else about the efficiency asked
+ * for. */
+static void chosen_sizes(void **state) {
+    struct gm_rounds really;
+    assert_int_equal(chosen("atmosmodl", &really), 25);
+    assert_int_equal(really.rounds, 1);
+    assert_true(really.efficiency > 0.9796 && really.efficiency < 0.9798);
+    assert_int_equal(chosen("nlpkkt:40", &really), 152);
+    assert_int_equal(really.rounds, 1);
+    chosen("cage:11", &really);
+    assert_true(really.efficiency > 0.88 && really.rounds < 30);
+}
+
+static void sizes_chosen_by_hand(void **state) {
+    const int32_t alike[] = {5, 5, 5, 5}, apart[] = {1, 1, 1, 9}, none[] = {0, 0};
+    struct gm_spgemm_error error;
+    struct gm_histogram h;
+    assert_true(gm_histogram_make(&h, alike, 4, &error));
+    assert_int_equal(gm_choose_size_per_row(&h, 0.9), 5);
+    gm_histogram_free(&h);
+    /* 9: 1 round, 12 of 36 places; 3: 3 rounds, 12 of 18; 2: 5 rounds, 12 of 16; 1: all. */
+    assert_true(gm_histogram_make(&h, apart, 4, &error));
+    assert_int_equal(gm_choose_size_per_row(&h, 0.3), 9);
+    assert_int_equal(gm_choose_size_per_row(&h, 0.6), 3);
+    assert_int_equal(gm_choose_size_per_row(&h, 0.7), 2);
+    assert_int_equal(gm_choose_size_per_row(&h, 0.9), 1);
+    gm_histogram_free(&h);
+    assert_true(gm_histogram_make(&h, none, 2, &error));
+    assert_int_equal(gm_choose_size_per_row(&h, 0.9), 1);
+    gm_histogram_free(&h);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sampled_totals),       cmocka_unit_test(sampling_all_rows_is_exact),
+        cmocka_unit_test(cohen_totals),         cmocka_unit_test(cohen_rows),
+        cmocka_unit_test(chosen_sizes),         cmocka_unit_test(empty_rows_count_nothing),
+        cmocka_unit_test(sizes_chosen_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

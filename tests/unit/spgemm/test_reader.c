@@ -1,0 +1,197 @@
+/* Matrix Market texts, good and bad. */
+#include "spgemm_test.h"
+
+#include "spgemm/reader.h"
+
+#include <stdio.h>
+
+#define REAL      "%%MatrixMarket matrix coordinate real general\n"
+#define SYMMETRIC "%%MatrixMarket matrix coordinate real symmetric\n"
+#define SKEW      "%%MatrixMarket matrix coordinate real skew-symmetric\n"
+
+static bool read_text(const char *text, enum gm_precision precision, struct gm_csr *m,
+                      struct gm_reading *reading, struct gm_spgemm_error *error) {
+    error->text[0] = 0;
+    return gm_read_matrix_text(m, "a.mtx", text, strlen(text), precision, reading, error);
+}
+
+struct good {
+    const char *text;
+    int rows, columns;
+    double dense[9];
+    int64_t merged, mirrored;
+};
+
+static void good_texts(void **state) {
+    static const struct good rows[] = {
+        {REAL "% comment\n\n2 3 3\n2 3 -1.5e1\n1 1 2\n1 2 .5\n", 2, 3, {2, .5, 0, 0, 0, -15}, 0, 0},
+        /* without a newline at the end, with blanks, with the line ends of other systems */
+        {REAL "1 1 1\n  1\t1   4  ", 1, 1, {4}, 0, 0},
+        {"%%MatrixMarket MATRIX Coordinate REAL general\r\n2 2 1\r\n\r\n2 1 3\r\n", 2, 2, {0, 0, 3, 0}, 0, 0},
+        {SYMMETRIC "3 3 3\n1 1 1\n3 1 5\n3 2 7\n", 3, 3, {1, 0, 5, 0, 0, 7, 5, 7, 0}, 0, 2},
+        {SKEW "2 2 1\n2 1 5\n", 2, 2, {0, -5, 5, 0}, 0, 1},
+        {"%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 2\n2 1\n", 2, 2, {0, 1, 1, 0}, 0, 0},
+        {"%%MatrixMarket matrix coordinate pattern symmetric\n2 2 2\n2 2\n2 1\n", 2, 2, {0, 1, 1, 1}, 0, 1},
+        {"%%MatrixMarket matrix coordinate integer general\n1 2 2\n1 1 -3\n1 2 4\n", 1, 2, {-3, 4}, 0, 0},
+        {REAL "2 2 3\n1 1 1\n2 2 4\n1 1 2\n", 2, 2, {3, 0, 0, 4}, 1, 0},
+        {REAL "2 2 0\n", 2, 2, {0}, 0, 0},
+        {REAL "0 0 0\n", 0, 0, {0}, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct gm_csr m, expected = from_dense(rows[i].rows, rows[i].columns, rows[i].dense);
+        struct gm_reading reading;
+        struct gm_spgemm_error error;
+        if (!read_text(rows[i].text, GM_DOUBLE, &m, &reading, &error) || !gm_csr_valid(&m, &error))
+            fail_msg("text %zu: %s", i, error.text);
+        if (!same_structure(&m, &expected) || !same_values(&m, &expected))
+            fail_msg("text %zu: another matrix", i);
+        assert_int_equal(reading.merged, rows[i].merged);
+        assert_int_equal(reading.mirrored, rows[i].mirrored);
+        gm_csr_free(&m);
+        gm_csr_free(&expected);
+    }
+}
+
+static void stored_zeros_stay(void **state) {
+    struct gm_spgemm_error error;
+    struct gm_reading reading;
+    struct gm_csr m;
+    assert_true(read_text(REAL "2 2 2\n1 1 0\n2 1 1\n", GM_DOUBLE, &m, &reading, &error));
+    assert_int_equal(gm_csr_stored(&m), 2);
+    assert_int_equal(gm_csr_nonzeros(&m), 1);
+    gm_csr_free(&m);
+}
+
+static void bad_texts(void **state) {
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"", "a.mtx:1: "},
+        {"1 1 1\n1 1 1\n", "a.mtx:1: Not a Matrix Market file"},
+        {"%%MatrixMarket matrix coordinate real\n1 1 1\n1 1 1\n",
+         "a.mtx:1: Invalid MatrixMarket header element"},
+        {"%%MatrixMarket matrix coordinate quaternion general\n1 1 0\n", "element: quaternion"},
+        {"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 0\n", "a.mtx:1: complex values"},
+        {"%%MatrixMarket matrix coordinate real hermitian\n1 1 1\n1 1 1\n", "a.mtx:1: hermitian"},
+        {"%%MatrixMarket matrix array real general\n1 1\n1\n", "a.mtx:1: only sparse matrices"},
+        {"%%MatrixMarket vector coordinate real general\n1 1\n1 1\n", "a.mtx:1: only sparse matrices"},
+        {"%%MatrixMarket matrix coordinate pattern skew-symmetric\n1 1 0\n", "a.mtx:1: a skew-symmetric"},
+        {REAL, "Invalid MatrixMarket header: Premature EOF"},
+        {REAL "2 2\n", "a.mtx:2: Invalid integer value: '2 2'"},
+        {REAL "2 2 1 1\n1 1 1\n", "not of length 3"},
+        {REAL "-2 2 1\n", "a.mtx:2: Matrix dimensions can't be negative: '-2 2 1'"},
+        {REAL "2147483648 1 1\n1 1 1\n", "a.mtx:2: 2147483648 x 1 does not fit 32-bit indices"},
+        {REAL "1 2147483647 1\n1 1 1\n", "a.mtx:2: 1 x 2147483647 does not fit 32-bit indices"},
+        {REAL "1 99999999999999999999 1\n1 1 1\n", "Integer out of range"},
+        {REAL "2 2 2147483648\n1 1 1\n", "a.mtx:2: truncated file: it cannot hold 2147483648 entries"},
+        {SYMMETRIC "2 3 1\n1 1 1\n", "a.mtx:2: a symmetric matrix is not square: '2 3 1'"},
+        {REAL "2 2 1\n% more\n3 1 1\n", "a.mtx:3: Invalid integer value: '% more'"},
+        {REAL "2 2 1\n3 1 1\n", "a.mtx:3: Row index out of bounds: '3 1 1'"},
+        {REAL "2 2 1\n1 0 1\n", "a.mtx:3: Column index out of bounds: '1 0 1'"},
+        {REAL "2 2 1\n1 -7 1\n", "a.mtx:3: Column index out of bounds"},
+        {REAL "2 2 1\n\n1 99999999999999999999 1\n", "a.mtx:4: Integer out of range"},
+        {REAL "2 2 1\n1 1 nan\n", "a.mtx:3: the value is not finite: '1 1 nan'"},
+        {REAL "2 2 2\n1 1 1\n\n2 2 -inf\n", "a.mtx:5: the value is not finite: '2 2 -inf'"},
+        {REAL "2 2 1\n1 1 1e999\n", "a.mtx:3: the value is not finite: '1 1 1e999'"},
+        {REAL "2 2 1\n1 1 x\n", "a.mtx:3: Invalid floating-point value: '1 1 x'"},
+        {REAL "2 2 1\n1 1\n", "a.mtx:3: Invalid floating-point value: '1 1'"},
+        /* a value or column that would be found on the next line */
+        {REAL "2 2 2\n1 1 \n2 2 5\n", "a.mtx:3: Invalid floating-point value: '1 1'"},
+        {REAL "2 2 2\n1\n2 2 5\n", "a.mtx:3: Invalid integer value: '1'"},
+        {REAL "2 2 2\n1 1 1\n", "a.mtx: Truncated file"},
+        {REAL "2 2 1\n1 1 1\n2 2 2\n", "Too many lines in file"},
+        {REAL "1 1 2\n1 1 1e308\n1 1 1e308\n",
+         "a.mtx: duplicate entries of column 1 add up to no finite value"},
+        {SKEW "2 2 1\n1 1 5\n", "a.mtx:3: a skew-symmetric matrix has no diagonal: '1 1 5'"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct gm_spgemm_error error;
+        struct gm_reading reading;
+        struct gm_csr m;
+        if (read_text(rows[i].text, GM_DOUBLE, &m, &reading, &error) || !strstr(error.text, rows[i].says))
+            fail_msg("text %zu says '%s', not '%s'", i, error.text, rows[i].says);
+        assert_null(strchr(error.text, '\n'));
+        assert_null(m.offsets);
+    }
+}
+
+static void zero_bytes_are_refused(void **state) {
+    static const char text[] = REAL "1 1 1\n1 1 \0 1\n";
+    struct gm_spgemm_error error = {""};
+    struct gm_reading reading;
+    struct gm_csr m;
+    assert_false(gm_read_matrix_text(&m, "a.mtx", text, sizeof text - 1, GM_DOUBLE, &reading, &error));
+    assert_non_null(strstr(error.text, "a.mtx:3: a zero byte"));
+}
+
+static void float_has_its_own_range(void **state) {
+    struct gm_spgemm_error error;
+    struct gm_reading reading;
+    struct gm_csr m;
+    assert_true(read_text(REAL "1 1 1\n1 1 1e300\n", GM_DOUBLE, &m, &reading, &error));
+    gm_csr_free(&m);
+    assert_false(read_text(REAL "1 1 1\n1 1 1e300\n", GM_FLOAT, &m, &reading, &error));
+    assert_non_null(strstr(error.text, "a.mtx:3: the value is not finite in single precision"));
+}
+
+/* Larger than one chunk of the parser, so that several threads read it and lines are counted across chunks.
+ */
+static void long_files(void **state) {
+    enum { COUNT = 300000 };
+    size_t size = 0;
+    char *text;
+    FILE *file = open_memstream(&text, &size);
+    struct gm_spgemm_error error = {""};
+    struct gm_reading reading;
+    struct gm_csr m;
+    fprintf(file, REAL "%d %d %d\n", COUNT, COUNT, COUNT);
+    for (int i = COUNT; i > 0; i--)
+        fprintf(file, "%d %d %d.25\n", i, COUNT - i + 1, i);
+    fclose(file);
+    assert_true(gm_read_matrix_text(&m, "a.mtx", text, size, GM_DOUBLE, &reading, &error));
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(m.indices[i], COUNT - 1 - i);
+        assert_true(m.values[i] == i + 1.25);
+    }
+    gm_csr_free(&m);
+    char *late = strstr(text, "\n7 ");
+    assert_true(size > 4 << 20 && late > text + (4 << 20));
+    memcpy(late + 1, "0", 1);
+    assert_false(gm_read_matrix_text(&m, "a.mtx", text, size, GM_DOUBLE, &reading, &error));
+    assert_non_null(strstr(error.text, "a.mtx:299996: Row index out of bounds: '0 299994 7.25'"));
+    free(text);
+}
+
+static void files(void **state) {
+    struct gm_spgemm_error error = {""};
+    struct gm_reading reading;
+    struct gm_csr m;
+    char path[] = "/tmp/gpumem-reader-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+    fputs(REAL "2 2 1\n2 1 3", file);
+    fclose(file);
+    assert_true(gm_read_matrix(&m, path, GM_DOUBLE, &reading, &error));
+    assert_int_equal(gm_csr_stored(&m), 1);
+    gm_csr_free(&m);
+    fclose(fopen(path, "w"));
+    assert_false(gm_read_matrix(&m, path, GM_DOUBLE, &reading, &error));
+    remove(path);
+    assert_false(gm_read_matrix(&m, path, GM_DOUBLE, &reading, &error));
+    assert_non_null(strstr(error.text, "No such file"));
+    assert_false(gm_read_matrix(&m, "/tmp", GM_DOUBLE, &reading, &error));
+    assert_string_equal(error.text, "/tmp: not a regular file");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_texts),
+        cmocka_unit_test(stored_zeros_stay),
+        cmocka_unit_test(bad_texts),
+        cmocka_unit_test(zero_bytes_are_refused),
+        cmocka_unit_test(float_has_its_own_range),
+        cmocka_unit_test(long_files),
+        cmocka_unit_test(files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
