@@ -76,7 +76,7 @@ enum gm_call {
     X(GM_KIND_MANAGED_POOL, "managed-pool") /* our private managed pool */                                   \
     X(GM_KIND_HOST, "host")                 /* pinned or registered host memory of the program */            \
     X(GM_KIND_ARRAY, "array")                                                                                \
-    X(GM_KIND_VMM, "vmm") /* virtual memory management calls of the program */                               \
+    X(GM_KIND_VMM, "vmm") /* virtual memory management, by the program's calls or ours */                            \
     X(GM_KIND_POOL, "pool") /* the program's own stream-ordered pools */                                     \
     X(GM_KIND_GRAPH, "graph")                                                                                \
     X(GM_KIND_IMPORTED, "imported") /* another process's memory, opened here */                              \
@@ -109,7 +109,8 @@ enum gm_kind {
     X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* the device or the process's limit had no room for it */ \
     X(GM_REASON_PLAN, "plan")                  /* the plan's entry with the number of this object */         \
     X(GM_REASON_PLAN_SITE, "plan-site")        /* the plan's entry for this call site, size and occurrence */ \
-    X(GM_REASON_RULE, "rule")                  /* a rule of the policy static */
+    X(GM_REASON_RULE, "rule")                  /* a rule of the policy static */                      \
+    X(GM_REASON_GROWTH, "growth")              /* GPUMEM_GROW: the block may grow */
 
 enum gm_reason {
 #define X(e, n) e,

@@ -348,6 +348,10 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         struct gm_usage usage = {.live_bytes = __atomic_load_n(&live_lately, __ATOMIC_RELAXED)};
         policy->decide(request, &usage, &decision);
     }
+    if (GM_UNLIKELY(pipeline.grows != NULL) && decided && pipeline.grows(request)) {
+        decision.kind = GM_KIND_VMM;
+        decision.reason = GM_REASON_GROWTH;
+    }
     request->wanted = decision.kind;
     gm_status status = gm_budget_on() ? serve_within_limit(scope) : serve(scope);
     if (status != GM_OK) {
@@ -364,7 +368,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
     if (scope->block.kind != GM_KIND_NATIVE && scope->block.kind != GM_KIND_CACHE) {
         bump(&gm_stats_mine()->moved);
-        if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY))
+        if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
             tell_drops(scope);
     }
     return GM_OK;

@@ -53,11 +53,17 @@ extern uint64_t gm_row_calls[GM_ROW_COUNT];
 extern bool gm_hooks_active, gm_coverage_on;
 extern __thread int gm_door, gm_depth __attribute__((tls_model("initial-exec")));
 
+/* Under GPUMEM_GROW=move (grow.h): a hooked call enters the driver. */
+GM_INTERNAL extern int gm_gate_watch;
+GM_INTERNAL void gm_hook_gate(enum gm_row row);
+
 static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     if (GM_UNLIKELY(!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
         return gm_true.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
     if (GM_UNLIKELY(gm_depth > 0))
         return GM_PASS_DRIVER;
+    if (GM_UNLIKELY(__atomic_load_n(&gm_gate_watch, __ATOMIC_RELAXED)))
+        gm_hook_gate(row);
     gm_depth = 1;
     uint64_t *calls = &gm_stats_mine()->doors[gm_door];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);

@@ -12,6 +12,7 @@
 #include "shim/base/truedl.h"
 #include "shim/core/registry.h"
 #include "shim/base/stats.h"
+#include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/budget.h"
 #include "shim/resource/decided.h"
@@ -139,6 +140,7 @@ static struct gm_resource *build_resources(void) {
     gm_decided_serve(GM_KIND_MANAGED, build("managed"));
     gm_decided_serve(GM_KIND_MANAGED_POOL, build("true-kind(cache(managed-pool))"));
     gm_decided_serve(GM_KIND_HOST_NUMA, build("host-numa"));
+    gm_decided_serve(GM_KIND_VMM, build("vmm"));
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);
@@ -215,6 +217,7 @@ static void in_child(void) {
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
     gm_stats_after_fork();
+    gm_grow_after_fork();
 }
 
 void gm_process_start(void) {
@@ -228,6 +231,7 @@ void gm_process_start(void) {
     const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
     choose_steps(policy);
+    gm_grow_start();
     gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
 
     struct gm_pipeline_setup setup = {
@@ -238,6 +242,7 @@ void gm_process_start(void) {
         .user_named = user_named,
         .wants = wants,
         .advise = gm_hint_advise,
+        .grows = gm_grow_mode >= GM_GROW_VMM ? gm_grow_takes : NULL,
     };
     gm_pipeline_setup(&setup);
     if (gm_option_text(GM_OPT_TRACE)[0]) {
@@ -281,6 +286,7 @@ __attribute__((destructor)) static void process_end(void) {
     if (gm_coverage_on)
         gm_coverage_report(STDERR_FILENO);
     tell_policy_ended();
+    gm_grow_report(STDERR_FILENO);
     gm_trace_finish();
     gm_stats->finished = 1;
 }

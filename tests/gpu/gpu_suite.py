@@ -9,7 +9,8 @@ frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer 
 GPUs reach each other's memory), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), pressure (a program that
-needs 1.5 times GPUMEM_LIMIT = 1 GiB). Ends with 77 without a GPU, peers and nccl without two.
+needs 1.5 times GPUMEM_LIMIT = 1 GiB), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on it), grow (GPUMEM_GROW).
+Ends with 77 without a GPU, peers and nccl without two.
 
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
 waiting and stress a second time; without it those rows say that they were skipped.
@@ -20,6 +21,7 @@ import concurrent.futures
 import ctypes
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -406,6 +408,59 @@ def pressure(options):
     return results
 
 
+def cooperating(options, name):
+    """A program that links the core library: alone, and with the library preloaded under the policies."""
+    target = options.work / name
+    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-std=c++17", "-arch=native", "-O1", "-o", str(target),
+                    "-I", str(options.source / "shim"), str(options.source / "tests/gpu/programs" / (name + ".cu")),
+                    str(options.core), "-L", str(options.toolkit / "lib64/stubs"), "-lcuda"], check=True)
+    results = []
+    for policy in (None, "observe", "auto"):
+        done, events = execute(options, [str(target)], policy)
+        good = (done.returncode, done.stdout) == (0, f"ok {name}\n")
+        if policy and good and not any(event["call"] == "cuMemCreate" for event in events):
+            good, done.stderr = False, "its memory is not in the trace"
+        message = done.stderr.strip()[-400:] if good else f"{done.returncode} {done.stdout[-800:]} {done.stderr[-800:]}"
+        results.append((f"{name} {policy or 'alone'}", "skipped" if done.returncode == SKIP else "ok" if good else "FAILED", message))
+    return results
+
+
+def grow(options):
+    """GPUMEM_GROW under the programs of tests/preload that grow arrays by hand, and under libraries of NVIDIA's."""
+    source = options.source / "tests/preload"
+    runner = [sys.executable, str(source / "run_grow.py"), "--shim", str(options.shim)]
+    results = []
+    for shape in ("static", "shared"):
+        target = build(options, "grow", shape)
+        done = subprocess.run([*runner, "--program", str(target), "--cuda", str(options.toolkit / "lib64")], capture_output=True, text=True,
+                              timeout=300)
+        results.append((f"grow {shape}", "ok" if done.returncode == 0 else "FAILED", (done.stdout + done.stderr)[-1200:].strip()
+                        if done.returncode else ""))
+    target = options.work / "grow_libraries"
+    subprocess.run([str(options.toolkit / "bin/nvcc"), "-std=c++17", "-arch=native", "-O1", "-o", str(target),
+                    str(options.source / "tests/gpu/programs/grow_libraries.cu"), "-lcublas"], check=True)
+    native, _ = execute(options, [str(target)])
+    if native.returncode != 0:
+        return [*results, ("grow libraries", "FAILED", f"natively {native.returncode} {native.stdout} {native.stderr[-500:]}")]
+    for mode in ("report", "vmm", "move"):
+        done, _ = execute(options, [str(target)], "auto", GPUMEM_GROW=mode)
+        good = (done.returncode, done.stdout) == (0, native.stdout)
+        moved = re.search(r"(\d+) times pages moved", done.stderr)
+        if mode == "move" and good and not (moved and int(moved[1])):
+            good, done.stderr = False, f"no pages moved: {done.stderr}"
+        results.append((f"grow libraries {mode}", "ok" if good else "FAILED", done.stderr.strip()[-300:] if good else
+                        f"{done.returncode} {done.stdout} {done.stderr[-500:]}"))
+    return results
+
+
+def region(options):
+    return cooperating(options, "region")
+
+
+def vector(options):
+    return cooperating(options, "vector")
+
+
 def sanitizer(options):
     tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
     if not pathlib.Path(tool).exists():
@@ -433,8 +488,9 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
     parser.add_argument("--hidden", type=pathlib.Path)
+    parser.add_argument("--core", type=pathlib.Path, help="libgpumem-core.a, for region and vector")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
-             "pressure": pressure}
+             "pressure": pressure, "region": region, "vector": vector, "grow": grow}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()
     if gpus() < (2 if options.part in ("peers", "nccl") else 1):

@@ -785,6 +785,8 @@ CASES = {
     "plan_order": plain("plan_order"),
     "out_of_memory": plain("out_of_memory", warnings=True),
     "kernel": plain("kernel"),
+    "region_static": plain("region_static"),
+    "region_dynamic": plain("region_dynamic"),
     "shared_registry_static": plain("shared_registry_static", further=further_marks),
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),

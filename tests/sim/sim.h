@@ -149,6 +149,7 @@ struct sim_block {
     struct sim_ctx *ctx;
     unsigned flags;   /* host flags, managed attach flags */
     unsigned access;  /* VMM and pool memory: bit per device */
+    unsigned fixed;   /* VMM memory: devices whose access is to read only */
     bool sync_memops, free_submitted, host_access;
     struct CUmemPoolHandle_st *pool;
     struct sim_segment_block *piece; /* pool memory */

@@ -147,6 +147,44 @@ static void vmm_aliases(void **state) {
     OK(cuMemAddressFree(p, 8 * MIB));
 }
 
+static void some_access_is_to_read_only(void **state) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READ};
+    CUmemGenericAllocationHandle h;
+    unsigned long long flags;
+    CUdeviceptr p;
+    char got[16];
+    (void)state;
+    OK(cuMemCreate(&h, 2 * MIB, &prop, 0));
+    OK(cuMemAddressReserve(&p, 2 * MIB, 0, 0, 0));
+    OK(cuMemMap(p, 2 * MIB, 0, h, 0));
+    OK(cuMemSetAccess(p, 2 * MIB, &access, 1));
+    OK(cuMemGetAccess(&flags, &prop.location, p));
+    assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    OK(cuMemcpyDtoH(got, p, 16));
+    cuMemsetD8(p, 9, 16);
+    assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(simcuda_violations(), 1);
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuCtxSetCurrent(ctx));
+    OK(cuMemUnmap(p, 2 * MIB));
+    OK(cuMemRelease(h));
+    OK(cuMemAddressFree(p, 2 * MIB));
+}
+
+static void copies_must_not_overlap(void **state) {
+    CUdeviceptr p;
+    (void)state;
+    OK(cuMemAlloc(&p, MIB));
+    OK(cuMemcpyDtoD(p + 4096, p, 4096));
+    cuMemcpyDtoD(p + 4095, p, 4096);
+    assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(simcuda_violations(), 1);
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuCtxSetCurrent(ctx));
+}
+
 static void pointer_attributes(void **state) {
     CUdeviceptr p, m;
     void *host;
@@ -318,6 +356,8 @@ int main(int argc, char **argv) {
         TEST(unmap_does_not_wait),
         TEST(pools),
         TEST(vmm_aliases),
+        TEST(some_access_is_to_read_only),
+        TEST(copies_must_not_overlap),
         TEST(pointer_attributes),
         TEST(advice_belongs_to_pages),
         TEST(ipc_between_processes),
