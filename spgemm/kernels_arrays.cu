@@ -4,7 +4,6 @@
 #include <climits>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
 
 namespace {
 

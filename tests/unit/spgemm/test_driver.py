@@ -55,7 +55,7 @@ def test_lists():
     assert all("SEED=" in line for line in listed.splitlines())
     text = good("--help")
     for option in ("matrix", "b", "mode", "size-per-row", "vector", "runs", "warmup", "check", "json", "limit", "model",
-                   "slow", "precision", "layout"):  # fmt: skip
+                   "kernel", "persistent", "precision", "layout"):  # fmt: skip
         assert f"\n  --{option} " in text, option
     for mode in ("upper-bound", "precise", "rounds", "cusparse"):
         assert f"\n  {mode} " in text, mode
