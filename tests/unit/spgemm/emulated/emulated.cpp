@@ -78,48 +78,57 @@ bool release(size_t first, size_t last, State state) {
 bool release_warp(size_t first, size_t last) {
     bool any = false;
     for (size_t i = first; i < last; i++) {
-        if (fibers[i]->state != AT_WARP)
-            continue;
         unsigned mask = fibers[i]->mask;
-        bool all = true;
-        for (size_t j = first; j < first + 32; j++)
-            if (mask >> (j - first) & 1)
-                all = all && j < last && fibers[j]->state == AT_WARP && fibers[j]->mask == mask;
-        if (!all)
+        size_t lowest = first + static_cast<size_t>(__builtin_ctz(mask | 1u << 31));
+        if (fibers[i]->state != AT_WARP || i != lowest)
             continue;
-        for (size_t j = first; j < last; j++) {
+        bool all = true;
+        uint64_t given[32] = {0};
+        for (size_t j = first; all && j < first + 32; j++) {
             if (!(mask >> (j - first) & 1))
                 continue;
-            for (size_t k = first; k < last; k++)
-                fibers[j]->all[k - first] = fibers[k]->mine;
+            all = j < last && fibers[j]->state == AT_WARP && fibers[j]->mask == mask;
+            given[j - first] = all ? fibers[j]->mine : 0;
+        }
+        for (size_t j = first; all && j < last; j++) {
+            if (!(mask >> (j - first) & 1))
+                continue;
+            memcpy(fibers[j]->all, given, sizeof given);
             fibers[j]->state = READY;
         }
-        any = true;
+        any = any || all;
     }
     return any;
 }
 
-/* Runs fibers 0 to count - 1 to their ends. */
-void schedule(size_t count) {
-    for (;;) {
-        bool ran = false, left = false;
-        for (size_t i = 0; i < count; i++) {
+/* Runs a warp's threads until all of them wait for other warps, or are gone. */
+bool run_warp(size_t first, size_t last) {
+    bool ran = false;
+    do {
+        for (size_t i = first; i < last; i++) {
             if (fibers[i]->state != READY)
                 continue;
             ran = true;
             go_on(*fibers[i]);
         }
-        for (size_t i = 0; i < count; i++)
-            left = left || fibers[i]->state != GONE;
-        if (!left)
-            return;
+    } while (release_warp(first, last));
+    return ran;
+}
+
+/* Runs fibers 0 to count - 1 to their ends. */
+void schedule(size_t count) {
+    for (bool left = true; left;) {
+        bool ran = false;
         for (size_t b = 0; b < count; b += threads_of_block) {
             for (size_t w = b; w < b + threads_of_block; w += 32)
-                ran |= release_warp(w, std::min<size_t>(w + 32, b + threads_of_block));
+                ran |= run_warp(w, std::min<size_t>(w + 32, b + threads_of_block));
             ran |= release(b, b + threads_of_block, AT_BLOCK);
         }
         ran |= release(0, count, AT_GRID);
-        if (!ran) {
+        left = false;
+        for (size_t i = 0; i < count; i++)
+            left = left || fibers[i]->state != GONE;
+        if (left && !ran) {
             fprintf(stderr, "emulated: a barrier that not all threads come to\n");
             abort();
         }
