@@ -431,7 +431,7 @@ def sanitizer(options):
 # Beside regular ones: skewed, empty rows, rows no table holds, a dense row and column, one entry, rectangular.
 PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:brick27:8:3", "gen:rmat:10:8", "gen:rmat:14:8",
             "gen:rmat:13:64", "gen:nlpkkt:12", "arrow", "empty", "hollow", "wide"]
-SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:10:8", "arrow", "empty", "hollow", "wide"]
+SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:10:8", "empty", "hollow", "wide"]
 PEERS = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3"]
 PASSES = [("upper-bound",), ("precise",)]
 GROWING = [("rounds",), ("rounds", "--size-per-row", "8"), ("rounds", "--size-per-row", "64", "--vector", "copy")]
