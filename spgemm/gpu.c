@@ -15,8 +15,8 @@ bool gm_cuda(cudaError_t status, const char *what, struct gm_spgemm_error *error
 
 bool gm_memory_take(struct gm_memory *memory, size_t size, const char *what, struct gm_spgemm_error *error) {
     if (memory->limit && size > memory->limit - (memory->now < memory->limit ? memory->now : memory->limit))
-        return gm_spgemm_fail(error, "out of device memory: %zu bytes for %s, %zu in use, limit %zu", size, what,
-                              memory->now, memory->limit);
+        return gm_spgemm_fail(error, "out of device memory: %zu bytes for %s, %zu in use, limit %zu", size,
+                              what, memory->now, memory->limit);
     memory->now += size;
     if (memory->now > memory->peak)
         memory->peak = memory->now;
@@ -78,6 +78,10 @@ bool gm_operand_make(struct gm_operand *o, const struct gm_csr *m, enum gm_preci
     size_t stored = (size_t)gm_csr_stored(m), offsets = rounded(((size_t)m->rows + 1) * sizeof(int32_t)),
            indices = rounded(stored * sizeof(int32_t)), values = stored * gm_value_size(precision);
     float *narrow = NULL;
+    *o = (struct gm_operand){0};
+    if (stored > INT32_MAX - GM_STEP_MOST)
+        return gm_spgemm_fail(error, "a matrix of %zu entries is too large for a GPU here (at most %d)",
+                              stored, INT32_MAX - GM_STEP_MOST);
     *o = (struct gm_operand){.rows = m->rows, .columns = m->columns, .stored = (int64_t)stored};
     if (!gm_block_make(&o->block, &uncounted, offsets + indices + values, "a matrix", error))
         return false;
@@ -120,11 +124,12 @@ bool gm_result_fetch(const struct gm_result *c, enum gm_precision precision, str
                                    cudaMemcpyDeviceToHost),
                         "copy of C", error);
     if (done && stored)
-        done = gm_cuda(cudaMemcpy(m->indices, c->indices.at, stored * sizeof(int32_t), cudaMemcpyDeviceToHost),
-                       "copy of C", error) &&
-               gm_cuda(cudaMemcpy(m->values, c->values.at, stored * gm_value_size(precision),
-                                  cudaMemcpyDeviceToHost),
-                       "copy of C", error);
+        done =
+            gm_cuda(cudaMemcpy(m->indices, c->indices.at, stored * sizeof(int32_t), cudaMemcpyDeviceToHost),
+                    "copy of C", error) &&
+            gm_cuda(cudaMemcpy(m->values, c->values.at, stored * gm_value_size(precision),
+                               cudaMemcpyDeviceToHost),
+                    "copy of C", error);
     if (!done) {
         gm_csr_free(m);
         return false;
@@ -180,7 +185,8 @@ bool gm_gpu_begin(struct gm_gpu *g, struct gm_spgemm_error *error) {
            gm_cuda(cudaEventRecord(g->begin, NULL), "event", error);
 }
 
-bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run, struct gm_spgemm_error *error) {
+bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run,
+                struct gm_spgemm_error *error) {
     float all = 0, estimate = 0, compact = 0;
     if (!gm_cuda(cudaEventRecord(g->end, NULL), "event", error) ||
         !gm_cuda(cudaEventSynchronize(g->end), "the product", error) ||

@@ -1,4 +1,5 @@
-/* What the ways to multiply on a GPU share: errors, device memory that is counted, operands. One device, its default stream. */
+/* What the ways to multiply on a GPU share: errors, device memory that is counted, operands. One device, its
+ * default stream. */
 #ifndef GM_SPGEMM_GPU_H
 #define GM_SPGEMM_GPU_H
 
@@ -36,7 +37,9 @@ struct gm_operand {
     void *values; /* float or double */
     struct gm_block block;
 };
-/* Copies `m`; memory not counted. */
+/* Copies `m`; memory not counted. Threads step through entries by up to GM_STEP_MOST with 32-bit numbers, so
+ * that many fewer than 2^31 - 1 fit. */
+#define GM_STEP_MOST 1024
 bool gm_operand_make(struct gm_operand *o, const struct gm_csr *m, enum gm_precision precision,
                      struct gm_spgemm_error *error);
 void gm_operand_drop(struct gm_operand *o);
@@ -65,8 +68,9 @@ bool gm_gpu_open(struct gm_gpu *g, const struct gm_job *job, struct gm_spgemm_er
 void gm_gpu_close(struct gm_gpu *g);
 /* Drops the last C, waits for the device, starts the clock and the count of memory. */
 bool gm_gpu_begin(struct gm_gpu *g, struct gm_spgemm_error *error);
-/* Stops the clock and tells what it took: run->ms, estimate_ms (to the event `estimated`), compact_ms (from the event `formed`;
- * both only where they are asked for), peak, stored. */
-bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run, struct gm_spgemm_error *error);
+/* Stops the clock and tells what it took: run->ms, estimate_ms (to the event `estimated`), compact_ms (from
+ * the event `formed`; both only where they are asked for), peak, stored. */
+bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run,
+                struct gm_spgemm_error *error);
 
 #endif

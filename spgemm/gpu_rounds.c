@@ -1,7 +1,8 @@
-/* Mode rounds: the growing loop of the thesis (algorithm 3, section 3.2). Each round appends size_per_row places for every unfinished
- * row (line 10 read as growth), then forms what fits. The kernel of the thesis goes on where a row left off. The fast accumulator
- * has a row's columns in no order before it has all of them, so it counts a row that does not fit, and forms it in the round in which
- * the row's pieces hold it: places and rounds are the same. At the end rows lie in pieces (pieces.h) with holes; they are moved
+/* Mode rounds: the growing loop of the thesis (algorithm 3, section 3.2). Each round appends size_per_row
+ * places for every unfinished row (line 10 read as growth), then forms what fits. The kernel of the thesis
+ * goes on where a row left off. The fast accumulator has a row's columns in no order before it has all of
+ * them, so it counts a row that does not fit, and forms it in the round in which the row's pieces hold it:
+ * places and rounds are the same. At the end rows lie in pieces (pieces.h) with holes; they are moved
  * together, and only then is C the compressed rows that callers know. Time and memory of that are counted. */
 #include "spgemm/gpu_rows.h"
 #include "spgemm/output.h"
@@ -13,8 +14,8 @@ struct loop {
     int32_t size, rounds; /* places of a piece; rounds done */
     int64_t pieces;       /* of all rounds begun */
     struct gm_output columns, values, owner;
-    struct gm_block first;  /* first piece of each round */
-    struct gm_block resume; /* where the thread-for-a-row kernel goes on, by row */
+    struct gm_block first;      /* first piece of each round */
+    struct gm_block resume;     /* where the thread-for-a-row kernel goes on, by row */
     struct gm_block unfinished; /* persistent: rows that each round leaves */
 };
 
@@ -77,7 +78,8 @@ static bool form(struct loop *l, int64_t from, int32_t rows, struct gm_spgemm_er
     struct gm_work *w = &l->w;
     struct gm_target c = target_of(l, l->rounds + 1);
     if (l->job->kernel == GM_KERNEL_THESIS)
-        return gm_cuda(gm_launch_dots(l->job->precision, w->a, w->b, &w->way->by_columns, owners(l, from), rows, &c, l->resume.at),
+        return gm_cuda(gm_launch_dots(l->job->precision, w->a, w->b, &w->way->by_columns, owners(l, from),
+                                      rows, &c, l->resume.at),
                        "rows by threads", error);
     return gm_work_form(w, owners(l, from), rows, &c, l->rounds > 0, (int64_t)l->rounds * l->size,
                         (int64_t)(l->rounds + 1) * l->size, error);
@@ -88,12 +90,14 @@ static bool round_of(struct loop *l, int32_t *rows, struct gm_spgemm_error *erro
     int64_t from = l->pieces;
     l->pieces += *rows;
     /* Rows that stay are listed behind those that are here, as many at most. */
-    if (!grow_places(l, l->pieces * l->size, error) || !grow(&l->owner, l->pieces + *rows, sizeof(int32_t), error) ||
-        !gm_cuda(cudaMemcpyAsync((int64_t *)l->first.at + l->rounds + 1, &l->pieces, sizeof l->pieces, cudaMemcpyHostToDevice,
-                                 NULL),
+    if (!grow_places(l, l->pieces * l->size, error) ||
+        !grow(&l->owner, l->pieces + *rows, sizeof(int32_t), error) ||
+        !gm_cuda(cudaMemcpyAsync((int64_t *)l->first.at + l->rounds + 1, &l->pieces, sizeof l->pieces,
+                                 cudaMemcpyHostToDevice, NULL),
                  "rounds", error) ||
         !form(l, from, *rows, error) ||
-        !gm_work_select(&l->w, owners(l, from), *rows, (int64_t)(l->rounds + 1) * l->size, owners(l, l->pieces), rows, error))
+        !gm_work_select(&l->w, owners(l, from), *rows, (int64_t)(l->rounds + 1) * l->size,
+                        owners(l, l->pieces), rows, error))
         return false;
     l->rounds++;
     return true;
@@ -107,26 +111,31 @@ static bool rounds(struct loop *l, struct gm_spgemm_error *error) {
     return true;
 }
 
-/* The same in launches that go on for as many rounds as memory is there for: first what the sample says, then what is missing. No
- * launch ever waits for memory. */
-static bool persistent_rounds(struct loop *l, const struct gm_histogram *sample, struct gm_spgemm_error *error) {
+/* The same in launches that go on for as many rounds as memory is there for: first what the sample says, then
+ * what is missing. No launch ever waits for memory. */
+static bool persistent_rounds(struct loop *l, const struct gm_histogram *sample,
+                              struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
     struct gm_block block;
     struct gm_progress progress = {.rows = w->rows};
     double scale = sample->rows ? (double)w->rows / (double)sample->rows : 0;
     int64_t places = (int64_t)((double)gm_model_rounds(sample, l->size).entries * scale * 1.02);
-    bool done = gm_block_make(&block, &w->gpu->memory, sizeof progress, "progress", error) &&
-                gm_cuda(cudaMemcpy(block.at, &progress, sizeof progress, cudaMemcpyHostToDevice), "progress", error);
+    bool done =
+        gm_block_make(&block, &w->gpu->memory, sizeof progress, "progress", error) &&
+        gm_cuda(cudaMemcpy(block.at, &progress, sizeof progress, cudaMemcpyHostToDevice), "progress", error);
     while (done && progress.rows) {
         int64_t least = (progress.first + progress.rows) * l->size;
         places = places > least ? places : least;
-        done = grow_places(l, places, error) && grow(&l->owner, places / l->size + w->rows, sizeof(int32_t), error);
+        done = grow_places(l, places, error) &&
+               grow(&l->owner, places / l->size + w->rows, sizeof(int32_t), error);
         struct gm_target c = target_of(l, 1);
         done = done &&
-               gm_cuda(gm_launch_dots_persistent(l->job->precision, w->a, w->b, &w->way->by_columns, &c, l->resume.at, l->owner.at,
-                                                 l->first.at, places, block.at, l->unfinished.at),
+               gm_cuda(gm_launch_dots_persistent(l->job->precision, w->a, w->b, &w->way->by_columns, &c,
+                                                 l->resume.at, l->owner.at, l->first.at, places, block.at,
+                                                 l->unfinished.at),
                        "rounds", error) &&
-               gm_cuda(cudaMemcpy(&progress, block.at, sizeof progress, cudaMemcpyDeviceToHost), "rounds", error);
+               gm_cuda(cudaMemcpy(&progress, block.at, sizeof progress, cudaMemcpyDeviceToHost), "rounds",
+                       error);
     }
     gm_block_drop(&block, &w->gpu->memory);
     l->rounds = progress.rounds;
@@ -134,12 +143,13 @@ static bool persistent_rounds(struct loop *l, const struct gm_histogram *sample,
     return done;
 }
 
-static bool compact(struct loop *l, size_t element, struct gm_output *from, struct gm_block *to, const char *what,
-                    struct gm_spgemm_error *error) {
+static bool compact(struct loop *l, size_t element, struct gm_output *from, struct gm_block *to,
+                    const char *what, struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
     struct gm_target c = target_of(l, l->rounds);
     if (!gm_block_make(to, &w->gpu->memory, (size_t)w->gpu->c.stored * element, what, error) ||
-        !gm_cuda(gm_launch_move_pieces(element, from->at, to->at, &c.pieces, l->pieces, w->place, w->size), what, error))
+        !gm_cuda(gm_launch_move_pieces(element, from->at, to->at, &c.pieces, l->pieces, w->place, w->size),
+                 what, error))
         return false;
     gm_output_release(from);
     return true;
@@ -157,7 +167,8 @@ static bool run_rounds(void *pointer, struct gm_run *run, struct gm_spgemm_error
     size_t places = l.columns.size / sizeof(int32_t);
     done = done && gm_work_result(&l.w, false, error) &&
            compact(&l, sizeof(int32_t), &l.columns, &g->c.indices, "columns of C", error) &&
-           compact(&l, l.value, &l.values, &g->c.values, "values of C", error) && gm_gpu_end(g, true, true, run, error);
+           compact(&l, l.value, &l.values, &g->c.values, "values of C", error) &&
+           gm_gpu_end(g, true, true, run, error);
     run->entries = (int64_t)places;
     run->rounds = l.rounds;
     run->size_per_row = l.size;

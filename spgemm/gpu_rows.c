@@ -3,7 +3,8 @@
 #include <stdlib.h>
 
 #define SAMPLE_SEED 1
-#define SHORT_ROWS  128 /* multiplications, in the mean, below which the smallest tables do without a sample */
+#define SHORT_ROWS  128 /* multiplications, in the mean, below which the smallest tables do without a sample \
+                         */
 
 struct gm_counters {
     struct gm_totals totals;
@@ -30,7 +31,8 @@ static bool make_sample(struct gm_way *way, int32_t rows, struct gm_spgemm_error
         list[i] = gm_sampled_row(rows, way->sample_rows, i, SAMPLE_SEED);
     size_t size = (size_t)way->sample_rows * sizeof *list;
     return gm_block_make(&way->sample, &uncounted, size, "a sample", error) &&
-           (!size || gm_cuda(cudaMemcpy(way->sample.at, list, size, cudaMemcpyHostToDevice), "a sample", error));
+           (!size ||
+            gm_cuda(cudaMemcpy(way->sample.at, list, size, cudaMemcpyHostToDevice), "a sample", error));
 }
 
 static bool make_by_columns(struct gm_way *way, const struct gm_job *job, struct gm_spgemm_error *error) {
@@ -99,7 +101,12 @@ static size_t lay_out(struct gm_work *w, char *base) {
 
 bool gm_work_make(struct gm_work *w, struct gm_way *way, struct gm_spgemm_error *error) {
     size_t scan = 0, select = 0;
-    *w = (struct gm_work){.way = way, .gpu = &way->gpu, .a = way->gpu.a, .b = way->gpu.b, .rows = way->gpu.a->rows, .shrink = 1};
+    *w = (struct gm_work){.way = way,
+                          .gpu = &way->gpu,
+                          .a = way->gpu.a,
+                          .b = way->gpu.b,
+                          .rows = way->gpu.a->rows,
+                          .shrink = 1};
     if (!gm_cuda(gm_scan(NULL, &scan, NULL, NULL, w->rows), "scan", error) ||
         !gm_cuda(gm_select_above(NULL, &select, NULL, w->rows, NULL, 0, NULL, NULL), "select", error))
         return false;
@@ -134,7 +141,8 @@ static bool launch_bins(struct gm_work *w, const int32_t count[GM_BINS], const s
             return false;
     if (!count[GM_BIN_RANGES])
         return true;
-    if (!w->cursor.at && !gm_block_make(&w->cursor, &w->gpu->memory, (size_t)w->a->stored * sizeof(int32_t), "cursors", error))
+    if (!w->cursor.at &&
+        !gm_block_make(&w->cursor, &w->gpu->memory, (size_t)w->a->stored * sizeof(int32_t), "cursors", error))
         return false;
     return gm_cuda(gm_launch_ranges(job->precision, w->a, w->b, list, count[GM_BIN_RANGES], c, w->cursor.at),
                    "rows by ranges", error);
@@ -151,13 +159,15 @@ static bool form_binned(struct gm_work *w, const int32_t *list, int32_t rows, co
         next[bin] = sum;
         sum += count[bin];
     }
-    return gm_cuda(cudaMemcpyAsync(w->counters->bins, next, sizeof next, cudaMemcpyHostToDevice, NULL), "bins", error) &&
+    return gm_cuda(cudaMemcpyAsync(w->counters->bins, next, sizeof next, cudaMemcpyHostToDevice, NULL),
+                   "bins", error) &&
            gm_cuda(gm_launch_bin_fill(list, rows, need, w->counters->bins, w->binned), "bins", error) &&
-           zero(&w->counters->overflowed, sizeof w->counters->overflowed, error) && launch_bins(w, count, c, error);
+           zero(&w->counters->overflowed, sizeof w->counters->overflowed, error) &&
+           launch_bins(w, count, c, error);
 }
 
-bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact, int64_t above,
-                  int64_t upto, struct gm_spgemm_error *error) {
+bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,
+                  int64_t above, int64_t upto, struct gm_spgemm_error *error) {
     struct gm_need need = {.bound = w->bound,
                            .size = exact ? w->size : NULL,
                            .columns = w->b->columns,
@@ -184,7 +194,8 @@ bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spg
     if (!gm_work_form(w, list, rows, &counted, false, 0, 0, error) ||
         !gm_cuda(gm_launch_gather(list, rows, w->size, w->counters->gathered[0]), "a sample", error) ||
         !gm_cuda(gm_launch_gather(list, rows, w->bound, w->counters->gathered[1]), "a sample", error) ||
-        !fetch(size, w->counters->gathered[0], bytes, error) || !fetch(bound, w->counters->gathered[1], bytes, error))
+        !fetch(size, w->counters->gathered[0], bytes, error) ||
+        !fetch(bound, w->counters->gathered[1], bytes, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
         size_sum += size[i];
@@ -208,18 +219,22 @@ bool gm_work_result(struct gm_work *w, bool arrays, struct gm_spgemm_error *erro
         !fetch(&stored, w->place + w->rows, sizeof stored, error))
         return false;
     if (stored > INT32_MAX)
-        return gm_spgemm_fail(error, "C has %lld entries, which do not fit 32-bit offsets", (long long)stored);
+        return gm_spgemm_fail(error, "C has %lld entries, which do not fit 32-bit offsets",
+                              (long long)stored);
     *c = (struct gm_result){.rows = w->rows, .columns = w->b->columns, .stored = stored};
     size_t count = arrays ? (size_t)stored : 0;
-    return gm_block_make(&c->offsets, memory, ((size_t)w->rows + 1) * sizeof(int32_t), "offsets of C", error) &&
+    return gm_block_make(&c->offsets, memory, ((size_t)w->rows + 1) * sizeof(int32_t), "offsets of C",
+                         error) &&
            gm_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&
-           gm_block_make(&c->values, memory, count * gm_value_size(w->gpu->job->precision), "values of C", error) &&
+           gm_block_make(&c->values, memory, count * gm_value_size(w->gpu->job->precision), "values of C",
+                         error) &&
            gm_cuda(gm_launch_narrow(w->place, c->offsets.at, (int64_t)w->rows + 1), "offsets of C", error);
 }
 
-bool gm_work_select(struct gm_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen, int32_t *number,
-                    struct gm_spgemm_error *error) {
-    return gm_cuda(gm_select_above(w->space, &w->space_size, list, rows, w->size, above, chosen, &w->counters->chosen),
+bool gm_work_select(struct gm_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen,
+                    int32_t *number, struct gm_spgemm_error *error) {
+    return gm_cuda(gm_select_above(w->space, &w->space_size, list, rows, w->size, above, chosen,
+                                   &w->counters->chosen),
                    "unfinished rows", error) &&
            fetch(number, &w->counters->chosen, sizeof *number, error);
 }

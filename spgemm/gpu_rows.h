@@ -45,16 +45,17 @@ bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spg
 /* The same where it pays: rows of many multiplications, whose tables would be large. */
 bool gm_work_sample_if_long(struct gm_work *w, struct gm_spgemm_error *error);
 
-/* Forms or counts the rows of the list (NULL: all) by the job's kernel. `exact`: w->size is known, and rows of sizes in (above, upto]
- * are formed; only by the fast accumulator. */
-bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact, int64_t above,
-                  int64_t upto, struct gm_spgemm_error *error);
+/* Forms or counts the rows of the list (NULL: all) by the job's kernel. `exact`: w->size is known, and rows
+ * of sizes in (above, upto] are formed; only by the fast accumulator. */
+bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,
+                  int64_t above, int64_t upto, struct gm_spgemm_error *error);
 
-/* w->place from w->size, and C with its offsets and room for `arrays` (else for none) of its entries. Fails over 2^31 - 1. */
+/* w->place from w->size, and C with its offsets and room for `arrays` (else for none) of its entries. Fails
+ * over 2^31 - 1. */
 bool gm_work_result(struct gm_work *w, bool arrays, struct gm_spgemm_error *error);
 
 /* Rows of the list with sizes above `above`, in order, to `chosen`; their number to *number on the host. */
-bool gm_work_select(struct gm_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen, int32_t *number,
-                    struct gm_spgemm_error *error);
+bool gm_work_select(struct gm_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen,
+                    int32_t *number, struct gm_spgemm_error *error);
 
 #endif

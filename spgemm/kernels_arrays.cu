@@ -14,7 +14,8 @@ unsigned blocks_of(int64_t threads) {
     return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK);
 }
 
-__global__ void __launch_bounds__(BLOCK) bounds(gm_operand a, gm_operand b, int32_t *bound, gm_totals *totals) {
+__global__ void __launch_bounds__(BLOCK)
+    bounds(gm_operand a, gm_operand b, int32_t *bound, gm_totals *totals) {
     int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / TEAM;
     int64_t sum = 0;
     if (row < a.rows)
@@ -31,7 +32,8 @@ __global__ void __launch_bounds__(BLOCK) bounds(gm_operand a, gm_operand b, int3
         capped = max(capped, __shfl_xor_sync(~0u, capped, step));
     }
     if (threadIdx.x % 32 == 0 && sum) {
-        atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound), static_cast<unsigned long long>(sum));
+        atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound),
+                  static_cast<unsigned long long>(sum));
         atomicMax(&totals->most, capped);
     }
 }
@@ -93,20 +95,21 @@ __global__ void narrow(const int64_t *from, int32_t *to, int64_t count) {
 }
 
 template <typename E>
-__global__ void move_rows(const E *from, E *to, const int64_t *start, const int64_t *place, const int32_t *size, int32_t rows,
-                          int team) {
+__global__ void move_rows(const E *from, E *to, const int64_t *start, const int64_t *place,
+                          const int32_t *size, int32_t rows, int team) {
     int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team;
     if (row >= rows)
         return;
-    for (int32_t i = threadIdx.x % team; i < size[row]; i += team)
+    for (int64_t i = threadIdx.x % team; i < size[row]; i += team)
         to[place[row] + i] = from[start[row] + i];
 }
 
 template <typename E>
-__global__ void move_pieces(const E *from, E *to, gm_pieces pieces, int64_t count, const int64_t *place, const int32_t *size,
-                            int team) {
+__global__ void move_pieces(const E *from, E *to, gm_pieces pieces, int64_t count, const int64_t *place,
+                            const int32_t *size, int team) {
     int64_t teams = static_cast<int64_t>(gridDim.x) * BLOCK / team;
-    for (int64_t piece = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team; piece < count; piece += teams) {
+    for (int64_t piece = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team; piece < count;
+         piece += teams) {
         int32_t row = pieces.owner[piece];
         int64_t before = static_cast<int64_t>(gm_piece_round(&pieces, piece)) * pieces.size;
         int64_t here = min(size[row] - before, static_cast<int64_t>(pieces.size));
@@ -119,9 +122,7 @@ struct Above {
     const int32_t *size;
     int64_t above;
 
-    __device__ bool operator()(int32_t row) const {
-        return size[row] > above;
-    }
+    __device__ bool operator()(int32_t row) const { return size[row] > above; }
 };
 
 int team_for(int64_t elements) {
@@ -133,21 +134,21 @@ int team_for(int64_t elements) {
 
 /* Elements are moved as bits. */
 template <typename E>
-cudaError_t launch_move_pieces(const void *from, void *to, const gm_pieces &pieces, int64_t count, const int64_t *place,
-                               const int32_t *size) {
+cudaError_t launch_move_pieces(const void *from, void *to, const gm_pieces &pieces, int64_t count,
+                               const int64_t *place, const int32_t *size) {
     int team = team_for(pieces.size);
     int64_t blocks = min(static_cast<int64_t>(INT_MAX), (count * team + BLOCK - 1) / BLOCK);
-    move_pieces<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to), pieces, count,
-                                                          place, size, team);
+    move_pieces<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to),
+                                                          pieces, count, place, size, team);
     return cudaGetLastError();
 }
 
 template <typename E>
-cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, const int64_t *place, const int32_t *size,
-                             int32_t rows) {
+cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, const int64_t *place,
+                             const int32_t *size, int32_t rows) {
     constexpr int team = 16;
-    move_rows<<<blocks_of(static_cast<int64_t>(rows) * team), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to), start,
-                                                                       place, size, rows, team);
+    move_rows<<<blocks_of(static_cast<int64_t>(rows) * team), BLOCK>>>(
+        static_cast<const E *>(from), static_cast<E *>(to), start, place, size, rows, team);
     return cudaGetLastError();
 }
 
@@ -167,7 +168,8 @@ cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const gm_need
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const gm_need *need, int32_t *next, int32_t *binned) {
+cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const gm_need *need, int32_t *next,
+                               int32_t *binned) {
     if (!rows)
         return cudaSuccess;
     bins<true><<<blocks_of(rows), BLOCK>>>(list, rows, *need, next, binned);
@@ -200,21 +202,21 @@ cudaError_t gm_scan(void *space, size_t *bytes, const int32_t *size, int64_t *st
                                           static_cast<int64_t>(count) + 1);
 }
 
-cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size, int64_t above,
-                            int32_t *chosen, int32_t *number) {
+cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows,
+                            const int32_t *size, int64_t above, int32_t *chosen, int32_t *number) {
     return cub::DeviceSelect::If(space, *bytes, list, chosen, number, rows, Above{size, above});
 }
 
-cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start, const int64_t *place,
-                                const int32_t *size, int32_t rows) {
+cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
+                                const int64_t *place, const int32_t *size, int32_t rows) {
     if (!rows)
         return cudaSuccess;
     return element == 4 ? launch_move_rows<uint32_t>(from, to, start, place, size, rows)
                         : launch_move_rows<uint64_t>(from, to, start, place, size, rows);
 }
 
-cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const gm_pieces *pieces, int64_t count,
-                                  const int64_t *place, const int32_t *size) {
+cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const gm_pieces *pieces,
+                                  int64_t count, const int64_t *place, const int32_t *size) {
     if (!count)
         return cudaSuccess;
     return element == 4 ? launch_move_pieces<uint32_t>(from, to, *pieces, count, place, size)

@@ -1,7 +1,8 @@
-/* The kernel of the thesis (listing 2.1): a thread forms a row of C by dot products of A's row, by rows, with columns of B, by columns.
- * Two things differ from the listing: entries are summed in a register, not in C, and columns are looked at only from the first to
- * the last that the row can have, which B's rows tell; between them every column is tried. A row whose space is used up ends at the
- * next column that has a product, and goes on there in the next round (3.2). */
+/* The kernel of the thesis (listing 2.1): a thread forms a row of C by dot products of A's row, by rows, with
+ * columns of B, by columns. Two things differ from the listing: entries are summed in a register, not in C,
+ * and columns are looked at only from the first to the last that the row can have, which B's rows tell;
+ * between them every column is tried. A row whose space is used up ends at the next column that has a
+ * product, and goes on there in the next round (3.2). */
 #include "spgemm/kernels.h"
 
 #include <climits>
@@ -33,9 +34,9 @@ __device__ Window window_of(const gm_operand &a, const gm_operand &b, int32_t ro
     return w;
 }
 
-/* The dot product of A's row with column `column` of B; whether it has any product. Counting ends at the first. */
-template <typename T, bool FORM>
-__device__ bool dot(const Problem &p, int32_t row, int32_t column, T *sum) {
+/* The dot product of A's row with column `column` of B; whether it has any product. Counting ends at the
+ * first. */
+template <typename T, bool FORM> __device__ bool dot(const Problem &p, int32_t row, int32_t column, T *sum) {
     int32_t i = p.a.offsets[row], i_end = p.a.offsets[row + 1];
     int32_t j = p.by_columns.offsets[column], j_end = p.by_columns.offsets[column + 1];
     bool any = false;
@@ -54,10 +55,11 @@ __device__ bool dot(const Problem &p, int32_t row, int32_t column, T *sum) {
     return any;
 }
 
-/* The row from where the round before left off. `place` is that of its next entry, with room for `room` entries; `count` are there.
- * Returns whether the row is finished. */
+/* The row from where the round before left off. `place` is that of its next entry, with room for `room`
+ * entries; `count` are there. Returns whether the row is finished. */
 template <typename T, bool FORM>
-__device__ bool form_row(const Problem &p, int32_t row, int64_t place, int64_t room, int32_t count, bool resumed) {
+__device__ bool form_row(const Problem &p, int32_t row, int64_t place, int64_t room, int32_t count,
+                         bool resumed) {
     Window w = window_of(p.a, p.b, row);
     T sum;
     for (int32_t column = resumed ? p.resume[row] : w.first; column <= w.last; column++) {
@@ -89,13 +91,15 @@ template <typename T, bool FORM> __global__ void dot_rows(Problem p, const int32
         return;
     }
     int32_t before = pieces.rounds - 1;
-    form_row<T, FORM>(p, row, (pieces.first[before] + item) * pieces.size, pieces.size, before * pieces.size, before > 0);
+    form_row<T, FORM>(p, row, (pieces.first[before] + item) * pieces.size, pieces.size, before * pieces.size,
+                      before > 0);
 }
 
-/* Rounds until rows are finished or places run out. What a round leaves unfinished is listed in any order: the thread-for-a-row kernel
- * never looks for a row's pieces. */
+/* Rounds until rows are finished or places run out. What a round leaves unfinished is listed in any order:
+ * the thread-for-a-row kernel never looks for a row's pieces. */
 template <typename T>
-__global__ void dot_rounds(Problem p, int32_t *owner, int64_t *first, int64_t places, gm_progress *progress, int32_t *unfinished) {
+__global__ void dot_rounds(Problem p, int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
+                           int32_t *unfinished) {
     cooperative_groups::grid_group grid = cooperative_groups::this_grid();
     int64_t thread = grid.thread_rank(), threads = grid.size();
     int32_t size = p.c.pieces.size, round = progress->rounds, rows = progress->rows;
@@ -114,7 +118,8 @@ __global__ void dot_rounds(Problem p, int32_t *owner, int64_t *first, int64_t pl
         if (thread == 0)
             first[round] = piece;
     }
-    /* Nobody reads `progress` any more: all threads have passed a synchronisation, or none writes what another reads. */
+    /* Nobody reads `progress` any more: all threads have passed a synchronisation, or none writes what
+     * another reads. */
     if (thread == 0 && round != progress->rounds)
         *progress = {piece, rows, round};
 }
@@ -124,8 +129,8 @@ unsigned blocks_of(int64_t count) {
 }
 
 template <typename T>
-cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
-                              int32_t *unfinished) {
+cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t places,
+                              gm_progress *progress, int32_t *unfinished) {
     int device = 0, processors = 0, blocks = 0;
     cudaError_t status = cudaGetDevice(&device);
     if (status == cudaSuccess)
@@ -135,14 +140,15 @@ cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t
     if (status != cudaSuccess)
         return status;
     void *arguments[] = {&p, &owner, &first, &places, &progress, &unfinished};
-    return cudaLaunchCooperativeKernel(dot_rounds<T>, dim3(static_cast<unsigned>(processors * blocks)), dim3(BLOCK), arguments,
-                                       0, nullptr);
+    return cudaLaunchCooperativeKernel(dot_rounds<T>, dim3(static_cast<unsigned>(processors * blocks)),
+                                       dim3(BLOCK), arguments, 0, nullptr);
 }
 
 } // namespace
 
-cudaError_t gm_launch_dots(gm_precision precision, const gm_operand *a, const gm_operand *b, const gm_operand *by_columns,
-                           const int32_t *list, int32_t rows, const gm_target *c, int32_t *resume) {
+cudaError_t gm_launch_dots(gm_precision precision, const gm_operand *a, const gm_operand *b,
+                           const gm_operand *by_columns, const int32_t *list, int32_t rows,
+                           const gm_target *c, int32_t *resume) {
     Problem p = {*a, *b, *by_columns, *c, resume};
     if (!rows)
         return cudaSuccess;
@@ -156,8 +162,9 @@ cudaError_t gm_launch_dots(gm_precision precision, const gm_operand *a, const gm
 }
 
 cudaError_t gm_launch_dots_persistent(gm_precision precision, const gm_operand *a, const gm_operand *b,
-                                      const gm_operand *by_columns, const gm_target *c, int32_t *resume, int32_t *owner,
-                                      int64_t *first, int64_t places, gm_progress *progress, int32_t *unfinished) {
+                                      const gm_operand *by_columns, const gm_target *c, int32_t *resume,
+                                      int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
+                                      int32_t *unfinished) {
     Problem p = {*a, *b, *by_columns, *c, resume};
     if (precision == GM_FLOAT)
         return launch_persistent<float>(p, owner, first, places, progress, unfinished);

@@ -1,6 +1,7 @@
-/* Rows that no table holds: a block forms one by ranges of GM_RANGE columns, with a dense accumulator in shared memory. Every entry of
- * A's row has a cursor into its row of B, so that each product is made once; ranges without products are passed over, and the row
- * comes out sorted. Memory beside shared memory: a cursor for each entry of A. */
+/* Rows that no table holds: a block forms one by ranges of GM_RANGE columns, with a dense accumulator in
+ * shared memory. Every entry of A's row has a cursor into its row of B, so that each product is made once;
+ * ranges without products are passed over, and the row comes out sorted. Memory beside shared memory: a
+ * cursor for each entry of A. */
 #include "spgemm/kernels.h"
 
 #include <climits>
@@ -19,7 +20,8 @@ template <typename T> struct Range {
 
 /* Makes the row's cursors; r.low gets the first column. */
 template <typename T>
-__device__ void begin_row(Range<T> &r, const gm_operand &a, const gm_operand &b, int32_t row, int32_t *cursor) {
+__device__ void begin_row(Range<T> &r, const gm_operand &a, const gm_operand &b, int32_t row,
+                          int32_t *cursor) {
     int low = INT_MAX;
     if (threadIdx.x == 0)
         r.low = INT_MAX;
@@ -34,10 +36,11 @@ __device__ void begin_row(Range<T> &r, const gm_operand &a, const gm_operand &b,
     __syncthreads();
 }
 
-/* Products of columns low to low + GM_RANGE - 1; a warp an entry of A. Moves the cursors; `next` becomes the first column behind the
- * range, of what this warp saw. */
+/* Products of columns low to low + GM_RANGE - 1; a warp an entry of A. Moves the cursors; `next` becomes the
+ * first column behind the range, of what this warp saw. */
 template <typename T, bool FORM>
-__device__ int add_products(Range<T> &r, const gm_operand &a, const gm_operand &b, int32_t row, int low, int32_t *cursor) {
+__device__ int add_products(Range<T> &r, const gm_operand &a, const gm_operand &b, int32_t row, int low,
+                            int32_t *cursor) {
     int lane = threadIdx.x % 32, next = INT_MAX;
     for (int32_t k = a.offsets[row] + threadIdx.x / 32; k < a.offsets[row + 1]; k += WARPS) {
         int32_t end = b.offsets[a.indices[k] + 1], at = cursor[k];
@@ -45,7 +48,7 @@ __device__ int add_products(Range<T> &r, const gm_operand &a, const gm_operand &
         unsigned inside;
         int32_t column;
         do {
-            column = at + lane < end ? b.indices[at + lane] : INT_MAX;
+            column = lane < end - at ? b.indices[at + lane] : INT_MAX;
             /* Columns are not below `low`, so the difference does not overflow. */
             bool mine = column != INT_MAX && column - low < GM_RANGE;
             if (mine) {
@@ -144,29 +147,30 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, bool FORM>
-cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows, const gm_target &c,
-                   int32_t *cursor) {
+cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
+                   const gm_target &c, int32_t *cursor) {
     int device = 0, processors = 0, blocks = 0;
-    cudaError_t status = cudaFuncSetAttribute(range_rows<T, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              static_cast<int>(sizeof(Range<T>)));
+    cudaError_t status = cudaFuncSetAttribute(
+        range_rows<T, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Range<T>)));
     if (status == cudaSuccess)
         status = cudaGetDevice(&device);
     if (status == cudaSuccess)
         status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (status == cudaSuccess)
-        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, range_rows<T, FORM>, BLOCK, sizeof(Range<T>));
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, range_rows<T, FORM>, BLOCK,
+                                                               sizeof(Range<T>));
     if (status != cudaSuccess)
         return status;
     int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1);
-    range_rows<T, FORM>
-        <<<static_cast<unsigned>(rows < grid ? rows : grid), BLOCK, sizeof(Range<T>)>>>(a, b, list, rows, c, cursor);
+    range_rows<T, FORM><<<static_cast<unsigned>(rows < grid ? rows : grid), BLOCK, sizeof(Range<T>)>>>(
+        a, b, list, rows, c, cursor);
     return cudaGetLastError();
 }
 
 } // namespace
 
-cudaError_t gm_launch_ranges(gm_precision precision, const gm_operand *a, const gm_operand *b, const int32_t *list,
-                             int32_t rows, const gm_target *c, int32_t *cursor) {
+cudaError_t gm_launch_ranges(gm_precision precision, const gm_operand *a, const gm_operand *b,
+                             const int32_t *list, int32_t rows, const gm_target *c, int32_t *cursor) {
     if (!rows)
         return cudaSuccess;
     if (!c->values)

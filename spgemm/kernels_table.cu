@@ -1,6 +1,7 @@
-/* The fast accumulator, after Nagasaka et al. (bins.h): a group of threads forms a row in a hash table in shared memory, teams of
- * the group taking entries of A's row and their threads the entries of B's row. Then the table is packed, entries are ranked by
- * column (short rows: by counting smaller columns; long rows: by a bitonic sort), and the row is written where the target wants it.
+/* The fast accumulator, after Nagasaka et al. (bins.h): a group of threads forms a row in a hash table in
+ * shared memory, teams of the group taking entries of A's row and their threads the entries of B's row. Then
+ * the table is packed, entries are ranked by column (short rows: by counting smaller columns; long rows: by a
+ * bitonic sort), and the row is written where the target wants it.
  *
  * Shared memory of a block: slots x (4 bytes + a value) for each of its rows. */
 #include "spgemm/kernels.h"
@@ -9,16 +10,15 @@
 
 namespace {
 
-constexpr int BLOCK = 256;    /* threads where a row has no block of its own */
-constexpr int COUNTED = 512;  /* longest row whose columns are ranked by counting */
+constexpr int BLOCK = 256;   /* threads where a row has no block of its own */
+constexpr int COUNTED = 512; /* longest row whose columns are ranked by counting */
 
 template <typename T> struct Operand {
     const int32_t *offsets, *indices;
     const T *values;
 
     explicit Operand(const gm_operand &o)
-        : offsets(o.offsets), indices(o.indices), values(static_cast<const T *>(o.values)) {
-    }
+        : offsets(o.offsets), indices(o.indices), values(static_cast<const T *>(o.values)) {}
 };
 
 struct Overflow {
@@ -49,8 +49,8 @@ __device__ unsigned lanes_before() {
 
 /* Products of the row into the table. False in a thread that found the table full. */
 template <typename T, int THREADS, bool FORM>
-__device__ void insert(const Group<THREADS> &group, const Operand<T> &a, const Operand<T> &b, int32_t row, int team,
-                       int log2_slots, int32_t *table, T *sums, volatile int *full) {
+__device__ void insert(const Group<THREADS> &group, const Operand<T> &a, const Operand<T> &b, int32_t row,
+                       int team, int log2_slots, int32_t *table, T *sums, volatile int *full) {
     int32_t end = a.offsets[row + 1];
     for (int32_t k = a.offsets[row] + group.thread / team; k < end && !*full; k += THREADS / team) {
         int32_t middle = a.indices[k], last = b.offsets[middle + 1];
@@ -67,8 +67,9 @@ __device__ void insert(const Group<THREADS> &group, const Operand<T> &a, const O
     }
 }
 
-/* Moves what is in the table to its front; returns how much that is, in every thread. `packed` is shared and 0. No place is written
- * that is still to be read: what the first c + 1 strides of slots hold fits into these. */
+/* Moves what is in the table to its front; returns how much that is, in every thread. `packed` is shared and
+ * 0. No place is written that is still to be read: what the first c + 1 strides of slots hold fits into
+ * these. */
 template <typename T, int SLOTS, int THREADS, bool FORM>
 __device__ int pack(const Group<THREADS> &group, int32_t *table, T *sums, int *packed) {
     int total = 0;
@@ -133,9 +134,11 @@ __device__ int rank_of(const int32_t *columns, int count, int32_t column) {
     return rank;
 }
 
-/* The packed row to its places. With pieces their numbers are put behind the columns, where the table has room for them. */
+/* The packed row to its places. With pieces their numbers are put behind the columns, where the table has
+ * room for them. */
 template <typename T, int SLOTS, int THREADS>
-__device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t row, int32_t *table, T *sums, int count) {
+__device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t row, int32_t *table, T *sums,
+                      int count) {
     T *values = static_cast<T *>(c.values);
     bool sorted = count > COUNTED;
     if (sorted)
@@ -163,12 +166,14 @@ __device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t r
 template <typename T, int BIN, bool FORM> struct Shape {
     static constexpr int slots = GM_SLOTS_LEAST << BIN, threads = GM_GROUP_LEAST << BIN;
     static constexpr int block = threads > 32 ? threads : BLOCK, rows = block / threads;
-    static constexpr size_t shared = static_cast<size_t>(rows) * slots * (sizeof(int32_t) + (FORM ? sizeof(T) : 0));
+    static constexpr size_t shared =
+        static_cast<size_t>(rows) * slots * (sizeof(int32_t) + (FORM ? sizeof(T) : 0));
 };
 
 template <typename T, int BIN, bool FORM>
 __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
-    table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, int team, gm_target c, Overflow overflow) {
+    table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, int team, gm_target c,
+               Overflow overflow) {
     using S = Shape<T, BIN, FORM>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int packed[S::rows], full[S::rows];
@@ -178,7 +183,8 @@ __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
     if (item >= count)
         return;
     T *sums = reinterpret_cast<T *>(memory) + (FORM ? mine * S::slots : 0);
-    int32_t *table = reinterpret_cast<int32_t *>(memory + (FORM ? S::rows * S::slots * sizeof(T) : 0)) + mine * S::slots;
+    int32_t *table =
+        reinterpret_cast<int32_t *>(memory + (FORM ? S::rows * S::slots * sizeof(T) : 0)) + mine * S::slots;
     int32_t row = list[item];
     for (int i = group.thread; i < S::slots; i += S::threads) {
         table[i] = GM_EMPTY;
@@ -212,12 +218,13 @@ int team_of(const gm_operand &b, int threads) {
 }
 
 template <typename T, int BIN, bool FORM>
-cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows, const gm_target &c,
-                   const Overflow &overflow) {
+cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
+                   const gm_target &c, const Overflow &overflow) {
     using S = Shape<T, BIN, FORM>;
     if (S::shared > 48 * 1024) {
-        cudaError_t status = cudaFuncSetAttribute(table_rows<T, BIN, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  static_cast<int>(S::shared));
+        cudaError_t status =
+            cudaFuncSetAttribute(table_rows<T, BIN, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(S::shared));
         if (status != cudaSuccess)
             return status;
     }
@@ -252,8 +259,9 @@ cudaError_t launch_bin(int bin, const gm_operand &a, const gm_operand &b, const 
 
 } // namespace
 
-cudaError_t gm_launch_table(int bin, gm_precision precision, const gm_operand *a, const gm_operand *b, const int32_t *list,
-                            int32_t rows, const gm_target *c, int32_t *overflow, int32_t *overflowed) {
+cudaError_t gm_launch_table(int bin, gm_precision precision, const gm_operand *a, const gm_operand *b,
+                            const int32_t *list, int32_t rows, const gm_target *c, int32_t *overflow,
+                            int32_t *overflowed) {
     Overflow o{overflow, overflowed};
     if (!rows)
         return cudaSuccess;

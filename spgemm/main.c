@@ -101,7 +101,8 @@ static bool check(void *state, const struct gm_job *job, struct gm_outcome *outc
     return right;
 }
 
-/* The thesis' runs (4.1), 25 of 50, are for products that take moments. The first run loads code, so the second one tells. */
+/* The thesis' runs (4.1), 25 of 50, are for products that take moments. The first run loads code, so the
+ * second one tells. */
 #define SHORT_MS 100
 static bool warm_up(void *state, struct gm_outcome *outcome, struct gm_spgemm_error *error) {
     const struct gm_settings *s = outcome->settings;

@@ -20,8 +20,8 @@
 #endif
 
 static const struct gm_mode modes[] = {
-    {"upper-bound", NULL, "one pass into as many places as there are multiplications", "the CUDA part", false, true,
-     CUDA(gm_mode_upper_bound)},
+    {"upper-bound", NULL, "one pass into as many places as there are multiplications", "the CUDA part", false,
+     true, CUDA(gm_mode_upper_bound)},
     {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false, true,
      CUDA(gm_mode_precise)},
     {"rounds", NULL, "the output grows by size_per_row places for every unfinished row, round by round",

@@ -22,11 +22,12 @@ enum gm_kernel {
 struct gm_job {
     const struct gm_csr *a, *b; /* in single precision: rounded to float */
     enum gm_precision precision;
-    const char *argument;  /* behind "mode:"; "" = none */
-    int32_t size_per_row;  /* of modes that take it; 0 = the mode chooses it, from sampled rows, in its time */
+    const char *argument; /* behind "mode:"; "" = none */
+    int32_t size_per_row; /* of modes that take it; 0 = the mode chooses it, from sampled rows, in its time */
     enum gm_vector vector; /* of modes that grow */
     enum gm_kernel kernel;
-    bool persistent; /* mode rounds by the thesis' kernel: one launch for as many rounds as memory is there for */
+    bool persistent; /* mode rounds by the thesis' kernel: one launch for as many rounds as memory is there
+                        for */
     size_t limit;    /* bytes of device memory the product may take beside A and B; 0 = what there is */
 };
 
@@ -37,7 +38,8 @@ struct gm_run {
     double compact_ms;  /* of ms: rows moved together from places with holes between them */
     size_t peak;        /* most bytes allocated at a time during the call, without A and B */
     int64_t stored;     /* nnz(C) */
-    int64_t entries;    /* places for entries of C that were allocated when it was formed, before rows were moved together */
+    int64_t entries; /* places for entries of C that were allocated when it was formed, before rows were moved
+                        together */
     int32_t rounds;
     int32_t size_per_row; /* that was used; 0 where the mode takes none */
 };

@@ -47,8 +47,8 @@ static json_t *product(const struct gm_outcome *o) {
     return json_pack("{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o}", "mode", s->mode_text, "vector",
                      s->vector == GM_VECTOR_COPY ? "copy" : "vmm", "size_per_row",
                      (int)o->runs[o->runs_count - 1].size_per_row, "kernel",
-                     s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent, "limit",
-                     (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "check", check);
+                     s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent,
+                     "limit", (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "check", check);
 }
 
 bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error) {

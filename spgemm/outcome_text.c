@@ -50,11 +50,11 @@ static void times(const struct gm_outcome *o) {
     struct gm_times all = gm_outcome_times(o, offsetof(struct gm_run, ms));
     struct gm_times estimate = gm_outcome_times(o, offsetof(struct gm_run, estimate_ms));
     struct gm_times compact = gm_outcome_times(o, offsetof(struct gm_run, compact_ms));
-    printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f\n", o->runs_count, o->warmup, all.least, all.median,
-           all.most);
+    printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f\n", o->runs_count, o->warmup, all.least,
+           all.median, all.most);
     if (estimate.most > 0 || compact.most > 0)
-        printf("estimate_ms=%.3f (%.1f%%) compact_ms=%.3f (%.1f%%)\n", estimate.median, 100 * estimate.median / all.median,
-               compact.median, 100 * compact.median / all.median);
+        printf("estimate_ms=%.3f (%.1f%%) compact_ms=%.3f (%.1f%%)\n", estimate.median,
+               100 * estimate.median / all.median, compact.median, 100 * compact.median / all.median);
 }
 
 static void product(const struct gm_outcome *o) {
@@ -63,10 +63,11 @@ static void product(const struct gm_outcome *o) {
     printf("mode=%s precision=%s layout=%s", s->mode_text, s->precision == GM_FLOAT ? "float" : "double",
            s->columns ? "csc" : "csr");
     if (s->mode->kernels)
-        printf(" kernel=%s%s", s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", s->persistent ? " persistent" : "");
+        printf(" kernel=%s%s", s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash",
+               s->persistent ? " persistent" : "");
     if (s->mode->sized)
-        printf(" vector=%s size_per_row=%d%s", s->vector == GM_VECTOR_COPY ? "copy" : "vmm", last->size_per_row,
-               s->size_per_row > 0 ? "" : " (auto)");
+        printf(" vector=%s size_per_row=%d%s", s->vector == GM_VECTOR_COPY ? "copy" : "vmm",
+               last->size_per_row, s->size_per_row > 0 ? "" : " (auto)");
     putchar('\n');
     times(o);
     printf("nnz_c=%lld entries=%lld efficiency=%.2f%%", (long long)last->stored, (long long)last->entries,

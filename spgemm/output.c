@@ -7,7 +7,8 @@
 /* The driver is not linked: programs start without it. */
 static struct {
     bool there;
-    CUresult (*reserve)(CUdeviceptr *at, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags);
+    CUresult (*reserve)(CUdeviceptr *at, size_t size, size_t alignment, CUdeviceptr hint,
+                        unsigned long long flags);
     CUresult (*unreserve)(CUdeviceptr at, size_t size);
     CUresult (*create)(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                        unsigned long long flags);
@@ -16,7 +17,8 @@ static struct {
                     unsigned long long flags);
     CUresult (*unmap)(CUdeviceptr at, size_t size);
     CUresult (*access)(CUdeviceptr at, size_t size, const CUmemAccessDesc *descriptions, size_t count);
-    CUresult (*granularity)(size_t *size, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags which);
+    CUresult (*granularity)(size_t *size, const CUmemAllocationProp *prop,
+                            CUmemAllocationGranularity_flags which);
 } driver;
 
 static bool find(const char *name, void *function, struct gm_spgemm_error *error) {
@@ -35,14 +37,16 @@ static bool find_all(struct gm_spgemm_error *error) {
     if (!driver.there)
         driver.there = find("cuMemAddressReserve", &driver.reserve, error) &&
                        find("cuMemAddressFree", &driver.unreserve, error) &&
-                       find("cuMemCreate", &driver.create, error) && find("cuMemRelease", &driver.release, error) &&
-                       find("cuMemMap", &driver.map, error) && find("cuMemUnmap", &driver.unmap, error) &&
+                       find("cuMemCreate", &driver.create, error) &&
+                       find("cuMemRelease", &driver.release, error) && find("cuMemMap", &driver.map, error) &&
+                       find("cuMemUnmap", &driver.unmap, error) &&
                        find("cuMemSetAccess", &driver.access, error) &&
                        find("cuMemGetAllocationGranularity", &driver.granularity, error);
     return driver.there;
 }
 
-static bool worked(CUresult status, const struct gm_output *o, const char *call, struct gm_spgemm_error *error) {
+static bool worked(CUresult status, const struct gm_output *o, const char *call,
+                   struct gm_spgemm_error *error) {
     if (status == CUDA_SUCCESS)
         return true;
     if (status == CUDA_ERROR_OUT_OF_MEMORY)
@@ -62,8 +66,8 @@ static size_t round_up(size_t size, size_t to) {
     return (size + to - 1) / to * to;
 }
 
-bool gm_output_reserve(struct gm_output *o, enum gm_vector vector, struct gm_memory *memory, size_t most, const char *what,
-                       struct gm_spgemm_error *error) {
+bool gm_output_reserve(struct gm_output *o, enum gm_vector vector, struct gm_memory *memory, size_t most,
+                       const char *what, struct gm_spgemm_error *error) {
     size_t free_bytes, device_bytes;
     CUmemAllocationProp prop;
     CUdeviceptr at = 0;
@@ -73,7 +77,8 @@ bool gm_output_reserve(struct gm_output *o, enum gm_vector vector, struct gm_mem
     if (!find_all(error) || !gm_cuda(cudaMemGetInfo(&free_bytes, &device_bytes), what, error))
         return false;
     prop = properties();
-    if (!worked(driver.granularity(&o->granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), o, "granularity", error))
+    if (!worked(driver.granularity(&o->granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), o,
+                "granularity", error))
         return false;
     o->reserved = round_up(most < device_bytes ? most + !most : device_bytes, o->granularity);
     if (!worked(driver.reserve(&at, o->reserved, 0, 0, 0), o, "cuMemAddressReserve", error)) {
@@ -108,7 +113,8 @@ static bool map_more(struct gm_output *o, size_t size, struct gm_spgemm_error *e
     CUmemGenericAllocationHandle handle;
     CUdeviceptr end = (CUdeviceptr)(uintptr_t)o->at + o->there;
     if (size > o->reserved - o->there)
-        return gm_spgemm_fail(error, "out of device memory: %s passes the %zu bytes reserved", o->what, o->reserved);
+        return gm_spgemm_fail(error, "out of device memory: %s passes the %zu bytes reserved", o->what,
+                              o->reserved);
     if (!gm_memory_take(o->memory, size, o->what, error))
         return false;
     if (!worked(driver.create(&handle, size, &prop, 0), o, "cuMemCreate", error))
@@ -137,7 +143,8 @@ static bool copy_larger(struct gm_output *o, size_t wanted, struct gm_spgemm_err
         wanted = 2 * o->there;
     if (!gm_block_make(&larger, o->memory, wanted, o->what, error))
         return false;
-    if (o->size && !gm_cuda(cudaMemcpyAsync(larger.at, old.at, o->size, cudaMemcpyDeviceToDevice, NULL), o->what, error)) {
+    if (o->size && !gm_cuda(cudaMemcpyAsync(larger.at, old.at, o->size, cudaMemcpyDeviceToDevice, NULL),
+                            o->what, error)) {
         gm_block_drop(&larger, o->memory);
         return false;
     }
@@ -151,9 +158,9 @@ bool gm_output_append(struct gm_output *o, size_t more, struct gm_spgemm_error *
     size_t wanted = o->size + more;
     if (wanted < o->size)
         return gm_spgemm_fail(error, "out of device memory: %s of more bytes than a size holds", o->what);
-    if (wanted > o->there && !(o->vector == GM_VECTOR_COPY
-                                   ? copy_larger(o, wanted, error)
-                                   : map_more(o, round_up(wanted - o->there, o->granularity), error)))
+    if (wanted > o->there &&
+        !(o->vector == GM_VECTOR_COPY ? copy_larger(o, wanted, error)
+                                      : map_more(o, round_up(wanted - o->there, o->granularity), error)))
         return false;
     o->size = wanted;
     return true;

@@ -39,8 +39,9 @@ static const struct gm_option rows[ROWS] = {
          "places that mode rounds adds for an unfinished row; auto (default): from sampled rows"},
     [VECTOR] = {0, GM_OPTION_CHOICE, "--vector", "vector", NULL, "vmm|copy", "vmm copy", 0, 0,
                 "how the output grows: in place (default), or by a larger allocation and a copy"},
-    [RUNS] = {0, GM_OPTION_COUNT, "--runs", "runs", NULL, "N", NULL, 1, 1000000,
-              "products that are timed (default: 25 behind 25 that are not; 3 behind 2 where one takes 100 ms)"},
+    [RUNS] =
+        {0, GM_OPTION_COUNT, "--runs", "runs", NULL, "N", NULL, 1, 1000000,
+         "products that are timed (default: 25 behind 25 that are not; 3 behind 2 where one takes 100 ms)"},
     [WARMUP] = {0, GM_OPTION_COUNT, "--warmup", "warmup", NULL, "N", NULL, 0, 1000000,
                 "with --runs: products before these that are not (default 1)"},
     [CHECK] = {0, GM_OPTION_BOOL, "--check", "check", NULL, NULL, NULL, 0, 0,
@@ -48,8 +49,9 @@ static const struct gm_option rows[ROWS] = {
     [MODEL] =
         {0, GM_OPTION_BOOL, "--model", "model", NULL, NULL, NULL, 0, 0,
          "sizes of the product, and memory efficiency and rounds for each size_per_row, without forming it"},
-    [KERNEL] = {0, GM_OPTION_CHOICE, "--kernel", "kernel", NULL, "hash|thesis", "hash thesis", 0, 0,
-                "hash tables in shared memory (default), or a thread for a row by dot products, which is slow"},
+    [KERNEL] =
+        {0, GM_OPTION_CHOICE, "--kernel", "kernel", NULL, "hash|thesis", "hash thesis", 0, 0,
+         "hash tables in shared memory (default), or a thread for a row by dot products, which is slow"},
     [PERSISTENT] = {0, GM_OPTION_BOOL, "--persistent", "persistent", NULL, NULL, NULL, 0, 0,
                     "mode rounds, kernel thesis: rounds in one launch as long as there is memory for them"},
     [LAYOUT] = {0, GM_OPTION_CHOICE, "--layout", "layout", NULL, "csr|csc", "csr csc", 0, 0,

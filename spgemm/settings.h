@@ -17,7 +17,7 @@ struct gm_settings {
     unsigned warmup;
     enum gm_kernel kernel;
     bool check, model, persistent, columns; /* columns: layout csc */
-    const char *json;                 /* NULL = none */
+    const char *json;                       /* NULL = none */
     size_t limit;
     enum gm_precision precision;
 };

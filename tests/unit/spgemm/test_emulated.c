@@ -1,4 +1,5 @@
-/* The GPU's modes and kernels on an emulated device: every product against its definition, places and rounds against the model. */
+/* The GPU's modes and kernels on an emulated device: every product against its definition, places and rounds
+ * against the model. */
 #include "spgemm_test.h"
 
 #include "spgemm/check.h"
@@ -32,18 +33,21 @@ static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *er
     return true;
 }
 
-/* A and B whose product has rows of 1024 multiplications that come to 64 entries, but for the last row, which has 1024: tables made
- * for the mean do not hold it. */
-#define UNLIKE_ROWS 300
+/* A and B whose product has rows of 1024 multiplications that come to 64 entries, but for the last row, which
+ * has 1024: tables made for the mean do not hold it. */
+#define UNLIKE_ROWS  300
 #define UNLIKE_TERMS 16
-#define UNLIKE_RUN 64
+#define UNLIKE_RUN   64
 static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
-    int32_t rows = is_a ? UNLIKE_ROWS : 2 * UNLIKE_TERMS, columns = is_a ? 2 * UNLIKE_TERMS : UNLIKE_TERMS * UNLIKE_RUN;
+    int32_t rows = is_a ? UNLIKE_ROWS : 2 * UNLIKE_TERMS,
+            columns = is_a ? 2 * UNLIKE_TERMS : UNLIKE_TERMS * UNLIKE_RUN;
     int32_t each = is_a ? UNLIKE_TERMS : UNLIKE_RUN;
     if (!gm_csr_make(m, rows, columns, rows * each, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
-        int32_t first = is_a ? (i == rows - 1 ? UNLIKE_TERMS : 0) : i < UNLIKE_TERMS ? 0 : (i - UNLIKE_TERMS) * UNLIKE_RUN;
+        int32_t first = is_a               ? (i == rows - 1 ? UNLIKE_TERMS : 0)
+                        : i < UNLIKE_TERMS ? 0
+                                           : (i - UNLIKE_TERMS) * UNLIKE_RUN;
         for (int32_t k = 0; k < each; k++)
             m->indices[i * each + k] = first + k;
         m->offsets[i + 1] = (i + 1) * each;
@@ -77,12 +81,13 @@ static struct gm_rounds expected_rounds(const struct gm_job *job, int32_t size_p
     return rounds;
 }
 
-static void check_run(const char *what, const struct gm_mode *mode, const struct gm_job *job, const struct gm_run *run) {
+static void check_run(const char *what, const struct gm_mode *mode, const struct gm_job *job,
+                      const struct gm_run *run) {
     if (mode->sized && !job->persistent && job->vector == GM_VECTOR_VMM) {
         struct gm_rounds rounds = expected_rounds(job, run->size_per_row);
         if (rounds.entries != run->entries || rounds.rounds != run->rounds)
-            fail_msg("%s: %lld places in %d rounds, not %lld in %d", what, (long long)run->entries, run->rounds,
-                     (long long)rounds.entries, rounds.rounds);
+            fail_msg("%s: %lld places in %d rounds, not %lld in %d", what, (long long)run->entries,
+                     run->rounds, (long long)rounds.entries, rounds.rounds);
     }
     assert_true(run->entries >= run->stored);
 }
@@ -98,13 +103,14 @@ static void multiply(const char *name, const char *mode_name, const struct gm_jo
     size_t live = emulated_live();
     const struct gm_mode *mode = gm_mode_find(mode_name, &argument, &error);
     assert_non_null(mode);
-    snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name, mode_name, job->kernel,
-             job->vector, job->precision, job->size_per_row, job->persistent);
+    snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name,
+             mode_name, job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
     void *state = mode->functions->open(job, &error);
     for (int i = job->precision == GM_FLOAT; i < 2; i++)
         if (!state || !mode->functions->run(state, &run, &error))
             fail_msg("%s: %s", what, error.text);
-    if (!mode->functions->fetch(state, &c, &error) || !gm_check_product(job->a, job->b, &c, job->precision, &check, &error))
+    if (!mode->functions->fetch(state, &c, &error) ||
+        !gm_check_product(job->a, job->b, &c, job->precision, &check, &error))
         fail_msg("%s: %s", what, error.text);
     check_run(what, mode, job, &run);
     assert_int_equal(run.stored, gm_csr_stored(&c));
@@ -116,7 +122,8 @@ static void multiply(const char *name, const char *mode_name, const struct gm_jo
 static void all_modes(const char *name, const char *b_name, enum gm_kernel kernel, const int32_t *sizes) {
     struct gm_csr a = matrix(name), b = b_name ? matrix(b_name) : a;
     for (enum gm_precision precision = GM_DOUBLE; precision <= GM_FLOAT; precision++) {
-        struct gm_job job = {.a = &a, .b = b_name ? &b : &a, .precision = precision, .argument = "", .kernel = kernel};
+        struct gm_job job = {
+            .a = &a, .b = b_name ? &b : &a, .precision = precision, .argument = "", .kernel = kernel};
         if (precision == GM_FLOAT) {
             gm_csr_round_to_float(&a);
             if (b_name)
@@ -209,8 +216,8 @@ static void limits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_small), cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow), cmocka_unit_test(hash_ranges),
-        cmocka_unit_test(thesis),     cmocka_unit_test(limits),
+        cmocka_unit_test(hash_small),  cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow),
+        cmocka_unit_test(hash_ranges), cmocka_unit_test(thesis),     cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,15 @@
-/* Fibers, and a runtime whose device memory is the host's, each block ending at a page that nobody may touch. */
+/* Fibers, and a runtime whose device memory is the host's, each block ending at a page that nobody may touch.
+ */
 #include "emulated.h"
 #include "cooperative_groups.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cuda.h>
 #include <map>
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <sys/mman.h>
@@ -101,11 +102,22 @@ bool release_warp(size_t first, size_t last) {
     return any;
 }
 
+/* Threads between barriers, and warps, run in an order that changes: what a missing barrier lets happen does
+ * happen then. */
+size_t turned(size_t at, size_t count) {
+    static uint64_t seed = 1;
+    if (at == 0)
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+    size_t forward = (at + (seed >> 40)) % count;
+    return seed >> 39 & 1 ? forward : count - 1 - forward;
+}
+
 /* Runs a warp's threads until all of them wait for other warps, or are gone. */
 bool run_warp(size_t first, size_t last) {
     bool ran = false;
     do {
-        for (size_t i = first; i < last; i++) {
+        for (size_t at = 0, i; at < last - first; at++) {
+            i = first + turned(at, last - first);
             if (fibers[i]->state != READY)
                 continue;
             ran = true;
@@ -120,8 +132,11 @@ void schedule(size_t count) {
     for (bool left = true; left;) {
         bool ran = false;
         for (size_t b = 0; b < count; b += threads_of_block) {
-            for (size_t w = b; w < b + threads_of_block; w += 32)
-                ran |= run_warp(w, std::min<size_t>(w + 32, b + threads_of_block));
+            size_t warps = (threads_of_block + 31) / 32, order[32];
+            for (size_t at = 0; at < warps; at++)
+                order[at] = b + 32 * turned(at, warps);
+            for (size_t at = 0; at < warps; at++)
+                ran |= run_warp(order[at], std::min<size_t>(order[at] + 32, b + threads_of_block));
             ran |= release(b, b + threads_of_block, AT_BLOCK);
         }
         ran |= release(0, count, AT_GRID);
@@ -167,7 +182,8 @@ unsigned char *emulated_shared() {
     return shared_memory.data();
 }
 
-void emulated_run(unsigned grid, unsigned block, size_t shared, bool together, const std::function<void()> &kernel) {
+void emulated_run(unsigned grid, unsigned block, size_t shared, bool together,
+                  const std::function<void()> &kernel) {
     running = &kernel;
     emulated_grid = {grid};
     threads_of_block = block;
@@ -224,7 +240,8 @@ extern "C" {
 
 cudaError_t cudaMalloc(void **at, size_t size) {
     size_t whole = (size + PAGE - 1) / PAGE * PAGE + PAGE;
-    char *base = static_cast<char *>(mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char *base =
+        static_cast<char *>(mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (base == MAP_FAILED)
         return cudaErrorMemoryAllocation;
     memset(base, 0xcd, whole);
@@ -320,14 +337,16 @@ static CUresult unreserve(CUdeviceptr at, size_t size) {
     munmap(reinterpret_cast<void *>(at), size);
     return CUDA_SUCCESS;
 }
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *, unsigned long long) {
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *,
+                       unsigned long long) {
     *handle = size;
     return size % GRANULARITY || !size ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 static CUresult let_go(CUmemGenericAllocationHandle) {
     return CUDA_SUCCESS;
 }
-static CUresult map(CUdeviceptr, size_t size, size_t, CUmemGenericAllocationHandle handle, unsigned long long) {
+static CUresult map(CUdeviceptr, size_t size, size_t, CUmemGenericAllocationHandle handle,
+                    unsigned long long) {
     return handle == size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 static CUresult unmap(CUdeviceptr at, size_t size) {
@@ -347,9 +366,12 @@ static CUresult granularity(size_t *size, const CUmemAllocationProp *, CUmemAllo
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult *result) {
     static const std::map<std::string, void *> functions = {
-        {"cuMemAddressReserve", reinterpret_cast<void *>(reserve)}, {"cuMemAddressFree", reinterpret_cast<void *>(unreserve)},
-        {"cuMemCreate", reinterpret_cast<void *>(create)},          {"cuMemRelease", reinterpret_cast<void *>(let_go)},
-        {"cuMemMap", reinterpret_cast<void *>(map)},                {"cuMemUnmap", reinterpret_cast<void *>(unmap)},
+        {"cuMemAddressReserve", reinterpret_cast<void *>(reserve)},
+        {"cuMemAddressFree", reinterpret_cast<void *>(unreserve)},
+        {"cuMemCreate", reinterpret_cast<void *>(create)},
+        {"cuMemRelease", reinterpret_cast<void *>(let_go)},
+        {"cuMemMap", reinterpret_cast<void *>(map)},
+        {"cuMemUnmap", reinterpret_cast<void *>(unmap)},
         {"cuMemSetAccess", reinterpret_cast<void *>(access)},
         {"cuMemGetAllocationGranularity", reinterpret_cast<void *>(granularity)},
     };

@@ -1,6 +1,7 @@
-/* CUDA's language and device functions on the host, as far as spgemm's kernels use them. A block's threads are fibers that run in turn
- * from one barrier to the next; blocks run one after the other, those of a cooperative launch together. So what a kernel computes, its
- * indices and its barriers are tried, but no race. A barrier that some thread of the group never comes to ends the program. */
+/* CUDA's language and device functions on the host, as far as spgemm's kernels use them. A block's threads
+ * are fibers that run in turn from one barrier to the next; blocks run one after the other, those of a
+ * cooperative launch together. So what a kernel computes, its indices and its barriers are tried, but no
+ * race. A barrier that some thread of the group never comes to ends the program. */
 #pragma once
 
 #include <climits>
@@ -29,9 +30,12 @@ extern EmulatedIndex emulated_grid;
 #define blockIdx  emulated_block()
 #define gridDim   emulated_grid
 
-void emulated_run(unsigned grid, unsigned block, size_t shared, bool together, const std::function<void()> &kernel);
+void emulated_run(unsigned grid, unsigned block, size_t shared, bool together,
+                  const std::function<void()> &kernel);
 unsigned char *emulated_shared();
-const uint64_t *emulated_exchange(unsigned mask, uint64_t mine); /* what each lane of the warp gave; waits for those of the mask */
+const uint64_t *
+emulated_exchange(unsigned mask,
+                  uint64_t mine); /* what each lane of the warp gave; waits for those of the mask */
 void emulated_grid_sync();
 void __syncthreads();
 
@@ -64,7 +68,8 @@ template <typename T> T __shfl_xor_sync(unsigned mask, T value, int lanes) {
 }
 template <typename T> T __shfl_up_sync(unsigned mask, T value, int lanes) {
     unsigned lane = emulated_lane(), by = static_cast<unsigned>(lanes);
-    return static_cast<T>(emulated_exchange(mask, static_cast<uint64_t>(value))[lane < by ? lane : lane - by]);
+    return static_cast<T>(
+        emulated_exchange(mask, static_cast<uint64_t>(value))[lane < by ? lane : lane - by]);
 }
 inline int __popc(unsigned bits) {
     return __builtin_popcount(bits);
@@ -102,7 +107,8 @@ template <typename T> T atomicMax(T *at, T value) {
 template <typename F> cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int) {
     return cudaSuccess;
 }
-template <typename F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t) {
+template <typename F>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t) {
     *blocks = 2;
     return cudaSuccess;
 }
@@ -111,8 +117,9 @@ void emulated_apply(void (*kernel)(A...), void **arguments, std::index_sequence<
     kernel(*static_cast<A *>(arguments[I])...);
 }
 template <typename... A>
-cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(A...), dim3 grid, dim3 block, void **arguments, size_t shared,
-                                        cudaStream_t) {
-    emulated_run(grid.x, block.x, shared, true, [=] { emulated_apply(kernel, arguments, std::index_sequence_for<A...>()); });
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(A...), dim3 grid, dim3 block, void **arguments,
+                                        size_t shared, cudaStream_t) {
+    emulated_run(grid.x, block.x, shared, true,
+                 [=] { emulated_apply(kernel, arguments, std::index_sequence_for<A...>()); });
     return cudaSuccess;
 }
