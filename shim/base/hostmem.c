@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 1024, TEXT_SIZE = 8192 };
+enum { PATH_SIZE = 1024, TEXT_SIZE = 8192, MOST_NODES = 64 };
 
 #define LEAST_HEADROOM ((uint64_t)512 << 20)
 #define UNLIMITED      ((uint64_t)1 << 62) /* version 1 writes a number near 2^63 */
@@ -63,10 +63,23 @@ static bool read_machine(const char *root, struct gm_hostmem *memory, char *text
     return memory->total > 0;
 }
 
-static void bound_by_node(const char *root, int node, struct gm_hostmem *memory, char *text) {
+static uint64_t node_total(const char *root, int node, char *text) {
     char path[PATH_SIZE];
     gm_format(path, sizeof path, "%s/sys/devices/system/node/node%d/meminfo", root, node);
-    if (node >= 0 && read_text(path, text, TEXT_SIZE) && number_of(text, "MemTotal:"))
+    return read_text(path, text, TEXT_SIZE) ? number_of(text, "MemTotal:") << 10 : 0;
+}
+
+/* A sandbox may show the machine's memory in one place and a figure of its own in the nodes: nodes that do not add up to the
+ * machine say nothing about it. */
+static bool nodes_are_true(const char *root, uint64_t machine, char *text) {
+    uint64_t sum = 0;
+    for (int node = 0; node < MOST_NODES; node++)
+        sum += node_total(root, node, text);
+    return sum >= machine - machine / 10;
+}
+
+static void bound_by_node(const char *root, int node, struct gm_hostmem *memory, char *text) {
+    if (node >= 0 && nodes_are_true(root, memory->total, text) && node_total(root, node, text))
         bound(memory, (number_of(text, "MemFree:") + number_of(text, "Inactive(file):")) << 10);
 }
 

@@ -127,12 +127,12 @@ static int make_memory_file(void) {
         fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | ALLOW_SEALING);
     if (fd < 0)
         return -1;
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
+    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
     if (high >= 0 || fd <= STDERR_FILENO) {
         close(fd);
         fd = high;
     }
-    if (fd >= 0 && (ftruncate(fd, sizeof(struct gm_stats)) || fcntl(fd, ADD_SEALS, SEAL_SEAL | SEAL_SHRINK | SEAL_GROW))) {
+    if (fd >= 0 && (ftruncate(fd, sizeof(struct gm_stats)) || gm_fcntl(fd, ADD_SEALS, SEAL_SEAL | SEAL_SHRINK | SEAL_GROW))) {
         close(fd);
         fd = -1;
     }

@@ -4,15 +4,18 @@
  * a block comes back as the driver would give it, and one kept block is one native allocation, whole.
  *
  * Who waits, and for what. The cache never makes a thread wait for more than the program's own calls would have:
- *  - a free may wait for an older fence of its context, because native cudaFree would wait for all work of the context;
+ *  - a free does not wait, except where it gives memory back (below) and under GPUMEM_STRICT.
  *  - an allocation waits only for a fence that the same thread recorded in a free: natively it would have waited there. Else it goes
  *    to the driver. So a kernel that waits for another thread's next kernel cannot hang.
- *  - memory is given back by native frees, which wait for the whole context. They happen inside frees of the same context, in
- *    gpumem_trim, and in an allocation only when the driver is out of memory.
+ *  - memory is given back by native frees, which wait for the whole context and let no other thread submit meanwhile. They happen
+ *    inside frees of the same context, when all its work is done: then there is nothing to wait for. In spite of work only at the
+ *    limit, where free memory is short, far over the largest live total, for blocks that were idle very long and after errors; the
+ *    program's own cudaFree would have waited there too. Further in gpumem_trim, and in an allocation only when the driver is out
+ *    of memory.
  * The exception that is left: a program out of memory whose running kernel never ends waits in its allocation.
  *
- * What keeps the cache small. Blocks of one size that wait for their fences: ROTATION bytes, beyond which a thread waits for the
- * oldest. All blocks of a device: the limit, and a quarter of the largest live total plus SLACK; when real free memory falls below
+ * What keeps the cache small. Blocks of one size that wait for their fences: ROTATION bytes, beyond which the thread that freed
+ * them waits for the oldest when it allocates. All blocks of a device: the limit, and a quarter of the largest live total plus SLACK; when real free memory falls below
  * the headroom nothing is kept any more. There is no thread: blocks that were not used for GPUMEM_CACHE_IDLE are given back when a
  * batch of later frees of their context is closed, so a program that frees nothing more keeps what is there.
  *
@@ -30,7 +33,9 @@
 #include "shim/resource/rows.h"
 
 #define GRANULE     ((size_t)512)      /* what native memory occupies: allocations of 1 to 512 bytes lie 512 bytes apart */
-#define BATCH_BYTES ((size_t)6 << 20)  /* freed bytes without a fence, over all shards */
+/* Freed bytes without a fence, in one shard and over all: threads that record fences at once wait for each other in the driver. */
+#define BATCH_BYTES     ((size_t)6 << 20)
+#define ALL_BATCH_BYTES ((size_t)64 << 20)
 
 /* ---- threads and shards */
 
@@ -151,7 +156,7 @@ static gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, str
     if (!more)
         return GM_OK;
     status = own ? gm_cache_free_upstream(self, block, how) : GM_OK;
-    gm_cache_tidy(self, shard, block->context_id, batch, block->reserved);
+    gm_cache_tidy(self, shard, block->context_id, batch);
     return status;
 }
 
@@ -179,7 +184,8 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
             gm_cache_drain(self, shard, block->context_id);
         return status;
     }
-    bool full = (batch->count >= state->frees && shelf->recorded_count < GM_CACHE_FENCES) || batch->bytes * gm_cache_shards_used() >= BATCH_BYTES;
+    bool full = (batch->count >= state->frees && shelf->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
+                batch->bytes * gm_cache_shards_used() >= ALL_BATCH_BYTES;
     if (GM_LIKELY(!full && !how->strict) || gm_capture_any()) {
         gm_spin_unlock(&shard->lock);
         return GM_OK;

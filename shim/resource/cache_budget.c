@@ -58,11 +58,14 @@ void gm_cache_count_gone(struct gm_cache *state, int device, size_t size) {
     __atomic_sub_fetch(&state->devices[device].owned, size, __ATOMIC_RELAXED);
 }
 
-/* Bytes beyond what a device may hold in all. */
-size_t gm_cache_excess(const struct gm_cache *state, int device) {
+static size_t beyond(const struct gm_cache *state, int device, unsigned quarters) {
     const struct gm_cache_device *at = &state->devices[device];
     uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
     uint64_t allowed = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
-    allowed += allowed / 4 + SLACK;
+    allowed += (allowed / 4 + SLACK) * quarters;
     return owned > allowed ? owned - allowed : 0;
 }
+
+size_t gm_cache_excess(const struct gm_cache *state, int device) { return beyond(state, device, 1); }
+
+bool gm_cache_overfull(const struct gm_cache *state, int device) { return beyond(state, device, 4) > 0; }

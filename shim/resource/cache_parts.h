@@ -39,8 +39,9 @@ GM_INTERNAL void gm_cache_look_around(struct gm_cache *state, struct gm_cache_de
 /* A block came from upstream, went back there. */
 GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
 GM_INTERNAL void gm_cache_count_gone(struct gm_cache *state, int device, size_t size);
-/* Bytes beyond what a device may hold in all. */
+/* Bytes beyond what a device should hold in all: they go back when that costs no wait. Overfull: at once. */
 GM_INTERNAL size_t gm_cache_excess(const struct gm_cache *state, int device);
+GM_INTERNAL bool gm_cache_overfull(const struct gm_cache *state, int device);
 
 /* ---- fences: the shard's lock is held before and after, and let go in between. *gone: the context went meanwhile and the shelf
  * with it */
@@ -67,8 +68,7 @@ GM_INTERNAL bool gm_cache_make_room(struct gm_resource *self, struct gm_shard *s
 /* Is there anything for gm_cache_tidy to do? The lock is held. */
 GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_shelf *shelf, const struct gm_batch *latest);
 /* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. */
-GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest,
-                               size_t size);
+GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest);
 /* The resource's own trim and releasable. */
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);

@@ -7,7 +7,10 @@
 #include "shim/resource/cache.h"
 #include "shim/resource/lane.h"
 
-enum { VICTIMS = 16 };
+enum {
+    VICTIMS = 16,
+    BUSY_IDLES = 4, /* how much longer idle blocks stay where giving them back means a wait */
+};
 
 #define LARGE ((size_t)2 << 20) /* from here on a block has pages of its own, which really come back */
 
@@ -86,42 +89,50 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_shelf *sh
 
 /* Is there anything for tidy to do? */
 bool gm_cache_untidy(const struct gm_cache *state, const struct gm_shelf *shelf, const struct gm_batch *latest) {
-    return shelf->first != latest || shelf->condemned || shelf->bytes > GM_CACHE_ROTATION || gm_cache_excess(state, shelf->device) ||
+    return shelf->first != latest || shelf->condemned || gm_cache_excess(state, shelf->device) ||
            sweep_is_due(state, shelf, latest->stamp);
 }
 
+/* Has the context done everything that was submitted to it? Only then does a native free not wait. */
+static bool is_quiet(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *latest, bool *gone) {
+    return latest->state != GM_BATCH_RECORDED || gm_cache_settle(shard, shelf, latest, false, gone) == GM_OK;
+}
+
 /* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. */
-void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest, size_t size) {
+void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
     struct gm_cache *state = self->state;
-    uint64_t now = gm_ticks();
-    bool gone = false, sweep = false;
+    uint64_t now = gm_ticks(), idle_ns = state->idle_ns;
+    bool gone = false, sweep = false, give = false;
     gm_spin_lock(&shard->lock);
     struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
     if (shelf && shelf->first && shelf->first != latest)
         gm_cache_settle(shard, shelf, shelf->first, false, &gone);
     if (shelf && !gone) {
-        struct gm_size_class *class = gm_shelf_class(shelf, size);
-        if (class && class->pending.count > 1 && class->pending.count * size > GM_CACHE_ROTATION &&
-            class->pending.first->batch->state == GM_BATCH_RECORDED)
-            gm_cache_overtake(shard, shelf, class->pending.first->batch, &gone);
-    }
-    if (shelf && !gone) {
         size_t over = gm_cache_excess(state, shelf->device);
-        if (over)
-            gm_shelf_condemn_ready(shelf, over);
         sweep = sweep_is_due(state, shelf, now);
         if (sweep)
             shelf->swept = now;
+        bool must = shelf->aside || gm_cache_overfull(state, shelf->device);
+        bool quiet = !must && (over || sweep || shelf->condemned) && is_quiet(shard, shelf, latest, &gone);
+        give = (must || quiet) && !gone;
+        if (give && over)
+            gm_shelf_condemn_ready(shelf, over);
+        if (!quiet)
+            idle_ns *= BUSY_IDLES;
     }
     gm_spin_unlock(&shard->lock);
-    gm_cache_drain(self, shard, context_id);
-    for (unsigned i = 0; sweep && i < gm_cache_shards_used(); i++) {
+    if (give)
+        gm_cache_drain(self, shard, context_id);
+    for (unsigned i = 0; sweep && !gone && i < gm_cache_shards_used(); i++) {
         gm_spin_lock(&state->shards[i].lock);
         shelf = gm_shelf_of(&state->shards[i], context_id);
+        const struct gm_kept *before = shelf ? shelf->condemned : NULL;
         if (shelf)
-            gm_shelf_condemn_idle(shelf, now, state->idle_ns);
+            gm_shelf_condemn_idle(shelf, now, idle_ns);
+        bool found = shelf && shelf->condemned != before;
         gm_spin_unlock(&state->shards[i].lock);
-        gm_cache_drain(self, &state->shards[i], context_id);
+        if (found)
+            gm_cache_drain(self, &state->shards[i], context_id);
     }
 }
 

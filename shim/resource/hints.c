@@ -73,8 +73,10 @@ void gm_hint_settle(const struct gm_block *block) {
 
 bool gm_hint_can_undo(void) { return gm_drv.mem_advise != NULL; }
 
+/* What a driver does not take of this memory, it has none of to forget: read-mostly of a pool's memory, accessed-by of the host. */
 static gm_status unset(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
-    return (gm_status)gm_drv.mem_advise(block->address, block->reserved, advice, location);
+    CUresult result = gm_drv.mem_advise(block->address, block->reserved, advice, location);
+    return result == CUDA_ERROR_NOT_SUPPORTED ? GM_OK : (gm_status)result;
 }
 
 static gm_status unset_all(const struct gm_block *block) {
@@ -89,7 +91,6 @@ static gm_status unset_all(const struct gm_block *block) {
         status = unset(block, CU_MEM_ADVISE_UNSET_ACCESSED_BY, on_device(device));
     if (status)
         return status;
-    /* A driver that does not know this of the host has none to forget. */
     status = unset(block, CU_MEM_ADVISE_UNSET_ACCESSED_BY, host);
     return status == GM_INVALID_VALUE || status == CUDA_ERROR_INVALID_DEVICE ? GM_OK : status;
 }

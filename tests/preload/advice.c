@@ -15,6 +15,7 @@ static const CUmem_range_attribute names[] = {
 enum { NAMES = sizeof names / sizeof *names };
 
 static CUstream stream;
+static int alone;
 static CUdevice device;
 
 static CUdeviceptr get(size_t size, int managed) {
@@ -59,20 +60,26 @@ static void expect_fresh(CUdeviceptr address, size_t size, const int *fresh) {
                 fprintf(stderr, "attribute %d at %zu of %zu: %d, new memory says %d\n", (int)names[i], at, size, value, fresh[i]);
             EXPECT(value == fresh[i]);
         }
-        EXPECT(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address + at, part) != CU_DEVICE_CPU);
+        /* Where pages lie is no promise: a former owner's prefetch may still be under way. */
+        EXPECT(!alone || attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address + at, part) != CU_DEVICE_CPU);
     }
 }
 
+/* What cuMemAlloc gave natively takes no advice, so that what serves it in its place need not take all. */
+static void expect_taken(CUresult result, int managed) {
+    EXPECT(result == CUDA_SUCCESS || (!managed && result == CUDA_ERROR_NOT_SUPPORTED));
+}
+
 /* Advice on the whole block and on parts of it that begin and end inside. */
-static void advise(CUdeviceptr address, size_t size, int round) {
+static void advise(CUdeviceptr address, size_t size, int managed, int round) {
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     size_t third = size / 3;
     if (round & 1)
-        MUST(cuMemAdvise(address + third, third, CU_MEM_ADVISE_SET_READ_MOSTLY, here));
+        expect_taken(cuMemAdvise(address + third, third, CU_MEM_ADVISE_SET_READ_MOSTLY, here), managed);
     if (round & 2)
-        MUST(cuMemAdvise(address, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, round & 1 ? host : here));
+        expect_taken(cuMemAdvise(address, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, round & 1 ? host : here), managed);
     if (round & 4)
-        MUST(cuMemAdvise(address + 2 * third, size - 2 * third, CU_MEM_ADVISE_SET_ACCESSED_BY, here));
+        expect_taken(cuMemAdvise(address + 2 * third, size - 2 * third, CU_MEM_ADVISE_SET_ACCESSED_BY, here), managed);
     if (round & 8)
         MUST(cuMemPrefetchAsync(address + third, third, host, 0, stream));
 }
@@ -96,7 +103,7 @@ static void rounds(size_t size, int managed) {
         if (is_managed(address)) {
             expect_fresh(address, size, fresh);
             use(address, size, (unsigned char)(round + 1));
-            advise(address, size, round);
+            advise(address, size, managed, round);
             if (round == 5 && !managed) { /* what cuMemFreeAsync says of cuMemAllocManaged is the driver's choice */
                 CUdeviceptr next;
                 note_free("cuMemFreeAsync", (void *)(uintptr_t)address);
@@ -125,7 +132,7 @@ static void attached(size_t size) {
     give(address);
 }
 
-static void contexts(int alone) {
+static void contexts(void) {
     size_t used = 0;
     for (int round = 0; round < 4; round++) {
         CUcontext context;
@@ -147,6 +154,7 @@ static void contexts(int alone) {
 int main(int argc, char **argv) {
     CUcontext context;
     (void)argv;
+    alone = argc > 1;
     MUST(cuInit(0));
     MUST(cuDeviceGet(&device, 0));
     MUST(cuDevicePrimaryCtxRetain(&context, device));
@@ -157,7 +165,7 @@ int main(int argc, char **argv) {
         rounds(3 * MIB + 300, managed);
     }
     attached(MIB);
-    contexts(argc > 1);
+    contexts();
     MUST(cuStreamDestroy(stream));
     MUST(cuDevicePrimaryCtxRelease(device));
     printf("ok advice %d\n", ROUNDS);

@@ -98,6 +98,7 @@ def small_card(place):
         events = events_of(done)
         check_whole(done, label)
         check_elsewhere(events, "host-numa", 32 * MIB, label)
+        check_report_of_steps(place, done, {"host"}, label)
     done = start(place, command, "observe", SIMCUDA_MEMORY=str(64 * MIB))  # only looks
     check((done.returncode, done.stdout) == (3, native.stdout), f"observe: {done.returncode} {done.stdout}{done.stderr}")
     check(not bytes_of(events_of(done), "host-numa"), "observe moved a block")
@@ -121,13 +122,29 @@ def trim(place):
         check(totals["trimmed_bytes"] == sum(int(row["bytes"]) for row in trims), f"report: {totals}")
 
 
-def report_of(place, done):
+def report_of(place, done, *parts):
     if not place.options.gpumem:
         return None
     (trace,) = done.folder.glob("trace-*.csv")
-    said = subprocess.run([place.options.gpumem, "report", "--json", str(trace)], capture_output=True, text=True)
+    said = subprocess.run([place.options.gpumem, "report", "--json", *parts, str(trace)], capture_output=True, text=True)
     check(said.returncode == 0, f"gpumem report: {said.stderr}")
     return json.loads(said.stdout)["traces"][0]
+
+
+def check_report_of_steps(place, done, least, label):
+    """The report names these steps and says where each block went; gives the requests that failed."""
+    report = report_of(place, done, "--oom", "--kinds")
+    if not report:
+        return []
+    part, events = report["out_of_memory"], events_of(done)
+    steps = {row["step"]: row for row in part["steps"]}
+    check(least <= set(steps), f"{label}: {steps}")
+    hosted = bytes_of(events, "host-numa")
+    check(steps.get("host", {"bytes": 0})["bytes"] == hosted, f"{label}: {steps}, not {hosted}")
+    check(sum(row["bytes"] for row in part["elsewhere"] if row["kind"] == "host-numa") == hosted, f"{label}: {part['elsewhere']}")
+    kinds = {row["kind"]: row["bytes"] for row in report["kinds"]["rows"]}
+    check(kinds.get("host-numa", 0) == hosted, f"{label}: {kinds}")
+    return part["requests"]
 
 
 def order(place):
@@ -158,6 +175,8 @@ def fail(place):
             check_whole(done, steps)
             failed = [row for row in events_of(done) if row["action"] == "alloc_fail"]
             check(len(failed) == 1 and failed[0]["result"] == "2", f"{steps}: {failed}")
+            why = {request["reason"] for request in check_report_of_steps(place, done, {"fail"}, steps)}
+            check(("GPUMEM_LIMIT" in why) == ("GPUMEM_LIMIT" in settings), f"{steps} {settings}: {why}")
     # The driver cannot: its own error, too.
     done = start(place, command, "auto", GPUMEM_LIMIT="64M", SIMCUDA_HIDE="cuMemCreate")
     check((done.returncode, done.stdout) == (3, "out of memory after 16\n"), f"hidden: {done.returncode} {done.stdout}{done.stderr}")

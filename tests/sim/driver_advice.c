@@ -56,6 +56,8 @@ CUresult sim_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advic
         return CUDA_ERROR_INVALID_DEVICE;
     if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
         return CUDA_ERROR_INVALID_VALUE;
+    if (b->kind == KIND_POOL && (advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY))
+        return CUDA_ERROR_NOT_SUPPORTED; /* as driver 580 says of a managed pool's memory */
     struct pages pages = pages_of(b, devPtr, count, true);
     for (size_t i = 0; i < pages.count; i++) {
         struct sim_advice *page = &pages.first[i];

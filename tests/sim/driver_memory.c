@@ -41,6 +41,16 @@ CUresult sim_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int 
 static void wait_before_free(struct sim_block *b) {
     if (!b->ctx) /* it is gone, and its work with it */
         return;
+    if (sim_opt.free_locks) {
+        struct sim_ctx *ctx = b->ctx;
+        while (ctx->freeing)
+            sim_wait_change();
+        ctx->freeing = &sim_self;
+        sim_finish_ctx(ctx);
+        ctx->freeing = NULL;
+        sim_notify();
+        return;
+    }
     if (!sim_opt.free_waits_for_device) {
         sim_finish_ctx(b->ctx);
         return;

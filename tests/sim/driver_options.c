@@ -192,6 +192,7 @@ void sim_options_read(void) {
     sim_opt.strict = atoi(env("SIMCUDA_STRICT", "0")) != 0;
     sim_opt.noop_kernels = atoi(env("SIMCUDA_NOOP_KERNELS", "0")) != 0;
     sim_opt.free_waits_for_device = strcmp(env("SIMCUDA_FREE", "context"), "device") == 0;
+    sim_opt.free_locks = strcmp(env("SIMCUDA_FREE", "context"), "locked") == 0;
     sim_opt.latency = strcmp(env("SIMCUDA_LATENCY", "none"), "h200") == 0;
     sim_opt.blind_fence = strcmp(env("SIMCUDA_FENCE", "true"), "blind") == 0;
     simcuda_set_streams(env("SIMCUDA_STREAMS", "immediate"));

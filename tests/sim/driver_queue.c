@@ -130,6 +130,8 @@ static void add_legacy_order(struct sim_stream *s, struct sim_op *op) {
 }
 
 CUresult sim_submit(struct sim_stream *s, struct sim_op *op) {
+    while (s->ctx->freeing && s->ctx->freeing != &sim_self)
+        sim_wait_change();
     if (s->capture)
         return sim_capture_add(s, op);
     CUresult r = sim_capture_legacy(s);

@@ -50,7 +50,7 @@ struct sim_options {
     size_t memory;
     enum sim_mode mode;
     uint64_t seed;
-    bool strict, noop_kernels, free_waits_for_device, latency, blind_fence;
+    bool strict, noop_kernels, free_waits_for_device, free_locks, latency, blind_fence;
 };
 extern struct sim_options sim_opt;
 void sim_options_read(void);
@@ -122,6 +122,7 @@ struct sim_ctx {
     struct sim_stream *legacy;
     struct sim_dep *waits; /* of cuCtxWaitEvent: streams made later wait for them too */
     unsigned wait_count;
+    const struct sim_thread *freeing; /* waits in cuMemFree and holds the context: nobody else submits */
     struct sim_ctx *next;
 };
 extern struct sim_ctx *sim_contexts;

@@ -35,7 +35,7 @@
  *                             long as they last: loads of code, graphs, streams, contexts
  *   SIMCUDA_LOG=FILE          one line a call: number, symbol, result, parameters ("*": read after the call)
  *   SIMCUDA_STREAMS=immediate|manual|random:SEED
- *   SIMCUDA_FREE=context|device  whose work cuMemFree waits for
+ *   SIMCUDA_FREE=context|device|locked  whose work cuMemFree waits for; locked: the context's, and no other thread submits meanwhile
  *   SIMCUDA_FENCE=true|blind  blind: cuCtxRecordEvent records nothing, its event is complete at once; a client that
  *                             relies on it must be caught by its tests
  *   SIMCUDA_STRICT=1          the host cannot touch device memory; kernels get usable addresses for p parameters

@@ -1,12 +1,12 @@
 #include "tools/cli/analysis.h"
-#include "tools/cli/live.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 
-#define SITE_IDS  (1u << 22) /* ids above count as unknown: only a damaged file has them */
-#define SIZES_MAX 65536u
+#define SITE_IDS     (1u << 22) /* ids above count as unknown: only a damaged file has them */
+#define SIZES_MAX    65536u
+#define RECENT_SIZES 1024u
 
 struct size_entry {
     struct gm_size_totals totals;
@@ -19,84 +19,92 @@ struct thread_entry {
     UT_hash_handle hh;
 };
 
-struct pass {
+struct gm_pass {
     struct gm_analysis *a;
+    struct gm_observer *const *observers; /* ends with NULL */
     struct gm_live_table live;
-    struct gm_site_totals *sites; /* by order of appearance */
-    size_t site_count, site_room;
-    uint32_t *site_index; /* id -> place in sites + 1 */
-    struct size_entry *sizes, *last_size;
+    size_t site_room;     /* of a->sites, which stand in order of appearance */
+    uint32_t *site_index; /* id -> place in a->sites + 1 */
+    struct size_entry *sizes;
+    struct size_entry *recent_sizes[RECENT_SIZES]; /* by a cheaper hash: most allocations repeat a size */
     struct thread_entry *threads, *last_thread;
     uint32_t peak; /* number of the peaks so far: tells whether a total changed since the latest */
     bool failed;
 };
-
-bool gm_kind_on_device(enum gm_kind kind) {
-    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED && kind != GM_KIND_HOST_NUMA;
-}
 
 bool gm_call_gives_memory(enum gm_call call) {
     return call != GM_CALL_VMM_RESERVE && call != GM_CALL_VMM_MAP && call != GM_CALL_POOL_CREATE;
 }
 
 /* Handles and addresses are numbers of different spaces that may meet by chance. */
-static uint64_t key_of(const struct gm_event *e) {
-    uint64_t space;
-    switch ((enum gm_call)e->call) {
+static uint64_t space_of(enum gm_call call) {
+    switch (call) {
     case GM_CALL_ARRAY:
     case GM_CALL_ARRAY3D:
     case GM_CALL_ARRAY_DESTROY:
     case GM_CALL_MIPMAP:
     case GM_CALL_MIPMAP_DESTROY:
-        space = 1;
-        break;
+        return 1;
     case GM_CALL_VMM_CREATE:
     case GM_CALL_VMM_IMPORT:
     case GM_CALL_VMM_RELEASE:
-        space = 2;
-        break;
+        return 2;
     case GM_CALL_POOL_CREATE:
     case GM_CALL_POOL_DESTROY:
-        space = 3;
-        break;
+        return 3;
     case GM_CALL_VMM_RESERVE:
     case GM_CALL_VMM_ADDRESS_FREE:
-        space = 4;
-        break;
+        return 4;
     case GM_CALL_VMM_MAP:
     case GM_CALL_VMM_UNMAP:
-        space = 5;
-        break;
+        return 5;
     default:
-        space = 0;
+        return 0;
     }
-    return e->address ^ space << 60;
+}
+
+static uint64_t key_of(const struct gm_event *e) {
+    return e->address ^ space_of((enum gm_call)e->call) << 60;
+}
+
+bool gm_event_is_own_trim(const struct gm_event *e) {
+    return e->action == GM_ACT_TRIM && e->call != GM_CALL_POOL_CREATE;
+}
+
+bool gm_event_is_call(const struct gm_event *e) {
+    return e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP &&
+           !gm_event_is_own_trim(e);
+}
+
+uint64_t gm_live_address(const struct gm_live *b) {
+    return b->key ^ space_of((enum gm_call)b->call) << 60;
 }
 
 /* ---- tables */
 
-static struct gm_site_totals *site_of(struct pass *p, uint32_t id) {
+static struct gm_site_totals *site_of(struct gm_pass *p, uint32_t id) {
     if (id >= SITE_IDS)
         id = 0;
+    struct gm_analysis *a = p->a;
     if (!p->site_index[id]) {
-        if (p->site_count == p->site_room) {
+        if (a->site_count == p->site_room) {
             size_t room = p->site_room ? 2 * p->site_room : 256;
-            struct gm_site_totals *sites = realloc(p->sites, room * sizeof *sites);
+            struct gm_site_totals *sites = realloc(a->sites, room * sizeof *sites);
             if (!sites) {
                 p->failed = true;
                 return NULL;
             }
-            p->sites = sites;
+            a->sites = sites;
             p->site_room = room;
         }
-        p->sites[p->site_count] = (struct gm_site_totals){.id = id};
-        p->site_index[id] = (uint32_t)++p->site_count;
+        a->sites[a->site_count] = (struct gm_site_totals){.id = id};
+        p->site_index[id] = (uint32_t)++a->site_count;
     }
-    return &p->sites[p->site_index[id] - 1];
+    return &a->sites[p->site_index[id] - 1];
 }
 
-static void count_size(struct pass *p, uint64_t size) {
-    struct size_entry *s = p->last_size;
+static void count_size(struct gm_pass *p, uint64_t size) {
+    struct size_entry **recent = &p->recent_sizes[(size * UINT64_C(0x9e3779b97f4a7c15)) >> 54], *s = *recent;
     if (!s || s->totals.size != size)
         HASH_FIND(hh, p->sizes, &size, sizeof size, s);
     if (!s) {
@@ -113,10 +121,10 @@ static void count_size(struct pass *p, uint64_t size) {
         HASH_ADD(hh, p->sizes, totals.size, sizeof size, s);
     }
     s->totals.count++;
-    p->last_size = s;
+    *recent = s;
 }
 
-static struct thread_entry *thread_of(struct pass *p, int id) {
+static struct thread_entry *thread_of(struct gm_pass *p, int id) {
     struct thread_entry *t = p->last_thread;
     if (t && t->id == id)
         return t;
@@ -137,7 +145,7 @@ static struct thread_entry *thread_of(struct pass *p, int id) {
  * A total's value at the moment of the peak is kept without copying all totals at each new peak: whoever
  * changes a total for the first time since the latest peak saves the value it had. */
 
-static void change(const struct pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
+static void change(const struct gm_pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
                    uint64_t difference) {
     if (*seen != p->peak) {
         *at_peak = *value;
@@ -146,7 +154,7 @@ static void change(const struct pass *p, uint64_t *value, uint64_t *at_peak, uin
     *value += difference;
 }
 
-static void count_live(struct pass *p, const struct gm_live *b, bool born, uint64_t now) {
+static void count_live(struct gm_pass *p, const struct gm_live *b, bool born, uint64_t now) {
     struct gm_analysis *a = p->a;
     struct gm_kind_totals *kind = &a->by_kind[b->kind];
     struct gm_site_totals *site = site_of(p, b->site);
@@ -159,7 +167,7 @@ static void count_live(struct pass *p, const struct gm_live *b, bool born, uint6
     change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
     if (kind->live_bytes > kind->peak_bytes && born)
         kind->peak_bytes = kind->live_bytes;
-    if (!gm_kind_on_device((enum gm_kind)b->kind))
+    if (!gm_kind_is_on_device((enum gm_kind)b->kind))
         return;
     change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
     a->live_bytes += bytes;
@@ -173,6 +181,24 @@ static void count_live(struct pass *p, const struct gm_live *b, bool born, uint6
         a->peak_reserved = a->live_reserved;
         a->peak_reserved_ns = now;
     }
+}
+
+static void tell_born(struct gm_pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
+    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, b->born_ns};
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->born && !(*o)->born(*o, &step);
+}
+
+static void tell_died(struct gm_pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
+    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, e->time_ns};
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->died && !(*o)->died(*o, &step);
+}
+
+static void tell_left(struct gm_pass *p, const struct gm_live *b) {
+    struct gm_step step = {.thread = b->thread, .block = b, .now = p->a, .time_ns = p->a->end_ns};
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->left && !(*o)->left(*o, &step);
 }
 
 static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
@@ -209,21 +235,26 @@ static void on_drop(struct gm_analysis *a, const struct gm_event *e) {
         a->dropped[i] += (e->bytes & (uint64_t)GM_PROMISE_IPC << i) != 0;
 }
 
-static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
+static void on_alloc(struct gm_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = key_of(e);
-    struct gm_live old, block = {key,
-                                 e->bytes,
-                                 e->time_ns + e->duration_ns,
-                                 e->slack,
-                                 e->site < SITE_IDS ? e->site : 0,
-                                 e->context,
-                                 e->kind,
-                                 e->call};
+    bool memory = gm_call_gives_memory((enum gm_call)e->call);
+    struct gm_live old, block = {.key = key,
+                                 .bytes = e->bytes,
+                                 .born_ns = e->time_ns + e->duration_ns,
+                                 .stream = e->stream,
+                                 .slack = e->slack,
+                                 .site = e->site < SITE_IDS ? e->site : 0,
+                                 .thread = thread,
+                                 .context = e->context,
+                                 .kind = e->kind,
+                                 .call = e->call,
+                                 .device = e->device,
+                                 .hit = e->hit};
     struct thread_entry *t = thread_of(p, thread);
-    if (gm_call_gives_memory((enum gm_call)e->call)) {
+    if (memory) {
         struct gm_site_totals *site = site_of(p, e->site);
-        a->allocs++;
+        block.number = ++a->allocs;
         a->alloc_bytes += e->bytes;
         a->hits += e->hit;
         a->moved += was_moved(e);
@@ -245,15 +276,29 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     case 1:
         a->replaced++;
         count_live(p, &old, false, block.born_ns);
+        if (gm_call_gives_memory((enum gm_call)old.call))
+            tell_died(p, e, thread, &old);
         break;
     case -1:
         p->failed = true;
         return;
     }
     count_live(p, &block, true, block.born_ns);
+    if (memory)
+        tell_born(p, e, thread, &block);
 }
 
-static void on_free(struct pass *p, const struct gm_event *e, int thread) {
+static void count_released(struct gm_pass *p, const struct gm_live *b) {
+    struct gm_site_totals *site = site_of(p, b->site);
+    p->a->released_count++;
+    p->a->released_bytes += b->bytes;
+    if (site) {
+        site->released_count++;
+        site->released_bytes += b->bytes;
+    }
+}
+
+static void on_free(struct gm_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     struct gm_live block;
     struct thread_entry *t = thread_of(p, thread);
@@ -266,23 +311,26 @@ static void on_free(struct pass *p, const struct gm_event *e, int thread) {
     if (!gm_call_gives_memory((enum gm_call)block.call))
         return;
     if (e->action == GM_ACT_RELEASE) {
-        a->released_count++;
-        a->released_bytes += block.bytes;
+        count_released(p, &block);
     } else {
         a->frees++;
         a->by_kind[block.kind].frees++;
         if (t && t->last_key == key) {
             struct gm_site_totals *site = site_of(p, block.site);
             a->temporary++;
-            if (site)
+            a->temporary_bytes += block.bytes;
+            if (site) {
                 site->temporary++;
+                site->temporary_bytes += block.bytes;
+            }
             t->last_key = 0;
         }
     }
     count_lifetime(a, e->time_ns > block.born_ns ? e->time_ns - block.born_ns : 0, block.bytes);
+    tell_died(p, e, thread, &block);
 }
 
-static void on_failure(struct pass *p, const struct gm_event *e) {
+static void on_failure(struct gm_pass *p, const struct gm_event *e) {
     struct gm_analysis *a = p->a;
     if (e->action == GM_ACT_ALLOC_FAIL) {
         struct gm_site_totals *site = site_of(p, e->site);
@@ -298,7 +346,7 @@ static void on_failure(struct pass *p, const struct gm_event *e) {
 }
 
 /* Writers name each block that goes with a context; this finds those of traces that lost such events. */
-static void on_context_gone(struct pass *p, const struct gm_event *e) {
+static void on_context_gone(struct gm_pass *p, const struct gm_event *e, int thread) {
     for (size_t i = 0; e->context && i < p->live.size;) {
         struct gm_live *b = &p->live.slots[i];
         if (!b->key || b->context != e->context || b->kind == GM_KIND_HOST) {
@@ -309,24 +357,24 @@ static void on_context_gone(struct pass *p, const struct gm_event *e) {
         gm_live_take(&p->live, b->key, &gone); /* another record may move here: look at this place again */
         count_live(p, &gone, false, e->time_ns);
         if (gm_call_gives_memory((enum gm_call)gone.call)) {
-            p->a->released_count++;
-            p->a->released_bytes += gone.bytes;
+            count_released(p, &gone);
+            tell_died(p, e, thread, &gone);
         }
     }
 }
 
-/* A step of ours inside a call, not the program's trim of its own pool. */
-static bool is_own_trim(const struct gm_event *e) { return e->action == GM_ACT_TRIM && e->call != GM_CALL_POOL_CREATE; }
-
-static void on_event(struct pass *p, const struct gm_event *e, int thread) {
+static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t end = e->time_ns + e->duration_ns;
+    struct gm_step step = {.event = e, .thread = thread, .now = a, .time_ns = e->time_ns};
+    for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
+        p->failed = (*o)->event && !(*o)->event(*o, &step);
     a->events++;
     a->by_action[e->action]++;
     if (end > a->end_ns)
         a->end_ns = end;
     bool failure = e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL;
-    if (e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP && !is_own_trim(e)) {
+    if (gm_event_is_call(e)) {
         struct gm_call_totals *call = &a->by_call[e->call];
         call->count++;
         call->failed += failure;
@@ -357,11 +405,11 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
         on_drop(a, e);
         break;
     case GM_ACT_TRIM:
-        if (is_own_trim(e))
+        if (gm_event_is_own_trim(e))
             count_share(&a->trims, e->bytes);
         break;
     case GM_ACT_CONTEXT_GONE:
-        on_context_gone(p, e);
+        on_context_gone(p, e, thread);
         break;
     default:
         break;
@@ -377,27 +425,30 @@ static int by_frequency(const void *x, const void *y) {
     return a->size < b->size ? 1 : a->size > b->size ? -1 : 0;
 }
 
-static void conclude(struct pass *p) {
+/* Memory of graph nodes is the graph's, and another process's memory is that process's. */
+bool gm_live_is_leak(const struct gm_live *b) {
+    return gm_call_gives_memory((enum gm_call)b->call) && b->kind != GM_KIND_GRAPH &&
+           b->kind != GM_KIND_IMPORTED;
+}
+
+static void conclude(struct gm_pass *p) {
     struct gm_analysis *a = p->a;
     for (size_t i = 0; i < p->live.size; i++) {
         const struct gm_live *b = &p->live.slots[i];
         struct gm_site_totals *site;
-        /* Memory of graph nodes is the graph's, and another process's memory is that process's. */
-        if (!b->key || !gm_call_gives_memory((enum gm_call)b->call) || b->kind == GM_KIND_GRAPH ||
-            b->kind == GM_KIND_IMPORTED || !(site = site_of(p, b->site)))
+        if (b->key && gm_call_gives_memory((enum gm_call)b->call))
+            tell_left(p, b);
+        if (!b->key || !gm_live_is_leak(b) || !(site = site_of(p, b->site)))
             continue;
         site->leaked_count++;
         site->leaked_bytes += b->bytes;
         a->leaked_count++;
         a->leaked_bytes += b->bytes;
     }
-    for (size_t i = 0; i < p->site_count; i++)
-        change(p, &p->sites[i].device_live, &p->sites[i].at_peak, &p->sites[i].peak_seen, 0);
+    for (size_t i = 0; i < a->site_count; i++)
+        change(p, &a->sites[i].device_live, &a->sites[i].at_peak, &a->sites[i].peak_seen, 0);
     for (int k = 0; k < GM_KIND_COUNT; k++)
         change(p, &a->by_kind[k].live_bytes, &a->by_kind[k].at_peak, &a->by_kind[k].peak_seen, 0);
-    a->sites = p->sites;
-    a->site_count = p->site_count;
-    p->sites = NULL;
     a->sizes = malloc((HASH_COUNT(p->sizes) + 1) * sizeof *a->sizes);
     if (!a->sizes) {
         p->failed = true;
@@ -408,7 +459,7 @@ static void conclude(struct pass *p) {
     qsort(a->sizes, a->size_count, sizeof *a->sizes, by_frequency);
 }
 
-static void free_pass(struct pass *p) {
+static void free_pass(struct gm_pass *p) {
     struct size_entry *s, *next_size;
     struct thread_entry *t, *next_thread;
     HASH_ITER(hh, p->sizes, s, next_size) {
@@ -420,25 +471,49 @@ static void free_pass(struct pass *p) {
         free(t);
     }
     gm_live_free(&p->live);
-    free(p->sites);
     free(p->site_index);
+    free(p);
 }
 
-struct gm_analysis *gm_analysis_read(struct gm_reader *reader) {
-    struct pass p = {.a = calloc(1, sizeof *p.a), .site_index = calloc(SITE_IDS, sizeof *p.site_index)};
+struct gm_pass *gm_pass_new(struct gm_observer *const *observers) {
+    static struct gm_observer *const none[] = {NULL};
+    struct gm_pass *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->a = calloc(1, sizeof *p->a);
+    p->observers = observers ? observers : none;
+    p->site_index = calloc(SITE_IDS, sizeof *p->site_index);
+    p->failed = !p->a || !p->site_index;
+    return p;
+}
+
+bool gm_pass_event(struct gm_pass *p, const struct gm_event *event, int thread) {
+    if (!p->failed)
+        on_event(p, event, thread);
+    return !p->failed;
+}
+
+struct gm_analysis *gm_pass_end(struct gm_pass *p) {
+    if (!p)
+        return NULL;
+    if (!p->failed)
+        conclude(p);
+    struct gm_analysis *a = p->a;
+    if (p->failed) {
+        gm_analysis_free(a);
+        a = NULL;
+    }
+    free_pass(p);
+    return a;
+}
+
+struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers) {
+    struct gm_pass *p = gm_pass_new(observers);
     struct gm_event event;
     int thread;
-    p.failed = !p.a || !p.site_index;
-    while (!p.failed && gm_reader_next(reader, &event, &thread))
-        on_event(&p, &event, thread);
-    if (!p.failed)
-        conclude(&p);
-    free_pass(&p);
-    if (p.failed) {
-        gm_analysis_free(p.a);
-        return NULL;
-    }
-    return p.a;
+    while (p && gm_reader_next(reader, &event, &thread) && gm_pass_event(p, &event, thread))
+        ;
+    return gm_pass_end(p);
 }
 
 void gm_analysis_free(struct gm_analysis *a) {

@@ -4,6 +4,7 @@
 #define GM_COMMANDS_H
 
 #define GM_EXIT_USAGE 2 /* a bad option or value; nothing was started */
+#define GM_EXIT_CHECK 3 /* all was done, and a check that was asked for failed */
 
 struct gm_command {
     const char *name;
@@ -20,6 +21,10 @@ int gm_command_top(int argc, char **argv);
 void gm_command_top_help(void);
 int gm_command_report(int argc, char **argv);
 void gm_command_report_help(void);
+int gm_command_diff(int argc, char **argv);
+void gm_command_diff_help(void);
+int gm_command_export(int argc, char **argv);
+void gm_command_export_help(void);
 
 /* One line on stderr, "gpumem: ..."; returns GM_EXIT_USAGE. */
 int gm_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

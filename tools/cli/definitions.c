@@ -29,12 +29,18 @@ struct device {
     char name[];
 };
 
+struct context {
+    struct gm_context context;
+    struct context *next;
+};
+
 struct gm_definitions {
     struct site *sites;
     struct text *texts;
     struct module
         *modules; /* latest first: an address range may have been reused by a library loaded later */
     struct device *devices, **last_device;
+    struct context *contexts; /* latest first */
 };
 
 struct gm_definitions *gm_definitions_new(void) {
@@ -64,6 +70,10 @@ void gm_definitions_free(struct gm_definitions *d) {
     for (struct device *v = d->devices, *next; v; v = next) {
         next = v->next;
         free(v);
+    }
+    for (struct context *c = d->contexts, *next; c; c = next) {
+        next = c->next;
+        free(c);
     }
     free(d);
 }
@@ -139,6 +149,16 @@ static bool add_string(struct gm_definitions *d, const struct gm_record_string *
     return true;
 }
 
+static bool add_context(struct gm_definitions *d, const struct gm_record_context *r, size_t bytes) {
+    struct context *c = bytes < sizeof *r ? NULL : malloc(sizeof *c);
+    if (!c)
+        return false;
+    c->context = (struct gm_context){r->number, r->device, r->handle, r->id};
+    c->next = d->contexts;
+    d->contexts = c;
+    return true;
+}
+
 bool gm_definitions_add(struct gm_definitions *d, const struct gm_record *record, size_t bytes) {
     switch (record->type) {
     case GM_RECORD_MODULE:
@@ -149,6 +169,8 @@ bool gm_definitions_add(struct gm_definitions *d, const struct gm_record *record
         return add_device(d, (const struct gm_record_device *)record, bytes);
     case GM_RECORD_STRING:
         return add_string(d, (const struct gm_record_string *)record, bytes);
+    case GM_RECORD_CONTEXT:
+        return add_context(d, (const struct gm_record_context *)record, bytes);
     default:
         return true;
     }
@@ -194,4 +216,22 @@ const char *gm_definitions_string(const struct gm_definitions *d, uint32_t id) {
     struct text *t;
     HASH_FIND(hh, d->texts, &id, sizeof id, t);
     return t ? t->text : NULL;
+}
+
+void gm_definitions_each_module(const struct gm_definitions *d,
+                                void (*visit)(const struct gm_module *, void *), void *arg) {
+    for (const struct module *m = d->modules; m; m = m->next)
+        visit(&m->module, arg);
+}
+
+void gm_definitions_each_context(const struct gm_definitions *d,
+                                 void (*visit)(const struct gm_context *, void *), void *arg) {
+    for (const struct context *c = d->contexts; c; c = c->next)
+        visit(&c->context, arg);
+}
+
+void gm_definitions_each_string(const struct gm_definitions *d, void (*visit)(uint32_t, const char *, void *),
+                                void *arg) {
+    for (const struct text *t = d->texts; t; t = t->hh.next)
+        visit(t->id, t->text, arg);
 }

@@ -11,10 +11,15 @@ struct gm_live {
     uint64_t key;     /* address, or handle in its own number space; 0 = empty */
     uint64_t bytes;   /* asked */
     uint64_t born_ns; /* end of the allocation call */
-    uint32_t slack;   /* bytes got - bytes asked */
+    uint64_t number;  /* among the allocations of the trace, from 1 */
+    uint64_t stream;
+    uint32_t slack; /* bytes got - bytes asked */
     uint32_t site;
+    int32_t thread; /* that allocated it */
     uint16_t context;
     uint8_t kind, call;
+    int8_t device;
+    uint8_t hit;
 };
 
 struct gm_live_table {

@@ -157,3 +157,27 @@ bool gm_reader_device(const struct gm_reader *r, unsigned index, struct gm_devic
 const char *gm_reader_string(const struct gm_reader *r, uint32_t id) {
     return gm_definitions_string(r->definitions, id);
 }
+
+void gm_reader_each_module(const struct gm_reader *r, void (*visit)(const struct gm_module *, void *),
+                           void *arg) {
+    gm_definitions_each_module(r->definitions, visit, arg);
+}
+
+void gm_reader_each_context(const struct gm_reader *r, void (*visit)(const struct gm_context *, void *),
+                            void *arg) {
+    gm_definitions_each_context(r->definitions, visit, arg);
+}
+
+void gm_reader_each_string(const struct gm_reader *r, void (*visit)(uint32_t, const char *, void *),
+                           void *arg) {
+    gm_definitions_each_string(r->definitions, visit, arg);
+}
+
+struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size_t size) {
+    struct gm_event event;
+    int thread;
+    struct gm_reader *r = gm_reader_open(path, error, size);
+    while (r && r->csv && gm_reader_next(r, &event, &thread))
+        ;
+    return r;
+}

@@ -27,8 +27,17 @@ struct gm_device {
     const char *name;
 };
 
+struct gm_context {
+    unsigned number;
+    int device;
+    uint64_t handle, id;
+};
+
 /* NULL when the file cannot be used; `error` then is one line that names the file. Owned by the caller. */
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t size);
+/* The same, with all definitions known at once: in a CSV trace they stand between the events, which then are
+ * read already. */
+struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size_t size);
 void gm_reader_close(struct gm_reader *reader);
 
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *reader);
@@ -47,6 +56,12 @@ void gm_reader_each_site(const struct gm_reader *reader, void (*visit)(const str
                          void *arg);
 bool gm_reader_module(const struct gm_reader *reader, uint64_t address, struct gm_module *module);
 bool gm_reader_device(const struct gm_reader *reader, unsigned index, struct gm_device *device);
+void gm_reader_each_module(const struct gm_reader *reader,
+                           void (*visit)(const struct gm_module *module, void *arg), void *arg);
+void gm_reader_each_context(const struct gm_reader *reader,
+                            void (*visit)(const struct gm_context *context, void *arg), void *arg);
+void gm_reader_each_string(const struct gm_reader *reader,
+                           void (*visit)(uint32_t id, const char *text, void *arg), void *arg);
 const char *gm_reader_string(const struct gm_reader *reader, uint32_t id); /* NULL = unknown */
 
 #endif

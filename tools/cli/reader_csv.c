@@ -161,6 +161,7 @@ union record_space {
     struct gm_record_module module;
     struct gm_record_site site;
     struct gm_record_device device;
+    struct gm_record_context context;
     struct gm_record_string string;
     unsigned char bytes[65536];
 };
@@ -238,6 +239,16 @@ static bool read_string(union record_space *s, char *text) {
     return true;
 }
 
+static bool read_context(union record_space *s, char *text) {
+    uint64_t n[4];
+    for (int i = 0; i < 4; i++)
+        if (!take_number(&text, &n[i]))
+            return false;
+    s->context = (struct gm_record_context){
+        {(uint32_t)sizeof s->context, GM_RECORD_CONTEXT, 0}, (uint32_t)n[0], (int32_t)n[1], n[2], n[3]};
+    return true;
+}
+
 static void read_about(struct gm_trace_header *h, char *text) {
     uint64_t value;
     char *p = text;
@@ -273,8 +284,11 @@ static bool read_comment(struct gm_reader *r, char *text) {
     const struct {
         const char *word;
         bool (*read)(union record_space *, char *);
-    } records[] = {
-        {"module ", read_module}, {"site ", read_site}, {"device ", read_device}, {"string ", read_string}};
+    } records[] = {{"module ", read_module},
+                   {"site ", read_site},
+                   {"device ", read_device},
+                   {"context ", read_context},
+                   {"string ", read_string}};
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
         size_t length = strlen(records[i].word);
         if (!strncmp(text, records[i].word, length))

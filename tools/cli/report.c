@@ -1,117 +1,246 @@
 /* gpumem report: what traces say, for people or as JSON. */
 #include "tools/cli/report.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/job.h"
+#include "tools/cli/section.h"
+#include "tools/cli/text.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct options {
     unsigned long top;
-    bool stacks, json;
+    bool stacks, json, processes, fail_on_leak, has_limit;
+    bool sections[GM_SECTION_COUNT];
+    bool any_section;
+    unsigned long long leak, limit;
+    struct gm_suppressions *suppressions;
 };
 
-static int report_file(const char *path, const struct options *options, struct gm_report_json *json) {
+static int take_suppressions(struct options *o, const char *path) {
     char error[512];
-    struct gm_reader *reader = gm_reader_open(path, error, sizeof error);
-    if (!reader) {
-        fprintf(stderr, "gpumem: %s\n", error);
-        return 1;
-    }
-    struct gm_analysis *a = gm_analysis_read(reader);
-    struct gm_report r = {.path = path,
-                          .header = gm_reader_header(reader),
-                          .reader = reader,
-                          .a = a,
-                          .symbols = a ? gm_symbols_new(reader) : NULL,
-                          .top = (unsigned)options->top,
-                          .stacks = options->stacks};
-    bool done = r.symbols && gm_report_make_sites(&r);
-    if (done && json)
-        done = gm_report_json_add(json, &r);
-    else if (done)
-        gm_report_text(&r);
-    if (!done)
-        fprintf(stderr, "gpumem: %s: out of memory\n", path);
-    free(r.sites);
-    gm_symbols_free(r.symbols);
-    gm_analysis_free(a);
-    gm_reader_close(reader);
-    return !done;
-}
-
-void gm_command_report_help(void) {
-    puts("usage: gpumem report [--top N] [--stacks] [--json] FILE...\n\n"
-         "Reads traces, binary or CSV, and prints for each: totals, failed calls, leaks, who held memory at "
-         "the peak,\n"
-         "call sites, kinds of memory and why they were chosen, calls, sizes, lifetimes.\n\n"
-         "  --top N    rows of each list (default 10)\n"
-         "  --stacks   callers of each call site too, as far as the trace has them (gpumem run --stacks N)\n"
-         "  --json     everything as one JSON document, for programs");
-}
-
-/* -1 = go on, else the exit status. */
-static int read_options(int argc, char **argv, struct options *options) {
-    static const struct option rows[] = {{"top", required_argument, NULL, 't'},
-                                         {"stacks", no_argument, NULL, 's'},
-                                         {"json", no_argument, NULL, 'j'},
-                                         {"help", no_argument, NULL, 'h'},
-                                         {0}};
-    char *end;
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", rows, NULL)) != -1) {
-        switch (option) {
-        case 't':
-            options->top = strtoul(optarg, &end, 10);
-            if (end == optarg || *end || *optarg == '-' || options->top < 1 || options->top > 1000000)
-                return gm_usage_error("report: --top '%s' is not a number from 1 to 1000000", optarg);
-            break;
-        case 's':
-            options->stacks = true;
-            break;
-        case 'j':
-            options->json = true;
-            break;
-        case 'h':
-            gm_command_report_help();
-            return 0;
-        case ':':
-            return gm_usage_error("report: option '%s' needs a value", argv[optind - 1]);
-        default:
-            return gm_usage_error("report: unknown option '%s'; there are --top, --stacks, --json",
-                                  argv[optind - 1]);
-        }
-    }
-    if (optind == argc)
-        return gm_usage_error(
-            "report: which file? usage: gpumem report [--top N] [--stacks] [--json] FILE...");
-    if (options->json && !gm_report_json_there())
-        return gm_usage_error("report: this gpumem was built without jansson and has no --json");
-    return -1;
-}
-
-int gm_command_report(int argc, char **argv) {
-    struct options options = {.top = 10};
-    struct gm_report_json *json = NULL;
-    int status = read_options(argc, argv, &options);
-    if (status >= 0)
-        return status;
-    status = 0;
-    if (options.json && !(json = gm_report_json_begin())) {
+    if (!o->suppressions && !(o->suppressions = gm_suppressions_new())) {
         fputs("gpumem: out of memory\n", stderr);
         return 1;
     }
-    for (int i = optind; i < argc; i++) {
-        if (i > optind && !json)
-            putchar('\n');
-        status |= report_file(argv[i], &options, json);
+    if (gm_suppressions_read(o->suppressions, path, error, sizeof error))
+        return 0;
+    fprintf(stderr, "gpumem: %s\n", error);
+    return GM_EXIT_USAGE;
+}
+
+static int take(void *options, const char *name, const char *value) {
+    struct options *o = options;
+    for (unsigned i = 0; i < GM_SECTION_COUNT; i++)
+        if (!strcmp(name, gm_sections[i].flag)) {
+            o->sections[i] = o->any_section = true;
+            return 0;
+        }
+    if (!strcmp(name, "top"))
+        return gm_flag_count("report", name, value, 1, 1000000, &o->top);
+    if (!strcmp(name, "suppressions"))
+        return take_suppressions(o, value);
+    if (!strcmp(name, "fail-on-leak")) {
+        o->fail_on_leak = true;
+        return *value ? gm_flag_bytes("report", name, value, &o->leak) : 0;
     }
+    if (!strcmp(name, "limit")) {
+        o->has_limit = true;
+        return gm_flag_bytes("report", name, value, &o->limit);
+    }
+    o->stacks |= !strcmp(name, "stacks");
+    o->json |= !strcmp(name, "json");
+    o->processes |= !strcmp(name, "processes");
+    return 0;
+}
+
+void gm_command_report_help(void) {
+    puts(
+        "usage: gpumem report [OPTION...] FILE|FOLDER...\n\n"
+        "Reads traces, binary or CSV, and prints for each: totals, failed calls, leaks, who held memory at "
+        "the "
+        "peak,\n"
+        "call sites, kinds of memory and why they were chosen, calls, sizes, lifetimes. Of several traces, "
+        "or "
+        "of a\n"
+        "folder of them, the processes and the peak of each device come first. With options that name a part "
+        "of the\n"
+        "report, those parts alone.\n");
+    gm_flags_help("report");
+}
+
+/* ---- one trace */
+
+static bool print_sections(struct gm_report *r, const struct options *o, struct gm_observer *const *watched,
+                           void *json) {
+    for (unsigned i = 0; i < GM_SECTION_COUNT; i++) {
+        struct gm_out out = {.top = r->top, .json = json};
+        if (o->sections[i] && !gm_sections[i].print(r, watched[i], &out))
+            return false;
+    }
+    return true;
+}
+
+static bool print_trace(struct gm_report *r, const struct options *o, struct gm_observer *const *watched,
+                        struct gm_report_json *json) {
+    if (json) {
+        void *object = gm_report_json_add(json, r);
+        return object && print_sections(r, o, watched, object);
+    }
+    gm_report_head(r);
+    if (o->any_section)
+        return print_sections(r, o, watched, NULL);
+    gm_report_text(r);
+    return true;
+}
+
+/* What a check of continuous integration wants to know: 0 or GM_EXIT_CHECK. */
+static int check_trace(const struct gm_report *r, const struct options *o) {
+    struct gm_text room[2];
+    struct gm_leaks leaks = gm_report_leaks(r);
+    int status = 0;
+    if (o->fail_on_leak && leaks.own.count && leaks.own.bytes > o->leak) {
+        fprintf(stderr, "gpumem: %s: leaked %s in %s blocks\n", r->path,
+                gm_text_bytes(&room[0], leaks.own.bytes), gm_text_count(&room[1], leaks.own.count));
+        status = GM_EXIT_CHECK;
+    }
+    if (o->has_limit && r->a->peak_bytes > o->limit) {
+        fprintf(stderr, "gpumem: %s: peak of %s is above the limit of %s\n", r->path,
+                gm_text_bytes(&room[0], r->a->peak_bytes), gm_text_bytes(&room[1], o->limit));
+        status = GM_EXIT_CHECK;
+    }
+    return status;
+}
+
+static int report_trace(struct gm_job_trace *t, const struct options *o, struct gm_observer *const *watched,
+                        struct gm_report_json *json, bool quiet) {
+    struct gm_report r = {.path = t->path,
+                          .header = t->header,
+                          .reader = t->reader,
+                          .a = t->analysis,
+                          .symbols = gm_symbols_new(t->reader),
+                          .top = (unsigned)o->top,
+                          .stacks = o->stacks,
+                          .suppressions = o->suppressions};
+    int status = 1;
+    if (o->suppressions)
+        gm_suppressions_forget_use(o->suppressions);
+    if (!r.symbols || !gm_report_make_sites(&r) || (!quiet && !print_trace(&r, o, watched, json)))
+        fprintf(stderr, "gpumem: %s: cannot be reported: out of memory, or gone\n", t->path);
+    else
+        status = check_trace(&r, o);
+    free(r.sites);
+    gm_symbols_free(r.symbols);
+    return status;
+}
+
+/* ---- all of them */
+
+/* Watchers of all traces, GM_SECTION_COUNT each. */
+static struct gm_observer **new_watchers(struct gm_job *job, const struct options *o) {
+    struct gm_observer **all = calloc(job->count + 1, GM_SECTION_COUNT * sizeof *all);
+    bool done = all != NULL;
+    for (size_t t = 0; done && t < job->count; t++) {
+        unsigned count = 0;
+        for (unsigned i = 0; done && i < GM_SECTION_COUNT; i++) {
+            struct gm_observer **watcher = &all[t * GM_SECTION_COUNT + i];
+            if (!o->sections[i] || !gm_sections[i].watch)
+                continue;
+            *watcher = gm_sections[i].watch();
+            done = *watcher != NULL;
+            job->traces[t].observers[count++] = *watcher;
+        }
+    }
+    return done ? all : NULL; /* the process ends on lack of memory */
+}
+
+static void free_watchers(struct gm_observer **all, size_t traces) {
+    for (size_t i = 0; all && i < traces * GM_SECTION_COUNT; i++) {
+        const struct gm_section *section = &gm_sections[i % GM_SECTION_COUNT];
+        if (all[i] && section->drop)
+            section->drop(all[i]);
+        free(all[i]);
+    }
+    free(all);
+}
+
+static int check_devices(const struct gm_job *job, const struct options *o) {
+    struct gm_text room[2];
+    int status = 0;
+    for (size_t i = 0; o->has_limit && job->count > 1 && i < job->device_count; i++) {
+        const struct gm_job_device *d = &job->devices[i];
+        if (d->peak <= o->limit)
+            continue;
+        fprintf(stderr, "gpumem: device %d%s%s: peak of %s of all processes is above the limit of %s\n",
+                d->device, d->host[0] ? " of " : "", d->host, gm_text_bytes(&room[0], d->peak),
+                gm_text_bytes(&room[1], o->limit));
+        status = GM_EXIT_CHECK;
+    }
+    return status;
+}
+
+/* Statuses of several things: trouble first, then failed checks. */
+static int worse(int a, int b) {
+    return a == 1 || b == 1 ? 1 : a > b ? a : b;
+}
+
+static int report_job(struct gm_job *job, const struct options *o, struct gm_report_json *json) {
+    struct gm_observer **watchers = new_watchers(job, o);
+    int status = 0;
+    if (!watchers || !gm_job_read(job)) {
+        fputs("gpumem: out of memory\n", stderr);
+        free_watchers(watchers, job->count);
+        return 1;
+    }
+    if (job->count > 1 || o->processes) {
+        struct gm_out out = {.top = (unsigned)o->top, .json = json ? gm_report_json_document(json) : NULL};
+        gm_job_print(job, &out);
+        status = check_devices(job, o);
+    }
+    for (size_t i = 0; i < job->count; i++) {
+        if (!json && !o->processes && job->count > 1)
+            putchar('\n');
+        status = worse(status,
+                       report_trace(&job->traces[i], o, &watchers[i * GM_SECTION_COUNT], json, o->processes));
+    }
+    free_watchers(watchers, job->count);
+    return status;
+}
+
+static int report(int argc, char **argv, int first, struct options *o) {
+    struct gm_job *job = gm_job_new();
+    struct gm_report_json *json = NULL;
+    int status = 0;
+    if (!job || (o->json && !(json = gm_report_json_begin()))) {
+        fputs("gpumem: out of memory\n", stderr);
+        gm_job_free(job);
+        return 1;
+    }
+    for (int i = first; i < argc; i++)
+        status |= gm_job_add(job, argv[i]) > 0;
+    gm_job_sort(job);
+    if (job->count)
+        status = worse(status, report_job(job, o, json));
     bool written = !json || gm_report_json_end(json);
     if (fflush(stdout) || ferror(stdout) || !written) {
         fputs("gpumem: cannot write the report\n", stderr);
         status = 1;
     }
+    gm_job_free(job);
+    return status;
+}
+
+int gm_command_report(int argc, char **argv) {
+    struct options options = {.top = 10};
+    int first, status = gm_flags_read(argc, argv, take, &options, gm_command_report_help, &first);
+    if (status < 0 && first == argc)
+        status = gm_usage_error("report: which file? usage: gpumem report [OPTION...] FILE|FOLDER...");
+    if (status < 0 && options.json && !gm_report_json_there())
+        status = gm_usage_error("report: this gpumem was built without jansson and has no --json");
+    if (status < 0)
+        status = report(argc, argv, first, &options);
+    gm_suppressions_free(options.suppressions);
     return status;
 }

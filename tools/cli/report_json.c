@@ -2,9 +2,9 @@
 #include "tools/cli/report.h"
 
 #ifdef GM_HAVE_JANSSON
+#include "tools/cli/json.h"
 #include "tools/cli/result.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,34 +32,8 @@ struct gm_report_json *gm_report_json_begin(void) {
     return NULL;
 }
 
-/* File names are bytes, JSON is UTF-8: what is none becomes a question mark. */
-static json_t *text(const char *bytes) {
-    char clean[1024];
-    size_t n = 0;
-    if (!*bytes)
-        return json_null();
-    json_t *value = json_string(bytes);
-    if (value)
-        return value;
-    for (; bytes[n] && n < sizeof clean - 1; n++)
-        clean[n] = bytes[n] & 0x80 ? '?' : bytes[n];
-    clean[n] = 0;
-    return json_string(clean);
-}
-
-static json_t *number(uint64_t value) {
-    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
-}
-
 static json_t *share(uint64_t count, uint64_t bytes) {
-    return json_pack("{s:o, s:o}", "count", number(count), "bytes", number(bytes));
-}
-
-static json_t *frame(const struct gm_frame_name *name) {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "text", text(name->text), "function",
-                     text(name->function), "file", text(name->file), "line",
-                     name->line ? json_integer(name->line) : json_null(), "module", text(name->module),
-                     "offset", name->module[0] ? number(name->offset) : json_null());
+    return json_pack("{s:o, s:o}", "count", gm_json_number(count), "bytes", gm_json_number(bytes));
 }
 
 static json_t *process(const struct gm_report *r) {
@@ -67,13 +41,15 @@ static json_t *process(const struct gm_report *r) {
     json_t *devices = json_array();
     struct gm_device device;
     for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
-        json_array_append_new(devices, json_pack("{s:i, s:o, s:o}", "device", device.device, "name",
-                                                 text(device.name), "bytes", number(device.total)));
+        json_array_append_new(devices,
+                              json_pack("{s:i, s:o, s:o}", "device", device.device, "name",
+                                        gm_json_text(device.name), "bytes", gm_json_number(device.total)));
     return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "pid", h->pid, "parent",
                      h->parent, "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host",
-                     text(h->host), "program", text(h->program), "policy", text(h->policy), "library",
-                     text(h->library), "epoch_ns", number(h->epoch_ns), "finished", (int)h->finished,
-                     "lost_events", number(h->dropped), "devices", devices);
+                     gm_json_text(h->host), "program", gm_json_text(h->program), "policy",
+                     gm_json_text(h->policy), "library", gm_json_text(h->library), "epoch_ns",
+                     gm_json_number(h->epoch_ns), "finished", (int)h->finished, "lost_events",
+                     gm_json_number(h->dropped), "devices", devices);
 }
 
 static json_t *totals(const struct gm_analysis *a) {
@@ -105,7 +81,7 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"released_blocks", a->released_count},
                 {"released_bytes", a->released_bytes}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        json_object_set_new(t, rows[i].name, number(rows[i].value));
+        json_object_set_new(t, rows[i].name, gm_json_number(rows[i].value));
     return t;
 }
 
@@ -115,11 +91,13 @@ static json_t *kinds(const struct gm_analysis *a) {
         const struct gm_kind_totals *t = &a->by_kind[k];
         if (t->allocs || t->frees || t->live_count)
             json_array_append_new(
-                list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
-                                "allocations", number(t->allocs), "allocated_bytes", number(t->bytes),
-                                "frees", number(t->frees), "live_bytes", number(t->live_bytes),
-                                "peak_live_bytes", number(t->peak_bytes), "at_peak_bytes",
-                                gm_kind_on_device((enum gm_kind)k) ? number(t->at_peak) : json_null()));
+                list,
+                json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
+                          "allocations", gm_json_number(t->allocs), "allocated_bytes",
+                          gm_json_number(t->bytes), "frees", gm_json_number(t->frees), "live_bytes",
+                          gm_json_number(t->live_bytes), "peak_live_bytes", gm_json_number(t->peak_bytes),
+                          "at_peak_bytes",
+                          gm_kind_is_on_device((enum gm_kind)k) ? gm_json_number(t->at_peak) : json_null()));
     }
     return list;
 }
@@ -129,11 +107,11 @@ static json_t *calls(const struct gm_analysis *a) {
     for (int c = 1; c < GM_CALL_COUNT; c++) {
         const struct gm_call_totals *t = &a->by_call[c];
         if (t->count)
-            json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "call",
-                                                  gm_call_name((enum gm_call)c), "calls", number(t->count),
-                                                  "failed", number(t->failed), "allocated_bytes",
-                                                  number(t->allocated), "freed_bytes", number(t->freed), "ns",
-                                                  number(t->time_ns)));
+            json_array_append_new(
+                list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "call", gm_call_name((enum gm_call)c),
+                                "calls", gm_json_number(t->count), "failed", gm_json_number(t->failed),
+                                "allocated_bytes", gm_json_number(t->allocated), "freed_bytes",
+                                gm_json_number(t->freed), "ns", gm_json_number(t->time_ns)));
     }
     return list;
 }
@@ -148,14 +126,14 @@ static json_t *decisions(const struct gm_analysis *a) {
                 json_array_append_new(list,
                                       json_pack("{s:s, s:s, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
                                                 "reason", gm_reason_name((enum gm_reason)why), "count",
-                                                number(s->count), "bytes", number(s->bytes)));
+                                                gm_json_number(s->count), "bytes", gm_json_number(s->bytes)));
         }
         if (a->verdicts[k].count)
             json_object_set_new(verdicts, gm_kind_name((enum gm_kind)k),
                                 share(a->verdicts[k].count, a->verdicts[k].bytes));
     }
     for (int i = 0; i < GM_SOFT_PROMISES; i++)
-        json_object_set_new(dropped, promises[i], number(a->dropped[i]));
+        json_object_set_new(dropped, promises[i], gm_json_number(a->dropped[i]));
     return json_pack("{s:o, s:o, s:o}", "served", list, "noted_verdicts", verdicts, "dropped_promises",
                      dropped);
 }
@@ -166,19 +144,20 @@ static json_t *sites(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_BYTES);
     for (size_t i = 0; i < r->site_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        json_t *site = frame(&r->sites[i].name);
+        json_t *site = gm_json_frame(&r->sites[i].name);
         json_t *counts =
             json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "of_toolkit", (int)r->sites[i].name.toolkit,
-                      "allocations", number(s->allocs), "allocated_bytes", number(s->bytes), "temporary",
-                      number(s->temporary), "failed", number(s->failed), "at_peak_bytes", number(s->at_peak),
-                      "leaked_blocks", number(s->leaked_count), "leaked_bytes", number(s->leaked_bytes));
+                      "allocations", gm_json_number(s->allocs), "allocated_bytes", gm_json_number(s->bytes),
+                      "temporary", gm_json_number(s->temporary), "failed", gm_json_number(s->failed),
+                      "at_peak_bytes", gm_json_number(s->at_peak), "leaked_blocks",
+                      gm_json_number(s->leaked_count), "leaked_bytes", gm_json_number(s->leaked_bytes));
         json_object_update(site, counts);
         json_decref(counts);
         if (r->stacks) {
             json_t *callers = json_array();
             unsigned count = gm_symbols_stack(r->symbols, s->id, names, GM_STACK_ROOM);
             for (unsigned f = 1; f < count; f++)
-                json_array_append_new(callers, frame(&names[f]));
+                json_array_append_new(callers, gm_json_frame(&names[f]));
             json_object_set_new(site, "callers", callers);
         }
         json_array_append_new(list, site);
@@ -194,11 +173,11 @@ static json_t *failures(const struct gm_report *r) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
         json_array_append_new(
-            list,
-            json_pack("{s:o, s:s, s:s, s:o, s:i, s:s, s:o, s:o}", "time_ns", number(f->time_ns), "action",
-                      gm_action_name((enum gm_action)f->action), "call", gm_call_name((enum gm_call)f->call),
-                      "bytes", number(f->bytes), "result", (int)f->result, "result_name",
-                      gm_result_name(f->result), "live_bytes", number(f->live_bytes), "site", frame(&name)));
+            list, json_pack("{s:o, s:s, s:s, s:o, s:i, s:s, s:o, s:o}", "time_ns", gm_json_number(f->time_ns),
+                            "action", gm_action_name((enum gm_action)f->action), "call",
+                            gm_call_name((enum gm_call)f->call), "bytes", gm_json_number(f->bytes), "result",
+                            (int)f->result, "result_name", gm_result_name(f->result), "live_bytes",
+                            gm_json_number(f->live_bytes), "site", gm_json_frame(&name)));
     }
     return list;
 }
@@ -214,20 +193,24 @@ static json_t *lifetimes(const struct gm_analysis *a) {
     json_t *list = json_array();
     uint64_t limit = 1000;
     for (int i = 0; i < GM_LIFETIME_BINS; i++, limit *= 10)
-        json_array_append_new(list,
-                              json_pack("{s:o, s:o, s:o}", "below_ns",
-                                        i < GM_LIFETIME_BINS - 1 ? number(limit) : json_null(), "count",
-                                        number(a->lifetime_count[i]), "bytes", number(a->lifetime_bytes[i])));
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "below_ns",
+                                              i < GM_LIFETIME_BINS - 1 ? gm_json_number(limit) : json_null(),
+                                              "count", gm_json_number(a->lifetime_count[i]), "bytes",
+                                              gm_json_number(a->lifetime_bytes[i])));
     return list;
 }
 
-bool gm_report_json_add(struct gm_report_json *j, struct gm_report *r) {
-    json_t *trace =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", text(r->path), "process",
-                  process(r), "damaged_parts", number(gm_reader_damaged(r->reader)), "totals", totals(r->a),
-                  "by_kind", kinds(r->a), "by_call", calls(r->a), "decisions", decisions(r->a), "sites",
-                  sites(r), "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
-    return trace && !json_array_append_new(j->traces, trace);
+void *gm_report_json_document(struct gm_report_json *j) {
+    return j->document;
+}
+
+void *gm_report_json_add(struct gm_report_json *j, struct gm_report *r) {
+    json_t *trace = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path), "process",
+        process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals", totals(r->a),
+        "by_kind", kinds(r->a), "by_call", calls(r->a), "decisions", decisions(r->a), "sites", sites(r),
+        "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
+    return trace && !json_array_append_new(j->traces, trace) ? trace : NULL;
 }
 
 bool gm_report_json_end(struct gm_report_json *j) {
@@ -245,9 +228,13 @@ bool gm_report_json_there(void) {
 struct gm_report_json *gm_report_json_begin(void) {
     return NULL;
 }
-bool gm_report_json_add(struct gm_report_json *json, struct gm_report *report) {
+void *gm_report_json_document(struct gm_report_json *json) {
+    (void)json;
+    return NULL;
+}
+void *gm_report_json_add(struct gm_report_json *json, struct gm_report *report) {
     (void)json, (void)report;
-    return false;
+    return NULL;
 }
 bool gm_report_json_end(struct gm_report_json *json) {
     (void)json;

@@ -7,6 +7,15 @@ static void add(struct gm_site_totals *sum, const struct gm_site_totals *more) {
     sum->allocs += more->allocs;
     sum->bytes += more->bytes;
     sum->temporary += more->temporary;
+    sum->temporary_bytes += more->temporary_bytes;
+    sum->released_count += more->released_count;
+    sum->released_bytes += more->released_bytes;
+    sum->suppressed_count += more->suppressed_count;
+    sum->suppressed_bytes += more->suppressed_bytes;
+    sum->grown_count += more->grown_count;
+    sum->grown_bytes += more->grown_bytes;
+    if (more->grown_most > sum->grown_most)
+        sum->grown_most = more->grown_most;
     sum->failed += more->failed;
     sum->live_count += more->live_count;
     sum->live_bytes += more->live_bytes;
@@ -25,6 +34,19 @@ static int by_place(const void *x, const void *y) {
     return difference ? difference : a->totals.id < b->totals.id ? -1 : a->totals.id > b->totals.id;
 }
 
+static struct gm_frame_name stack[GM_STACK_ROOM];
+
+static void suppress(struct gm_report *r, struct gm_site_totals *s) {
+    if (!r->suppressions || !s->leaked_count)
+        return;
+    unsigned count = gm_symbols_stack(r->symbols, s->id, stack, GM_STACK_ROOM);
+    if (!gm_suppressions_cover(r->suppressions, stack, count, s->leaked_count, s->leaked_bytes))
+        return;
+    s->suppressed_count = s->leaked_count;
+    s->suppressed_bytes = s->leaked_bytes;
+    s->leaked_count = s->leaked_bytes = 0;
+}
+
 bool gm_report_make_sites(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
     size_t kept = 0;
@@ -34,6 +56,7 @@ bool gm_report_make_sites(struct gm_report *r) {
     for (size_t i = 0; i < a->site_count; i++) {
         r->sites[i].totals = a->sites[i];
         gm_symbols_site(r->symbols, a->sites[i].id, &r->sites[i].name);
+        suppress(r, &r->sites[i].totals);
     }
     r->site_count = a->site_count;
     if (!r->stacks && r->site_count) {
@@ -66,10 +89,34 @@ static int compare(uint64_t a, uint64_t b, uint32_t id_a, uint32_t id_b) {
 BY(bytes)
 BY(at_peak)
 BY(leaked_bytes)
+BY(temporary)
+BY(grown_bytes)
 
 void gm_report_sort_sites(struct gm_report *r, enum gm_report_order order) {
-    qsort(r->sites, r->site_count, sizeof *r->sites,
-          order == GM_BY_PEAK   ? by_at_peak
-          : order == GM_BY_LEAK ? by_leaked_bytes
-                                : by_bytes);
+    static int (*const orders[])(const void *, const void *) = {[GM_BY_BYTES] = by_bytes,
+                                                                [GM_BY_PEAK] = by_at_peak,
+                                                                [GM_BY_LEAK] = by_leaked_bytes,
+                                                                [GM_BY_TEMPORARY] = by_temporary,
+                                                                [GM_BY_GROWN] = by_grown_bytes};
+    qsort(r->sites, r->site_count, sizeof *r->sites, orders[order]);
+}
+
+struct gm_leaks gm_report_leaks(const struct gm_report *r) {
+    struct gm_leaks sum = {0};
+    for (size_t i = 0; i < r->site_count; i++) {
+        const struct gm_site_totals *s = &r->sites[i].totals;
+        struct gm_share *owner = r->sites[i].name.toolkit ? &sum.toolkit : &sum.own;
+        owner->count += s->leaked_count;
+        owner->bytes += s->leaked_bytes;
+        sum.suppressed.count += s->suppressed_count;
+        sum.suppressed.bytes += s->suppressed_bytes;
+    }
+    return sum;
+}
+
+struct gm_place_names gm_report_place(struct gm_report *r, const struct gm_report_site *site) {
+    if (!r->stacks)
+        return (struct gm_place_names){&site->name, 1};
+    return (struct gm_place_names){stack,
+                                   gm_symbols_stack(r->symbols, site->totals.id, stack, GM_STACK_ROOM)};
 }

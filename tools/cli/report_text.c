@@ -18,7 +18,7 @@ static const char *blocks(uint64_t count) {
     return count == 1 ? "block" : "blocks";
 }
 
-static void print_head(const struct gm_report *r) {
+void gm_report_head(const struct gm_report *r) {
     const struct gm_trace_header *h = r->header;
     const struct gm_analysis *a = r->a;
     struct gm_device device;
@@ -82,7 +82,7 @@ static void print_kinds(struct gm_report *r) {
             continue;
         printf("  %-14s %13s %12s %11s %12s %12s %12s\n", gm_kind_name((enum gm_kind)k), COUNT(0, t->allocs),
                BYTES(1, t->bytes), COUNT(2, t->frees), BYTES(3, t->live_bytes), BYTES(4, t->peak_bytes),
-               gm_kind_on_device((enum gm_kind)k) ? BYTES(5, t->at_peak) : "-");
+               gm_kind_is_on_device((enum gm_kind)k) ? BYTES(5, t->at_peak) : "-");
     }
 }
 
@@ -167,6 +167,10 @@ static void print_leaks(struct gm_report *r) {
         printf("  leaked: %s in %s %s\n", BYTES(0, own.bytes), COUNT(1, own.count), blocks(own.count));
     else
         puts("  leaked: nothing");
+    struct gm_leaks leaks = gm_report_leaks(r);
+    if (leaks.suppressed.count)
+        printf("  suppressed: %s in %s %s\n", BYTES(0, leaks.suppressed.bytes),
+               COUNT(1, leaks.suppressed.count), blocks(leaks.suppressed.count));
     if (toolkit.count)
         printf("  of toolkit libraries: %s in %s %s\n", BYTES(0, toolkit.bytes), COUNT(1, toolkit.count),
                blocks(toolkit.count));
@@ -257,7 +261,6 @@ static void print_failures(struct gm_report *r) {
 }
 
 void gm_report_text(struct gm_report *r) {
-    print_head(r);
     print_totals(r);
     print_failures(r);
     print_leaks(r);

@@ -1,4 +1,5 @@
 #include "tools/cli/symbols.h"
+#include "tools/cli/text.h"
 #include "tools/cli/debuginfo.h"
 
 #include <ctype.h>
@@ -33,17 +34,12 @@ struct frame {
     struct gm_place places[GM_PLACES];
 };
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool starts(const char *text, const char *with) {
     return !strncmp(text, with, strlen(with));
 }
 
 static bool is_runtime_module(const char *path) {
-    return starts(base_name(path), "libcudart");
+    return starts(gm_text_base_name(path), "libcudart");
 }
 
 static bool is_toolkit_module(const char *path) {
@@ -52,7 +48,7 @@ static bool is_toolkit_module(const char *path) {
                                         "libcutensor", "libnvjpeg",  "libnpp",      "libnvJitLink",
                                         "libcuda.so",  "libnvshmem", "libcupti"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (starts(base_name(path), names[i]))
+        if (starts(gm_text_base_name(path), names[i]))
             return true;
     return false;
 }
@@ -178,7 +174,7 @@ static void write_name(struct gm_symbols *s, const struct frame *f, const struct
         snprintf(name->text, sizeof name->text, "0x%llx", (unsigned long long)f->address);
         return;
     }
-    const char *module = base_name(f->module.path);
+    const char *module = gm_text_base_name(f->module.path);
     name->toolkit = is_toolkit_module(f->module.path);
     name->offset = f->address - f->module.base;
     snprintf(name->module, sizeof name->module, "%s", f->module.path);
@@ -190,12 +186,12 @@ static void write_name(struct gm_symbols *s, const struct frame *f, const struct
     }
     if (name->function[0] && name->file[0])
         snprintf(name->text, sizeof name->text, "%.255s at %.127s:%d (%.100s)", name->function,
-                 base_name(name->file), name->line, module);
+                 gm_text_base_name(name->file), name->line, module);
     else if (name->function[0])
         snprintf(name->text, sizeof name->text, "%.255s (%.100s+0x%llx)", name->function, module,
                  (unsigned long long)name->offset);
     else if (name->file[0])
-        snprintf(name->text, sizeof name->text, "%.127s:%d (%.100s)", base_name(name->file), name->line,
+        snprintf(name->text, sizeof name->text, "%.127s:%d (%.100s)", gm_text_base_name(name->file), name->line,
                  module);
     else
         snprintf(name->text, sizeof name->text, "%.255s+0x%llx", module, (unsigned long long)name->offset);

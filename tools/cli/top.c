@@ -2,11 +2,11 @@
 #include "tools/cli/top.h"
 #include "shim/base/options.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
 #include "tools/cli/screen.h"
 #include "tools/cli/watch.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,12 +46,8 @@ void gm_command_top_help(void) {
          "       gpumem top [OPTION...] [--all]\n\n"
          "Shows what running processes do with GPU memory: the processes named, or all of this user that run under\n"
          "gpumem. It reads their counters from outside; they need not be started in any special way. Ends when they\n"
-         "have ended, or by Ctrl-C.\n\n"
-         "  --all         all processes of this user, also those that start later (root: of all users)\n"
-         "  --interval=N  time between two readings, a number with ms or s (default 1s)\n"
-         "  --count=N     leave after N readings\n"
-         "  --batch       append lines instead of refreshing the screen; so it is without a terminal\n"
-         "  --json        one JSON object a line for each process and reading");
+         "have ended, or by Ctrl-C.\n");
+    gm_flags_help("top");
 }
 
 static uint64_t now_ns(void) {
@@ -250,36 +246,29 @@ static int take_number(const struct gm_option *row, const char *value, uint64_t 
     return gm_option_parse(row, value, out, error, sizeof error) ? gm_usage_error("top: %s", error) : 0;
 }
 
-/* -1 = go on, else the exit status. */
-static int read_options(int argc, char **argv, struct options *options) {
-    static const struct option rows[] = {{"all", no_argument, NULL, 'a'},
-                                         {"interval", required_argument, NULL, 'i'},
-                                         {"count", required_argument, NULL, 'c'},
-                                         {"batch", no_argument, NULL, 'b'},
-                                         {"json", no_argument, NULL, 'j'},
-                                         {"help", no_argument, NULL, 'h'},
-                                         {0}};
-    int option, status = 0;
-    opterr = 0;
-    while (!status && (option = getopt_long(argc, argv, ":h", rows, NULL)) != -1) {
-        switch (option) {
-        case 'a': options->all = true; break;
-        case 'b': options->batch = true; break;
-        case 'j': options->json = true; break;
-        case 'c': status = take_number(&count_row, optarg, &options->count); break;
-        case 'i': status = take_number(&interval_row, optarg, &options->interval_ns); break;
-        case 'h': gm_command_top_help(); return 0;
-        case ':': return gm_usage_error("top: option '%s' needs a value", argv[optind - 1]);
-        default:
-            return gm_usage_error("top: unknown option '%s'; there are --all, --interval, --count, --batch, --json",
-                                  argv[optind - 1]);
-        }
-    }
-    if (status)
+static int take(void *data, const char *name, const char *value) {
+    struct options *options = data;
+    if (!strcmp(name, "all"))
+        options->all = true;
+    else if (!strcmp(name, "batch"))
+        options->batch = true;
+    else if (!strcmp(name, "json"))
+        options->json = true;
+    else if (!strcmp(name, "count"))
+        return take_number(&count_row, value, &options->count);
+    else
+        return take_number(&interval_row, value, &options->interval_ns);
+    return 0;
+}
+
+/* -1 = go on with the words from *first, else the exit status. */
+static int read_options(int argc, char **argv, struct options *options, int *first) {
+    int status = gm_flags_read(argc, argv, take, options, gm_command_top_help, first);
+    if (status >= 0)
         return status;
     if (options->interval_ns < SECOND / 100 || options->interval_ns > 86400 * SECOND)
         return gm_usage_error("top: --interval is from 10ms to 86400s");
-    if (options->all && optind < argc)
+    if (options->all && *first < argc)
         return gm_usage_error("top: --all and a process id exclude each other");
     if (options->json && !gm_top_json_there())
         return gm_usage_error("top: this gpumem was built without jansson and has no --json");
@@ -308,10 +297,10 @@ static int add_named(struct table *table, char **names) {
 int gm_command_top(int argc, char **argv) {
     struct options options = {.interval_ns = SECOND};
     struct table table = {0};
-    int status = read_options(argc, argv, &options);
+    int first, status = read_options(argc, argv, &options, &first);
     if (status >= 0)
         return status;
-    options.all |= optind == argc;
+    options.all |= first == argc;
     if (options.all) {
         gm_watch_each_process(add_found, &table);
         if (!table.count) {
@@ -320,7 +309,7 @@ int gm_command_top(int argc, char **argv) {
         }
         status = 0;
     } else {
-        status = add_named(&table, argv + optind);
+        status = add_named(&table, argv + first);
     }
     if (status != GM_EXIT_USAGE && table.count)
         status |= watch_all(&table, &options);

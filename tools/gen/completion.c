@@ -12,14 +12,21 @@ static void policy_names(FILE *out) {
         fprintf(out, "%s%s", i ? " " : "", gm_policies[i]->name);
 }
 
-/* Does a command that starts a program take it? */
-static bool is_launching(const struct gm_gen_flag *flag) { return gm_gen_takes(gm_gen_command("run"), flag); }
-
-static void flags_of(FILE *out, const struct gm_gen_command *command) {
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (gm_gen_takes(command, &gm_gen_flags[i]))
-            fprintf(out, " --%s", gm_gen_flags[i].name);
+static void flags_of(FILE *out, const char *command) {
+    for (int i = 0; gm_flags[i].name; i++) {
+        if (gm_flag_is_of(&gm_flags[i], command))
+            fprintf(out, " --%s", gm_flags[i].name);
     }
+}
+
+/* Words to offer for a flag's value; NULL = none. */
+static const char *choices_of(const struct gm_flag *flag) {
+    return strchr(flag->argument, '|') ? flag->argument : NULL;
+}
+
+static void choices(FILE *out, const char *words) {
+    for (; *words; words++)
+        fputc(*words == '|' ? ' ' : *words, out);
 }
 
 static void launch_flags(FILE *out) {
@@ -27,7 +34,7 @@ static void launch_flags(FILE *out) {
         if (gm_option_rows[i].flag)
             fprintf(out, " --%s", gm_option_rows[i].flag);
     }
-    flags_of(out, gm_gen_command("run"));
+    flags_of(out, "run");
 }
 
 static bool is_file(const struct gm_option *row) { return !strcmp(row->unit, "FILE"); }
@@ -41,9 +48,43 @@ static void offered_values(FILE *out, const struct gm_option *row) {
         fputs(row->choices, out);
 }
 
+static const char complete_file[] =
+    "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;";
+
+/* The case of a command that reads files or looks at processes. */
+static void bash_of_reader(FILE *out, const struct gm_gen_command *row) {
+    const char *command = row->name;
+    fprintf(out, "        %s)\n            case $prev in\n", command);
+    for (int i = 0; gm_flags[i].name; i++) {
+        const struct gm_flag *flag = &gm_flags[i];
+        if (!gm_flag_is_of(flag, command) || !*flag->argument || *flag->argument == '[')
+            continue;
+        fprintf(out, "                --%s) ", flag->name);
+        if (choices_of(flag)) {
+            fputs("COMPREPLY=($(compgen -W \"", out);
+            choices(out, choices_of(flag));
+            fputs("\" -- \"$cur\")); return ;;\n", out);
+        } else {
+            fprintf(out, "%s\n", !strcmp(flag->argument, "FILE") ? complete_file : "return ;;");
+        }
+    }
+    fputs("            esac\n"
+          "            if [[ $cur == -* ]]; then\n"
+          "                COMPREPLY=($(compgen -W \"",
+          out);
+    flags_of(out, command);
+    fputs("\" -- \"$cur\"))\n"
+          "            else\n",
+          out);
+    fputs(row->looks_at_processes
+              ? "                COMPREPLY=($(cd /proc && compgen -G \"${cur:-[1-9]}*\" | grep -x '[0-9]*'))\n"
+              : "                compopt -o filenames 2>/dev/null\n"
+                "                COMPREPLY=($(compgen -f -- \"$cur\"))\n",
+          out);
+    fputs("            fi ;;\n", out);
+}
+
 void gm_gen_bash(FILE *out) {
-    static const char complete_file[] =
-        "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;";
     fputs("# bash completion for gpumem\n"
           "_gpumem() {\n"
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= skip= i word\n"
@@ -78,9 +119,9 @@ void gm_gen_bash(FILE *out) {
             first = false;
         }
     }
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (is_launching(&gm_gen_flags[i]) && *gm_gen_flags[i].argument)
-            fprintf(out, "|--%s", gm_gen_flags[i].name);
+    for (int i = 0; gm_flags[i].name; i++) {
+        if (gm_flag_is_of(&gm_flags[i], "run") && *gm_flags[i].argument)
+            fprintf(out, "|--%s", gm_flags[i].name);
     }
     fputs(") skip=1 ;;\n"
           "            -*|=) ;;\n"
@@ -116,9 +157,9 @@ void gm_gen_bash(FILE *out) {
             fputs("return ;;\n", out);
         }
     }
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (is_launching(&gm_gen_flags[i]) && !strcmp(gm_gen_flags[i].argument, "FILE"))
-            fprintf(out, "                --%s) %s\n", gm_gen_flags[i].name, complete_file);
+    for (int i = 0; gm_flags[i].name; i++) {
+        if (gm_flag_is_of(&gm_flags[i], "run") && !strcmp(gm_flags[i].argument, "FILE"))
+            fprintf(out, "                --%s) %s\n", gm_flags[i].name, complete_file);
     }
     fputs("            esac\n"
           "            if [[ $cur == -* ]]; then\n"
@@ -128,30 +169,13 @@ void gm_gen_bash(FILE *out) {
     fputs("\" -- \"$cur\"))\n"
           "            else\n"
           "                _gpumem_program \"$COMP_CWORD\"\n"
-          "            fi ;;\n"
-          "        top)\n"
-          "            case $prev in\n"
-          "                --interval|--count) return ;;\n"
-          "            esac\n"
-          "            if [[ $cur == -* ]]; then\n"
-          "                COMPREPLY=($(compgen -W \"",
+          "            fi ;;\n",
           out);
-    flags_of(out, gm_gen_command("top"));
-    fputs("\" -- \"$cur\"))\n"
-          "            else\n"
-          "                COMPREPLY=($(cd /proc && compgen -G \"${cur:-[1-9]}*\" | grep -x '[0-9]*'))\n"
-          "            fi ;;\n"
-          "        *)\n"
-          "            if [[ $cur == -* ]]; then\n"
-          "                COMPREPLY=($(compgen -W \"",
-          out);
-    flags_of(out, gm_gen_command("report"));
-    fputs("\" -- \"$cur\"))\n"
-          "            else\n"
-          "                compopt -o filenames 2>/dev/null\n"
-          "                COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-          "            fi ;;\n"
-          "    esac\n"
+    for (int c = 0; gm_gen_commands[c].name; c++) {
+        if (!gm_gen_commands[c].launches && strcmp(gm_gen_commands[c].name, "help"))
+            bash_of_reader(out, &gm_gen_commands[c]);
+    }
+    fputs("    esac\n"
           "}\n"
           "# The words from $1 on are a command line of their own.\n"
           "_gpumem_program() {\n"
@@ -180,15 +204,20 @@ static void short_help(FILE *out, const char *help, const char *escape) {
     }
 }
 
-static void zsh_flags(FILE *out, const struct gm_gen_command *command) {
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        const struct gm_gen_flag *flag = &gm_gen_flags[i];
-        if (!gm_gen_takes(command, flag))
-            continue;
-        fprintf(out, " '--%s%s[", flag->name, *flag->argument ? "=" : "");
-        short_help(out, flag->help, "[]:");
-        fprintf(out, "]%s'", *flag->argument ? ":value:" : "");
+static void zsh_flag(FILE *out, const struct gm_flag *flag) {
+    fprintf(out, " '--%s%s[", flag->name, !*flag->argument ? "" : *flag->argument == '[' ? "=-" : "=");
+    short_help(out, flag->help, "[]:");
+    fputc(']', out);
+    if (choices_of(flag)) {
+        fputs(":value:(", out);
+        choices(out, choices_of(flag));
+        fputc(')', out);
+    } else if (*flag->argument) {
+        fprintf(out, "%s", *flag->argument == '['                ? "::value:"
+                           : !strcmp(flag->argument, "FILE") ? ":file:_files"
+                                                             : ":value:");
     }
+    fputc('\'', out);
 }
 
 void gm_gen_zsh(FILE *out) {
@@ -231,9 +260,9 @@ void gm_gen_zsh(FILE *out) {
         }
         fputs("' \\\n", out);
     }
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        const struct gm_gen_flag *flag = &gm_gen_flags[i];
-        if (!is_launching(flag))
+    for (int i = 0; gm_flags[i].name; i++) {
+        const struct gm_flag *flag = &gm_flags[i];
+        if (!gm_flag_is_of(flag, "run"))
             continue;
         fprintf(out, "                    '--%s%s[", flag->name, *flag->argument ? "=" : "");
         short_help(out, flag->help, "[]:");
@@ -244,16 +273,19 @@ void gm_gen_zsh(FILE *out) {
           out);
     for (int i = 0; gm_gen_commands[i].name; i++)
         fprintf(out, " %s", gm_gen_commands[i].name);
-    fputs(" ;;\n"
-          "                top) _arguments",
-          out);
-    zsh_flags(out, gm_gen_command("top"));
-    fputs(" '*:process:_pids' ;;\n"
-          "                *) _arguments",
-          out);
-    zsh_flags(out, gm_gen_command("report"));
-    fputs(" '*:file:_files' ;;\n"
-          "            esac ;;\n"
+    fputs(" ;;\n", out);
+    for (int c = 0; gm_gen_commands[c].name; c++) {
+        const char *command = gm_gen_commands[c].name;
+        if (gm_gen_commands[c].launches || !strcmp(command, "help"))
+            continue;
+        fprintf(out, "                %s) _arguments", command);
+        for (int i = 0; gm_flags[i].name; i++) {
+            if (gm_flag_is_of(&gm_flags[i], command))
+                zsh_flag(out, &gm_flags[i]);
+        }
+        fputs(gm_gen_commands[c].looks_at_processes ? " '*:process:_pids' ;;\n" : " '*:file:_files' ;;\n", out);
+    }
+    fputs("            esac ;;\n"
           "    esac\n"
           "}\n"
           "_gpumem \"$@\"\n",
@@ -288,10 +320,17 @@ void gm_gen_fish(FILE *out) {
         short_help(out, row->help, "\\");
         fputs("'\n", out);
     }
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        const struct gm_gen_flag *flag = &gm_gen_flags[i];
-        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from %s' -l %s%s -d '", flag->commands, flag->name,
-                *flag->argument ? " -r" : "");
+    for (int i = 0; gm_flags[i].name; i++) {
+        const struct gm_flag *flag = &gm_flags[i];
+        fprintf(out, "complete -c gpumem -n '__fish_seen_subcommand_from %s' -l %s", flag->commands, flag->name);
+        if (choices_of(flag)) {
+            fputs(" -x -a '", out);
+            choices(out, choices_of(flag));
+            fputc('\'', out);
+        } else if (*flag->argument && *flag->argument != '[') {
+            fputs(" -r", out);
+        }
+        fputs(" -d '", out);
         short_help(out, flag->help, "\\");
         fputs("'\n", out);
     }

@@ -7,32 +7,21 @@
 
 #include "policy/policy.h"
 #include "shim/base/options.h"
+#include "tools/cli/flags.h"
 
 /* A command of the gpumem program. */
 struct gm_gen_command {
     const char *name;
     const char *help;
     bool launches; /* starts a program: takes the flags of all option rows */
-};
-/* A flag that is no option row. */
-struct gm_gen_flag {
-    const char *name;     /* without dashes */
-    const char *argument; /* "" = switch */
-    const char *commands; /* those that take it, separated by spaces */
-    const char *help;
+    bool looks_at_processes; /* its other words are process ids; else files */
 };
 extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
-extern const struct gm_gen_flag gm_gen_flags[];       /* ends with a NULL name */
 
-/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@report@`, `@top@`,
- * `@actions@`, `@reasons@`, `@columns@` replaced by its section. False when one has a name without
+/* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@actions@`, `@reasons@`,
+ * `@columns@` replaced by its section, and the name of each other command by that command's flags. False when one has a name without
  * explanation. */
 bool gm_gen_man(FILE *out, FILE *template_file);
-
-/* Does `flag` belong to `command`? */
-bool gm_gen_takes(const struct gm_gen_command *command, const struct gm_gen_flag *flag);
-/* NULL: there is none. */
-const struct gm_gen_command *gm_gen_command(const char *name);
 
 void gm_gen_bash(FILE *out);
 void gm_gen_zsh(FILE *out);

@@ -68,24 +68,23 @@ static void resources(FILE *out) {
     }
 }
 
-static void flag(FILE *out, const struct gm_gen_flag *row) {
-    fprintf(out, ".TP\n.BR \\-\\-%s", row->name);
-    if (*row->argument)
+static void flag(FILE *out, const struct gm_flag *row) {
+    fprintf(out, ".TP\n.BR \\-\\-");
+    text(out, row->name);
+    if (*row->argument == '[')
+        fprintf(out, " [=%s", row->argument + 1);
+    else if (*row->argument)
         fprintf(out, " \"=%s\"", row->argument);
     fputc('\n', out);
     paragraph(out, row->help);
 }
 
 static void flags_of(FILE *out, const char *command) {
-    for (int i = 0; gm_gen_flags[i].name; i++) {
-        if (gm_gen_takes(gm_gen_command(command), &gm_gen_flags[i]))
-            flag(out, &gm_gen_flags[i]);
+    for (int i = 0; gm_flags[i].name; i++) {
+        if (gm_flag_is_of(&gm_flags[i], command))
+            flag(out, &gm_flags[i]);
     }
 }
-
-static void report_flags(FILE *out) { flags_of(out, "report"); }
-
-static void top_flags(FILE *out) { flags_of(out, "top"); }
 
 static void run_flags(FILE *out) {
     flags_of(out, "run");
@@ -139,6 +138,17 @@ static void columns(FILE *out) {
         term(out, name, gm_column_meaning(name));
 }
 
+/* The command whose flags belong at this line; NULL = none. */
+static const char *command_of(const char *line) {
+    char marker[64];
+    for (int i = 0; gm_gen_commands[i].name; i++) {
+        snprintf(marker, sizeof marker, ".\\\" @%s@\n", gm_gen_commands[i].name);
+        if (!strcmp(line, marker))
+            return gm_gen_commands[i].name;
+    }
+    return NULL;
+}
+
 bool gm_gen_man(FILE *out, FILE *template_file) {
     static const struct {
         const char *line;
@@ -148,8 +158,6 @@ bool gm_gen_man(FILE *out, FILE *template_file) {
         {".\\\" @policies@\n", policies},
         {".\\\" @resources@\n", resources},
         {".\\\" @run@\n", run_flags},
-        {".\\\" @report@\n", report_flags},
-        {".\\\" @top@\n", top_flags},
         {".\\\" @actions@\n", actions},
         {".\\\" @reasons@\n", reasons},
         {".\\\" @columns@\n", columns},
@@ -161,8 +169,11 @@ bool gm_gen_man(FILE *out, FILE *template_file) {
             if (!strcmp(line, sections[i].line))
                 write = sections[i].write;
         }
+        const char *command = write ? NULL : command_of(line);
         if (write)
             write(out);
+        else if (command)
+            flags_of(out, command);
         else
             fputs(line, out);
     }

@@ -67,9 +67,9 @@ static void names(void) {
             if (gm_option_rows[i].flag)
                 printf("flag\t%s\t%s\n", gm_option_rows[i].flag, command->name);
         }
-        for (int i = 0; gm_gen_flags[i].name; i++) {
-            if (gm_gen_takes(command, &gm_gen_flags[i]))
-                printf("flag\t%s\t%s\n", gm_gen_flags[i].name, command->name);
+        for (int i = 0; gm_flags[i].name; i++) {
+            if (gm_flag_is_of(&gm_flags[i], command->name))
+                printf("flag\t%s\t%s\n", gm_flags[i].name, command->name);
         }
     }
 }

@@ -25,6 +25,13 @@ missing_packages() {
     has_header uthash.h || echo uthash-dev
     has_header elfutils/libdwfl.h || echo libdw-dev
     has_header jansson.h || echo libjansson-dev
+    has_header zlib.h || echo zlib1g-dev
+    has_header sqlite3.h || echo libsqlite3-dev
+    has_header protobuf-c/protobuf-c.h || echo libprotobuf-c-dev
+    has_program protoc-c || echo protobuf-c-compiler
+    # read what gpumem export writes, in tests
+    has_program protoc || echo protobuf-compiler
+    has_program heaptrack_print || echo heaptrack
     if [ "$1" = pypi ] && ! [ -x "$venv/bin/pip" ]; then
         has_python ensurepip || echo python3-venv
     fi

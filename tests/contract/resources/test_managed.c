@@ -275,7 +275,8 @@ static void assert_no_advice(const struct gm_block *block) {
 static void advise(struct gm_block *block, const struct world *world, int devices) {
     const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     size_t half = block->size / 2;
-    CU(cuMemAdvise_v2(block->address + half, block->size - half, CU_MEM_ADVISE_SET_READ_MOSTLY, host));
+    int answer = cuMemAdvise_v2(block->address + half, block->size - half, CU_MEM_ADVISE_SET_READ_MOSTLY, host);
+    assert_int_equal(answer, block->kind == GM_KIND_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED); /* a pool's memory */
     CU(cuMemAdvise(block->address, block->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
     CU(cuMemAdvise(block->address, half, CU_MEM_ADVISE_SET_ACCESSED_BY, CU_DEVICE_CPU));
     for (int device = 0; device < devices; device++)

@@ -14,7 +14,7 @@ static void read_trace(const char *path) {
     struct gm_reader *reader = gm_reader_open(path, error, sizeof error);
     if (!reader)
         return;
-    struct gm_analysis *analysis = gm_analysis_read(reader);
+    struct gm_analysis *analysis = gm_analysis_read(reader, NULL);
     struct gm_site site;
     struct gm_module module;
     for (size_t i = 0; analysis && i < analysis->site_count; i++)

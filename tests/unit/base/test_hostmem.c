@@ -75,8 +75,12 @@ static void test_nothing_to_read(void **state) {
 static void test_memory_node(void **state) {
     put("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:  8388608 kB\nNode 1 MemFree:   1048576 kB\n"
                                                   "Node 1 Active(file): 999999 kB\nNode 1 Inactive(file): 524288 kB\n");
-    assert_int_equal(look(0).available, 8 * GIB); /* no such node */
+    assert_int_equal(look(1).available, 8 * GIB); /* the nodes seen are half of the machine: figures of somebody else */
+    put("/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal:  8380000 kB\nNode 0 MemFree:   2097152 kB\n");
+    assert_int_equal(look(0).available, 2 * GIB);
     assert_int_equal(look(1).available, GIB + 512 * MIB);
+    assert_int_equal(look(2).available, 8 * GIB); /* no such node */
+    assert_int_equal(look(-1).available, 8 * GIB);
 }
 
 static void test_version_2_walks_up(void **state) {

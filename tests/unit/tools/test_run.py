@@ -243,6 +243,12 @@ class Run(unittest.TestCase):
         self.assertIn("is built for another machine", self.run_probe("--", script)[2])
         self.assertNotIn("cannot reach", self.run_probe("--", "/bin/true")[2])
 
+    def test_help_keeps_words_apart(self):
+        for command, words in (("top", "root those of all users. So it is without a PID."), ("report", "run with --stacks=N records more.")):
+            said = subprocess.run([GPUMEM, "help", command], capture_output=True, text=True).stdout
+            self.assertIn(words, " ".join(said.split()))
+            self.assertLessEqual(max(map(len, said.split("\n"))), 110)
+
     def test_help_and_version(self):
         for arguments in (["help"], ["help", "run"], ["help", "stat"], ["help", "report"], ["run", "--help"], ["--version"]):
             done = subprocess.run([GPUMEM, *arguments], capture_output=True, text=True)

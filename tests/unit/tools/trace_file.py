@@ -5,22 +5,24 @@ MAGIC = b"GPUMEM\r\n"
 CHUNK_MAGIC = 0x4B4E4843
 HEADER = 4096
 ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
-               drop=12, context_gone=18)
-CALLS = dict(cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemFree=20,
+               trim=10, drop=12, context_gone=18)
+CALLS = dict(cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemFree=20, cuMemFreeAsync=21,
              cuMemFreeHost=22, cuMemAddressFree=26, cuCtxDestroy=35)
-KINDS = dict(native=0, async_=1, managed=2, host=4, vmm=6)
+KINDS = dict(native=0, async_=1, managed=2, host=4, vmm=6, cache=11, host_numa=12)
+OUT_OF_MEMORY = 13  # as a reason
 
 
-def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0):
-    text = struct.pack("<8sIIIIQQiiiIQ", MAGIC, version, header_bytes, chunk_bytes, event_bytes, 1000, 2000, 4242, 1, -1,
+def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0,
+           pid=4242, rank=-1, epoch=2000, host=b"node7"):
+    text = struct.pack("<8sIIIIQQiiiIQ", MAGIC, version, header_bytes, chunk_bytes, event_bytes, 1000, epoch, pid, 1, rank,
                        finished, dropped)
-    text += struct.pack("64s256s64s32s", b"node7", b"/bin/solver", b"auto", b"0.1.0")
+    text += struct.pack("64s256s64s32s", host, b"/bin/solver", b"auto", b"0.1.0")
     return text.ljust(HEADER, b"\0")
 
 
 def event(seq, time, action, call, address, size, kind="native", site=0, result=0, slack=0, duration=100, context=1,
-          device=0, hit=0, reason=1, verdict="native"):
-    return struct.pack("<QQQQQIIIHbBBBBBHBB", seq, time, address, size, 0, slack, duration, site, context, device,
+          device=0, hit=0, reason=1, verdict="native", stream=0):
+    return struct.pack("<QQQQQIIIHbBBBBBHBB", seq, time, address, size, stream, slack, duration, site, context, device,
                        CALLS[call], ACTIONS[action], KINDS[kind], reason, KINDS[verdict], result, hit, 0)
 
 

@@ -1,0 +1,269 @@
+"""gpumem export: each format is read back by the program it is for, or by a reader of its format."""
+import csv
+import gzip
+import json
+import os
+import pickle
+import pickletools
+import re
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import trace_file as t
+from tool_case import ToolCase
+
+ToolCase.GPUMEM = os.path.abspath(sys.argv.pop(1))
+PROTO = os.path.abspath(sys.argv.pop(1))
+M = 1 << 20
+
+# What memory_viz's own reader knows, see MemoryViz.js of PyTorch.
+MEMORY_VIZ = {"PROTO", "APPEND", "APPENDS", "LIST", "TUPLE", "NEWFALSE", "NEWTRUE", "NONE", "BINGET", "BININT", "BININT1", "BININT2",
+              "EMPTY_DICT", "EMPTY_LIST", "FRAME", "LONG1", "LONG_BINGET", "MARK", "MEMOIZE", "BINPUT", "LONG_BINPUT", "SETITEMS",
+              "SETITEM", "DICT", "SHORT_BINUNICODE", "BINUNICODE", "STOP", "EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "BINFLOAT"}
+
+
+class Export(ToolCase):
+    def export(self, to, name="out", data=None, *options):
+        """The path of the exported file; skips when the format is not built in."""
+        self.write("x.trace", data or t.sample())
+        status, out, err = self.run_tool("export", "--to", to, "-o", name, *options, "x.trace")
+        if status == 2 and "built without" in err:
+            self.skipTest(err)
+        self.assertEqual((status, out, err), (0, "", ""))
+        return self.path(name)
+
+    def read(self, path):
+        with open(path, "rb") as f:
+            return f.read()
+
+    def need(self, program):
+        if not shutil.which(program):
+            self.skipTest(program + " is not installed")
+
+    def test_csv_says_what_the_binary_says(self):
+        self.export("csv", "x.csv")
+        parts = ["--leaks", "--peak", "--threads", "--kinds", "--sizes", "--lifetimes", "--objects", "--stacks"]
+        for options in ([], parts):
+            a, b = (self.good("report", *options, name).split("\n", 1) for name in ("x.trace", "x.csv"))
+            self.assertEqual(a[0].split(":", 1)[1], b[0].split(":", 1)[1])
+            self.assertEqual(a[1], b[1])
+        self.good("export", "--to=csv", "-o", "y.csv", "x.csv")
+        self.assertEqual(sorted(self.read(self.path("x.csv")).split(b"\n")), sorted(self.read(self.path("y.csv")).split(b"\n")))
+
+    def test_rmm(self):
+        """Read as rmm/benchmarks/utilities/log_parser.hpp does."""
+        with open(self.export("rmm"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual(list(rows[0]), ["Thread", "Time", "Action", "Pointer", "Size", "Stream"])
+        live = {}
+        for row in rows:
+            self.assertRegex(row["Time"], r"^\d\d:\d\d:\d\d\.\d{6}$")
+            self.assertIn(row["Action"], ("allocate", "free", "allocate failure"))
+            int(row["Thread"]), int(row["Stream"])
+            pointer = 0 if row["Pointer"] == "(nil)" else int(row["Pointer"], 16)
+            if row["Action"] == "allocate":
+                self.assertNotIn(pointer, live)
+                live[pointer] = int(row["Size"])
+            elif row["Action"] == "free":
+                self.assertEqual(live.pop(pointer), int(row["Size"]))
+            else:
+                self.assertEqual((pointer, int(row["Size"])), (0, 1 << 40))
+        self.assertEqual(live, {0x1000: 4 * M, 0x5000: M})
+
+    def heaptrack(self, name):
+        self.need("heaptrack_print")
+        path = self.export("heaptrack", name)
+        done = subprocess.run(["heaptrack_print", path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("failed to parse", done.stderr)
+        return done.stdout
+
+    def test_heaptrack(self):
+        out = self.heaptrack("x.txt")
+        for line in ("calls to allocation functions: 5 ", "temporary memory allocations: 1 ", "peak heap memory consumption: 16.78M",
+                     "total memory leaked: 5.24M"):
+            self.assertIn(line, out)
+        self.assertIn("8.39M peak memory consumed over 2 calls from\napp+0x456\n  in /opt/none/app\n", out)
+        self.assertIn("    app+0x789\n", out)
+
+    def test_heaptrack_compressed(self):
+        self.assertIn("peak heap memory consumption: 16.78M", self.heaptrack("x.gz"))
+
+    def test_collapsed(self):
+        def lines(measure):
+            return sorted(self.read(self.export("collapsed", "out", None, "--measure", measure)).decode().splitlines())
+        self.assertEqual(lines("peak"), ["app+0x123 %d" % (7 * M), "app+0x789;app+0x456 %d" % (8 * M), "libcublas.so.13+0x10 %d" % M])
+        self.assertEqual(lines("allocations"), ["app+0x123 3", "app+0x789;app+0x456 2", "libcublas.so.13+0x10 1"])
+        self.assertEqual(lines("leaked"), ["app+0x123 %d" % (4 * M + 512), "libcublas.so.13+0x10 %d" % M])
+        self.assertEqual(lines("bytes")[1], "app+0x789;app+0x456 %d" % (10 * M))
+
+    def test_pprof_by_protoc(self):
+        self.need("protoc")
+        packed = gzip.decompress(self.read(self.export("pprof")))
+        done = subprocess.run(["protoc", "--decode=perftools.profiles.Profile", "-I", os.path.dirname(PROTO), PROTO], input=packed,
+                              capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        text = done.stdout.decode()
+        strings = re.findall(r'^string_table: "(.*)"$', text, re.M)
+        self.assertEqual(strings[0], "")
+        self.assertEqual(strings[int(re.search(r"^default_sample_type: (\d+)", text, re.M).group(1))], "peak_space")
+        samples = {tuple(map(int, re.findall(r"value: (\d+)", s))) for s in re.findall(r"^sample \{(.*?)^\}", text, re.M | re.S)}
+        self.assertEqual(samples, {(3, 7 * M + 512, 2, 4 * M + 512, 7 * M), (2, 10 * M, 0, 0, 8 * M), (1, M, 1, M, M)})
+        ids = {kind: set(re.findall(r"^%s \{\n  id: (\d+)" % kind, text, re.M)) for kind in ("location", "function", "mapping")}
+        self.assertEqual(set(re.findall(r"location_id: (\d+)", text)), ids["location"])
+        self.assertEqual(set(re.findall(r"function_id: (\d+)", text)), ids["function"])
+        self.assertLessEqual(set(re.findall(r"mapping_id: (\d+)", text)), ids["mapping"])
+
+    def test_pprof_by_pprof(self):
+        self.need("go")
+        done = subprocess.run(["go", "tool", "pprof", "-top", self.export("pprof")], capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("app+0x456", done.stdout)
+
+    def test_perfetto(self):
+        document = json.loads(self.read(self.export("perfetto")))
+        events = document["traceEvents"]
+        self.assertEqual(events[0]["args"]["name"], "/bin/solver")
+        begun = {(e["cat"], e["id"]): e for e in events if e["ph"] == "b"}
+        ended = {(e["cat"], e["id"]) for e in events if e["ph"] == "e"}
+        self.assertEqual((len(begun), len(ended)), (6, 3))
+        self.assertLessEqual(ended, set(begun))
+        self.assertEqual(begun["native", 5]["args"], {"bytes": 8 * M, "address": "0x3000", "device": 0})
+        self.assertEqual(begun["native", 5]["name"], "app+0x456")
+        counters = [e for e in events if e["ph"] == "C" and e["name"] == "live bytes, native"]
+        self.assertEqual(max(e["args"]["bytes"] for e in counters), 16 * M)
+        self.assertEqual(counters[-1]["args"]["bytes"], 5 * M)
+        self.assertEqual([e["name"] for e in events if e["ph"] == "i"], ["cuMemAlloc alloc_fail"])
+        self.assertEqual([e["ts"] for e in events if e["ph"] == "b"][0], 1.1)
+
+    def test_sqlite(self):
+        path = self.export("sqlite")
+        self.export("sqlite")  # a second time replaces it
+        with sqlite3.connect(path) as db:
+            self.assertEqual(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+            self.assertEqual(db.execute("SELECT pid, host, program, policy FROM trace").fetchall(),
+                             [(4242, "node7", "/bin/solver", "auto")])
+            self.assertEqual(db.execute("SELECT * FROM devices").fetchall(), [(0, "Test GPU", 80 << 30)])
+            self.assertEqual(db.execute("SELECT count(*), sum(bytes) FROM blocks").fetchone(), (6, 18 * M + 512))
+            self.assertEqual(db.execute("SELECT number, bytes_got, ended_ns, ended_by FROM blocks WHERE ended_by IS NULL OR "
+                                        "ended_by <> 'free' ORDER BY number").fetchall(),
+                             [(1, 5 * M, None, None), (3, M, None, None), (4, 512, None, None), (6, 3 * M, 21000000, "release")])
+            self.assertEqual(db.execute("SELECT f.text, sum(b.bytes) FROM blocks b JOIN frames f ON f.site = b.site AND f.depth = 0 "
+                                        "GROUP BY f.text ORDER BY 2 DESC").fetchall()[0], ("app+0x456", 10 * M))
+            self.assertEqual(db.execute("SELECT count(*), sum(result = 2) FROM events").fetchone(), (11, 1))
+
+    def snapshot(self, data=None):
+        path = self.export("torch", "t.pickle", data)
+        raw = self.read(path)
+        self.assertLessEqual({op.name for op, _, _ in pickletools.genops(raw)}, MEMORY_VIZ)
+        return pickle.loads(raw)
+
+    def test_torch(self):
+        snapshot = self.snapshot()
+        (trace,) = snapshot["device_traces"]
+        for entry in trace:
+            self.assertLessEqual({"action", "size", "stream", "time_us", "frames"}, set(entry))
+        self.assertEqual([e["device_free"] for e in trace if e["action"] == "oom"], [(80 << 30) - 14 * M])
+        self.assertEqual([(f["name"], f["filename"]) for f in trace[2]["frames"]],
+                         [("app+0x456", "/opt/none/app"), ("app+0x789", "/opt/none/app")])
+        segments = {s["address"]: s for s in snapshot["segments"]}
+        self.assertEqual({a: (s["total_size"], s["requested_size"], s["blocks"][0]["state"]) for a, s in segments.items()},
+                         {0x1000: (5 * M, 4 * M, "active_allocated"), 0x5000: (M, M, "active_allocated")})
+        self.replay(snapshot)
+
+    def replay(self, snapshot):
+        """Each trace, played from nothing, ends with what the segments hold, as memory_viz plays it backwards."""
+        for device, trace in enumerate(snapshot["device_traces"]):
+            segments, blocks = {}, {}
+            for e in trace:
+                if e["action"] == "segment_alloc":
+                    segments[e["addr"]] = e["size"]
+                elif e["action"] == "alloc":
+                    self.assertLessEqual(e["size"], segments[e["addr"]])
+                    blocks[e["addr"]] = e["size"]
+                elif e["action"] == "free_completed":
+                    self.assertEqual(blocks.pop(e["addr"]), e["size"])
+                elif e["action"] == "segment_free":
+                    self.assertNotIn(e["addr"], blocks)
+                    self.assertEqual(segments.pop(e["addr"]), e["size"])
+            mine = [s for s in snapshot["segments"] if s["device"] == device]
+            self.assertEqual(segments, {s["address"]: s["total_size"] for s in mine})
+            self.assertEqual(blocks, {s["address"]: s["blocks"][0]["requested_size"] for s in mine})
+
+    def test_torch_numbers_devices_and_batches(self):
+        sizes = [0, 1, 255, 256, 65535, 65536, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 39, (1 << 40) - 1, (1 << 47) + 5,
+                 (1 << 55) - 1, 1 << 55, (1 << 63) - 1]
+        events, seq = [], 0
+        for i in range(1300):
+            seq += 1
+            events.append(t.event(seq, seq, "alloc", "cuMemAlloc", 0x7f0000000000 + 512 * i, sizes[i % len(sizes)], device=i % 2,
+                                  stream=0xffffffffffff0000 if i == 7 else 0))
+        for i in range(0, 1300, 3):
+            seq += 1
+            events.append(t.event(seq, seq, "free", "cuMemFree", 0x7f0000000000 + 512 * i, sizes[i % len(sizes)], device=i % 2))
+        snapshot = self.snapshot(t.header() + t.chunk(b"".join(events)))
+        self.assertEqual(len(snapshot["device_traces"]), 2)
+        seen = sorted(e["size"] for trace in snapshot["device_traces"] for e in trace if e["action"] == "alloc")
+        self.assertEqual(seen, sorted(sizes[i % len(sizes)] for i in range(1300)))
+        self.assertIn(0xffffffffffff0000, {e["stream"] for e in snapshot["device_traces"][1]})
+        self.replay(snapshot)
+
+    def test_csv_traces_are_exported_too(self):
+        self.export("csv", "x.csv")
+        for to in ("rmm", "collapsed", "heaptrack"):
+            self.good("export", "--to", to, "-o", "1", "x.trace")
+            self.good("export", "--to", to, "-o", "2", "x.csv")
+            self.assertEqual(self.read(self.path("1")), self.read(self.path("2")), to)
+
+    def test_standard_output(self):
+        self.write("x.trace", t.sample())
+        self.assertIn("app+0x789;app+0x456 ", self.good("export", "--to=collapsed", "--output=-", "x.trace"))
+
+    def test_empty_trace(self):
+        for to in ("csv", "rmm", "heaptrack", "pprof", "collapsed", "perfetto", "sqlite", "torch"):
+            with self.subTest(to):
+                self.export(to, "out", t.header())
+
+    def test_usage(self):
+        self.write("x.trace", t.sample())
+        for arguments, words in ((["-o", "y", "x.trace"], "which format?"), (["--to=word", "-o", "y", "x.trace"], "--to 'word' is none of"),
+                                 (["--to=csv", "x.trace"], "write where?"), (["--to=csv", "-o", "y"], "one trace, please"),
+                                 (["--to=csv", "-o", "x.trace", "x.trace"], "is the trace itself"),
+                                 (["--to=collapsed", "--measure=x", "-o", "y", "x.trace"], "--measure 'x' is none of")):
+            status, out, err = self.run_tool("export", *arguments)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), arguments)
+            self.assertIn(words, err)
+        self.assertEqual(self.read(self.path("x.trace")), t.sample())
+
+    def test_full_device(self):
+        self.write("x.trace", t.sample())
+        status, _, err = self.run_tool("export", "--to=csv", "-o", "/dev/full", "x.trace")
+        self.assertEqual((status, err), (1, "gpumem: /dev/full: cannot be written\n"))
+        self.assertEqual(self.run_tool("export", "--to=csv", "-o", "no/such/folder", "x.trace")[0], 1)
+
+    def test_a_database_takes_the_place_of_files_alone(self):
+        self.export("sqlite")
+        os.mkfifo(self.path("pipe"))
+        self.assertEqual(self.run_tool("export", "--to=sqlite", "-o", "pipe", "x.trace")[0], 1)
+        self.assertTrue(stat.S_ISFIFO(os.lstat(self.path("pipe")).st_mode))
+
+    def test_a_line_of_heaptrack_is_not_ended_by_a_name(self):
+        records = t.module(0x10000, 0x10000, 0x20000, "/opt/a\n+ 0\nb") + t.site(1, [0x10100])
+        events = t.chunk(t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 64, site=1))
+        path = self.export("heaptrack", "y", t.header() + t.chunk(records, kind=2) + events)
+        self.assertEqual(self.read(path).count(b"\n+ 0\n"), 1)
+
+    def test_trims_are_instants(self):
+        trim = t.event(1, 1500, "trim", "cuMemAlloc", 0, 64, reason=t.OUT_OF_MEMORY)
+        path = self.export("perfetto", "y", t.header() + t.chunk(trim))
+        (instant,) = [e for e in json.loads(self.read(path))["traceEvents"] if e["ph"] == "i"]
+        self.assertEqual((instant["name"], instant["ts"], instant["args"]["bytes"]), ("cuMemAlloc trim", 1.5, 64))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,390 @@
+"""The parts of gpumem report that are shown on request, checks for continuous integration, suppressions, and several traces
+as one job."""
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import trace_file as t
+from tool_case import ToolCase
+
+ToolCase.GPUMEM = os.path.abspath(sys.argv.pop(1))
+MANY_EVENTS = os.path.abspath(sys.argv.pop(1))
+HAVE_JSON = sys.argv.pop(1) == "true"
+M, S = 1 << 20, 10 ** 9
+
+RECORDS = (t.device(0, 1 << 30, "Test GPU") + t.module(0x10000, 0x10000, 0x20000, "/opt/none/app") +
+           t.module(0x50000, 0x50000, 0x60000, "/opt/none/libfoo.so") +
+           t.site(1, [0x10100, 0x10900, 0x10999]) + t.site(2, [0x50200, 0x10900, 0x10999]) + t.site(3, [0x10300, 0x10999]))
+
+
+def trace(events, records=RECORDS, **header):
+    return t.header(**header) + t.chunk(records, kind=2) + t.chunk(b"".join(events))
+
+
+class Profile(ToolCase):
+    def report(self, events, *options):
+        return self.good("report", *options, self.write("x.trace", trace(events)))
+
+    def rows(self, out, begin):
+        """Words of the lines from the one after `begin` to the next empty one."""
+        lines = out.split(begin, 1)[1].split("\n")[1:]
+        return [line.split() for line in lines[:lines.index("") if "" in lines else None]]
+
+    def test_peak_is_a_tree(self):
+        out = self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 6 * M, site=1),
+                           t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 3 * M, site=2),
+                           t.event(3, 3, "alloc", "cuMemAlloc", 0x3000, 1 * M, site=3),
+                           t.event(4, 4, "free", "cuMemFree", 0x1000, 6 * M),
+                           t.event(5, 5, "alloc", "cuMemAlloc", 0x4000, 2 * M, site=3)], "--peak")
+        self.assertIn("live bytes                           10.00 MiB\n", out)
+        tree = re.split(r"bytes +share", out)[1].split("\n")[1:]
+        self.assertEqual([re.sub(r" +", " ", line.strip()) for line in tree if line],
+                         ["10.00 MiB 100.0 % app+0x999", "9.00 MiB 90.0 % app+0x900", "6.00 MiB 60.0 % app+0x100",
+                          "3.00 MiB 30.0 % libfoo.so+0x200", "1.00 MiB 10.0 % app+0x300"])
+        column = [line.index("app+") if "app+" in line else line.index("libfoo") for line in tree if line]
+        self.assertEqual([c - column[0] for c in column], [0, 2, 4, 4, 2])
+
+    def test_leaks_released_and_toolkit(self):
+        out = self.good("report", "--leaks", self.write("x.trace", t.sample()))
+        self.assertRegex(out, r"  leaked +4\.00 MiB\n")
+        self.assertRegex(out, r"  held by libraries of the toolkit +1\.00 MiB\n")
+        self.assertRegex(out, r"  went with their context, no leaks +3\.00 MiB\n")
+        self.assertRegex(out, r"4\.00 MiB +2 +3 +0 B +3\.00 MiB +1 +program +app\+0x123")
+
+    def test_temporary(self):
+        out = self.good("report", "--temporary", "--stacks", self.write("x.trace", t.sample()))
+        self.assertRegex(out, r"\n +2 +2 +10\.00 MiB  app\+0x456\n +from app\+0x789\n")
+
+    def test_sizes(self):
+        out = self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 1023), t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 1024),
+                           t.event(3, 3, "free", "cuMemFree", 0x2000, 1024),
+                           t.event(4, 4, "alloc", "cuMemAlloc", 0x3000, 2047)], "--sizes")
+        self.assertRegex(out, r"\n +512 B +1\.00 KiB +1 +1023 B +1023 B\n +1\.00 KiB +2\.00 KiB +2 +3\.00 KiB +2\.00 KiB\n")
+
+    def thresholds(self, out):
+        """threshold as text: (peak of what lives at most that long, peak of the rest, fits)"""
+        rows = [line for line in out.split("async peak")[1].split("\n")[1:] if line]
+        cells = [re.split(r" {2,}", row.strip()) for row in rows]
+        return {cell[1]: (cell[2], cell[3], cell[5]) for cell in cells if cell[0] == "0"}
+
+    def test_lifetimes_and_thresholds(self):
+        """One block of 1 MiB for 0.5 ms, one of 2 MiB for 3 s, one of 1 GiB for ever: by hand."""
+        out = self.report([t.event(1, 0, "alloc", "cuMemAlloc", 0x1000, 1 << 30, duration=0),
+                           t.event(2, 0, "alloc", "cuMemAlloc", 0x2000, 2 * M, duration=0),
+                           t.event(3, 1000, "alloc", "cuMemAlloc", 0x3000, M, duration=0),
+                           t.event(4, 501000, "free", "cuMemFree", 0x3000, M),
+                           t.event(5, 3 * S, "free", "cuMemFree", 0x2000, 2 * M)], "--lifetimes")
+        self.assertIn("33.3 % of all blocks lived less than one second", out)
+        self.assertRegex(out, r"\n +1 ms +1 +1\.00 MiB\n +4\.00 s +1 +2\.00 MiB\n")
+        table = self.thresholds(out)
+        self.assertEqual(len(table), 20)
+        self.assertEqual(table["977 us"], ("1.00 MiB", "1.00 GiB", "yes"))
+        self.assertEqual(table["2.00 s"], ("1.00 MiB", "1.00 GiB", "yes"))
+        self.assertEqual(table["4.00 s"], ("3.00 MiB", "1.00 GiB", "yes"))
+        self.assertEqual(table["512.00 s"], ("3.00 MiB", "1.00 GiB", "yes"))
+
+    def test_thresholds_do_not_fit(self):
+        events = []
+        for i in range(4):  # 4 x 400 MiB, each alive for 2 s, all at the same time, on a card of 1 GiB
+            events.append(t.event(i + 1, i, "alloc", "cuMemAlloc", 0x1000 * (i + 1), 400 * M, duration=0))
+        events += [t.event(i + 5, 2 * S, "free", "cuMemFree", 0x1000 * (i + 1), 400 * M) for i in range(4)]
+        table = self.thresholds(self.report(events, "--lifetimes"))
+        self.assertEqual(table["1.00 s"], ("0 B", "1.56 GiB", "yes"))
+        self.assertEqual(table["2.00 s"], ("1.56 GiB", "0 B", "no"))
+
+    def test_thresholds_agree_with_brute_force(self):
+        """Random blocks; the peaks of each threshold recomputed from the objects that the tool lists."""
+        r, events, alive, seq, allocations = random.Random(5), [], [], 0, 0
+        for i in range(1500):
+            seq += 1
+            now = seq * 3_000_000
+            if alive and r.random() < 0.45:
+                address, size = alive.pop(r.randrange(len(alive)))
+                events.append(t.event(seq, now, "free", "cuMemFree", address, size, duration=0))
+            else:
+                address, size = 0x1000 * seq, r.randrange(1, 10 * M)
+                alive.append((address, size))
+                allocations += 1
+                events.append(t.event(seq, now, "alloc", "cuMemAlloc", address, size, duration=0))
+        self.write("x.trace", trace(events))
+        objects = [line.split() for line in self.good("report", "--objects", "x.trace").splitlines()]
+        objects = [(int(o[4]), int(o[5]) if o[5] != "-" else None, int(o[1])) for o in objects if o and o[0].isdigit() and len(o) == 8]
+        self.assertEqual(len(objects), allocations)
+        table = self.thresholds(self.good("report", "--lifetimes", "x.trace"))
+
+        def peak(chosen):
+            changes = sorted([(b, 1, s) for b, e, s in chosen] + [(e, 0, -s) for b, e, s in chosen if e is not None])
+            live = most = 0
+            for _, _, change in changes:
+                live += change
+                most = max(most, live)
+            return most
+
+        def shown(size):
+            for unit in ("B", "KiB", "MiB"):
+                if size < 1023.995:
+                    break
+                size /= 1024
+            else:
+                unit = "GiB"
+            return ("%.0f %s" if unit == "B" else "%.2f %s") % (size, unit)
+
+        for text, limit in (("125 ms", S // 8), ("500 ms", S // 2), ("1.00 s", S), ("2.00 s", 2 * S)):
+            short = [o for o in objects if o[1] is not None and o[1] - o[0] <= limit]
+            rest = [o for o in objects if o not in short]
+            self.assertEqual(table[text][:2], (shown(peak(short)), shown(peak(rest))), text)
+
+    def test_objects(self):
+        out = self.report([t.event(1, 100, "alloc", "cuMemAlloc", 0x1000, 10, site=1, duration=5),
+                           t.event(2, 200, "alloc", "cuMemAlloc", 0x2000, 20, site=2, duration=5),
+                           t.event(3, 300, "free", "cuMemFree", 0x1000, 10)], "--objects", "--top", "1")
+        self.assertEqual([line.split() for line in out.splitlines()[-2:]],
+                         [["1", "10", "native", "0", "105", "300", "195", "1"], ["2", "20", "native", "0", "205", "-", "-", "2"]])
+
+    def test_threads_and_streams(self):
+        data = (t.header() + t.chunk(t.event(1, 1, "alloc", "cuMemAllocAsync", 0x1000, 10, stream=0x7) +
+                                     t.event(3, 3, "alloc_fail", "cuMemAlloc", 0, 99, result=2), thread=5) +
+                t.chunk(t.event(2, 2, "free", "cuMemFreeAsync", 0x1000, 10, stream=0x8), thread=6))
+        self.write("x.trace", data)
+        out = self.good("report", "--threads", "--streams", "x.trace")
+        self.assertRegex(out, r"\n +5 +1 +10 B +0 +0 +1 +10 B ")
+        self.assertRegex(out, r"\n +6 +0 +0 B +1 +1 +0 +0 B ")
+        self.assertRegex(out, r"\n +1 +0x7 +1 +10 B +0 +0 +10 B ")
+        self.assertRegex(out, r"\n +1 +0x8 +0 +0 B +1 +1 +0 B ")
+
+    def test_kinds(self):
+        out = self.good("report", "--kinds", self.write("x.trace", t.sample()))
+        self.assertRegex(out, r"\n +async +1 +2\.00 MiB +1 +0 +0 B +2\.00 MiB +0 B\n")
+
+    def test_growth(self):
+        """A vector that doubles five times, and blocks that come and go without growing."""
+        events, seq, size, address = [], 0, M, 0x100000
+        for i in range(6):
+            seq += 1
+            events.append(t.event(seq, seq * 1000, "alloc", "cuMemAlloc", address + i * 0x1000, size << i, site=1))
+            if i:
+                seq += 1
+                events.append(t.event(seq, seq * 1000, "free", "cuMemFree", address + (i - 1) * 0x1000, size << (i - 1)))
+        for i in range(20):
+            seq += 2
+            events.append(t.event(seq - 1, seq * 1000, "alloc", "cuMemAlloc", 0x900000, M, site=2))
+            events.append(t.event(seq, seq * 1000, "free", "cuMemFree", 0x900000, M))
+        out = self.report(events, "--growth")
+        self.assertRegex(out, r"  times +5\n  bytes copied at most +31\.00 MiB\n  largest block held twice +16\.00 MiB\n"
+                              r"  of the peak were old blocks +16\.00 MiB\n")
+        self.assertRegex(out, r"\n +5 +31\.00 MiB +16\.00 MiB  app\+0x100\n")
+        self.assertNotIn("libfoo", out)
+
+    def test_growth_needs_haste_and_ratio(self):
+        def pair(later, factor):
+            return self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, M, site=1),
+                                t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, M * factor, site=1),
+                                t.event(3, later, "free", "cuMemFree", 0x1000, M)], "--growth")
+        self.assertRegex(pair(1000, 4), r"  times +1\n")
+        self.assertRegex(pair(2 * S, 4), r"  times +0\n")
+        self.assertRegex(pair(1000, 5), r"  times +0\n")
+        self.assertRegex(pair(1000, 1), r"  times +0\n")
+
+    def test_oom(self):
+        out = self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 300 * M, site=1, kind="cache", slack=M),
+                           t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 500 * M, site=2, slack=M),
+                           t.event(3, 3, "free", "cuMemFree", 0x1000, 300 * M, kind="cache"),
+                           t.event(4, 4, "alloc_fail", "cuMemAlloc", 0, 400 * M, site=3, result=2),
+                           t.event(5, 5, "alloc_fail", "cuMemAlloc", 0, 600 * M, site=3, result=2),
+                           t.event(6, 6, "alloc_fail", "cuMemAlloc", 0, 2 << 30, site=3, result=2),
+                           t.event(7, 7, "alloc_fail", "cuMemAlloc", 0, 10, site=3, result=2),
+                           t.event(8, 8, "alloc_fail", "cuMemAlloc", 0, 0, site=3, result=1)], "--oom")
+        self.assertRegex(out, r"\n +1 +4 ns +400\.00 MiB +0 +500\.00 MiB +501\.00 MiB +301\.00 MiB +1\.00 GiB .*memory kept back")
+        for number, why in ((2, "this process holds too much"), (3, "larger than the card"), (4, "others or fragments"),
+                            (5, "no lack of memory")):
+            self.assertRegex(out, r"\n +%d .*%s  app\+0x300\n" % (number, why))
+        self.assertRegex(out, r"\n +1 +500\.00 MiB  libfoo\.so\+0x200\n")
+
+    OUT_OF_ROOM = [t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 300 * M, site=1, kind="cache"),
+                   t.event(2, 2, "free", "cuMemFree", 0x1000, 300 * M, kind="cache"),
+                   t.event(3, 3, "trim", "cuMemAlloc", 0, 300 * M, reason=t.OUT_OF_MEMORY),
+                   t.event(4, 4, "alloc", "cuMemAlloc", 0x2000, 700 * M, site=2),
+                   t.event(5, 5, "alloc", "cuMemAlloc", 0x3000, 400 * M, site=2, kind="host_numa", reason=t.OUT_OF_MEMORY),
+                   t.event(6, 6, "alloc", "cuMemAlloc", 0x4000, 200 * M, site=3, kind="managed", reason=t.OUT_OF_MEMORY),
+                   t.event(7, 7, "alloc", "cuMemAlloc", 0x5000, 100 * M, site=2, kind="host_numa", reason=t.OUT_OF_MEMORY),
+                   t.event(8, 8, "alloc", "cuMemAlloc", 0x6000, M, site=1, kind="managed"),
+                   t.event(9, 9, "alloc_fail", "cuMemAlloc", 0, 50 * M, site=3, result=2, reason=t.OUT_OF_MEMORY),
+                   t.event(10, 10, "alloc_fail", "cuMemAlloc", 0, 60 * M, site=3, result=2)]
+
+    def test_oom_steps(self):
+        """Trims, memory from elsewhere and failures are told apart; host memory is none of the card's."""
+        out = self.report(self.OUT_OF_ROOM, "--oom")
+        self.assertEqual([row[:4] for row in self.rows(out, "first at")[:4]],
+                         [["trim", "1", "300.00", "MiB"], ["host", "2", "500.00", "MiB"], ["managed", "1", "200.00", "MiB"],
+                          ["fail", "2", "110.00", "MiB"]])
+        self.assertRegex(out, r"\n +host-numa +2 +500\.00 MiB  libfoo\.so\+0x200\n +managed +1 +200\.00 MiB  app\+0x300\n")
+        self.assertRegex(out, r"\n +1 +9 ns +50\.00 MiB +0 +901\.00 MiB +901\.00 MiB +0 B +1\.00 GiB .*GPUMEM_LIMIT")
+        self.assertRegex(out, r"\n +2 +10 ns .*others or fragments")
+
+    def test_host_memory_behind_the_card(self):
+        path = self.write("x.trace", trace(self.OUT_OF_ROOM))
+        kinds = self.good("report", "--kinds", path)
+        self.assertRegex(kinds, r"\n +host-numa +2 +500\.00 MiB +0 +0 +500\.00 MiB +500\.00 MiB +-\n")
+        self.assertRegex(kinds, r"\n +managed +2 +201\.00 MiB .* 201\.00 MiB\n")
+        # What would live where, were all of it the card's, counts what had to go to the host.
+        self.assertRegex(self.good("report", "--lifetimes", path), r" 1\.37 GiB ")
+
+    @unittest.skipUnless(HAVE_JSON, "built without jansson")
+    def test_json_has_every_part(self):
+        names = ("peak", "leaks", "temporary", "sizes", "lifetimes", "objects", "threads", "streams", "kinds", "growth", "oom")
+        self.write("x.trace", t.sample())
+        document = json.loads(self.good("report", "--json", *("--" + name for name in names), "x.trace"))
+        one = document["traces"][0]
+        self.assertEqual(one["peak"]["tree"][0], {"bytes": 8 * M, "depth": 0, "frame": "app+0x789"})
+        self.assertEqual(one["leaks"]["leaked_bytes"], 4 * M + 512)  # 512 of the host
+        self.assertEqual(len(one["objects"]["rows"]), 6)
+        self.assertEqual(len(one["lifetime_distribution"]["thresholds"]), 20)
+        self.assertEqual(one["out_of_memory"]["requests"][0]["bytes"], 1 << 40)
+        self.assertEqual(one["out_of_memory"]["holders"][0]["site"]["module"], "/opt/none/app")
+        for name in ("temporary", "size_histogram", "threads", "streams", "kinds", "growth"):
+            self.assertIn(name, one)
+        self.assertIn("sites", json.loads(self.good("report", "--json", "x.trace"))["traces"][0])
+
+    # checks
+
+    def test_fail_on_leak(self):
+        self.write("x.trace", t.sample())
+        self.assertEqual(self.run_tool("report", "--fail-on-leak", "x.trace")[::2],
+                         (3, "gpumem: x.trace: leaked 4.00 MiB in 2 blocks\n"))
+        self.assertEqual(self.run_tool("report", "--fail-on-leak=4M", "x.trace")[0], 3)
+        self.assertEqual(self.run_tool("report", "--fail-on-leak=5MiB", "x.trace")[0], 0)
+
+    def test_limit(self):
+        self.write("x.trace", t.sample())
+        self.assertEqual(self.run_tool("report", "--limit=16MiB", "x.trace")[0], 0)
+        self.assertEqual(self.run_tool("report", "--limit", "15M", "x.trace")[::2],
+                         (3, "gpumem: x.trace: peak of 16.00 MiB is above the limit of 15.00 MiB\n"))
+
+    def test_bad_values(self):
+        self.write("x.trace", t.sample())
+        for arguments, words in ((["--limit", "much"], "--limit 'much' is no number of bytes"),
+                                 (["--fail-on-leak=x"], "--fail-on-leak 'x' is no number of bytes")):
+            status, _, err = self.run_tool("report", *arguments, "x.trace")
+            self.assertEqual((status, err.count("\n")), (2, 1))
+            self.assertIn(words, err)
+
+    # suppressions
+
+    def suppress(self, text, *options):
+        self.write("s.txt", text)
+        self.write("x.trace", trace([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, M, site=1),
+                                     t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 2 * M, site=2),
+                                     t.event(3, 3, "alloc", "cuMemAlloc", 0x3000, 4 * M, site=3)]))
+        return self.run_tool("report", "--leaks", "--suppressions", "s.txt", *options, "x.trace")
+
+    def suppressed(self, *frames):
+        status, out, err = self.suppress("# known\n{\n  my name\n  gpumem:leak\n" + "".join("  %s\n" % f for f in frames) + "}\n")
+        self.assertEqual((status, err), (0, ""))
+        return re.search(r"  suppressed +(\S+ \S+)\n", out).group(1)
+
+    def test_suppressions_match(self):
+        self.assertEqual(self.suppressed("obj:libfoo*"), "2.00 MiB")
+        self.assertEqual(self.suppressed("obj:/opt/none/lib*.so"), "2.00 MiB")
+        self.assertEqual(self.suppressed("site:app+0x100"), "1.00 MiB")
+        self.assertEqual(self.suppressed("...", "site:app+0x900"), "3.00 MiB")
+        self.assertEqual(self.suppressed("obj:app", "site:app+0x900"), "1.00 MiB")
+        self.assertEqual(self.suppressed("obj:*", "obj:*", "obj:*"), "3.00 MiB")
+        self.assertEqual(self.suppressed("obj:*", "...", "site:app+0x9?9"), "7.00 MiB")
+        self.assertEqual(self.suppressed("site:app+0x900"), "0 B")
+        self.assertEqual(self.suppressed("fun:*"), "7.00 MiB")
+        self.assertEqual(self.suppressed("fun:?*"), "0 B")
+
+    def test_suppressions_are_charged_and_silence_the_check(self):
+        text = "{\n a\n gpumem:leak\n site:app+0x100\n}\n\n{\n b\n gpumem:leak\n obj:*\n}\n{\n c\n gpumem:leak\n obj:*\n}\n"
+        status, out, err = self.suppress(text, "--fail-on-leak")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"\n  a +1 +1\.00 MiB\n  b +2 +6\.00 MiB\n  c +0 +0 B\n")
+        self.assertEqual(self.suppress("", "--fail-on-leak")[0], 3)
+
+    def test_suppressions_name_the_wrong_line(self):
+        for text, line in (("x\n", "s.txt:1: expected {"), ("{\n name\n Memcheck:Leak\n", "s.txt:3: expected gpumem:leak"),
+                           ("\n# c\n{\n n\n gpumem:leak\n what:x\n}\n", "s.txt:6: expected fun:, obj:, src:, site:, ... or }"),
+                           ("{\n n\n gpumem:leak\n}\n", "s.txt:4: a suppression without frames"),
+                           ("{\n}\n", "s.txt:2: a suppression without a name"),
+                           ("{\n n\n gpumem:leak\n fun:\n}\n", "s.txt:4: a frame without a pattern"),
+                           ("{\n n\n gpumem:leak\n fun:x\n", "s.txt:4: the file ends within a suppression"),
+                           ("{\n n\n gpumem:leak\n" + " obj:*\n" * 65 + "}\n", "s.txt:68: more frames than")):
+            status, out, err = self.suppress(text)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+            self.assertIn("gpumem: " + line, err)
+        self.assertIn("No such file", self.run_tool("report", "--suppressions", "none", "x.trace")[2])
+
+    # several traces
+
+    def job(self):
+        """Two ranks of one host on device 0, one after the other half of the time, and one of another host."""
+        def one(rank, pid, epoch, host, size):
+            return trace([t.event(1, 0, "alloc", "cuMemAlloc", 0x1000, size, duration=0),
+                          t.event(2, 10 * S, "free", "cuMemFree", 0x1000, size)], rank=rank, pid=pid, epoch=epoch, host=host)
+        self.write("job/a.trace", one(1, 11, 105 * S, b"north", 3 * M))
+        self.write("job/b.trace", one(0, 10, 100 * S, b"north", 2 * M))
+        self.write("job/c.trace", one(2, 12, 120 * S, b"south", 7 * M))
+        # leaks 5 MiB and ends before the others begin
+        self.write("job/d.trace", trace([t.event(1, 0, "alloc", "cuMemAlloc", 0x1000, 5 * M)], rank=3, pid=13, epoch=90 * S,
+                                        host=b"north"))
+        self.write("job/notes.txt", "no trace")
+
+    def test_job(self):
+        self.job()
+        out = self.good("report", "--processes", "job")
+        order = [line.split()[:3] for line in out.splitlines() if line.endswith(".trace")]
+        self.assertEqual(order, [["0", "north", "10"], ["1", "north", "11"], ["2", "south", "12"], ["3", "north", "13"]])
+        self.assertRegex(out, r"\n  north +0 +3 +5\.00 MiB +")
+        self.assertRegex(out, r"\n  south +0 +1 +7\.00 MiB +30\.00 s\n")
+        self.assertNotIn("TOTALS", out)
+        self.assertEqual(self.good("report", "job").count("TOTALS"), 4)
+
+    def test_job_adds_up_what_falls_together(self):
+        self.job()
+        out = self.good("report", "--processes", "job/a.trace", "job/b.trace")
+        self.assertRegex(out, r"\n  north +0 +2 +5\.00 MiB +5\.00 s\n")
+        status, _, err = self.run_tool("report", "--processes", "--limit=4M", "job/a.trace", "job/b.trace")
+        self.assertEqual((status, err), (3, "gpumem: device 0 of north: peak of 5.00 MiB of all processes is above the limit of "
+                                            "4.00 MiB\n"))
+
+    def test_folder_without_traces(self):
+        os.mkdir(self.path("empty"))
+        self.assertEqual(self.run_tool("report", "empty"), (1, "", "gpumem: empty: no traces in this folder\n"))
+
+    def test_one_bad_file_does_not_hide_the_others(self):
+        self.write("good.trace", t.sample())
+        self.write("bad.trace", t.header(version=9))
+        status, out, err = self.run_tool("report", "bad.trace", "good.trace")
+        self.assertEqual(status, 1)
+        self.assertIn("TOTALS", out)
+        self.assertIn("bad.trace: trace version 9 is newer", err)
+
+    # damage
+
+    def test_any_cut_and_flip_is_survived(self):
+        whole = bytearray(t.sample())
+        parts = ["--" + name for name in ("peak", "leaks", "sizes", "lifetimes", "objects", "threads", "growth", "oom")]
+        for at in range(t.HEADER, len(whole), 977):
+            whole[at] ^= 0x55
+            self.write("x.trace", bytes(whole[:len(whole) - at % 300]))
+            self.assertEqual(self.run_tool("report", *parts, "x.trace")[::2], (0, ""))
+
+    # size
+
+    def test_memory_is_bounded_by_blocks_not_events(self):
+        subprocess.run([MANY_EVENTS, self.path("m.trace"), "600000", "1000"], check=True)
+        code = ("import resource,subprocess,sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
+                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+        done = subprocess.run([sys.executable, "-c", code, self.GPUMEM, "report", "--growth", "--threads", "--lifetimes",
+                               self.path("m.trace")], capture_output=True, text=True, check=True)
+        self.assertGreater(os.path.getsize(self.path("m.trace")), 36 << 20)
+        self.assertLess(int(done.stdout), 24 << 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

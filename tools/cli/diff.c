@@ -1,0 +1,343 @@
+/* gpumem diff: two runs, by call site and kind of memory. Places are matched by module and function, or by
+ * module and offset where no function is known; source lines may move between the two. */
+#include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/report.h"
+#include "tools/cli/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct side {
+    uint64_t allocs, bytes, live, peak, leaked_count, leaked, time_ns;
+};
+
+struct row {
+    struct gm_frame_name name; /* of the side that showed it first */
+    enum gm_kind kind;
+    struct side sides[2];
+    UT_hash_handle hh;
+    char key[]; /* module, function or offset, kind */
+};
+
+/* Site and kind of the trace being read, to its row. */
+struct known {
+    uint64_t key;
+    struct row *row;
+    UT_hash_handle hh;
+};
+
+struct diff {
+    struct gm_observer observer;
+    struct gm_symbols *symbols;
+    int side; /* being read: 0 or 1 */
+    struct row *rows;
+    struct known *known, *last;
+    struct side totals[2];
+};
+
+static struct row *row_of_place(struct diff *d, uint32_t site, enum gm_kind kind) {
+    struct gm_frame_name name;
+    struct row *row;
+    char key[800];
+    gm_symbols_site(d->symbols, site, &name);
+    if (name.function[0])
+        snprintf(key, sizeof key, "%s|%s|%d", gm_text_base_name(name.module), name.function, kind);
+    else if (name.module[0])
+        snprintf(key, sizeof key, "%s+0x%llx|%d", gm_text_base_name(name.module),
+                 (unsigned long long)name.offset, kind);
+    else
+        snprintf(key, sizeof key, "%s|%d", name.text, kind);
+    HASH_FIND_STR(d->rows, key, row);
+    if (row)
+        return row;
+    size_t length = strlen(key) + 1;
+    row = calloc(1, sizeof *row + length);
+    if (!row)
+        return NULL;
+    memcpy(row->key, key, length);
+    row->name = name;
+    row->kind = kind;
+    HASH_ADD_STR(d->rows, key, row);
+    return row;
+}
+
+static struct side *side_of(struct diff *d, const struct gm_live *b) {
+    uint64_t key = (uint64_t)b->site << 8 | b->kind;
+    struct known *k = d->last;
+    if (!k || k->key != key)
+        HASH_FIND(hh, d->known, &key, sizeof key, k);
+    if (!k) {
+        struct row *row = row_of_place(d, b->site, (enum gm_kind)b->kind);
+        k = row ? malloc(sizeof *k) : NULL;
+        if (!k)
+            return NULL;
+        *k = (struct known){.key = key, .row = row};
+        HASH_ADD(hh, d->known, key, sizeof key, k);
+    }
+    d->last = k;
+    return &k->row->sides[d->side];
+}
+
+static bool born(struct gm_observer *self, const struct gm_step *step) {
+    struct side *s = side_of((struct diff *)self, step->block);
+    if (!s)
+        return false;
+    s->allocs++;
+    s->bytes += step->block->bytes;
+    s->live += step->block->bytes;
+    s->time_ns += step->event->duration_ns;
+    if (s->live > s->peak)
+        s->peak = s->live;
+    return true;
+}
+
+static bool died(struct gm_observer *self, const struct gm_step *step) {
+    struct side *s = side_of((struct diff *)self, step->block);
+    if (!s)
+        return false;
+    s->live -= step->block->bytes;
+    s->time_ns += step->event->action == GM_ACT_FREE ? step->event->duration_ns : 0;
+    return true;
+}
+
+static bool left(struct gm_observer *self, const struct gm_step *step) {
+    struct side *s = side_of((struct diff *)self, step->block);
+    if (!s)
+        return false;
+    s->leaked_count += gm_live_is_leak(step->block);
+    s->leaked += gm_live_is_leak(step->block) ? step->block->bytes : 0;
+    return true;
+}
+
+static void forget_known(struct diff *d) {
+    struct known *k, *next;
+    HASH_ITER(hh, d->known, k, next) {
+        HASH_DEL(d->known, k);
+        free(k);
+    }
+    d->last = NULL;
+}
+
+static bool read_side(struct diff *d, const char *path, int side) {
+    struct gm_observer *const observers[] = {&d->observer, NULL};
+    char error[512];
+    struct gm_reader *definitions = gm_reader_open_definitions(path, error, sizeof error);
+    struct gm_reader *events = definitions ? gm_reader_open(path, error, sizeof error) : NULL;
+    struct gm_analysis *a = NULL;
+    d->side = side;
+    if (!events)
+        fprintf(stderr, "gpumem: %s\n", error);
+    else if (!(d->symbols = gm_symbols_new(definitions)) || !(a = gm_analysis_read(events, observers)))
+        fprintf(stderr, "gpumem: %s: out of memory\n", path);
+    if (a)
+        d->totals[side] = (struct side){.allocs = a->allocs,
+                                        .bytes = a->alloc_bytes,
+                                        .peak = a->peak_bytes,
+                                        .leaked_count = a->leaked_count,
+                                        .leaked = a->leaked_bytes,
+                                        .time_ns = a->time_ns};
+    bool done = a != NULL;
+    gm_analysis_free(a);
+    gm_symbols_free(d->symbols);
+    d->symbols = NULL;
+    gm_reader_close(events);
+    gm_reader_close(definitions);
+    forget_known(d);
+    return done;
+}
+
+/* ---- printing */
+
+static uint64_t distance(uint64_t a, uint64_t b) {
+    return a > b ? a - b : b - a;
+}
+
+static int by_change(const struct row *a, const struct row *b) {
+    const uint64_t x[] = {distance(a->sides[0].peak, a->sides[1].peak),
+                          distance(a->sides[0].bytes, a->sides[1].bytes),
+                          distance(a->sides[0].leaked, a->sides[1].leaked)},
+                   y[] = {distance(b->sides[0].peak, b->sides[1].peak),
+                          distance(b->sides[0].bytes, b->sides[1].bytes),
+                          distance(b->sides[0].leaked, b->sides[1].leaked)};
+    for (int i = 0; i < 3; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? 1 : -1;
+    return strcmp(a->key, b->key);
+}
+
+struct change {
+    char text[40];
+};
+
+static struct gm_value signed_text(struct change *room, const char *(*show)(struct gm_text *, uint64_t),
+                                   uint64_t a, uint64_t b) {
+    struct gm_text text;
+    snprintf(room->text, sizeof room->text, "%s%s",
+             a == b  ? ""
+             : a < b ? "+"
+                     : "-",
+             a == b ? "." : show(&text, distance(a, b)));
+    return GM_T(room->text);
+}
+
+static void print_totals(const struct diff *d, struct gm_out *out) {
+    static const struct gm_column columns[] = {
+        {"what", "", GM_CELL_TEXT, 16},      {NULL, "A", GM_CELL_RIGHT, 13}, {NULL, "B", GM_CELL_RIGHT, 13},
+        {NULL, "change", GM_CELL_RIGHT, 13}, {"a", NULL, GM_CELL_NUMBER},    {"b", NULL, GM_CELL_NUMBER}};
+    const struct side *a = &d->totals[0], *b = &d->totals[1];
+    const struct {
+        const char *what;
+        const char *(*show)(struct gm_text *, uint64_t);
+        uint64_t a, b;
+    } rows[] = {{"allocations", gm_text_count, a->allocs, b->allocs},
+                {"allocated_bytes", gm_text_bytes, a->bytes, b->bytes},
+                {"peak_live_bytes", gm_text_bytes, a->peak, b->peak},
+                {"leaked_blocks", gm_text_count, a->leaked_count, b->leaked_count},
+                {"leaked_bytes", gm_text_bytes, a->leaked, b->leaked},
+                {"call_ns", gm_text_time, a->time_ns, b->time_ns}};
+    gm_out_table(out, "totals", columns, sizeof columns / sizeof *columns);
+    out->all = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gm_text text[2];
+        struct change change;
+        gm_out_row(out,
+                   (struct gm_value[]){GM_T(rows[i].what), GM_T(rows[i].show(&text[0], rows[i].a)),
+                                       GM_T(rows[i].show(&text[1], rows[i].b)),
+                                       signed_text(&change, rows[i].show, rows[i].a, rows[i].b),
+                                       GM_N(rows[i].a), GM_N(rows[i].b)},
+                   NULL);
+    }
+    gm_out_table_end(out);
+}
+
+static void print_rows(struct diff *d, struct gm_out *out) {
+    static const struct gm_column columns[] = {{NULL, "peak", GM_CELL_RIGHT, 13},
+                                               {NULL, "bytes", GM_CELL_RIGHT, 13},
+                                               {NULL, "allocations", GM_CELL_RIGHT, 13},
+                                               {NULL, "leaked", GM_CELL_RIGHT, 13},
+                                               {NULL, "time", GM_CELL_RIGHT, 13},
+                                               {"kind", "kind", GM_CELL_TEXT},
+                                               {"a_allocations", NULL, GM_CELL_NUMBER},
+                                               {"b_allocations", NULL, GM_CELL_NUMBER},
+                                               {"a_bytes", NULL, GM_CELL_NUMBER},
+                                               {"b_bytes", NULL, GM_CELL_NUMBER},
+                                               {"a_peak_bytes", NULL, GM_CELL_NUMBER},
+                                               {"b_peak_bytes", NULL, GM_CELL_NUMBER},
+                                               {"a_leaked_blocks", NULL, GM_CELL_NUMBER},
+                                               {"b_leaked_blocks", NULL, GM_CELL_NUMBER},
+                                               {"a_leaked_bytes", NULL, GM_CELL_NUMBER},
+                                               {"b_leaked_bytes", NULL, GM_CELL_NUMBER},
+                                               {"a_ns", NULL, GM_CELL_NUMBER},
+                                               {"b_ns", NULL, GM_CELL_NUMBER}};
+    HASH_SORT(d->rows, by_change);
+    gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
+    for (const struct row *r = d->rows; r; r = r->hh.next) {
+        const struct side *a = &r->sides[0], *b = &r->sides[1];
+        struct gm_place_names place = {&r->name, 1};
+        struct change c[5];
+        if (!out->json && a->allocs == b->allocs && a->bytes == b->bytes && a->peak == b->peak &&
+            a->leaked == b->leaked)
+            continue;
+        gm_out_row(out,
+                   (struct gm_value[]){signed_text(&c[0], gm_text_bytes, a->peak, b->peak),
+                                       signed_text(&c[1], gm_text_bytes, a->bytes, b->bytes),
+                                       signed_text(&c[2], gm_text_count, a->allocs, b->allocs),
+                                       signed_text(&c[3], gm_text_bytes, a->leaked, b->leaked),
+                                       signed_text(&c[4], gm_text_time, a->time_ns, b->time_ns),
+                                       GM_T(gm_kind_name(r->kind)), GM_N(a->allocs), GM_N(b->allocs),
+                                       GM_N(a->bytes), GM_N(b->bytes), GM_N(a->peak), GM_N(b->peak),
+                                       GM_N(a->leaked_count), GM_N(b->leaked_count), GM_N(a->leaked),
+                                       GM_N(b->leaked), GM_N(a->time_ns), GM_N(b->time_ns)},
+                   &place);
+    }
+    gm_out_table_end(out);
+}
+
+/* ---- the command */
+
+struct options {
+    unsigned long top, percent;
+    bool json, judge;
+};
+
+static int take(void *options, const char *name, const char *value) {
+    struct options *o = options;
+    if (!strcmp(name, "top"))
+        return gm_flag_count("diff", name, value, 1, 1000000, &o->top);
+    if (!strcmp(name, "worse")) {
+        o->judge = true;
+        return gm_flag_count("diff", name, value, 0, 1000000, &o->percent);
+    }
+    o->json |= !strcmp(name, "json");
+    return 0;
+}
+
+void gm_command_diff_help(void) {
+    puts("usage: gpumem diff [OPTION...] A B\n\n"
+         "Says what changed from trace A to trace B: in all, and by call site and kind of memory. Call sites "
+         "are "
+         "matched\nby module and function, or by module and offset where no function is known.\n");
+    gm_flags_help("diff");
+}
+
+static int judge(const struct diff *d, unsigned long percent) {
+    const struct side *a = &d->totals[0], *b = &d->totals[1];
+    const struct {
+        const char *what;
+        uint64_t a, b;
+    } rows[] = {{"allocations", a->allocs, b->allocs},
+                {"allocated bytes", a->bytes, b->bytes},
+                {"peak of live bytes", a->peak, b->peak},
+                {"leaked bytes", a->leaked, b->leaked}};
+    int status = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if ((double)rows[i].b <= (double)rows[i].a * (1 + (double)percent / 100))
+            continue;
+        fprintf(stderr, "gpumem: %s grew from %llu to %llu, more than %lu %%\n", rows[i].what,
+                (unsigned long long)rows[i].a, (unsigned long long)rows[i].b, percent);
+        status = GM_EXIT_CHECK;
+    }
+    return status;
+}
+
+static int print(struct diff *d, const struct options *o) {
+    struct gm_report_json *json = o->json ? gm_report_json_begin() : NULL;
+    struct gm_out out = {.top = (unsigned)o->top, .json = json ? gm_report_json_document(json) : NULL};
+    if (o->json && !json) {
+        fputs("gpumem: out of memory\n", stderr);
+        return 1;
+    }
+    gm_out_section(&out, "diff", "FROM A TO B");
+    print_totals(d, &out);
+    if (!json)
+        puts("\nBY CALL SITE AND KIND (changes; peaks are each row's own)");
+    print_rows(d, &out);
+    bool written = !json || gm_report_json_end(json);
+    if (fflush(stdout) || ferror(stdout) || !written) {
+        fputs("gpumem: cannot write the report\n", stderr);
+        return 1;
+    }
+    return o->judge ? judge(d, o->percent) : 0;
+}
+
+int gm_command_diff(int argc, char **argv) {
+    struct options options = {.top = 10};
+    struct diff d = {.observer = {NULL, born, died, left}};
+    struct row *row, *next;
+    int first, status = gm_flags_read(argc, argv, take, &options, gm_command_diff_help, &first);
+    if (status >= 0)
+        return status;
+    if (first + 2 != argc)
+        return gm_usage_error("diff: two traces, please: gpumem diff [OPTION...] A B");
+    if (options.json && !gm_report_json_there())
+        return gm_usage_error("diff: this gpumem was built without jansson and has no --json");
+    status = read_side(&d, argv[first], 0) && read_side(&d, argv[first + 1], 1) ? print(&d, &options) : 1;
+    HASH_ITER(hh, d.rows, row, next) {
+        HASH_DEL(d.rows, row);
+        free(row);
+    }
+    return status;
+}

@@ -1,0 +1,115 @@
+#include "tools/cli/export.h"
+#include "tools/cli/commands.h"
+#include "tools/cli/export_file.h"
+#include "tools/cli/flags.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct gm_exporter *const exporters[] = {
+    &gm_exporter_csv,       &gm_exporter_rmm,      &gm_exporter_heaptrack, &gm_exporter_pprof,
+    &gm_exporter_collapsed, &gm_exporter_perfetto, &gm_exporter_sqlite,    &gm_exporter_torch,
+};
+
+struct options {
+    const struct gm_exporter *to;
+    const char *output;
+    enum gm_measure measure;
+};
+
+static int take(void *options, const char *name, const char *value) {
+    static const char *const measures[] = {"peak", "bytes", "allocations", "leaked"};
+    struct options *o = options;
+    if (!strcmp(name, "output"))
+        o->output = value;
+    for (size_t i = 0; !strcmp(name, "to") && i < sizeof exporters / sizeof *exporters; i++)
+        if (!strcmp(exporters[i]->name, value))
+            o->to = exporters[i];
+    for (int i = 0; !strcmp(name, "measure") && i < 4; i++)
+        if (!strcmp(measures[i], value))
+            o->measure = (enum gm_measure)i;
+    return 0;
+}
+
+void gm_command_export_help(void) {
+    puts("usage: gpumem export --to=FORMAT -o FILE TRACE\n\n"
+         "Writes a trace in the format of another program. A FILE that ends in .gz is compressed, except for sqlite.\n");
+    gm_flags_help("export");
+}
+
+const struct gm_frame_name *gm_export_stack(const struct gm_export *x, uint32_t site, unsigned *count) {
+    static struct gm_frame_name names[GM_EXPORT_FRAMES];
+    *count = gm_symbols_stack(x->symbols, site, names, GM_EXPORT_FRAMES);
+    return names;
+}
+
+bool gm_export_on_device(const struct gm_live *b) {
+    return gm_kind_is_on_device((enum gm_kind)b->kind);
+}
+
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool write_all(const struct options *o, struct gm_export *x, struct gm_reader *events) {
+    struct gm_observer *observer = o->to->begin(x);
+    struct gm_observer *const observers[] = {observer, NULL};
+    struct gm_analysis *a = observer ? gm_analysis_read(events, observers) : NULL;
+    bool done = observer && o->to->end(x, observer, a) && a;
+    gm_analysis_free(a);
+    return done;
+}
+
+static int export_trace(const struct options *o, const char *path) {
+    char error[512];
+    bool done = false;
+    struct gm_export x = {.path = o->output, .measure = o->measure};
+    struct gm_reader *definitions = gm_reader_open_definitions(path, error, sizeof error);
+    struct gm_reader *events = definitions ? gm_reader_open(path, error, sizeof error) : NULL;
+    if (!events)
+        fprintf(stderr, "gpumem: %s\n", error);
+    if (!events || !(x.symbols = gm_symbols_new(definitions)))
+        goto out;
+    x.reader = definitions;
+    x.header = gm_reader_header(definitions);
+    if (!o->to->own_file && !(x.out = gm_export_open(o->output, o->to->compress)))
+        goto out;
+    done = write_all(o, &x, events);
+    if (x.out) {
+        bool bad = fflush(x.out) || ferror(x.out);
+        bad |= fclose(x.out) != 0;
+        done &= !bad;
+    }
+    if (!done)
+        fprintf(stderr, "gpumem: %s: cannot be written\n", o->output);
+out:
+    gm_symbols_free(x.symbols);
+    gm_reader_close(events);
+    gm_reader_close(definitions);
+    return !done;
+}
+
+int gm_command_export(int argc, char **argv) {
+    struct options options = {0};
+    int first, status = gm_flags_read(argc, argv, take, &options, gm_command_export_help, &first);
+    if (status >= 0)
+        return status;
+    if (!options.to)
+        return gm_usage_error(
+            "export: which format? --to=csv, rmm, heaptrack, pprof, collapsed, perfetto, sqlite or torch");
+    if (first + 1 != argc)
+        return gm_usage_error("export: one trace, please: gpumem export --to=%s -o FILE TRACE",
+                              options.to->name);
+    if (!options.output)
+        return gm_usage_error("export: write where? -o FILE");
+    if (!options.to->begin)
+        return gm_usage_error("export: this gpumem was built without the library for %s", options.to->name);
+    if (options.to->own_file && !strcmp(options.output, "-"))
+        return gm_usage_error("export: %s needs a file", options.to->name);
+    if (same_file(argv[first], options.output))
+        return gm_usage_error("export: %s is the trace itself", options.output);
+    return export_trace(&options, argv[first]);
+}

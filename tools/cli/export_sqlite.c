@@ -1,0 +1,233 @@
+/* A database with all that the trace says. The schema is in gpumem(1); times are nanoseconds since the trace
+ * began, sizes bytes, NULL stands for what is not known. */
+#include "tools/cli/export.h"
+
+#ifdef GM_HAVE_SQLITE
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char schema[] =
+    "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN;"
+    "CREATE TABLE trace(pid INTEGER, parent INTEGER, rank INTEGER, host TEXT, program TEXT, policy TEXT,"
+    " library TEXT, epoch_ns INTEGER, finished INTEGER, lost_events INTEGER);"
+    "CREATE TABLE devices(device INTEGER, name TEXT, bytes INTEGER);"
+    "CREATE TABLE frames(site INTEGER, depth INTEGER, text TEXT, function TEXT, file TEXT, line INTEGER,"
+    " module TEXT, offset INTEGER, PRIMARY KEY(site, depth)) WITHOUT ROWID;"
+    "CREATE TABLE blocks(number INTEGER PRIMARY KEY, address INTEGER, bytes INTEGER, bytes_got INTEGER,"
+    " kind TEXT, call TEXT, device INTEGER, context INTEGER, stream INTEGER, thread INTEGER, site INTEGER,"
+    " hit INTEGER, born_ns INTEGER, ended_ns INTEGER, ended_by TEXT);"
+    "CREATE TABLE events(seq INTEGER, time_ns INTEGER, duration_ns INTEGER, action TEXT, call TEXT,"
+    " address INTEGER, bytes INTEGER, kind TEXT, reason TEXT, device INTEGER, context INTEGER, stream "
+    "INTEGER,"
+    " thread INTEGER, site INTEGER, result INTEGER);";
+
+struct database {
+    struct gm_observer observer;
+    struct gm_export *x;
+    sqlite3 *db;
+    sqlite3_stmt *block, *event;
+};
+
+static void bind(sqlite3_stmt *s, int at, uint64_t value) {
+    sqlite3_bind_int64(s, at, (sqlite3_int64)value);
+}
+
+static void bind_text(sqlite3_stmt *s, int at, const char *text) {
+    if (text && *text)
+        sqlite3_bind_text(s, at, text, -1, SQLITE_TRANSIENT);
+    else
+        sqlite3_bind_null(s, at);
+}
+
+/* For names that live as long as the program. */
+static void bind_word(sqlite3_stmt *s, int at, const char *text) {
+    sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
+}
+
+static bool run(sqlite3_stmt *s) {
+    int status = sqlite3_step(s);
+    sqlite3_reset(s);
+    return status == SQLITE_DONE;
+}
+
+static bool complain(struct database *d) {
+    fprintf(stderr, "gpumem: %s: %s\n", d->x->path, d->db ? sqlite3_errmsg(d->db) : "out of memory");
+    return false;
+}
+
+static bool event(struct gm_observer *self, const struct gm_step *step) {
+    struct database *d = (struct database *)self;
+    const struct gm_event *e = step->event;
+    const uint64_t values[] = {e->seq, e->time_ns, e->duration_ns};
+    for (int i = 0; i < 3; i++)
+        bind(d->event, i + 1, values[i]);
+    bind_word(d->event, 4, gm_action_name((enum gm_action)e->action));
+    bind_word(d->event, 5, gm_call_name((enum gm_call)e->call));
+    bind(d->event, 6, e->address);
+    bind(d->event, 7, e->bytes);
+    bind_word(d->event, 8, gm_kind_name((enum gm_kind)e->kind));
+    bind_word(d->event, 9, gm_reason_name((enum gm_reason)e->reason));
+    bind(d->event, 10, (uint64_t)(int64_t)e->device);
+    bind(d->event, 11, e->context);
+    bind(d->event, 12, e->stream);
+    bind(d->event, 13, (uint64_t)(int64_t)step->thread);
+    bind(d->event, 14, e->site);
+    bind(d->event, 15, e->result);
+    return run(d->event) || complain(d);
+}
+
+static bool put_block(struct database *d, const struct gm_step *step, const char *ended_by) {
+    const struct gm_live *b = step->block;
+    const uint64_t head[] = {b->number, gm_live_address(b), b->bytes, b->bytes + b->slack};
+    const uint64_t tail[] = {(uint64_t)(int64_t)b->device,
+                             b->context,
+                             b->stream,
+                             (uint64_t)(int64_t)b->thread,
+                             b->site,
+                             b->hit,
+                             b->born_ns};
+    for (int i = 0; i < 4; i++)
+        bind(d->block, i + 1, head[i]);
+    bind_word(d->block, 5, gm_kind_name((enum gm_kind)b->kind));
+    bind_word(d->block, 6, gm_call_name((enum gm_call)b->call));
+    for (int i = 0; i < 7; i++)
+        bind(d->block, i + 7, tail[i]);
+    if (ended_by)
+        bind(d->block, 14, step->time_ns);
+    else
+        sqlite3_bind_null(d->block, 14);
+    bind_text(d->block, 15, ended_by);
+    return run(d->block) || complain(d);
+}
+
+static bool died(struct gm_observer *self, const struct gm_step *step) {
+    enum gm_action action = (enum gm_action)step->event->action;
+    return put_block((struct database *)self, step,
+                     action == GM_ACT_FREE    ? "free"
+                     : action == GM_ACT_ALLOC ? "replaced"
+                                              : "release");
+}
+
+static bool left(struct gm_observer *self, const struct gm_step *step) {
+    return put_block((struct database *)self, step, NULL);
+}
+
+static bool prepare(struct database *d, const char *sql, sqlite3_stmt **out) {
+    return sqlite3_prepare_v2(d->db, sql, -1, out, NULL) == SQLITE_OK;
+}
+
+static void close_database(struct database *d) {
+    sqlite3_finalize(d->block);
+    sqlite3_finalize(d->event);
+    sqlite3_close(d->db);
+    free(d);
+}
+
+/* An older file would be added to. What is no file (a device, a pipe) is not touched. */
+static bool make_room(const char *path) {
+    struct stat st;
+    if (lstat(path, &st))
+        return errno == ENOENT || errno == ENOTDIR; /* SQLite says the latter better */
+    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+        return !unlink(path);
+    return false;
+}
+
+static struct gm_observer *begin(struct gm_export *x) {
+    struct database *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->observer = (struct gm_observer){event, NULL, died, left};
+    d->x = x;
+    if (!make_room(x->path)) {
+        free(d);
+        return NULL;
+    }
+    if (sqlite3_open(x->path, &d->db) == SQLITE_OK &&
+        sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
+        prepare(d, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->block) &&
+        prepare(d, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->event))
+        return &d->observer;
+    complain(d);
+    close_database(d);
+    return NULL;
+}
+
+static bool put_trace(struct database *d, const struct gm_trace_header *h) {
+    sqlite3_stmt *s = NULL;
+    if (!prepare(d, "INSERT INTO trace VALUES(?,?,?,?,?,?,?,?,?,?)", &s))
+        return false;
+    bind(s, 1, (uint64_t)(int64_t)h->pid);
+    bind(s, 2, (uint64_t)(int64_t)h->parent);
+    if (h->rank >= 0)
+        bind(s, 3, (uint64_t)h->rank);
+    bind_text(s, 4, h->host);
+    bind_text(s, 5, h->program);
+    bind_text(s, 6, h->policy);
+    bind_text(s, 7, h->library);
+    bind(s, 8, h->epoch_ns);
+    bind(s, 9, h->finished);
+    bind(s, 10, h->dropped);
+    bool done = run(s);
+    sqlite3_finalize(s);
+    return done;
+}
+
+static bool put_devices(struct database *d) {
+    sqlite3_stmt *s = NULL;
+    struct gm_device device;
+    bool done = prepare(d, "INSERT INTO devices VALUES(?,?,?)", &s);
+    for (unsigned i = 0; done && gm_reader_device(d->x->reader, i, &device); i++) {
+        bind(s, 1, (uint64_t)(int64_t)device.device);
+        bind_text(s, 2, device.name);
+        bind(s, 3, device.total);
+        done = run(s);
+    }
+    sqlite3_finalize(s);
+    return done;
+}
+
+static bool put_frames(struct database *d, const struct gm_analysis *a) {
+    sqlite3_stmt *s = NULL;
+    bool done = prepare(d, "INSERT INTO frames VALUES(?,?,?,?,?,?,?,?)", &s);
+    for (size_t i = 0; done && i < a->site_count; i++) {
+        unsigned count;
+        const struct gm_frame_name *names = gm_export_stack(d->x, a->sites[i].id, &count);
+        for (unsigned f = 0; done && f < count; f++) {
+            bind(s, 1, a->sites[i].id);
+            bind(s, 2, f);
+            bind_text(s, 3, names[f].text);
+            bind_text(s, 4, names[f].function);
+            bind_text(s, 5, names[f].file);
+            if (names[f].line)
+                bind(s, 6, (uint64_t)names[f].line);
+            else
+                sqlite3_bind_null(s, 6);
+            bind_text(s, 7, names[f].module);
+            bind(s, 8, names[f].offset);
+            done = run(s);
+        }
+    }
+    sqlite3_finalize(s);
+    return done;
+}
+
+static bool end(struct gm_export *x, struct gm_observer *observer, const struct gm_analysis *a) {
+    struct database *d = (struct database *)observer;
+    bool done = a && put_trace(d, x->header) && put_devices(d) && put_frames(d, a) &&
+                sqlite3_exec(d->db, "CREATE INDEX blocks_site ON blocks(site); COMMIT;", NULL, NULL, NULL) ==
+                    SQLITE_OK;
+    if (a && !done)
+        complain(d);
+    close_database(d);
+    return done;
+}
+
+const struct gm_exporter gm_exporter_sqlite = {"sqlite", true, false, begin, end};
+#else
+const struct gm_exporter gm_exporter_sqlite = {.name = "sqlite"};
+#endif

@@ -1,0 +1,368 @@
+/* The pickle of torch.cuda.memory._snapshot(), which PyTorch's memory_viz shows: {"segments": [...],
+ * "device_traces": [[...] for each device]}. Each block stands in a segment of its own, which comes and goes
+ * with it. Written with the opcodes of protocol 2 that memory_viz's own reader knows, lists in batches
+ * because it passes them as arguments. Keys and stacks are written once, in an entry of their own that nobody
+ * reads, and named by their place in the memo. */
+#include "tools/cli/export.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define DEVICES 64
+#define BATCH   500
+
+enum word {
+    W_ACTION,
+    W_ADDR,
+    W_SIZE,
+    W_STREAM,
+    W_FRAMES,
+    W_TIME,
+    W_ALLOC,
+    W_FREE_REQUESTED,
+    W_FREE_COMPLETED,
+    W_SEGMENT_ALLOC,
+    W_SEGMENT_FREE,
+    W_OOM,
+    W_DEVICE_FREE,
+    W_ADDRESS,
+    W_TOTAL,
+    W_ALLOCATED,
+    W_ACTIVE,
+    W_REQUESTED,
+    W_SEGMENT_TYPE,
+    W_LARGE,
+    W_DEVICE,
+    W_BLOCKS,
+    W_STATE,
+    W_ACTIVE_ALLOCATED,
+    W_EXPANDABLE,
+    W_POOL,
+    WORDS
+};
+static const char *const words[WORDS] = {
+    "action",        "addr",           "size",           "stream",         "frames",       "time_us",
+    "alloc",         "free_requested", "free_completed", "segment_alloc",  "segment_free", "oom",
+    "device_free",   "address",        "total_size",     "allocated_size", "active_size",  "requested_size",
+    "segment_type",  "large",          "device",         "blocks",         "state",        "active_allocated",
+    "is_expandable", "segment_pool_id"};
+#define FRAMES_OF_NONE WORDS /* memo of the empty list */
+#define FRAMES_BASE    (WORDS + 1)
+
+struct stack {
+    uint32_t site, memo;
+    UT_hash_handle hh;
+};
+
+struct list {
+    FILE *file;
+    unsigned in_batch;
+};
+
+struct torch {
+    struct gm_observer observer;
+    struct gm_export *x;
+    struct stack *stacks;
+    uint32_t memo; /* next free */
+    unsigned devices;
+    struct list traces[DEVICES], segments; /* temporary files: the pickle wants them one after the other */
+    bool failed;
+};
+
+/* ---- opcodes */
+
+static void put_little(FILE *f, uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; i++)
+        putc((int)(value >> 8 * i & 255), f);
+}
+
+static void put_number(FILE *f, uint64_t value) {
+    if (value < 256) {
+        putc('K', f);
+        put_little(f, value, 1);
+    } else if (value <= INT32_MAX) {
+        putc('J', f);
+        put_little(f, value, 4);
+    } else {
+        int bytes = 8 - __builtin_clzll(value) / 8; /* with room for the sign */
+        bytes += value >> (8 * bytes - 1) & 1;
+        putc(0x8a, f);
+        putc(bytes, f);
+        put_little(f, value, bytes < 8 ? bytes : 8);
+        if (bytes > 8)
+            putc(0, f);
+    }
+}
+
+static void put_text(FILE *f, const char *text) {
+    size_t length = strlen(text);
+    putc('X', f);
+    put_little(f, length, 4);
+    for (size_t i = 0; i < length; i++)
+        putc(text[i] & 0x80 ? '?' : text[i], f);
+}
+
+static void put_memo(FILE *f, uint32_t memo) {
+    putc('j', f);
+    put_little(f, memo, 4);
+}
+
+static void remember(FILE *f, uint32_t memo) {
+    putc('r', f);
+    put_little(f, memo, 4);
+}
+
+static void put_pair(FILE *f, enum word key, uint64_t value) {
+    put_memo(f, key);
+    put_number(f, value);
+}
+
+/* ---- lists that grow in a file of their own */
+
+static bool open_list(struct list *l) {
+    l->file = l->file ? l->file : tmpfile();
+    return l->file != NULL;
+}
+
+static FILE *next_item(struct list *l) {
+    if (l->in_batch == BATCH) {
+        putc('e', l->file);
+        l->in_batch = 0;
+    }
+    if (!l->in_batch++)
+        putc('(', l->file);
+    return l->file;
+}
+
+static bool copy_list(FILE *out, struct list *l) {
+    char buffer[65536];
+    size_t bytes;
+    putc(']', out);
+    if (!l->file)
+        return true;
+    if (l->in_batch)
+        putc('e', l->file);
+    if (fflush(l->file) || ferror(l->file))
+        return false;
+    rewind(l->file);
+    while ((bytes = fread(buffer, 1, sizeof buffer, l->file)) > 0)
+        fwrite(buffer, 1, bytes, out);
+    return !ferror(l->file);
+}
+
+/* ---- stacks */
+
+static uint32_t frames_of(const struct torch *t, uint32_t site) {
+    struct stack *s;
+    HASH_FIND(hh, t->stacks, &site, sizeof site, s);
+    return s ? s->memo : FRAMES_OF_NONE;
+}
+
+static void put_frames(struct torch *t, uint32_t site) {
+    FILE *f = t->x->out;
+    unsigned count;
+    struct stack *s = malloc(sizeof *s);
+    if (!s) {
+        t->failed = true;
+        return;
+    }
+    const struct gm_frame_name *names = gm_export_stack(t->x, site, &count);
+    *s = (struct stack){.site = site, .memo = t->memo++};
+    HASH_ADD(hh, t->stacks, site, sizeof site, s);
+    putc(']', f);
+    remember(f, s->memo);
+    putc('(', f);
+    for (unsigned i = 0; i < count; i++) {
+        fputs("}(", f);
+        put_text(f, "name");
+        put_text(f, names[i].function[0] ? names[i].function : names[i].text);
+        put_text(f, "filename");
+        put_text(f, names[i].file[0] ? names[i].file : names[i].module);
+        put_text(f, "line");
+        put_number(f, (uint64_t)names[i].line);
+        putc('u', f);
+    }
+    putc('e', f);
+}
+
+static void put_site(const struct gm_site *site, void *arg) {
+    put_frames(arg, site->id);
+}
+
+/* ---- events */
+
+static struct list *trace_of(struct torch *t, int device) {
+    unsigned at = device < 0 ? 0 : device < DEVICES ? (unsigned)device : DEVICES - 1;
+    if (at >= t->devices)
+        t->devices = at + 1;
+    return open_list(&t->traces[at]) ? &t->traces[at] : NULL;
+}
+
+struct entry {
+    enum word action;
+    uint64_t address, bytes, stream, time_ns;
+    uint32_t frames;
+};
+
+static bool put_event(struct torch *t, int device, const struct entry *e) {
+    struct list *list = trace_of(t, device);
+    if (!list)
+        return false;
+    FILE *f = next_item(list);
+    fputs("}(", f);
+    put_memo(f, W_ACTION);
+    put_memo(f, e->action);
+    put_pair(f, e->action == W_OOM ? W_DEVICE_FREE : W_ADDR, e->address);
+    put_pair(f, W_SIZE, e->bytes);
+    put_pair(f, W_STREAM, e->stream);
+    put_pair(f, W_TIME, (t->x->header->epoch_ns + e->time_ns) / 1000);
+    put_memo(f, W_FRAMES);
+    put_memo(f, e->frames);
+    return putc('u', f) != EOF;
+}
+
+static bool put_events(struct torch *t, const struct gm_step *step, const enum word *actions, int count) {
+    const struct gm_live *b = step->block;
+    struct entry e = {W_ALLOC, gm_live_address(b), b->bytes, b->stream, step->time_ns, frames_of(t, b->site)};
+    if (!gm_export_on_device(b))
+        return true;
+    for (int i = 0; i < count; i++) {
+        bool segment = actions[i] == W_SEGMENT_ALLOC || actions[i] == W_SEGMENT_FREE;
+        e.action = actions[i];
+        e.bytes = segment ? b->bytes + b->slack : b->bytes;
+        if (!put_event(t, b->device, &e))
+            return false;
+    }
+    return true;
+}
+
+static bool born(struct gm_observer *self, const struct gm_step *step) {
+    static const enum word actions[] = {W_SEGMENT_ALLOC, W_ALLOC};
+    return put_events((struct torch *)self, step, actions, 2);
+}
+
+static bool died(struct gm_observer *self, const struct gm_step *step) {
+    static const enum word actions[] = {W_FREE_REQUESTED, W_FREE_COMPLETED, W_SEGMENT_FREE};
+    return put_events((struct torch *)self, step, actions, 3);
+}
+
+static bool event(struct gm_observer *self, const struct gm_step *step) {
+    struct torch *t = (struct torch *)self;
+    const struct gm_event *e = step->event;
+    struct gm_device device;
+    uint64_t total = 0;
+    if (e->action != GM_ACT_ALLOC_FAIL || e->result != GM_OUT_OF_MEMORY)
+        return true;
+    for (unsigned i = 0; gm_reader_device(t->x->reader, i, &device); i++)
+        if (device.device == e->device)
+            total = device.total;
+    uint64_t rest = total > step->now->live_reserved ? total - step->now->live_reserved : 0;
+    struct entry entry = {W_OOM, rest, e->bytes, e->stream, e->time_ns, frames_of(t, e->site)};
+    return put_event(t, e->device, &entry);
+}
+
+/* What is alive at the end: a segment with one block. */
+static bool left(struct gm_observer *self, const struct gm_step *step) {
+    struct torch *t = (struct torch *)self;
+    const struct gm_live *b = step->block;
+    if (!gm_export_on_device(b))
+        return true;
+    if (!open_list(&t->segments) || !trace_of(t, b->device))
+        return false;
+    FILE *f = next_item(&t->segments);
+    uint64_t address = gm_live_address(b), got = b->bytes + b->slack;
+    uint32_t frames = frames_of(t, b->site);
+    const struct {
+        enum word key;
+        uint64_t value;
+    } numbers[] = {{W_DEVICE, b->device < 0 ? 0 : (uint64_t)b->device},
+                   {W_ADDRESS, address},
+                   {W_TOTAL, got},
+                   {W_ALLOCATED, got},
+                   {W_ACTIVE, got},
+                   {W_REQUESTED, b->bytes},
+                   {W_STREAM, b->stream}};
+    fputs("}(", f);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        put_pair(f, numbers[i].key, numbers[i].value);
+    put_memo(f, W_SEGMENT_TYPE);
+    put_memo(f, W_LARGE);
+    put_memo(f, W_EXPANDABLE);
+    putc(0x89, f);
+    put_memo(f, W_POOL);
+    fputs("K", f);
+    putc(0, f);
+    fputs("K", f);
+    putc(0, f);
+    putc(0x86, f);
+    put_memo(f, W_FRAMES);
+    put_memo(f, frames);
+    put_memo(f, W_BLOCKS);
+    fputs("](}(", f);
+    put_pair(f, W_ADDRESS, address);
+    put_pair(f, W_SIZE, got);
+    put_pair(f, W_REQUESTED, b->bytes);
+    put_memo(f, W_STATE);
+    put_memo(f, W_ACTIVE_ALLOCATED);
+    put_memo(f, W_FRAMES);
+    put_memo(f, frames);
+    fputs("ueu", f);
+    return !ferror(f);
+}
+
+/* ---- begin and end */
+
+static struct gm_observer *begin(struct gm_export *x) {
+    struct torch *t = calloc(1, sizeof *t);
+    FILE *f = x->out;
+    if (!t)
+        return NULL;
+    t->observer = (struct gm_observer){event, born, died, left};
+    t->x = x;
+    t->memo = FRAMES_BASE;
+    putc(0x80, f);
+    putc(2, f);
+    fputs("}(", f);
+    put_text(f, "gpumem");
+    fputs("](", f);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        put_text(f, words[i]);
+        remember(f, i);
+    }
+    putc(']', f);
+    remember(f, FRAMES_OF_NONE);
+    putc('e', f);
+    putc('(', f);
+    gm_reader_each_site(x->reader, put_site, t);
+    putc('e', f);
+    return &t->observer;
+}
+
+static bool end(struct gm_export *x, struct gm_observer *observer, const struct gm_analysis *a) {
+    struct torch *t = (struct torch *)observer;
+    FILE *f = x->out;
+    struct stack *s, *next;
+    bool done = a && !t->failed;
+    put_text(f, "segments");
+    done = done && copy_list(f, &t->segments);
+    put_text(f, "device_traces");
+    fputs("](", f);
+    for (unsigned i = 0; i < t->devices; i++)
+        done = done && copy_list(f, &t->traces[i]);
+    fputs("eu.", f);
+    for (unsigned i = 0; i < t->devices; i++)
+        if (t->traces[i].file)
+            fclose(t->traces[i].file);
+    if (t->segments.file)
+        fclose(t->segments.file);
+    HASH_ITER(hh, t->stacks, s, next) {
+        HASH_DEL(t->stacks, s);
+        free(s);
+    }
+    free(t);
+    return done;
+}
+
+const struct gm_exporter gm_exporter_torch = {"torch", false, false, begin, end};

@@ -1,0 +1,67 @@
+#include "tools/cli/flags.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct gm_flag gm_flags[] = {
+    {"library", "FILE", "run stat", "The libgpumem.so to load instead of this tool's own."},
+    {"sim", "", "run stat",
+     "Run on a simulated GPU; for programs built with -cudart shared, on machines without a GPU."},
+    {"audit", "", "run stat", "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
+    {"exec", "", "run stat", "Become the program instead of waiting for it; no closing lines."},
+    {"top", "N", "report diff", "Rows of each list; default 10."},
+    {"stacks", "", "report",
+     "Callers of each call site too, as far as the trace has them; run with --stacks=N records more."},
+    {"peak", "", "report", "Who held device memory at the peak, as a tree of callers."},
+    {"leaks", "", "report", "Blocks never freed, by call site; beside them what went with its context."},
+    {"temporary", "", "report", "Blocks freed before their thread allocated again, by call site."},
+    {"sizes", "", "report", "Sizes by powers of two: allocations, bytes, peak of live bytes."},
+    {"lifetimes", "", "report",
+     "Lifetimes, and for thresholds from 1/1024 s to 512 s the peaks of what lives shorter and longer, "
+     "against "
+     "the card's size."},
+    {"objects", "", "report", "One row for each allocation: size, kind, device, birth, end, lifetime, site."},
+    {"threads", "", "report", "Allocations, frees, peak and time by thread."},
+    {"streams", "", "report", "Allocations, frees, peak and time by stream."},
+    {"kinds", "", "report", "Allocations, frees and peaks by kind of memory."},
+    {"growth", "", "report",
+     "Arrays that grow by allocating anew, copying and freeing, as far as can be guessed."},
+    {"oom", "", "report",
+     "What was done when memory ran out, and each allocation that failed: who held the memory then, and why "
+     "it may have failed."},
+    {"processes", "", "report", "Of several traces the table of processes and the peaks of devices alone."},
+    {"suppressions", "FILE", "report", "Leaks that are known and not counted; may be given several times."},
+    {"fail-on-leak", "[BYTES]", "report",
+     "Exit with 3 when more than BYTES leaked (default 0), without suppressed ones and those of toolkit "
+     "libraries."},
+    {"limit", "BYTES", "report", "Exit with 3 when the peak of live device memory is above BYTES."},
+    {"worse", "PERCENT", "diff",
+     "Exit with 3 when allocations, bytes, peak or leaks grew by more than PERCENT; time is not judged, it "
+     "varies."},
+    {"json", "", "report diff", "Everything as one JSON document, for programs."},
+    {"all", "", "top",
+     "All processes of this user, also those that start later; for root those of all users. So it is "
+     "without a PID."},
+    {"interval", "TIME", "top", "Time between two readings, a number with ms or s; default 1s."},
+    {"count", "N", "top", "Leave after N readings."},
+    {"batch", "", "top",
+     "Append lines instead of refreshing the screen. So it is when the output is no terminal."},
+    {"json", "", "top", "One JSON object a line for each process and reading, for programs."},
+    {"to", "csv|rmm|heaptrack|pprof|collapsed|perfetto|sqlite|torch", "export", "Format to write."},
+    {"output", "FILE", "export", "File to write; - is standard output."},
+    {"measure", "peak|bytes|allocations|leaked", "export",
+     "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "
+     "freed."},
+    {"help", "", "run stat top report diff export", "Print a summary and leave."},
+    {NULL, NULL, NULL, NULL},
+};
+
+bool gm_flag_is_of(const struct gm_flag *flag, const char *command) {
+    size_t length = strlen(command);
+    for (const char *p = flag->commands; p; p = strchr(p, ' ')) {
+        p += *p == ' ';
+        if (!strncmp(p, command, length) && (p[length] == ' ' || !p[length]))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,133 @@
+#include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
+
+#include "shim/base/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FLAGS_MAX 64
+#define HELP_AT   26 /* column of the help texts */
+#define WIDTH     110
+
+static void print_wrapped(const char *text, int column) {
+    int at = HELP_AT;
+    printf("%*s", column < HELP_AT ? HELP_AT - column : 1, "");
+    if (column >= HELP_AT)
+        at = column + 1;
+    for (bool first = true; *text; first = false) {
+        int word = (int)strcspn(text, " ");
+        if (!first && at + 1 + word > WIDTH) {
+            printf("\n%*s", HELP_AT, "");
+            at = HELP_AT;
+        } else if (!first) {
+            at += printf(" ");
+        }
+        at += printf("%.*s", word, text);
+        text += word + (text[word] == ' ');
+    }
+    putchar('\n');
+}
+
+void gm_flags_help(const char *command) {
+    for (const struct gm_flag *f = gm_flags; f->name; f++) {
+        if (!gm_flag_is_of(f, command) || !strcmp(f->name, "help"))
+            continue;
+        int column = printf("  --%s", f->name);
+        if (*f->argument == '[')
+            column += printf("[=%s", f->argument + 1);
+        else if (*f->argument)
+            column += printf("=%s", strchr(f->argument, '|') ? "WHAT" : f->argument);
+        print_wrapped(f->help, column);
+        if (strchr(f->argument, '|')) {
+            printf("%*sWHAT: ", HELP_AT, "");
+            for (const char *p = f->argument; *p; p++)
+                fputs(*p == '|' ? ", " : (char[]){*p, 0}, stdout);
+            putchar('\n');
+        }
+    }
+}
+
+static int unknown(const char *command, const char *word) {
+    char known[600] = "";
+    for (const struct gm_flag *f = gm_flags; f->name; f++) {
+        size_t used = strlen(known);
+        if (gm_flag_is_of(f, command) && strcmp(f->name, "help"))
+            snprintf(known + used, sizeof known - used, "%s--%s", used ? ", " : "", f->name);
+    }
+    return gm_usage_error("%s: unknown option '%s'; there are %s", command, word, known);
+}
+
+/* The value is one of the words of "a|b|c". */
+static bool is_choice(const char *choices, const char *value) {
+    size_t length = strlen(value);
+    for (const char *p = choices; p; p = strchr(p, '|')) {
+        p += *p == '|';
+        if (!strncmp(p, value, length) && (p[length] == '|' || !p[length]))
+            return length > 0;
+    }
+    return false;
+}
+
+int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *name, const char *value),
+                  void *options, void (*help)(void), int *first) {
+    struct option rows[FLAGS_MAX + 1];
+    const struct gm_flag *flags[FLAGS_MAX];
+    const char *command = argv[0];
+    int count = 0, at, c;
+    for (const struct gm_flag *f = gm_flags; f->name && count < FLAGS_MAX; f++) {
+        if (!gm_flag_is_of(f, command))
+            continue;
+        flags[count] = f;
+        rows[count++] = (struct option){f->name,
+                                        !*f->argument         ? no_argument
+                                        : *f->argument == '[' ? optional_argument
+                                                              : required_argument,
+                                        NULL, 1};
+    }
+    rows[count] = (struct option){0};
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":ho:", rows, &at)) != -1) {
+        const char *name = c == 'h' ? "help" : c == 'o' ? "output" : c == 1 ? flags[at]->name : "";
+        const char *value = optarg ? optarg : "";
+        if (c == ':')
+            return gm_usage_error("%s: option '%s' needs a value", command, argv[optind - 1]);
+        if (c == '?' || (c == 'o' && strcmp(command, "export")))
+            return unknown(command, argv[optind - 1]);
+        if (!strcmp(name, "help")) {
+            help();
+            return 0;
+        }
+        if (c == 1 && strchr(flags[at]->argument, '|') && !is_choice(flags[at]->argument, value))
+            return gm_usage_error("%s: --%s '%s' is none of %s", command, name, value, flags[at]->argument);
+        int status = take(options, name, value);
+        if (status)
+            return status;
+    }
+    *first = optind;
+    return -1;
+}
+
+int gm_flag_bytes(const char *command, const char *name, const char *value, unsigned long long *bytes) {
+    struct gm_option row = {
+        .type = GM_OPTION_BYTES, .name = name, .initial = "0", .unit = "bytes", .high = UINT64_MAX};
+    char error[256];
+    uint64_t number;
+    if (!*value || gm_option_parse(&row, value, &number, error, sizeof error))
+        return gm_usage_error("%s: --%s '%s' is no number of bytes; 512M, 2GiB and the like are understood",
+                              command, name, value);
+    *bytes = number;
+    return 0;
+}
+
+int gm_flag_count(const char *command, const char *name, const char *value, unsigned long low,
+                  unsigned long high, unsigned long *count) {
+    char *end;
+    *count = strtoul(value, &end, 10);
+    if (end == value || *end || *value == '-' || *count < low || *count > high)
+        return gm_usage_error("%s: --%s '%s' is not a number from %lu to %lu", command, name, value, low,
+                              high);
+    return 0;
+}

@@ -1,0 +1,329 @@
+#include "tools/cli/job.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct gm_job *gm_job_new(void) {
+    return calloc(1, sizeof(struct gm_job));
+}
+
+void gm_job_free(struct gm_job *job) {
+    if (!job)
+        return;
+    for (size_t i = 0; i < job->count; i++) {
+        gm_analysis_free(job->traces[i].analysis);
+        gm_reader_close(job->traces[i].reader);
+        free(job->traces[i].path);
+    }
+    free(job->traces);
+    free(job->devices);
+    free(job);
+}
+
+/* ---- which traces */
+
+static int out_of_memory(const char *path) {
+    fprintf(stderr, "gpumem: %s: out of memory\n", path);
+    return 1;
+}
+
+static int add_file(struct gm_job *job, const char *path) {
+    char error[512];
+    struct gm_job_trace *traces = realloc(job->traces, (job->count + 1) * sizeof *traces);
+    if (!traces)
+        return out_of_memory(path);
+    job->traces = traces;
+    struct gm_job_trace *t = &traces[job->count];
+    *t = (struct gm_job_trace){.path = strdup(path)};
+    if (!t->path)
+        return out_of_memory(path);
+    t->reader = gm_reader_open(path, error, sizeof error);
+    if (!t->reader) {
+        free(t->path);
+        fprintf(stderr, "gpumem: %s\n", error);
+        return 1;
+    }
+    t->header = gm_reader_header(t->reader);
+    job->count++;
+    return 0;
+}
+
+static bool begins_as_trace(const char *path) {
+    char begin[16] = "";
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return false;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return true; /* let the reader say why */
+    size_t length = fread(begin, 1, sizeof begin, f);
+    fclose(f);
+    return (length >= 8 && !memcmp(begin, GM_TRACE_MAGIC, 8)) ||
+           (length == sizeof begin && !memcmp(begin, gm_trace_csv_header, sizeof begin));
+}
+
+static int add_folder(struct gm_job *job, const char *path) {
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, alphasort), failed = 0;
+    size_t before = job->count;
+    if (count < 0) {
+        perror(path);
+        return 1;
+    }
+    for (int i = 0; i < count; i++) {
+        char file[4096];
+        int length = snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' && length < (int)sizeof file && begins_as_trace(file))
+            failed += add_file(job, file);
+        free(entries[i]);
+    }
+    free(entries);
+    if (job->count > before || failed)
+        return failed;
+    fprintf(stderr, "gpumem: %s: no traces in this folder\n", path);
+    return 1;
+}
+
+int gm_job_add(struct gm_job *job, const char *path) {
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode) ? add_folder(job, path) : add_file(job, path);
+}
+
+static int by_rank(const void *x, const void *y) {
+    const struct gm_trace_header *a = ((const struct gm_job_trace *)x)->header,
+                                 *b = ((const struct gm_job_trace *)y)->header;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    int host = strcmp(a->host, b->host);
+    if (host)
+        return host;
+    if (a->epoch_ns != b->epoch_ns)
+        return a->epoch_ns < b->epoch_ns ? -1 : 1;
+    return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+void gm_job_sort(struct gm_job *job) {
+    if (job->count)
+        qsort(job->traces, job->count, sizeof *job->traces, by_rank);
+}
+
+/* ---- reading */
+
+struct seat {
+    struct gm_observer observer;
+    struct gm_job *job;
+    struct gm_job_trace *trace;
+    struct gm_pass *pass;
+    struct gm_event event;
+    int thread;
+    uint64_t epoch_ns; /* of the event: the heap's key */
+    struct {
+        size_t place; /* in job->devices, + 1 */
+        uint64_t live;
+    } devices[256]; /* by ordinal + 128 */
+};
+
+static struct gm_job_device *device_of(struct seat *s, int device) {
+    struct gm_job *job = s->job;
+    size_t *known = &s->devices[device + 128].place;
+    if (*known)
+        return &job->devices[*known - 1];
+    size_t at = 0;
+    while (at < job->device_count &&
+           (job->devices[at].device != device || strcmp(job->devices[at].host, s->trace->header->host)))
+        at++;
+    if (at == job->device_count) {
+        struct gm_job_device *devices = realloc(job->devices, (at + 1) * sizeof *devices);
+        if (!devices)
+            return NULL;
+        devices[at] = (struct gm_job_device){.host = s->trace->header->host, .device = device};
+        job->devices = devices;
+        job->device_count++;
+    }
+    job->devices[at].processes++;
+    *known = at + 1;
+    return &job->devices[at];
+}
+
+static bool change(struct seat *s, const struct gm_live *b, bool up) {
+    if (!gm_kind_is_on_device((enum gm_kind)b->kind))
+        return true;
+    struct gm_job_device *d = device_of(s, b->device);
+    if (!d)
+        return false;
+    d->live += up ? b->bytes : 0 - b->bytes;
+    s->devices[b->device + 128].live += up ? b->bytes : 0 - b->bytes;
+    if (d->live > d->peak) {
+        d->peak = d->live;
+        d->peak_epoch_ns = s->epoch_ns;
+    }
+    return true;
+}
+
+static bool born(struct gm_observer *self, const struct gm_step *step) {
+    return change((struct seat *)self, step->block, true);
+}
+
+static bool died(struct gm_observer *self, const struct gm_step *step) {
+    return change((struct seat *)self, step->block, false);
+}
+
+/* A process that ended holds nothing any more, whatever it leaked. */
+static void vacate(struct seat *s) {
+    for (size_t i = 0; i < 256; i++)
+        if (s->devices[i].place)
+            s->job->devices[s->devices[i].place - 1].live -= s->devices[i].live;
+}
+
+static bool next_event(struct seat *s) {
+    if (!gm_reader_next(s->trace->reader, &s->event, &s->thread))
+        return false;
+    s->epoch_ns = s->trace->header->epoch_ns + s->event.time_ns;
+    return true;
+}
+
+static void sift_down(struct seat **heap, size_t count, size_t at) {
+    struct seat *moved = heap[at];
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= count)
+            break;
+        if (child + 1 < count && heap[child + 1]->epoch_ns < heap[child]->epoch_ns)
+            child++;
+        if (moved->epoch_ns <= heap[child]->epoch_ns)
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moved;
+}
+
+static struct seat *take_seat(struct gm_job *job, struct gm_job_trace *t) {
+    struct seat *s = calloc(1, sizeof *s);
+    unsigned watchers = 0;
+    if (!s)
+        return NULL;
+    while (t->observers[watchers])
+        watchers++;
+    s->observer = (struct gm_observer){NULL, born, died};
+    s->job = job;
+    s->trace = t;
+    t->observers[watchers] = &s->observer;
+    s->pass = gm_pass_new(t->observers);
+    if (!s->pass) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* Ends a trace; false = no memory. */
+static bool leave_seat(struct seat *s) {
+    vacate(s);
+    s->trace->analysis = gm_pass_end(s->pass);
+    bool done = s->trace->analysis != NULL;
+    free(s);
+    return done;
+}
+
+static int by_host(const void *x, const void *y) {
+    const struct gm_job_device *a = x, *b = y;
+    int host = strcmp(a->host, b->host);
+    return host ? host : a->device - b->device;
+}
+
+bool gm_job_read(struct gm_job *job) {
+    struct seat **heap = calloc(job->count + 1, sizeof(struct seat *));
+    size_t count = 0;
+    bool done = heap != NULL;
+    for (size_t i = 0; done && i < job->count; i++) {
+        heap[count] = take_seat(job, &job->traces[i]);
+        done = heap[count] != NULL;
+        if (done && next_event(heap[count]))
+            count++;
+        else if (done)
+            done = leave_seat(heap[count]);
+    }
+    for (size_t at = count / 2; at-- > 0;)
+        sift_down(heap, count, at);
+    while (done && count) {
+        struct seat *s = heap[0];
+        done = gm_pass_event(s->pass, &s->event, s->thread);
+        if (done && next_event(s)) {
+            sift_down(heap, count, 0);
+            continue;
+        }
+        heap[0] = heap[--count];
+        done = leave_seat(s) && done;
+        if (count)
+            sift_down(heap, count, 0);
+    }
+    while (heap && count)
+        leave_seat(heap[--count]);
+    free(heap);
+    if (job->device_count)
+        qsort(job->devices, job->device_count, sizeof *job->devices, by_host);
+    return done;
+}
+
+/* ---- printing */
+
+static void print_processes(const struct gm_job *job, uint64_t begin, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"rank", "rank", GM_CELL_NUMBER},
+                                               {"host", "host", GM_CELL_TEXT},
+                                               {"pid", "pid", GM_CELL_NUMBER},
+                                               {"begin_ns", "begin", GM_CELL_TIME},
+                                               {"duration_ns", "lasted", GM_CELL_TIME},
+                                               {"allocations", "allocations", GM_CELL_COUNT},
+                                               {"failed", "failed", GM_CELL_COUNT},
+                                               {"peak_live_bytes", "peak live", GM_CELL_BYTES},
+                                               {"peak_reserved_bytes", "reserved", GM_CELL_BYTES},
+                                               {"leaked_bytes", "alive at end", GM_CELL_BYTES},
+                                               {"call_ns", "in calls", GM_CELL_TIME},
+                                               {"file", " file", GM_CELL_TEXT}};
+    gm_out_table(out, "processes", columns, sizeof columns / sizeof *columns);
+    out->all = true;
+    for (size_t i = 0; i < job->count; i++) {
+        const struct gm_job_trace *t = &job->traces[i];
+        const struct gm_trace_header *h = t->header;
+        const struct gm_analysis *a = t->analysis;
+        if (!a)
+            continue;
+        gm_out_row(out,
+                   (struct gm_value[]){GM_N(h->rank < 0 ? GM_UNKNOWN : (uint64_t)h->rank),
+                                       GM_T(h->host[0] ? h->host : NULL), GM_N((uint64_t)(int64_t)h->pid),
+                                       GM_N(h->epoch_ns - begin), GM_N(a->end_ns), GM_N(a->allocs),
+                                       GM_N(a->failed_allocs), GM_N(a->peak_bytes), GM_N(a->peak_reserved),
+                                       GM_N(a->leaked_bytes), GM_N(a->time_ns), GM_T(t->path)},
+                   NULL);
+    }
+    gm_out_table_end(out);
+}
+
+void gm_job_print(const struct gm_job *job, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"host", "host", GM_CELL_TEXT},
+                                               {"device", "device", GM_CELL_NUMBER},
+                                               {"processes", "processes", GM_CELL_COUNT},
+                                               {"peak_live_bytes", "peak live", GM_CELL_BYTES},
+                                               {"peak_ns", "at", GM_CELL_TIME}};
+    uint64_t begin = UINT64_MAX;
+    for (size_t i = 0; i < job->count; i++)
+        if (job->traces[i].header->epoch_ns < begin)
+            begin = job->traces[i].header->epoch_ns;
+    gm_out_section(out, "job", "PROCESSES OF THE JOB");
+    print_processes(job, begin, out);
+    gm_out_note(out, "all of them together, by device; a process that ended holds nothing any more:");
+    gm_out_table(out, "devices", columns, sizeof columns / sizeof *columns);
+    out->all = true;
+    for (size_t i = 0; i < job->device_count; i++) {
+        const struct gm_job_device *d = &job->devices[i];
+        gm_out_row(out,
+                   (struct gm_value[]){GM_T(d->host[0] ? d->host : NULL), GM_N((uint64_t)(int64_t)d->device),
+                                       GM_N(d->processes), GM_N(d->peak), GM_N(d->peak_epoch_ns - begin)},
+                   NULL);
+    }
+    gm_out_table_end(out);
+}

@@ -1,0 +1,30 @@
+#ifdef GM_HAVE_JANSSON
+#include "tools/cli/json.h"
+
+/* File names are bytes, JSON is UTF-8: what is none becomes a question mark. */
+json_t *gm_json_text(const char *bytes) {
+    char clean[1024];
+    size_t n = 0;
+    if (!*bytes)
+        return json_null();
+    json_t *value = json_string(bytes);
+    if (value)
+        return value;
+    for (; bytes[n] && n < sizeof clean - 1; n++)
+        clean[n] = bytes[n] & 0x80 ? '?' : bytes[n];
+    clean[n] = 0;
+    return json_string(clean);
+}
+
+json_t *gm_json_number(uint64_t value) {
+    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+json_t *gm_json_frame(const struct gm_frame_name *name) {
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "text", gm_json_text(name->text), "function",
+                     gm_json_text(name->function), "file", gm_json_text(name->file), "line",
+                     name->line ? json_integer(name->line) : json_null(), "module",
+                     gm_json_text(name->module), "offset",
+                     name->module[0] ? gm_json_number(name->offset) : json_null());
+}
+#endif

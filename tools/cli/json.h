@@ -1,0 +1,13 @@
+/* What all JSON output of the tools shares; only where jansson is. */
+#ifndef GM_JSON_H
+#define GM_JSON_H
+
+#include "tools/cli/symbols.h"
+
+#include <jansson.h>
+
+json_t *gm_json_text(const char *bytes); /* null for "" */
+json_t *gm_json_number(uint64_t value);
+json_t *gm_json_frame(const struct gm_frame_name *name);
+
+#endif

@@ -1,0 +1,58 @@
+/* Facts and tables of a report, said once and shown in two forms: text for people, JSON for programs. */
+#ifndef GM_OUT_H
+#define GM_OUT_H
+
+#include "tools/cli/symbols.h"
+
+enum gm_cell {
+    GM_CELL_COUNT,
+    GM_CELL_BYTES,
+    GM_CELL_TIME,
+    GM_CELL_NUMBER,
+    GM_CELL_HEX,
+    GM_CELL_TEXT,
+    GM_CELL_RIGHT
+};
+
+#define GM_UNKNOWN UINT64_MAX /* shown as "-", in JSON null */
+
+struct gm_column {
+    const char *name;    /* in JSON; NULL = in text alone */
+    const char *heading; /* in text; NULL = in JSON alone */
+    enum gm_cell cell;   /* GM_CELL_RIGHT is text that stands right */
+    int width;           /* 0 = the cell's own */
+};
+
+struct gm_value {
+    uint64_t number;
+    const char *text; /* of GM_CELL_TEXT */
+};
+#define GM_N(v) ((struct gm_value){.number = (v)})
+#define GM_T(v) ((struct gm_value){.text = (v)})
+
+struct gm_place_names {
+    const struct gm_frame_name *names; /* array, the place first, then its callers */
+    unsigned count;
+};
+
+struct gm_out {
+    unsigned top; /* rows of a table in text; JSON has all */
+    void *json;   /* where sections go, a json_t object; NULL = text */
+    void *section, *rows;
+    const struct gm_column *columns;
+    unsigned column_count, shown;
+    uint64_t left_out;
+    bool all; /* this table is shown whole */
+};
+
+/* `name` in JSON, `title` in text; sections do not nest. */
+void gm_out_section(struct gm_out *out, const char *name, const char *title);
+void gm_out_note(struct gm_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gm_out_fact(struct gm_out *out, const char *name, const char *label, enum gm_cell cell, uint64_t value);
+
+/* A table ends with gm_out_table_end. `place` is the row's last column, "site"; NULL = none. */
+void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *columns, unsigned count);
+void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_place_names *place);
+void gm_out_table_end(struct gm_out *out);
+
+#endif

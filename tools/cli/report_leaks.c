@@ -1,0 +1,53 @@
+/* Blocks that were never freed, by the place that asked for them; beside them what went with its context,
+ * which is no leak, and what a suppression covers. */
+#include "tools/cli/section.h"
+#include "tools/cli/suppressions.h"
+
+static void print_suppressions(struct gm_report *r, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"suppression", "suppression", GM_CELL_TEXT},
+                                               {"blocks", "blocks", GM_CELL_COUNT},
+                                               {"bytes", "bytes", GM_CELL_BYTES}};
+    struct gm_suppression_use use;
+    if (!r->suppressions)
+        return;
+    gm_out_table(out, "suppressions", columns, 3);
+    out->all = true;
+    for (size_t i = 0; gm_suppressions_use(r->suppressions, i, &use); i++)
+        gm_out_row(out, (struct gm_value[]){GM_T(use.name), GM_N(use.blocks), GM_N(use.bytes)}, NULL);
+    gm_out_table_end(out);
+}
+
+bool gm_print_leaks(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"leaked_bytes", "leaked", GM_CELL_BYTES},
+                                               {"leaked_blocks", "blocks", GM_CELL_COUNT},
+                                               {"allocations", "of", GM_CELL_COUNT},
+                                               {"suppressed_bytes", "suppressed", GM_CELL_BYTES},
+                                               {"released_bytes", "with context", GM_CELL_BYTES},
+                                               {"released_blocks", "blocks", GM_CELL_COUNT},
+                                               {"owner", "owner", GM_CELL_TEXT}};
+    (void)watched;
+    struct gm_leaks sum = gm_report_leaks(r);
+    gm_out_section(out, "leaks", "LEAKS BY CALL SITE");
+    gm_out_fact(out, "leaked_bytes", "leaked", GM_CELL_BYTES, sum.own.bytes);
+    gm_out_fact(out, "leaked_blocks", "in blocks", GM_CELL_COUNT, sum.own.count);
+    gm_out_fact(out, "toolkit_bytes", "held by libraries of the toolkit", GM_CELL_BYTES, sum.toolkit.bytes);
+    gm_out_fact(out, "suppressed_bytes", "suppressed", GM_CELL_BYTES, sum.suppressed.bytes);
+    gm_out_fact(out, "released_bytes", "went with their context, no leaks", GM_CELL_BYTES,
+                r->a->released_bytes);
+    gm_report_sort_sites(r, GM_BY_LEAK);
+    gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < r->site_count; i++) {
+        const struct gm_site_totals *s = &r->sites[i].totals;
+        struct gm_place_names place = gm_report_place(r, &r->sites[i]);
+        if (s->leaked_count || s->suppressed_count || s->released_count)
+            gm_out_row(out,
+                       (struct gm_value[]){GM_N(s->leaked_bytes), GM_N(s->leaked_count), GM_N(s->allocs),
+                                           GM_N(s->suppressed_bytes), GM_N(s->released_bytes),
+                                           GM_N(s->released_count),
+                                           GM_T(r->sites[i].name.toolkit ? "toolkit" : "program")},
+                       &place);
+    }
+    gm_out_table_end(out);
+    print_suppressions(r, out);
+    return true;
+}

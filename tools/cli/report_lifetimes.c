@@ -1,0 +1,210 @@
+/* Lifetimes of blocks, and what a threshold on them would make of memory: with threshold N, blocks that live
+ * at most N are served asynchronously and all others by managed memory (hybrid allocation, III.C). How much
+ * of each is alive at a time is known only after every block's end, so the trace is read twice: the first
+ * pass notes each block's class by its number, one byte an allocation. */
+#include "tools/cli/section.h"
+#include "tools/cli/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define THRESHOLDS 20 /* 2^k s, k = -10 .. 9 */
+#define NEVER      THRESHOLDS
+#define DEVICES    32 /* ordinals above and unknown ones count for the last */
+#define DECADES    9  /* below 10 ns, 100 ns ... 1 s */
+#define SECONDS    21 /* below 2 s, 4 s, ... 2^20 s, and longer */
+
+struct lifetimes {
+    struct gm_observer observer;
+    uint8_t *classes; /* by block number - 1 */
+    size_t room;
+    uint64_t count; /* of blocks seen: a trace may have grown when it is read again */
+    uint64_t below[DECADES], above[SECONDS], below_bytes[DECADES], above_bytes[SECONDS];
+    uint64_t ended, never, never_bytes;
+};
+
+static unsigned class_of(uint64_t ns) {
+    unsigned i = 0;
+    /* 2^(i-10) s, exact: 10^9 * 2^i / 1024 */
+    while (i < THRESHOLDS && ns > (UINT64_C(1000000000) << i) / 1024)
+        i++;
+    return i;
+}
+
+static void count(struct lifetimes *l, uint64_t ns, uint64_t bytes) {
+    unsigned bin = 0;
+    l->ended++;
+    if (ns < 1000000000) {
+        for (uint64_t limit = 10; ns >= limit; limit *= 10)
+            bin++;
+        l->below[bin]++;
+        l->below_bytes[bin] += bytes;
+        return;
+    }
+    while (bin < SECONDS - 1 && ns / 1000000000 >= UINT64_C(2) << bin)
+        bin++;
+    l->above[bin]++;
+    l->above_bytes[bin] += bytes;
+}
+
+static bool born(struct gm_observer *self, const struct gm_step *step) {
+    struct lifetimes *l = (struct lifetimes *)self;
+    size_t at = step->block->number - 1;
+    if (at >= l->room) {
+        size_t room = l->room ? 2 * l->room : 1u << 16;
+        uint8_t *classes = realloc(l->classes, room);
+        if (!classes)
+            return false;
+        l->classes = classes;
+        l->room = room;
+    }
+    l->classes[at] = NEVER;
+    l->count = step->block->number;
+    l->never++;
+    l->never_bytes += step->block->bytes;
+    return true;
+}
+
+static uint64_t lifetime_of(const struct gm_step *step) {
+    return step->time_ns > step->block->born_ns ? step->time_ns - step->block->born_ns : 0;
+}
+
+static bool died(struct gm_observer *self, const struct gm_step *step) {
+    struct lifetimes *l = (struct lifetimes *)self;
+    uint64_t ns = lifetime_of(step);
+    l->classes[step->block->number - 1] = (uint8_t)class_of(ns);
+    count(l, ns, step->block->bytes);
+    l->never--;
+    l->never_bytes -= step->block->bytes;
+    return true;
+}
+
+struct gm_observer *gm_watch_lifetimes(void) {
+    struct lifetimes *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->observer = (struct gm_observer){NULL, born, died};
+    return &l->observer;
+}
+
+void gm_drop_lifetimes(struct gm_observer *watched) {
+    free(((struct lifetimes *)watched)->classes);
+}
+
+/* ---- second pass */
+
+struct split {
+    uint64_t live[THRESHOLDS], peak[THRESHOLDS];
+};
+
+struct splits {
+    struct gm_observer observer;
+    const struct lifetimes *lifetimes;
+    struct {
+        bool used;
+        struct split async, managed;
+    } devices[DEVICES];
+};
+
+static void change(struct split *s, unsigned from, unsigned to, uint64_t difference, bool up) {
+    for (unsigned i = from; i < to; i++)
+        s->live[i] += difference;
+    for (unsigned i = from; i < to && up; i++)
+        if (s->live[i] > s->peak[i])
+            s->peak[i] = s->live[i];
+}
+
+/* What the program asked of the device, also where host memory had to serve it. */
+static bool is_wanted_on_device(const struct gm_live *b) {
+    return b->kind == GM_KIND_HOST_NUMA || gm_kind_is_on_device((enum gm_kind)b->kind);
+}
+
+static void change_all(struct splits *s, const struct gm_live *b, bool up) {
+    if (!is_wanted_on_device(b) || b->number > s->lifetimes->count)
+        return;
+    unsigned class = s->lifetimes->classes[b->number - 1],
+             device = b->device >= 0 && b->device < DEVICES ? (unsigned)b->device : DEVICES - 1;
+    uint64_t difference = up ? b->bytes : 0 - b->bytes;
+    s->devices[device].used = true;
+    change(&s->devices[device].async, class, THRESHOLDS, difference, up);
+    change(&s->devices[device].managed, 0, class, difference, up);
+}
+
+static bool again_born(struct gm_observer *self, const struct gm_step *step) {
+    change_all((struct splits *)self, step->block, true);
+    return true;
+}
+
+static bool again_died(struct gm_observer *self, const struct gm_step *step) {
+    change_all((struct splits *)self, step->block, false);
+    return true;
+}
+
+static bool print_thresholds(struct gm_report *r, const struct lifetimes *l, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"device", "device", GM_CELL_NUMBER},
+                                               {"threshold_ns", "threshold", GM_CELL_TIME},
+                                               {"async_peak_bytes", "async peak", GM_CELL_BYTES},
+                                               {"managed_peak_bytes", "managed peak", GM_CELL_BYTES},
+                                               {"device_bytes", "card", GM_CELL_BYTES},
+                                               {"fits", "fits", GM_CELL_TEXT}};
+    struct splits *s = calloc(1, sizeof *s);
+    if (!s)
+        return false;
+    s->observer = (struct gm_observer){NULL, again_born, again_died};
+    s->lifetimes = l;
+    bool done = gm_report_read_again(r, &s->observer);
+    gm_out_table(out, "thresholds", columns, sizeof columns / sizeof *columns);
+    out->all = true;
+    for (unsigned d = 0; done && d < DEVICES; d++) {
+        uint64_t card = gm_report_device_bytes(r, (int)d);
+        for (unsigned i = 0; s->devices[d].used && i < THRESHOLDS; i++) {
+            uint64_t async = s->devices[d].async.peak[i];
+            gm_out_row(out,
+                       (struct gm_value[]){GM_N(d == DEVICES - 1 ? GM_UNKNOWN : d),
+                                           GM_N((UINT64_C(1000000000) << i) / 1024), GM_N(async),
+                                           GM_N(s->devices[d].managed.peak[i]), GM_N(card),
+                                           GM_T(card == GM_UNKNOWN ? NULL
+                                                : async <= card    ? "yes"
+                                                                   : "no")},
+                       NULL);
+        }
+    }
+    gm_out_table_end(out);
+    free(s);
+    return done;
+}
+
+bool gm_print_lifetimes(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"below_ns", "lived below", GM_CELL_TIME},
+                                               {"count", "blocks", GM_CELL_COUNT},
+                                               {"bytes", "bytes", GM_CELL_BYTES}};
+    const struct lifetimes *l = (const struct lifetimes *)watched;
+    uint64_t short_lived = 0, limit = 10;
+    struct gm_text room;
+    for (unsigned i = 0; i < DECADES; i++)
+        short_lived += l->below[i];
+    gm_out_section(out, "lifetime_distribution", "LIFETIMES");
+    gm_out_fact(out, "ended", "blocks that ended", GM_CELL_COUNT, l->ended);
+    gm_out_fact(out, "below_one_second", "of these below one second", GM_CELL_COUNT, short_lived);
+    gm_out_fact(out, "never_freed", "blocks alive at the end", GM_CELL_COUNT, l->never);
+    gm_out_fact(out, "never_freed_bytes", "with bytes", GM_CELL_BYTES, l->never_bytes);
+    gm_out_note(out, "%s of all blocks lived less than one second",
+                gm_text_percent(&room, short_lived, l->ended + l->never));
+    gm_out_table(out, "bins", columns, sizeof columns / sizeof *columns);
+    out->all = true;
+    for (unsigned i = 0; i < DECADES; i++, limit *= 10)
+        if (l->below[i])
+            gm_out_row(out, (struct gm_value[]){GM_N(limit), GM_N(l->below[i]), GM_N(l->below_bytes[i])},
+                       NULL);
+    for (unsigned i = 0; i < SECONDS; i++)
+        if (l->above[i])
+            gm_out_row(out,
+                       (struct gm_value[]){
+                           GM_N(i < SECONDS - 1 ? UINT64_C(1000000000) * (UINT64_C(2) << i) : GM_UNKNOWN),
+                           GM_N(l->above[i]), GM_N(l->above_bytes[i])},
+                       NULL);
+    gm_out_table_end(out);
+    gm_out_note(out, "if blocks that live at most the threshold were asynchronous, all others managed "
+                     "(never freed ones too):");
+    return print_thresholds(r, l, out);
+}

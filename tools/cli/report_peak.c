@@ -1,0 +1,114 @@
+/* Who held device memory at the moment of the peak, as a tree from the program's start to the places that
+ * asked. Without recorded callers the tree is a list. */
+#include "tools/cli/section.h"
+#include "tools/cli/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct node {
+    char *text;
+    uint64_t bytes;
+    struct node *children; /* by text; then in the order of printing */
+    UT_hash_handle hh;
+};
+
+static void free_nodes(struct node *children) {
+    struct node *n, *next;
+    HASH_ITER(hh, children, n, next) {
+        HASH_DEL(children, n);
+        free_nodes(n->children);
+        free(n->text);
+        free(n);
+    }
+}
+
+static struct node *child_of(struct node *parent, const char *text) {
+    struct node *n;
+    HASH_FIND_STR(parent->children, text, n);
+    if (n)
+        return n;
+    n = calloc(1, sizeof *n);
+    if (!n || !(n->text = strdup(text))) {
+        free(n);
+        return NULL;
+    }
+    HASH_ADD_KEYPTR(hh, parent->children, n->text, strlen(n->text), n);
+    return n;
+}
+
+static bool grow_tree(struct gm_report *r, struct node *root) {
+    static struct gm_frame_name names[GM_STACK_ROOM];
+    for (size_t i = 0; i < r->a->site_count; i++) {
+        const struct gm_site_totals *s = &r->a->sites[i];
+        struct node *n = root;
+        if (!s->at_peak)
+            continue;
+        for (unsigned f = gm_symbols_stack(r->symbols, s->id, names, GM_STACK_ROOM); f-- > 0;) {
+            n->bytes += s->at_peak;
+            if (!(n = child_of(n, names[f].text)))
+                return false;
+        }
+        n->bytes += s->at_peak;
+    }
+    return true;
+}
+
+static int most_bytes_first(const struct node *a, const struct node *b) {
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : strcmp(a->text, b->text);
+}
+
+/* Does it have one child at most? */
+static bool straight(const struct node *n) { return HASH_COUNT(n->children) <= 1; }
+
+/* Frames that have one way on stand below each other: only forks indent. */
+static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsigned indent,
+                       struct gm_out *out) {
+    unsigned shown = 0;
+    uint64_t rest = 0, count = 0;
+    HASH_SORT(n->children, most_bytes_first);
+    for (struct node *c = n->children; c; c = c->hh.next) {
+        char place[600], share[32];
+        struct gm_text room;
+        if (!out->json && shown >= r->top) {
+            rest += c->bytes;
+            count++;
+            continue;
+        }
+        shown++;
+        snprintf(place, sizeof place, "%*s%s", out->json ? 0 : 2 * (int)(indent < 30 ? indent : 30), "",
+                 c->text);
+        snprintf(share, sizeof share, "%s", gm_text_percent(&room, c->bytes, r->a->peak_bytes));
+        gm_out_row(out, (struct gm_value[]){GM_N(c->bytes), GM_T(share), GM_N(depth), GM_T(place)}, NULL);
+        print_tree(r, c, depth + 1, indent + (!straight(n) || !straight(c)), out);
+    }
+    if (count) {
+        char place[96];
+        struct gm_text room;
+        snprintf(place, sizeof place, "%*sand %s more", 2 * (int)(indent < 30 ? indent : 30), "",
+                 gm_text_count(&room, count));
+        gm_out_row(out, (struct gm_value[]){GM_N(rest), GM_T(""), GM_N(depth), GM_T(place)}, NULL);
+    }
+}
+
+bool gm_print_peak(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"bytes", "bytes", GM_CELL_BYTES},
+                                               {NULL, "share", GM_CELL_RIGHT, 8},
+                                               {"depth", NULL, GM_CELL_NUMBER},
+                                               {"frame", "", GM_CELL_TEXT}};
+    struct node root = {0};
+    (void)watched;
+    gm_out_section(out, "peak", "WHO HELD DEVICE MEMORY AT THE PEAK");
+    gm_out_fact(out, "bytes", "live bytes", GM_CELL_BYTES, r->a->peak_bytes);
+    gm_out_fact(out, "time_ns", "at", GM_CELL_TIME, r->a->peak_ns);
+    bool done = grow_tree(r, &root);
+    gm_out_table(out, "tree", columns, sizeof columns / sizeof *columns);
+    out->all = true; /* the tree cuts itself */
+    if (done)
+        print_tree(r, &root, 0, 0, out);
+    gm_out_table_end(out);
+    free_nodes(root.children);
+    return done;
+}

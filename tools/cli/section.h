@@ -1,0 +1,52 @@
+/* Sections of gpumem report that are shown on request: one row each in section.c, one file each. */
+#ifndef GM_SECTION_H
+#define GM_SECTION_H
+
+#include "tools/cli/out.h"
+#include "tools/cli/report.h"
+
+struct gm_section {
+    const char *flag; /* long option, without dashes */
+    /* What watches the trace for the section, to be freed by free(); NULL = no memory. The function is NULL
+     * where the totals are enough. */
+    struct gm_observer *(*watch)(void);
+    /* `watched` is what watch() gave. False = no memory, or the trace cannot be read again. */
+    bool (*print)(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+    void (*drop)(struct gm_observer *watched); /* frees what the watcher holds, not itself; may be NULL */
+};
+
+#define GM_SECTION_COUNT 11
+extern const struct gm_section gm_sections[GM_SECTION_COUNT];
+
+/* report_peak.c ... */
+bool gm_print_peak(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+bool gm_print_leaks(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+bool gm_print_temporary(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+bool gm_print_kinds(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+
+struct gm_observer *gm_watch_sizes(void);
+bool gm_print_sizes(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+
+struct gm_observer *gm_watch_lifetimes(void);
+bool gm_print_lifetimes(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+void gm_drop_lifetimes(struct gm_observer *watched);
+
+struct gm_observer *gm_watch_objects(void);
+bool gm_print_objects(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+void gm_drop_objects(struct gm_observer *watched);
+
+struct gm_observer *gm_watch_threads(void);
+bool gm_print_threads(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+struct gm_observer *gm_watch_streams(void);
+bool gm_print_streams(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+void gm_drop_tallies(struct gm_observer *watched);
+
+struct gm_observer *gm_watch_growth(void);
+bool gm_print_growth(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+void gm_drop_growth(struct gm_observer *watched);
+
+struct gm_observer *gm_watch_oom(void);
+bool gm_print_oom(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+void gm_drop_oom(struct gm_observer *watched);
+
+#endif

@@ -1,0 +1,44 @@
+/* Leaks that are known and not to be counted, in the manner of valgrind:
+ *
+ *     # a comment
+ *     {
+ *        name of the suppression
+ *        gpumem:leak
+ *        fun:init_tables*
+ *        ...
+ *        obj:*libfoo.so*
+ *     }
+ *
+ * Frames are matched from the place that asked outwards; what comes after the last one is free. Patterns are
+ * those of the shell, but * also matches slashes. */
+#ifndef GM_SUPPRESSIONS_H
+#define GM_SUPPRESSIONS_H
+
+#include "tools/cli/symbols.h"
+
+#include <stdio.h>
+
+struct gm_suppressions;
+
+struct gm_suppression_use {
+    const char *name;
+    uint64_t blocks, bytes;
+};
+
+struct gm_suppressions *gm_suppressions_new(void); /* NULL = no memory */
+void gm_suppressions_free(struct gm_suppressions *suppressions);
+
+/* Adds those of a file; false leaves one line in `error` that names file and line. */
+bool gm_suppressions_read(struct gm_suppressions *suppressions, const char *path, char *error, size_t size);
+bool gm_suppressions_parse(struct gm_suppressions *suppressions, FILE *file, const char *path, char *error,
+                           size_t size);
+
+/* Whether one covers a leak of `blocks`, whose stack is given innermost first; the first that does is
+ * charged. */
+bool gm_suppressions_cover(struct gm_suppressions *suppressions, const struct gm_frame_name *names,
+                           unsigned count, uint64_t blocks, uint64_t bytes);
+void gm_suppressions_forget_use(struct gm_suppressions *suppressions);
+bool gm_suppressions_use(const struct gm_suppressions *suppressions, size_t index,
+                         struct gm_suppression_use *use);
+
+#endif
