@@ -7,12 +7,15 @@
 #include "spgemm/gpu_rows.h"
 #include "spgemm/output.h"
 
+#include <time.h>
+
 struct loop {
     struct gm_work w;
     const struct gm_job *job;
     size_t value;
     int32_t size, rounds; /* places of a piece; rounds done */
     int64_t pieces;       /* of all rounds begun */
+    double grow_ms;
     struct gm_output columns, values, owner;
     struct gm_block first;      /* first piece of each round */
     struct gm_block resume;     /* where the thread-for-a-row kernel goes on, by row */
@@ -36,8 +39,20 @@ static bool grow(struct gm_output *o, int64_t count, size_t element, struct gm_s
     return wanted <= o->size || gm_output_append(o, wanted - o->size, error);
 }
 
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* The device has nothing to do when this is called, so that the host's clock tells what growing takes, copies
+ * too: freeing what was copied waits for the copy. */
 static bool grow_places(struct loop *l, int64_t places, struct gm_spgemm_error *error) {
-    return grow(&l->columns, places, sizeof(int32_t), error) && grow(&l->values, places, l->value, error);
+    double begin = now_ms();
+    bool grown =
+        grow(&l->columns, places, sizeof(int32_t), error) && grow(&l->values, places, l->value, error);
+    l->grow_ms += now_ms() - begin;
+    return grown;
 }
 
 static bool choose_size(struct loop *l, struct gm_histogram *sample, struct gm_spgemm_error *error) {
@@ -170,6 +185,7 @@ static bool run_rounds(void *pointer, struct gm_run *run, struct gm_spgemm_error
            compact(&l, l.value, &l.values, &g->c.values, "values of C", error) &&
            gm_gpu_end(g, true, true, run, error);
     run->entries = (int64_t)places;
+    run->grow_ms = l.grow_ms;
     run->rounds = l.rounds;
     run->size_per_row = l.size;
     gm_histogram_free(&sample);

@@ -35,6 +35,7 @@ struct gm_job {
 struct gm_run {
     double ms; /* whole call, allocations counted in; not the copies of A and B to the device and of C back */
     double estimate_ms; /* of ms: until memory for C's entries was asked for first */
+    double grow_ms;     /* of ms: growing C's arrays, in modes that do */
     double compact_ms;  /* of ms: rows moved together from places with holes between them */
     size_t peak;        /* most bytes allocated at a time during the call, without A and B */
     int64_t stored;     /* nnz(C) */

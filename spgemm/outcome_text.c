@@ -46,15 +46,20 @@ static void model(const struct gm_outcome *o) {
                100 * o->rounds[i].efficiency, o->rounds[i].rounds);
 }
 
+static void share(const struct gm_outcome *o, const char *name, size_t member, double of) {
+    double median = gm_outcome_times(o, member).median;
+    if (median > 0)
+        printf(" %s_ms=%.3f (%.1f%%)", name, median, 100 * median / of);
+}
+
 static void times(const struct gm_outcome *o) {
     struct gm_times all = gm_outcome_times(o, offsetof(struct gm_run, ms));
-    struct gm_times estimate = gm_outcome_times(o, offsetof(struct gm_run, estimate_ms));
-    struct gm_times compact = gm_outcome_times(o, offsetof(struct gm_run, compact_ms));
-    printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f\n", o->runs_count, o->warmup, all.least,
+    printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f", o->runs_count, o->warmup, all.least,
            all.median, all.most);
-    if (estimate.most > 0 || compact.most > 0)
-        printf("estimate_ms=%.3f (%.1f%%) compact_ms=%.3f (%.1f%%)\n", estimate.median,
-               100 * estimate.median / all.median, compact.median, 100 * compact.median / all.median);
+    share(o, "estimate", offsetof(struct gm_run, estimate_ms), all.median);
+    share(o, "grow", offsetof(struct gm_run, grow_ms), all.median);
+    share(o, "compact", offsetof(struct gm_run, compact_ms), all.median);
+    putchar('\n');
 }
 
 static void product(const struct gm_outcome *o) {

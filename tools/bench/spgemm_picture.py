@@ -21,18 +21,17 @@ def scatter(axes, ways, matrix, kernel):
     axes.grid(linewidth=0.3)
 
 
-def vectors(axes, ways, matrices, kernel):
-    """Time of the loop by a vector that copies over that by one that maps, against size_per_row."""
-    for i, matrix in enumerate(matrices):
-        points = [(size, copy["ms_median"] / vmm["ms_median"]) for size, vmm in ways.rounds(matrix, kernel)
-                  if (copy := ways.get(matrix, f"rounds {size} copy", kernel))]
+def vectors(axes, ways, matrix, kernel):
+    """What growing takes, by a vector that maps and by one that copies, against size_per_row."""
+    for vector, marker, colour in (("vmm", "o", COLOURS[5]), ("copy", "s", COLOURS[6])):
+        points = [(size, figure["grow_ms"]) for size, figure in ways.rounds(matrix, kernel, vector) if figure.get("grow_ms")]
         if points:
-            axes.plot(*zip(*points), marker="o", markersize=3, linewidth=1, color=COLOURS[i % len(COLOURS)], linestyle="-" if i < len(COLOURS) else "--",
-                      label=matrix)
-    axes.axhline(1, color="#777777", linewidth=0.6)
-    axes.set(title=f"copy / vmm, kernel {kernel}", xlabel="size_per_row")
-    axes.title.set_fontsize(8)
-    axes.legend(fontsize=5)
+            axes.plot(*zip(*points), marker=marker, markersize=3, linewidth=1, color=colour, label=vector)
+    axes.set(xlabel="size_per_row", yscale="log")
+    axes.set_title(f"{matrix}: growing, ms", fontsize=8)
+    axes.tick_params(labelsize=6)
+    axes.grid(linewidth=0.3)
+    axes.legend(fontsize=6)
 
 
 def draw(about, ways, out):
@@ -45,7 +44,7 @@ def draw(about, ways, out):
     import matplotlib.pyplot as plt
 
     panels = [(scatter, matrix, kernel) for kernel in ways.kernels() for matrix in ways.matrices() if ways.get(matrix, "precise", kernel)]
-    panels += [(vectors, ways.matrices(), kernel) for kernel in ways.kernels() if any(ways.rounds(m, kernel, "copy") for m in ways.matrices())]
+    panels += [(vectors, matrix, "hash") for matrix in ways.matrices() if ways.rounds(matrix, "hash", "copy")]
     columns = 4
     figure, grid = plt.subplots((len(panels) + columns - 1) // columns, columns, figsize=(14, 2.8 * ((len(panels) + columns - 1) // columns)),
                                 layout="constrained", squeeze=False)

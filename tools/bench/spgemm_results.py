@@ -121,14 +121,14 @@ def table_times(ways, kernel):
 
 
 def table_vectors(ways, kernel):
-    """Figure 5.3 in numbers: the loop by a vector that copies, over the loop by one that maps."""
+    """Figure 5.3 in numbers: what growing takes by a vector that maps, by one that copies, and how many times the whole call takes."""
     rows = []
     for matrix in ways.matrices():
         pairs = [(size, figure, ways.get(matrix, f"rounds {size} copy", kernel)) for size, figure in ways.rounds(matrix, kernel)]
-        row = {size: f"{copy['ms_median'] / vmm['ms_median']:.2f} ({copy['peak_bytes'] / vmm['peak_bytes']:.2f})" for size, vmm, copy in pairs if copy}
+        row = {size: f"{vmm.get('grow_ms', 0):.2f} {copy.get('grow_ms', 0):.2f} {copy['ms_median'] / vmm['ms_median']:.2f}x" for size, vmm, copy in pairs if copy}
         if row:
             rows.append([matrix, *[row.get(size, "-") for size in SIZES]])
-    return table([f"kernel {kernel}: copy / vmm, ms (peak)", *map(str, SIZES)], rows) if rows else ""
+    return table([f"kernel {kernel}: grow ms vmm, copy, call copy/vmm", *map(str, SIZES)], rows) if rows else ""
 
 
 def table_peers(ways):
