@@ -28,6 +28,7 @@
 #include "shim/driver/device_wait.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
+#include "shim/resource/cache.h"
 #include "shim/resource/cache_parts.h"
 #include "shim/resource/lane.h"
 #include "shim/resource/rows.h"

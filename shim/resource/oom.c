@@ -78,13 +78,13 @@ static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *req
 
 gm_status gm_oom_serve(struct gm_resource *root, const struct gm_request *request, enum gm_reason reason, struct gm_block *block) {
     gm_status status = GM_OUT_OF_MEMORY;
-    for (unsigned i = 0; i < chain.count && status == GM_OUT_OF_MEMORY; i++) {
+    for (unsigned i = 0; i < chain.count && status == GM_OUT_OF_MEMORY && chain.steps[i] != GM_OOM_FAIL; i++) {
         gm_stats_oom_step();
         switch (chain.steps[i]) {
         case GM_OOM_TRIM: status = trim_and_retry(root, request, reason, block); break;
         case GM_OOM_HOST: status = serve_elsewhere(GM_KIND_HOST_NUMA, request, block); break;
         case GM_OOM_MANAGED: status = serve_elsewhere(GM_KIND_MANAGED, request, block); break;
-        case GM_OOM_FAIL: return status;
+        case GM_OOM_FAIL: break;
         }
     }
     return status;
