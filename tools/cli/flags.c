@@ -9,7 +9,7 @@ const struct gm_flag gm_flags[] = {
      "Run on a simulated GPU; for programs built with -cudart shared, on machines without a GPU."},
     {"audit", "", "run stat", "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
     {"exec", "", "run stat", "Become the program instead of waiting for it; no closing lines."},
-    {"top", "N", "report diff", "Rows of each list; default 10."},
+    {"top", "N", "report diff plot", "Rows of each list; default 10."},
     {"stacks", "", "report",
      "Callers of each call site too, as far as the trace has them; run with --stacks=N records more."},
     {"peak", "", "report", "Who held device memory at the peak, as a tree of callers."},
@@ -52,7 +52,9 @@ const struct gm_flag gm_flags[] = {
     {"measure", "peak|bytes|allocations|leaked", "export",
      "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "
      "freed."},
-    {"help", "", "run stat top report diff export", "Print a summary and leave."},
+    {"output", "FOLDER", "plot", "Where the pictures and report.html go; it is made where it is missing."},
+    {"zoom", "OBJECTS", "plot", "Objects that the enlarged parts of scatter pictures show; default 1000."},
+    {"help", "", "run stat top report diff export plot", "Print a summary and leave."},
     {NULL, NULL, NULL, NULL},
 };
 
