@@ -5,8 +5,9 @@ import sqlite3
 import numpy
 
 HOST_KINDS = ("host", "imported")  # never on a device; host-numa stands in for device memory that ran out
-BINS = 1000       # of a time line
-CELLS = (500, 250)  # of a scatter picture: no two marks of a series in one
+BINS = 400        # of a time line
+CELLS = (500, 250)  # of a scatter picture: no two marks of a series in one; fewer where more than MARKS would be left
+MARKS = 10000
 BANDS = 400
 PHASES = 400
 NEVER = -1
@@ -121,16 +122,17 @@ def telling_thresholds(rows, most=9):
 
 # ---- marks and bars
 
-def thin(x, y, cells=CELLS):
+def thin(x, y):
     """Places of points of which no two share a cell of the picture: as many marks as the eye can tell apart."""
-    if len(x) == 0:
-        return numpy.arange(0)
-    grid = 0
-    for values, count in zip((x, y), cells):
-        low, high = float(values.min()), float(values.max())
-        cell = ((values - low) / ((high - low) or 1) * (count - 1)).astype(numpy.int64)
-        grid = grid * count + cell
-    return numpy.sort(numpy.unique(grid, return_index=True)[1])
+    cells, kept = CELLS, numpy.arange(len(x))
+    while len(kept) > MARKS or (cells == CELLS and len(kept)):
+        grid = 0
+        for values, count in zip((x, y), cells):
+            low, high = float(values.min()), float(values.max())
+            grid = grid * count + ((values - low) / ((high - low) or 1) * (count - 1)).astype(numpy.int64)
+        kept = numpy.sort(numpy.unique(grid, return_index=True)[1])
+        cells = tuple(count * 3 // 4 for count in cells)
+    return kept
 
 
 BELOW_EDGES = numpy.array([10.0 ** (power / 4) for power in range(4, 37)]) / 1e9  # 10 ns ... 1 s, four a decade
@@ -148,9 +150,10 @@ def lifetime_bars(lifetimes_ns):
 
 
 def bands(blocks, most=BANDS):
-    """The largest blocks as rectangles: (places in `blocks`, lower edges). Addresses without the gaps between them: blocks that
-    share an address share a height."""
-    places = numpy.sort(numpy.argsort(-blocks.bytes, kind="stable")[:most])
+    """The blocks of most bytes x time as rectangles: (places in `blocks`, lower edges). Addresses without the gaps between them:
+    blocks that share an address share a height."""
+    areas = blocks.bytes.astype(float) * (blocks.until() - blocks.born)
+    places = numpy.sort(numpy.argsort(-areas, kind="stable")[:most])
     places = places[blocks.bytes[places] > 0]
     low, high = blocks.address[places], blocks.address[places] + blocks.bytes[places]
     lows, height, reached, gone = numpy.zeros(len(places), dtype=numpy.int64), 0, None, 0

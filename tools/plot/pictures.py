@@ -3,6 +3,9 @@
 import dataclasses
 import typing
 
+from matplotlib.collections import PolyCollection
+from matplotlib.transforms import ScaledTranslation
+
 import data
 from style import BLACK, BLUE, COLOURS, GREEN, ORANGE, PURPLE, SKY, VERMILLION, bytes_scale, bytes_text, time_scale, time_text
 
@@ -58,19 +61,21 @@ def legend(axes, **more):
         axes.legend(**{"fontsize": 8, "framealpha": 0.9, **more})
 
 
-def marks(axes, x, y, **style):
-    """Points, one for all that would fall on each other."""
+def marks(axes, x, y, points, **style):
+    """Points, one for all that would fall on each other; `points` above their place."""
     kept = data.thin(x, y)
-    axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, rasterized=len(kept) > RASTER, **style)
+    shift = ScaledTranslation(0, points / 72, axes.figure.dpi_scale_trans)
+    axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, rasterized=len(kept) > RASTER, transform=axes.transData + shift,
+              **style)
 
 
 def births_and_ends(axes, blocks, x, y):
     """x and y: functions of blocks and times that give what stands on each axis."""
     gone = blocks.chosen(blocks.freed)
-    size = 5 if len(blocks) <= 200 else 3.5
-    marks(axes, x(blocks, blocks.born), y(blocks, blocks.born), color=GREEN, marker="^", markersize=size, label="allocated")
+    size = 5 if len(blocks) <= 200 else 3
+    marks(axes, x(blocks, blocks.born), y(blocks, blocks.born), size / 2, color=GREEN, marker="^", markersize=size, label="allocated")
     if len(gone):
-        marks(axes, x(gone, gone.ended), y(gone, gone.ended), color=VERMILLION, marker="v", markersize=size, label="freed")
+        marks(axes, x(gone, gone.ended), y(gone, gone.ended), -size / 2, color=VERMILLION, marker="v", markersize=size, label="freed")
 
 
 # ---- the scatter: every object's allocation and free
@@ -134,8 +139,9 @@ def lifetimes(plt, subject):
     first, second = grid[0]
     first.stairs(short, below, fill=True, color=SKY, edgecolor=BLUE, linewidth=0.6)
     first.set_xscale("log")
-    first.set_xlim(below[0], below[-1])
-    places = [10.0 ** power for power in range(-8, 1)]
+    shortest = int(data.numpy.flatnonzero(short)[0]) // 4 if short.any() else 0
+    first.set_xlim(below[4 * shortest], below[-1])
+    places = [10.0 ** power for power in range(shortest - 8, 1)]
     first.set_xticks(places, [time_text(place * 1.0000001) for place in places])
     second.stairs(long, above, fill=True, color=ORANGE, edgecolor="#8a6100", linewidth=0.6)
     second.set_xlim(above[0], above[-1])
@@ -212,7 +218,7 @@ def over_time(plt, subject):
     lines = -(-len(rows) // columns)
     figure, grid = axes_of(plt, lines, columns, 4.7 * columns + 1, 2.8 * lines + 0.8)
     size, unit = time_scale(blocks.end_ns)
-    split = [data.bytes_by_threshold(blocks, row["threshold_ns"], 400) for row in rows]
+    split = [data.bytes_by_threshold(blocks, row["threshold_ns"]) for row in rows]
     most = max(int(live.max(initial=0)) for pair in split for _, live in pair)
     scale, bytes_unit = bytes_scale(most)
     card = sum(total or 0 for total in subject.devices.values())
@@ -262,8 +268,6 @@ def kinds(plt, subject):
 
 
 def bands(plt, subject):
-    from matplotlib.collections import PolyCollection
-
     blocks = subject.wanted
     places, lows = data.bands(blocks)
     if not len(places):
@@ -289,7 +293,7 @@ def bands(plt, subject):
                                            label="other places" if site is None else names.get(site, "unknown place")))
     axes.set_xlim(0, blocks.end_ns / size)
     axes.set_ylim(0, (lows + heights).max() / scale * 1.02)
-    rest = "" if len(places) == len(blocks) else f"; the largest of {len(blocks):,}"
+    rest = "" if len(places) == len(blocks) else f"; those of most bytes x time of {len(blocks):,}"
     label(axes, title=f"{len(places):,} blocks, each at its address from birth to end{rest}", xlabel=f"time, {unit}",
           ylabel=f"addresses without gaps, {bytes_unit}")
     legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2)
@@ -308,6 +312,6 @@ PICTURES = [
             "it.", over_time),
     Picture("kinds", "Bytes over time by kind", "What was live of each kind of memory. Each point in time shows the least and the most "
             "of its moment.", kinds),
-    Picture("bands", "Blocks", "The largest blocks as rectangles: their life from left to right, their addresses from bottom to top.",
+    Picture("bands", "Blocks", "The blocks of most bytes times life as rectangles: their life from left to right, their addresses from bottom to top.",
             bands),
 ]

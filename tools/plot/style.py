@@ -30,6 +30,7 @@ def save(plt, figure, stem):
     paths = [pathlib.Path(f"{stem}{suffix}") for suffix in (".svg", ".png")]
     for path in paths:
         figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
+        figure.set_layout_engine("none")  # laid out once
     plt.close(figure)
     return paths
 
