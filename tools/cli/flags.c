@@ -8,6 +8,8 @@ const struct gm_flag gm_flags[] = {
     {"sim", "", "run stat",
      "Run on a simulated GPU; for programs built with -cudart shared, on machines without a GPU."},
     {"audit", "", "run stat", "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
+    {"nvtx", "", "run stat",
+     "Take the program's NVTX ranges and marks into the trace, unless another tool takes them; see report --phases."},
     {"exec", "", "run stat", "Become the program instead of waiting for it; no closing lines."},
     {"top", "N", "report diff plot", "Rows of each list; default 10."},
     {"stacks", "", "report",
@@ -29,6 +31,8 @@ const struct gm_flag gm_flags[] = {
     {"oom", "", "report",
      "What was done when memory ran out, and each allocation that failed: who held the memory then, and why "
      "it may have failed."},
+    {"phases", "", "report",
+     "Allocations, bytes and peak of each phase: the program's marks, and with run --nvtx its NVTX ranges."},
     {"processes", "", "report", "Of several traces the table of processes and the peaks of devices alone."},
     {"suppressions", "FILE", "report", "Leaks that are known and not counted; may be given several times."},
     {"fail-on-leak", "[BYTES]", "report",

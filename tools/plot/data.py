@@ -9,7 +9,8 @@ BINS = 400        # of a time line
 CELLS = (500, 250)  # of a scatter picture: no two marks of a series in one; fewer where more than MARKS would be left
 MARKS = 10000
 BANDS = 400
-PHASES = 400
+PHASES = 400       # the longest ones
+LANES = 6
 NEVER = -1
 
 
@@ -50,14 +51,16 @@ class Blocks:
 
 
 def read(path, end_ns):
-    """Blocks, and the names of call sites, of the database that gpumem export --to=sqlite wrote."""
+    """Blocks, the names of call sites, and the longest phases as (name, begin, end), of the database that gpumem export wrote."""
     base = sqlite3.connect(path)
     base.text_factory = lambda text: text.decode(errors="replace")
     rows = base.execute("SELECT number, address, bytes, site, born_ns, ifnull(ended_ns, ?), kind FROM blocks ORDER BY number",
                         (NEVER,)).fetchall()
     sites = dict(base.execute("SELECT site, text FROM frames WHERE depth = 0"))
+    phases = base.execute("SELECT ifnull(name, ''), begin_ns, ended_ns FROM phases ORDER BY ended_ns - begin_ns DESC, begin_ns LIMIT ?",
+                          (PHASES,)).fetchall()
     base.close()
-    return Blocks(rows, end_ns), sites
+    return Blocks(rows, end_ns), sites, phases
 
 
 def on_device(blocks):
@@ -99,16 +102,18 @@ def bytes_by_kind(blocks, bins=BINS):
     return times[kept], dict(sorted(lines.items(), key=lambda item: -item[1].max(initial=0)))
 
 
-def bytes_by_threshold(blocks, threshold_ns, bins=BINS):
-    """(times, bytes) of the blocks that live at most the threshold, and of all others: asynchronous and managed."""
-    short = blocks.freed & (blocks.ended - blocks.born <= threshold_ns)
-    lines = []
-    for part in (blocks.chosen(short), blocks.chosen(~short)):
-        times, differences, _ = changes(part)
-        live = numpy.cumsum(differences)
-        kept = extremes(times, live, part.end_ns, bins)
-        lines.append((times[kept], live[kept]))
-    return lines
+def bytes_by_threshold(blocks, thresholds_ns, bins=BINS):
+    """For each threshold (times, bytes) of the blocks that live at most so long and of all others: asynchronous and managed."""
+    times, differences, places = changes(blocks)
+    lifetimes = numpy.where(blocks.freed, blocks.ended - blocks.born, numpy.iinfo(numpy.int64).max)[places]
+    for threshold_ns in thresholds_ns:
+        short = lifetimes <= threshold_ns
+        lines = []
+        for part in (short, ~short):
+            at, live = times[part], numpy.cumsum(differences[part])
+            kept = extremes(at, live, blocks.end_ns, bins)
+            lines.append((at[kept], live[kept]))
+        yield lines
 
 
 def telling_thresholds(rows, most=9):
@@ -165,3 +170,16 @@ def bands(blocks, most=BANDS):
         reached = max(reached, high[place])
         height = reached - gone
     return places, lows
+
+
+def lanes(phases, most=LANES):
+    """(lane, name, begin, end): each phase in the first lane where it overlaps nothing, so that what contains stands above what it
+    contains. What finds no lane is left out."""
+    ends, rows = [], []
+    for name, begin, end in sorted(phases, key=lambda phase: (phase[1], -phase[2])):
+        lane = next((lane for lane, reached in enumerate(ends) if reached <= begin), len(ends))
+        if lane == most:
+            continue
+        ends[lane:lane + 1] = [end]
+        rows.append((lane, name, begin, end))
+    return rows

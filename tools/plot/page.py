@@ -54,6 +54,7 @@ def settings(trace):
              ("peak of live device memory", BYTES, "peak_live_bytes"), ("blocks leaked", COUNT, "leaked_blocks"),
              ("bytes leaked", BYTES, "leaked_bytes")]
     rows += [(words, form(totals[key])) for words, form, key in facts]
+    rows += [("phase of the peak", trace["peak"].get("phase"))]
     columns = [("", "name", TEXT), ("", "value", TEXT)]
     return table(columns, [{"name": name, "value": str(value)} for name, value in rows if value not in (None, "")])
 
@@ -68,6 +69,10 @@ def tables(trace, top):
     yield f"Call sites, the {top} with most bytes", table(
         [("bytes", "allocated_bytes", BYTES), ("allocations", "allocations", COUNT), ("temporary", "temporary", COUNT),
          ("at the peak", "at_peak_bytes", BYTES), ("leaked", "leaked_bytes", BYTES), ("place", "place", TEXT)], sites[:top])
+    if trace["phases"]["rows"]:
+        yield f"Phases, the {top} with the highest peak", table(
+            [("peak", "peak_bytes", BYTES), ("allocations", "allocations", COUNT), ("bytes", "allocated_bytes", BYTES),
+             ("times", "entered", COUNT), ("time", "time_ns", TIME), ("phase", "name", TEXT)], trace["phases"]["rows"][:top])
     yield f"Leaks, the {top} largest", table([("bytes", "leaked_bytes", BYTES), ("blocks", "leaked_blocks", COUNT),
                                               ("place", "place", TEXT)], leaks[:top])
 

@@ -20,6 +20,7 @@ class Subject:
     """What a picture is drawn of."""
     blocks: data.Blocks
     sites: dict      # names by number
+    phases: list     # (name, begin, end)
     trace: dict      # of gpumem report --json
     zoom: int        # objects in enlarged parts
 
@@ -218,7 +219,7 @@ def over_time(plt, subject):
     lines = -(-len(rows) // columns)
     figure, grid = axes_of(plt, lines, columns, 4.7 * columns + 1, 2.8 * lines + 0.8)
     size, unit = time_scale(blocks.end_ns)
-    split = [data.bytes_by_threshold(blocks, row["threshold_ns"]) for row in rows]
+    split = list(data.bytes_by_threshold(blocks, [row["threshold_ns"] for row in rows]))
     most = max(int(live.max(initial=0)) for pair in split for _, live in pair)
     scale, bytes_unit = bytes_scale(most)
     card = sum(total or 0 for total in subject.devices.values())
@@ -240,13 +241,56 @@ def over_time(plt, subject):
 
 # ---- bytes and blocks over time
 
+PHASE_COLOURS = ["#cfe2f3", "#fde5c0", "#d5ecd4", "#e9d5e5", "#e3e3e3", "#f6d3c3"]
+
+
+def printable(text, most):
+    clean = "".join(letter if letter.isprintable() else "?" for letter in text) or "(no name)"
+    return (clean if len(clean) <= most else clean[:most - 1] + "\u2026").replace("$", r"\$")
+
+
+def draw_phases(strip, main, phases, end_ns, size):
+    """A strip of named phases; the outermost ones shade the picture below it."""
+    rows = data.lanes(phases)
+    colours = {}
+    for lane, name, begin, end in rows:
+        colour = PHASE_COLOURS[colours.setdefault(name, len(colours)) % len(PHASE_COLOURS)]
+        strip.barh(lane, (end - begin) / size, left=begin / size, height=0.9, color=colour, edgecolor="#888888", linewidth=0.4)
+        room = int(115 * (end - begin) / end_ns)  # letters
+        if room >= 3:
+            strip.text((begin + end) / 2 / size, lane, printable(name, room), ha="center", va="center", fontsize=7)
+        if lane == 0:
+            main.axvspan(begin / size, end / size, color=colour, alpha=0.5, linewidth=0, zorder=0)
+    strip.set_ylim(max(lane for lane, *_ in rows) + 0.6, -0.6)
+    strip.set_yticks([])
+    strip.grid(False)
+    label(strip, ylabel="phases")
+
+
+def over_phases(plt, subject, height):
+    """Figure and axes of a picture over time, with a strip of phases above where there are some."""
+    if not subject.phases:
+        figure, grid = axes_of(plt, 1, 1, 12, height)
+        return figure, grid[0][0]
+    lanes = 1 + max(lane for lane, *_ in data.lanes(subject.phases))
+    above = 0.25 * lanes + 0.15
+    figure, (strip, axes) = plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(12, height + above),
+                                         gridspec_kw={"height_ratios": [above, height]})
+    axes.grid(True, linewidth=0.3, color="#bbbbbb")
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8)
+    strip.tick_params(bottom=False)
+    size, _ = time_scale(subject.blocks.end_ns)
+    draw_phases(strip, axes, subject.phases, subject.blocks.end_ns, size)
+    return figure, axes
+
+
 def kinds(plt, subject):
     blocks = subject.blocks
     if not len(blocks):
         return None
     times, lines = data.bytes_by_kind(blocks)
-    figure, grid = axes_of(plt, 1, 1, 12, 4.8)
-    axes = grid[0][0]
+    figure, axes = over_phases(plt, subject, 4.8)
     size, unit = time_scale(blocks.end_ns)
     total = sum(lines.values())
     scale, bytes_unit = bytes_scale(int(total.max()))
@@ -272,8 +316,7 @@ def bands(plt, subject):
     places, lows = data.bands(blocks)
     if not len(places):
         return None
-    figure, grid = axes_of(plt, 1, 1, 12, 5.5)
-    axes = grid[0][0]
+    figure, axes = over_phases(plt, subject, 5.5)
     size, unit = time_scale(blocks.end_ns)
     heights = blocks.bytes[places]
     scale, bytes_unit = bytes_scale(int((lows + heights).max()))

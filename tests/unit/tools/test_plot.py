@@ -84,8 +84,8 @@ class Numbers(unittest.TestCase):
 
     def test_bytes_by_threshold(self):
         rows = random_rows(300, 3)
-        for threshold in (10, 1000, 10 ** 6):
-            parts = data.bytes_by_threshold(blocks(rows, 10 ** 6), threshold)
+        thresholds = (10, 1000, 10 ** 6)
+        for threshold, parts in zip(thresholds, data.bytes_by_threshold(blocks(rows, 10 ** 6), thresholds)):
             moments = [1, 50, 700, 4000, 50000]
 
             def short(row):
