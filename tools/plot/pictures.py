@@ -66,8 +66,8 @@ def marks(axes, x, y, points, **style):
     """Points, one for all that would fall on each other; `points` above their place."""
     kept = data.thin(x, y)
     shift = ScaledTranslation(0, points / 72, axes.figure.dpi_scale_trans)
-    axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, rasterized=len(kept) > RASTER, transform=axes.transData + shift,
-              **style)
+    line, = axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, rasterized=len(kept) > RASTER, **style)
+    line.set_transform(axes.transData + shift)  # afterwards: the axes' range is that of the points
 
 
 def births_and_ends(axes, blocks, x, y):
@@ -256,7 +256,7 @@ def draw_phases(strip, main, phases, end_ns, size):
     for lane, name, begin, end in rows:
         colour = PHASE_COLOURS[colours.setdefault(name, len(colours)) % len(PHASE_COLOURS)]
         strip.barh(lane, (end - begin) / size, left=begin / size, height=0.9, color=colour, edgecolor="#888888", linewidth=0.4)
-        room = int(115 * (end - begin) / end_ns)  # letters
+        room = int(140 * (end - begin) / end_ns)  # letters
         if room >= 3:
             strip.text((begin + end) / 2 / size, lane, printable(name, room), ha="center", va="center", fontsize=7)
         if lane == 0:

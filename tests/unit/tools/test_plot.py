@@ -28,6 +28,7 @@ sys.path.insert(0, PLOT)
 sys.dont_write_bytecode = True
 import data
 import numpy
+import pictures
 import style
 
 S = 10 ** 9
@@ -129,6 +130,24 @@ class Numbers(unittest.TestCase):
     def test_host_memory_is_not_of_the_device(self):
         some = blocks([(1, 0, 5, "native"), (2, 0, 5, "host"), (4, 0, 5, "host-numa"), (8, 0, 5, "imported")])
         self.assertEqual(data.on_device(some).bytes.tolist(), [1, 4])
+
+    def test_lanes(self):
+        rows = data.lanes([("c", 12, 20), ("a", 0, 100), ("b", 10, 50), ("d", 60, 70), ("e", 200, 210)])
+        self.assertEqual(rows, [(0, "a", 0, 100), (1, "b", 10, 50), (2, "c", 12, 20), (1, "d", 60, 70), (0, "e", 200, 210)])
+        self.assertEqual([name for _, name, *_ in data.lanes([("a", 0, 9), ("b", 1, 8), ("c", 2, 7)], 2)], ["a", "b"])
+
+    def test_marks_are_inside_their_axes(self):
+        rows = random_rows(3000, 5)
+        trace = {"process": {"devices": []}}
+        for make in (pictures.objects, pictures.sizes):
+            figure = make(style.pyplot(), pictures.Subject(blocks(rows, 10 ** 5), {}, [], trace, 1000))
+            for axes in figure.axes:
+                self.assertGreater(sum(len(line.get_xdata()) for line in axes.lines), 500)
+                for each, (low, high) in (("x", axes.get_xlim()), ("y", axes.get_ylim())):
+                    values = numpy.concatenate([getattr(line, f"get_{each}data")() for line in axes.lines])
+                    self.assertTrue(low <= values.min() and values.max() <= high, (low, high, values))
+                    self.assertLess(high - low, 2.2 * (values.max() - values.min()) + 1)
+            style.pyplot().close(figure)
 
     def test_texts(self):
         self.assertEqual([style.bytes_text(value) for value in (0, 1023, 1536, 80 << 30)], ["0 B", "1023 B", "1.5 KiB", "80 GiB"])
