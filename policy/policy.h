@@ -76,7 +76,7 @@ enum gm_call {
     X(GM_KIND_MANAGED_POOL, "managed-pool") /* our private managed pool */                                   \
     X(GM_KIND_HOST, "host")                 /* pinned or registered host memory of the program */            \
     X(GM_KIND_ARRAY, "array")                                                                                \
-    X(GM_KIND_VMM, "vmm") /* virtual memory management calls of the program */                               \
+    X(GM_KIND_VMM, "vmm") /* virtual memory management, by the program's calls or ours */                            \
     X(GM_KIND_POOL, "pool") /* the program's own stream-ordered pools */                                     \
     X(GM_KIND_GRAPH, "graph")                                                                                \
     X(GM_KIND_IMPORTED, "imported") /* another process's memory, opened here */                              \
@@ -105,8 +105,12 @@ enum gm_kind {
     X(GM_REASON_PROMISE, "promise")            /* a hard promise excluded the decided resource */            \
     X(GM_REASON_CONTEXT_GONE, "context-gone")  /* released with its context */                               \
     X(GM_REASON_UNSUPPORTED, "unsupported")    /* the driver lacks what the resource needs */                \
-    X(GM_REASON_LIST_TURNOVER, "list-turnover")/* more blocks of the size were freed so far than are alive */\
-    X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* the device or the process's limit had no room for it */
+    X(GM_REASON_LIST_TURNOVER, "list-turnover")/* more blocks of the size were freed so far than are alive */ \
+    X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* the device or the process's limit had no room for it */ \
+    X(GM_REASON_PLAN, "plan")                  /* the plan's entry with the number of this object */         \
+    X(GM_REASON_PLAN_SITE, "plan-site")        /* the plan's entry for this call site, size and occurrence */ \
+    X(GM_REASON_RULE, "rule")                  /* a rule of the policy static */                      \
+    X(GM_REASON_GROWTH, "growth")              /* GPUMEM_GROW: the block may grow */
 
 enum gm_reason {
 #define X(e, n) e,
@@ -130,6 +134,17 @@ enum gm_promise {
 #define GM_PROMISES_HARD 0x00ffu
 #define GM_PROMISES_SOFT 0xff00u
 
+/* What the caller may advise about managed memory (cuMemAdvise, cuMemPrefetchAsync; hybrid-allocation-he, III.A). */
+enum gm_advice {
+    GM_ADVICE_READ_MOSTLY = 1u << 0,
+    GM_ADVICE_PREFER_DEVICE = 1u << 1, /* preferred location: the request's device */
+    GM_ADVICE_PREFER_HOST = 1u << 2,
+    GM_ADVICE_ACCESSED_BY = 1u << 3,   /* by the request's device */
+    GM_ADVICE_PREFETCH = 1u << 4,      /* to the request's device */
+};
+
+struct gm_site_keys; /* policy/site_key.h */
+
 /* One allocation as the program asked for it. */
 struct gm_request {
     enum gm_call call;
@@ -147,6 +162,10 @@ struct gm_request {
     uint16_t context_number; /* small number of the context, for traces */
     bool beyond_limit;  /* GPUMEM_LIMIT leaves no room for it on the device */
     enum gm_kind wanted;  /* the decision, for the resource that dispatches; GM_KIND_NATIVE = as asked */
+    /* Filled only for policies that want them (enum gm_want): */
+    uint32_t thread;      /* number of the thread among those that asked for movable memory, from 1 in order of their first request */
+    uint64_t object;      /* place among the process's movable requests made in a context, from 1, failed ones included */
+    const struct gm_site_keys *where; /* the call site in terms that hold in other runs; NULL = unknown */
 };
 
 /* What the policy can know of the process when it decides. */
@@ -154,10 +173,18 @@ struct gm_usage {
     uint64_t live_bytes;  /* of this process, all kinds on devices */
 };
 
+/* 0 in every field before decide(). */
 struct gm_decision {
     enum gm_kind kind;     /* GM_KIND_NATIVE = as asked */
     enum gm_reason reason;
     enum gm_kind verdict;  /* what the heuristic would have chosen, even if `kind` leaves it as asked */
+    uint32_t advice;       /* enum gm_advice bits, given to managed memory only */
+};
+
+/* Parts of a request that cost something to fill. */
+enum gm_want {
+    GM_WANT_OBJECT = 1u << 0, /* object and thread */
+    GM_WANT_SITE = 1u << 1,   /* where */
 };
 
 /* Outcome of parsing a policy's argument: `error` is one line naming the value and what is accepted; beside GM_OK a text in it
@@ -168,7 +195,11 @@ struct gm_policy_setup {
     unsigned list_range;      /* GPUMEM_LIST_RANGE, X */
     enum gm_kind managed;     /* GM_KIND_MANAGED or GM_KIND_MANAGED_POOL: what "managed" means */
     void *(*reserve)(size_t bytes); /* zeroed memory for the policy's tables, never freed; NULL on failure */
-    char error[160];
+    /* The whole file as bytes, to be given back to unload; NULL on failure with *why = a few words. May be NULL: no files here. */
+    const char *(*load)(const char *path, size_t *bytes, const char **why);
+    void (*unload)(const char *text, size_t bytes);
+    uint32_t wants;           /* result: enum gm_want bits */
+    char error[320];
 };
 
 /* A placement policy. Functions may be called by many threads at once and never block for long: a policy that keeps state
@@ -185,6 +216,8 @@ struct gm_policy {
     void (*freed)(const struct gm_request *request);
     /* In the child of a fork: locks may be held by threads that stayed behind. May be NULL. */
     void (*after_fork)(void);
+    /* At the end of the process: one line about what the policy did, for the log. False: nothing to say. May be NULL. */
+    bool (*ended)(char *line, size_t size);
 };
 
 extern const struct gm_policy *const gm_policies[]; /* NULL-terminated rows, the default first */

@@ -1,12 +1,19 @@
 #include "policy/setup.h"
 
-void gm_setup_error(struct gm_policy_setup *setup, const char *const *words) {
+#include <string.h>
+
+void gm_setup_text(char *out, size_t size, const char *const *words) {
     size_t used = 0;
     for (; *words; words++) {
-        for (const char *p = *words; *p && used + 1 < sizeof setup->error; p++)
-            setup->error[used++] = *p;
+        for (const char *p = *words; *p && used + 1 < size; p++)
+            out[used++] = *p;
     }
-    setup->error[used] = '\0';
+    if (size)
+        out[used] = '\0';
+}
+
+void gm_setup_error(struct gm_policy_setup *setup, const char *const *words) {
+    gm_setup_text(setup->error, sizeof setup->error, words);
 }
 
 gm_status gm_refuse_argument(struct gm_policy_setup *setup, const char *policy) {
@@ -23,4 +30,37 @@ void gm_decide_plain(const struct gm_request *request, enum gm_kind kind, struct
         decision->reason = GM_REASON_CAPTURE;
     if (request->capturing || request->call == GM_CALL_ALLOC_ASYNC)
         decision->kind = GM_KIND_NATIVE;
+}
+
+void gm_decide_kind(const struct gm_request *request, enum gm_kind kind, enum gm_reason reason, struct gm_decision *decision) {
+    decision->kind = decision->verdict = kind;
+    decision->reason = reason;
+    if (request->capturing) {
+        decision->kind = GM_KIND_NATIVE;
+        decision->reason = GM_REASON_CAPTURE;
+    } else if (request->call == GM_CALL_ALLOC_ASYNC && (kind == GM_KIND_ASYNC || kind == GM_KIND_CACHE)) {
+        decision->kind = GM_KIND_NATIVE;
+    }
+}
+
+const char *gm_setup_digits(char room[GM_DIGITS], uint64_t value) {
+    char *p = room + GM_DIGITS;
+    *--p = '\0';
+    do {
+        *--p = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    return p;
+}
+
+bool gm_setup_kind(const char *word, size_t length, enum gm_kind managed, enum gm_kind *kind) {
+    static const enum gm_kind accepted[] = {GM_KIND_NATIVE, GM_KIND_CACHE, GM_KIND_ASYNC, GM_KIND_MANAGED, GM_KIND_MANAGED_POOL};
+    for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+        const char *name = gm_kind_name(accepted[i]);
+        if (strlen(name) == length && !memcmp(name, word, length)) {
+            *kind = accepted[i] == GM_KIND_MANAGED ? managed : accepted[i];
+            return true;
+        }
+    }
+    return false;
 }

@@ -4,6 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+int32_t gm_sampled_row(int32_t rows, int32_t count, int32_t i, uint64_t seed) {
+    int64_t from = (int64_t)i * rows / count, to = ((int64_t)i + 1) * rows / count;
+    return (int32_t)(from + (int64_t)(gm_random_at(seed, (uint64_t)i) % (uint64_t)(to - from)));
+}
+
 bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const struct gm_csr *b, int32_t rows,
                     uint64_t seed, struct gm_spgemm_error *error) {
     *sample = (struct gm_sample){0};
@@ -16,9 +21,7 @@ bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const stru
     if (!made)
         gm_spgemm_fail(error, "out of memory for a sample of %d rows", rows);
     for (int32_t i = 0; made && i < rows; i++) {
-        /* A random place in the strip, since equal strides meet the period of a grid. */
-        int64_t from = (int64_t)i * a->rows / rows, to = ((int64_t)i + 1) * a->rows / rows;
-        row[i] = (int32_t)(from + (int64_t)(gm_random_at(seed, (uint64_t)i) % (uint64_t)(to - from)));
+        row[i] = gm_sampled_row(a->rows, rows, i, seed);
         sampled_bound += gm_row_bound(a, b, row[i]);
     }
     made = made && gm_sizes_of_rows(a, b, row, rows, size, error) &&

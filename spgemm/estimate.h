@@ -11,6 +11,10 @@ extern "C" {
 #define GM_SAMPLE_ROWS 1024 /* default of what follows */
 #define GM_COHEN_KEYS  16
 
+/* Sampled row number `i` of `count` among `rows`: at a random place in the i-th of as many equal strips,
+ * since equal strides meet the period of a grid. */
+int32_t gm_sampled_row(int32_t rows, int32_t count, int32_t i, uint64_t seed);
+
 /* Exact sizes of `rows` rows of C, one at a random place in each of as many equal strips, and the histogram
  * of them. The total is estimated by the compression of each sampled row: multiplications of all rows, times
  * sizes over multiplications of the sampled. The caller frees the histogram. */

@@ -8,6 +8,11 @@
 #else
 #define CUDA(functions) NULL
 #endif
+#ifdef GM_SPGEMM_CUSPARSE
+#define CUSPARSE(functions) (&functions)
+#else
+#define CUSPARSE(functions) NULL
+#endif
 #ifdef GM_SPGEMM_GRAPHBLAS
 #define GRAPHBLAS(functions) (&functions)
 #else
@@ -16,14 +21,14 @@
 
 static const struct gm_mode modes[] = {
     {"upper-bound", NULL, "one pass into as many places as there are multiplications", "the CUDA part", false,
-     CUDA(gm_mode_upper_bound)},
-    {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false,
+     true, CUDA(gm_mode_upper_bound)},
+    {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false, true,
      CUDA(gm_mode_precise)},
     {"rounds", NULL, "the output grows by size_per_row places for every unfinished row, round by round",
-     "the CUDA part", true, CUDA(gm_mode_rounds)},
-    {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part", false,
-     CUDA(gm_mode_cusparse)},
-    {"graphblas", NULL, "SuiteSparse:GraphBLAS on the host, as a peer", "GraphBLAS", false,
+     "the CUDA part", true, true, CUDA(gm_mode_rounds)},
+    {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part with cuSPARSE", false, false,
+     CUSPARSE(gm_mode_cusparse)},
+    {"graphblas", NULL, "SuiteSparse:GraphBLAS on the host, as a peer", "GraphBLAS", false, false,
      GRAPHBLAS(gm_mode_graphblas)},
 };
 #define MODES (sizeof modes / sizeof modes[0])

@@ -14,23 +14,35 @@ enum gm_vector {
     GM_VECTOR_COPY
 }; /* how the output grows: in place, or into a larger allocation */
 
+enum gm_kernel {
+    GM_KERNEL_HASH,
+    GM_KERNEL_THESIS
+}; /* of the modes that are ours: the fast accumulator, or a thread for a row (listing 2.1 of the thesis) */
+
 struct gm_job {
     const struct gm_csr *a, *b; /* in single precision: rounded to float */
     enum gm_precision precision;
-    const char *argument;  /* behind "mode:"; "" = none */
-    int32_t size_per_row;  /* of modes that take it, at least 1 */
+    const char *argument; /* behind "mode:"; "" = none */
+    int32_t size_per_row; /* of modes that take it; 0 = the mode chooses it, from sampled rows, in its time */
     enum gm_vector vector; /* of modes that grow */
-    bool slow;    /* the kernel of the thesis, a thread for a row, in place of the fast accumulator */
-    size_t limit; /* bytes of device memory the product may take beside A and B; 0 = what there is */
+    enum gm_kernel kernel;
+    bool persistent; /* mode rounds by the thesis' kernel: one launch for as many rounds as memory is there
+                        for */
+    size_t limit;    /* bytes of device memory the product may take beside A and B; 0 = what there is */
 };
 
 /* Figures of one product. What does not apply is 0. */
 struct gm_run {
     double ms; /* whole call, allocations counted in; not the copies of A and B to the device and of C back */
-    size_t peak;     /* most bytes allocated at a time during the call, without A and B */
-    int64_t stored;  /* nnz(C) */
-    int64_t entries; /* places for entries of C that were allocated when the call returned */
+    double estimate_ms; /* of ms: until memory for C's entries was asked for first */
+    double grow_ms;     /* of ms: growing C's arrays, in modes that do */
+    double compact_ms;  /* of ms: rows moved together from places with holes between them */
+    size_t peak;        /* most bytes allocated at a time during the call, without A and B */
+    int64_t stored;     /* nnz(C) */
+    int64_t entries; /* places for entries of C that were allocated when it was formed, before rows were moved
+                        together */
     int32_t rounds;
+    int32_t size_per_row; /* that was used; 0 where the mode takes none */
 };
 
 struct gm_mode_functions {
@@ -50,6 +62,7 @@ struct gm_mode {
     const char *help;
     const char *part; /* of the project that it needs, for the error where that is not built */
     bool sized;       /* takes size_per_row */
+    bool kernels;     /* takes either kernel */
     const struct gm_mode_functions *functions;
 };
 

@@ -21,8 +21,8 @@ struct gm_outcome {
     struct gm_rounds rounds[GM_THESIS_SIZES];
     int rounds_count;
     /* --mode */
-    int32_t size_per_row; /* 0 where the mode takes none */
-    struct gm_run *runs;  /* settings->runs of them; NULL without a mode */
+    struct gm_run *runs; /* NULL without a mode */
+    unsigned runs_count, warmup;
     struct gm_check check;
 };
 
@@ -31,8 +31,12 @@ static inline size_t gm_place_size(enum gm_precision precision) {
     return gm_value_size(precision) + sizeof(int32_t);
 }
 
-/* Times of the runs, ascending, into sorted[settings->runs]. */
-void gm_outcome_times(const struct gm_outcome *o, double *sorted);
+/* Of a member of the runs that is a time. */
+struct gm_times {
+    double least, median, most;
+};
+/* `member` is its offset in struct gm_run. NaN, all of them, without memory. */
+struct gm_times gm_outcome_times(const struct gm_outcome *o, size_t member);
 
 bool gm_outcome_text(const struct gm_outcome *o, struct gm_spgemm_error *error);
 /* Writes settings->json; "-" is stdout. */

@@ -37,16 +37,19 @@ static json_t *model(const struct gm_outcome *o) {
 static json_t *product(const struct gm_outcome *o) {
     const struct gm_settings *s = o->settings;
     json_t *runs = json_array();
-    for (unsigned i = 0; i < s->runs; i++)
+    for (unsigned i = 0; i < o->runs_count; i++)
         json_array_append_new(
-            runs, json_pack("{s:f, s:I, s:I, s:I, s:i}", "ms", o->runs[i].ms, "peak_bytes",
-                            (json_int_t)o->runs[i].peak, "nnz_c", (json_int_t)o->runs[i].stored, "entries",
-                            (json_int_t)o->runs[i].entries, "rounds", (int)o->runs[i].rounds));
+            runs, json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i}", "ms", o->runs[i].ms, "estimate_ms",
+                            o->runs[i].estimate_ms, "grow_ms", o->runs[i].grow_ms, "compact_ms",
+                            o->runs[i].compact_ms, "peak_bytes", (json_int_t)o->runs[i].peak, "nnz_c",
+                            (json_int_t)o->runs[i].stored, "entries", (json_int_t)o->runs[i].entries,
+                            "rounds", (int)o->runs[i].rounds));
     json_t *check = s->check ? json_pack("{s:f}", "worst_of_bound", o->check.worst) : json_null();
-    return json_pack("{s:s, s:s, s:i, s:b, s:I, s:i, s:o, s:o}", "mode", s->mode_text, "vector",
-                     s->vector == GM_VECTOR_COPY ? "copy" : "vmm", "size_per_row", (int)o->size_per_row,
-                     "slow", (int)s->slow, "limit", (json_int_t)s->limit, "warmup", (int)s->warmup, "runs",
-                     runs, "check", check);
+    return json_pack("{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o}", "mode", s->mode_text, "vector",
+                     s->vector == GM_VECTOR_COPY ? "copy" : "vmm", "size_per_row",
+                     (int)o->runs[o->runs_count - 1].size_per_row, "kernel",
+                     s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent,
+                     "limit", (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "check", check);
 }
 
 bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error) {

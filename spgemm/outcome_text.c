@@ -1,5 +1,7 @@
 #include "spgemm/outcome.h"
 
+#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +11,17 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-void gm_outcome_times(const struct gm_outcome *o, double *sorted) {
-    for (unsigned i = 0; i < o->settings->runs; i++)
-        sorted[i] = o->runs[i].ms;
-    qsort(sorted, o->settings->runs, sizeof *sorted, by_value);
+struct gm_times gm_outcome_times(const struct gm_outcome *o, size_t member) {
+    unsigned count = o->runs_count;
+    double *times = malloc(count * sizeof *times);
+    if (!times)
+        return (struct gm_times){NAN, NAN, NAN};
+    for (unsigned i = 0; i < count; i++)
+        memcpy(&times[i], (const char *)&o->runs[i] + member, sizeof *times);
+    qsort(times, count, sizeof *times, by_value);
+    struct gm_times found = {times[0], (times[(count - 1) / 2] + times[count / 2]) / 2, times[count - 1]};
+    free(times);
+    return found;
 }
 
 static void shape(const char *name, const char *value, const struct gm_shape *s) {
@@ -37,21 +46,35 @@ static void model(const struct gm_outcome *o) {
                100 * o->rounds[i].efficiency, o->rounds[i].rounds);
 }
 
-static bool product(const struct gm_outcome *o, struct gm_spgemm_error *error) {
+static void share(const struct gm_outcome *o, const char *name, size_t member, double of) {
+    double median = gm_outcome_times(o, member).median;
+    if (median > 0)
+        printf(" %s_ms=%.3f (%.1f%%)", name, median, 100 * median / of);
+}
+
+static void times(const struct gm_outcome *o) {
+    struct gm_times all = gm_outcome_times(o, offsetof(struct gm_run, ms));
+    printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f", o->runs_count, o->warmup, all.least,
+           all.median, all.most);
+    share(o, "estimate", offsetof(struct gm_run, estimate_ms), all.median);
+    share(o, "grow", offsetof(struct gm_run, grow_ms), all.median);
+    share(o, "compact", offsetof(struct gm_run, compact_ms), all.median);
+    putchar('\n');
+}
+
+static void product(const struct gm_outcome *o) {
     const struct gm_settings *s = o->settings;
-    const struct gm_run *last = &o->runs[s->runs - 1];
-    double *times = malloc(s->runs * sizeof *times);
-    if (!times)
-        return gm_spgemm_fail(error, "out of memory");
-    gm_outcome_times(o, times);
+    const struct gm_run *last = &o->runs[o->runs_count - 1];
     printf("mode=%s precision=%s layout=%s", s->mode_text, s->precision == GM_FLOAT ? "float" : "double",
            s->columns ? "csc" : "csr");
+    if (s->mode->kernels)
+        printf(" kernel=%s%s", s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash",
+               s->persistent ? " persistent" : "");
     if (s->mode->sized)
-        printf(" vector=%s size_per_row=%d%s", s->vector == GM_VECTOR_COPY ? "copy" : "vmm", o->size_per_row,
-               s->size_per_row > 0 ? "" : " (auto)");
-    printf("\nruns=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f\n", s->runs, times[0],
-           (times[(s->runs - 1) / 2] + times[s->runs / 2]) / 2, times[s->runs - 1]);
-    free(times);
+        printf(" vector=%s size_per_row=%d%s", s->vector == GM_VECTOR_COPY ? "copy" : "vmm",
+               last->size_per_row, s->size_per_row > 0 ? "" : " (auto)");
+    putchar('\n');
+    times(o);
     printf("nnz_c=%lld entries=%lld efficiency=%.2f%%", (long long)last->stored, (long long)last->entries,
            last->entries ? 100 * (double)last->stored / (double)last->entries : 100);
     if (last->peak)
@@ -61,7 +84,6 @@ static bool product(const struct gm_outcome *o, struct gm_spgemm_error *error) {
     putchar('\n');
     if (s->check)
         printf("check=ok worst=%.2f%% of the bound on rounding\n", 100 * o->check.worst);
-    return true;
 }
 
 bool gm_outcome_text(const struct gm_outcome *o, struct gm_spgemm_error *error) {
@@ -70,7 +92,7 @@ bool gm_outcome_text(const struct gm_outcome *o, struct gm_spgemm_error *error) 
         shape("b", o->settings->b, &o->b);
     if (o->settings->model)
         model(o);
-    if (o->runs && !product(o, error))
-        return false;
+    if (o->runs)
+        product(o);
     return (!fflush(stdout) && !ferror(stdout)) || gm_spgemm_fail(error, "cannot write to stdout");
 }

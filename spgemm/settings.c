@@ -17,7 +17,8 @@ enum row {
     WARMUP,
     CHECK,
     MODEL,
-    SLOW,
+    KERNEL,
+    PERSISTENT,
     LAYOUT,
     PRECISION,
     LIMIT,
@@ -38,17 +39,21 @@ static const struct gm_option rows[ROWS] = {
          "places that mode rounds adds for an unfinished row; auto (default): from sampled rows"},
     [VECTOR] = {0, GM_OPTION_CHOICE, "--vector", "vector", NULL, "vmm|copy", "vmm copy", 0, 0,
                 "how the output grows: in place (default), or by a larger allocation and a copy"},
-    [RUNS] = {0, GM_OPTION_COUNT, "--runs", "runs", NULL, "N", NULL, 1, 1000000,
-              "products that are timed (default 5)"},
+    [RUNS] =
+        {0, GM_OPTION_COUNT, "--runs", "runs", NULL, "N", NULL, 1, 1000000,
+         "products that are timed (default: 25 behind 25 that are not; 3 behind 2 where one takes 100 ms)"},
     [WARMUP] = {0, GM_OPTION_COUNT, "--warmup", "warmup", NULL, "N", NULL, 0, 1000000,
-                "products before these that are not (default 1)"},
+                "with --runs: products before these that are not (default 1)"},
     [CHECK] = {0, GM_OPTION_BOOL, "--check", "check", NULL, NULL, NULL, 0, 0,
                "compare C with the product computed on the host: positions exactly, values to rounding"},
     [MODEL] =
         {0, GM_OPTION_BOOL, "--model", "model", NULL, NULL, NULL, 0, 0,
          "sizes of the product, and memory efficiency and rounds for each size_per_row, without forming it"},
-    [SLOW] = {0, GM_OPTION_BOOL, "--slow", "slow", NULL, NULL, NULL, 0, 0,
-              "the kernel with one thread for a row, in place of the fast accumulator"},
+    [KERNEL] =
+        {0, GM_OPTION_CHOICE, "--kernel", "kernel", NULL, "hash|thesis", "hash thesis", 0, 0,
+         "hash tables in shared memory (default), or a thread for a row by dot products, which is slow"},
+    [PERSISTENT] = {0, GM_OPTION_BOOL, "--persistent", "persistent", NULL, NULL, NULL, 0, 0,
+                    "mode rounds, kernel thesis: rounds in one launch as long as there is memory for them"},
     [LAYOUT] = {0, GM_OPTION_CHOICE, "--layout", "layout", NULL, "csr|csc", "csr csc", 0, 0,
                 "compressed rows (default), or columns: what is said of rows is then of columns"},
     [PRECISION] = {0, GM_OPTION_CHOICE, "--precision", "precision", NULL, "double|float", "double float", 0,
@@ -122,8 +127,11 @@ static int take(enum row row, const char *text, struct gm_settings *s) {
     case MODEL:
         s->model = true;
         break;
-    case SLOW:
-        s->slow = true;
+    case KERNEL:
+        s->kernel = (enum gm_kernel)number;
+        break;
+    case PERSISTENT:
+        s->persistent = true;
         break;
     case LAYOUT:
         s->columns = number == 1;
@@ -159,6 +167,10 @@ static int check_settings(struct gm_settings *s) {
         return usage_error("--check needs a --mode whose product it checks");
     if (s->mode_text && !(s->mode = gm_mode_find(s->mode_text, &s->argument, &error)))
         return usage_error("%s", error.text);
+    if (s->kernel == GM_KERNEL_THESIS && s->mode && !s->mode->kernels)
+        return usage_error("--kernel thesis: mode %s has a kernel of its own", s->mode->name);
+    if (s->persistent && (!s->mode || !s->mode->sized || s->kernel != GM_KERNEL_THESIS))
+        return usage_error("--persistent needs --mode rounds and --kernel thesis");
 #ifndef GM_HAVE_JANSSON
     if (s->json)
         return usage_error("--json needs jansson, which this build lacks");
@@ -172,7 +184,7 @@ int gm_settings_read(int argc, char **argv, struct gm_settings *settings) {
     for (int i = 0; i < ROWS; i++)
         options[i] =
             (struct option){rows[i].flag, rows[i].unit ? required_argument : no_argument, NULL, 256 + i};
-    *settings = (struct gm_settings){.argument = "", .size_per_row = -1, .runs = 5, .warmup = 1};
+    *settings = (struct gm_settings){.argument = "", .size_per_row = -1, .warmup = 1};
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
         if (option == ':')

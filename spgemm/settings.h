@@ -13,9 +13,11 @@ struct gm_settings {
     const char *argument;
     int32_t size_per_row; /* 0 = auto; -1 = not given */
     enum gm_vector vector;
-    unsigned runs, warmup;
-    bool check, model, slow, columns; /* columns: layout csc */
-    const char *json;                 /* NULL = none */
+    unsigned runs; /* 0 = by how long they take */
+    unsigned warmup;
+    enum gm_kernel kernel;
+    bool check, model, persistent, columns; /* columns: layout csc */
+    const char *json;                       /* NULL = none */
     size_t limit;
     enum gm_precision precision;
 };

@@ -2,6 +2,7 @@
 #ifndef GM_FILE_H
 #define GM_FILE_H
 
+#include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,5 +13,9 @@ static inline int gm_stat(const char *path, struct stat *status) {
     return (int)syscall(SYS_newfstatat, -100 /* AT_FDCWD */, path, status, 0);
 }
 static inline int gm_fcntl(int fd, int command, long argument) { return (int)syscall(SYS_fcntl, fd, command, argument); }
+
+/* The whole of a regular file, as it is while nobody writes to it; an empty one gives a text of 0 bytes. NULL with errno. */
+const char *gm_file_map(const char *path, size_t *bytes);
+void gm_file_unmap(const char *text, size_t bytes);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "shim/base/base.h"
 #include "shim/core/registry.h"
+#include "shim/core/site.h"
 #include "shim/base/stats.h"
 #include "shim/resource/budget.h"
 #include "shim/resource/decided.h"
@@ -310,6 +311,30 @@ static gm_status serve_within_limit(struct gm_scope *scope) {
     return serve(scope);
 }
 
+/* ---- what only some policies ask for */
+
+static uint64_t objects;
+static uint32_t threads;
+static __thread __attribute__((tls_model("initial-exec"))) uint32_t thread_number;
+
+/* A request without a context fails, is in no trace, and comes again when the runtime has made one. A replay says thread and place of
+ * a call itself. */
+static __attribute__((noinline)) void identify(struct gm_request *request) {
+    if (!request->context)
+        return;
+    request->object = __atomic_add_fetch(&objects, 1, __ATOMIC_RELAXED);
+    if (request->thread)
+        return;
+    if (!thread_number)
+        thread_number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+    request->thread = thread_number;
+    request->where = gm_site_keys(request->site);
+}
+
+static bool is_managed(const struct gm_block *block) {
+    return block->kind == GM_KIND_MANAGED || block->kind == GM_KIND_MANAGED_POOL;
+}
+
 gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     struct gm_request *request = &scope->request;
     struct gm_decision decision = {GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE};
@@ -318,8 +343,14 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
 
     request->promises = promises_of(request);
     if (decided) {
+        if (GM_UNLIKELY(pipeline.wants))
+            identify(request);
         struct gm_usage usage = {.live_bytes = __atomic_load_n(&live_lately, __ATOMIC_RELAXED)};
         policy->decide(request, &usage, &decision);
+    }
+    if (GM_UNLIKELY(pipeline.grows != NULL) && decided && pipeline.grows(request)) {
+        decision.kind = GM_KIND_VMM;
+        decision.reason = GM_REASON_GROWTH;
     }
     request->wanted = decision.kind;
     gm_status status = gm_budget_on() ? serve_within_limit(scope) : serve(scope);
@@ -331,11 +362,13 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         return status;
     }
     scope->block.counted = decided;
+    if (GM_UNLIKELY(decision.advice) && pipeline.advise && is_managed(&scope->block))
+        pipeline.advise(request, decision.advice, &scope->block);
     enum gm_reason reason = scope->block.reason ? scope->block.reason : decision.reason;
     remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
     if (scope->block.kind != GM_KIND_NATIVE && scope->block.kind != GM_KIND_CACHE) {
         bump(&gm_stats_mine()->moved);
-        if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY))
+        if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
             tell_drops(scope);
     }
     return GM_OK;
@@ -525,6 +558,9 @@ void gm_pipeline_peer_enabled(int device, int peer) {
 
 void gm_pipeline_after_fork(void) {
     struct gm_registry *registry = gm_registry_shared();
+    /* The child counts anew, as its own trace does. */
+    objects = 0;
+    threads = thread_number = 0;
     if (registry)
         gm_registry_after_fork(registry);
     if (pipeline.policy && pipeline.policy->after_fork)

@@ -23,7 +23,12 @@ struct gm_pipeline_setup {
     struct gm_resource *root; /* serves movable calls */
     bool timed;               /* measure calls even without a trace */
     bool strict;              /* frees wait as native cudaFree does */
+    bool (*grows)(const struct gm_request *request); /* such a block is to be of GM_KIND_VMM; NULL: none */
     bool user_named;          /* the user named the policy: dropped soft promises are told */
+    uint32_t wants;           /* enum gm_want bits of the policy */
+    /* Gives advice (enum gm_advice bits) about a new managed block; marks a block whose memory outlives it, so that its free takes the
+     * advice back. NULL: advice is dropped. */
+    void (*advise)(const struct gm_request *request, uint32_t advice, struct gm_block *block);
 };
 /* Before the first call; not thread-safe. */
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup);

@@ -37,7 +37,10 @@ struct chain {
 
 struct module {
     uintptr_t start, limit;
+    uintptr_t base;
+    uint64_t key;
     bool runtime;           /* a shared CUDA runtime */
+    bool c_library;
 };
 
 struct walk {
@@ -52,6 +55,8 @@ static unsigned layout_count;
 static struct layout *by_caller[CALLERS];
 static struct chain *chains; /* [1 .. chain_count] */
 static uint32_t chain_count;
+static struct gm_site_keys *keys_of; /* [1 .. chain_count]; NULL: nobody asked */
+bool gm_sites_on;
 static uint32_t *table; /* open addressing: chain ids */
 static uintptr_t *words;
 static uint32_t word_count;
@@ -66,7 +71,7 @@ static uintptr_t (*unwind_cfa)(struct _Unwind_Context *);
 
 static __thread __attribute__((tls_model("initial-exec"))) uintptr_t stack_low, stack_high;
 
-void gm_site_setup(unsigned extra) {
+void gm_site_setup(unsigned extra, bool keys) {
     void *unwinder = gm_true_dlopen("libgcc_s.so.1", RTLD_NOW);
     extra_frames = extra > 64 ? 64 : extra;
     if (unwinder) {
@@ -78,7 +83,10 @@ void gm_site_setup(unsigned extra) {
     chains = gm_pages((SITES + 1) * sizeof(*chains));
     table = gm_pages(2 * SITES * sizeof(*table));
     words = gm_pages(WORDS * sizeof(*words));
-    if (!unwind || !unwind_ip || !unwind_cfa || !layouts || !chains || !table || !words) {
+    if (keys)
+        keys_of = gm_pages((SITES + 1) * sizeof(*keys_of));
+    gm_sites_on = true;
+    if (!unwind || !unwind_ip || !unwind_cfa || !layouts || !chains || !table || !words || (keys && !keys_of)) {
         unwind = NULL;
         gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
     }
@@ -158,7 +166,14 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
         if (module_count == MODULES)
             return 1;
         const char *path = module_path(info, buffer, sizeof(buffer)), *slash = strrchr(path, '/');
-        modules[module_count] = (struct module){start, limit, strncmp(slash ? slash + 1 : path, "libcudart.so", 12) == 0};
+        modules[module_count] = (struct module){
+            .start = start,
+            .limit = limit,
+            .base = info->dlpi_addr,
+            .key = gm_site_module_key(path, strlen(path)),
+            .runtime = strncmp(slash ? slash + 1 : path, "libcudart.so", 12) == 0,
+            .c_library = gm_site_is_c_library(path, strlen(path)),
+        };
         write_module(info, start, limit, path);
         search->found = (int)module_count++;
         return 1;
@@ -217,6 +232,22 @@ static void write_site(uint32_t id) {
 }
 
 /* The lock is held. */
+static void name_chain(uint32_t id) {
+    const struct chain *chain = &chains[id];
+    struct gm_site_keys *keys = &keys_of[id];
+    gm_site_keys_begin(keys);
+    for (unsigned i = chain->outside; i < chain->count && (i == chain->outside || i < GM_SITE_KEY_FRAMES); i++) {
+        uintptr_t ip = words[chain->first + i];
+        int module = find_module(ip);
+        if (module >= 0 && modules[module].c_library)
+            break;
+        gm_site_keys_add(keys, module < 0 ? GM_SITE_NO_MODULE : modules[module].key, module < 0 ? 0 : ip - modules[module].base);
+    }
+}
+
+const struct gm_site_keys *gm_site_keys(uint32_t id) { return keys_of && id ? &keys_of[id] : NULL; }
+
+/* The lock is held. */
 static uint32_t add_chain(const uintptr_t *ip, unsigned count, unsigned outside) {
     uint32_t id = find_chain(ip, count);
     if (id)
@@ -229,6 +260,8 @@ static uint32_t add_chain(const uintptr_t *ip, unsigned count, unsigned outside)
     word_count += count;
     chain_count = id;
     write_site(id);
+    if (keys_of)
+        name_chain(id);
     uint64_t mask = 2 * SITES - 1, at = hash_words(ip, count) & mask;
     while (table[at])
         at = (at + 1) & mask;

@@ -7,13 +7,23 @@
 #ifndef GM_SITE_H
 #define GM_SITE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "policy/site_key.h"
 
 enum { GM_SITE_FRAMES = 72 };
 
-/* Finds the unwinder; `extra` frames are kept beyond the first outside the CUDA runtime (GPUMEM_STACKS). Call before the first
- * gm_site_find. Without an unwinder every site is 0. */
-void gm_site_setup(unsigned extra);
+/* Somebody wants call sites: a trace, or the policy. */
+extern bool gm_sites_on;
+
+/* Finds the unwinder; `extra` frames are kept beyond the first outside the CUDA runtime (GPUMEM_STACKS); `keys`: for gm_site_keys.
+ * Call before the first gm_site_find. Without an unwinder every site is 0. */
+void gm_site_setup(unsigned extra, bool keys);
+
+/* What a site that gm_site_find returned is called in other runs, for the life of the process; NULL for 0, and when no keys were asked
+ * for. */
+const struct gm_site_keys *gm_site_keys(uint32_t id);
 
 /* Id of the call chain that starts at return address `caller`, whose callee's frame ends at `frame` (canonical frame address: the
  * stack pointer before the call). 0 when it cannot be told. New modules and sites are written to the trace. */

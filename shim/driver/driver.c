@@ -65,6 +65,11 @@ bool gm_driver_ready(bool load) {
     return library != NULL;
 }
 
+void gm_driver_use(const struct gm_driver *table) {
+    gm_drv = *table;
+    __atomic_store_n(&library, &gm_drv, __ATOMIC_RELEASE);
+}
+
 void *gm_driver_handle(void) { return __atomic_load_n(&library, __ATOMIC_ACQUIRE); }
 
 void *gm_driver_symbol(const char *symbol) {

@@ -30,6 +30,9 @@ extern struct gm_driver gm_drv;
 /* Finds the driver that the process has loaded (load = false) or loads libcuda.so.1 (load = true). Cheap after the first
  * success. False: no driver. */
 bool gm_driver_ready(bool load);
+/* Instead of a driver's library: functions of the caller's own, copied; those that are NULL are absent. Before the first
+ * gm_driver_ready; gm_driver_handle and gm_driver_symbol are of no use then. */
+void gm_driver_use(const struct gm_driver *table);
 /* Handle of the driver's library as dlopen gives it, NULL when not ready. */
 void *gm_driver_handle(void);
 /* The true function of an exact symbol, by the loaded driver's own table and not through any hook; NULL when absent. */

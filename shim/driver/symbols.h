@@ -11,6 +11,8 @@
     X(ctx_get_id, cuCtxGetId, "cuCtxGetId", 12000, 1)                                                        \
     X(ctx_from_green, cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, 1)                                      \
     X(primary_get_state, cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 0)                  \
+    X(primary_retain, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 0)                         \
+    X(primary_release, cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 1)                  \
     X(ctx_synchronize, cuCtxSynchronize, "cuCtxSynchronize", 2000, 0)                                        \
     X(ctx_record_event, cuCtxRecordEvent, "cuCtxRecordEvent", 12050, 1)                                      \
     X(ctx_wait_event, cuCtxWaitEvent, "cuCtxWaitEvent", 12050, 1)                                            \
@@ -37,6 +39,7 @@
     X(mem_pool_get_attribute, cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 1)                      \
     X(mem_pool_set_access, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1)                               \
     X(mem_pool_trim_to, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1)                                        \
+    X(mem_advise_first, cuMemAdvise, "cuMemAdvise", 8000, 1)                                                \
     X(mem_advise, cuMemAdvise_v2, "cuMemAdvise", 12020, 1)                                                   \
     X(mem_prefetch, cuMemPrefetchAsync, "cuMemPrefetchAsync", 8000, 1)                                       \
     X(mem_prefetch_ptsz, cuMemPrefetchAsync_ptsz, "cuMemPrefetchAsync", 8000, 1)                             \
@@ -50,8 +53,12 @@
     X(mem_unmap, cuMemUnmap, "cuMemUnmap", 10020, 1)                                                         \
     X(mem_set_access, cuMemSetAccess, "cuMemSetAccess", 10020, 1)                                            \
     X(mem_get_allocation_granularity, cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity", 10020, 1) \
+    X(mem_export, cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020, 1)                    \
+    X(memcpy_async, cuMemcpyAsync, "cuMemcpyAsync", 4000, 0)                                                 \
     X(memset_d8_async, cuMemsetD8Async, "cuMemsetD8Async", 3020, 0)                                          \
     X(memset_d8_async_ptsz, cuMemsetD8Async_ptsz, "cuMemsetD8Async", 7000, 0)                                \
+    X(memset_d16_async, cuMemsetD16Async, "cuMemsetD16Async", 3020, 0)                                       \
+    X(memset_d32_async, cuMemsetD32Async, "cuMemsetD32Async", 3020, 0)                                       \
     X(stream_create, cuStreamCreate, "cuStreamCreate", 2000, 0)                                              \
     X(stream_destroy, cuStreamDestroy_v2, "cuStreamDestroy", 4000, 0)                                        \
     X(stream_query, cuStreamQuery, "cuStreamQuery", 2000, 0)                                                 \

@@ -1,4 +1,5 @@
 /* From true functions to hooks, and back. */
+#include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
 
 #include <sched.h>
@@ -77,7 +78,10 @@ void *gm_route(void *function, enum gm_door door) {
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
     int row = find_row(function);
-    return row < 0 ? gm_watch_route(function) : rows[row].entries[door];
+    if (row >= 0)
+        return rows[row].entries[door];
+    void *entry = gm_grow_route(function);
+    return entry == function ? gm_watch_route(function) : entry;
 }
 
 const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }

@@ -6,6 +6,9 @@
  *
  * Watchers: note that a per-thread default stream is used and jump on; handed out only where streams are watched.
  *
+ * Gates: of functions that are not hooked, handed out under GPUMEM_GROW=move; each knows its number and jumps on, after telling
+ * gm_gate_entered when gm_gate_watch asks for it.
+ *
  * Driver entries: one for each hooked symbol and door; each notes its door for the coverage report and jumps to the hook. */
 #include "shim/hook/rows.h"
 #include "shim/hook/watch_rows.h"
@@ -71,6 +74,22 @@
 /* hStream of a CUlaunchConfig lies behind seven 32-bit fields and padding. */
 #define NOTE_CONFIG(symbol) NOTE_IF(symbol, cmpq $PER_THREAD, 32(%rdi));
 
+#define GATE(number) endbr64; mov number, %r11d; jmp gm_gate
+#define GATE_NUMBER(number) $number
+#define COMMON_GATE                                                                                          \
+        cmpl $0, gm_gate_watch(%rip); jne 1f;                                                                \
+        0: lea gm_gate_functions(%rip), %rax; jmp *(%rax, %r11, 8);                                          \
+        1: push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; push %r11;                        \
+        .cfi_adjust_cfa_offset 56;                                                                           \
+        sub $32, %rsp; .cfi_adjust_cfa_offset 32;                                                            \
+        movups %xmm0, (%rsp); movups %xmm1, 16(%rsp);                                                        \
+        call gm_gate_entered;                                                                                \
+        movups (%rsp), %xmm0; movups 16(%rsp), %xmm1;                                                        \
+        add $32, %rsp; .cfi_adjust_cfa_offset -32;                                                           \
+        pop %r11; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi;                                  \
+        .cfi_adjust_cfa_offset -56;                                                                          \
+        jmp 0b
+
 #elif defined(__aarch64__)
 
 #define FUNCTION(name, visibility)                                                                           \
@@ -125,6 +144,22 @@
 #define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
 #define NOTE_CONFIG(symbol) NOTE_IF(symbol, ldr x9, [x0, #32]; cmp x9, PER_THREAD);
 
+#define GATE(number) hint #34; mov w16, number; b gm_gate
+#define GATE_NUMBER(number) number
+#define COMMON_GATE                                                                                          \
+        adrp x17, gm_gate_watch; ldr w17, [x17, :lo12:gm_gate_watch]; cbnz w17, 1f;                          \
+        0: adrp x17, gm_gate_functions; add x17, x17, :lo12:gm_gate_functions;                               \
+        ldr x16, [x17, x16, lsl #3]; br x16;                                                                 \
+        1: stp x29, x30, [sp, #-112]!; .cfi_def_cfa_offset 112; .cfi_offset 29, -112; .cfi_offset 30, -104;  \
+        mov x29, sp;                                                                                         \
+        stp x0, x1, [sp, #16]; stp x2, x3, [sp, #32]; stp x4, x5, [sp, #48]; stp x6, x7, [sp, #64];          \
+        stp d0, d1, [sp, #80]; str x16, [sp, #96];                                                           \
+        bl gm_gate_entered;                                                                                  \
+        ldr x16, [sp, #96]; ldp d0, d1, [sp, #80];                                                           \
+        ldp x6, x7, [sp, #64]; ldp x4, x5, [sp, #48]; ldp x2, x3, [sp, #32]; ldp x0, x1, [sp, #16];          \
+        ldp x29, x30, [sp], #112; .cfi_restore 30; .cfi_restore 29; .cfi_def_cfa_offset 0;                   \
+        b 0b
+
 #else
 #error "gpumem's entries are written for x86-64 and aarch64"
 #endif
@@ -154,5 +189,22 @@
 #define NOTE_EACH_TWIN(symbol) NOTE_TWIN(symbol);
 
         GM_WATCH_ROWS(NOTE_EXPLICIT, NOTE_CONFIG, NOTE_EACH_TWIN)
+
+        FUNCTION(gm_gate, .hidden)
+        COMMON_GATE
+        .cfi_endproc; .size gm_gate, . - gm_gate
+
+        .globl gm_gates; .hidden gm_gates; .type gm_gates, %object
+        .p2align 4
+gm_gates:
+        .cfi_startproc
+        .set gate, 0
+        .rept 1024
+        .p2align 4
+        GATE(GATE_NUMBER(gate))
+        .set gate, gate + 1
+        .endr
+        .cfi_endproc
+        .size gm_gates, . - gm_gates
 
         .section .note.GNU-stack, "", %progbits

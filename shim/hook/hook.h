@@ -53,11 +53,17 @@ extern uint64_t gm_row_calls[GM_ROW_COUNT];
 extern bool gm_hooks_active, gm_coverage_on;
 extern __thread int gm_door, gm_depth __attribute__((tls_model("initial-exec")));
 
+/* Under GPUMEM_GROW=move (grow.h): a hooked call enters the driver. */
+GM_INTERNAL extern int gm_gate_watch;
+GM_INTERNAL void gm_hook_gate(enum gm_row row);
+
 static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     if (GM_UNLIKELY(!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
         return gm_true.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
     if (GM_UNLIKELY(gm_depth > 0))
         return GM_PASS_DRIVER;
+    if (GM_UNLIKELY(__atomic_load_n(&gm_gate_watch, __ATOMIC_RELAXED)))
+        gm_hook_gate(row);
     gm_depth = 1;
     uint64_t *calls = &gm_stats_mine()->doors[gm_door];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
@@ -93,10 +99,11 @@ static inline void gm_hook_leave(void) { gm_depth = 0; }
         return leaving;                                                                                      \
     } while (0)
 
-/* Begins a scope with the hook's call site; BEGIN also with the current context. A free belongs to its block's context. */
+/* Begins a scope with the hook's call site; BEGIN also with the current context. A free belongs to its block's context, and a policy
+ * does not ask where it came from. */
 #define BEGIN_FREE(scope, call, size) gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? GM_SITE_HERE() : 0)
 #define BEGIN(scope, call, size)                                                                             \
-    BEGIN_FREE(scope, call, size);                                                                           \
+    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0);                        \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
 /* advice.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back

@@ -1,4 +1,5 @@
 /* Device memory that a policy may move, and every way to free it. */
+#include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
 #include "shim/core/registry.h"
 #include "shim/resource/budget.h"
@@ -21,6 +22,8 @@ HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
     gm_status status = gm_pipeline_alloc(&scope);
     if (status == GM_OK) {
         *address = scope.block.address;
+        if (GM_UNLIKELY(gm_grow_mode != GM_GROW_OFF))
+            gm_move_born(&scope.block);
         if (GM_UNLIKELY(gm_coverage_on))
             gm_coverage_sample(scope.request.device);
     }
@@ -108,6 +111,17 @@ static bool freed_before(const struct gm_scope *scope, CUdeviceptr address) {
     return GM_UNLIKELY(!scope->known) && gm_pipeline_keeps(address);
 }
 
+/* The block's pages went to the block it was copied to. */
+static bool gave_pages(const struct gm_scope *scope, CUdeviceptr address) {
+    gm_grow_freed(address);
+    if (gm_grow_mode != GM_GROW_MOVE)
+        return false;
+    if (scope->known && scope->block.kind == GM_KIND_VMM && scope->block.owner)
+        return gm_move_freed(&scope->block);
+    gm_gate_entered();
+    return false;
+}
+
 HOOK(cuMemFree_v2, CUdeviceptr address) {
     struct gm_scope scope;
     if (!address)
@@ -115,9 +129,11 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     ENTER(cuMemFree_v2, address);
     BEGIN_FREE(&scope, GM_CALL_FREE, 0);
     gm_pipeline_free_begin(&scope, address);
-    CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
-                      : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE
-                                                       : gm_true.cuMemFree_v2(address);
+    bool moved = GM_UNLIKELY(gm_grow_mode != GM_GROW_OFF) && gave_pages(&scope, address);
+    CUresult result = moved                            ? CUDA_SUCCESS
+                      : scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
+                      : freed_before(&scope, address)    ? CUDA_ERROR_INVALID_VALUE
+                                                         : gm_true.cuMemFree_v2(address);
     freed(&scope, address, result);
     LEAVE(result);
 }
@@ -172,7 +188,8 @@ HOOK(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device) {
 }
 
 static bool is_rounded(const struct gm_block *block) {
-    return block->kind == GM_KIND_CACHE || block->kind == GM_KIND_MANAGED_POOL || block->kind == GM_KIND_HOST_NUMA;
+    return block->kind == GM_KIND_CACHE || block->kind == GM_KIND_MANAGED_POOL ||
+           block->kind == GM_KIND_HOST_NUMA || block->kind == GM_KIND_VMM;
 }
 
 /* The size asked for, where a kept block or whole granules of host memory serve it; `size` as the driver says elsewhere. */
@@ -184,9 +201,24 @@ static size_t size_asked(uint64_t base, size_t size) {
     return is_rounded(&block) ? block.size : size;
 }
 
+/* A block of several mappings is one to the program. */
+static bool is_mapped_block(CUdeviceptr address, struct gm_block *block) {
+    struct gm_registry *registry = gm_registry_shared();
+    return gm_grow_mode >= GM_GROW_VMM && registry && gm_registry_find_range(registry, address, block) && block->owner &&
+           block->kind == GM_KIND_VMM;
+}
+
 HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr address) {
+    struct gm_block block;
     CUdeviceptr start;
     ENTER(cuMemGetAddressRange_v2, base, size, address);
+    if (GM_UNLIKELY(is_mapped_block(address, &block))) {
+        if (base)
+            *base = block.address;
+        if (size)
+            *size = block.size;
+        LEAVE(CUDA_SUCCESS);
+    }
     CUresult result = gm_true.cuMemGetAddressRange_v2(base, size, address);
     if (result == CUDA_SUCCESS && size && (base || gm_true.cuMemGetAddressRange_v2(&start, NULL, address) == CUDA_SUCCESS))
         *size = size_asked(base ? *base : start, *size);
@@ -194,8 +226,12 @@ HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr addre
 }
 
 static void answered(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+    struct gm_block block;
     CUdeviceptr base;
-    if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+    if ((attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) &&
+        is_mapped_block(address, &block))
+        *(uint64_t *)data = attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? block.size : block.address;
+    else if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
         gm_hook_pin(address);
     else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE && gm_true.cuMemGetAddressRange_v2 &&
              gm_true.cuMemGetAddressRange_v2(&base, NULL, address) == CUDA_SUCCESS)

@@ -1,20 +1,25 @@
 /* Life of the shim in a process: options, policy, resources and trace at the first touch of the driver; nothing before; at the
  * end a finished trace and the coverage report, without any CUDA call. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/base/truedl.h"
 #include "shim/core/phase.h"
 #include "shim/core/registry.h"
 #include "shim/base/stats.h"
+#include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/budget.h"
 #include "shim/resource/decided.h"
+#include "shim/resource/hints.h"
 #include "shim/resource/oom.h"
+#include "shim/trace/parts.h"
 
 extern char **environ;
 
@@ -62,7 +67,13 @@ static const char *tool_at_work(void) {
 
 static void *reserve(size_t bytes) { return gm_pages(bytes); }
 
-static bool try_policy(const char *text, const struct gm_policy **policy) {
+static const char *load(const char *path, size_t *bytes, const char **why) {
+    const char *text = gm_file_map(path, bytes);
+    *why = text ? NULL : gm_errno_text(errno);
+    return text;
+}
+
+static bool try_policy(const char *text, const struct gm_policy **policy, uint32_t *wants) {
     const char *colon = strchr(text, ':');
     struct gm_policy_setup setup = {
         .argument = colon ? colon + 1 : NULL,
@@ -70,6 +81,8 @@ static bool try_policy(const char *text, const struct gm_policy **policy) {
         .list_range = (unsigned)gm_option_number(GM_OPT_LIST_RANGE),
         .managed = gm_option_number(GM_OPT_MANAGED) == 1 ? GM_KIND_MANAGED : GM_KIND_MANAGED_POOL,
         .reserve = reserve,
+        .load = load,
+        .unload = gm_file_unmap,
     };
     const struct gm_policy *found = gm_policy_find(text);
     char accepted[256] = "";
@@ -87,21 +100,22 @@ static bool try_policy(const char *text, const struct gm_policy **policy) {
     if (setup.error[0])
         gm_log(GM_LOG_WARN, "GPUMEM_POLICY=%s: %s", text, setup.error);
     *policy = found;
+    *wants = setup.wants;
     return true;
 }
 
-static const struct gm_policy *choose_policy(bool *user_named) {
+static const struct gm_policy *choose_policy(bool *user_named, uint32_t *wants) {
     const struct gm_policy *policy = NULL;
     const char *tool;
 
     *user_named = gm_option_is_set(GM_OPT_POLICY);
     if (!*user_named && (tool = tool_at_work()) != NULL) {
         gm_log(GM_LOG_WARN, "%s is at work: policy observe, so that it sees the program's own blocks (GPUMEM_POLICY overrides)", tool);
-        try_policy("observe", &policy);
+        try_policy("observe", &policy, wants);
         return policy;
     }
-    if (!try_policy(gm_option_text(GM_OPT_POLICY), &policy))
-        try_policy(gm_policies[0]->name, &policy);
+    if (!try_policy(gm_option_text(GM_OPT_POLICY), &policy, wants))
+        try_policy(gm_policies[0]->name, &policy, wants);
     return policy;
 }
 
@@ -127,6 +141,7 @@ static struct gm_resource *build_resources(void) {
     gm_decided_serve(GM_KIND_MANAGED, build("managed"));
     gm_decided_serve(GM_KIND_MANAGED_POOL, build("true-kind(cache(managed-pool))"));
     gm_decided_serve(GM_KIND_HOST_NUMA, build("host-numa"));
+    gm_decided_serve(GM_KIND_VMM, build("vmm"));
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);
@@ -204,18 +219,21 @@ static void in_child(void) {
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
     gm_stats_after_fork();
+    gm_grow_after_fork();
 }
 
 void gm_process_start(void) {
     bool user_named;
+    uint32_t wants = 0;
 
     gm_clock_init();
     gm_options_load(environ);
     gm_log_set((enum gm_log_level)gm_option_number(GM_OPT_LOG));
     gm_coverage_on = gm_option_bool(GM_OPT_COVERAGE);
-    const struct gm_policy *policy = choose_policy(&user_named);
+    const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
     choose_steps(policy);
+    gm_grow_start();
     gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
 
     struct gm_pipeline_setup setup = {
@@ -224,14 +242,18 @@ void gm_process_start(void) {
         .timed = gm_option_text(GM_OPT_STATS)[0] != '\0',
         .strict = gm_option_bool(GM_OPT_STRICT),
         .user_named = user_named,
+        .wants = wants,
+        .advise = gm_hint_advise,
+        .grows = gm_grow_mode >= GM_GROW_VMM ? gm_grow_takes : NULL,
     };
     gm_pipeline_setup(&setup);
     if (gm_option_text(GM_OPT_TRACE)[0]) {
         gm_trace_opened = name_trace;
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                        gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
-        gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS));
     }
+    if (gm_trace_on || wants & GM_WANT_SITE)
+        gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
     gm_nvtx_begin_waiting();
     gm_context_on_new = describe_context;
     pthread_atfork(NULL, NULL, in_child);
@@ -251,6 +273,13 @@ static bool passed_by(void) {
     return gm_option_bool(GM_OPT_COVERAGE);
 }
 
+static void tell_policy_ended(void) {
+    const struct gm_policy *policy = gm_pipeline_policy();
+    char line[256];
+    if (policy && policy->ended && policy->ended(line, sizeof(line)))
+        gm_log(GM_LOG_INFO, "%s", line);
+}
+
 __attribute__((destructor)) static void process_end(void) {
     if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
         if (passed_by())
@@ -259,6 +288,8 @@ __attribute__((destructor)) static void process_end(void) {
     }
     if (gm_coverage_on)
         gm_coverage_report(STDERR_FILENO);
+    tell_policy_ended();
+    gm_grow_report(STDERR_FILENO);
     gm_trace_finish();
     gm_stats->finished = 1;
 }

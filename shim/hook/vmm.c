@@ -52,6 +52,7 @@ HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
 
 HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
     ENTER(cuMemRetainAllocationHandle, handle, address);
+    gm_hook_pin((CUdeviceptr)(uintptr_t)address);
     LEAVE(gm_true.cuMemRetainAllocationHandle(handle, address));
 }
 

@@ -60,7 +60,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
     return 0;
 }
 
-static bool something_is_linked(void) {
+bool gm_watch_linked(void) {
     static unsigned long long known;
     struct search search = {.known = __atomic_load_n(&known, __ATOMIC_RELAXED)};
     dl_iterate_phdr(visit, &search);
@@ -74,7 +74,7 @@ void gm_watch_start(bool all_known) {
     for (unsigned i = 0; i < ROWS; i++)
         *rows[i].function = gm_driver_symbol(rows[i].symbol);
     active = true;
-    gm_streams_watch(something_is_linked);
+    gm_streams_watch(gm_watch_linked);
     if (!all_known)
         gm_streams_doubt(GM_STREAMS_LINKED);
 }

@@ -13,4 +13,8 @@ GM_INTERNAL void gm_watch_start(bool all_known);
 /* The watcher that stands for `function`, or `function` itself. */
 GM_INTERNAL void *gm_watch_route(void *function);
 
+/* Is some object of the process linked with the driver itself, so that its calls need no look-up? False also where no object was
+ * loaded since the last question. */
+GM_INTERNAL bool gm_watch_linked(void);
+
 #endif

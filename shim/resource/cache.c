@@ -33,7 +33,9 @@
 #include "shim/resource/rows.h"
 
 #define GRANULE     ((size_t)512)      /* what native memory occupies: allocations of 1 to 512 bytes lie 512 bytes apart */
-#define BATCH_BYTES ((size_t)6 << 20)  /* freed bytes without a fence, over all shards */
+/* Freed bytes without a fence, in one shard and over all: threads that record fences at once wait for each other in the driver. */
+#define BATCH_BYTES     ((size_t)6 << 20)
+#define ALL_BATCH_BYTES ((size_t)64 << 20)
 
 /* ---- threads and shards */
 
@@ -51,7 +53,14 @@ unsigned gm_cache_shards_used(void) {
     return seen < GM_CACHE_SHARDS ? seen + !seen : GM_CACHE_SHARDS;
 }
 
-static const void *this_thread(void) { return &thread_number; }
+/* A thread's number is never another's. */
+static const void *this_thread(void) { return (const void *)(uintptr_t)thread_number; }
+
+unsigned gm_cache_act_as(unsigned number) {
+    unsigned own = thread_number;
+    thread_number = number;
+    return own;
+}
 
 /* ---- allocation */
 
@@ -182,7 +191,8 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
             gm_cache_drain(self, shard, block->context_id);
         return status;
     }
-    bool full = (batch->count >= state->frees && shelf->recorded_count < GM_CACHE_FENCES) || batch->bytes * gm_cache_shards_used() >= BATCH_BYTES;
+    bool full = (batch->count >= state->frees && shelf->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
+                batch->bytes * gm_cache_shards_used() >= ALL_BATCH_BYTES;
     if (GM_LIKELY(!full && !how->strict) || gm_capture_any()) {
         gm_spin_unlock(&shard->lock);
         return GM_OK;

@@ -9,4 +9,8 @@
  * Returns bytes. */
 GM_INTERNAL size_t gm_cache_empty(struct gm_resource *cache, uint64_t context_id);
 
+/* For replays, where one thread makes the calls of many: caches take the calling thread for the one of this number from now on, 0 = one
+ * that they have not met yet. Returns the number it had. */
+GM_INTERNAL unsigned gm_cache_act_as(unsigned number);
+
 #endif

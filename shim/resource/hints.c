@@ -112,3 +112,57 @@ gm_status gm_hint_undo(const struct gm_block *block) {
     gm_lane_leave(pushed);
     return status;
 }
+
+/* The first signature has no host location but the device number -1. */
+static gm_status advise(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
+    if (gm_drv.mem_advise)
+        return (gm_status)gm_drv.mem_advise(block->address, block->reserved, advice, location);
+    CUdevice device = location.type == CU_MEM_LOCATION_TYPE_HOST ? CU_DEVICE_CPU : (CUdevice)location.id;
+    return gm_drv.mem_advise_first ? (gm_status)gm_drv.mem_advise_first(block->address, block->reserved, advice, device)
+                                   : GM_NOT_SUPPORTED;
+}
+
+static gm_status advise_all(uint32_t advice, const struct gm_block *block) {
+    const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST}, device = on_device(block->device);
+    const struct {
+        uint32_t bit;
+        CUmem_advise advice;
+        CUmemLocation location;
+    } rows[] = {
+        {GM_ADVICE_READ_MOSTLY, CU_MEM_ADVISE_SET_READ_MOSTLY, device},
+        {GM_ADVICE_PREFER_DEVICE, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device},
+        {GM_ADVICE_PREFER_HOST, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host},
+        {GM_ADVICE_ACCESSED_BY, CU_MEM_ADVISE_SET_ACCESSED_BY, device},
+    };
+    gm_status first = GM_OK;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        gm_status status = advice & rows[i].bit ? advise(block, rows[i].advice, rows[i].location) : GM_OK;
+        first = first ? first : status;
+    }
+    return first;
+}
+
+static gm_status move_here(const struct gm_request *request, const struct gm_block *block) {
+    if (!device_migrates(block->device))
+        return GM_NOT_SUPPORTED;
+    if (request->call == GM_CALL_ALLOC_ASYNC)
+        return prefetch(block->address, block->reserved, block->device, (CUstream)request->stream, request->per_thread);
+    return prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address, block->reserved);
+}
+
+void gm_hint_advise(const struct gm_request *request, uint32_t advice, struct gm_block *block) {
+    static int once;
+    CUstreamCaptureMode mode;
+    bool pushed, reused = block->kind == GM_KIND_MANAGED_POOL;
+    if ((reused && !gm_hint_can_undo()) || gm_lane_enter((CUcontext)(uintptr_t)block->context, &pushed))
+        return;
+    if (gm_capture_guard_enter(&mode)) {
+        block->pinned_native |= reused;
+        gm_status status = advise_all(advice, block);
+        gm_status moved = advice & GM_ADVICE_PREFETCH ? move_here(request, block) : GM_OK;
+        gm_capture_guard_leave(mode);
+        if (status || moved)
+            gm_log_once(&once, GM_LOG_INFO, "managed memory goes without a rule's advice: the driver answers %d", status ? status : moved);
+    }
+    gm_lane_leave(pushed);
+}

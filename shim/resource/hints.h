@@ -22,4 +22,9 @@ GM_INTERNAL bool gm_hint_can_undo(void);
  * own; some advice may be left then. */
 GM_INTERNAL gm_status gm_hint_undo(const struct gm_block *block);
 
+/* Gives advice (enum gm_advice bits) about the whole of a new managed block. A refusal is logged once: the memory is good without.
+ * Where the block's memory is used again after its free, the block is marked, and gm_hint_undo comes with the free. Nothing happens
+ * while a stream captures. */
+GM_INTERNAL void gm_hint_advise(const struct gm_request *request, uint32_t advice, struct gm_block *block);
+
 #endif

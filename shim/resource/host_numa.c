@@ -40,23 +40,34 @@ static CUmemAllocationProp properties_of(int node) {
     };
 }
 
-/* Older drivers do not know the attribute: that is a no. */
-static bool has(int device, CUdevice_attribute attribute) {
-    int value = 0;
-    return gm_drv.device_get_attribute(&value, attribute, device) == CUDA_SUCCESS && value;
+/* Older drivers do not know every attribute: `unknown` is their answer. */
+static gm_status attribute_of(int device, CUdevice_attribute attribute, int unknown, int *value) {
+    CUresult result = gm_drv.device_get_attribute(value, attribute, device);
+    if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_SUPPORTED)
+        return (gm_status)result;
+    *value = unknown;
+    return GM_OK;
 }
 
 static gm_status ask_device(int device, struct device *answer) {
+    int maps = 0, maps_host = 0;
     *answer = (struct device){.known = 1};
-    if (!has(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) ||
-        !has(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)) {
+    gm_status status = attribute_of(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, &maps);
+    if (!status)
+        status = attribute_of(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, &maps_host);
+    if (status)
+        return status;
+    if (!maps || !maps_host) {
         answer->known = -1;
         return GM_OK;
     }
-    if (gm_drv.device_get_attribute(&answer->node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device) != CUDA_SUCCESS || answer->node < 0)
+    status = attribute_of(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0, &answer->node);
+    if (status)
+        return status;
+    if (answer->node < 0)
         answer->node = 0;
     CUmemAllocationProp properties = properties_of(answer->node);
-    gm_status status = (gm_status)gm_drv.mem_get_allocation_granularity(&answer->granularity, &properties,
+    status = (gm_status)gm_drv.mem_get_allocation_granularity(&answer->granularity, &properties,
                                                                         CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     return !status && !answer->granularity ? GM_NOT_SUPPORTED : status;
 }

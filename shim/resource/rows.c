@@ -3,6 +3,7 @@
 const struct gm_resource_row *const gm_resource_rows[] = {
 #ifdef GM_HAVE_CUDA
     &gm_resource_native, &gm_resource_async, &gm_resource_managed, &gm_resource_managed_pool, &gm_resource_host_numa,
+    &gm_resource_vmm,
 #endif
     &gm_resource_decided, &gm_resource_sim,
 #ifdef GM_HAVE_CUDA

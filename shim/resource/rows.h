@@ -18,5 +18,6 @@ GM_INTERNAL extern const struct gm_resource_row gm_resource_fill;
 GM_INTERNAL extern const struct gm_resource_row gm_resource_cache;
 GM_INTERNAL extern const struct gm_resource_row gm_resource_true_kind;
 GM_INTERNAL extern const struct gm_resource_row gm_resource_host_numa;
+GM_INTERNAL extern const struct gm_resource_row gm_resource_vmm;
 
 #endif

@@ -9,7 +9,9 @@ frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer 
 GPUs reach each other's memory), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), pressure (a program that
-needs 1.5 times GPUMEM_LIMIT = 1 GiB). Ends with 77 without a GPU, peers and nccl without two.
+needs 1.5 times GPUMEM_LIMIT = 1 GiB), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
+it), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product). Ends with
+77 without a GPU, peers and nccl without two.
 
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
 waiting and stress a second time; without it those rows say that they were skipped.
@@ -20,6 +22,7 @@ import concurrent.futures
 import ctypes
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -38,7 +41,7 @@ CONCEPTS = {
     "ipc": (["ipc", "ipc_kept", "ipc_kept_plain_importer"], ["ipc"]),
     "capture": (["capture", "graph_memory", "capture_modes_runtime", "capture_modes_driver"],
                 ["capture", "graph_memory", "capture_modes_runtime", "capture_modes_driver"]),
-    "waiting": (["self_waiting_" + what for what in WAITING], ["self_waiting_" + what for what in WAITING]),
+    "waiting": (["self_waiting_" + what for what in WAITING], ["self_waiting_alone", "self_waiting_persistent"]),
 }
 KERNELS = ["kernel", "ipc_kept", "capture_modes", "self_waiting"]  # programs that nvcc compiles
 
@@ -123,7 +126,8 @@ def concept(options, part):
     cases, hidden_cases = CONCEPTS[part]
     shape_of = {case: "driver" if case == "graph_memory" else None for case in cases}
     jobs = [(case, shape_of[case] or shape, options.shim, shape_of[case] or shape)
-            for case in cases for shape in ("static", "shared") if shape == "static" or not shape_of[case]]
+            for case in cases for shape in (("static",) if part == "waiting" else ("static", "shared"))
+            if shape == "static" or not shape_of[case]]
     results = []
     if options.hidden:
         jobs += [(case, shape_of[case] or "static", options.hidden, "hidden") for case in hidden_cases]
@@ -405,6 +409,59 @@ def pressure(options):
     return results
 
 
+def cooperating(options, name):
+    """A program that links the core library: alone, and with the library preloaded under the policies."""
+    target = options.work / name
+    subprocess.run([str(options.toolkit / "bin" / "nvcc"), "-std=c++17", "-arch=native", "-O1", "-o", str(target),
+                    "-I", str(options.source / "shim"), str(options.source / "tests/gpu/programs" / (name + ".cu")),
+                    str(options.core), "-L", str(options.toolkit / "lib64/stubs"), "-lcuda"], check=True)
+    results = []
+    for policy in (None, "observe", "auto"):
+        done, events = execute(options, [str(target)], policy)
+        good = (done.returncode, done.stdout) == (0, f"ok {name}\n")
+        if policy and good and not any(event["call"] == "cuMemCreate" for event in events):
+            good, done.stderr = False, "its memory is not in the trace"
+        message = done.stderr.strip()[-400:] if good else f"{done.returncode} {done.stdout[-800:]} {done.stderr[-800:]}"
+        results.append((f"{name} {policy or 'alone'}", "skipped" if done.returncode == SKIP else "ok" if good else "FAILED", message))
+    return results
+
+
+def grow(options):
+    """GPUMEM_GROW under the programs of tests/preload that grow arrays by hand, and under libraries of NVIDIA's."""
+    source = options.source / "tests/preload"
+    runner = [sys.executable, str(source / "run_grow.py"), "--shim", str(options.shim)]
+    results = []
+    for shape in ("static", "shared"):
+        target = build(options, "grow", shape)
+        done = subprocess.run([*runner, "--program", str(target), "--cuda", str(options.toolkit / "lib64")], capture_output=True, text=True,
+                              timeout=300)
+        results.append((f"grow {shape}", "ok" if done.returncode == 0 else "FAILED", (done.stdout + done.stderr)[-1200:].strip()
+                        if done.returncode else ""))
+    target = options.work / "grow_libraries"
+    subprocess.run([str(options.toolkit / "bin/nvcc"), "-std=c++17", "-arch=native", "-O1", "-o", str(target),
+                    str(options.source / "tests/gpu/programs/grow_libraries.cu"), "-lcublas"], check=True)
+    native, _ = execute(options, [str(target)])
+    if native.returncode != 0:
+        return [*results, ("grow libraries", "FAILED", f"natively {native.returncode} {native.stdout} {native.stderr[-500:]}")]
+    for mode in ("report", "vmm", "move"):
+        done, _ = execute(options, [str(target)], "auto", GPUMEM_GROW=mode)
+        good = (done.returncode, done.stdout) == (0, native.stdout)
+        moved = re.search(r"(\d+) times pages moved", done.stderr)
+        if mode == "move" and good and not (moved and int(moved[1])):
+            good, done.stderr = False, f"no pages moved: {done.stderr}"
+        results.append((f"grow libraries {mode}", "ok" if good else "FAILED", done.stderr.strip()[-300:] if good else
+                        f"{done.returncode} {done.stdout} {done.stderr[-500:]}"))
+    return results
+
+
+def region(options):
+    return cooperating(options, "region")
+
+
+def vector(options):
+    return cooperating(options, "vector")
+
+
 def sanitizer(options):
     tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
     if not pathlib.Path(tool).exists():
@@ -425,6 +482,85 @@ def sanitizer(options):
     return results
 
 
+# ---- spgemm
+
+# Beside regular ones: skewed, empty rows, rows no table holds, a dense row and column, one entry, rectangular.
+PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:brick27:8:3", "gen:rmat:10:8", "gen:rmat:14:8",
+            "gen:rmat:13:64", "gen:nlpkkt:12", "arrow", "empty", "hollow", "wide"]
+SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:10:8", "empty", "hollow", "wide"]
+PEERS = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3"]
+PASSES = [("upper-bound",), ("precise",)]
+GROWING = [("rounds",), ("rounds", "--size-per-row", "8"), ("rounds", "--size-per-row", "64", "--vector", "copy")]
+PERSISTENT = [("rounds", "--persistent"), ("rounds", "--size-per-row", "3", "--persistent")]
+
+
+def matrix_file(path, rows, columns, entries):
+    lines = [f"{i + 1} {j + 1} {1 + (7 * i + 3 * j) % 11}" for i, j in sorted(entries)]
+    path.write_text("\n".join(["%%MatrixMarket matrix coordinate real general", f"{rows} {columns} {len(lines)}", *lines, ""]))
+    return path
+
+
+def made_products(folder):
+    """Matrices that no generator makes, by name: the arguments that choose them."""
+    n = 12000
+    arrow = {(0, k) for k in range(n)} | {(k, 0) for k in range(n)} | {(k, k) for k in range(0, n, 5)}
+    arrow = {(i, j) for i, j in arrow if i == 0 or j == 0 and i % 97 == 0 or i == j}
+    hollow = {(i, (i * 31 + k) % 500) for i in range(0, 500, 7) for k in range(9)}
+    wide = {(i, (i * 13 + k * 17) % 900) for i in range(40) for k in range(30)}
+    tall = {(i, (i * 5 + k) % 60) for i in range(900) for k in range(4)}
+    files = {"arrow": (n, n, arrow), "empty": (50, 50, set()), "hollow": (500, 500, hollow), "wide": (40, 900, wide), "tall": (900, 60, tall)}
+    paths = {name: str(matrix_file(folder / f"{name}.mtx", *what)) for name, what in files.items()}
+    return {name: ["--matrix", path] + (["--b", paths["tall"]] if name == "wide" else []) for name, path in paths.items() if name != "tall"}
+
+
+def product(options, matrix, mode, *arguments):
+    name = " ".join([matrix[1].rsplit("/", 1)[-1], mode, *arguments])
+    done = subprocess.run([str(options.spgemm), *matrix, "--mode", mode, "--runs", "2", "--check", *arguments], capture_output=True,
+                          text=True, timeout=200)
+    lacking = "which this build lacks" in done.stderr or "libcusparse" in done.stderr
+    outcome = "ok" if done.returncode == 0 and "check=ok" in done.stdout else "skipped" if lacking else "FAILED"
+    return name, outcome, "" if outcome == "ok" else f"{done.returncode} {done.stderr[-300:]}"
+
+
+def spgemm(options):
+    if not options.spgemm or not options.spgemm.exists():
+        return [("spgemm", "skipped", "the driver is not built")]
+    made = made_products(options.work)
+    reads = "files need" not in subprocess.run([str(options.spgemm), *made["empty"], "--model"], capture_output=True, text=True).stderr
+    chosen = {name: made.get(name, ["--matrix", name]) for name in PRODUCTS if reads or name not in made}
+    jobs = [(chosen[name], mode, "--precision", precision, *rest) for name in chosen for precision in ("double", "float")
+            for mode, *rest in [(peer,) for peer in PEERS] + PASSES + GROWING]
+    jobs += [(chosen[name], mode, "--precision", precision, "--kernel", "thesis", *rest) for name in SMALL_PRODUCTS if name in chosen
+             for precision in ("double", "float") for mode, *rest in PASSES + GROWING + PERSISTENT]
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        results = list(pool.map(lambda job: product(options, *job), jobs))
+    full = subprocess.run([str(options.spgemm), "--matrix", "gen:brick27:8:3", "--mode", "upper-bound", "--limit", "8MiB"],
+                          capture_output=True, text=True)
+    good = full.returncode == 1 and "out of device memory" in full.stderr
+    results.append(("limit", "ok" if good else "FAILED", "" if good else full.stderr[-300:]))
+    if not reads:
+        results.append(("made matrices", "skipped", "the driver reads no files"))
+    return results + sanitized_products(options)
+
+
+def sanitized_products(options):
+    tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
+    if not pathlib.Path(tool).exists():
+        return [("compute-sanitizer", "skipped", "not installed")]
+
+    def checked(job):
+        done = subprocess.run([tool, "--error-exitcode", "9", str(options.spgemm), "--runs", "1", "--warmup", "0", "--check", *job],
+                              capture_output=True, text=True, timeout=300)
+        good = done.returncode == 0 and "ERROR SUMMARY: 0 errors" in done.stdout
+        return "compute-sanitizer " + " ".join(job), "ok" if good else "FAILED", "" if good else done.stdout[-800:] + done.stderr[-300:]
+
+    jobs = [("--matrix", "gen:cage:6", "--mode", mode, *rest) for mode, *rest in PASSES + GROWING]
+    jobs += [("--matrix", "gen:cage:6", "--kernel", "thesis", "--mode", mode, *rest) for mode, *rest in PASSES[1:] + GROWING[1:] + PERSISTENT[1:]]
+    jobs.append(("--matrix", "gen:rmat:13:16", "--mode", "precise"))
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(checked, jobs))
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     for name in ("source", "toolkit", "shim", "work"):
@@ -432,8 +568,10 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
     parser.add_argument("--hidden", type=pathlib.Path)
+    parser.add_argument("--core", type=pathlib.Path, help="libgpumem-core.a, for region and vector")
+    parser.add_argument("--spgemm", type=pathlib.Path, help="the SpGEMM driver")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
-             "pressure": pressure}
+             "pressure": pressure, "region": region, "vector": vector, "grow": grow, "spgemm": spgemm}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()
     if gpus() < (2 if options.part in ("peers", "nccl") else 1):

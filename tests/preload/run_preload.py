@@ -705,11 +705,12 @@ def self_waiting(what, policies=POLICIES):
     must end with kept memory: neither a free nor an allocation waits there while the cache has room. The simulated driver does
     both."""
     as_natively = plain("self_waiting", policies=policies, arguments=lambda place: [what], settings=TIGHT)
-    locked = {"SIMCUDA_FREE": "locked", "SIMCUDA_MEMORY": str(16 << 30), "SELF_WAITING_SECONDS": "8"}
+    soon = {"SELF_WAITING_SECONDS": "8"}
+    locked = {"SIMCUDA_FREE": "locked", "SIMCUDA_MEMORY": str(16 << 30), **soon}
 
     def case(place):
         command = [place.program("self_waiting"), what]
-        further = locked if is_simulated(place) else {}
+        further = locked if is_simulated(place) else soon
         ends = place.run(command, **further).returncode != SKIP
         if ends or is_simulated(place):
             as_natively(place)
@@ -781,8 +782,11 @@ CASES = {
     "graph_memory": plain("graph_memory"),
     "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
     "two_sites": plain("two_sites", further=further_two_sites),
+    "plan_order": plain("plan_order"),
     "out_of_memory": plain("out_of_memory", warnings=True),
     "kernel": plain("kernel"),
+    "region_static": plain("region_static"),
+    "region_dynamic": plain("region_dynamic"),
     "shared_registry_static": plain("shared_registry_static", further=further_marks),
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),

@@ -1,10 +1,6 @@
 /* What simcuda.h offers to tests, beyond the options. */
 #include "sim.h"
 
-void sim_reset_violations(void);
-void sim_reset_checks(void);
-void sim_reset_calls(void);
-
 void simcuda_reset_counters(void) {
     sim_lock();
     sim_reset_violations();

@@ -35,8 +35,31 @@ static bool may_use(const struct sim_ctx *ctx, const struct sim_block *b, bool b
     }
 }
 
+static bool may_write(const struct sim_ctx *ctx, const struct sim_block *b) {
+    return b->kind != KIND_VMM || !(b->fixed >> ctx->device->ordinal & 1);
+}
+
+/* The range that a copy or fill begins to write at; kernels say themselves what they write. */
+static bool writes(const struct sim_op *op, const struct sim_range *r) {
+    if (op->kind == OP_COPY)
+        return r->addr == op->u.copy.dst;
+    return op->kind == OP_SET && r->addr == op->u.set.dst;
+}
+
+/* What a copy onto itself leaves behind is undefined. */
+static bool overlaps(const struct sim_op *op) {
+    const struct sim_copy *c = &op->u.copy;
+    if (op->kind != OP_COPY || c->staged || c->height != 1 || c->depth != 1 || c->dst == c->src)
+        return false;
+    return c->dst < c->src + c->width && c->src < c->dst + c->width;
+}
+
 static bool check_ranges(struct sim_op *op) {
     struct sim_ctx *ctx = op->stream->ctx;
+    if (overlaps(op)) {
+        sim_violation(ctx, "a copy whose two sides overlap", op->u.copy.dst, op->u.copy.width);
+        return false;
+    }
     for (unsigned i = 0; i < op->range_count; i++) {
         const struct sim_range *r = &op->ranges[i];
         if (r->block->state != STATE_LIVE) {
@@ -47,6 +70,10 @@ static bool check_ranges(struct sim_op *op) {
         }
         if (!may_use(ctx, r->block, op->kind == OP_KERNEL)) {
             sim_violation(ctx, "memory not accessible from this device", r->addr, r->size);
+            return false;
+        }
+        if (writes(op, r) && !may_write(ctx, r->block)) {
+            sim_violation(ctx, "memory that may only be read", r->addr, r->size);
             return false;
         }
     }
@@ -80,16 +107,24 @@ static void run_set(const struct sim_set *s) {
 
 static _Thread_local struct sim_op *touching;
 
+/* Mappings that lie side by side are one array to a kernel. */
+static bool may_touch(const struct sim_ctx *ctx, uintptr_t addr, size_t size, bool write) {
+    for (uintptr_t end = addr + size; addr < end;) {
+        struct sim_block *b = sim_block_at(addr);
+        if (!b || b->state != STATE_LIVE || !may_use(ctx, b, true) || (write && !may_write(ctx, b)))
+            return false;
+        addr = b->addr + b->size;
+    }
+    return true;
+}
+
 static void *touch(const void *ptr, size_t size, int write) {
-    (void)write;
-    uintptr_t addr = (uintptr_t)ptr;
     void *alias = NULL;
     sim_lock();
-    struct sim_block *b = sim_block_at(addr);
-    if (b && b->state == STATE_LIVE && addr + size <= b->addr + b->size && may_use(touching->stream->ctx, b, true))
-        alias = sim_alias(addr);
+    if (may_touch(touching->stream->ctx, (uintptr_t)ptr, size, write))
+        alias = sim_alias((uintptr_t)ptr);
     else
-        sim_violation(touching->stream->ctx, "a kernel used an address that is no live memory", addr, size);
+        sim_violation(touching->stream->ctx, "a kernel used an address that is no live memory", (uintptr_t)ptr, size);
     sim_unlock();
     return alias;
 }

@@ -90,6 +90,30 @@ static char *map_aligned(size_t size, size_t alignment, uintptr_t wanted) {
     return start;
 }
 
+/* Where the driver's own view of a reservation at va has to begin, so that reservations side by side are one array there too. */
+static uintptr_t alias_behind(const char *va) {
+    for (struct reservation *r = reservations; r; r = r->next)
+        if (r->va + r->size == va)
+            return (uintptr_t)r->alias + r->size;
+    return 0;
+}
+
+static void map_both(struct reservation *r, size_t alignment, uintptr_t wanted) {
+    r->va = map_aligned(r->size, alignment, wanted);
+    r->alias = r->va;
+    if (!sim_opt.strict || !r->va)
+        return;
+    uintptr_t behind = alias_behind(r->va);
+    r->alias = map_aligned(r->size, SIM_CHUNK, behind);
+    if (r->alias && behind && (uintptr_t)r->alias != behind) { /* taken: these addresses are not to be had */
+        char *refused = r->va;
+        munmap(r->alias, r->size);
+        r->va = map_aligned(r->size, alignment, 0);
+        munmap(refused, r->size);
+        r->alias = r->va ? map_aligned(r->size, SIM_CHUNK, 0) : NULL;
+    }
+}
+
 CUresult sim_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
                                  unsigned long long flags) {
     if (!ptr || size == 0 || size % SIM_CHUNK || flags || (alignment & (alignment - 1)))
@@ -98,8 +122,7 @@ CUresult sim_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment
         alignment = SIM_CHUNK;
     struct reservation *r = calloc(1, sizeof *r);
     r->size = size;
-    r->va = map_aligned(size, alignment, addr);
-    r->alias = sim_opt.strict && r->va ? map_aligned(size, SIM_CHUNK, 0) : r->va;
+    map_both(r, alignment, addr);
     if (!r->va || !r->alias) {
         if (r->va)
             munmap(r->va, size);
@@ -339,12 +362,14 @@ CUresult sim_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc 
             bool device = desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE;
             unsigned bit = device ? 1u << desc[i].location.id : 0;
             bool grant = desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+            bool fixed = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ;
             b->access = grant ? b->access | bit : b->access & ~bit;
+            b->fixed = fixed ? b->fixed | bit : b->fixed & ~bit;
             if (!device)
                 b->host_access = grant;
         }
-        bool any = b->access || b->host_access;
-        mprotect(sim_alias(p), b->size, any ? PROT_READ | PROT_WRITE : PROT_NONE);
+        bool any = b->access || b->host_access, may_write = (b->access & ~b->fixed) || b->host_access;
+        mprotect(sim_alias(p), b->size, may_write ? PROT_READ | PROT_WRITE : any ? PROT_READ : PROT_NONE);
         p += b->size;
     }
     return CUDA_SUCCESS;
@@ -355,6 +380,7 @@ CUresult sim_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *loca
     if (!flags || !location || !b || b->kind != KIND_VMM)
         return CUDA_ERROR_INVALID_VALUE;
     bool may = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? b->access >> location->id & 1 : b->host_access;
-    *flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    bool fixed = location->type == CU_MEM_LOCATION_TYPE_DEVICE && b->fixed >> location->id & 1;
+    *flags = !may ? CU_MEM_ACCESS_FLAGS_PROT_NONE : fixed ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     return CUDA_SUCCESS;
 }

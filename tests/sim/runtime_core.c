@@ -231,6 +231,9 @@ RT_API cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **f
 
 RT_API cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int version,
                                                          unsigned long long flags,
+                                                         enum cudaDriverEntryPointQueryResult *driverStatus);
+RT_API cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int version,
+                                                         unsigned long long flags,
                                                          enum cudaDriverEntryPointQueryResult *driverStatus) {
     return entry_point(symbol, funcPtr, version, flags, driverStatus, true);
 }
@@ -240,6 +243,8 @@ RT_API cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, u
     return entry_point(symbol, funcPtr, CUDART_VERSION, flags, driverStatus, false);
 }
 
+RT_API cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags,
+                                                enum cudaDriverEntryPointQueryResult *driverStatus);
 RT_API cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags,
                                                 enum cudaDriverEntryPointQueryResult *driverStatus) {
     return entry_point(symbol, funcPtr, CUDART_VERSION, flags, driverStatus, true);

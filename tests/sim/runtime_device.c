@@ -1,5 +1,6 @@
 /* Devices, limits and peers of the simulated runtime. */
 #include "runtime.h"
+#include <cuda_profiler_api.h>
 #include <string.h>
 
 RT_API cudaError_t cudaGetDeviceCount(int *count) {

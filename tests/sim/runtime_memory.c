@@ -254,14 +254,14 @@ RT_API cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol) {
 RT_TWIN(_ptds, cudaMemcpyToSymbol,
         (const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind),
         (symbol, src, count, offset, kind)) {
-    void *p;
+    void *p = NULL;
     cudaError_t e = cudaGetSymbolAddress(&p, symbol);
     return e ? e : cudaMemcpy_on(d, (char *)p + offset, src, count, kind);
 }
 RT_TWIN(_ptds, cudaMemcpyFromSymbol,
         (void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind),
         (dst, symbol, count, offset, kind)) {
-    void *p;
+    void *p = NULL;
     cudaError_t e = cudaGetSymbolAddress(&p, symbol);
     return e ? e : cudaMemcpy_on(d, dst, (char *)p + offset, count, kind);
 }
@@ -269,7 +269,7 @@ RT_TWIN(_ptsz, cudaMemcpyToSymbolAsync,
         (const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
          cudaStream_t stream),
         (symbol, src, count, offset, kind, stream)) {
-    void *p;
+    void *p = NULL;
     cudaError_t e = cudaGetSymbolAddress(&p, symbol);
     return e ? e : cudaMemcpyAsync_on(d, (char *)p + offset, src, count, kind, stream);
 }
@@ -277,7 +277,7 @@ RT_TWIN(_ptsz, cudaMemcpyToSymbolAsync,
 RT_TWIN(_ptsz, cudaMemcpyFromSymbolAsync,
         (void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream),
         (dst, symbol, count, offset, kind, stream)) {
-    void *p;
+    void *p = NULL;
     cudaError_t e = cudaGetSymbolAddress(&p, symbol);
     return e ? e : cudaMemcpyAsync_on(d, dst, (char *)p + offset, count, kind, stream);
 }

@@ -59,6 +59,7 @@ CUresult sim_scripted_failure(unsigned index);
 uint64_t sim_needs(unsigned index); /* free bytes of the device without which the call is out of memory */
 void sim_latency(unsigned index);
 void sim_log_call(unsigned index, CUresult result, const uint64_t *values);
+void sim_reset_calls(void); /* how often each was called */
 
 /* ---- lock and thread state (driver_call.c) ---- */
 struct sim_ctx;
@@ -148,6 +149,7 @@ struct sim_block {
     struct sim_ctx *ctx;
     unsigned flags;   /* host flags, managed attach flags */
     unsigned access;  /* VMM and pool memory: bit per device */
+    unsigned fixed;   /* VMM memory: devices whose access is to read only */
     bool sync_memops, free_submitted, host_access;
     struct CUmemPoolHandle_st *pool;
     struct sim_segment_block *piece; /* pool memory */
@@ -290,6 +292,8 @@ struct sim_stream *sim_stream_of_thread(struct sim_ctx *ctx);
 struct sim_dep sim_dep_stream(struct sim_stream *s);
 struct sim_dep sim_dep_ctx(struct sim_ctx *ctx);
 void sim_violation(struct sim_ctx *ctx, const char *what, uintptr_t addr, size_t size);
+void sim_reset_violations(void);
+void sim_reset_checks(void); /* what check kernels found (driver_launch.c) */
 void sim_execute(struct sim_op *op); /* driver_execute.c; may drop and retake the lock */
 CUresult sim_copy_submit(struct sim_stream *s, const struct sim_copy *c, bool wait);
 void sim_pool_op(struct sim_op *op);

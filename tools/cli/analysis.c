@@ -80,6 +80,10 @@ uint64_t gm_live_address(const struct gm_live *b) {
     return b->key ^ space_of((enum gm_call)b->call) << 60;
 }
 
+uint64_t gm_event_key(const struct gm_event *e) {
+    return key_of(e);
+}
+
 /* ---- tables */
 
 static struct gm_site_totals *site_of(struct gm_pass *p, uint32_t id) {

@@ -126,5 +126,7 @@ bool gm_call_gives_memory(enum gm_call call);
 uint64_t gm_live_address(const struct gm_live *block);
 /* The block counts as leaked when it is alive at the end. */
 bool gm_live_is_leak(const struct gm_live *block);
+/* The block that an event is about: its address or handle, each space of numbers apart. */
+uint64_t gm_event_key(const struct gm_event *event);
 
 #endif

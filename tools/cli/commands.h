@@ -28,6 +28,11 @@ void gm_command_export_help(void);
 int gm_command_plot(int argc, char **argv);
 void gm_command_plot_help(void);
 
+int gm_command_plan(int argc, char **argv);
+void gm_command_plan_help(void);
+int gm_command_replay(int argc, char **argv); /* only where the CUDA headers were */
+void gm_command_replay_help(void);
+
 /* One line on stderr, "gpumem: ..."; returns GM_EXIT_USAGE. */
 int gm_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

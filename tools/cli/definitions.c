@@ -30,7 +30,7 @@ struct device {
 };
 
 struct context {
-    struct gm_context context;
+    struct gm_traced_context context;
     struct context *next;
 };
 
@@ -153,7 +153,7 @@ static bool add_context(struct gm_definitions *d, const struct gm_record_context
     struct context *c = bytes < sizeof *r ? NULL : malloc(sizeof *c);
     if (!c)
         return false;
-    c->context = (struct gm_context){r->number, r->device, r->handle, r->id};
+    c->context = (struct gm_traced_context){r->number, r->device, r->handle, r->id};
     c->next = d->contexts;
     d->contexts = c;
     return true;
@@ -225,7 +225,7 @@ void gm_definitions_each_module(const struct gm_definitions *d,
 }
 
 void gm_definitions_each_context(const struct gm_definitions *d,
-                                 void (*visit)(const struct gm_context *, void *), void *arg) {
+                                 void (*visit)(const struct gm_traced_context *, void *), void *arg) {
     for (const struct context *c = d->contexts; c; c = c->next)
         visit(&c->context, arg);
 }

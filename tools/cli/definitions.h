@@ -23,7 +23,7 @@ bool gm_definitions_device(const struct gm_definitions *definitions, unsigned in
 void gm_definitions_each_module(const struct gm_definitions *definitions,
                                 void (*visit)(const struct gm_module *module, void *arg), void *arg);
 void gm_definitions_each_context(const struct gm_definitions *definitions,
-                                 void (*visit)(const struct gm_context *context, void *arg), void *arg);
+                                 void (*visit)(const struct gm_traced_context *context, void *arg), void *arg);
 void gm_definitions_each_string(const struct gm_definitions *definitions,
                                 void (*visit)(uint32_t id, const char *text, void *arg), void *arg);
 const char *gm_definitions_string(const struct gm_definitions *definitions, uint32_t id);

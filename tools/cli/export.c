@@ -35,7 +35,7 @@ static int take(void *options, const char *name, const char *value) {
 
 void gm_command_export_help(void) {
     puts("usage: gpumem export --to=FORMAT -o FILE TRACE\n\n"
-         "Writes a trace in the format of another program. A FILE that ends in .gz is compressed.\n");
+         "Writes a trace in the format of another program. A FILE that ends in .gz is compressed, except for sqlite.\n");
     gm_flags_help("export");
 }
 

@@ -71,7 +71,7 @@ static void put_site(const struct gm_site *site, void *arg) {
     put_record(arg, &s);
 }
 
-static void put_context(const struct gm_context *context, void *arg) {
+static void put_context(const struct gm_traced_context *context, void *arg) {
     union space s = {
         .context = {
             {0, GM_RECORD_CONTEXT, 0}, context->number, context->device, context->handle, context->id}};

@@ -163,7 +163,7 @@ void gm_reader_each_module(const struct gm_reader *r, void (*visit)(const struct
     gm_definitions_each_module(r->definitions, visit, arg);
 }
 
-void gm_reader_each_context(const struct gm_reader *r, void (*visit)(const struct gm_context *, void *),
+void gm_reader_each_context(const struct gm_reader *r, void (*visit)(const struct gm_traced_context *, void *),
                             void *arg) {
     gm_definitions_each_context(r->definitions, visit, arg);
 }

@@ -27,7 +27,7 @@ struct gm_device {
     const char *name;
 };
 
-struct gm_context {
+struct gm_traced_context {
     unsigned number;
     int device;
     uint64_t handle, id;
@@ -59,7 +59,7 @@ bool gm_reader_device(const struct gm_reader *reader, unsigned index, struct gm_
 void gm_reader_each_module(const struct gm_reader *reader,
                            void (*visit)(const struct gm_module *module, void *arg), void *arg);
 void gm_reader_each_context(const struct gm_reader *reader,
-                            void (*visit)(const struct gm_context *context, void *arg), void *arg);
+                            void (*visit)(const struct gm_traced_context *context, void *arg), void *arg);
 void gm_reader_each_string(const struct gm_reader *reader,
                            void (*visit)(uint32_t id, const char *text, void *arg), void *arg);
 const char *gm_reader_string(const struct gm_reader *reader, uint32_t id); /* NULL = unknown */

@@ -7,27 +7,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 struct node {
     char *text;
     uint64_t bytes;
-    struct node *children, *next;
+    struct node *children; /* by text; then in the order of printing */
+    UT_hash_handle hh;
 };
 
-static void free_nodes(struct node *n) {
-    while (n) {
-        struct node *next = n->next;
+static void free_nodes(struct node *children) {
+    struct node *n, *next;
+    HASH_ITER(hh, children, n, next) {
+        HASH_DEL(children, n);
         free_nodes(n->children);
         free(n->text);
         free(n);
-        n = next;
     }
 }
 
 static struct node *child_of(struct node *parent, const char *text) {
-    struct node *n = parent->children;
-    while (n && strcmp(n->text, text))
-        n = n->next;
+    struct node *n;
+    HASH_FIND_STR(parent->children, text, n);
     if (n)
         return n;
     n = calloc(1, sizeof *n);
@@ -35,8 +36,8 @@ static struct node *child_of(struct node *parent, const char *text) {
         free(n);
         return NULL;
     }
-    n->next = parent->children;
-    return parent->children = n;
+    HASH_ADD_KEYPTR(hh, parent->children, n->text, strlen(n->text), n);
+    return n;
 }
 
 static bool grow_tree(struct gm_report *r, struct node *root) {
@@ -56,28 +57,20 @@ static bool grow_tree(struct gm_report *r, struct node *root) {
     return true;
 }
 
-static struct node *sorted(struct node *list) {
-    struct node *out = NULL;
-    while (list) {
-        struct node *n = list, **at = &out;
-        list = n->next;
-        while (*at &&
-               ((*at)->bytes > n->bytes || ((*at)->bytes == n->bytes && strcmp((*at)->text, n->text) < 0)))
-            at = &(*at)->next;
-        n->next = *at;
-        *at = n;
-    }
-    return out;
+static int most_bytes_first(const struct node *a, const struct node *b) {
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : strcmp(a->text, b->text);
 }
+
+/* Does it have one child at most? */
+static bool straight(const struct node *n) { return HASH_COUNT(n->children) <= 1; }
 
 /* Frames that have one way on stand below each other: only forks indent. */
 static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsigned indent,
                        struct gm_out *out) {
     unsigned shown = 0;
     uint64_t rest = 0, count = 0;
-    n->children = sorted(n->children);
-    bool fork = n->children && n->children->next;
-    for (struct node *c = n->children; c; c = c->next) {
+    HASH_SORT(n->children, most_bytes_first);
+    for (struct node *c = n->children; c; c = c->hh.next) {
         char place[600], share[32];
         struct gm_text room;
         if (!out->json && shown >= r->top) {
@@ -90,7 +83,7 @@ static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsi
                  c->text);
         snprintf(share, sizeof share, "%s", gm_text_percent(&room, c->bytes, r->a->peak_bytes));
         gm_out_row(out, (struct gm_value[]){GM_N(c->bytes), GM_T(share), GM_N(depth), GM_T(place)}, NULL);
-        print_tree(r, c, depth + 1, indent + (fork || (c->children && c->children->next)), out);
+        print_tree(r, c, depth + 1, indent + (!straight(n) || !straight(c)), out);
     }
     if (count) {
         char place[96];

@@ -192,7 +192,7 @@ def thresholds(plt, subject):
     by_device = rows_of_devices(subject.trace)
     if not by_device:
         return None
-    figure, grid = axes_of(plt, len(by_device), 1, 11, 4.5 * len(by_device))
+    figure, grid = axes_of(plt, len(by_device), 1, 12, 4.2 * len(by_device))
     for axes, (device, rows) in zip(grid[:, 0], by_device.items()):
         most = max(max(row["async_peak_bytes"], row["managed_peak_bytes"]) for row in rows)
         scale, unit = bytes_scale(most)
@@ -205,7 +205,7 @@ def thresholds(plt, subject):
         axes.set_ylim(bottom=0)
         label(axes, title=f"Peak of each kind of memory for each threshold on lifetimes, {name_of(device)}", xlabel="threshold N, s",
               ylabel=f"peak, {unit}")
-        legend(axes)
+        legend(axes, loc="upper left", bbox_to_anchor=(1.01, 1))
     return figure
 
 

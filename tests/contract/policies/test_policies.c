@@ -30,6 +30,8 @@ static const struct promise promises[] = {
     {"managed", M, M, M, M, M, M},
     {"active-list", M, A, M, N, M, A},
     {"auto", N, C, N, N, M, A},
+    {"plan", M, A, M, N, M, A},
+    {"static", M, A, M, N, M, A},
 };
 #undef N
 #undef A
@@ -38,9 +40,27 @@ static const struct promise promises[] = {
 
 static const enum gm_call movable[] = {GM_CALL_ALLOC, GM_CALL_ALLOC_PITCH, GM_CALL_ALLOC_ASYNC};
 
-static void set_up(const struct gm_policy *policy) {
-    struct gm_policy_setup setup = {
-        .list_length = 4, .list_range = 2, .managed = GM_KIND_MANAGED, .reserve = gm_pages};
+/* A plan in the paper's form: the file's name again and again. */
+static const char *load(const char *path, size_t *bytes, const char **why) {
+    static char text[30];
+    *bytes = sizeof text;
+    return memset(text, path[0], sizeof text);
+}
+
+static void unload(const char *text, size_t bytes) {}
+
+/* Policies that are told beforehand are told what the others find out. */
+static void set_up(const struct gm_policy *policy, bool transient) {
+    struct gm_policy_setup setup = {.list_length = 4,
+                                    .list_range = 2,
+                                    .managed = GM_KIND_MANAGED,
+                                    .reserve = gm_pages,
+                                    .load = load,
+                                    .unload = unload};
+    if (!strcmp(policy->name, "plan"))
+        setup.argument = transient ? "1" : "0";
+    else if (!strcmp(policy->name, "static"))
+        setup.argument = transient ? "*->async" : "*->managed";
     assert_int_equal(policy->setup(&setup), GM_OK);
     assert_string_equal(setup.error, "");
 }
@@ -55,11 +75,12 @@ static const struct promise *promise_of(const char *policy) {
 
 /* Drives the policy to its judgement of a size: a loop, or growth; returns the last decision. */
 static struct gm_decision drive(const struct gm_policy *policy, enum gm_call call, bool transient, bool capturing) {
-    const struct gm_request request = {.call = call, .size = 4096, .device = 0, .capturing = capturing};
+    struct gm_request request = {.call = call, .size = 4096, .device = 0, .capturing = capturing};
     const struct gm_usage usage = {0};
     struct gm_decision decision;
-    set_up(policy);
+    set_up(policy, transient);
     for (int i = 0; i < 12; i++) {
+        request.object++;
         memset(&decision, 0xee, sizeof decision);
         policy->decide(&request, &usage, &decision);
         if (transient && policy->freed)
@@ -129,24 +150,37 @@ static void capture_leaves_all_as_asked(void **unused) {
 }
 
 static void reasons_are_given(void **unused) {
+    static const struct {
+        const char *policy;
+        enum gm_reason transient, lasting;
+    } others[] = {
+        {"active-list", GM_REASON_LIST_STEADY, GM_REASON_LIST_GROWING},
+        {"auto", GM_REASON_LIST_STEADY, GM_REASON_LIST_GROWING},
+        {"plan", GM_REASON_PLAN, GM_REASON_PLAN},
+        {"static", GM_REASON_RULE, GM_REASON_RULE},
+    };
     for (int p = 0; gm_policies[p]; p++) {
-        bool list = !strcmp(gm_policies[p]->name, "active-list") || !strcmp(gm_policies[p]->name, "auto");
-        assert_int_equal(drive(gm_policies[p], GM_CALL_ALLOC, true, false).reason,
-                         list ? GM_REASON_LIST_STEADY : GM_REASON_POLICY);
-        assert_int_equal(drive(gm_policies[p], GM_CALL_ALLOC, false, false).reason,
-                         list ? GM_REASON_LIST_GROWING : GM_REASON_POLICY);
+        enum gm_reason transient = GM_REASON_POLICY, lasting = GM_REASON_POLICY;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            if (!strcmp(gm_policies[p]->name, others[i].policy)) {
+                transient = others[i].transient;
+                lasting = others[i].lasting;
+            }
+        assert_int_equal(drive(gm_policies[p], GM_CALL_ALLOC, true, false).reason, transient);
+        assert_int_equal(drive(gm_policies[p], GM_CALL_ALLOC, false, false).reason, lasting);
     }
 }
 
 /* A failed request leaves no mark: the run with failures in it decides like the one without. */
 static void failures_leave_no_mark(void **unused) {
     const struct gm_usage usage = {0};
-    const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 640};
+    struct gm_request request = {.call = GM_CALL_ALLOC, .size = 640};
     for (int p = 0; gm_policies[p]; p++) {
         struct gm_decision plain[30], marked[30], lost;
         for (int with = 0; with < 2; with++) {
-            set_up(gm_policies[p]);
+            set_up(gm_policies[p], true);
             for (int i = 0; i < 30; i++) {
+                request.object = (uint64_t)i + 1;
                 gm_policies[p]->decide(&request, &usage, with ? &marked[i] : &plain[i]);
                 for (int n = 0; with && n < i % 4; n++) {
                     gm_policies[p]->decide(&request, &usage, &lost);

@@ -291,7 +291,7 @@ static int begin(void **state) {
     unlink(trace_file);
     gm_clock_init();
     gm_trace_setup(trace_file, 1, 0, "none", "test");
-    gm_site_setup(EXTRA_FRAMES);
+    gm_site_setup(EXTRA_FRAMES, true);
     return 0;
 }
 

@@ -62,7 +62,7 @@ def check_man(_, *pages):
         result = subprocess.run([groff, '-ww', '-man', '-Kutf8', '-Tutf8', page], capture_output=True, text=True)
         if result.returncode or result.stderr:
             troubles.append(f'{page}: {result.stderr.strip() or result.returncode}')
-        if '@' in result.stdout:
+        if re.search(r'\.\\" @|@[a-z]+@', result.stdout):
             troubles.append(f'{page}: a marker was not replaced')
         if re.search(r'^\.[A-Z]', result.stdout, re.M):
             troubles.append(f'{page}: a request stands in the text')
@@ -103,6 +103,9 @@ def check_bash(rows, script):
         (('gpumem', 'help', 's'), {name for name in commands if name.startswith('s')}),
         (('gpumem', 'top', '--'), {'--help', '--json', '--batch', '--all', '--count', '--interval'}),
         (('gpumem', 'top', '--interval', ''), set()),
+        (('gpumem', 'plan', '--'), {'--help', '--lifetime', '--fit', '--headroom', '--as-rules', '--compare', '--output'}),
+        (('gpumem', 'replay', '--'), {'--help', '--policy', '--limit', '--json'}),
+        (('gpumem', 'plan', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'run', '--library', '=', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'run', '--policy', 'auto', 'cat', '/proc/self/statu'), {'/proc/self/status'}),

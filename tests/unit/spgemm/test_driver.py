@@ -14,6 +14,9 @@ import tempfile
 SPGEMM, READER, GRAPHBLAS, JANSSON = sys.argv[1], *(word != "none" for word in sys.argv[2:5])
 
 
+NO_DEVICE = not pathlib.Path("/dev/nvidiactl").exists()
+
+
 def run(*arguments):
     return subprocess.run([SPGEMM, *map(str, arguments)], capture_output=True, text=True, timeout=100)
 
@@ -44,6 +47,8 @@ def test_usage():
     bad(2, "--runs=0 is not a count", "--matrix", "gen:cage:4", "--runs", "0")
     bad(2, "--limit=lots is not a number of bytes", "--matrix", "gen:cage:4", "--limit", "lots")
     bad(2, "--check needs a --mode", "--matrix", "gen:cage:4", "--model", "--check")
+    bad(2, "--kernel=fast is not one of hash or thesis", "--matrix", "gen:cage:4", "--kernel", "fast")
+    bad(2, "--persistent needs --mode rounds and --kernel thesis", "--matrix", "gen:cage:4", "--model", "--persistent")
     bad(1, "gen:cage:99: L '99' is not a number", "--matrix", "gen:cage:99", "--model")
     bad(1, "A's columns are not B's rows", "--matrix", "gen:cage:4", "--b", "gen:cage:5", "--model")
 
@@ -55,7 +60,7 @@ def test_lists():
     assert all("SEED=" in line for line in listed.splitlines())
     text = good("--help")
     for option in ("matrix", "b", "mode", "size-per-row", "vector", "runs", "warmup", "check", "json", "limit", "model",
-                   "slow", "precision", "layout"):  # fmt: skip
+                   "kernel", "persistent", "precision", "layout"):  # fmt: skip
         assert f"\n  --{option} " in text, option
     for mode in ("upper-bound", "precise", "rounds", "cusparse"):
         assert f"\n  {mode} " in text, mode
@@ -63,7 +68,14 @@ def test_lists():
 
 def test_modes_that_are_not_built():
     for mode in re.findall(r"^  (\S+) .*\(not in this build\)$", good("--help"), re.M):
-        bad(2, f"mode {mode} needs (the CUDA part|GraphBLAS), which this build lacks", "--matrix", "gen:cage:4", "--mode", mode)
+        bad(2, f"mode {mode} needs (the CUDA part( with cuSPARSE)?|GraphBLAS), which this build lacks", "--matrix", "gen:cage:4", "--mode", mode)
+
+
+def test_modes_without_a_device():
+    for mode in ("upper-bound", "precise", "rounds", "cusparse"):
+        if f"  {mode} " in good("--help").replace("(not in this build)", "") and NO_DEVICE:
+            done = run("--matrix", "gen:cage:4", "--mode", mode)
+            assert done.returncode in (1, 2) and re.search("no CUDA device|lacks", done.stderr), done
 
 
 def test_model():
@@ -135,7 +147,9 @@ def test_product():
     for arguments in ((), ("--precision", "float"), ("--layout", "csc"), ("--b", "gen:rmat:9:4:2")):
         lines = good("--matrix", "gen:rmat:9:4", "--mode", "graphblas", "--check", "--runs", 3, *arguments).splitlines()
         assert re.fullmatch(r"check=ok worst=\d+\.\d\d% of the bound on rounding", lines[-1]), lines
-        assert any(re.match(r"runs=3 ms_min=[\d.]+ ms_median=[\d.]+ ms_max=[\d.]+$", line) for line in lines), lines
+        assert any(re.match(r"runs=3 warmup=1 ms_min=[\d.]+ ms_median=[\d.]+ ms_max=[\d.]+$", line) for line in lines), lines
+    # A run that takes moments is timed as often as the thesis does.
+    assert "\nruns=25 warmup=25 " in good("--matrix", "gen:cage:5", "--mode", "graphblas")
     if JANSSON:
         told = json.loads(good("--matrix", "gen:cage:5", "--mode", "graphblas", "--runs", 2, "--check", "--json", "-"))
         assert [r["nnz_c"] for r in told["product"]["runs"]] == [653, 653]

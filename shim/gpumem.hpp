@@ -1,0 +1,278 @@
+// thrust::device_vector<T, thrust::virtual_allocator<T>>: Thrust's vector in memory that grows in place (dynamic SpGEMM thesis,
+// 3.1.2 to 3.1.4, listing 3.2). Compile with Thrust's headers, link with -lgpumem-core.
+//
+// Thrust's own vector asks its allocator for new storage whenever it grows, so an allocator alone cannot grow anything; the thesis
+// changed Thrust. Here the class template is specialised for the allocator instead, Thrust itself stays as it is. T has to be
+// trivially copyable. What it does to its elements is ordered in its stream, the legacy default stream unless the allocator names
+// another. Errors throw: gpumem::bad_alloc (a std::bad_alloc) when memory is out, gpumem::error else; what() names the bytes.
+#ifndef GPUMEM_HPP
+#define GPUMEM_HPP
+
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <thrust/copy.h>
+#include <thrust/device_ptr.h>
+#include <thrust/device_reference.h>
+#include <thrust/device_vector.h>
+#include <thrust/distance.h>
+#include <thrust/equal.h>
+#include <thrust/host_vector.h>
+#include <thrust/iterator/reverse_iterator.h>
+
+#include "gpumem.h"
+
+namespace gpumem {
+
+class error : public std::runtime_error {
+public:
+    error(int status, const char *text) : std::runtime_error(text), status_(status) {}
+    int status() const noexcept { return status_; } // number of a CUresult
+
+private:
+    int status_;
+};
+
+class bad_alloc : public std::bad_alloc {
+public:
+    explicit bad_alloc(const char *text) : text_(std::make_shared<std::string>(text)) {}
+    const char *what() const noexcept override { return text_->c_str(); }
+
+private:
+    std::shared_ptr<std::string> text_; // copies of an exception must not throw
+};
+
+inline void check(int status) {
+    if (status == 2)
+        throw bad_alloc(gpumem_last_error());
+    if (status != 0)
+        throw error(status, gpumem_last_error());
+}
+
+// Says where a vector's memory lies and which stream its operations are ordered in; it allocates nothing by itself.
+template <typename T> class virtual_allocator {
+public:
+    using value_type = T;
+    using pointer = thrust::device_ptr<T>;
+    using const_pointer = thrust::device_ptr<const T>;
+    using reference = thrust::device_reference<T>;
+    using const_reference = thrust::device_reference<const T>;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    template <typename Other> struct rebind {
+        using other = virtual_allocator<Other>;
+    };
+
+    virtual_allocator() = default;
+    explicit virtual_allocator(void *stream, gpumem_region_options options = {}) : options_(options), stream_(stream) {}
+    const gpumem_region_options &options() const noexcept { return options_; }
+    void *stream() const noexcept { return stream_; }
+
+private:
+    gpumem_region_options options_ = {};
+    void *stream_ = nullptr;
+};
+
+} // namespace gpumem
+
+THRUST_NAMESPACE_BEGIN
+
+template <typename T> using virtual_allocator = ::gpumem::virtual_allocator<T>;
+
+template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
+    static_assert(std::is_trivially_copyable<T>::value, "elements are moved by copies of their bytes");
+
+public:
+    using value_type = T;
+    using allocator_type = ::gpumem::virtual_allocator<T>;
+    using pointer = device_ptr<T>;
+    using const_pointer = device_ptr<const T>;
+    using reference = device_reference<T>;
+    using const_reference = device_reference<const T>;
+    using iterator = pointer;
+    using const_iterator = const_pointer;
+    using reverse_iterator = ::thrust::reverse_iterator<iterator>;
+    using const_reverse_iterator = ::thrust::reverse_iterator<const_iterator>;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+
+    device_vector() : device_vector(allocator_type()) {}
+    explicit device_vector(const allocator_type &allocator) : allocator_(allocator) {
+        ::gpumem::check(gpumem_vector_create(&allocator.options(), sizeof(T), allocator.stream(), &vector_));
+    }
+    explicit device_vector(size_type count, const allocator_type &allocator = allocator_type()) : device_vector(allocator) {
+        resize(count);
+    }
+    device_vector(size_type count, const T &value, const allocator_type &allocator = allocator_type())
+        : device_vector(allocator) {
+        assign(count, value);
+    }
+    template <typename Iterator, typename = typename std::enable_if<!std::is_integral<Iterator>::value>::type>
+    device_vector(Iterator first, Iterator last, const allocator_type &allocator = allocator_type()) : device_vector(allocator) {
+        assign(first, last);
+    }
+    device_vector(std::initializer_list<T> list, const allocator_type &allocator = allocator_type()) : device_vector(allocator) {
+        assign(list);
+    }
+    device_vector(const device_vector &other) : device_vector(other.allocator_) {
+        ::gpumem::check(gpumem_vector_copy(vector_, other.vector_));
+    }
+    device_vector(device_vector &&other) : device_vector(other.allocator_) { swap(other); }
+    template <typename Other, typename Allocator>
+    explicit device_vector(const device_vector<Other, Allocator> &other) : device_vector(other.begin(), other.end()) {}
+    template <typename Other, typename Allocator>
+    device_vector(const host_vector<Other, Allocator> &other) : device_vector(other.begin(), other.end()) {}
+    template <typename Other, typename Allocator>
+    device_vector(const std::vector<Other, Allocator> &other) : device_vector(other.begin(), other.end()) {}
+    ~device_vector() { gpumem_vector_destroy(vector_); }
+
+    device_vector &operator=(const device_vector &other) {
+        ::gpumem::check(gpumem_vector_copy(vector_, other.vector_));
+        return *this;
+    }
+    device_vector &operator=(device_vector &&other) noexcept {
+        swap(other);
+        return *this;
+    }
+    device_vector &operator=(std::initializer_list<T> list) {
+        assign(list);
+        return *this;
+    }
+    template <typename Other, typename Allocator> device_vector &operator=(const device_vector<Other, Allocator> &other) {
+        assign(other.begin(), other.end());
+        return *this;
+    }
+    template <typename Other, typename Allocator> device_vector &operator=(const host_vector<Other, Allocator> &other) {
+        assign(other.begin(), other.end());
+        return *this;
+    }
+    template <typename Other, typename Allocator> device_vector &operator=(const std::vector<Other, Allocator> &other) {
+        assign(other.begin(), other.end());
+        return *this;
+    }
+    operator host_vector<T>() const { return host_vector<T>(begin(), end()); }
+
+    // ---- size
+    size_type size() const { return gpumem_vector_count(vector_); }
+    size_type max_size() const { return static_cast<size_type>(PTRDIFF_MAX) / sizeof(T); }
+    size_type capacity() const { return gpumem_vector_capacity(vector_); }
+    bool empty() const { return size() == 0; }
+    void reserve(size_type count) {
+        if (count > capacity())
+            ::gpumem::check(gpumem_vector_reserve(vector_, count));
+    }
+    void resize(size_type count) {
+        if (std::is_trivially_default_constructible<T>::value)
+            ::gpumem::check(gpumem_vector_resize(vector_, count, nullptr));
+        else
+            resize(count, T());
+    }
+    void resize(size_type count, const T &value) {
+        ::gpumem::check(gpumem_vector_resize(vector_, count, std::addressof(value)));
+    }
+    void shrink_to_fit() { ::gpumem::check(gpumem_vector_shrink(vector_)); }
+    void clear() { ::gpumem::check(gpumem_vector_resize(vector_, 0, nullptr)); }
+    // `count` more elements, uninitialised.
+    void append(size_type count) { ::gpumem::check(gpumem_vector_append(vector_, count)); }
+
+    // ---- elements
+    pointer data() { return pointer(raw()); }
+    const_pointer data() const { return const_pointer(raw()); }
+    iterator begin() { return data(); }
+    const_iterator begin() const { return data(); }
+    const_iterator cbegin() const { return data(); }
+    iterator end() { return data() + size(); }
+    const_iterator end() const { return data() + size(); }
+    const_iterator cend() const { return end(); }
+    reverse_iterator rbegin() { return reverse_iterator(end()); }
+    const_reverse_iterator rbegin() const { return const_reverse_iterator(end()); }
+    const_reverse_iterator crbegin() const { return rbegin(); }
+    reverse_iterator rend() { return reverse_iterator(begin()); }
+    const_reverse_iterator rend() const { return const_reverse_iterator(begin()); }
+    const_reverse_iterator crend() const { return rend(); }
+    reference operator[](size_type at) { return *(begin() + at); }
+    const_reference operator[](size_type at) const { return *(begin() + at); }
+    reference front() { return *begin(); }
+    const_reference front() const { return *begin(); }
+    reference back() { return (*this)[size() - 1]; }
+    const_reference back() const { return (*this)[size() - 1]; }
+
+    // ---- changes
+    void push_back(const T &value) { ::gpumem::check(gpumem_vector_push_back(vector_, std::addressof(value))); }
+    void pop_back() { ::gpumem::check(gpumem_vector_resize(vector_, size() - 1, nullptr)); }
+    iterator erase(iterator position) { return erase(position, position + 1); }
+    iterator erase(iterator first, iterator last) {
+        size_type at = index(first);
+        ::gpumem::check(gpumem_vector_erase(vector_, at, last - first));
+        return begin() + at;
+    }
+    iterator insert(iterator position, const T &value) {
+        size_type at = index(position);
+        insert(position, size_type(1), value);
+        return begin() + at;
+    }
+    void insert(iterator position, size_type count, const T &value) {
+        ::gpumem::check(gpumem_vector_insert(vector_, index(position), count, std::addressof(value)));
+    }
+    template <typename Iterator, typename = typename std::enable_if<!std::is_integral<Iterator>::value>::type>
+    void insert(iterator position, Iterator first, Iterator last) {
+        size_type at = index(position), before = size();
+        if (at == before) {
+            append(::thrust::distance(first, last));
+            ::thrust::copy(first, last, begin() + before);
+        } else {
+            device_vector between(first, last, allocator_);
+            ::gpumem::check(gpumem_vector_insert_from(vector_, at, between.raw(), between.size()));
+        }
+    }
+    void assign(size_type count, const T &value) {
+        ::gpumem::check(gpumem_vector_assign(vector_, count, std::addressof(value)));
+    }
+    template <typename Iterator, typename = typename std::enable_if<!std::is_integral<Iterator>::value>::type>
+    void assign(Iterator first, Iterator last) {
+        clear();
+        insert(end(), first, last);
+    }
+    void assign(std::initializer_list<T> list) {
+        ::gpumem::check(gpumem_vector_assign_from(vector_, list.begin(), list.size()));
+    }
+    void swap(device_vector &other) noexcept {
+        std::swap(vector_, other.vector_);
+        std::swap(allocator_, other.allocator_);
+    }
+
+    allocator_type get_allocator() const { return allocator_; }
+    gpumem_region *region() { return gpumem_vector_region(vector_); } // the vector's own; not to be resized
+
+private:
+    T *raw() const { return static_cast<T *>(gpumem_vector_data(vector_)); }
+    size_type index(iterator position) const { return static_cast<size_type>(position.get() - raw()); }
+
+    allocator_type allocator_;
+    gpumem_vector *vector_ = nullptr;
+};
+
+template <typename T>
+void swap(device_vector<T, ::gpumem::virtual_allocator<T>> &one, device_vector<T, ::gpumem::virtual_allocator<T>> &other) noexcept {
+    one.swap(other);
+}
+
+template <typename T, typename Allocator>
+bool operator==(const device_vector<T, ::gpumem::virtual_allocator<T>> &one, const device_vector<T, Allocator> &other) {
+    return one.size() == other.size() && ::thrust::equal(one.begin(), one.end(), other.begin());
+}
+
+template <typename T, typename Allocator>
+bool operator!=(const device_vector<T, ::gpumem::virtual_allocator<T>> &one, const device_vector<T, Allocator> &other) {
+    return !(one == other);
+}
+
+THRUST_NAMESPACE_END
+
+#endif

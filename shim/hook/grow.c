@@ -1,0 +1,190 @@
+/* Arrays grown by hand: a larger block is allocated, the old one's bytes are copied to its start, the old one is freed. */
+#include "shim/hook/grow.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/options.h"
+#include "shim/core/registry.h"
+#include "shim/hook/hook.h"
+#include "shim/resource/vmm.h"
+
+enum gm_grow gm_grow_mode;
+
+static uint64_t least, most = UINT64_MAX;
+
+/* ---- which allocations */
+
+/* "size>=BYTES" or "size<=BYTES", joined by commas; a number is read as GPUMEM_LIMIT's is. */
+static bool read_match(const char *text, char *error, size_t size) {
+    const struct gm_option *bytes = &gm_option_rows[GM_OPT_LIMIT];
+    while (*text) {
+        char number[32];
+        uint64_t *bound = !strncmp(text, "size>=", 6) ? &least : !strncmp(text, "size<=", 6) ? &most : NULL;
+        size_t length = bound ? strcspn(text + 6, ",") : 0;
+        if (!bound || !length || length >= sizeof number) {
+            gm_format(error, size, "'%.40s' is no condition; accepted: size>=BYTES, size<=BYTES, joined by a comma", text);
+            return false;
+        }
+        memcpy(number, text + 6, length);
+        number[length] = '\0';
+        if (gm_option_parse(bytes, number, bound, error, size))
+            return false;
+        text += 6 + length;
+        text += *text == ',';
+    }
+    return true;
+}
+
+bool gm_grow_takes(const struct gm_request *request) {
+    return request->call == GM_CALL_ALLOC && request->size >= least && request->size <= most;
+}
+
+void gm_grow_start(void) {
+    char error[160];
+    gm_grow_mode = (enum gm_grow)gm_option_number(GM_OPT_GROW);
+    if (gm_grow_mode == GM_GROW_OFF)
+        return;
+    if (!read_match(gm_option_text(GM_OPT_GROW_MATCH), error, sizeof error)) {
+        gm_log(GM_LOG_WARN, "GPUMEM_GROW_MATCH: %s; using %s", error, gm_option_rows[GM_OPT_GROW_MATCH].initial);
+        least = 2u << 20;
+        most = UINT64_MAX;
+    }
+    if (gm_grow_mode == GM_GROW_MOVE && !gm_drv.ctx_record_event) {
+        gm_log(GM_LOG_WARN, "GPUMEM_GROW=move needs a driver from 12.5 on: vmm is in force");
+        gm_grow_mode = GM_GROW_VMM;
+    }
+    if (gm_grow_mode == GM_GROW_MOVE)
+        gm_vmm_split_fronts();
+}
+
+/* ---- what was copied lately, and what of it is freed */
+
+enum { COPIES = 64 };
+
+static struct {
+    uint64_t from, to, size;
+} copies[COPIES];
+static gm_spin lock;
+static unsigned next_copy;
+static struct {
+    uint64_t count, bytes, largest;
+} grown;
+
+static void note_copy(uint64_t to, uint64_t from, uint64_t size) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block old, young;
+    if (!registry || !size || !gm_registry_find(registry, from, &old) || !gm_registry_find(registry, to, &young) ||
+        old.call != GM_CALL_ALLOC || young.call != GM_CALL_ALLOC || young.size <= old.size || size > old.size)
+        return;
+    gm_spin_lock(&lock);
+    unsigned at = next_copy++ % COPIES;
+    copies[at].from = from;
+    copies[at].to = to;
+    copies[at].size = size;
+    gm_spin_unlock(&lock);
+}
+
+void gm_grow_freed(uint64_t address) {
+    gm_spin_lock(&lock);
+    for (unsigned i = 0; i < COPIES; i++) {
+        if (copies[i].from == address) {
+            grown.count++;
+            grown.bytes += copies[i].size;
+            grown.largest = copies[i].size > grown.largest ? copies[i].size : grown.largest;
+        }
+        if (copies[i].from == address || copies[i].to == address)
+            copies[i].from = copies[i].to = 0;
+    }
+    gm_spin_unlock(&lock);
+}
+
+/* Nobody may have asked for the copied block's bytes again before it was freed; that is for the reader to judge. */
+void gm_grow_report(int fd) {
+    uint64_t moves, bytes, made;
+    char line[320];
+    if (gm_grow_mode == GM_GROW_OFF || gm_grow_mode == GM_GROW_VMM)
+        return;
+    int length = gm_format(line, sizeof line, "gpumem: growth by hand %llu times, %llu bytes copied for it, at most %llu at once",
+                           (unsigned long long)grown.count, (unsigned long long)grown.bytes, (unsigned long long)grown.largest);
+    if (gm_grow_mode == GM_GROW_MOVE) {
+        gm_move_counts(&moves, &bytes, &made);
+        length += gm_format(line + length, sizeof line - (size_t)length,
+                            "; %llu times pages moved instead, %llu bytes not copied, %llu copies put off and made",
+                            (unsigned long long)moves, (unsigned long long)bytes, (unsigned long long)made);
+    }
+    line[length++] = '\n';
+    if (write(fd, line, (size_t)length) < 0)
+        return;
+}
+
+void gm_grow_after_fork(void) {
+    lock.held = 0;
+    memset(&grown, 0, sizeof grown);
+    gm_move_after_fork();
+}
+
+/* ---- copies of device memory: hooked under report and move only */
+
+/* COPY(symbol, name, parameters behind the size, the call's further arguments, stream; twins of per-thread streams never wait) */
+#define COPIES_OF_DEVICE(COPY)                                                                               \
+    COPY(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)           \
+    COPY(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                  \
+    COPY(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), stream) \
+    COPY(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), stream)
+#define COPIES_OF_THREAD(COPY)                                                                               \
+    COPY(cuMemcpyDtoD_v2_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), CU_STREAM_PER_THREAD) \
+    COPY(cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), CU_STREAM_PER_THREAD) \
+    COPY(cuMemcpyDtoDAsync_v2_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), \
+         CU_STREAM_PER_THREAD)                                                                               \
+    COPY(cuMemcpyAsync_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), \
+         CU_STREAM_PER_THREAD)
+
+static bool put_off(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    if (gm_grow_mode != GM_GROW_MOVE || gm_depth > 0)
+        return false;
+    gm_depth = 1;
+    bool put = gm_move_copy(to, from, size, stream);
+    gm_depth = 0;
+    if (!put && __atomic_load_n(&gm_gate_watch, __ATOMIC_SEQ_CST))
+        gm_gate_entered();
+    return put;
+}
+
+#define COPY(symbol, parameters, arguments, stream_of)                                                       \
+    static CUresult(CUDAAPI *true_##symbol) parameters;                                                      \
+    static CUresult CUDAAPI copy_##symbol parameters {                                                       \
+        bool put = put_off(to, from, size, stream_of);                                                       \
+        CUresult result = put ? CUDA_SUCCESS : true_##symbol arguments;                                      \
+        if (result == CUDA_SUCCESS && gm_depth == 0)                                                         \
+            note_copy(to, from, size);                                                                       \
+        return result;                                                                                       \
+    }
+COPIES_OF_DEVICE(COPY)
+COPIES_OF_THREAD(COPY)
+#undef COPY
+
+static const struct {
+    const char *symbol;
+    void *hook;
+    void **function;
+} rows[] = {
+#define COPY(symbol, ...) {#symbol, (void *)copy_##symbol, (void **)&true_##symbol},
+    COPIES_OF_DEVICE(COPY) COPIES_OF_THREAD(COPY)
+#undef COPY
+};
+
+void *gm_grow_route(void *function) {
+    static bool known;
+    if (GM_LIKELY(gm_grow_mode != GM_GROW_REPORT && gm_grow_mode != GM_GROW_MOVE))
+        return function;
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!known)
+            *rows[i].function = gm_driver_symbol(rows[i].symbol);
+        if (*rows[i].function == function) {
+            return rows[i].hook;
+        }
+    }
+    known = true;
+    return gm_grow_mode == GM_GROW_MOVE ? gm_gate_of(function) : function;
+}

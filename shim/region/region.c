@@ -1,0 +1,464 @@
+/* Regions: extents of physical memory, mapped side by side into one or two ranges of addresses.
+ *
+ * A step that fails is undone to the last driver call: the state before it is kept aside, ranges that had to move keep their old
+ * addresses until everything is mapped in the new ones. */
+#include <stdlib.h>
+
+#include "shim/base/base.h"
+#include "shim/gpumem.h"
+#include "shim/region/doors.h"
+#include "shim/region/error.h"
+#include "shim/region/quiet.h"
+#include "shim/region/span.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+enum { RANGES = 2 };
+
+static const size_t ahead_most = (size_t)64 << 20;
+
+/* What a step can change but for the contents of `extents`, which only grow within one. */
+struct state {
+    size_t size, mapped;
+    unsigned count; /* extents */
+    unsigned range_count;
+    struct gm_span ranges[RANGES]; /* the region's own, the one to read only */
+};
+
+struct gpumem_region {
+    struct gm_context context;
+    struct gm_place place;
+    unsigned flags;
+    unsigned room; /* of extents */
+    struct gm_extent *extents;
+    struct state now;
+};
+
+/* ---- errors */
+
+static const char *name_of(gm_status status) {
+    const char *name;
+    return gm_drv.get_error_name && gm_drv.get_error_name((CUresult)status, &name) == CUDA_SUCCESS ? name : "error";
+}
+
+/* The region's context is current. */
+static gm_status failed(const struct gpumem_region *region, gm_status status, const char *what, size_t size) {
+    return gm_fail(status, "%s from %zu to %zu bytes on device %d%s: %s; %llu bytes free", what, region->now.size, size,
+                   region->place.device, region->place.node >= 0 ? ", host memory" : "", name_of(status),
+                   (unsigned long long)gm_place_spare(&region->place));
+}
+
+/* ---- context */
+
+static gm_status enter(const struct gpumem_region *region, bool *pushed) {
+    CUcontext current = NULL;
+    *pushed = false;
+    if (gm_drv.ctx_get_current(&current) == CUDA_SUCCESS && current == region->context.handle)
+        return GM_OK;
+    gm_status status = (gm_status)gm_drv.ctx_push(region->context.handle);
+    *pushed = status == GM_OK;
+    return status ? gm_fail(status, "the region's context cannot be entered: %s", name_of(status)) : GM_OK;
+}
+
+static void leave(bool pushed) {
+    CUcontext popped;
+    if (pushed)
+        gm_drv.ctx_pop(&popped);
+}
+
+/* Mapping is no work of a stream: legal beside captures of other threads, which in this thread has to be said. */
+static CUstreamCaptureMode relax(void) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    gm_drv.thread_exchange_capture_mode(&mode);
+    return mode;
+}
+
+static void restore(CUstreamCaptureMode mode) { gm_drv.thread_exchange_capture_mode(&mode); }
+
+/* ---- making */
+
+static size_t ample(CUdevice device) {
+    size_t total = 0;
+    if (gm_drv.device_total_mem(&total, device) != CUDA_SUCCESS || !total)
+        total = (size_t)16 << 30;
+    return total;
+}
+
+static bool round_to(size_t size, size_t unit, size_t *rounded) {
+    size_t over = size % unit;
+    return !__builtin_add_overflow(size, over ? unit - over : 0, rounded);
+}
+
+static gm_status make(const struct gpumem_region_options *options, struct gpumem_region *region) {
+    struct state *now = &region->now;
+    size_t wanted;
+    gm_status status = gm_place_ask(&region->place, options->flags & GPUMEM_REGION_HOST);
+    if (status)
+        return gm_fail(status, "device %d has no virtual memory management%s: %s", region->place.device,
+                       options->flags & GPUMEM_REGION_HOST ? " of host memory" : "", name_of(status));
+    if (!round_to(options->reserve ? options->reserve : ample(region->place.device), region->place.granularity, &wanted))
+        return gm_fail(GM_OUT_OF_MEMORY, "%zu bytes of addresses asked", options->reserve);
+    status = gm_span_reserve(&now->ranges[0], options->reserve ? wanted : region->place.granularity, wanted);
+    if (status)
+        return gm_fail(status, "%zu bytes of addresses asked: %s", wanted, name_of(status));
+    now->range_count = 1;
+    return GM_OK;
+}
+
+PUBLIC int gpumem_region_create(const struct gpumem_region_options *options, struct gpumem_region **region) {
+    static const struct gpumem_region_options plain;
+    struct gm_context context;
+    if (!options)
+        options = &plain;
+    if (!gm_doors())
+        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
+    if (!gm_context_current(&context))
+        return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    struct gpumem_region *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a region");
+    made->context = context;
+    made->flags = options->flags;
+    made->place = (struct gm_place){
+        .device = context.device,
+        .peers = options->peers,
+        .exportable = options->flags & GPUMEM_REGION_EXPORTABLE,
+    };
+    CUstreamCaptureMode mode = relax();
+    gm_status status = make(options, made);
+    restore(mode);
+    if (status)
+        free(made);
+    else
+        *region = made;
+    return status;
+}
+
+/* ---- growing */
+
+/* New addresses for all there is, beside the old ones. */
+static gm_status move_range(struct gpumem_region *region, struct gm_span *range, size_t target) {
+    struct gm_span fresh = {.read_only = range->read_only};
+    gm_status status = gm_span_reserve(&fresh, target, target <= SIZE_MAX / 4 ? target * 2 : target);
+    if (status)
+        return status;
+    status = gm_span_map_all(&fresh, &region->place, region->extents, region->now.count);
+    if (status)
+        gm_span_cut(&fresh, 0);
+    else
+        *range = fresh;
+    return status;
+}
+
+static gm_status make_room(struct gpumem_region *region, size_t target) {
+    gm_status status = GM_OK;
+    for (unsigned i = 0; i < region->now.range_count && !status; i++) {
+        struct gm_span *range = &region->now.ranges[i];
+        if (range->reserved < target && gm_span_extend(range, target))
+            status = move_range(region, range, target);
+    }
+    return status;
+}
+
+static gm_status list_more(struct gpumem_region *region) {
+    if (region->now.count < region->room)
+        return GM_OK;
+    unsigned room = region->room ? region->room * 2 : 16;
+    struct gm_extent *extents = realloc(region->extents, room * sizeof *extents);
+    if (!extents)
+        return GM_OUT_OF_MEMORY;
+    region->extents = extents;
+    region->room = room;
+    return GM_OK;
+}
+
+static void release_handle(const struct gm_extent *extent) {
+    if (GM_TWICE(gm_doors()->mem_release(extent->handle)))
+        gm_log(GM_LOG_ERROR, "a handle of %zu bytes cannot be released", extent->size);
+}
+
+static gm_status add_extent(struct gpumem_region *region, size_t size) {
+    struct state *now = &region->now;
+    struct gm_extent extent = {.size = size};
+    gm_status status = list_more(region);
+    if (!status)
+        status = gm_place_create(&region->place, size, &extent.handle);
+    if (status)
+        return status;
+    unsigned mapped = 0;
+    while (mapped < now->range_count && !status) {
+        status = gm_span_map(&now->ranges[mapped], &region->place, now->mapped, &extent);
+        mapped += !status;
+    }
+    if (status) {
+        while (mapped-- > 0)
+            (void)gm_span_unmap(&now->ranges[mapped], now->mapped, &extent);
+        release_handle(&extent);
+        return status;
+    }
+    region->extents[now->count++] = extent;
+    now->mapped += size;
+    return GM_OK;
+}
+
+/* What a small step maps beyond its need, so that many of them make few handles. */
+static size_t ahead_of(const struct gpumem_region *region) {
+    size_t ahead = region->now.mapped / 20;
+    if (region->flags & GPUMEM_REGION_EXACT)
+        return 0;
+    if (ahead > ahead_most)
+        ahead = ahead_most;
+    return ahead - ahead % region->place.granularity;
+}
+
+static gm_status add_extents(struct gpumem_region *region, size_t target) {
+    struct state *now = &region->now;
+    gm_status status = GM_OK;
+    while (now->mapped < target && !status) {
+        size_t need = target - now->mapped, room = SIZE_MAX, ahead = ahead_of(region);
+        for (unsigned i = 0; i < now->range_count; i++) {
+            size_t here = gm_span_room(&now->ranges[i], now->mapped);
+            room = here < room ? here : room;
+        }
+        need = need < room ? need : room;
+        ahead = ahead < room ? ahead : room;
+        status = add_extent(region, ahead > need ? ahead : need);
+        if (status == GM_OUT_OF_MEMORY && ahead > need)
+            status = add_extent(region, need);
+    }
+    return status;
+}
+
+static bool moved(const struct state *before, const struct state *now) {
+    for (unsigned i = 0; i < before->range_count; i++)
+        if (before->ranges[i].base != now->ranges[i].base)
+            return true;
+    return false;
+}
+
+static void undo(struct gpumem_region *region, const struct state *before) {
+    struct state *now = &region->now;
+    while (now->count > before->count) {
+        const struct gm_extent *extent = &region->extents[--now->count];
+        now->mapped -= extent->size;
+        for (unsigned i = 0; i < now->range_count; i++)
+            (void)gm_span_unmap(&now->ranges[i], now->mapped, extent);
+        release_handle(extent);
+    }
+    for (unsigned i = 0; i < before->range_count; i++) {
+        if (before->ranges[i].base != now->ranges[i].base)
+            gm_span_drop(&now->ranges[i], region->extents, before->count);
+        else
+            gm_span_cut(&now->ranges[i], before->ranges[i].segment_count);
+    }
+    region->now = *before;
+}
+
+static gm_status grow(struct gpumem_region *region, size_t target) {
+    struct state before = region->now;
+    gm_status status = make_room(region, target);
+    if (!status)
+        status = add_extents(region, target);
+    if (!status && moved(&before, &region->now))
+        status = gm_quiet_wait(&region->context, region->place.peers);
+    if (status) {
+        undo(region, &before);
+        return status;
+    }
+    for (unsigned i = 0; i < before.range_count; i++)
+        if (before.ranges[i].base != region->now.ranges[i].base)
+            gm_span_drop(&before.ranges[i], region->extents, before.count);
+    return GM_OK;
+}
+
+PUBLIC int gpumem_region_grow(struct gpumem_region *region, size_t size) {
+    size_t target;
+    bool pushed;
+    if (size <= region->now.mapped) {
+        region->now.size = size > region->now.size ? size : region->now.size;
+        return GM_OK;
+    }
+    gm_status status = enter(region, &pushed);
+    if (status)
+        return status;
+    CUstreamCaptureMode mode = relax();
+    status = round_to(size, region->place.granularity, &target) ? grow(region, target) : GM_OUT_OF_MEMORY;
+    if (status)
+        failed(region, status, "growing", size);
+    else
+        region->now.size = size;
+    restore(mode);
+    leave(pushed);
+    return status;
+}
+
+/* ---- giving back */
+
+static gm_status unmap_last(struct gpumem_region *region) {
+    struct state *now = &region->now;
+    const struct gm_extent *extent = &region->extents[now->count - 1];
+    size_t offset = now->mapped - extent->size;
+    for (unsigned i = now->range_count; i-- > 0;) {
+        gm_status status = gm_span_unmap(&now->ranges[i], offset, extent);
+        if (status) {
+            while (++i < now->range_count)
+                (void)gm_span_map(&now->ranges[i], &region->place, offset, extent);
+            return status;
+        }
+    }
+    now->count--;
+    now->mapped = offset;
+    release_handle(extent);
+    return GM_OK;
+}
+
+static gm_status shrink(struct gpumem_region *region, size_t size) {
+    struct state *now = &region->now;
+    gm_status status = GM_OK;
+    if (!now->count || now->mapped - region->extents[now->count - 1].size < size)
+        return GM_OK;
+    status = gm_quiet_wait(&region->context, region->place.peers);
+    while (!status && now->count && now->mapped - region->extents[now->count - 1].size >= size)
+        status = unmap_last(region);
+    return status;
+}
+
+PUBLIC int gpumem_region_shrink(struct gpumem_region *region, size_t size) {
+    bool pushed;
+    if (size > region->now.size)
+        size = region->now.size;
+    gm_status status = enter(region, &pushed);
+    if (status)
+        return status;
+    CUstreamCaptureMode mode = relax();
+    status = shrink(region, size);
+    if (status)
+        failed(region, status, "shrinking", size);
+    if (!status || region->now.size > region->now.mapped)
+        region->now.size = size;
+    restore(mode);
+    leave(pushed);
+    return status;
+}
+
+PUBLIC int gpumem_region_release(struct gpumem_region *region) {
+    bool pushed = false;
+    if (!region)
+        return GM_OK;
+    gm_status status = enter(region, &pushed);
+    if (!status)
+        status = gm_quiet_wait(&region->context, region->place.peers);
+    if (status == GM_STREAM_CAPTURE) {
+        leave(pushed);
+        return gm_fail(status, "a region of %zu bytes cannot be released while a stream is captured", region->now.size);
+    }
+    CUstreamCaptureMode mode = relax();
+    struct state *now = &region->now;
+    for (unsigned i = 0; i < now->range_count; i++)
+        gm_span_drop(&now->ranges[i], region->extents, now->count);
+    for (unsigned i = 0; i < now->count; i++)
+        release_handle(&region->extents[i]);
+    restore(mode);
+    leave(pushed);
+    if (status)
+        gm_fail(status, "work before the release of a region: %s", name_of(status));
+    free(region->extents);
+    free(region);
+    return status;
+}
+
+/* ---- looking */
+
+static void show(const struct gpumem_region *region, const struct gm_span *range, struct gpumem_view *view) {
+    *view = (struct gpumem_view){
+        .base = (void *)(uintptr_t)range->base,
+        .size = region->now.size,
+        .mapped = region->now.mapped,
+        .capacity = range->reserved,
+        .handles = region->now.count,
+    };
+}
+
+PUBLIC void gpumem_region_view(const struct gpumem_region *region, struct gpumem_view *view) {
+    show(region, &region->now.ranges[0], view);
+}
+
+static gm_status add_alias(struct gpumem_region *region) {
+    struct gm_span alias = {.read_only = true};
+    size_t reserved = region->now.ranges[0].reserved;
+    gm_status status = gm_span_reserve(&alias, reserved, reserved);
+    if (status)
+        return status;
+    /* The region may lie in several reservations, no mapping of which crosses a border: one piece of addresses holds them all. */
+    status = gm_span_map_all(&alias, &region->place, region->extents, region->now.count);
+    if (status)
+        gm_span_cut(&alias, 0);
+    else
+        region->now.ranges[region->now.range_count++] = alias;
+    return status;
+}
+
+PUBLIC int gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view) {
+    bool pushed;
+    if (region->now.range_count < RANGES) {
+        gm_status status = enter(region, &pushed);
+        if (status)
+            return status;
+        CUstreamCaptureMode mode = relax();
+        status = add_alias(region);
+        restore(mode);
+        leave(pushed);
+        if (status)
+            return gm_fail(status, "a view to read only of %zu bytes: %s", region->now.size, name_of(status));
+    }
+    show(region, &region->now.ranges[1], view);
+    return GM_OK;
+}
+
+/* ---- sharing */
+
+static gm_status allow(struct gpumem_region *region, int peer) {
+    struct state *now = &region->now;
+    for (unsigned r = 0; r < now->range_count; r++) {
+        size_t offset = 0;
+        for (unsigned i = 0; i < now->count; i++) {
+            gm_status status = gm_place_peer(now->ranges[r].base + offset, region->extents[i].size, peer,
+                                             now->ranges[r].read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                                                      : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+            if (status)
+                return status;
+            offset += region->extents[i].size;
+        }
+    }
+    region->place.peers |= 1ull << peer;
+    return GM_OK;
+}
+
+PUBLIC int gpumem_region_allow(struct gpumem_region *region, int peer) {
+    bool pushed;
+    if (peer < 0 || peer >= GM_PLACE_DEVICES)
+        return gm_fail(GM_INVALID_VALUE, "no device %d", peer);
+    gm_status status = enter(region, &pushed);
+    if (status)
+        return status;
+    CUstreamCaptureMode mode = relax();
+    status = allow(region, peer);
+    restore(mode);
+    leave(pushed);
+    return status ? gm_fail(status, "device %d and a region of device %d: %s", peer, region->place.device, name_of(status)) : GM_OK;
+}
+
+PUBLIC int gpumem_region_export(const struct gpumem_region *region, unsigned index, int *descriptor, size_t *size) {
+    if (!region->place.exportable || !gm_doors()->mem_export)
+        return gm_fail(GM_NOT_SUPPORTED, "the region was not made with GPUMEM_REGION_EXPORTABLE");
+    if (index >= region->now.count)
+        return gm_fail(GM_INVALID_VALUE, "handle %u of %u", index, region->now.count);
+    int made = -1;
+    gm_status status = (gm_status)gm_doors()->mem_export(&made, region->extents[index].handle,
+                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (status)
+        return gm_fail(status, "a handle of %zu bytes cannot be exported: %s", region->extents[index].size, name_of(status));
+    *descriptor = made;
+    *size = region->extents[index].size;
+    return GM_OK;
+}

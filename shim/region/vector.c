@@ -1,0 +1,306 @@
+/* Vectors: elements in a region, moved and filled by the driver's copies in the vector's stream.
+ *
+ * Overlapping copies are undefined, so elements that make room or close up go by way of a second region when they overlap
+ * themselves by much; it is made at need and kept until the vector shrinks. */
+#include <stdlib.h>
+
+#include "shim/base/base.h"
+#include "shim/gpumem.h"
+#include "shim/region/doors.h"
+#include "shim/region/error.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* Bytes moved at a time by way of the second region, and copies worth making to do without it. */
+enum { DIRECT_COPIES = 16 };
+static const size_t detour_most = (size_t)32 << 20;
+
+struct gpumem_vector {
+    struct gpumem_region *region;
+    struct gpumem_region *detour; /* NULL until needed */
+    size_t element, count;        /* bytes, elements */
+    CUstream stream;
+};
+
+/* ---- copies in the vector's stream */
+
+static CUdeviceptr base_of(struct gpumem_region *region) {
+    struct gpumem_view view;
+    gpumem_region_view(region, &view);
+    return (CUdeviceptr)(uintptr_t)view.base;
+}
+
+static CUdeviceptr at(const struct gpumem_vector *vector, size_t index) {
+    return base_of(vector->region) + index * vector->element;
+}
+
+static gm_status checked(CUresult result, const char *what, size_t size) {
+    return result ? gm_fail((gm_status)result, "%s of %zu bytes failed with CUresult %d", what, size, (int)result) : GM_OK;
+}
+
+static gm_status copy(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size) {
+    return size ? checked(gm_doors()->memcpy_async(to, from, size, vector->stream), "a copy", size) : GM_OK;
+}
+
+/* Copies `size` bytes from `from` to `to` where both overlap, in pieces that do not: from the far end when going up. */
+static gm_status step_over(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size, size_t piece,
+                           CUdeviceptr detour) {
+    gm_status status = GM_OK;
+    bool up = to > from;
+    for (size_t done = 0; done < size && !status; done += piece) {
+        size_t part = size - done < piece ? size - done : piece;
+        size_t offset = up ? size - done - part : done;
+        if (detour)
+            status = copy(vector, detour, from + offset, part);
+        if (!status)
+            status = copy(vector, to + offset, detour ? detour : from + offset, part);
+    }
+    return status;
+}
+
+static gm_status need_detour(struct gpumem_vector *vector, size_t size, size_t *piece) {
+    struct gpumem_region_options options = {.flags = GPUMEM_REGION_EXACT, .reserve = detour_most};
+    gm_status status = GM_OK;
+    *piece = size < detour_most ? size : detour_most;
+    if (!vector->detour)
+        status = gpumem_region_create(&options, &vector->detour);
+    return status ? status : gpumem_region_grow(vector->detour, *piece);
+}
+
+/* Elements [first, first + count) to `target`; whatever the move needs is at hand before the first byte moves. */
+static gm_status move(struct gpumem_vector *vector, size_t target, size_t first, size_t count) {
+    size_t size = count * vector->element, piece;
+    size_t gap = (target > first ? target - first : first - target) * vector->element;
+    if (!size || !gap)
+        return GM_OK;
+    CUdeviceptr to = at(vector, target), from = at(vector, first);
+    if (size / gap <= DIRECT_COPIES)
+        return step_over(vector, to, from, size, gap, 0);
+    gm_status status = need_detour(vector, size, &piece);
+    return status ? status : step_over(vector, to, from, size, piece, base_of(vector->detour));
+}
+
+/* ---- values */
+
+static bool inside(const struct gpumem_vector *vector, const void *value) {
+    return (CUdeviceptr)(uintptr_t)value - at(vector, 0) < vector->count * vector->element;
+}
+
+/* The element's index when the value is one of the vector's own, `count` when it lies elsewhere. Not on a border: refused. */
+static gm_status own_index(const struct gpumem_vector *vector, const void *value, size_t *index) {
+    *index = vector->count;
+    if (!inside(vector, value))
+        return GM_OK;
+    size_t offset = (CUdeviceptr)(uintptr_t)value - at(vector, 0);
+    if (offset % vector->element)
+        return gm_fail(GM_INVALID_VALUE, "the value lies across two elements of %zu bytes", vector->element);
+    *index = offset / vector->element;
+    return GM_OK;
+}
+
+static gm_status zero(const struct gpumem_vector *vector, size_t first, size_t count) {
+    size_t size = count * vector->element;
+    return size ? checked(gm_doors()->memset_d8_async(at(vector, first), 0, size, vector->stream), "a fill", size) : GM_OK;
+}
+
+/* One element copied, then doubled: reads what it wrote, so it costs as much as one copy of the whole and a few calls. */
+static gm_status fill(const struct gpumem_vector *vector, size_t first, size_t count, CUdeviceptr value) {
+    CUdeviceptr to = at(vector, first);
+    size_t size = count * vector->element, done = vector->element;
+    if (!size)
+        return GM_OK;
+    gm_status status = value == to ? GM_OK : copy(vector, to, value, vector->element);
+    while (done < size && !status) {
+        size_t part = size - done < done ? size - done : done;
+        status = copy(vector, to + done, to, part);
+        done += part;
+    }
+    return status;
+}
+
+/* ---- its life */
+
+PUBLIC int gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size, void *stream,
+                                struct gpumem_vector **vector) {
+    if (!element_size)
+        return gm_fail(GM_INVALID_VALUE, "elements of 0 bytes");
+    struct gpumem_vector *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a vector");
+    made->element = element_size;
+    made->stream = stream;
+    gm_status status = gpumem_region_create(options, &made->region);
+    if (status)
+        free(made);
+    else
+        *vector = made;
+    return status;
+}
+
+PUBLIC int gpumem_vector_destroy(struct gpumem_vector *vector) {
+    if (!vector)
+        return GM_OK;
+    gm_status status = gpumem_region_release(vector->region);
+    if (status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        return status;
+    /* A capture that began meanwhile leaves the second region behind; its work is done, so it is not in the way of any. */
+    if (gpumem_region_release(vector->detour) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        gm_log(GM_LOG_WARN, "a capture keeps memory of a destroyed vector");
+    free(vector);
+    return status;
+}
+
+PUBLIC void *gpumem_vector_data(const struct gpumem_vector *vector) { return (void *)(uintptr_t)at(vector, 0); }
+PUBLIC size_t gpumem_vector_count(const struct gpumem_vector *vector) { return vector->count; }
+PUBLIC struct gpumem_region *gpumem_vector_region(struct gpumem_vector *vector) { return vector->region; }
+PUBLIC void gpumem_vector_set_stream(struct gpumem_vector *vector, void *stream) { vector->stream = stream; }
+
+PUBLIC size_t gpumem_vector_capacity(const struct gpumem_vector *vector) {
+    struct gpumem_view view;
+    gpumem_region_view(vector->region, &view);
+    return view.mapped / vector->element;
+}
+
+PUBLIC void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *other) {
+    struct gpumem_vector kept = *one;
+    *one = *other;
+    *other = kept;
+}
+
+/* ---- size */
+
+PUBLIC int gpumem_vector_reserve(struct gpumem_vector *vector, size_t count) {
+    size_t size;
+    if (__builtin_mul_overflow(count, vector->element, &size))
+        return gm_fail(GM_OUT_OF_MEMORY, "%zu elements of %zu bytes asked", count, vector->element);
+    return gpumem_region_grow(vector->region, size);
+}
+
+/* Room for `more` elements behind the last. */
+static gm_status make_room(struct gpumem_vector *vector, size_t more) {
+    size_t count;
+    if (__builtin_add_overflow(vector->count, more, &count))
+        return gm_fail(GM_OUT_OF_MEMORY, "%zu more elements asked of a vector of %zu", more, vector->count);
+    return gpumem_vector_reserve(vector, count);
+}
+
+PUBLIC int gpumem_vector_append(struct gpumem_vector *vector, size_t count) {
+    gm_status status = make_room(vector, count);
+    vector->count += status ? 0 : count;
+    return status;
+}
+
+PUBLIC int gpumem_vector_resize(struct gpumem_vector *vector, size_t count, const void *value) {
+    if (count > vector->count && value)
+        return gpumem_vector_insert(vector, vector->count, count - vector->count, value);
+    gm_status status = gpumem_vector_reserve(vector, count);
+    if (!status && count > vector->count)
+        status = zero(vector, vector->count, count - vector->count);
+    if (!status)
+        vector->count = count;
+    return status;
+}
+
+PUBLIC int gpumem_vector_shrink(struct gpumem_vector *vector) {
+    gm_status status = gpumem_region_shrink(vector->region, vector->count * vector->element);
+    if (status || !vector->detour)
+        return status;
+    status = gpumem_region_release(vector->detour);
+    if (status != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        vector->detour = NULL;
+    return status;
+}
+
+/* ---- elements */
+
+static gm_status check_range(const struct gpumem_vector *vector, size_t first, size_t count) {
+    if (first <= vector->count && count <= vector->count - first)
+        return GM_OK;
+    return gm_fail(GM_INVALID_VALUE, "elements %zu to %zu of %zu", first, first + count, vector->count);
+}
+
+/* Room before `position`: positions and not addresses, since the base may change. */
+static gm_status open_gap(struct gpumem_vector *vector, size_t position, size_t count) {
+    gm_status status = check_range(vector, position, 0);
+    if (!status)
+        status = make_room(vector, count);
+    return status ? status : move(vector, position + count, position, vector->count - position);
+}
+
+PUBLIC int gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count, const void *value) {
+    size_t own;
+    gm_status status = own_index(vector, value, &own);
+    if (status || !count)
+        return status ? status : check_range(vector, position, 0);
+    bool is_own = own < vector->count;
+    status = open_gap(vector, position, count);
+    if (status)
+        return status;
+    if (is_own)
+        own += own >= position ? count : 0;
+    status = fill(vector, position, count, is_own ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
+    if (!status)
+        vector->count += count;
+    return status;
+}
+
+PUBLIC int gpumem_vector_push_back(struct gpumem_vector *vector, const void *value) {
+    return gpumem_vector_insert(vector, vector->count, 1, value);
+}
+
+PUBLIC int gpumem_vector_insert_from(struct gpumem_vector *vector, size_t position, const void *source, size_t count) {
+    gm_status status = open_gap(vector, position, count);
+    if (!status)
+        status = copy(vector, at(vector, position), (CUdeviceptr)(uintptr_t)source, count * vector->element);
+    if (!status)
+        vector->count += count;
+    return status;
+}
+
+PUBLIC int gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t count, const void *value) {
+    size_t own;
+    gm_status status = check_range(vector, first, count);
+    if (!status)
+        status = own_index(vector, value, &own);
+    if (status || !count)
+        return status;
+    /* Its own value may be among those overwritten: it goes to the first place and is not read again. */
+    return fill(vector, first, count, own < vector->count ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
+}
+
+PUBLIC int gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count) {
+    gm_status status = check_range(vector, first, count);
+    if (!status)
+        status = move(vector, first, first + count, vector->count - first - count);
+    if (!status)
+        vector->count -= count;
+    return status;
+}
+
+PUBLIC int gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value) {
+    size_t own;
+    gm_status status = own_index(vector, value, &own);
+    bool is_own = !status && own < vector->count;
+    if (!status)
+        status = gpumem_vector_reserve(vector, count);
+    if (!status && count)
+        status = fill(vector, 0, count, is_own ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
+    if (!status)
+        vector->count = count;
+    return status;
+}
+
+PUBLIC int gpumem_vector_assign_from(struct gpumem_vector *vector, const void *source, size_t count) {
+    gm_status status = gpumem_vector_reserve(vector, count);
+    if (!status)
+        status = copy(vector, at(vector, 0), (CUdeviceptr)(uintptr_t)source, count * vector->element);
+    if (!status)
+        vector->count = count;
+    return status;
+}
+
+PUBLIC int gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other) {
+    if (vector->element != other->element)
+        return gm_fail(GM_INVALID_VALUE, "elements of %zu bytes from a vector of %zu", other->element, vector->element);
+    return vector == other ? GM_OK : gpumem_vector_assign_from(vector, gpumem_vector_data(other), other->count);
+}

@@ -1,0 +1,362 @@
+/* Device memory made of handles that are mapped: a block is a reservation of addresses with one mapping, or two where the front may
+ * later take over the pages of a smaller block (vmm.h). Free waits for the work submitted before, as native cudaFree does, since
+ * unmapping does not wait (field guide, trap 22). */
+#include "shim/resource/vmm.h"
+
+#include "shim/resource/block.h"
+#include "shim/resource/lane.h"
+#include "shim/resource/later.h"
+#include "shim/resource/rdma.h"
+#include "shim/resource/rows.h"
+
+enum { DEVICES = 64, BLOCKS = 1024, EXTENTS = 24 };
+
+struct extent {
+    CUmemGenericAllocationHandle handle;
+    uint64_t size;
+};
+
+static struct mapped {
+    uint64_t address; /* 0 = unused */
+    uint64_t reserved, context_id;
+    int device;
+    unsigned count;
+    struct extent extents[EXTENTS];
+} *blocks;
+static gm_spin lock;
+static size_t granularities[DEVICES]; /* 0 not asked, 1 the device cannot */
+static bool split_fronts;
+
+void gm_vmm_split_fronts(void) { split_fronts = true; }
+
+#define TWICE(call)                                                                                          \
+    ({                                                                                                       \
+        CUresult once_ = (call);                                                                             \
+        once_ ? (call) : once_;                                                                              \
+    })
+
+/* ---- the blocks there are */
+
+/* The lock is held. */
+static struct mapped *find(uint64_t address) {
+    for (unsigned i = 0; blocks && i < BLOCKS; i++)
+        if (blocks[i].address == address)
+            return &blocks[i];
+    return NULL;
+}
+
+static bool copy_of(uint64_t address, struct mapped *copy) {
+    gm_spin_lock(&lock);
+    const struct mapped *found = address ? find(address) : NULL;
+    if (found)
+        *copy = *found;
+    gm_spin_unlock(&lock);
+    return found != NULL;
+}
+
+static bool remember(const struct mapped *block) {
+    if (!__atomic_load_n(&blocks, __ATOMIC_ACQUIRE)) {
+        struct mapped *pages = gm_pages(BLOCKS * sizeof *pages), *none = NULL;
+        if (!pages)
+            return false;
+        __atomic_compare_exchange_n(&blocks, &none, pages, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+    gm_spin_lock(&lock);
+    struct mapped *place = find(0);
+    if (place)
+        *place = *block;
+    gm_spin_unlock(&lock);
+    return place != NULL;
+}
+
+static bool forget(uint64_t address, struct mapped *copy) {
+    gm_spin_lock(&lock);
+    struct mapped *found = address ? find(address) : NULL;
+    if (found) {
+        *copy = *found;
+        found->address = 0;
+    }
+    gm_spin_unlock(&lock);
+    return found != NULL;
+}
+
+static void replace(const struct mapped *block) {
+    gm_spin_lock(&lock);
+    struct mapped *found = find(block->address);
+    if (found)
+        *found = *block;
+    gm_spin_unlock(&lock);
+}
+
+/* The largest block of the device that a new one of `size` bytes may take over: its size, 0 = none. */
+static uint64_t front_for(int device, uint64_t size) {
+    uint64_t front = 0;
+    gm_spin_lock(&lock);
+    for (unsigned i = 0; blocks && i < BLOCKS; i++)
+        if (blocks[i].address && blocks[i].device == device && blocks[i].reserved < size && blocks[i].reserved > front)
+            front = blocks[i].reserved;
+    gm_spin_unlock(&lock);
+    return front;
+}
+
+/* ---- making */
+
+static CUmemAllocationProp properties_of(int device) {
+    return (CUmemAllocationProp){
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+    };
+}
+
+static gm_status granularity_of(int device, size_t *granularity) {
+    size_t known = __atomic_load_n(&granularities[device], __ATOMIC_RELAXED);
+    int maps = 0;
+    if (!known) {
+        CUmemAllocationProp properties = properties_of(device);
+        bool able = gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release && gm_drv.mem_map &&
+                    gm_drv.mem_unmap && gm_drv.mem_set_access && gm_drv.mem_get_allocation_granularity &&
+                    gm_drv.device_get_attribute(&maps, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) == CUDA_SUCCESS &&
+                    maps;
+        if (!able || gm_drv.mem_get_allocation_granularity(&known, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || !known)
+            known = 1;
+        __atomic_store_n(&granularities[device], known, __ATOMIC_RELAXED);
+    }
+    *granularity = known;
+    return known > 1 ? GM_OK : GM_NOT_SUPPORTED;
+}
+
+static gm_status open_to(int device, uint64_t peers, CUdeviceptr address, size_t size) {
+    CUmemAccessDesc list[DEVICES];
+    unsigned count = 0;
+    for (int i = 0; i < DEVICES; i++)
+        if (i == device || peers >> i & 1)
+            list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    return (gm_status)gm_drv.mem_set_access(address, size, list, count);
+}
+
+static gm_status map_extent(int device, CUdeviceptr address, const struct extent *extent) {
+    gm_status status = (gm_status)gm_drv.mem_map(address, extent->size, 0, extent->handle, 0);
+    if (status)
+        return status;
+    status = open_to(device, gm_lane_peers(device), address, extent->size);
+    if (status)
+        (void)TWICE(gm_drv.mem_unmap(address, extent->size));
+    return status;
+}
+
+/* Unmaps the first `count` extents at `address`; what the driver refuses twice is logged. */
+static gm_status unmap_extents(CUdeviceptr address, const struct extent *extents, unsigned count) {
+    gm_status status = GM_OK, last;
+    for (unsigned i = 0; i < count; address += extents[i++].size)
+        if ((last = (gm_status)TWICE(gm_drv.mem_unmap(address, extents[i].size))) != GM_OK)
+            status = last;
+    return status;
+}
+
+static void release_extents(const struct extent *extents, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (TWICE(gm_drv.mem_release(extents[i].handle)))
+            gm_log(GM_LOG_ERROR, "a handle of %llu bytes cannot be released", (unsigned long long)extents[i].size);
+}
+
+static gm_status make(struct mapped *block, uint64_t front) {
+    const uint64_t sizes[2] = {front ? front : block->reserved, front ? block->reserved - front : 0};
+    CUmemAllocationProp properties = properties_of(block->device);
+    CUdeviceptr address;
+    uint64_t offset = 0;
+    gm_status status = (gm_status)gm_drv.mem_address_reserve(&address, block->reserved, 0, 0, 0);
+    if (status)
+        return status;
+    for (unsigned i = 0; i < 2 && sizes[i] && !status; i++) {
+        struct extent extent = {.size = sizes[i]};
+        status = (gm_status)gm_drv.mem_create(&extent.handle, extent.size, &properties, 0);
+        if (status)
+            break;
+        status = map_extent(block->device, address + offset, &extent);
+        if (status)
+            release_extents(&extent, 1);
+        else
+            block->extents[block->count++] = extent;
+        offset += sizes[i];
+    }
+    block->address = address;
+    if (!status && !remember(block))
+        status = GM_NOT_SUPPORTED;
+    if (!status)
+        return GM_OK;
+    (void)unmap_extents(address, block->extents, block->count);
+    release_extents(block->extents, block->count);
+    (void)TWICE(gm_drv.mem_address_free(address, block->reserved));
+    return status;
+}
+
+static gm_status unmake(uint64_t address) {
+    struct mapped block;
+    if (!forget(address, &block))
+        return GM_INVALID_VALUE;
+    gm_status status = unmap_extents(address, block.extents, block.count);
+    if (status) {
+        block.address = address;
+        remember(&block);
+        return status;
+    }
+    release_extents(block.extents, block.count);
+    if (TWICE(gm_drv.mem_address_free(address, block.reserved)))
+        gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)block.reserved);
+    return GM_OK;
+}
+
+static gm_status free_now(const struct gm_parked *parked) { return unmake(parked->address); }
+
+static struct gm_later later = {.free_now = free_now};
+
+/* ---- pages change hands */
+
+bool gm_vmm_can_move(uint64_t from, uint64_t to) {
+    struct mapped old, young;
+    uint64_t front = 0;
+    unsigned fronts = 0;
+    if (!copy_of(from, &old) || !copy_of(to, &young) || old.device != young.device || old.context_id != young.context_id ||
+        old.reserved >= young.reserved)
+        return false;
+    while (front < old.reserved && fronts < young.count)
+        front += young.extents[fronts++].size;
+    return front == old.reserved && young.count - fronts + old.count <= EXTENTS;
+}
+
+gm_status gm_vmm_move(uint64_t from, uint64_t to) {
+    struct mapped old, young, made;
+    uint64_t front = 0, offset = 0;
+    unsigned fronts = 0, mapped = 0;
+    if (!gm_vmm_can_move(from, to) || !copy_of(from, &old) || !copy_of(to, &young))
+        return GM_NOT_SUPPORTED;
+    while (front < old.reserved)
+        front += young.extents[fronts++].size;
+    gm_status status = unmap_extents(to, young.extents, fronts);
+    for (; !status && mapped < old.count; offset += old.extents[mapped++].size)
+        if ((status = map_extent(old.device, to + offset, &old.extents[mapped])) != GM_OK)
+            break;
+    if (status) { /* as it was: the old block still has its pages, too */
+        (void)unmap_extents(to, old.extents, mapped);
+        offset = 0;
+        for (unsigned i = 0; i < fronts; offset += young.extents[i++].size)
+            if (map_extent(old.device, to + offset, &young.extents[i]))
+                gm_log(GM_LOG_ERROR, "%llu bytes cannot be mapped again", (unsigned long long)young.extents[i].size);
+        return status;
+    }
+    made = young;
+    made.count = 0;
+    for (unsigned i = 0; i < old.count; i++)
+        made.extents[made.count++] = old.extents[i];
+    for (unsigned i = fronts; i < young.count; i++)
+        made.extents[made.count++] = young.extents[i];
+    replace(&made);
+    release_extents(young.extents, fronts);
+    forget(from, &old);
+    if (unmap_extents(from, old.extents, old.count) || TWICE(gm_drv.mem_address_free(from, old.reserved)))
+        gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)old.reserved);
+    return GM_OK;
+}
+
+/* ---- requests */
+
+static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct mapped made = {.device = request->device, .context_id = request->context_id};
+    CUstreamCaptureMode mode;
+    size_t granularity;
+    if (request->call != GM_CALL_ALLOC || !request->size || !request->context_id || request->device < 0 || request->device >= DEVICES)
+        return GM_NOT_SUPPORTED;
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    if (gm_rdma_in_process() || gm_transport_in_process())
+        return GM_NOT_SUPPORTED;
+    gm_later_flush(&later);
+    gm_status status = granularity_of(request->device, &granularity);
+    if (status)
+        return status;
+    uint64_t over = request->size % granularity;
+    if (__builtin_add_overflow(request->size, over ? granularity - over : 0, &made.reserved))
+        return GM_OUT_OF_MEMORY;
+    if (!gm_capture_guard_enter(&mode))
+        return GM_NOT_SUPPORTED;
+    status = make(&made, split_fronts ? front_for(request->device, made.reserved) : 0);
+    gm_capture_guard_leave(mode);
+    if (status)
+        return status;
+    struct gm_piece piece = {.address = made.address, .reserved = made.reserved};
+    gm_block_fill(block, self, request, &piece);
+    return GM_OK;
+}
+
+static gm_status vmm_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    if (how->call != GM_CALL_FREE && how->call != GM_CALL_FREE_ASYNC)
+        return GM_INVALID_VALUE;
+    gm_status status = how->call == GM_CALL_FREE ? gm_later_behind_all(&later, block) : gm_later_in_order(&later, block, how);
+    if (how->call == GM_CALL_FREE)
+        gm_later_flush(&later);
+    return status;
+}
+
+static size_t vmm_trim(struct gm_resource *self, size_t bytes) { return gm_driver_ready(false) ? gm_later_drain(&later) : 0; }
+
+static void vmm_context_gone(struct gm_resource *self, uint64_t context_id) {
+    gm_later_context_gone(&later, context_id);
+    gm_lane_forget(context_id);
+}
+
+/* A reset may have unmapped it already, which is as good. */
+static void vmm_abandon(struct gm_resource *self, const struct gm_block *block) {
+    struct mapped gone;
+    if (!forget(block->address, &gone))
+        return;
+    uint64_t at = block->address;
+    for (unsigned i = 0; i < gone.count; at += gone.extents[i++].size) {
+        gm_drv.mem_unmap(at, gone.extents[i].size);
+        gm_drv.mem_release(gone.extents[i].handle);
+    }
+    gm_drv.mem_address_free(block->address, gone.reserved);
+}
+
+static void vmm_capture(struct gm_resource *self, int change) {
+    if (change < 0 && gm_driver_ready(false))
+        gm_later_flush(&later);
+}
+
+static void vmm_peer_enabled(struct gm_resource *self, int device, int peer) { gm_lane_enable_peer(device, peer); }
+
+static void vmm_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
+    struct mapped found;
+    uint64_t at = block->address;
+    bool ok = peer >= 0 && peer < DEVICES && copy_of(block->address, &found);
+    for (unsigned i = 0; ok && i < found.count; at += found.extents[i++].size)
+        ok = open_to(peer, 0, at, found.extents[i].size) == GM_OK;
+    if (!ok)
+        gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", peer, block->device);
+}
+
+static void vmm_after_fork(struct gm_resource *self) {
+    gm_later_after_fork(&later);
+    lock.held = 0;
+    for (unsigned i = 0; blocks && i < BLOCKS; i++)
+        blocks[i].address = 0;
+}
+
+const struct gm_resource_row gm_resource_vmm = {
+    .name = "vmm",
+    .summary = "device memory mapped by virtual memory management, in whole granules of 2 MiB",
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
+    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; each block takes whole granules of 2 MiB; at most "
+              "1024 blocks at a time, none while a stream captures; a free waits for the GPU",
+    .kind = GM_KIND_VMM,
+    .alloc = vmm_alloc,
+    .free = vmm_free,
+    .trim = vmm_trim,
+    .context_gone = vmm_context_gone,
+    .abandon = vmm_abandon,
+    .capture = vmm_capture,
+    .peer_enabled = vmm_peer_enabled,
+    .peer_reaches = vmm_peer_reaches,
+    .after_fork = vmm_after_fork,
+};

@@ -1,0 +1,84 @@
+/* Hash tables of the fast accumulator, and which table a row of C gets. Rows are put into bins by how many
+ * entries they may have; a bin has a table size and a group of threads for a row, so that small rows do not
+ * clear large tables and large rows do not wait for few threads (Nagasaka, Nukada, Matsuoka: High-performance
+ * and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU, ICPP 2017). Rows
+ * beyond the largest table are formed by ranges of columns. */
+#ifndef GM_SPGEMM_BINS_H
+#define GM_SPGEMM_BINS_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define GM_BOTH __host__ __device__
+#else
+#define GM_BOTH
+#endif
+
+#define GM_TABLES      8         /* bin b has tables of 64 << b slots, 8 << b threads for a row */
+#define GM_BIN_RANGES  GM_TABLES /* the bin of rows that no table holds */
+#define GM_BINS        (GM_TABLES + 1)
+#define GM_SLOTS_LEAST 64
+#define GM_GROUP_LEAST 8
+#define GM_EMPTY       (-1)
+#define GM_RANGE       8192 /* columns at a time of a row formed by ranges */
+
+/* Entries that a table takes when the number of distinct columns is not known to be less: 13/16 of its slots,
+ * beyond which probing gets long. */
+static inline GM_BOTH int64_t gm_bin_entries(int bin) {
+    return (int64_t)(GM_SLOTS_LEAST << bin) * 13 / 16;
+}
+
+/* Bin of a row that may have `entries` entries, at least 1. */
+static inline GM_BOTH int gm_bin_of(int64_t entries) {
+    int bin = 0;
+    while (bin < GM_TABLES && entries > gm_bin_entries(bin))
+        bin++;
+    return bin;
+}
+
+/* What a row may have: its multiplications (the bound), or less where rows are known to shrink by `shrink` (0
+ * < shrink <= 1) in the mean, and never more than there are columns. The margin is for rows that are not like
+ * the mean; those it does not cover overflow their table and are formed again. */
+#define GM_SHRINK_MARGIN 1.4f
+static inline GM_BOTH int64_t gm_entries_expected(int32_t bound, int32_t columns, float shrink) {
+    int64_t least = bound < columns ? bound : columns;
+    if (shrink >= 1)
+        return least;
+    int64_t guess = (int64_t)((float)bound * shrink * GM_SHRINK_MARGIN) + 16;
+    return guess < least ? guess : least;
+}
+
+/* First slot to look at: the high bits of a multiplication (Knuth 6.4), which spread runs of columns. */
+static inline GM_BOTH uint32_t gm_table_slot(int32_t column, int log2_slots) {
+    return (uint32_t)column * 2654435769u >> (32 - log2_slots);
+}
+
+/* Puts `column` into *slot if that is empty; returns what was there. Between threads of a GPU one of them
+ * wins. */
+static inline GM_BOTH int32_t gm_table_claim(int32_t *slot, int32_t column) {
+#ifdef __CUDA_ARCH__
+    return atomicCAS((int *)slot, GM_EMPTY, column);
+#else
+    int32_t there = *slot;
+    if (there == GM_EMPTY)
+        *slot = column;
+    return there;
+#endif
+}
+
+/* Slot of `column` in a table of 2^log2_slots, entered if it was not there; -1 when the table is full of
+ * others. */
+static inline GM_BOTH int32_t gm_table_find(int32_t *table, int log2_slots, int32_t column) {
+    uint32_t mask = (1u << log2_slots) - 1, slot = gm_table_slot(column, log2_slots);
+    for (uint32_t step = 0; step <= mask; step++) {
+        int32_t there = table[slot];
+        if (there == GM_EMPTY)
+            there = gm_table_claim(&table[slot], column);
+        if (there == column || there == GM_EMPTY)
+            return (int32_t)slot;
+        slot = (slot + 1) & mask;
+    }
+    return -1;
+}
+
+#endif

@@ -1,0 +1,240 @@
+#include "spgemm/gpu_rows.h"
+
+#include <stdlib.h>
+
+#define SAMPLE_SEED 1
+#define SHORT_ROWS  128 /* multiplications, in the mean, below which the smallest tables do without a sample \
+                         */
+
+struct gm_counters {
+    struct gm_totals totals;
+    int32_t bins[GM_BINS];
+    int32_t overflowed, chosen;
+    int32_t gathered[2][GM_SAMPLE_ROWS];
+};
+
+static bool fetch(void *to, const void *from, size_t size, struct gm_spgemm_error *error) {
+    return gm_cuda(cudaMemcpy(to, from, size, cudaMemcpyDeviceToHost), "copy to the host", error);
+}
+
+static bool zero(void *at, size_t size, struct gm_spgemm_error *error) {
+    return gm_cuda(cudaMemsetAsync(at, 0, size, NULL), "clearing", error);
+}
+
+/* ---- between calls */
+
+static bool make_sample(struct gm_way *way, int32_t rows, struct gm_spgemm_error *error) {
+    struct gm_memory uncounted = {0};
+    int32_t list[GM_SAMPLE_ROWS];
+    way->sample_rows = rows < GM_SAMPLE_ROWS ? rows : GM_SAMPLE_ROWS;
+    for (int32_t i = 0; i < way->sample_rows; i++)
+        list[i] = gm_sampled_row(rows, way->sample_rows, i, SAMPLE_SEED);
+    size_t size = (size_t)way->sample_rows * sizeof *list;
+    return gm_block_make(&way->sample, &uncounted, size, "a sample", error) &&
+           (!size ||
+            gm_cuda(cudaMemcpy(way->sample.at, list, size, cudaMemcpyHostToDevice), "a sample", error));
+}
+
+static bool make_by_columns(struct gm_way *way, const struct gm_job *job, struct gm_spgemm_error *error) {
+    struct gm_csr transposed;
+    if (!gm_csr_transpose(&transposed, job->b, error))
+        return false;
+    bool made = gm_operand_make(&way->by_columns, &transposed, job->precision, error);
+    gm_csr_free(&transposed);
+    return made;
+}
+
+void *gm_way_open(const struct gm_job *job, struct gm_spgemm_error *error) {
+    struct gm_way *way = calloc(1, sizeof *way);
+    if (!way) {
+        gm_spgemm_fail(error, "out of memory");
+        return NULL;
+    }
+    if (!gm_gpu_open(&way->gpu, job, error)) {
+        free(way);
+        return NULL;
+    }
+    if (make_sample(way, job->a->rows, error) &&
+        (job->kernel != GM_KERNEL_THESIS || make_by_columns(way, job, error)))
+        return way;
+    gm_way_close(way);
+    return NULL;
+}
+
+void gm_way_close(void *pointer) {
+    struct gm_way *way = pointer;
+    struct gm_memory uncounted = {0};
+    if (!way)
+        return;
+    gm_block_drop(&way->sample, &uncounted);
+    gm_operand_drop(&way->by_columns);
+    gm_gpu_close(&way->gpu);
+    free(way);
+}
+
+bool gm_way_fetch(void *pointer, struct gm_csr *c, struct gm_spgemm_error *error) {
+    struct gm_way *way = pointer;
+    return gm_result_fetch(&way->gpu.c, way->gpu.job->precision, c, error);
+}
+
+/* ---- helpers of a call */
+
+/* Hands out parts of a block, or, without one, adds up what they take. */
+static void *part(char *base, size_t *used, size_t size) {
+    size_t at = *used;
+    *used += (size + 255) / 256 * 256;
+    return base ? base + at : NULL;
+}
+
+static size_t lay_out(struct gm_work *w, char *base) {
+    size_t used = 0, rows = (size_t)w->rows + 1;
+    w->start = part(base, &used, rows * sizeof *w->start);
+    w->place = part(base, &used, rows * sizeof *w->place);
+    w->bound = part(base, &used, rows * sizeof *w->bound);
+    w->size = part(base, &used, rows * sizeof *w->size);
+    w->binned = part(base, &used, rows * sizeof *w->binned);
+    w->overflow = part(base, &used, rows * sizeof *w->overflow);
+    w->counters = part(base, &used, sizeof *w->counters);
+    w->space = part(base, &used, w->space_size);
+    return used;
+}
+
+bool gm_work_make(struct gm_work *w, struct gm_way *way, struct gm_spgemm_error *error) {
+    size_t scan = 0, select = 0;
+    *w = (struct gm_work){.way = way,
+                          .gpu = &way->gpu,
+                          .a = way->gpu.a,
+                          .b = way->gpu.b,
+                          .rows = way->gpu.a->rows,
+                          .shrink = 1};
+    if (!gm_cuda(gm_scan(NULL, &scan, NULL, NULL, w->rows), "scan", error) ||
+        !gm_cuda(gm_select_above(NULL, &select, NULL, w->rows, NULL, 0, NULL, NULL), "select", error))
+        return false;
+    w->space_size = scan > select ? scan : select;
+    if (!gm_block_make(&w->block, &w->gpu->memory, lay_out(w, NULL), "helpers", error))
+        return false;
+    lay_out(w, w->block.at);
+    return zero(w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
+           zero(w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
+           zero(w->counters, sizeof *w->counters, error) &&
+           gm_cuda(gm_launch_bounds(w->a, w->b, w->bound, &w->counters->totals), "bounds", error) &&
+           fetch(&w->totals, &w->counters->totals, sizeof w->totals, error);
+}
+
+void gm_work_drop(struct gm_work *w) {
+    if (!w->gpu)
+        return;
+    gm_block_drop(&w->cursor, &w->gpu->memory);
+    gm_block_drop(&w->block, &w->gpu->memory);
+}
+
+/* ---- rows */
+
+static bool launch_bins(struct gm_work *w, const int32_t count[GM_BINS], const struct gm_target *c,
+                        struct gm_spgemm_error *error) {
+    const struct gm_job *job = w->gpu->job;
+    const int32_t *list = w->binned;
+    for (int bin = 0; bin < GM_TABLES; list += count[bin++])
+        if (!gm_cuda(gm_launch_table(bin, job->precision, w->a, w->b, list, count[bin], c, w->overflow,
+                                     &w->counters->overflowed),
+                     "rows by tables", error))
+            return false;
+    if (!count[GM_BIN_RANGES])
+        return true;
+    if (!w->cursor.at &&
+        !gm_block_make(&w->cursor, &w->gpu->memory, (size_t)w->a->stored * sizeof(int32_t), "cursors", error))
+        return false;
+    return gm_cuda(gm_launch_ranges(job->precision, w->a, w->b, list, count[GM_BIN_RANGES], c, w->cursor.at),
+                   "rows by ranges", error);
+}
+
+static bool form_binned(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_need *need,
+                        const struct gm_target *c, struct gm_spgemm_error *error) {
+    int32_t count[GM_BINS], next[GM_BINS], sum = 0;
+    if (!zero(w->counters->bins, sizeof count, error) ||
+        !gm_cuda(gm_launch_bin_count(list, rows, need, w->counters->bins), "bins", error) ||
+        !fetch(count, w->counters->bins, sizeof count, error))
+        return false;
+    for (int bin = 0; bin < GM_BINS; bin++) {
+        next[bin] = sum;
+        sum += count[bin];
+    }
+    return gm_cuda(cudaMemcpyAsync(w->counters->bins, next, sizeof next, cudaMemcpyHostToDevice, NULL),
+                   "bins", error) &&
+           gm_cuda(gm_launch_bin_fill(list, rows, need, w->counters->bins, w->binned), "bins", error) &&
+           zero(&w->counters->overflowed, sizeof w->counters->overflowed, error) &&
+           launch_bins(w, count, c, error);
+}
+
+bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,
+                  int64_t above, int64_t upto, struct gm_spgemm_error *error) {
+    struct gm_need need = {.bound = w->bound,
+                           .size = exact ? w->size : NULL,
+                           .columns = w->b->columns,
+                           .shrink = exact ? 1 : w->shrink,
+                           .above = above,
+                           .upto = upto};
+    int32_t overflowed;
+    if (!form_binned(w, list, rows, &need, c, error))
+        return false;
+    if (need.shrink >= 1)
+        return true;
+    if (!fetch(&overflowed, &w->counters->overflowed, sizeof overflowed, error))
+        return false;
+    need.shrink = 1;
+    return !overflowed || form_binned(w, w->overflow, overflowed, &need, c, error);
+}
+
+bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spgemm_error *error) {
+    struct gm_target counted = {.size = w->size};
+    const int32_t *list = w->way->sample.at;
+    int32_t rows = w->way->sample_rows, size[GM_SAMPLE_ROWS], bound[GM_SAMPLE_ROWS];
+    size_t bytes = (size_t)rows * sizeof *size;
+    int64_t size_sum = 0, bound_sum = 0;
+    if (!gm_work_form(w, list, rows, &counted, false, 0, 0, error) ||
+        !gm_cuda(gm_launch_gather(list, rows, w->size, w->counters->gathered[0]), "a sample", error) ||
+        !gm_cuda(gm_launch_gather(list, rows, w->bound, w->counters->gathered[1]), "a sample", error) ||
+        !fetch(size, w->counters->gathered[0], bytes, error) ||
+        !fetch(bound, w->counters->gathered[1], bytes, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        size_sum += size[i];
+        bound_sum += bound[i];
+    }
+    w->shrink = bound_sum ? (float)((double)size_sum / (double)bound_sum) : 1;
+    return !sizes || gm_histogram_make(sizes, size, rows, error);
+}
+
+bool gm_work_sample_if_long(struct gm_work *w, struct gm_spgemm_error *error) {
+    return w->totals.bound / SHORT_ROWS < w->rows || gm_work_sample(w, NULL, error);
+}
+
+/* ---- results */
+
+bool gm_work_result(struct gm_work *w, bool arrays, struct gm_spgemm_error *error) {
+    struct gm_result *c = &w->gpu->c;
+    struct gm_memory *memory = &w->gpu->memory;
+    int64_t stored = 0;
+    if (!gm_cuda(gm_scan(w->space, &w->space_size, w->size, w->place, w->rows), "scan", error) ||
+        !fetch(&stored, w->place + w->rows, sizeof stored, error))
+        return false;
+    if (stored > INT32_MAX)
+        return gm_spgemm_fail(error, "C has %lld entries, which do not fit 32-bit offsets",
+                              (long long)stored);
+    *c = (struct gm_result){.rows = w->rows, .columns = w->b->columns, .stored = stored};
+    size_t count = arrays ? (size_t)stored : 0;
+    return gm_block_make(&c->offsets, memory, ((size_t)w->rows + 1) * sizeof(int32_t), "offsets of C",
+                         error) &&
+           gm_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&
+           gm_block_make(&c->values, memory, count * gm_value_size(w->gpu->job->precision), "values of C",
+                         error) &&
+           gm_cuda(gm_launch_narrow(w->place, c->offsets.at, (int64_t)w->rows + 1), "offsets of C", error);
+}
+
+bool gm_work_select(struct gm_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen,
+                    int32_t *number, struct gm_spgemm_error *error) {
+    return gm_cuda(gm_select_above(w->space, &w->space_size, list, rows, w->size, above, chosen,
+                                   &w->counters->chosen),
+                   "unfinished rows", error) &&
+           fetch(number, &w->counters->chosen, sizeof *number, error);
+}

@@ -1,0 +1,107 @@
+/* Work on the device. Launches go to the default stream and return at once; arrays are on the device unless
+ * said. Each returns what cudaGetLastError says of its launch; a launch of nothing is fine. */
+#ifndef GM_SPGEMM_KERNELS_H
+#define GM_SPGEMM_KERNELS_H
+
+#include "spgemm/gpu.h"
+#include "spgemm/pieces.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where rows of C go. */
+struct gm_target {
+    void *values; /* NULL: rows are counted, not formed */
+    int32_t *columns;
+    const int64_t *start; /* first place of each row; not with pieces */
+    int32_t *size; /* out: entries of each row. With pieces: a row that does not fit is not written, and its
+                    * size is told all the same, by the thread-for-a-row kernel as one more than fits. */
+    struct gm_pieces pieces;
+};
+
+/* ---- estimates */
+
+struct gm_totals {
+    int64_t bound; /* multiplications */
+    int32_t most;  /* of one row; INT32_MAX stands for more, too */
+};
+/* Multiplications of each row, capped at INT32_MAX, and their totals, which must be zeroed. */
+cudaError_t gm_launch_bounds(const struct gm_operand *a, const struct gm_operand *b, int32_t *bound,
+                             struct gm_totals *totals);
+
+/* ---- the fast accumulator */
+
+/* What decides a row's bin, and whether it is formed at all. */
+struct gm_need {
+    const int32_t *bound; /* used where size is NULL */
+    const int32_t *size;  /* exact */
+    int32_t columns;      /* of C */
+    float shrink;         /* gm_entries_expected(); 1 with exact sizes */
+    int64_t above, upto;  /* rows of other exact sizes are left out; not used where size is NULL */
+};
+/* Rows of each bin into count[GM_BINS], which must be zeroed. `list` NULL: rows 0 to rows - 1. Rows of no
+ * entries are in no bin. */
+cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const struct gm_need *need,
+                                int32_t *count);
+/* The rows, bin by bin, into `binned`; next[GM_BINS] has the first place of each bin and is moved. */
+cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const struct gm_need *need, int32_t *next,
+                               int32_t *binned);
+/* Forms (or counts) rows with tables of the bin's size. Rows that do not fit their table are listed in
+ * overflow, counted in *overflowed. */
+cudaError_t gm_launch_table(int bin, enum gm_precision precision, const struct gm_operand *a,
+                            const struct gm_operand *b, const int32_t *list, int32_t rows,
+                            const struct gm_target *c, int32_t *overflow, int32_t *overflowed);
+/* The same by ranges of columns. cursor: one for each entry of A. */
+cudaError_t gm_launch_ranges(enum gm_precision precision, const struct gm_operand *a,
+                             const struct gm_operand *b, const int32_t *list, int32_t rows,
+                             const struct gm_target *c, int32_t *cursor);
+
+/* ---- the kernel of the thesis (listing 2.1) */
+
+/* Forms or counts the rows of the list (NULL: 0 to rows - 1), a thread for a row; `by_columns` is B
+ * transposed. With pieces, rows go on in the last round's at the column resume[row] where they left off in
+ * the round before; columns are looked at from that of the row's first product to that of its last. */
+cudaError_t gm_launch_dots(enum gm_precision precision, const struct gm_operand *a,
+                           const struct gm_operand *b, const struct gm_operand *by_columns,
+                           const int32_t *list, int32_t rows, const struct gm_target *c, int32_t *resume);
+
+/* All rounds that the memory holds in one cooperative launch, the grid synchronised between them. In
+ * *progress: what the next round, which has not begun, starts with. */
+struct gm_progress {
+    int64_t first;        /* its first piece */
+    int32_t rows, rounds; /* unfinished rows, whose owners are listed; rounds done */
+};
+cudaError_t gm_launch_dots_persistent(enum gm_precision precision, const struct gm_operand *a,
+                                      const struct gm_operand *b, const struct gm_operand *by_columns,
+                                      const struct gm_target *c, int32_t *resume, int32_t *owner,
+                                      int64_t *first, int64_t places, struct gm_progress *progress,
+                                      int32_t *unfinished);
+
+/* ---- whole arrays */
+
+/* start[i] = sum of size[0] to size[i - 1], for i up to count inclusive; size[count] must be there. *bytes of
+ * `space` are used; with space NULL only *bytes is set. */
+cudaError_t gm_scan(void *space, size_t *bytes, const int32_t *size, int64_t *start, int32_t count);
+/* Rows of the list whose size is above `above`, in their order, into `chosen`, their number into *number. As
+ * gm_scan. */
+cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows,
+                            const int32_t *size, int64_t above, int32_t *chosen, int32_t *number);
+cudaError_t gm_launch_count_up(int32_t *list, int32_t rows); /* list[i] = i */
+cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to);
+cudaError_t gm_launch_narrow(const int64_t *from, int32_t *to, int64_t count);
+
+/* ---- compaction: elements of 4 or 8 bytes; row i's size[i] elements to place[i] */
+
+/* from where rows begin at start[i] */
+cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
+                                const int64_t *place, const int32_t *size, int32_t rows);
+/* from pieces */
+cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const struct gm_pieces *pieces,
+                                  int64_t count, const int64_t *place, const int32_t *size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

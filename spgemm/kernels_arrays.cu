@@ -1,0 +1,224 @@
+/* Bounds, bins, scans and the moves of compaction. */
+#include "spgemm/kernels.h"
+
+#include <climits>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
+
+namespace {
+
+constexpr int BLOCK = 256;
+constexpr int TEAM = 8; /* threads that add up one row's bound */
+
+unsigned blocks_of(int64_t threads) {
+    return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK);
+}
+
+__global__ void __launch_bounds__(BLOCK)
+    bounds(gm_operand a, gm_operand b, int32_t *bound, gm_totals *totals) {
+    int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / TEAM;
+    int64_t sum = 0;
+    if (row < a.rows)
+        for (int32_t k = a.offsets[row] + threadIdx.x % TEAM; k < a.offsets[row + 1]; k += TEAM)
+            sum += b.offsets[a.indices[k] + 1] - b.offsets[a.indices[k]];
+    for (int step = TEAM / 2; step > 0; step /= 2)
+        sum += __shfl_xor_sync(~0u, sum, step);
+    int32_t capped = static_cast<int32_t>(min(sum, static_cast<int64_t>(INT_MAX)));
+    if (row < a.rows && threadIdx.x % TEAM == 0)
+        bound[row] = capped;
+    /* One addition a warp; all threads of a team have its sum. */
+    for (int step = TEAM; step < 32; step *= 2) {
+        sum += __shfl_xor_sync(~0u, sum, step);
+        capped = max(capped, __shfl_xor_sync(~0u, capped, step));
+    }
+    if (threadIdx.x % 32 == 0 && sum) {
+        atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound),
+                  static_cast<unsigned long long>(sum));
+        atomicMax(&totals->most, capped);
+    }
+}
+
+/* -1: the row is in no bin. */
+__device__ int bin_of(const gm_need &need, int32_t row) {
+    int64_t entries;
+    if (need.size) {
+        entries = need.size[row];
+        if (entries <= need.above || entries > need.upto)
+            return -1;
+    } else {
+        entries = gm_entries_expected(need.bound[row], need.columns, need.shrink);
+        if (!need.bound[row])
+            return -1;
+    }
+    return entries ? gm_bin_of(entries) : -1;
+}
+
+/* Numbers of a block are added up in shared memory first. */
+template <bool FILL>
+__global__ void __launch_bounds__(BLOCK)
+    bins(const int32_t *list, int32_t rows, gm_need need, int32_t *next, int32_t *binned) {
+    __shared__ int32_t count[GM_BINS];
+    int64_t item = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+    if (threadIdx.x < GM_BINS)
+        count[threadIdx.x] = 0;
+    __syncthreads();
+    int32_t row = item >= rows ? 0 : list ? list[item] : static_cast<int32_t>(item), place = 0;
+    int bin = item < rows ? bin_of(need, row) : -1;
+    if (bin >= 0)
+        place = atomicAdd(&count[bin], 1);
+    __syncthreads();
+    if (threadIdx.x < GM_BINS && count[threadIdx.x])
+        count[threadIdx.x] = atomicAdd(&next[threadIdx.x], count[threadIdx.x]);
+    if (!FILL)
+        return;
+    __syncthreads();
+    if (bin >= 0)
+        binned[count[bin] + place] = row;
+}
+
+__global__ void count_up(int32_t *list, int32_t rows) {
+    int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+    if (i < rows)
+        list[i] = static_cast<int32_t>(i);
+}
+
+__global__ void gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to) {
+    int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+    if (i < rows)
+        to[i] = from[list[i]];
+}
+
+__global__ void narrow(const int64_t *from, int32_t *to, int64_t count) {
+    int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+    if (i < count)
+        to[i] = static_cast<int32_t>(from[i]);
+}
+
+template <typename E>
+__global__ void move_rows(const E *from, E *to, const int64_t *start, const int64_t *place,
+                          const int32_t *size, int32_t rows, int team) {
+    int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team;
+    if (row >= rows)
+        return;
+    for (int64_t i = threadIdx.x % team; i < size[row]; i += team)
+        to[place[row] + i] = from[start[row] + i];
+}
+
+template <typename E>
+__global__ void move_pieces(const E *from, E *to, gm_pieces pieces, int64_t count, const int64_t *place,
+                            const int32_t *size, int team) {
+    int64_t teams = static_cast<int64_t>(gridDim.x) * BLOCK / team;
+    for (int64_t piece = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team; piece < count;
+         piece += teams) {
+        int32_t row = pieces.owner[piece];
+        int64_t before = static_cast<int64_t>(gm_piece_round(&pieces, piece)) * pieces.size;
+        int64_t here = min(size[row] - before, static_cast<int64_t>(pieces.size));
+        for (int64_t i = threadIdx.x % team; i < here; i += team)
+            to[place[row] + before + i] = from[piece * pieces.size + i];
+    }
+}
+
+struct Above {
+    const int32_t *size;
+    int64_t above;
+
+    __device__ bool operator()(int32_t row) const { return size[row] > above; }
+};
+
+int team_for(int64_t elements) {
+    int team = 4;
+    while (team < 32 && team < elements)
+        team *= 2;
+    return team;
+}
+
+/* Elements are moved as bits. */
+template <typename E>
+cudaError_t launch_move_pieces(const void *from, void *to, const gm_pieces &pieces, int64_t count,
+                               const int64_t *place, const int32_t *size) {
+    int team = team_for(pieces.size);
+    int64_t blocks = min(static_cast<int64_t>(INT_MAX), (count * team + BLOCK - 1) / BLOCK);
+    move_pieces<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to),
+                                                          pieces, count, place, size, team);
+    return cudaGetLastError();
+}
+
+template <typename E>
+cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, const int64_t *place,
+                             const int32_t *size, int32_t rows) {
+    constexpr int team = 16;
+    move_rows<<<blocks_of(static_cast<int64_t>(rows) * team), BLOCK>>>(
+        static_cast<const E *>(from), static_cast<E *>(to), start, place, size, rows, team);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+cudaError_t gm_launch_bounds(const gm_operand *a, const gm_operand *b, int32_t *bound, gm_totals *totals) {
+    if (!a->rows)
+        return cudaSuccess;
+    bounds<<<blocks_of(static_cast<int64_t>(a->rows) * TEAM), BLOCK>>>(*a, *b, bound, totals);
+    return cudaGetLastError();
+}
+
+cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const gm_need *need, int32_t *count) {
+    if (!rows)
+        return cudaSuccess;
+    bins<false><<<blocks_of(rows), BLOCK>>>(list, rows, *need, count, nullptr);
+    return cudaGetLastError();
+}
+
+cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const gm_need *need, int32_t *next,
+                               int32_t *binned) {
+    if (!rows)
+        return cudaSuccess;
+    bins<true><<<blocks_of(rows), BLOCK>>>(list, rows, *need, next, binned);
+    return cudaGetLastError();
+}
+
+cudaError_t gm_launch_count_up(int32_t *list, int32_t rows) {
+    if (!rows)
+        return cudaSuccess;
+    count_up<<<blocks_of(rows), BLOCK>>>(list, rows);
+    return cudaGetLastError();
+}
+
+cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to) {
+    if (!rows)
+        return cudaSuccess;
+    gather<<<blocks_of(rows), BLOCK>>>(list, rows, from, to);
+    return cudaGetLastError();
+}
+
+cudaError_t gm_launch_narrow(const int64_t *from, int32_t *to, int64_t count) {
+    if (!count)
+        return cudaSuccess;
+    narrow<<<blocks_of(count), BLOCK>>>(from, to, count);
+    return cudaGetLastError();
+}
+
+cudaError_t gm_scan(void *space, size_t *bytes, const int32_t *size, int64_t *start, int32_t count) {
+    return cub::DeviceScan::ExclusiveScan(space, *bytes, size, start, cuda::std::plus<int64_t>{}, int64_t{0},
+                                          static_cast<int64_t>(count) + 1);
+}
+
+cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows,
+                            const int32_t *size, int64_t above, int32_t *chosen, int32_t *number) {
+    return cub::DeviceSelect::If(space, *bytes, list, chosen, number, rows, Above{size, above});
+}
+
+cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
+                                const int64_t *place, const int32_t *size, int32_t rows) {
+    if (!rows)
+        return cudaSuccess;
+    return element == 4 ? launch_move_rows<uint32_t>(from, to, start, place, size, rows)
+                        : launch_move_rows<uint64_t>(from, to, start, place, size, rows);
+}
+
+cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const gm_pieces *pieces,
+                                  int64_t count, const int64_t *place, const int32_t *size) {
+    if (!count)
+        return cudaSuccess;
+    return element == 4 ? launch_move_pieces<uint32_t>(from, to, *pieces, count, place, size)
+                        : launch_move_pieces<uint64_t>(from, to, *pieces, count, place, size);
+}

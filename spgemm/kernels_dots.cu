@@ -1,0 +1,172 @@
+/* The kernel of the thesis (listing 2.1): a thread forms a row of C by dot products of A's row, by rows, with
+ * columns of B, by columns. Two things differ from the listing: entries are summed in a register, not in C,
+ * and columns are looked at only from the first to the last that the row can have, which B's rows tell;
+ * between them every column is tried. A row whose space is used up ends at the next column that has a
+ * product, and goes on there in the next round (3.2). */
+#include "spgemm/kernels.h"
+
+#include <climits>
+#include <cooperative_groups.h>
+
+namespace {
+
+constexpr int BLOCK = 128;
+
+struct Problem {
+    gm_operand a, b, by_columns;
+    gm_target c;
+    int32_t *resume;
+};
+
+struct Window {
+    int32_t first, last;
+};
+
+__device__ Window window_of(const gm_operand &a, const gm_operand &b, int32_t row) {
+    Window w = {INT_MAX, -1};
+    for (int32_t k = a.offsets[row]; k < a.offsets[row + 1]; k++) {
+        int32_t from = b.offsets[a.indices[k]], to = b.offsets[a.indices[k] + 1];
+        if (from == to)
+            continue;
+        w.first = min(w.first, b.indices[from]);
+        w.last = max(w.last, b.indices[to - 1]);
+    }
+    return w;
+}
+
+/* The dot product of A's row with column `column` of B; whether it has any product. Counting ends at the
+ * first. */
+template <typename T, bool FORM> __device__ bool dot(const Problem &p, int32_t row, int32_t column, T *sum) {
+    int32_t i = p.a.offsets[row], i_end = p.a.offsets[row + 1];
+    int32_t j = p.by_columns.offsets[column], j_end = p.by_columns.offsets[column + 1];
+    bool any = false;
+    *sum = 0;
+    while (i < i_end && j < j_end) {
+        int32_t left = p.a.indices[i], right = p.by_columns.indices[j];
+        if (left == right) {
+            any = true;
+            if (!FORM)
+                return true;
+            *sum += static_cast<const T *>(p.a.values)[i] * static_cast<const T *>(p.by_columns.values)[j];
+        }
+        i += left <= right;
+        j += right <= left;
+    }
+    return any;
+}
+
+/* The row from where the round before left off. `place` is that of its next entry, with room for `room`
+ * entries; `count` are there. Returns whether the row is finished. */
+template <typename T, bool FORM>
+__device__ bool form_row(const Problem &p, int32_t row, int64_t place, int64_t room, int32_t count,
+                         bool resumed) {
+    Window w = window_of(p.a, p.b, row);
+    T sum;
+    for (int32_t column = resumed ? p.resume[row] : w.first; column <= w.last; column++) {
+        if (!dot<T, FORM>(p, row, column, &sum))
+            continue;
+        if (FORM) {
+            if (room-- == 0) {
+                p.resume[row] = column;
+                p.c.size[row] = count + 1;
+                return false;
+            }
+            p.c.columns[place] = column;
+            static_cast<T *>(p.c.values)[place++] = sum;
+        }
+        count++;
+    }
+    p.c.size[row] = count;
+    return true;
+}
+
+template <typename T, bool FORM> __global__ void dot_rows(Problem p, const int32_t *list, int32_t rows) {
+    int64_t item = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+    if (item >= rows)
+        return;
+    int32_t row = list ? list[item] : static_cast<int32_t>(item);
+    const gm_pieces &pieces = p.c.pieces;
+    if (!pieces.size) {
+        form_row<T, FORM>(p, row, FORM ? p.c.start[row] : 0, INT64_MAX, 0, false);
+        return;
+    }
+    int32_t before = pieces.rounds - 1;
+    form_row<T, FORM>(p, row, (pieces.first[before] + item) * pieces.size, pieces.size, before * pieces.size,
+                      before > 0);
+}
+
+/* Rounds until rows are finished or places run out. What a round leaves unfinished is listed in any order:
+ * the thread-for-a-row kernel never looks for a row's pieces. */
+template <typename T>
+__global__ void dot_rounds(Problem p, int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
+                           int32_t *unfinished) {
+    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+    int64_t thread = grid.thread_rank(), threads = grid.size();
+    int32_t size = p.c.pieces.size, round = progress->rounds, rows = progress->rows;
+    int64_t piece = progress->first;
+    while (rows && (piece + rows) * size <= places) {
+        int32_t *left = owner + piece + rows;
+        for (int64_t item = thread; item < rows; item += threads) {
+            int32_t row = owner[piece + item];
+            if (!form_row<T, true>(p, row, (piece + item) * size, size, round * size, round > 0))
+                left[atomicAdd(&unfinished[round], 1)] = row;
+        }
+        grid.sync();
+        piece += rows;
+        rows = *static_cast<volatile int32_t *>(&unfinished[round]);
+        round++;
+        if (thread == 0)
+            first[round] = piece;
+    }
+    /* Nobody reads `progress` any more: all threads have passed a synchronisation, or none writes what
+     * another reads. */
+    if (thread == 0 && round != progress->rounds)
+        *progress = {piece, rows, round};
+}
+
+unsigned blocks_of(int64_t count) {
+    return static_cast<unsigned>((count + BLOCK - 1) / BLOCK);
+}
+
+template <typename T>
+cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t places,
+                              gm_progress *progress, int32_t *unfinished) {
+    int device = 0, processors = 0, blocks = 0;
+    cudaError_t status = cudaGetDevice(&device);
+    if (status == cudaSuccess)
+        status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+    if (status == cudaSuccess)
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, dot_rounds<T>, BLOCK, 0);
+    if (status != cudaSuccess)
+        return status;
+    void *arguments[] = {&p, &owner, &first, &places, &progress, &unfinished};
+    return cudaLaunchCooperativeKernel(dot_rounds<T>, dim3(static_cast<unsigned>(processors * blocks)),
+                                       dim3(BLOCK), arguments, 0, nullptr);
+}
+
+} // namespace
+
+cudaError_t gm_launch_dots(gm_precision precision, const gm_operand *a, const gm_operand *b,
+                           const gm_operand *by_columns, const int32_t *list, int32_t rows,
+                           const gm_target *c, int32_t *resume) {
+    Problem p = {*a, *b, *by_columns, *c, resume};
+    if (!rows)
+        return cudaSuccess;
+    if (!c->values)
+        dot_rows<float, false><<<blocks_of(rows), BLOCK>>>(p, list, rows);
+    else if (precision == GM_FLOAT)
+        dot_rows<float, true><<<blocks_of(rows), BLOCK>>>(p, list, rows);
+    else
+        dot_rows<double, true><<<blocks_of(rows), BLOCK>>>(p, list, rows);
+    return cudaGetLastError();
+}
+
+cudaError_t gm_launch_dots_persistent(gm_precision precision, const gm_operand *a, const gm_operand *b,
+                                      const gm_operand *by_columns, const gm_target *c, int32_t *resume,
+                                      int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
+                                      int32_t *unfinished) {
+    Problem p = {*a, *b, *by_columns, *c, resume};
+    if (precision == GM_FLOAT)
+        return launch_persistent<float>(p, owner, first, places, progress, unfinished);
+    return launch_persistent<double>(p, owner, first, places, progress, unfinished);
+}

@@ -1,0 +1,464 @@
+/* Regions on the simulated driver: growth in place and by new addresses, giving back, sharing, and every driver call failing. */
+#include "bench.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/region/span.h"
+
+static struct gpumem_region *new_region(size_t reserve, unsigned flags) {
+    struct gpumem_region_options options = {.reserve = reserve, .flags = flags};
+    struct gpumem_region *region = NULL;
+    CU(gpumem_region_create(&options, &region));
+    assert_non_null(region);
+    return region;
+}
+
+static struct gpumem_view view_of(const struct gpumem_region *region) {
+    struct gpumem_view view;
+    gpumem_region_view(region, &view);
+    return view;
+}
+
+static void assert_same(const struct gpumem_view *one, const struct gpumem_view *other) {
+    assert_ptr_equal(one->base, other->base);
+    assert_int_equal(one->size, other->size);
+    assert_int_equal(one->mapped, other->mapped);
+    assert_int_equal(one->capacity, other->capacity);
+    assert_int_equal(one->handles, other->handles);
+}
+
+/* ---- growth */
+
+static void grows_in_place(void **state) {
+    struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
+    struct gpumem_view first = view_of(region), view;
+    size_t before = simcuda_used(0);
+    (void)state;
+    assert_int_equal(first.mapped, 0);
+    assert_true(first.capacity >= 1024 * MIB); /* as much as the device has memory */
+    assert_int_equal(simcuda_used(0), before); /* addresses are no memory */
+    for (size_t size = 3 * MIB, step = 1; step <= 5; size *= 2, step++) {
+        uint64_t opened = simcuda_calls("cuMemSetAccess"), copies = simcuda_calls("cuMemcpyAsync");
+        CU(gpumem_region_grow(region, size));
+        view = view_of(region);
+        assert_ptr_equal(view.base, first.base);
+        assert_int_equal(view.size, size);
+        assert_int_equal(view.mapped, (size + 2 * MIB - 1) / (2 * MIB) * (2 * MIB));
+        assert_int_equal(view.handles, step);
+        assert_int_equal(simcuda_used(0) - before, view.mapped);
+        /* One call a step, whatever the region holds. */
+        assert_int_equal(simcuda_calls("cuMemSetAccess") - opened, 1);
+        assert_int_equal(simcuda_calls("cuMemcpyAsync"), copies);
+        if (step == 1)
+            bench_fill(view.base, size, 0xabcd0123);
+        bench_check(view.base, 3 * MIB, 0xabcd0123);
+    }
+    assert_int_equal(bench_differing(), 0);
+    CU(gpumem_region_grow(region, MIB)); /* smaller than it is: nothing happens */
+    assert_int_equal(view_of(region).size, view.size);
+    CU(gpumem_region_release(region));
+}
+
+/* Small steps make few handles, within the bound; without, one each. */
+static void maps_ahead_within_its_bound(void **state) {
+    struct gpumem_region *region = new_region(0, 0), *exact = new_region(0, GPUMEM_REGION_EXACT);
+    (void)state;
+    for (size_t size = 2 * MIB; size <= 512 * MIB; size += 2 * MIB) {
+        CU(gpumem_region_grow(region, size));
+        CU(gpumem_region_grow(exact, size));
+        assert_true(view_of(region).mapped <= size + size / 20 + 1 && view_of(region).mapped <= size + 64 * MIB);
+        assert_int_equal(view_of(exact).mapped, size);
+    }
+    assert_int_equal(view_of(exact).handles, 256);
+    assert_true(view_of(region).handles < 128);
+    CU(gpumem_region_release(exact));
+    /* Where only what was asked is free, that is what it takes. */
+    size_t mapped = view_of(region).mapped;
+    CUdeviceptr filler[4096];
+    unsigned fillers = 0;
+    while (fillers < 4096 && cuMemAlloc_v2(&filler[fillers], 2 * MIB) == CUDA_SUCCESS)
+        fillers++;
+    CU(cuMemFree_v2(filler[--fillers]));
+    CU(gpumem_region_grow(region, mapped + MIB));
+    assert_int_equal(view_of(region).mapped, mapped + 2 * MIB);
+    while (fillers > 0)
+        CU(cuMemFree_v2(filler[--fillers]));
+    CU(gpumem_region_release(region));
+}
+
+static void out_of_memory_names_the_bytes(void **state) {
+    struct gpumem_region *region = new_region(0, 0);
+    (void)state;
+    CU(gpumem_region_grow(region, 8 * MIB));
+    struct gpumem_view before = view_of(region), after;
+    assert_int_equal(gpumem_region_grow(region, (size_t)1 << 46), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpumem_last_error(), "70368744177664 bytes"));
+    assert_non_null(strstr(gpumem_last_error(), "bytes free"));
+    assert_int_equal(gpumem_region_grow(region, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+    after = view_of(region);
+    assert_same(&before, &after);
+    CU(gpumem_region_release(region));
+}
+
+/* ---- addresses run out */
+
+/* The thesis' first path: the addresses behind are free. */
+static void extends_where_the_addresses_behind_are_free(void **state) {
+    struct gm_span range = {.segment_count = 1, .reserved = 4 * MIB, .segments = {4 * MIB}};
+    CUdeviceptr hole;
+    (void)state;
+    CU(cuMemAddressReserve(&hole, 64 * MIB, 0, 0, 0));
+    CU(cuMemAddressFree(hole, 64 * MIB));
+    CU(cuMemAddressReserve(&range.base, 4 * MIB, 0, hole, 0));
+    assert_int_equal(range.base, hole);
+    assert_int_equal(gm_span_extend(&range, 6 * MIB), GM_OK);
+    assert_int_equal(range.base, hole);
+    assert_true(range.reserved == 8 * MIB || range.reserved == 6 * MIB); /* twice as much where that is free, too */
+    assert_int_equal(range.segment_count, 2);
+    assert_int_equal(gm_span_room(&range, 3 * MIB), MIB);
+    assert_int_equal(gm_span_room(&range, 4 * MIB), range.reserved - 4 * MIB);
+    gm_span_drop(&range, NULL, 0);
+}
+
+/* Takes the addresses behind a region of `size` reserved bytes. */
+static CUdeviceptr block_behind(const struct gpumem_region *region, size_t size) {
+    CUdeviceptr end = (CUdeviceptr)(uintptr_t)view_of(region).base + size, got;
+    CU(cuMemAddressReserve(&got, 2 * MIB, 0, end, 0));
+    return got;
+}
+
+/* The second: everything is mapped once more elsewhere; nothing is copied, work under way keeps its memory. */
+static void moves_its_pages_where_they_are_not(void **state) {
+    struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
+    CUdeviceptr behind = block_behind(region, 4 * MIB);
+    void *old = view_of(region).base;
+    (void)state;
+    CU(gpumem_region_grow(region, 2 * MIB));
+    CU(gpumem_region_grow(region, 4 * MIB));
+    simcuda_set_streams("manual");
+    bench_fill(old, 4 * MIB, 77);
+    size_t used = simcuda_used(0);
+    uint64_t copies = simcuda_calls("cuMemcpyAsync");
+    CU(gpumem_region_grow(region, 10 * MIB));
+    simcuda_set_streams("immediate");
+    struct gpumem_view view = view_of(region);
+    assert_ptr_not_equal(view.base, old);
+    assert_true(view.capacity >= 20 * MIB);
+    assert_int_equal(simcuda_used(0) - used, 6 * MIB);
+    assert_int_equal(simcuda_calls("cuMemcpyAsync"), copies);
+    bench_check(view.base, 4 * MIB, 77);
+    bench_fill(view.base, 10 * MIB, 78);
+    bench_check(view.base, 10 * MIB, 78);
+    assert_int_equal(bench_differing(), 0);
+    CU(gpumem_region_release(region));
+    CU(cuMemAddressFree(behind, 2 * MIB));
+}
+
+/* ---- giving back */
+
+static void shrinks_by_whole_handles(void **state) {
+    struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
+    (void)state;
+    for (size_t size = 4 * MIB; size <= 16 * MIB; size += 4 * MIB)
+        CU(gpumem_region_grow(region, size));
+    size_t used = simcuda_used(0);
+    simcuda_set_streams("manual");
+    bench_fill(view_of(region).base, 16 * MIB, 5); /* unmapping does not wait: the region has to */
+    CU(gpumem_region_shrink(region, 5 * MIB));
+    simcuda_set_streams("immediate");
+    assert_int_equal(view_of(region).size, 5 * MIB);
+    assert_int_equal(view_of(region).mapped, 8 * MIB);
+    assert_int_equal(used - simcuda_used(0), 8 * MIB);
+    CU(gpumem_region_grow(region, 8 * MIB));
+    bench_check(view_of(region).base, 8 * MIB, 5);
+    assert_int_equal(bench_differing(), 0);
+    CU(gpumem_region_shrink(region, 0));
+    assert_int_equal(view_of(region).mapped, 0);
+    CU(gpumem_region_release(region));
+}
+
+static void memory_behind_its_end_is_gone(void **state) {
+    struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
+    char byte = 0;
+    (void)state;
+    CU(gpumem_region_grow(region, 2 * MIB));
+    char *base = view_of(region).base;
+    CU(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base + 2 * MIB - 1, 1));
+    assert_int_equal(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base + 2 * MIB, 1), CUDA_ERROR_INVALID_VALUE);
+    CU(gpumem_region_release(region));
+    assert_int_equal(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void a_capture_keeps_what_it_may_use(void **state) {
+    struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
+    (void)state;
+    CU(gpumem_region_grow(region, 4 * MIB));
+    gm_capture_begin();
+    CU(cuStreamBeginCapture_v2(bench.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    struct gpumem_view before = view_of(region), after;
+    assert_int_equal(gpumem_region_shrink(region, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_int_equal(gpumem_region_release(region), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_non_null(strstr(gpumem_last_error(), "4194304 bytes"));
+    after = view_of(region);
+    assert_same(&before, &after);
+    CU(gpumem_region_grow(region, 8 * MIB)); /* mapping is no work of a stream */
+    CUgraph graph;
+    CU(cuStreamEndCapture(bench.stream, &graph));
+    gm_capture_end();
+    CU(cuGraphDestroy(graph));
+    CU(gpumem_region_release(region));
+}
+
+/* ---- more than one view, device, process, tier */
+
+static void a_view_to_read_only_follows(void **state) {
+    struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
+    CUdeviceptr behind = block_behind(region, 4 * MIB);
+    struct gpumem_view own, alias;
+    (void)state;
+    CU(gpumem_region_grow(region, 2 * MIB));
+    CU(gpumem_region_view_read_only(region, &alias));
+    size_t used = simcuda_used(0);
+    own = view_of(region);
+    assert_ptr_not_equal(alias.base, own.base);
+    bench_fill(own.base, 2 * MIB, 1);
+    bench_check(alias.base, 2 * MIB, 1);
+    CU(gpumem_region_grow(region, 4 * MIB));
+    CU(gpumem_region_grow(region, 12 * MIB)); /* new addresses for both */
+    assert_int_equal(simcuda_used(0) - used, 10 * MIB);
+    own = view_of(region);
+    CU(gpumem_region_view_read_only(region, &alias));
+    assert_int_equal(alias.mapped, 12 * MIB);
+    bench_fill(own.base, 12 * MIB, 2);
+    bench_check(alias.base, 12 * MIB, 2);
+    assert_int_equal(bench_differing(), 0);
+    unsigned long long flags;
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    for (size_t offset = 0; offset < 12 * MIB; offset += 2 * MIB) {
+        CU(cuMemGetAccess(&flags, &here, (CUdeviceptr)(uintptr_t)alias.base + offset));
+        assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    }
+    CU(gpumem_region_shrink(region, 2 * MIB));
+    CU(gpumem_region_release(region));
+    CU(cuMemAddressFree(behind, 2 * MIB));
+}
+
+static void peers_get_access(void **state) {
+    struct gpumem_region_options options = {.flags = GPUMEM_REGION_EXACT};
+    struct gpumem_region *region = NULL;
+    unsigned long long flags;
+    CUmemLocation there = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
+    int devices = 0;
+    (void)state;
+    CU(cuDeviceGetCount(&devices));
+    CU(gpumem_region_create(&options, &region));
+    CU(gpumem_region_grow(region, 4 * MIB));
+    if (devices < 2) {
+        assert_int_not_equal(gpumem_region_allow(region, 1), CUDA_SUCCESS);
+        assert_non_null(strstr(gpumem_last_error(), "device 1"));
+    } else {
+        CUdeviceptr base = (CUdeviceptr)(uintptr_t)view_of(region).base;
+        CU(cuMemGetAccess(&flags, &there, base));
+        assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        CU(gpumem_region_allow(region, 1));
+        CU(gpumem_region_grow(region, 8 * MIB));
+        for (size_t offset = 0; offset < 8 * MIB; offset += 2 * MIB) {
+            CU(cuMemGetAccess(&flags, &there, base + offset));
+            assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        }
+        /* A peer's work counts before anything is unmapped. */
+        CUcontext primary, popped;
+        CU(cuDevicePrimaryCtxRetain(&primary, 1));
+        CU(cuCtxPushCurrent_v2(primary));
+        simcuda_set_streams("manual");
+        CU(cuMemsetD8Async(base, 3, 8 * MIB, NULL));
+        CU(cuCtxPopCurrent_v2(&popped));
+        CU(gpumem_region_shrink(region, 0));
+        simcuda_set_streams("immediate");
+        CU(cuDevicePrimaryCtxRelease_v2(1));
+    }
+    assert_int_equal(gpumem_region_allow(region, 64), CUDA_ERROR_INVALID_VALUE);
+    CU(gpumem_region_release(region));
+}
+
+static void handles_can_be_exported(void **state) {
+    struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXPORTABLE | GPUMEM_REGION_EXACT), *plain = new_region(0, 0);
+    CUmemGenericAllocationHandle imported;
+    struct stat file;
+    size_t size = 0;
+    int descriptor = -1;
+    (void)state;
+    CU(gpumem_region_grow(region, 2 * MIB));
+    CU(gpumem_region_grow(region, 6 * MIB));
+    assert_int_equal(gpumem_region_export(region, 2, &descriptor, &size), CUDA_ERROR_INVALID_VALUE);
+    CU(gpumem_region_export(region, 1, &descriptor, &size));
+    assert_int_equal(size, 4 * MIB);
+    assert_int_equal(fstat(descriptor, &file), 0);
+    CU(cuMemImportFromShareableHandle(&imported, (void *)(uintptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CU(cuMemRelease(imported));
+    close(descriptor);
+    CU(gpumem_region_grow(plain, 2 * MIB));
+    assert_int_equal(gpumem_region_export(plain, 0, &descriptor, &size), CUDA_ERROR_NOT_SUPPORTED);
+    CU(gpumem_region_release(plain));
+    CU(gpumem_region_release(region));
+}
+
+static void the_host_tier_takes_no_device_memory(void **state) {
+    struct gpumem_region *region = new_region(0, GPUMEM_REGION_HOST);
+    size_t used = simcuda_used(0);
+    (void)state;
+    CU(gpumem_region_grow(region, 4 * MIB));
+    assert_int_equal(simcuda_used(0), used);
+    bench_fill(view_of(region).base, 4 * MIB, 9);
+    bench_check(view_of(region).base, 4 * MIB, 9);
+    assert_int_equal(bench_differing(), 0);
+    assert_int_equal(gpumem_region_grow(region, (size_t)1 << 45), CUDA_ERROR_OUT_OF_MEMORY); /* never asked of the machine */
+    CU(gpumem_region_release(region));
+}
+
+static void errors_without_a_region(void **state) {
+    struct gpumem_region *region = NULL;
+    CUcontext popped;
+    (void)state;
+    CU(cuCtxPopCurrent_v2(&popped));
+    assert_int_equal(gpumem_region_create(NULL, &region), CUDA_ERROR_INVALID_CONTEXT);
+    assert_non_null(strstr(gpumem_last_error(), "no context"));
+    assert_null(region);
+    CU(cuCtxPushCurrent_v2(popped));
+    CU(gpumem_region_release(NULL));
+}
+
+/* ---- every driver call fails once */
+
+struct shape {
+    bool moves, alias;
+};
+
+static void grow_with_failures(const struct shape *shape) {
+    for (unsigned n = 1;; n++) {
+        assert_true(n < 200);
+        struct gpumem_region *region = new_region(shape->moves ? 4 * MIB : 0, GPUMEM_REGION_EXACT);
+        CUdeviceptr behind = shape->moves ? block_behind(region, 4 * MIB) : 0;
+        struct gpumem_view before, after, alias_before = {0}, alias_after = {0};
+        CU(gpumem_region_grow(region, 2 * MIB));
+        CU(gpumem_region_grow(region, 4 * MIB));
+        if (shape->alias)
+            CU(gpumem_region_view_read_only(region, &alias_before));
+        bench_fill(view_of(region).base, 4 * MIB, n);
+        CU(cuStreamSynchronize(bench.stream));
+        before = view_of(region);
+        size_t reservations = simcuda_live_reservations(), handles = simcuda_live_handles(), used = simcuda_used(0);
+        bench_fail_call(n);
+        int status = gpumem_region_grow(region, 8 * MIB);
+        bool reached = bench_failed();
+        after = view_of(region);
+        if (status) {
+            if (shape->alias)
+                CU(gpumem_region_view_read_only(region, &alias_after));
+            assert_same(&before, &after);
+            assert_same(&alias_before, &alias_after);
+            assert_int_equal(simcuda_live_reservations(), reservations);
+            assert_int_equal(simcuda_live_handles(), handles);
+            assert_int_equal(simcuda_used(0), used);
+            assert_string_not_equal(gpumem_last_error(), "");
+        } else {
+            assert_int_equal(after.size, 8 * MIB);
+        }
+        bench_check(after.base, 4 * MIB, n);
+        assert_int_equal(bench_differing(), 0);
+        CU(gpumem_region_release(region));
+        if (behind)
+            CU(cuMemAddressFree(behind, 2 * MIB));
+        if (!reached) {
+            assert_int_equal(status, CUDA_SUCCESS);
+            assert_true(n > 3);
+            break;
+        }
+    }
+}
+
+static void failing_growth_changes_nothing(void **state) {
+    (void)state;
+    grow_with_failures(&(struct shape){0});
+    grow_with_failures(&(struct shape){.alias = true});
+    grow_with_failures(&(struct shape){.moves = true});
+    grow_with_failures(&(struct shape){.moves = true, .alias = true});
+}
+
+static void failing_shrink_loses_nothing(void **state) {
+    (void)state;
+    for (unsigned n = 1;; n++) {
+        struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
+        struct gpumem_view alias, before, after;
+        for (size_t size = 2 * MIB; size <= 8 * MIB; size += 2 * MIB)
+            CU(gpumem_region_grow(region, size));
+        CU(gpumem_region_view_read_only(region, &alias));
+        bench_fill(view_of(region).base, 8 * MIB, n);
+        CU(cuStreamSynchronize(bench.stream));
+        before = view_of(region);
+        size_t used = simcuda_used(0);
+        bench_fail_call(n);
+        int status = gpumem_region_shrink(region, 4 * MIB);
+        bool reached = bench_failed();
+        after = view_of(region);
+        if (status) {
+            assert_same(&before, &after);
+            assert_int_equal(simcuda_used(0), used);
+        } else {
+            assert_int_equal(after.size, 4 * MIB);
+            assert_int_equal(used - simcuda_used(0), 4 * MIB);
+        }
+        bench_check(after.base, after.size, n);
+        CU(gpumem_region_view_read_only(region, &alias));
+        bench_check(alias.base, alias.size, n);
+        assert_int_equal(bench_differing(), 0);
+        CU(gpumem_region_release(region));
+        if (!reached)
+            break;
+        assert_true(n < 200);
+    }
+}
+
+static void failing_creation_leaves_nothing(void **state) {
+    (void)state;
+    for (unsigned n = 1;; n++) {
+        struct gpumem_region *region = NULL;
+        size_t reservations = simcuda_live_reservations();
+        bench_fail_call(n);
+        int status = gpumem_region_create(NULL, &region);
+        bool reached = bench_failed();
+        if (status) {
+            assert_null(region);
+            assert_int_equal(simcuda_live_reservations(), reservations);
+        }
+        CU(gpumem_region_release(region));
+        if (!reached)
+            break;
+        assert_true(n < 100);
+    }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
+    const struct CMUnitTest tests[] = {
+        TEST(grows_in_place),
+        TEST(maps_ahead_within_its_bound),
+        TEST(out_of_memory_names_the_bytes),
+        TEST(extends_where_the_addresses_behind_are_free),
+        TEST(moves_its_pages_where_they_are_not),
+        TEST(shrinks_by_whole_handles),
+        TEST(memory_behind_its_end_is_gone),
+        TEST(a_capture_keeps_what_it_may_use),
+        TEST(a_view_to_read_only_follows),
+        TEST(peers_get_access),
+        TEST(handles_can_be_exported),
+        TEST(the_host_tier_takes_no_device_memory),
+        TEST(errors_without_a_region),
+        TEST(failing_growth_changes_nothing),
+        TEST(failing_shrink_loses_nothing),
+        TEST(failing_creation_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

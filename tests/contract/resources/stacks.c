@@ -1,0 +1,60 @@
+#include "stacks.h"
+
+#include <string.h>
+
+const char *const stacks[STACKS] = {
+    "native",           "async",
+    "managed",          "managed-pool",
+    "fill(off,native)", "fill(poison,native)",
+    "fill(zero,async)", "fill(poison,async)",
+    "fill(poison,managed)", "fill(poison,managed-pool)",
+    "limit(64GiB,async)",   "fail-nth(100000000,fill(zero,limit(64GiB,managed)))",
+    "host-numa",            "fill(poison,host-numa)",
+    "cache(native)",    "cache(1,native)",
+    "cache(3,limit(64GiB,native))", "fill(poison,cache(native))",
+    "true-kind(cache(managed-pool))", "true-kind(cache(1,managed-pool))",
+};
+struct gm_resource *built[STACKS];
+
+struct gm_resource *stack_named(const char *name) {
+    for (int i = 0; i < STACKS; i++)
+        if (!strcmp(stacks[i], name))
+            return built[i];
+    fail_msg("no stack %s", name);
+    return NULL;
+}
+
+enum gm_kind kind_of(const struct gm_resource *resource) { return resource->kind; }
+bool is_pool(const struct gm_resource *resource) {
+    return kind_of(resource) == GM_KIND_ASYNC || kind_of(resource) == GM_KIND_MANAGED_POOL;
+}
+
+bool is_cache(const struct gm_resource *resource) {
+    while (resource && resource->row != &gm_resource_cache)
+        resource = resource->upstream;
+    return resource != NULL;
+}
+
+struct gm_block get(struct gm_resource *resource, const struct gm_request *request) {
+    struct gm_block block;
+    gm_status status = allocate(resource, request, &block);
+    if (status)
+        fail_msg("%s: allocation answered %d", resource->row->name, status);
+    return block;
+}
+
+void give(struct gm_resource *resource, const struct gm_block *block) {
+    struct gm_free_request how = plain_free();
+    assert_int_equal(release(resource, block, &how), GM_OK);
+}
+
+void trim(struct gm_resource *resource) {
+    if (resource->row->trim)
+        resource->row->trim(resource, SIZE_MAX);
+}
+
+int build_stacks(void **state) {
+    for (int i = 0; i < STACKS; i++)
+        built[i] = build(stacks[i]);
+    return 0;
+}

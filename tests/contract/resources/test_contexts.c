@@ -1,0 +1,173 @@
+/* Captures, contexts that end, frees under another context, devices that reach each other. */
+#include "stacks.h"
+
+/* ---- capture */
+
+static void test_a_capture_is_not_disturbed(void **state) {
+    struct world world;
+    EACH_STACK(resource, world) {
+        if (kind_of(resource) == GM_KIND_NATIVE)
+            continue;
+        struct gm_request request = plain_request(&world.origin, BYTES);
+        size_t live = simcuda_live_blocks();
+        struct gm_block held = get(resource, &request), ordered = get(resource, &request), block;
+        struct gm_free_request in_capture = ordered_free((uint64_t)(uintptr_t)world.one);
+        CUgraph graph;
+
+        gm_capture_begin();
+        CU(cuStreamBeginCapture_v2(world.one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        if (resource->row->capture)
+            resource->row->capture(resource, 1);
+        request.capturing = true;
+        assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
+        request.capturing = false; /* began between the request and its service */
+        assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
+        give(resource, &held);
+        if (kind_of(resource) == GM_KIND_MANAGED || kind_of(resource) == GM_KIND_HOST_NUMA) {
+            struct gm_free_request beside = ordered_free((uint64_t)(uintptr_t)world.two);
+            assert_int_not_equal(release(resource, &ordered, &in_capture), GM_OK);
+            assert_int_equal(release(resource, &ordered, &beside), GM_OK);
+        } else {
+            give(resource, &ordered);
+        }
+        assert_int_equal(simcuda_calls("cuCtxRecordEvent"), 0);
+        CU(cuStreamEndCapture(world.one, &graph));
+        gm_capture_end();
+        if (resource->row->capture)
+            resource->row->capture(resource, -1);
+
+        block = get(resource, &request);
+        give(resource, &block);
+        trim(resource);
+        assert_int_equal(simcuda_live_blocks(), live);
+        assert_int_equal(gm_managed_alive(), 0);
+    }
+}
+
+/* ---- contexts, peers */
+
+static void test_context_gone(void **state) {
+    for (int stack = 0; stack < STACKS; stack++) {
+        struct gm_resource *resource = built[stack];
+        for (int round = 0; round < 3; round++) {
+            struct world world;
+            world_open(&world);
+            struct gm_request request = plain_request(&world.origin, BYTES);
+            struct gm_request ordered = ordered_request(&world.origin, BYTES, (uint64_t)(uintptr_t)world.one);
+            struct gm_free_request how = ordered_free(ordered.stream);
+            struct gm_block lost = get(resource, &request), block = get(resource, &ordered);
+            const struct gm_resource *maker = resource;
+            while (maker->upstream)
+                maker = maker->upstream;
+            simcuda_set_streams("manual");
+            world_fill(&world, world.one, &block, 1);
+            assert_int_equal(release(resource, &block, &how), GM_OK);
+            world_close(&world, resource); /* with one block alive and one on its way */
+            assert_int_equal(gm_managed_alive(), 0);
+            assert_true(lost.address != 0);
+            if (maker->row->abandon)
+                maker->row->abandon((struct gm_resource *)maker, &lost);
+        }
+    }
+}
+
+static void test_free_with_another_context_current(void **state) {
+    struct world world;
+    EACH_STACK(resource, world) {
+        struct gm_request request = plain_request(&world.origin, BYTES);
+        struct gm_block block = get(resource, &request);
+        CUcontext other, current;
+        CU(cuCtxCreate_v2(&other, 0, 0));
+        simcuda_set_streams("manual");
+        world_fill(&world, world.one, &block, 5);
+        give(resource, &block);
+        simcuda_run_all();
+        CU(cuCtxGetCurrent(&current));
+        assert_ptr_equal(current, other);
+        assert_int_equal(simcuda_violations(), 0);
+        simcuda_set_streams("immediate");
+        CU(cuCtxDestroy_v2(other));
+        CU(cuCtxSetCurrent(world.context));
+    }
+}
+
+static void check_peers(struct gm_resource *resource) {
+    struct world world;
+    CUcontext peer;
+    CUmodule module;
+    CUfunction fill;
+    CUstream stream;
+    int count;
+    world_open(&world);
+    CU(cuDeviceGetCount(&count));
+    if (count < 2) {
+        world_close(&world, resource);
+        skip();
+    }
+    struct gm_request request = plain_request(&world.origin, BYTES);
+    struct gm_block early = get(resource, &request);
+    CU(cuCtxCreate_v2(&peer, 0, 1));
+    gm_context_note_primary(1, peer);
+    CU(cuCtxEnablePeerAccess(world.context, 0));
+    struct gm_context accessor;
+    uint64_t ended;
+    assert_true(gm_context_current(&accessor));
+    gm_context_note_reach(0, &accessor);
+    resource->row->peer_enabled(resource, 0, 1);
+    if (resource->row->peer_reaches)
+        resource->row->peer_reaches(resource, &early, 1);
+    CU(cuModuleLoadData(&module, "peer"));
+    CU(cuModuleGetFunction(&fill, module, SIMCUDA_KERNEL_FILL));
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+
+    /* The peer's work on the block is not done when the owner frees it and takes the next. */
+    CUdeviceptr address = early.address;
+    uint64_t bytes = BYTES;
+    uint32_t pattern = 0x33333333;
+    void *arguments[] = {&address, &bytes, &pattern};
+    simcuda_set_streams("manual");
+    CU(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+    CU(cuCtxSetCurrent(world.context));
+    give(resource, &early);
+    struct gm_block late = get(resource, &request);
+    world_fill(&world, world.one, &late, 0x44444444);
+    while (simcuda_step(world.one))
+        ;
+    simcuda_run_all();
+    assert_int_equal(simcuda_violations(), 0);
+    if (gm_drv.ctx_record_event && (is_pool(resource) || is_cache(resource)))
+        assert_true(late.address != early.address);
+    assert_int_equal(world_differing(&world, &late, 0x44444444), 0);
+    give(resource, &late);
+    simcuda_set_streams("immediate");
+    gm_context_note_primary(1, NULL);
+    CU(cuCtxDestroy_v2(peer));
+    assert_true(gm_context_end(peer, &ended));
+    if (resource->row->context_gone)
+        resource->row->context_gone(resource, ended);
+    CU(cuCtxSetCurrent(world.context));
+    /* Fences go on without the peer. */
+    for (int i = 0; i < 40; i++) {
+        struct gm_block block = get(resource, &request);
+        give(resource, &block);
+    }
+    world_close(&world, resource);
+}
+
+static void test_peers_reach_pools(void **state) { check_peers(built[1]); }
+
+static void test_peers_reach_host_memory(void **state) { check_peers(build("host-numa")); }
+
+static void test_work_of_peers_holds_a_block_back(void **state) { check_peers(build("cache(1,native)")); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_capture_is_not_disturbed),
+        cmocka_unit_test(test_context_gone),
+        cmocka_unit_test(test_free_with_another_context_current),
+        cmocka_unit_test(test_peers_reach_pools),
+        cmocka_unit_test(test_peers_reach_host_memory),
+        cmocka_unit_test(test_work_of_peers_holds_a_block_back),
+    };
+    return cmocka_run_group_tests(tests, build_stacks, NULL);
+}

@@ -1,0 +1,177 @@
+/* Calls of the driver that fail, and memory that runs out: nothing is lost, and what is kept counts as free. */
+#include <stdio.h>
+
+#include "shim/driver/fence.h"
+#include "stacks.h"
+
+/* ---- failures */
+
+struct outcome {
+    struct gm_block blocks[5];
+    bool live[5];
+    unsigned count;
+};
+
+static void try_all(struct gm_resource *resource, const struct world *world, struct outcome *outcome) {
+    uint64_t stream = (uint64_t)(uintptr_t)world->one;
+    const struct gm_request requests[5] = {
+        plain_request(&world->origin, 1000),          plain_request(&world->origin, 2200000),
+        pitched_request(&world->origin, 3001, 40),    ordered_request(&world->origin, 5000, stream),
+        plain_request(&world->origin, 1000),
+    };
+    for (int i = 0; i < 5; i++) {
+        outcome->live[i] = allocate(resource, &requests[i], &outcome->blocks[i]) == GM_OK;
+        outcome->count += outcome->live[i];
+    }
+    for (int i = 0; i < 5; i++) {
+        struct gm_free_request how = i == 3 ? ordered_free(stream) : plain_free();
+        how.strict = i == 4;
+        if (outcome->live[i] && release(resource, &outcome->blocks[i], &how) == GM_OK)
+            outcome->live[i] = false;
+    }
+}
+
+static void free_the_rest(struct gm_resource *resource, const struct world *world, struct outcome *outcome) {
+    for (int i = 0; i < 5; i++) {
+        struct gm_free_request how = i == 3 ? ordered_free((uint64_t)(uintptr_t)world->one) : plain_free();
+        if (outcome->live[i])
+            assert_int_equal(release(resource, &outcome->blocks[i], &how), GM_OK);
+    }
+    struct gm_request request = plain_request(&world->origin, 1000);
+    struct gm_block block = get(resource, &request);
+    give(resource, &block);
+    CU(cuCtxSynchronize());
+    trim(resource);
+}
+
+/* The n-th driver call fails, for n = 1, 2, 3 ... until none is left to fail: nothing is lost, and all works again after. */
+static void test_any_driver_call_may_fail(void **state) {
+    static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
+    struct world world;
+    for (int stack = 0; stack < STACKS; stack++)
+        for (int code = 0; code < 2; code++)
+            for (int n = 1, failed = 1; failed; n++) {
+                struct gm_resource *resource = built[stack];
+                struct outcome outcome = {0};
+                char script[64];
+                size_t free_before, free_after, total;
+                world_open(&world);
+                size_t live = simcuda_live_blocks(), ranges = simcuda_live_reservations(), handles = simcuda_live_handles();
+                CU(cuMemGetInfo_v2(&free_before, &total));
+                simcuda_reset_counters();
+                snprintf(script, sizeof script, "*:%d:%d", n, codes[code]);
+                assert_int_equal(simcuda_set_failures(script), 0);
+                try_all(resource, &world, &outcome);
+                uint64_t calls = simcuda_calls(NULL);
+                simcuda_set_failures(NULL);
+                failed = calls >= (uint64_t)n;
+                if (!failed)
+                    assert_int_equal(outcome.count, 5);
+                free_the_rest(resource, &world, &outcome);
+                CU(cuMemGetInfo_v2(&free_after, &total));
+                if (simcuda_live_blocks() != live || free_after != free_before || gm_managed_alive())
+                    fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes lost, %llu managed bytes counted", stacks[stack],
+                             n, codes[code], simcuda_live_blocks() - live, free_before - free_after,
+                             (unsigned long long)gm_managed_alive());
+                assert_int_equal(simcuda_live_reservations(), ranges);
+                assert_int_equal(simcuda_live_handles(), handles);
+                assert_int_equal(gm_host_numa_alive(), 0);
+                assert_int_equal(simcuda_violations(), 0);
+                assert_true(n < 2000);
+                world_close(&world, resource);
+            }
+}
+
+static void test_pool_is_trimmed_before_out_of_memory(void **state) {
+    struct world world;
+    EACH_STACK(resource, world) {
+        if (!is_pool(resource) || resource->upstream)
+            continue;
+        size_t free_bytes, total;
+        CU(cuMemGetInfo_v2(&free_bytes, &total));
+        /* Many small pieces kept by the pool; then one request that only all of the memory can serve. */
+        size_t most = free_bytes / 8 * 3;
+        struct gm_request small = plain_request(&world.origin, most / 16), large = plain_request(&world.origin, most);
+        struct gm_block blocks[16], block;
+        if (kind_of(resource) == GM_KIND_MANAGED_POOL)
+            small.size /= 4, large.size /= 2;
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < 16; i++)
+                blocks[i] = get(resource, &small);
+            for (int i = 0; i < 16; i++)
+                give(resource, &blocks[i]);
+            block = get(resource, &large);
+            give(resource, &block);
+        }
+        trim(resource);
+    }
+}
+
+static void test_kept_memory_is_free_memory(void **state) {
+    struct gm_resource *resource = stack_named("cache(native)");
+    struct world world;
+    size_t before, after, total;
+    world_open(&world);
+    if (!gm_fence_supported()) {
+        world_close(&world, resource);
+        skip();
+    }
+    struct gm_request request = plain_request(&world.origin, (size_t)10 << 20);
+    CU(cuMemGetInfo_v2(&before, &total));
+    struct gm_block block = get(resource, &request);
+    give(resource, &block);
+    CU(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before - after, resource->row->releasable(resource, 0));
+    simcuda_set_streams("manual");
+    block = get(resource, &request);
+    assert_true(block.hit);
+    world_fill(&world, world.one, &block, 1);
+    give(resource, &block);
+    assert_int_equal(resource->row->releasable(resource, 0), 0); /* in use still */
+    simcuda_run_all();
+    assert_int_equal(resource->row->trim(resource, 1), request.size);
+    CU(cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before, after);
+    world_close(&world, resource);
+}
+
+static void test_managed_memory_stays_below_what_is_free(void **state) {
+    for (int stack = 2; stack < 4; stack++) {
+        struct gm_resource *resource = built[stack], *other = built[5 - stack];
+        struct world world;
+        struct gm_block blocks[64], block;
+        size_t free_bytes, total, count = 0;
+        world_open(&world);
+        CU(cuMemGetInfo_v2(&free_bytes, &total));
+        struct gm_request request = plain_request(&world.origin, (size_t)64 << 20);
+        while (count < 64 && allocate(resource, &request, &blocks[count]) == GM_OK) {
+            count++;
+            CU(cuMemGetInfo_v2(&free_bytes, &total));
+            assert_true(count * request.size + (512u << 20) - request.size <= free_bytes + request.size);
+        }
+        assert_true(count > 4 && count < 64);
+        assert_int_equal(allocate(resource, &request, &block), GM_OUT_OF_MEMORY);
+        assert_int_equal(allocate(other, &request, &block), GM_OUT_OF_MEMORY); /* one sum for both */
+        give(resource, &blocks[--count]);
+        block = get(resource, &request);
+        give(resource, &block);
+        gm_managed_note(2 * (int64_t)request.size); /* the program takes some by its own call */
+        assert_int_equal(allocate(resource, &request, &block), GM_OUT_OF_MEMORY);
+        gm_managed_note(-2 * (int64_t)request.size);
+        while (count)
+            give(resource, &blocks[--count]);
+        trim(resource);
+        assert_int_equal(gm_managed_alive(), 0);
+        world_close(&world, resource);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_driver_call_may_fail),
+        cmocka_unit_test(test_pool_is_trimmed_before_out_of_memory),
+        cmocka_unit_test(test_kept_memory_is_free_memory),
+        cmocka_unit_test(test_managed_memory_stays_below_what_is_free),
+    };
+    return cmocka_run_group_tests(tests, build_stacks, NULL);
+}

@@ -1,0 +1,120 @@
+/* Programs whose kernels wait for the program itself and which finish natively; SIGALRM ends a test when they do not here. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "stacks.h"
+
+/* An adaptor that works on the memory would wait for it. */
+static bool is_cache_itself(const struct gm_resource *resource) {
+    return is_cache(resource) && resource->row != &gm_resource_fill;
+}
+
+struct two_threads {
+    struct world world;
+    struct gm_resource *resource;
+    CUdeviceptr flag;
+    size_t size;
+};
+
+static void wait_for_flag(const struct two_threads *shared, CUstream stream, uint32_t value) {
+    CU(cuStreamWaitValue32_v2(stream, shared->flag, value, CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+/* Work on the first words of a block. */
+static void touch(const struct two_threads *shared, CUstream stream, const struct gm_block *block) {
+    world_fill(&shared->world, stream, &(struct gm_block){.address = block->address, .size = 4096}, 1);
+}
+
+/* The other rank's part, that thread one's kernel waits for: allocates, works, answers. */
+static void *answer(void *argument) {
+    struct two_threads *shared = argument;
+    struct gm_request request = plain_request(&shared->world.origin, shared->size);
+    struct gm_block blocks[3];
+    cuCtxSetCurrent(shared->world.context);
+    for (int i = 0; i < 3; i++)
+        if (shared->resource->row->alloc(shared->resource, &request, &blocks[i]) != GM_OK)
+            return NULL;
+    touch(shared, shared->world.two, &blocks[0]);
+    cuStreamWriteValue32_v2(shared->world.two, shared->flag, 1, 0);
+    for (int i = 0; i < 3; i++) {
+        struct gm_free_request how = plain_free();
+        shared->resource->row->free(shared->resource, &blocks[i], &how);
+    }
+    return shared;
+}
+
+/* Thread one frees while its kernel waits for a kernel that thread two submits after allocating: with small blocks, and with so
+ * large ones that the budget of waiting blocks is used up and thread one has to wait in its free. */
+static void test_a_collective_does_not_hang(void **state) {
+    alarm(100);
+    static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
+    for (int stack = 0; stack < STACKS; stack++)
+        for (size_t i = 0; is_cache_itself(built[stack]) && i < sizeof sizes / sizeof *sizes; i++) {
+            struct two_threads shared = {.resource = built[stack], .size = sizes[i]};
+            struct gm_block blocks[5];
+            pthread_t thread;
+            void *finished;
+            world_open(&shared.world);
+            CU(cuMemAlloc_v2(&shared.flag, 4));
+            CU(cuMemsetD32_v2(shared.flag, 0, 1));
+            struct gm_request request = plain_request(&shared.world.origin, shared.size);
+            for (int j = 0; j < 5; j++)
+                blocks[j] = get(shared.resource, &request);
+            wait_for_flag(&shared, shared.world.one, 1);
+            touch(&shared, shared.world.one, &blocks[0]);
+            assert_int_equal(pthread_create(&thread, NULL, answer, &shared), 0);
+            for (int j = 0; j < 5; j++)
+                give(shared.resource, &blocks[j]);
+            pthread_join(thread, &finished);
+            assert_non_null(finished);
+            CU(cuCtxSynchronize());
+            assert_int_equal(simcuda_violations(), 0);
+            CU(cuMemFree_v2(shared.flag));
+            trim(shared.resource);
+            world_close(&shared.world, shared.resource);
+        }
+    alarm(0);
+}
+
+/* A kernel that runs until the host tells it to end is launched after some frees; the host allocates before it does. */
+static void test_a_persistent_kernel_does_not_hang(void **state) {
+    alarm(100);
+    static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
+    for (int stack = 0; stack < STACKS; stack++)
+        for (size_t i = 0; is_cache_itself(built[stack]) && i < sizeof sizes / sizeof *sizes; i++) {
+            struct two_threads shared = {.resource = built[stack], .size = sizes[i]};
+            struct gm_block blocks[5];
+            world_open(&shared.world);
+            CU(cuMemAlloc_v2(&shared.flag, 4));
+            CU(cuMemsetD32_v2(shared.flag, 0, 1));
+            struct gm_request request = plain_request(&shared.world.origin, shared.size);
+            for (int j = 0; j < 5; j++)
+                blocks[j] = get(shared.resource, &request);
+            for (int j = 0; j < 5; j++) {
+                touch(&shared, shared.world.two, &blocks[j]);
+                give(shared.resource, &blocks[j]);
+            }
+            wait_for_flag(&shared, shared.world.one, 1);
+            for (int j = 0; j < 5; j++) {
+                blocks[j] = get(shared.resource, &request);
+                touch(&shared, shared.world.two, &blocks[j]);
+            }
+            CU(cuStreamWriteValue32_v2(shared.world.two, shared.flag, 1, 0));
+            for (int j = 0; j < 5; j++)
+                give(shared.resource, &blocks[j]);
+            CU(cuCtxSynchronize());
+            assert_int_equal(simcuda_violations(), 0);
+            CU(cuMemFree_v2(shared.flag));
+            trim(shared.resource);
+            world_close(&shared.world, shared.resource);
+        }
+    alarm(0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_collective_does_not_hang),
+        cmocka_unit_test(test_a_persistent_kernel_does_not_hang),
+    };
+    return cmocka_run_group_tests(tests, build_stacks, NULL);
+}

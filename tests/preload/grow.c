@@ -1,0 +1,143 @@
+/* An array grown by hand, in the ways that programs do it; its contents are compared at the end. Arguments: which way; "whole" when
+ * its size is always one of whole granules. */
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#ifdef LINKED
+#include <cuda.h>
+#endif
+
+#include "program.h"
+
+enum { STEPS = 4 };
+static const size_t GRANULE = 2u << 20, ODD = 12345;
+
+static cudaStream_t stream;
+static const char *way;
+
+static int is(const char *name) { return strcmp(way, name) == 0; }
+
+/* The last bytes of each step's array tell the step. */
+static void write_step(unsigned char *array, size_t from, size_t to, int step) {
+    MUST(cudaMemset(array + from, step + 1, to - from));
+    MUST(cudaDeviceSynchronize());
+}
+
+static void *enter_driver(void *memory) {
+    MUST(cudaMemset(memory, 0x77, 64));
+    return NULL;
+}
+
+static void before_copy(unsigned char *young, unsigned char *old, size_t size, unsigned char *aside) {
+    if (is("written_before")) {
+        MUST(cudaMemset(young, 0xee, size)); /* behind the copied bytes this stays */
+        MUST(cudaDeviceSynchronize());
+    }
+    if (is("busy"))
+        MUST(cudaMemsetAsync(aside, 1, 1 << 20, stream));
+    if (is("exported")) {
+        cudaIpcMemHandle_t handle;
+        cudaIpcGetMemHandle(&handle, old);
+        cudaGetLastError();
+    }
+}
+
+static void copy(unsigned char *young, const unsigned char *old, size_t size) {
+    if (is("interior"))
+        size -= 4096, MUST(cudaMemcpy(young + size, old + size, 4096, cudaMemcpyDeviceToDevice));
+    if (is("asynchronous") || is("busy")) {
+        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, stream));
+        if (is("asynchronous"))
+            MUST(cudaStreamSynchronize(stream));
+    } else if (is("default_kind")) {
+        MUST(cudaMemcpy(young, old, size, cudaMemcpyDefault));
+    } else {
+        MUST(cudaMemcpy(young, old, size, cudaMemcpyDeviceToDevice));
+    }
+}
+
+static void before_free(unsigned char *young, unsigned char *old, size_t size, unsigned char *aside) {
+    unsigned char byte;
+    pthread_t thread;
+    if (is("synchronised"))
+        MUST(cudaDeviceSynchronize());
+    if (is("read")) {
+        MUST(cudaDeviceSynchronize());
+        MUST(cudaMemcpyAsync(&byte, young, 1, cudaMemcpyDeviceToHost, stream)); /* ordered by the wait alone */
+        MUST(cudaStreamSynchronize(stream));
+        EXPECT(byte == 1);
+    }
+    if (is("old_changed"))
+        MUST(cudaMemset(old, 0x55, size)); /* the copy was made before, as far as anyone can tell */
+    if (is("aside"))
+        enter_driver(aside);
+    if (is("other_thread")) {
+        EXPECT(pthread_create(&thread, NULL, enter_driver, aside) == 0);
+        pthread_join(thread, NULL);
+    }
+    if (is("twice")) {
+        unsigned char *third;
+        MUST(cudaMalloc((void **)&third, 2 * size));
+        MUST(cudaMemcpy(third, old, size, cudaMemcpyDeviceToDevice));
+        MUST(cudaFree(third));
+    }
+}
+
+static void check(const unsigned char *array, const size_t *ends) {
+    size_t size = ends[STEPS];
+    unsigned char *host = malloc(size);
+    EXPECT(host != NULL);
+    MUST(cudaMemcpy(host, array, size, cudaMemcpyDeviceToHost));
+    for (int step = 0; step <= STEPS; step++)
+        for (size_t at = step ? ends[step - 1] : 0; at < ends[step]; at++)
+            EXPECT(host[at] == step + 1);
+    free(host);
+}
+
+int main(int count, char **arguments) {
+    unsigned char *array, *aside, tail = 0;
+    size_t ends[STEPS + 1], size = 2 * GRANULE + (count > 2 ? 0 : ODD);
+    int devices = 0;
+    way = count > 1 ? arguments[1] : "plain";
+#ifdef LINKED
+    MUST(cuInit(0));
+#endif
+    MUST(cudaFree(NULL));
+    MUST(cudaGetDeviceCount(&devices));
+    if (is("peers")) {
+        if (devices < 2)
+            return 77;
+        MUST(cudaSetDevice(1));
+        MUST(cudaFree(NULL));
+        MUST(cudaDeviceEnablePeerAccess(0, 0));
+        MUST(cudaSetDevice(0));
+    }
+    MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaMalloc((void **)&aside, 1 << 20));
+    MUST(cudaMalloc((void **)&array, size));
+    write_step(array, 0, ends[0] = size, 0);
+    for (int step = 1; step <= STEPS; step++) {
+        unsigned char *young;
+        size_t larger = size + (count > 2 ? GRANULE : size / 2);
+        MUST(cudaMalloc((void **)&young, larger));
+        before_copy(young, array, larger, aside);
+        copy(young, array, size);
+        before_free(young, array, size, aside);
+        if (is("busy"))
+            MUST(cudaStreamSynchronize(stream));
+        MUST(cudaFree(array));
+        if (is("written_before")) {
+            MUST(cudaMemcpy(&tail, young + larger - 1, 1, cudaMemcpyDeviceToHost));
+            EXPECT(tail == 0xee);
+            MUST(cudaMemcpy(&tail, young + size, 1, cudaMemcpyDeviceToHost));
+            EXPECT(tail == 0xee);
+        }
+        array = young;
+        write_step(array, size, larger, step);
+        ends[step] = size = larger;
+    }
+    check(array, ends);
+    MUST(cudaFree(array));
+    MUST(cudaFree(aside));
+    printf("ok grow %s\n", way);
+    return 0;
+}

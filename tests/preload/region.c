@@ -1,0 +1,35 @@
+/* A region's memory is the program's: with the library preloaded its driver calls are seen as the program's own. */
+#include <cuda_runtime_api.h>
+
+#include "program.h"
+#include "shim/gpumem.h"
+
+enum { STEP = 4 << 20, STEPS = 3, RESERVED = 64 << 20 };
+
+int main(void) {
+    struct gpumem_region_options options = {.reserve = RESERVED, .flags = GPUMEM_REGION_EXACT};
+    struct gpumem_region *region;
+    struct gpumem_view view;
+    MUST(cudaFree(NULL));
+    MUST(gpumem_region_create(&options, &region));
+    gpumem_region_view(region, &view);
+    char *base = view.base;
+    note("reserve", "cuMemAddressReserve", RESERVED, base);
+    for (int i = 0; i < STEPS; i++) {
+        MUST(gpumem_region_grow(region, (size_t)(i + 1) * STEP));
+        note_alloc("cuMemCreate", STEP, NULL);
+        note("map", "cuMemMap", STEP, base + i * STEP);
+    }
+    round_trip(base, (size_t)STEPS * STEP, 0x5a);
+    MUST(gpumem_region_shrink(region, STEP));
+    for (int i = STEPS - 1; i > 0; i--) {
+        note("unmap", "cuMemUnmap", STEP, base + i * STEP);
+        note_free("cuMemRelease", NULL);
+    }
+    MUST(gpumem_region_release(region));
+    note("unmap", "cuMemUnmap", STEP, base);
+    note("unreserve", "cuMemAddressFree", RESERVED, base);
+    note_free("cuMemRelease", NULL);
+    printf("ok region\n");
+    return 0;
+}

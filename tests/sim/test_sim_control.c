@@ -1,0 +1,143 @@
+/* What tests can ask of the simulated driver: failures, hidden names, a log, the rules of a real one enforced; and its look-ups. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim_test.h"
+
+static void scripted_failures(void **state) {
+    CUdeviceptr p[4];
+    (void)state;
+    assert_int_equal(simcuda_set_failures("cuMemAlloc_v2:2"), 0);
+    OK(cuMemAlloc(&p[0], 16));
+    assert_int_equal(cuMemAlloc(&p[1], 16), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuMemAlloc(&p[1], 16));
+    assert_int_equal(simcuda_set_failures("*Alloc*:1:700:2"), 0);
+    assert_int_equal(cuMemAlloc(&p[2], 16), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(cuMemAllocManaged(&p[2], 16, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    OK(cuMemAlloc(&p[2], 16));
+    assert_int_equal(simcuda_set_failures("nonsense"), -1);
+    for (int i = 0; i < 3; i++)
+        OK(cuMemFree(p[i]));
+}
+
+static void hidden_names(void **state) {
+    CUdriverProcAddressQueryResult found;
+    CUevent e;
+    void *fn = &fn;
+    (void)state;
+    OK(cuEventCreate(&e, 0));
+    simcuda_set_hidden("cuCtxRecordEvent,cuCtxWaitEvent");
+    OK(cuGetProcAddress("cuCtxRecordEvent", &fn, 13000, 0, &found));
+    assert_null(fn);
+    assert_int_equal(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    assert_int_equal(cuCtxRecordEvent(ctx, e), CUDA_ERROR_NOT_SUPPORTED);
+    simcuda_set_hidden(NULL);
+    OK(cuCtxRecordEvent(ctx, e));
+    simcuda_set_version(12040);
+    assert_int_equal(cuGetProcAddress("cuMemAlloc", &fn, 13000, 0, &found), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGetProcAddress("cuCtxRecordEvent", &fn, 12040, 0, &found));
+    assert_null(fn);
+}
+
+static void look_ups(void **state) {
+    static const struct {
+        const char *name;
+        int version, flags;
+        const char *symbol;
+    } rows[] = {
+        {"cuMemAlloc", 3020, 0, "cuMemAlloc_v2"},
+        {"cuMemAlloc", 2000, 0, "cuMemAlloc"},
+        {"cuMemAlloc", 13000, 2, "cuMemAlloc_v2"},
+        {"cuMemAllocAsync", 11020, 0, "cuMemAllocAsync"},
+        {"cuMemAllocAsync", 11020, 2, "cuMemAllocAsync_ptsz"},
+        {"cuMemcpyHtoD", 7000, 2, "cuMemcpyHtoD_v2_ptds"},
+        {"cuMemcpyHtoD", 7000, 1, "cuMemcpyHtoD_v2"},
+        {"cuIpcOpenMemHandle", 4010, 0, "cuIpcOpenMemHandle"},
+        {"cuIpcOpenMemHandle", 11000, 0, "cuIpcOpenMemHandle_v2"},
+        {"cuMemPrefetchAsync", 8000, 0, "cuMemPrefetchAsync"},
+        {"cuMemPrefetchAsync", 12020, 0, "cuMemPrefetchAsync_v2"},
+        {"cuGetProcAddress", 11030, 0, "cuGetProcAddress"},
+        {"cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2"},
+        {"cuStreamBeginCapture", 10010, 2, "cuStreamBeginCapture_v2_ptsz"},
+        {"cuCtxCreate", 12050, 0, "cuCtxCreate_v4"},
+    };
+    CUdriverProcAddressQueryResult found;
+    void *fn;
+    (void)state;
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        OK(cuGetProcAddress(rows[i].name, &fn, rows[i].version, (cuuint64_t)rows[i].flags, &found));
+        assert_ptr_equal(fn, dlsym(RTLD_DEFAULT, rows[i].symbol));
+    }
+    OK(cuGetProcAddress("cuMemAllocAsync", &fn, 3020, 0, &found));
+    assert_int_equal(found, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    assert_int_equal(cuGetProcAddress("cuMemAlloc", NULL, 3020, 0, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuGetProcAddress("cuMemAlloc", &fn, 3020, 8, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuGetProcAddress("", &fn, 0, 0, NULL), CUDA_ERROR_NOT_FOUND);
+    const void *table = &table;
+    CUuuid id = {{1}};
+    assert_int_equal(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
+}
+
+/* Runs in a child that must die: under strict mode the host cannot read device memory. */
+static int strict_child(void) {
+    CUdeviceptr p;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&ctx, 0) || cuCtxSetCurrent(ctx) || cuMemAlloc(&p, 4096))
+        return 1;
+    return *(volatile char *)(uintptr_t)p;
+}
+
+static void strict_mode_crashes_the_host(void **state) {
+    int status;
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("SIMCUDA_STRICT", "1", 1);
+        execl("/proc/self/exe", "strict-child", "strict", (char *)NULL);
+        _exit(9);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void host_function(void *p) { *(CUresult *)p = cuMemAlloc((CUdeviceptr *)p + 1, 16); }
+
+static void host_functions_may_not_call(void **state) {
+    struct {
+        CUresult r;
+        CUdeviceptr p;
+    } out = {CUDA_SUCCESS, 0};
+    CUstream s = new_stream();
+    (void)state;
+    OK(cuLaunchHostFunc(s, host_function, &out));
+    OK(cuStreamSynchronize(s));
+    assert_int_equal(out.r, CUDA_ERROR_NOT_PERMITTED);
+}
+
+static void call_log(void **state) {
+    char text[4096];
+    CUdeviceptr p;
+    (void)state;
+    OK(cuMemAlloc(&p, 12345));
+    OK(cuMemFree(p));
+    assert_true(simcuda_log_tail(text, sizeof text) > 0);
+    assert_non_null(strstr(text, " bytesize=12345\n"));
+    assert_non_null(strstr(text, " cuMemFree_v2 0 dptr=0x"));
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc == 2)
+        return strict_child();
+    const struct CMUnitTest tests[] = {
+        TEST(scripted_failures),
+        TEST(hidden_names),
+        TEST(look_ups),
+        TEST(strict_mode_crashes_the_host),
+        TEST(host_functions_may_not_call),
+        TEST(call_log),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

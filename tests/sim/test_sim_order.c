@@ -1,0 +1,217 @@
+/* The order of work in the simulated driver; above all, memory reused too early is caught. */
+#include <stdio.h>
+
+#include "sim_test.h"
+
+static void stream_ordered_reuse_is_caught(void **state) {
+    CUdeviceptr p;
+    CUstream a = new_stream(), b = new_stream();
+    (void)state;
+    simcuda_set_streams("manual");
+    OK(cuMemAllocAsync(&p, MIB, a));
+    OK(cuStreamSynchronize(a));
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 1, b);
+    OK(cuMemFreeAsync(p, a)); /* nothing orders this after the kernel in b */
+    assert_int_equal(simcuda_step(a), 1);
+    assert_int_equal(simcuda_step(b), 1);
+    assert_int_equal(simcuda_violations(), 1);
+    assert_int_equal(cuStreamSynchronize(b), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(cuMemAlloc(&p, 16), CUDA_ERROR_ILLEGAL_ADDRESS); /* sticky */
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuCtxSetCurrent(ctx));
+    OK(cuMemAlloc(&p, 16));
+}
+
+static void notes_and_patterns_catch_reuse(void **state) {
+    CUdeviceptr p;
+    CUstream a = new_stream(), b = new_stream();
+    CUevent e;
+    (void)state;
+    simcuda_set_streams("manual");
+    OK(cuMemAlloc(&p, MIB));
+    assert_int_equal(simcuda_declare_alloc(p, 4096, SIMCUDA_ANY_STREAM), 0);
+    launch(SIMCUDA_KERNEL_FILL, p, 4096, 1, a);
+    launch(SIMCUDA_KERNEL_CHECK, p, 4096, 1, a);
+    assert_int_equal(simcuda_declare_free(p), 2);
+    OK(cuEventCreate(&e, 0));
+    OK(cuEventRecord(e, a));
+    /* In the same stream, or after an event of it, the reuse is sound. */
+    assert_int_equal(simcuda_declare_alloc(p, 4096, a), 0);
+    OK(cuStreamWaitEvent(b, e, 0));
+    assert_int_equal(simcuda_declare_alloc(p, 4096, b), 0);
+    assert_int_equal(simcuda_violations(), 0);
+    CUstream c = new_stream();
+    assert_int_equal(simcuda_declare_alloc(p, 4096, c), 2);
+    assert_int_equal(simcuda_violations(), 2);
+    /* And the data says so too: the new user's fill comes between the old user's fill and check. */
+    launch(SIMCUDA_KERNEL_FILL, p, 4096, 2, c);
+    assert_int_equal(simcuda_step(a), 1);
+    assert_int_equal(simcuda_step(c), 1);
+    simcuda_run_all();
+    assert_int_equal(simcuda_check_runs(), 1);
+    assert_int_equal(simcuda_check_mismatches(), 1024);
+    OK(cuMemFree(p));
+}
+
+static void legacy_stream_orders(void **state) {
+    CUdeviceptr p;
+    CUstream blocking, free_running = new_stream();
+    (void)state;
+    OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    simcuda_set_streams("manual");
+    OK(cuMemAlloc(&p, MIB));
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 1, blocking);
+    launch(SIMCUDA_KERNEL_CHECK, p, MIB, 1, NULL);
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 2, blocking);
+    assert_int_equal(simcuda_step(NULL), 0); /* waits for the blocking stream */
+    assert_int_equal(simcuda_step(blocking), 1);
+    assert_int_equal(simcuda_step(blocking), 0); /* waits for the legacy stream */
+    assert_int_equal(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
+    OK(cuStreamQuery(free_running));
+    OK(cuCtxSynchronize());
+    assert_int_equal(simcuda_check_mismatches(), 0);
+    assert_int_equal(simcuda_check_runs(), 1);
+    OK(cuMemFree(p));
+}
+
+static void context_events(void **state) {
+    CUdeviceptr p;
+    CUstream a = new_stream(), b = new_stream();
+    CUevent e;
+    (void)state;
+    simcuda_set_streams("manual");
+    OK(cuMemAlloc(&p, MIB));
+    OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 1, a);
+    OK(cuCtxRecordEvent(ctx, e));
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 2, b); /* later than the record */
+    assert_int_equal(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+    assert_int_equal(simcuda_step(a), 1);
+    OK(cuEventQuery(e));
+    launch(SIMCUDA_KERNEL_FILL, p, MIB, 3, a);
+    OK(cuCtxRecordEvent(ctx, e));
+    OK(cuCtxWaitEvent(ctx, e));
+    CUstream late = new_stream();
+    launch(SIMCUDA_KERNEL_CHECK, p, MIB, 3, late);
+    assert_int_equal(simcuda_step(late), 0);
+    simcuda_run_all();
+    assert_int_equal(simcuda_check_runs(), 1);
+    OK(cuEventDestroy(e));
+    OK(cuMemFree(p));
+}
+
+static void capture_rules(void **state) {
+    CUstream s = new_stream();
+    CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUstreamCaptureStatus status;
+    CUgraph graph;
+    CUevent e;
+    CUdeviceptr p;
+    (void)state;
+    OK(cuEventCreate(&e, 0));
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_int_equal(cuEventQuery(e), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    OK(cuStreamIsCapturing(s, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    assert_int_equal(cuStreamEndCapture(s, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    assert_int_equal(cuMemAlloc(&p, 16), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_int_equal(cuStreamEndCapture(s, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuThreadExchangeStreamCaptureMode(&relaxed));
+    assert_int_equal(relaxed, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuMemAlloc(&p, 4096));
+    OK(cuEventQuery(e));
+    OK(cuThreadExchangeStreamCaptureMode(&relaxed));
+    launch(SIMCUDA_KERNEL_FILL, p, 4096, 6, s);
+    OK(cuStreamEndCapture(s, &graph));
+    CUgraphExec exec;
+    OK(cuGraphInstantiate(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, s));
+    launch(SIMCUDA_KERNEL_CHECK, p, 4096, 6, s);
+    OK(cuStreamSynchronize(s));
+    assert_int_equal(simcuda_check_mismatches(), 0);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_int_equal(cuCtxRecordEvent(ctx, e), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_int_equal(cuStreamEndCapture(s, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    OK(cuMemFree(p));
+}
+
+static void graph_memory(void **state) {
+    CUstream s = new_stream();
+    CUgraph graph;
+    CUgraphExec exec;
+    CUdeviceptr p;
+    (void)state;
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuMemAllocAsync(&p, 4096, s));
+    launch(SIMCUDA_KERNEL_FILL, p, 4096, 3, s);
+    launch(SIMCUDA_KERNEL_CHECK, p, 4096, 3, s);
+    OK(cuMemFreeAsync(p, s));
+    OK(cuStreamEndCapture(s, &graph));
+    OK(cuGraphInstantiate(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, s));
+    OK(cuGraphLaunch(exec, s));
+    OK(cuStreamSynchronize(s));
+    assert_int_equal(simcuda_check_runs(), 2);
+    assert_int_equal(simcuda_check_mismatches(), 0);
+    assert_int_equal(simcuda_violations(), 0);
+    OK(cuGraphDestroy(graph));
+    OK(cuGraphExecDestroy(exec));
+}
+
+static void random_order_keeps_results(void **state) {
+    CUdeviceptr p[3];
+    CUstream s[3];
+    (void)state;
+    for (int seed = 1; seed <= 20; seed++) {
+        char mode[32];
+        snprintf(mode, sizeof mode, "random:%d", seed);
+        assert_int_equal(simcuda_set_streams(mode), 0);
+        for (int i = 0; i < 3; i++) {
+            s[i] = new_stream();
+            OK(cuMemAllocAsync(&p[i], 4096, s[i]));
+            launch(SIMCUDA_KERNEL_FILL, p[i], 4096, (uint32_t)i, s[i]);
+            launch(SIMCUDA_KERNEL_CHECK, p[i], 4096, (uint32_t)i, s[i]);
+            OK(cuMemFreeAsync(p[i], s[i]));
+        }
+        OK(cuCtxSynchronize());
+        for (int i = 0; i < 3; i++)
+            OK(cuStreamDestroy(s[i]));
+    }
+    assert_int_equal(simcuda_check_runs(), 60);
+    assert_int_equal(simcuda_check_mismatches(), 0);
+    assert_int_equal(simcuda_violations(), 0);
+}
+
+static void value_waits(void **state) {
+    CUdeviceptr flag, p;
+    CUstream a = new_stream(), b = new_stream();
+    (void)state;
+    OK(cuMemAlloc(&flag, 8));
+    OK(cuMemAlloc(&p, 4096));
+    OK(cuMemsetD8(flag, 0, 8));
+    OK(cuStreamWaitValue32(a, flag, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    launch(SIMCUDA_KERNEL_FILL, p, 4096, 5, a);
+    assert_int_equal(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+    OK(cuStreamWriteValue32(b, flag, 1, 0));
+    OK(cuStreamSynchronize(a));
+    OK(cuMemFree(flag));
+    OK(cuMemFree(p));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(stream_ordered_reuse_is_caught),
+        TEST(notes_and_patterns_catch_reuse),
+        TEST(legacy_stream_orders),
+        TEST(context_events),
+        TEST(capture_rules),
+        TEST(graph_memory),
+        TEST(random_order_keeps_results),
+        TEST(value_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,384 @@
+/* Fibers, and a runtime whose device memory is the host's, each block ending at a page that nobody may touch.
+ */
+#include "emulated.h"
+#include "cooperative_groups.h"
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda.h>
+#include <map>
+#include <memory>
+#include <string>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <vector>
+
+namespace {
+
+enum State { READY, AT_WARP, AT_BLOCK, AT_GRID, GONE };
+
+struct Fiber {
+    ucontext_t context; /* where it begins */
+    jmp_buf place;      /* where it goes on: no system call, unlike swapcontext */
+    bool begun;
+    State state;
+    unsigned thread, block, mask;
+    uint64_t mine, all[32];
+};
+
+constexpr size_t STACK = 32 << 10;
+std::vector<std::unique_ptr<Fiber>> fibers;
+std::vector<std::unique_ptr<char[]>> stacks;
+std::vector<unsigned char> shared_memory;
+Fiber *current;
+jmp_buf scheduler;
+const std::function<void()> *running;
+unsigned threads_of_block;
+
+void wait(State state) {
+    current->state = state;
+    if (!_setjmp(current->place))
+        _longjmp(scheduler, 1);
+}
+
+/* A fiber serves one thread after the other. */
+void enter() {
+    for (;;) {
+        (*running)();
+        wait(GONE);
+    }
+}
+
+void go_on(Fiber &f) {
+    current = &f;
+    if (_setjmp(scheduler))
+        return;
+    if (f.begun)
+        _longjmp(f.place, 1);
+    f.begun = true;
+    setcontext(&f.context);
+}
+
+/* Fibers first to last - 1 that wait for `state` go on when all that are not gone do. */
+bool release(size_t first, size_t last, State state) {
+    bool any = false;
+    for (size_t i = first; i < last; i++) {
+        if (fibers[i]->state != state && fibers[i]->state != GONE)
+            return false;
+        any = any || fibers[i]->state == state;
+    }
+    for (size_t i = first; any && i < last; i++)
+        if (fibers[i]->state == state)
+            fibers[i]->state = READY;
+    return any;
+}
+
+bool release_warp(size_t first, size_t last) {
+    bool any = false;
+    for (size_t i = first; i < last; i++) {
+        unsigned mask = fibers[i]->mask;
+        size_t lowest = first + static_cast<size_t>(__builtin_ctz(mask | 1u << 31));
+        if (fibers[i]->state != AT_WARP || i != lowest)
+            continue;
+        bool all = true;
+        uint64_t given[32] = {0};
+        for (size_t j = first; all && j < first + 32; j++) {
+            if (!(mask >> (j - first) & 1))
+                continue;
+            all = j < last && fibers[j]->state == AT_WARP && fibers[j]->mask == mask;
+            given[j - first] = all ? fibers[j]->mine : 0;
+        }
+        for (size_t j = first; all && j < last; j++) {
+            if (!(mask >> (j - first) & 1))
+                continue;
+            memcpy(fibers[j]->all, given, sizeof given);
+            fibers[j]->state = READY;
+        }
+        any = any || all;
+    }
+    return any;
+}
+
+/* Threads between barriers, and warps, run in an order that changes: what a missing barrier lets happen does
+ * happen then. */
+size_t turned(size_t at, size_t count) {
+    static uint64_t seed = 1;
+    if (at == 0)
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+    size_t forward = (at + (seed >> 40)) % count;
+    return seed >> 39 & 1 ? forward : count - 1 - forward;
+}
+
+/* Runs a warp's threads until all of them wait for other warps, or are gone. */
+bool run_warp(size_t first, size_t last) {
+    bool ran = false;
+    do {
+        for (size_t at = 0, i; at < last - first; at++) {
+            i = first + turned(at, last - first);
+            if (fibers[i]->state != READY)
+                continue;
+            ran = true;
+            go_on(*fibers[i]);
+        }
+    } while (release_warp(first, last));
+    return ran;
+}
+
+/* Runs fibers 0 to count - 1 to their ends. */
+void schedule(size_t count) {
+    for (bool left = true; left;) {
+        bool ran = false;
+        for (size_t b = 0; b < count; b += threads_of_block) {
+            size_t warps = (threads_of_block + 31) / 32, order[32];
+            for (size_t at = 0; at < warps; at++)
+                order[at] = b + 32 * turned(at, warps);
+            for (size_t at = 0; at < warps; at++)
+                ran |= run_warp(order[at], std::min<size_t>(order[at] + 32, b + threads_of_block));
+            ran |= release(b, b + threads_of_block, AT_BLOCK);
+        }
+        ran |= release(0, count, AT_GRID);
+        left = false;
+        for (size_t i = 0; i < count; i++)
+            left = left || fibers[i]->state != GONE;
+        if (left && !ran) {
+            fprintf(stderr, "emulated: a barrier that not all threads come to\n");
+            abort();
+        }
+    }
+}
+
+void start(size_t place, unsigned thread, unsigned block) {
+    if (place == fibers.size()) {
+        fibers.push_back(std::make_unique<Fiber>());
+        stacks.push_back(std::make_unique<char[]>(STACK));
+        Fiber &made = *fibers[place];
+        getcontext(&made.context);
+        made.context.uc_stack.ss_sp = stacks[place].get();
+        made.context.uc_stack.ss_size = STACK;
+        made.context.uc_link = nullptr;
+        makecontext(&made.context, enter, 0);
+    }
+    fibers[place]->state = READY;
+    fibers[place]->thread = thread;
+    fibers[place]->block = block;
+}
+
+} // namespace
+
+EmulatedIndex emulated_grid;
+
+EmulatedIndex emulated_thread() {
+    return {current->thread};
+}
+
+EmulatedIndex emulated_block() {
+    return {current->block};
+}
+
+unsigned char *emulated_shared() {
+    return shared_memory.data();
+}
+
+void emulated_run(unsigned grid, unsigned block, size_t shared, bool together,
+                  const std::function<void()> &kernel) {
+    running = &kernel;
+    emulated_grid = {grid};
+    threads_of_block = block;
+    shared_memory.assign(shared, 0xcd);
+    for (unsigned b = 0; b < grid; b++) {
+        size_t first = together ? static_cast<size_t>(b) * block : 0;
+        for (unsigned t = 0; t < block; t++)
+            start(first + t, t, b);
+        if (!together)
+            schedule(block);
+    }
+    if (together)
+        schedule(static_cast<size_t>(grid) * block);
+}
+
+const uint64_t *emulated_exchange(unsigned mask, uint64_t mine) {
+    if (!(mask >> emulated_lane() & 1)) {
+        fprintf(stderr, "emulated: a thread that is not in its own mask\n");
+        abort();
+    }
+    current->mine = mine;
+    current->mask = mask;
+    wait(AT_WARP);
+    return current->all;
+}
+
+void __syncthreads() {
+    wait(AT_BLOCK);
+}
+
+void emulated_grid_sync() {
+    wait(AT_GRID);
+}
+
+unsigned long long cooperative_groups::grid_group::thread_rank() const {
+    return static_cast<unsigned long long>(current->block) * threads_of_block + current->thread;
+}
+
+unsigned long long cooperative_groups::grid_group::size() const {
+    return static_cast<unsigned long long>(emulated_grid.x) * threads_of_block;
+}
+
+/* ---- runtime */
+
+namespace {
+
+constexpr size_t PAGE = 4096, GRANULARITY = 2 << 20;
+std::map<char *, std::pair<char *, size_t>> blocks; /* by address: mapping and its size */
+std::map<CUdeviceptr, size_t> reserved;
+
+} // namespace
+
+extern "C" {
+
+cudaError_t cudaMalloc(void **at, size_t size) {
+    size_t whole = (size + PAGE - 1) / PAGE * PAGE + PAGE;
+    char *base =
+        static_cast<char *>(mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base == MAP_FAILED)
+        return cudaErrorMemoryAllocation;
+    memset(base, 0xcd, whole);
+    mprotect(base + whole - PAGE, PAGE, PROT_NONE);
+    char *block = base + whole - PAGE - (size + 7) / 8 * 8;
+    blocks[block] = {base, whole};
+    *at = block;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *at) {
+    auto found = blocks.find(static_cast<char *>(at));
+    if (found == blocks.end())
+        return cudaErrorInvalidValue;
+    munmap(found->second.first, found->second.second);
+    blocks.erase(found);
+    return cudaSuccess;
+}
+
+size_t emulated_live(void) {
+    return blocks.size() + reserved.size();
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind) {
+    memcpy(to, from, size);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t) {
+    memcpy(to, from, size);
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t) {
+    memset(at, value, size);
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *bytes) {
+    *free_bytes = *bytes = static_cast<size_t>(1) << 32;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int *device) {
+    *device = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int *count) {
+    *count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
+    *value = 2;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize(void) {
+    return cudaSuccess;
+}
+cudaError_t cudaGetLastError(void) {
+    return cudaSuccess;
+}
+const char *cudaGetErrorString(cudaError_t) {
+    return "emulated";
+}
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    *event = reinterpret_cast<cudaEvent_t>(static_cast<uintptr_t>(1));
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) {
+    *ms = 1;
+    return cudaSuccess;
+}
+
+/* ---- virtual memory: reserved without access, mapped by giving it */
+
+static CUresult reserve(CUdeviceptr *at, size_t size, size_t, CUdeviceptr, unsigned long long) {
+    void *range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *at = reinterpret_cast<CUdeviceptr>(range);
+    reserved[*at] = size;
+    return CUDA_SUCCESS;
+}
+static CUresult unreserve(CUdeviceptr at, size_t size) {
+    if (!reserved.count(at) || reserved[at] != size)
+        return CUDA_ERROR_INVALID_VALUE;
+    reserved.erase(at);
+    munmap(reinterpret_cast<void *>(at), size);
+    return CUDA_SUCCESS;
+}
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *,
+                       unsigned long long) {
+    *handle = size;
+    return size % GRANULARITY || !size ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+static CUresult let_go(CUmemGenericAllocationHandle) {
+    return CUDA_SUCCESS;
+}
+static CUresult map(CUdeviceptr, size_t size, size_t, CUmemGenericAllocationHandle handle,
+                    unsigned long long) {
+    return handle == size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+static CUresult unmap(CUdeviceptr at, size_t size) {
+    return mprotect(reinterpret_cast<void *>(at), size, PROT_NONE) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+static CUresult access(CUdeviceptr at, size_t size, const CUmemAccessDesc *, size_t) {
+    if (mprotect(reinterpret_cast<void *>(at), size, PROT_READ | PROT_WRITE))
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(reinterpret_cast<void *>(at), 0xcd, size);
+    return CUDA_SUCCESS;
+}
+static CUresult granularity(size_t *size, const CUmemAllocationProp *, CUmemAllocationGranularity_flags) {
+    *size = GRANULARITY;
+    return CUDA_SUCCESS;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult *result) {
+    static const std::map<std::string, void *> functions = {
+        {"cuMemAddressReserve", reinterpret_cast<void *>(reserve)},
+        {"cuMemAddressFree", reinterpret_cast<void *>(unreserve)},
+        {"cuMemCreate", reinterpret_cast<void *>(create)},
+        {"cuMemRelease", reinterpret_cast<void *>(let_go)},
+        {"cuMemMap", reinterpret_cast<void *>(map)},
+        {"cuMemUnmap", reinterpret_cast<void *>(unmap)},
+        {"cuMemSetAccess", reinterpret_cast<void *>(access)},
+        {"cuMemGetAllocationGranularity", reinterpret_cast<void *>(granularity)},
+    };
+    auto found = functions.find(name);
+    *function = found == functions.end() ? nullptr : found->second;
+    *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
+}
+
+} // extern "C"

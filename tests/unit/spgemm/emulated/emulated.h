@@ -1,0 +1,125 @@
+/* CUDA's language and device functions on the host, as far as spgemm's kernels use them. A block's threads
+ * are fibers that run in turn from one barrier to the next; blocks run one after the other, those of a
+ * cooperative launch together. So what a kernel computes, its indices and its barriers are tried, but no
+ * race. A barrier that some thread of the group never comes to ends the program. */
+#pragma once
+
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <cuda_runtime_api.h>
+#include <functional>
+#include <utility>
+
+/* The runtime's headers give them to the host's compiler as attributes that it does not know. */
+#undef __global__
+#undef __device__
+#undef __shared__
+#define __global__
+#define __device__
+#define __shared__ static
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+
+struct EmulatedIndex {
+    unsigned x;
+};
+EmulatedIndex emulated_thread(), emulated_block();
+extern EmulatedIndex emulated_grid;
+#define threadIdx emulated_thread()
+#define blockIdx  emulated_block()
+#define gridDim   emulated_grid
+
+void emulated_run(unsigned grid, unsigned block, size_t shared, bool together,
+                  const std::function<void()> &kernel);
+unsigned char *emulated_shared();
+const uint64_t *
+emulated_exchange(unsigned mask,
+                  uint64_t mine); /* what each lane of the warp gave; waits for those of the mask */
+void emulated_grid_sync();
+void __syncthreads();
+
+template <typename F> void emulated_launch(unsigned grid, unsigned block, size_t shared, const F &kernel) {
+    emulated_run(grid, block, shared, false, kernel);
+}
+template <typename F> void emulated_launch(unsigned grid, unsigned block, const F &kernel) {
+    emulated_run(grid, block, 0, false, kernel);
+}
+
+inline unsigned emulated_lane() {
+    return threadIdx.x % 32;
+}
+inline void __syncwarp(unsigned mask = ~0u) {
+    emulated_exchange(mask, 0);
+}
+inline unsigned __ballot_sync(unsigned mask, int value) {
+    const uint64_t *all = emulated_exchange(mask, value != 0);
+    unsigned bits = 0;
+    for (unsigned i = 0; i < 32; i++)
+        bits |= mask >> i & 1 && all[i] ? 1u << i : 0;
+    return bits;
+}
+template <typename T> T __shfl_sync(unsigned mask, T value, int lane) {
+    return static_cast<T>(emulated_exchange(mask, static_cast<uint64_t>(value))[lane % 32]);
+}
+template <typename T> T __shfl_xor_sync(unsigned mask, T value, int lanes) {
+    unsigned from = emulated_lane() ^ static_cast<unsigned>(lanes);
+    return static_cast<T>(emulated_exchange(mask, static_cast<uint64_t>(value))[from]);
+}
+template <typename T> T __shfl_up_sync(unsigned mask, T value, int lanes) {
+    unsigned lane = emulated_lane(), by = static_cast<unsigned>(lanes);
+    return static_cast<T>(
+        emulated_exchange(mask, static_cast<uint64_t>(value))[lane < by ? lane : lane - by]);
+}
+inline int __popc(unsigned bits) {
+    return __builtin_popcount(bits);
+}
+
+template <typename T> T min(T a, T b) {
+    return b < a ? b : a;
+}
+template <typename T> T max(T a, T b) {
+    return a < b ? b : a;
+}
+template <typename T, typename V> T atomicAdd(T *at, V value) {
+    T was = *at;
+    *at += static_cast<T>(value);
+    return was;
+}
+template <typename T> T atomicOr(T *at, T value) {
+    T was = *at;
+    *at |= value;
+    return was;
+}
+template <typename T> T atomicMin(T *at, T value) {
+    T was = *at;
+    *at = min(was, value);
+    return was;
+}
+template <typename T> T atomicMax(T *at, T value) {
+    T was = *at;
+    *at = max(was, value);
+    return was;
+}
+
+/* ---- parts of the runtime that are templates */
+
+template <typename F> cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int) {
+    return cudaSuccess;
+}
+template <typename F>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t) {
+    *blocks = 2;
+    return cudaSuccess;
+}
+template <typename... A, size_t... I>
+void emulated_apply(void (*kernel)(A...), void **arguments, std::index_sequence<I...>) {
+    kernel(*static_cast<A *>(arguments[I])...);
+}
+template <typename... A>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(A...), dim3 grid, dim3 block, void **arguments,
+                                        size_t shared, cudaStream_t) {
+    emulated_run(grid.x, block.x, shared, true,
+                 [=] { emulated_apply(kernel, arguments, std::index_sequence_for<A...>()); });
+    return cudaSuccess;
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Makes C++ for the host of a CUDA source: launches become calls, shared memory that of the emulated block.
+
+usage: translate.py IN.cu OUT.cpp
+"""
+
+import re
+import sys
+
+
+def closing(text, at):
+    """Position of the parenthesis that closes the one at `at`."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[i], 0)
+        if depth == 0:
+            return i
+    raise SystemExit("parentheses do not match")
+
+
+def launches(text):
+    """kernel<T><<<grid, block, shared>>>(arguments) -> emulated_launch(grid, block, shared, [&] { kernel<T>(arguments); })"""
+    while (mark := text.find("<<<")) >= 0:
+        name = re.search(r"[A-Za-z_]\w*(<[^<>;]*>)?\s*$", text[:mark])
+        end = text.index(">>>", mark)
+        opening = text.index("(", end)
+        close = closing(text, opening)
+        call = f"emulated_launch({text[mark + 3:end]}, [=] {{ {name.group(0).strip()}{text[opening:close + 1]}; }})"
+        text = text[:name.start()] + call + text[close + 1:]
+    return text
+
+
+source = open(sys.argv[1]).read()
+source = re.sub(r"extern __shared__ __align__\(\d+\) unsigned char (\w+)\[\];", r"unsigned char *\1 = emulated_shared();", source)
+open(sys.argv[2], "w").write('#include "emulated.h"\n' + launches(source))

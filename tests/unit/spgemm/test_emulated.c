@@ -1,0 +1,223 @@
+/* The GPU's modes and kernels on an emulated device: every product against its definition, places and rounds
+ * against the model. */
+#include "spgemm_test.h"
+
+#include "spgemm/check.h"
+#include "spgemm/generators.h"
+#include "spgemm/model.h"
+#include "spgemm/modes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+size_t emulated_live(void);
+
+/* One row of every kind: empty, one entry, all columns; columns nobody has. */
+static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *error) {
+    if (!gm_csr_make(m, rows, rows, 3 * rows, error))
+        return false;
+    int32_t at = 0;
+    for (int32_t i = 0; i < rows; i++) {
+        int32_t count = i == rows / 2 ? rows : i % 3;
+        for (int32_t k = 0; k < count; k++)
+            m->indices[at + k] = count == rows ? k : (i * 7 + k * 5) % (rows - 8);
+        if (count == 2 && m->indices[at] > m->indices[at + 1]) {
+            int32_t moved = m->indices[at];
+            m->indices[at] = m->indices[at + 1];
+            m->indices[at + 1] = moved;
+        }
+        at += count;
+        m->offsets[i + 1] = at;
+    }
+    gm_csr_fill(m, 3);
+    return true;
+}
+
+/* A and B whose product has rows of 1024 multiplications that come to 64 entries, but for the last row, which
+ * has 1024: tables made for the mean do not hold it. */
+#define UNLIKE_ROWS  300
+#define UNLIKE_TERMS 16
+#define UNLIKE_RUN   64
+static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
+    int32_t rows = is_a ? UNLIKE_ROWS : 2 * UNLIKE_TERMS,
+            columns = is_a ? 2 * UNLIKE_TERMS : UNLIKE_TERMS * UNLIKE_RUN;
+    int32_t each = is_a ? UNLIKE_TERMS : UNLIKE_RUN;
+    if (!gm_csr_make(m, rows, columns, rows * each, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        int32_t first = is_a               ? (i == rows - 1 ? UNLIKE_TERMS : 0)
+                        : i < UNLIKE_TERMS ? 0
+                                           : (i - UNLIKE_TERMS) * UNLIKE_RUN;
+        for (int32_t k = 0; k < each; k++)
+            m->indices[i * each + k] = first + k;
+        m->offsets[i + 1] = (i + 1) * each;
+    }
+    gm_csr_fill(m, 5);
+    return true;
+}
+
+static struct gm_csr matrix(const char *name) {
+    struct gm_spgemm_error error;
+    struct gm_csr m;
+    int32_t rows;
+    bool made = sscanf(name, "dense-row:%d", &rows) == 1 ? dense_row(&m, rows, &error)
+                : !strncmp(name, "unlike-", 7)           ? unlike(&m, name[7] == 'a', &error)
+                : sscanf(name, "empty:%d", &rows) == 1   ? gm_csr_make(&m, rows, rows, 0, &error)
+                                                         : gm_generate(&m, name, &error);
+    if (!made || !gm_csr_valid(&m, &error))
+        fail_msg("%s: %s", name, error.text);
+    return m;
+}
+
+static struct gm_rounds expected_rounds(const struct gm_job *job, int32_t size_per_row) {
+    struct gm_spgemm_error error;
+    struct gm_sizes sizes;
+    struct gm_histogram histogram;
+    assert_true(gm_sizes_make(&sizes, job->a, job->b, &error));
+    assert_true(gm_histogram_make(&histogram, sizes.row, sizes.rows, &error));
+    struct gm_rounds rounds = gm_model_rounds(&histogram, size_per_row);
+    gm_histogram_free(&histogram);
+    free(sizes.row);
+    return rounds;
+}
+
+static void check_run(const char *what, const struct gm_mode *mode, const struct gm_job *job,
+                      const struct gm_run *run) {
+    if (mode->sized && !job->persistent && job->vector == GM_VECTOR_VMM) {
+        struct gm_rounds rounds = expected_rounds(job, run->size_per_row);
+        if (rounds.entries != run->entries || rounds.rounds != run->rounds)
+            fail_msg("%s: %lld places in %d rounds, not %lld in %d", what, (long long)run->entries,
+                     run->rounds, (long long)rounds.entries, rounds.rounds);
+    }
+    assert_true(run->entries >= run->stored);
+}
+
+/* In double precision twice, as the second call drops what the first left. */
+static void multiply(const char *name, const char *mode_name, const struct gm_job *job) {
+    struct gm_spgemm_error error = {""};
+    struct gm_check check;
+    struct gm_run run;
+    struct gm_csr c;
+    const char *argument;
+    char what[200];
+    size_t live = emulated_live();
+    const struct gm_mode *mode = gm_mode_find(mode_name, &argument, &error);
+    assert_non_null(mode);
+    snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name,
+             mode_name, job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
+    void *state = mode->functions->open(job, &error);
+    for (int i = job->precision == GM_FLOAT; i < 2; i++)
+        if (!state || !mode->functions->run(state, &run, &error))
+            fail_msg("%s: %s", what, error.text);
+    if (!mode->functions->fetch(state, &c, &error) ||
+        !gm_check_product(job->a, job->b, &c, job->precision, &check, &error))
+        fail_msg("%s: %s", what, error.text);
+    check_run(what, mode, job, &run);
+    assert_int_equal(run.stored, gm_csr_stored(&c));
+    gm_csr_free(&c);
+    mode->functions->close(state);
+    assert_int_equal(emulated_live(), live);
+}
+
+static void all_modes(const char *name, const char *b_name, enum gm_kernel kernel, const int32_t *sizes) {
+    struct gm_csr a = matrix(name), b = b_name ? matrix(b_name) : a;
+    for (enum gm_precision precision = GM_DOUBLE; precision <= GM_FLOAT; precision++) {
+        struct gm_job job = {
+            .a = &a, .b = b_name ? &b : &a, .precision = precision, .argument = "", .kernel = kernel};
+        if (precision == GM_FLOAT) {
+            gm_csr_round_to_float(&a);
+            if (b_name)
+                gm_csr_round_to_float(&b);
+        }
+        multiply(name, "upper-bound", &job);
+        multiply(name, "precise", &job);
+        for (const int32_t *size = sizes; *size >= 0; size++) {
+            job.size_per_row = *size;
+            multiply(name, "rounds", &job);
+            job.vector = GM_VECTOR_COPY;
+            if (precision == GM_DOUBLE)
+                multiply(name, "rounds", &job);
+            job.vector = GM_VECTOR_VMM;
+            job.persistent = kernel == GM_KERNEL_THESIS;
+            if (job.persistent)
+                multiply(name, "rounds", &job);
+            job.persistent = false;
+        }
+    }
+    gm_csr_free(&a);
+    if (b_name)
+        gm_csr_free(&b);
+}
+
+#define SIZES(...) ((const int32_t[]){__VA_ARGS__, -1})
+
+static void hash_small(void **state) {
+    all_modes("stencil7:1x1x1", NULL, GM_KERNEL_HASH, SIZES(0, 1, 8));
+    all_modes("empty:5", NULL, GM_KERNEL_HASH, SIZES(0, 4));
+    all_modes("empty:0", NULL, GM_KERNEL_HASH, SIZES(0, 4));
+    all_modes("cage:5", NULL, GM_KERNEL_HASH, SIZES(0, 1, 3, 1000));
+    all_modes("stencil7:7x5x3", NULL, GM_KERNEL_HASH, SIZES(0, 8));
+    all_modes("dense-row:80", NULL, GM_KERNEL_HASH, SIZES(8, 64));
+}
+
+/* Long rows: the tables of every size, the bitonic sort, tables that overflow and are tried again. */
+static void hash_large(void **state) {
+    all_modes("brick27:3:4", NULL, GM_KERNEL_HASH, SIZES(60));
+    all_modes("rmat:7:12", NULL, GM_KERNEL_HASH, SIZES(16));
+    all_modes("dense-row:900", NULL, GM_KERNEL_HASH, SIZES(100));
+}
+
+static void hash_overflow(void **state) {
+    all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(100));
+}
+
+/* Rows that no table holds. */
+static void hash_ranges(void **state) {
+    all_modes("dense-row:9000", NULL, GM_KERNEL_HASH, SIZES(2000));
+}
+
+static void thesis(void **state) {
+    all_modes("stencil7:1x1x1", NULL, GM_KERNEL_THESIS, SIZES(0, 1, 8));
+    all_modes("empty:5", NULL, GM_KERNEL_THESIS, SIZES(4));
+    all_modes("cage:6", NULL, GM_KERNEL_THESIS, SIZES(0, 1, 3, 1000));
+    all_modes("stencil7:7x5x3", NULL, GM_KERNEL_THESIS, SIZES(0, 8, 25));
+    all_modes("dense-row:80", NULL, GM_KERNEL_THESIS, SIZES(8));
+    all_modes("rmat:6:6", NULL, GM_KERNEL_THESIS, SIZES(0, 8));
+}
+
+static void limits(void **state) {
+    struct gm_csr a = matrix("brick27:3:2");
+    struct gm_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 96};
+    static const char *names[] = {"upper-bound", "precise", "rounds"};
+    for (size_t i = 0; i < 3; i++) {
+        struct gm_spgemm_error error;
+        const char *argument;
+        struct gm_run run;
+        size_t live = emulated_live();
+        const struct gm_mode_functions *f = gm_mode_find(names[i], &argument, &error)->functions;
+        /* Each limit a little more: the product fails until there is enough, and leaves nothing behind. */
+        bool done = false;
+        int failures = 0;
+        for (job.limit = 1000; !done; job.limit += job.limit / 2) {
+            void *way = f->open(&job, &error);
+            assert_non_null(way);
+            done = f->run(way, &run, &error);
+            if (!done) {
+                assert_non_null(strstr(error.text, "out of device memory"));
+                failures++;
+            }
+            f->close(way);
+            assert_int_equal(emulated_live(), live);
+        }
+        assert_true(failures > 5 && run.peak <= job.limit);
+    }
+    gm_csr_free(&a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hash_small),  cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow),
+        cmocka_unit_test(hash_ranges), cmocka_unit_test(thesis),     cmocka_unit_test(limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

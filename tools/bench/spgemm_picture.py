@@ -1,0 +1,63 @@
+"""The pictures of a run of spgemm.py: figures 5.1 and 5.3 of the thesis. Needs matplotlib, which a run itself does not."""
+
+from picture import COLOURS, Missing
+
+
+def scatter(axes, ways, matrix, kernel):
+    rounds = [(figure["ms_median"], figure["efficiency"], size) for size, figure in ways.rounds(matrix, kernel)]
+    if rounds:
+        axes.plot([ms for ms, *_ in rounds], [percent for _, percent, _ in rounds], "p", color=COLOURS[5], label="rounds")
+        for ms, percent, size in rounds:
+            axes.annotate(str(size), (ms, percent), fontsize=5, xytext=(2, 2), textcoords="offset points")
+    for way, marker, colour in (("upper-bound", "s", COLOURS[6]), ("precise", "^", COLOURS[3]), ("rounds auto vmm", "*", COLOURS[1]),
+                                ("cusparse:alg1", "x", COLOURS[0])):
+        figure = ways.get(matrix, way, "hash" if way.startswith("cusparse") else kernel)
+        if figure and not (kernel == "thesis" and way.startswith("cusparse")):
+            axes.plot(figure["ms_median"], figure["efficiency"], marker, color=colour, label=way)
+    axes.set(title=matrix, ylim=(0, 105))
+    axes.title.set_fontsize(8)
+    axes.set_xlim(left=0)
+    axes.tick_params(labelsize=6)
+    axes.grid(linewidth=0.3)
+
+
+def vectors(axes, ways, matrix, kernel):
+    """What growing takes, by a vector that maps and by one that copies, against size_per_row."""
+    for vector, marker, colour in (("vmm", "o", COLOURS[5]), ("copy", "s", COLOURS[6])):
+        points = [(size, figure["grow_ms"]) for size, figure in ways.rounds(matrix, kernel, vector) if figure.get("grow_ms")]
+        if points:
+            axes.plot(*zip(*points), marker=marker, markersize=3, linewidth=1, color=colour, label=vector)
+    axes.set(xlabel="size_per_row", yscale="log")
+    axes.set_title(f"{matrix}: growing, ms", fontsize=8)
+    axes.tick_params(labelsize=6)
+    axes.grid(linewidth=0.3)
+    axes.legend(fontsize=6)
+
+
+def draw(about, ways, out):
+    """Writes `out` with .svg and .png for its ending; returns their paths. Raises Missing."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise Missing from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    panels = [(scatter, matrix, kernel) for kernel in ways.kernels() for matrix in ways.matrices() if ways.get(matrix, "precise", kernel)]
+    panels += [(vectors, matrix, "hash") for matrix in ways.matrices() if ways.rounds(matrix, "hash", "copy")]
+    columns = 4
+    figure, grid = plt.subplots((len(panels) + columns - 1) // columns, columns, figsize=(14, 2.8 * ((len(panels) + columns - 1) // columns)),
+                                layout="constrained", squeeze=False)
+    for axes, (paint, what, kernel) in zip(grid.flat, panels):
+        paint(axes, ways, what, kernel)
+        if paint is scatter and kernel == "thesis":
+            axes.set_title(f"{what}, kernel of the thesis", fontsize=8)
+    for axes in grid.flat[len(panels):]:
+        axes.axis("off")
+    grid.flat[0].legend(fontsize=6)
+    figure.suptitle(f"Memory efficiency (%) against time (ms): {about['gpu']}, driver {about['driver']}, commit {about['commit']}", fontsize=10)
+    paths = [out.with_suffix(ending) for ending in (".svg", ".png")]
+    for path in paths:
+        figure.savefig(path, dpi=130)
+    plt.close(figure)
+    return paths

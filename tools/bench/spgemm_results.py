@@ -1,0 +1,182 @@
+"""What a run of spgemm.py found, by matrix and way, and the tables of the thesis beside it."""
+
+import csv
+import math
+import pathlib
+
+SIZES = [8, 16, 32, 48, 64, 96, 128, 256]  # size_per_row of the thesis (4.1)
+MODES = ["upper-bound", "precise"]
+
+# Memory efficiency in % and rounds of the growing loop, from the sizes of C's rows: what the mode rounds must find on the matrices that
+# are made exactly.
+GOLDEN = {
+    "atmosmodl": [(79.36, 4), (76.58, 2), (76.54, 1), (51.02, 1), (38.27, 1), (25.51, 1), (19.13, 1), (9.57, 1)],
+    "cage14": [(97.80, 81), (95.33, 41), (91.15, 21), (86.79, 14), (83.49, 11), (76.91, 7), (72.08, 6), (54.77, 3)],
+    "nlpkkt80": [(99.78, 19), (94.77, 10), (94.42, 5), (79.39, 4), (79.59, 3), (77.36, 2), (61.15, 2), (56.87, 1)],
+}
+
+
+def thesis():
+    """Rows of its tables 5.1 and 5.2 by data set. Its times are microseconds, which table 5.1 calls ms."""
+    with open(pathlib.Path(__file__).with_name("thesis_spgemm.csv"), newline="") as file:
+        return {row["dataset"]: row for row in csv.DictReader(file)}
+
+
+class Ways:
+    """Figures by (matrix, kernel, way). A way is "precise", "cusparse:alg1", "rounds 64 vmm", "rounds auto vmm", ..."""
+
+    def __init__(self, figures=None):
+        self.figures = figures or {}
+
+    def get(self, matrix, way, kernel="hash"):
+        figure = self.figures.get(f"{matrix}|{kernel}|{way}")
+        return None if figure is None or "error" in figure else figure
+
+    def error(self, matrix, way, kernel="hash"):
+        return (self.figures.get(f"{matrix}|{kernel}|{way}") or {}).get("error")
+
+    def matrices(self):
+        return list(dict.fromkeys(key.split("|")[0] for key in self.figures))
+
+    def rounds(self, matrix, kernel="hash", vector="vmm"):
+        """(size_per_row, figure) in the order of sizes."""
+        return [(size, figure) for size in SIZES if (figure := self.get(matrix, f"rounds {size} {vector}", kernel))]
+
+    def best(self, matrix, kernel="hash"):
+        """The fastest rounds of 70 to 99 % efficiency, the thesis' claim (5.1): (size_per_row, figure)."""
+        fit = [(size, figure) for size, figure in self.rounds(matrix, kernel) if 70 <= figure["efficiency"] < 99.995]
+        return min(fit, key=lambda one: one[1]["ms_median"], default=None)
+
+    def kernels(self):
+        return [kernel for kernel in ("hash", "thesis") if any(f"|{kernel}|" in key for key in self.figures)]
+
+
+def geometric(values):
+    values = [value for value in values if value and value > 0]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def cell(value, form="{:.2f}"):
+    return "-" if value is None else form.format(value)
+
+
+def table(head, rows):
+    rows = [head, *[[str(value) for value in row] for row in rows]]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    return "\n".join("  ".join(value.ljust(width) if i == 0 else value.rjust(width) for i, (value, width) in enumerate(zip(row, widths)))
+                     for row in rows)
+
+
+def share(figure):
+    return 100 * figure["estimate_ms"] / figure["ms_median"] if figure else None
+
+
+def table_51(ways, kernel):
+    known, rows, shares = thesis(), [], []
+    for matrix in ways.matrices():
+        precise = ways.get(matrix, "precise", kernel)
+        if not precise:
+            continue
+        published = known.get(matrix.replace("twin-", ""))
+        before = 100 * float(published["precise_estimate_time"]) / float(published["precise_total_time"]) if published and published["precise_total_time"] else None
+        shares.append(share(precise))
+        rows.append([matrix, cell(precise["estimate_ms"], "{:.3f}"), cell(precise["ms_median"], "{:.3f}"), cell(share(precise), "{:.1f}"),
+                     cell(float(published["precise_estimate_time"]) / 1e3 if before else None), cell(float(published["precise_total_time"]) / 1e3 if before else None),
+                     cell(before, "{:.1f}")])
+    rows.append(["geometric mean", "", "", cell(geometric(shares), "{:.1f}"), "", "", "61.46"])
+    return table(["precise", "estimate ms", "total ms", "share %", "thesis: estimate ms", "total ms", "share %"], rows)
+
+
+def table_52(ways):
+    known, rows, factors = thesis(), [], []
+    for matrix in ways.matrices():
+        upper = next((figure for kernel in ("hash", "thesis") if (figure := ways.get(matrix, "upper-bound", kernel))), None)
+        precise = ways.get(matrix, "precise") or upper
+        if not precise:
+            continue
+        entries = upper["entries"] if upper else None
+        factor = entries / upper["nnz_c"] if upper and upper["nnz_c"] else None
+        factors.append(factor)
+        published = known.get(matrix.replace("twin-", ""), {})
+        rows.append([matrix, precise["nnz_c"], entries or ways.error(matrix, "upper-bound") or "-", cell(factor, "{:.3f}"),
+                     *(published.get(name) or "-" for name in ("nnz_c", "upper_bound", "overestimation"))])
+    rows.append(["geometric mean", "", "", cell(geometric(factors), "{:.3f}"), "", "", "7.018"])
+    return table(["upper bound", "nnz(C)", "places", "factor", "thesis: nnz(C)", "places", "factor"], rows)
+
+
+def table_times(ways, kernel):
+    """Figure 5.1 in numbers: ms, and efficiency of rounds in %."""
+    rows = []
+    for matrix in ways.matrices():
+        row = [matrix]
+        for way in ("upper-bound", "precise"):
+            figure = ways.get(matrix, way, kernel)
+            row.append(cell(figure["ms_median"], "{:.3f}") if figure else "memory" if ways.error(matrix, way, kernel) else "-")
+        for size in [*SIZES, "auto"]:
+            figure = ways.get(matrix, f"rounds {size} vmm", kernel)
+            row.append(f"{figure['ms_median']:.3f} {figure['efficiency']:.0f}%/{figure['rounds']:.0f}" if figure else "-")
+        if len([value for value in row if value != "-"]) > 1:
+            rows.append(row)
+    return table([f"kernel {kernel}: ms eff%/rounds", "upper-bound", "precise", *map(str, SIZES), "auto"], rows) if rows else ""
+
+
+def table_vectors(ways, kernel):
+    """Figure 5.3 in numbers: what growing takes by a vector that maps, by one that copies, and how many times the whole call takes."""
+    rows = []
+    for matrix in ways.matrices():
+        pairs = [(size, figure, ways.get(matrix, f"rounds {size} copy", kernel)) for size, figure in ways.rounds(matrix, kernel)]
+        row = {size: f"{vmm.get('grow_ms', 0):.2f} {copy.get('grow_ms', 0):.2f} {copy['ms_median'] / vmm['ms_median']:.2f}x" for size, vmm, copy in pairs if copy}
+        if row:
+            rows.append([matrix, *[row.get(size, "-") for size in SIZES]])
+    return table([f"kernel {kernel}: grow ms vmm, copy, call copy/vmm", *map(str, SIZES)], rows) if rows else ""
+
+
+def table_peers(ways):
+    """Whole calls beside cuSPARSE: ms / peak MiB."""
+    rows = []
+    names = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3", "upper-bound", "precise", "rounds auto vmm"]
+    for matrix in ways.matrices():
+        row = [matrix]
+        for way in names:
+            figure = ways.get(matrix, way)
+            row.append(f"{figure['ms_median']:.2f} / {figure['peak_bytes'] / 2**20:.0f}" if figure else "memory" if ways.error(matrix, way) else "-")
+        rows.append(row)
+    return table(["ms / peak MiB", *names], rows)
+
+
+def verdicts(ways):
+    """Lines that say what holds of what is claimed."""
+    lines = []
+    for matrix, expected in GOLDEN.items():
+        for kernel in ways.kernels():
+            found = dict(ways.rounds(matrix, kernel))
+            pairs = [(found[size], golden) for size, golden in zip(SIZES, expected) if size in found]
+            wrong = [figure for figure, golden in pairs if (round(figure["efficiency"], 2), figure["rounds"]) != golden]
+            if pairs:
+                lines.append(f"golden figures of {matrix}, kernel {kernel}: {len(pairs) - len(wrong)} of {len(pairs)} hit")
+    for kernel in ways.kernels():
+        both = [(m, ways.best(m, kernel), ways.get(m, "precise", kernel)) for m in ways.matrices() if not m.startswith("rmat")]
+        both = [(m, best, precise) for m, best, precise in both if precise and ways.rounds(m, kernel)]
+        won = [m for m, best, precise in both if best and best[1]["ms_median"] < precise["ms_median"]]
+        lines.append(f"kernel {kernel}: rounds of 70 to 99 % efficiency beat precise on {len(won)} of {len(both)} (thesis: 17 of 20)")
+        for m, best, precise in both:
+            if m not in won:
+                lines.append(f"  lost: {m}, " + (f"size {best[0]}: {best[1]['ms_median']:.3f} ms to {precise['ms_median']:.3f}" if best
+                                                 else "no size is in that range"))
+    ratios = [ways.get(m, "cusparse:alg1")["ms_median"] / ways.get(m, "rounds auto vmm")["ms_median"] for m in ways.matrices()
+              if ways.get(m, "cusparse:alg1") and ways.get(m, "rounds auto vmm")]
+    if ratios:
+        lines.append(f"rounds (auto) over cuSPARSE alg1, geometric mean of {len(ratios)}: {geometric(ratios):.2f} x")
+    return lines
+
+
+def text(about, ways):
+    parts = [f"SpGEMM: {about['gpu']}, driver {about['driver']}, commit {about['commit']}, {about['precision']}; medians; runs: {about['runs']}",
+             "Table 5.2: upper bound", table_52(ways)]
+    for kernel in ways.kernels():
+        parts += [f"Table 5.1: what counting first takes, kernel {kernel}", table_51(ways, kernel), "Figure 5.1", table_times(ways, kernel),
+                  "Figure 5.3", table_vectors(ways, kernel)]
+    parts += ["Whole calls", table_peers(ways)]
+    if about.get("limited"):
+        parts += ["Under a limit", "\n".join(about["limited"])]
+    return "\n\n".join(part for part in [*parts, "\n".join(verdicts(ways))] if part)

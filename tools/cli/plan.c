@@ -1,0 +1,233 @@
+/* gpumem plan: which memory each object of a program should have had, for its next runs. */
+#include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/oracle.h"
+#include "tools/cli/text.h"
+
+#include "policy/plan_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *output;
+    uint64_t lifetime_ns, fit, headroom;
+    bool has_lifetime, rules, compare;
+};
+
+void gm_command_plan_help(void) {
+    puts("usage: gpumem plan [option ...] -o PLAN TRACE\n\n"
+         "Decides from a trace, by their lifetimes, which objects of a program are temporary (async) and which last\n"
+         "(managed). GPUMEM_POLICY=plan:PLAN applies the plan to later runs.\n");
+    gm_flags_help("plan");
+}
+
+/* ---- options */
+
+static bool parse_lifetime(const char *text, uint64_t *ns) {
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}};
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || !(value >= 0) || value > 1e9)
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (!strcmp(end, units[i].unit)) {
+            *ns = (uint64_t)(value * units[i].ns);
+            return true;
+        }
+    return false;
+}
+
+static int take(void *arg, const char *name, const char *value) {
+    struct options *options = arg;
+    unsigned long long bytes;
+    int status = 0;
+    if (!strcmp(name, "lifetime")) {
+        if (!parse_lifetime(value, &options->lifetime_ns))
+            return gm_usage_error("plan: --lifetime '%s' is no time; accepted: seconds as 0.5, or 500ms, 20us", value);
+        options->has_lifetime = true;
+    } else if (!strcmp(name, "fit")) {
+        status = gm_flag_bytes("plan", name, value, &bytes);
+        if (!status && !bytes)
+            return gm_usage_error("plan: --fit 0: nothing fits");
+        options->fit = status ? 0 : bytes;
+    } else if (!strcmp(name, "headroom")) {
+        status = gm_flag_bytes("plan", name, value, &bytes);
+        options->headroom = status ? 0 : bytes;
+    } else if (!strcmp(name, "as-rules")) {
+        options->rules = true;
+    } else if (!strcmp(name, "compare")) {
+        options->compare = true;
+    } else {
+        options->output = value;
+    }
+    return status;
+}
+
+static int read_options(int argc, char **argv, struct options *options, const char **trace) {
+    int first, status = gm_flags_read(argc, argv, take, options, gm_command_plan_help, &first);
+    if (status >= 0)
+        return status;
+    if (options->has_lifetime && options->fit)
+        return gm_usage_error("plan: --lifetime and --fit exclude each other");
+    if (first + 1 != argc)
+        return gm_usage_error("plan: one trace, please; usage: gpumem plan [option ...] -o PLAN TRACE");
+    if (!options->output && !options->compare)
+        return gm_usage_error("plan: where to? usage: gpumem plan [option ...] -o PLAN TRACE");
+    *trace = argv[first];
+    return -1;
+}
+
+/* ---- the plan as text */
+
+static void write_plan(FILE *out, const struct gm_objects *o, const struct gm_oracle *oracle, const bool *beyond, const char *trace) {
+    struct gm_text time;
+    fprintf(out, GM_PLAN_VERSION "\n# from %s; objects that live less than %s are async\n# id decision size site\n",
+            strchr(trace, '\n') ? "a trace" : trace,
+            gm_text_time(&time, oracle->lifetime_ns));
+    for (size_t i = 1; i < o->site_count; i++)
+        fprintf(out, "site %zu %s\n", i, o->sites[i].text);
+    for (size_t i = 0; i < o->count; i++) {
+        const struct gm_object *object = &o->list[i];
+        if (!object->id)
+            continue;
+        fprintf(out, "%" PRIu32 " %s %" PRIu64 " ", object->id, gm_kind_name(gm_oracle_decide(object, oracle->lifetime_ns)), object->bytes);
+        if (object->site)
+            fprintf(out, "%" PRIu32, object->site);
+        else
+            fputc('-', out);
+        fputs(beyond[i] ? " # beyond what fits\n" : "\n", out);
+    }
+}
+
+/* ---- what is said about it */
+
+static void say_steps(FILE *out, const struct gm_oracle *steps, int chosen) {
+    struct gm_text time, async, managed, count;
+    fputs("lifetime N      async objects     async peak   managed peak\n", out);
+    for (unsigned i = 0; i < GM_ORACLE_STEPS; i++)
+        fprintf(out, "%-12s %16s %14s %14s%s\n", gm_text_time(&time, steps[i].lifetime_ns), gm_text_count(&count, steps[i].async_count),
+                gm_text_bytes(&async, steps[i].async_peak), gm_text_bytes(&managed, steps[i].managed_peak),
+                (int)i == chosen ? "  <- chosen" : steps[i].beyond ? "  does not fit" : "");
+}
+
+static void say_plan(FILE *out, const struct gm_oracle *oracle) {
+    struct gm_text time, bytes, count;
+    fprintf(out, "objects %s, lifetime N %s\n",
+            gm_text_count(&count, (uint64_t)oracle->async_count + oracle->managed_count + oracle->native_count),
+            gm_text_time(&time, oracle->lifetime_ns));
+    fprintf(out, "  async    %s", gm_text_count(&count, oracle->async_count));
+    fprintf(out, ", peak %s\n", gm_text_bytes(&bytes, oracle->async_peak));
+    fprintf(out, "  managed  %s", gm_text_count(&count, oracle->managed_count));
+    fprintf(out, ", peak %s\n", gm_text_bytes(&bytes, oracle->managed_peak));
+    if (oracle->native_count)
+        fprintf(out, "  native   %s, asked for while a stream captured\n", gm_text_count(&count, oracle->native_count));
+    if (oracle->beyond)
+        fprintf(out, "  %s async objects are born beyond what fits; they are marked in the plan\n",
+                gm_text_count(&count, oracle->beyond));
+}
+
+static bool knows_room(const struct gm_room *room, const struct gm_objects *o) {
+    for (size_t i = 0; i < o->count; i++)
+        if (room->bytes[gm_object_device(&o->list[i])] == UINT64_MAX)
+            return false;
+    return true;
+}
+
+/* N as asked, or the largest that fits. False: it cannot be said. */
+static bool choose(const struct gm_objects *o, const struct options *options, const struct gm_room *room, uint64_t *lifetime_ns,
+                   FILE *say) {
+    struct gm_oracle steps[GM_ORACLE_STEPS];
+    if (options->has_lifetime) {
+        *lifetime_ns = options->lifetime_ns;
+        return true;
+    }
+    if (!knows_room(room, o)) {
+        fputs("gpumem: the trace does not tell the card's memory; give --fit BYTES or --lifetime N\n", stderr);
+        return false;
+    }
+    int best = gm_oracle_fit(o, room, steps);
+    say_steps(say, steps, best < 0 ? 0 : best);
+    *lifetime_ns = gm_oracle_step(best < 0 ? 0 : (unsigned)best);
+    return true;
+}
+
+static bool write_output(const struct gm_objects *o, const struct options *options, const struct gm_oracle *oracle,
+                         const bool *beyond, const char *trace, FILE *say) {
+    bool to_stdout = !strcmp(options->output, "-");
+    FILE *out = to_stdout ? stdout : fopen(options->output, "w");
+    if (!out) {
+        fprintf(stderr, "gpumem: cannot write '%s': %m\n", options->output);
+        return false;
+    }
+    bool made = true;
+    if (options->rules) {
+        unsigned rules = 0;
+        uint64_t same = gm_oracle_rules(out, o, oracle->lifetime_ns, &rules);
+        struct gm_text part;
+        made = same != UINT64_MAX;
+        if (made)
+            fprintf(say, "rules %u, which decide %s of the objects as the plan does\n", rules, gm_text_percent(&part, same, o->movable));
+    } else {
+        write_plan(out, o, oracle, beyond, trace);
+    }
+    bool written = !fflush(out) && !ferror(out);
+    if (!to_stdout)
+        written &= !fclose(out);
+    if (!made || !written)
+        fprintf(stderr, made ? "gpumem: cannot write '%s'\n" : "gpumem: %s: out of memory\n", options->output);
+    return made && written;
+}
+
+static bool make_plan(const struct gm_objects *o, const struct options *options, const char *trace) {
+    FILE *say = options->output && !strcmp(options->output, "-") ? stderr : stdout;
+    struct gm_room room = gm_oracle_room(o, options->fit, options->headroom);
+    bool *beyond = calloc(o->count + 1, sizeof *beyond), done = true;
+    uint64_t lifetime_ns;
+    if (!beyond) {
+        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+        return false;
+    }
+    if (!choose(o, options, &room, &lifetime_ns, say)) {
+        free(beyond);
+        return false;
+    }
+    struct gm_oracle oracle = gm_oracle_try(o, lifetime_ns, &room, beyond);
+    say_plan(say, &oracle);
+    if (options->output)
+        done = write_output(o, options, &oracle, beyond, trace, say);
+    if (done && options->compare && !gm_oracle_compare(say, o, lifetime_ns)) {
+        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+        done = false;
+    }
+    free(beyond);
+    return done;
+}
+
+int gm_command_plan(int argc, char **argv) {
+    struct options options = {.headroom = UINT64_C(512) << 20};
+    char error[512];
+    const char *trace = NULL;
+    int status = read_options(argc, argv, &options, &trace);
+    if (status >= 0)
+        return status;
+    struct gm_reader *reader = gm_reader_open(trace, error, sizeof error);
+    if (!reader) {
+        fprintf(stderr, "gpumem: %s\n", error);
+        return 1;
+    }
+    struct gm_objects *objects = gm_objects_read(reader);
+    if (!objects)
+        fprintf(stderr, "gpumem: %s: out of memory\n", trace);
+    else if (!objects->movable)
+        fprintf(stderr, "gpumem: %s: no allocation that a policy may move\n", trace);
+    bool done = objects && objects->movable && make_plan(objects, &options, trace);
+    gm_objects_free(objects);
+    gm_reader_close(reader);
+    return !done || fflush(stdout) || ferror(stdout);
+}

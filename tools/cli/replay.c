@@ -1,0 +1,210 @@
+/* gpumem replay: what a trace would have come to under other policies. */
+#include "tools/cli/replay.h"
+
+#include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/text.h"
+
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef GM_HAVE_JANSSON
+#include <jansson.h>
+#endif
+
+enum { POLICIES = 32 };
+
+struct options {
+    const char *policies[POLICIES];
+    unsigned count;
+    uint64_t limit;
+    bool json;
+};
+
+void gm_command_replay_help(void) {
+    puts("usage: gpumem replay [option ...] TRACE\n\n"
+         "Runs the allocations and frees of a trace through the policies and caches of libgpumem, without a GPU, and\n"
+         "tells whether they would have fitted, the peaks, and what would have been reused and waited for. Other\n"
+         "options of the library, as GPUMEM_LIST_LENGTH, count as set in the environment.\n");
+    gm_flags_help("replay");
+}
+
+/* ---- options */
+
+static int add_policy(struct options *options, const char *policy) {
+    if (options->count == POLICIES)
+        return gm_usage_error("replay: more than %d policies", POLICIES);
+    options->policies[options->count++] = policy;
+    return 0;
+}
+
+static int add_all(struct options *options) {
+    int status = 0;
+    for (int i = 0; gm_policies[i] && !status; i++)
+        if (!gm_policies[i]->takes_argument)
+            status = add_policy(options, gm_policies[i]->name);
+    return status;
+}
+
+static int take(void *arg, const char *name, const char *value) {
+    struct options *options = arg;
+    unsigned long long bytes;
+    int status = 0;
+    if (!strcmp(name, "policy")) {
+        if (!strcmp(value, "all"))
+            return add_all(options);
+        if (!gm_policy_find(value))
+            return gm_usage_error("replay: there is no policy '%s'; libgpumem(7) lists them", value);
+        return add_policy(options, value);
+    }
+    if (!strcmp(name, "limit")) {
+        status = gm_flag_bytes("replay", name, value, &bytes);
+        if (!status && !bytes)
+            return gm_usage_error("replay: --limit 0: nothing fits");
+        options->limit = status ? 0 : bytes;
+    } else {
+        options->json = true;
+    }
+    return status;
+}
+
+static int read_options(int argc, char **argv, struct options *options, const char **trace) {
+    int first, status = gm_flags_read(argc, argv, take, options, gm_command_replay_help, &first);
+    if (status >= 0)
+        return status;
+    if (first + 1 != argc)
+        return gm_usage_error("replay: one trace, please; usage: gpumem replay [option ...] TRACE");
+#ifndef GM_HAVE_JANSSON
+    if (options->json)
+        return gm_usage_error("replay: --json needs a gpumem that was built with jansson");
+#endif
+    *trace = argv[first];
+    return options->count ? -1 : (status = add_all(options)) ? status : -1;
+}
+
+/* ---- for people */
+
+static void print_kinds(const struct gm_replay *r) {
+    struct gm_text count, peak, hits;
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (r->allocs[kind])
+            printf("    %-14s %14s allocations, peak %s, %s reused\n", gm_kind_name((enum gm_kind)kind),
+                   gm_text_count(&count, r->allocs[kind]), gm_text_bytes(&peak, r->peak[kind]),
+                   gm_text_percent(&hits, r->hits[kind], r->allocs[kind]));
+}
+
+static void print_one(const char *policy, const struct gm_replay *r) {
+    const struct gm_replay_counts *c = &r->counts;
+    struct gm_text a, b, d;
+    printf("%s\n", policy);
+    if (c->failed) {
+        printf("  fits           no: %s failed", gm_text_count(&a, c->failed));
+        printf(" (%s), the first after %s for %s on device %d\n", gm_text_bytes(&a, c->failed_bytes), gm_text_time(&b, r->first.time_ns),
+               gm_text_bytes(&d, r->first.bytes), r->first.device);
+    } else {
+        printf("  fits           yes\n");
+    }
+    printf("  allocations    %s, frees %s, moved %s\n", gm_text_count(&a, c->allocs), gm_text_count(&b, c->frees),
+           gm_text_count(&d, c->moved));
+    print_kinds(r);
+    printf("  peak live      %s\n", gm_text_bytes(&a, c->peak_live));
+    printf("  peak reserved  %s", gm_text_bytes(&a, c->peak_reserved));
+    printf(", of which %s not asked for (kept or rounded)\n",
+           gm_text_percent(&b, c->peak_reserved - c->live_at_reserved, c->peak_reserved));
+    printf("  reused         %s of the allocations\n", gm_text_percent(&a, c->hits, c->allocs));
+    printf("  driver calls   %s allocations, %s frees, %s waits for the device\n", gm_text_count(&a, c->driver_allocs),
+           gm_text_count(&b, c->driver_frees), gm_text_count(&d, c->waits));
+    if (c->given_back)
+        printf("  given back     %s of kept memory\n", gm_text_bytes(&a, c->given_back));
+    if (r->said[0])
+        printf("  %s\n", r->said);
+}
+
+/* ---- for programs */
+
+#ifdef GM_HAVE_JANSSON
+static json_t *number(uint64_t value) {
+    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+static json_t *text(const char *bytes) {
+    json_t *value = json_string(bytes); /* NULL: no UTF-8 */
+    return value ? value : json_null();
+}
+
+static json_t *kinds_of(const struct gm_replay *r) {
+    json_t *kinds = json_object();
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (r->allocs[kind])
+            json_object_set_new(kinds, gm_kind_name((enum gm_kind)kind),
+                                json_pack("{s:o, s:o, s:o}", "allocations", number(r->allocs[kind]), "hits", number(r->hits[kind]),
+                                          "peak_bytes", number(r->peak[kind])));
+    return kinds;
+}
+
+static json_t *json_of(const char *policy, const struct gm_replay *r) {
+    const struct gm_replay_counts *c = &r->counts;
+    json_t *first = c->failed ? json_pack("{s:o, s:o, s:i}", "time_ns", number(r->first.time_ns), "bytes", number(r->first.bytes),
+                                          "device", r->first.device)
+                              : json_null();
+    json_t *object = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "policy", text(policy), "fits", c->failed == 0, "failed",
+                               number(c->failed), "failed_bytes", number(c->failed_bytes), "first_failure", first, "allocations",
+                               number(c->allocs), "frees", number(c->frees), "moved", number(c->moved));
+    json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "hits", number(c->hits), "peak_live_bytes",
+                             number(c->peak_live), "peak_reserved_bytes", number(c->peak_reserved), "live_at_peak_reserved_bytes",
+                             number(c->live_at_reserved), "waits", number(c->waits), "driver_allocations", number(c->driver_allocs),
+                             "driver_frees", number(c->driver_frees), "given_back_bytes", number(c->given_back), "by_kind", kinds_of(r));
+    json_object_update(object, more);
+    json_decref(more);
+    json_object_set_new(object, "said", r->said[0] ? text(r->said) : json_null());
+    return object;
+}
+
+static bool print_json(json_t *document) {
+    bool done = document && !json_dumpf(document, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(document);
+    return done;
+}
+#endif
+
+/* ---- the command */
+
+int gm_command_replay(int argc, char **argv) {
+    struct options options = {0};
+    bool done = true;
+    const char *trace = NULL;
+    int status = read_options(argc, argv, &options, &trace);
+    if (status >= 0)
+        return status;
+#ifdef GM_HAVE_JANSSON
+    json_t *policies = json_array();
+#endif
+    for (unsigned i = 0; i < options.count; i++) {
+        struct gm_replay replay;
+        gm_replay_policy(trace, options.policies[i], options.limit, &replay);
+        if (replay.error[0]) {
+            fprintf(stderr, "gpumem: %s\n", replay.error);
+            done = false;
+            continue;
+        }
+#ifdef GM_HAVE_JANSSON
+        if (options.json) {
+            json_array_append_new(policies, json_of(options.policies[i], &replay));
+            continue;
+        }
+#endif
+        print_one(options.policies[i], &replay);
+    }
+#ifdef GM_HAVE_JANSSON
+    json_t *document = options.json ? json_pack("{s:i, s:s, s:o, s:O}", "format", 1, "gpumem", GM_VERSION, "trace", text(trace),
+                                                "policies", policies)
+                                    : NULL;
+    json_decref(policies);
+    if (options.json)
+        done = print_json(document) && done;
+#endif
+    return !done || fflush(stdout) || ferror(stdout);
+}

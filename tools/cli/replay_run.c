@@ -1,0 +1,457 @@
+/* One replay: each event of the trace as the hook would have met it. */
+#include "tools/cli/replay.h"
+
+#include "tools/cli/analysis.h"
+#include "tools/cli/card.h"
+#include "tools/cli/live.h"
+#include "tools/cli/objects.h"
+
+#include "shim/base/base.h"
+#include "shim/base/file.h"
+#include "shim/base/options.h"
+#include "shim/base/stats.h"
+#include "shim/core/pipeline.h"
+#include "shim/driver/driver.h"
+#include "shim/resource/budget.h"
+#include "shim/resource/cache.h"
+#include "shim/resource/decided.h"
+#include "shim/resource/managed.h"
+#include "shim/resource/oom.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TIME_BEGIN UINT64_C(1000000000) /* of the replayed clock: 0 is no time */
+
+struct run {
+    struct gm_replay *out;
+    struct gm_reader *reader;
+    struct gm_live_table blocks; /* by key of the trace; .bytes = address here */
+    struct gm_thread_numbers threads; /* as policies count them */
+    struct gm_thread_numbers callers; /* all */
+    unsigned *cache_numbers;          /* by caller: its number in the cache */
+    size_t cache_room;
+    uint32_t caller;                  /* of the latest event */
+    struct gm_site_keys *sites;  /* by number in the trace; NULL: the policy does not ask */
+    uint32_t site_top;
+    uint32_t wants;
+    int captures;
+    bool no_memory;
+};
+
+/* ---- the shim's parts */
+
+static void *reserve(size_t bytes) {
+    return gm_pages(bytes);
+}
+
+static const char *load(const char *path, size_t *bytes, const char **why) {
+    const char *text = gm_file_map(path, bytes);
+    *why = text ? NULL : strerror(errno);
+    return text;
+}
+
+static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
+    const struct gm_policy *policy = gm_policy_find(text);
+    const char *colon = strchr(text, ':');
+    struct gm_policy_setup setup = {
+        .argument = colon ? colon + 1 : NULL,
+        .list_length = (unsigned)gm_option_number(GM_OPT_LIST_LENGTH),
+        .list_range = (unsigned)gm_option_number(GM_OPT_LIST_RANGE),
+        .managed = gm_option_number(GM_OPT_MANAGED) == 1 ? GM_KIND_MANAGED : GM_KIND_MANAGED_POOL,
+        .reserve = reserve,
+        .load = load,
+        .unload = gm_file_unmap,
+    };
+    if (!policy) {
+        snprintf(r->out->error, sizeof r->out->error, "there is no policy '%s'", text);
+        return NULL;
+    }
+    if (policy->setup(&setup)) {
+        snprintf(r->out->error, sizeof r->out->error, "policy %s: %s", text, setup.error);
+        return NULL;
+    }
+    r->wants = setup.wants;
+    return policy;
+}
+
+/* As in the shim but for the host's memory, which depends on the machine. */
+static struct gm_resource *build_resources(struct run *r) {
+    static const struct {
+        enum gm_kind kind;
+        const char *text;
+    } rows[] = {
+        {GM_KIND_NATIVE, "native"},   {GM_KIND_ASYNC, "async"},
+        {GM_KIND_CACHE, "cache(native)"}, {GM_KIND_MANAGED, "managed"},
+        {GM_KIND_MANAGED_POOL, "true-kind(cache(managed-pool))"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gm_resource *resource = gm_resource_build(rows[i].text, r->out->error, sizeof r->out->error);
+        if (!resource)
+            return NULL;
+        gm_decided_serve(rows[i].kind, resource);
+    }
+    return gm_resource_build("decided", r->out->error, sizeof r->out->error);
+}
+
+static bool set_up(struct run *r, const char *policy_text) {
+    struct gm_oom_chain chain;
+    char error[160];
+    const struct gm_policy *policy = set_up_policy(r, policy_text);
+    struct gm_resource *root = policy ? build_resources(r) : NULL;
+    if (!root)
+        return false;
+    const struct gm_pipeline_setup setup = {
+        .policy = policy, .root = root, .strict = gm_option_bool(GM_OPT_STRICT), .user_named = true, .wants = r->wants};
+    gm_pipeline_setup(&setup);
+    const char *steps = strcmp(policy->name, "observe") || gm_option_is_set(GM_OPT_OOM) ? gm_option_text(GM_OPT_OOM) : "trim,fail";
+    if (!gm_oom_parse(steps, &chain, error, sizeof error))
+        gm_oom_set(&chain);
+    gm_budget_bytes = gm_option_number(GM_OPT_LIMIT);
+    return true;
+}
+
+/* ---- call sites, from a reading of their own: an event may come before the definition of its site */
+
+static void top_site(const struct gm_site *site, void *arg) {
+    struct run *r = arg;
+    r->site_top = site->id > r->site_top ? site->id : r->site_top;
+}
+
+static void name_site(const struct gm_site *site, void *arg) {
+    struct run *r = arg;
+    gm_site_name(r->reader, site, &r->sites[site->id], NULL);
+}
+
+static bool read_definitions(struct run *r, const char *trace, uint64_t total[GM_CARDS]) {
+    struct gm_event event;
+    struct gm_device device;
+    int thread;
+    r->reader = gm_reader_open(trace, r->out->error, sizeof r->out->error);
+    if (!r->reader)
+        return false;
+    while (gm_reader_next(r->reader, &event, &thread))
+        ;
+    for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
+        if (device.device >= 0 && device.device < GM_CARDS)
+            total[device.device] = device.total;
+    if (r->wants & GM_WANT_SITE) {
+        gm_reader_each_site(r->reader, top_site, r);
+        r->sites = calloc(r->site_top + 1ull, sizeof *r->sites);
+        if (r->sites)
+            gm_reader_each_site(r->reader, name_site, r);
+        r->no_memory |= !r->sites;
+    }
+    gm_reader_close(r->reader);
+    r->reader = NULL;
+    return true;
+}
+
+/* ---- events */
+
+static void begin(struct gm_scope *scope, const struct gm_event *e) {
+    struct gm_context context;
+    gm_card_enter(e->context, e->device, (e->flags & GM_EVENT_CAPTURING) != 0);
+    gm_context_current(&context);
+    gm_scope_begin(scope, (enum gm_call)e->call, e->bytes, 0);
+    scope->request.context = (uint64_t)(uintptr_t)context.handle;
+    scope->request.context_id = context.id;
+    scope->request.context_number = context.number;
+    scope->request.device = context.device;
+    scope->request.stream = e->stream;
+    scope->request.capturing = (e->flags & GM_EVENT_CAPTURING) != 0;
+    scope->request.per_thread = (e->flags & GM_EVENT_PER_THREAD) != 0;
+}
+
+static void note_peak(struct run *r) {
+    struct gm_replay_counts *counts = &r->out->counts;
+    if (gm_card_counts.peak == counts->peak_reserved)
+        return;
+    counts->peak_reserved = gm_card_counts.peak;
+    counts->live_at_reserved = gm_stats_live_on_devices(gm_stats);
+}
+
+static void failed(struct run *r, const struct gm_event *e) {
+    struct gm_replay_counts *counts = &r->out->counts;
+    if (e->action == GM_ACT_ALLOC_FAIL)
+        return;
+    if (!counts->failed++)
+        r->out->first = (struct gm_replay_failure){e->time_ns, e->bytes, e->device};
+    counts->failed_bytes += e->bytes;
+}
+
+static void free_block(struct run *r, const struct gm_event *e, uint64_t address, enum gm_call call) {
+    struct gm_scope scope;
+    gm_status status = GM_OK;
+    begin(&scope, e);
+    scope.request.call = call;
+    gm_pipeline_free_begin(&scope, address);
+    if (!scope.known)
+        return;
+    if (scope.block.owner) {
+        status = gm_pipeline_owner_free(&scope, scope.request.per_thread);
+    } else {
+        gm_card_give(address);
+        if (scope.block.call == GM_CALL_ALLOC_MANAGED)
+            gm_managed_note(-(int64_t)scope.block.size);
+    }
+    gm_pipeline_free_end(&scope, GM_ACT_FREE, address, status);
+    r->out->counts.frees += !status;
+}
+
+static enum gm_call free_of(const struct gm_event *e) {
+    return e->call == GM_CALL_FREE_ASYNC || e->call == GM_CALL_ALLOC_ASYNC || e->call == GM_CALL_ALLOC_FROM_POOL ? GM_CALL_FREE_ASYNC
+                                                                                                               : GM_CALL_FREE;
+}
+
+static void remember(struct run *r, const struct gm_event *e, uint64_t address) {
+    const struct gm_live block = {.key = gm_event_key(e), .bytes = address, .context = e->context};
+    struct gm_live old;
+    int replaced = gm_live_add(&r->blocks, &block, &old);
+    r->no_memory |= replaced < 0;
+    if (replaced > 0)
+        free_block(r, e, old.bytes, free_of(e));
+}
+
+static void alloc_movable(struct run *r, const struct gm_event *e, int thread) {
+    struct gm_scope scope;
+    begin(&scope, e);
+    if (r->wants) {
+        scope.request.thread = gm_thread_number(&r->threads, thread);
+        r->no_memory |= !scope.request.thread;
+        if (r->sites && e->site <= r->site_top && r->sites[e->site].chain)
+            scope.request.where = &r->sites[e->site];
+    }
+    if (e->call == GM_CALL_ALLOC_PITCH) { /* rows and their width are not in the trace */
+        scope.request.width = e->bytes;
+        scope.request.height = 1;
+        scope.request.element_size = 4;
+    }
+    if (gm_pipeline_alloc(&scope)) {
+        failed(r, e);
+        return;
+    }
+    note_peak(r);
+    r->out->counts.allocs++;
+    if (e->action == GM_ACT_ALLOC_FAIL) /* how long the program would have kept it nobody knows */
+        free_block(r, e, scope.block.address, free_of(e));
+    else
+        remember(r, e, scope.block.address);
+}
+
+static void alloc_other(struct run *r, const struct gm_event *e) {
+    struct gm_scope scope;
+    uint64_t address, reserved = e->bytes + e->slack;
+    if (e->action == GM_ACT_ALLOC_FAIL || !e->bytes || !gm_kind_is_on_device(e->kind) || !gm_call_gives_memory(e->call))
+        return;
+    begin(&scope, e);
+    bool fits = gm_pipeline_charge(&scope, e->call == GM_CALL_ALLOC_MANAGED);
+    bool got = fits && (gm_card_take(reserved, &address) || (gm_pipeline_trim(SIZE_MAX) && gm_card_take(reserved, &address)));
+    gm_pipeline_saw_alloc(&scope, (enum gm_kind)e->kind, GM_ACT_ALLOC, got ? address : 0, reserved, got ? GM_OK : GM_OUT_OF_MEMORY);
+    if (!got) {
+        failed(r, e);
+        return;
+    }
+    note_peak(r);
+    if (e->call == GM_CALL_ALLOC_MANAGED)
+        gm_managed_note((int64_t)e->bytes);
+    r->out->counts.allocs++;
+    remember(r, e, address);
+}
+
+static void on_alloc(struct run *r, const struct gm_event *e, int thread) {
+    const struct gm_request request = {.call = (enum gm_call)e->call};
+    if (!gm_call_is_movable(&request))
+        alloc_other(r, e);
+    else if (e->bytes && (e->action == GM_ACT_ALLOC || e->context))
+        alloc_movable(r, e, thread);
+}
+
+static void context_gone(struct run *r, const struct gm_event *e) {
+    struct gm_context context;
+    uint64_t id;
+    gm_card_enter(e->context, e->device, false);
+    gm_context_current(&context);
+    gm_pipeline_context_ending(context.id);
+    if (!gm_context_end(context.handle, &id))
+        return;
+    gm_pipeline_context_gone(id);
+    gm_card_leave(e->context);
+}
+
+static void on_release(struct run *r, const struct gm_event *e) {
+    struct gm_live block;
+    if (!gm_live_take(&r->blocks, gm_event_key(e), &block))
+        return;
+    if (e->reason == GM_REASON_CONTEXT_GONE)
+        context_gone(r, e);
+    else
+        free_block(r, e, block.bytes, free_of(e));
+}
+
+static void on_capture(struct run *r, int change) {
+    if (change < 0 && !r->captures)
+        return;
+    r->captures += change;
+    if (change > 0)
+        gm_capture_begin();
+    else
+        gm_capture_end();
+    gm_pipeline_capture(change);
+}
+
+/* The cache numbers threads as it meets them. */
+static void become(struct run *r, int thread) {
+    uint32_t caller = gm_thread_number(&r->callers, thread);
+    if (caller == r->caller)
+        return;
+    if (caller >= r->cache_room) {
+        size_t more = 2 * (size_t)caller + 64;
+        unsigned *bigger = realloc(r->cache_numbers, more * sizeof *bigger);
+        r->no_memory |= !bigger;
+        if (!bigger)
+            return;
+        memset(bigger + r->cache_room, 0, (more - r->cache_room) * sizeof *bigger);
+        r->cache_numbers = bigger;
+        r->cache_room = more;
+    }
+    r->cache_numbers[r->caller] = gm_cache_act_as(r->cache_numbers[caller]);
+    r->caller = caller;
+    r->no_memory |= !caller;
+}
+
+static void on_event(struct run *r, const struct gm_event *e, int thread) {
+    struct gm_live block;
+    gm_replay_time = TIME_BEGIN + e->time_ns;
+    become(r, thread);
+    switch ((enum gm_action)e->action) {
+    case GM_ACT_ALLOC:
+    case GM_ACT_ALLOC_FAIL:
+        on_alloc(r, e, thread);
+        break;
+    case GM_ACT_FREE:
+        if (gm_live_take(&r->blocks, gm_event_key(e), &block))
+            free_block(r, e, block.bytes, free_of(e));
+        break;
+    case GM_ACT_RELEASE:
+        on_release(r, e);
+        break;
+    case GM_ACT_EXPORT:
+        if (gm_live_take(&r->blocks, gm_event_key(e), &block)) {
+            gm_pipeline_pin(block.bytes);
+            gm_live_add(&r->blocks, &block, &(struct gm_live){0});
+        }
+        break;
+    case GM_ACT_CAPTURE_BEGIN:
+        if (!e->result)
+            on_capture(r, +1);
+        break;
+    case GM_ACT_CAPTURE_END:
+        on_capture(r, -1);
+        break;
+    case GM_ACT_CONTEXT_GONE:
+        context_gone(r, e);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- the result */
+
+static void sum_up(struct run *r, const struct gm_policy *policy) {
+    struct gm_replay *out = r->out;
+    struct gm_replay_counts *counts = &out->counts;
+    for (int s = 0; s < GM_STATS_SHARDS; s++) {
+        const struct gm_stats_shard *shard = &gm_stats->shards[s];
+        for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
+            out->allocs[kind] += shard->allocs[kind];
+            out->hits[kind] += shard->hits[kind];
+            counts->hits += shard->hits[kind];
+        }
+        counts->moved += shard->moved;
+        counts->given_back += shard->trimmed_bytes;
+    }
+    memcpy(out->peak, gm_stats->peak_bytes, sizeof out->peak);
+    counts->peak_live = gm_stats->peak_total;
+    counts->peak_reserved = gm_card_counts.peak;
+    counts->waits = gm_card_counts.waits;
+    counts->driver_allocs = gm_card_counts.allocs;
+    counts->driver_frees = gm_card_counts.frees;
+    if (!policy->ended || !policy->ended(out->said, sizeof out->said))
+        out->said[0] = '\0';
+}
+
+void gm_replay_here(const char *trace, const char *policy, uint64_t card, struct gm_replay *out) {
+    struct run r = {.out = out};
+    uint64_t total[GM_CARDS] = {0};
+    struct gm_event event;
+    int thread;
+    gm_options_load(environ);
+    gm_log_set(gm_option_is_set(GM_OPT_LOG) ? (enum gm_log_level)gm_option_number(GM_OPT_LOG) : GM_LOG_ERROR);
+    gm_replay_time = TIME_BEGIN;
+    if (!set_up(&r, policy) || !read_definitions(&r, trace, total))
+        return;
+    for (int i = 0; card && i < GM_CARDS; i++)
+        total[i] = card;
+    gm_card_install(total);
+    r.reader = gm_reader_open(trace, out->error, sizeof out->error);
+    while (r.reader && !r.no_memory && gm_reader_next(r.reader, &event, &thread))
+        on_event(&r, &event, thread);
+    if (r.no_memory)
+        snprintf(out->error, sizeof out->error, "%s: out of memory", trace);
+    else if (r.reader)
+        sum_up(&r, gm_pipeline_policy());
+    gm_replay_time = 0;
+}
+
+/* ---- a process for each */
+
+static bool read_all(int fd, void *out, size_t size) {
+    for (char *at = out; size;) {
+        ssize_t got = read(fd, at, size);
+        if (got <= 0 && !(got < 0 && errno == EINTR))
+            return false;
+        at += got > 0 ? got : 0;
+        size -= got > 0 ? (size_t)got : 0;
+    }
+    return true;
+}
+
+static bool write_all(int fd, const void *from, size_t size) {
+    for (const char *at = from; size;) {
+        ssize_t put = write(fd, at, size);
+        if (put < 0 && errno != EINTR)
+            return false;
+        at += put > 0 ? put : 0;
+        size -= put > 0 ? (size_t)put : 0;
+    }
+    return true;
+}
+
+void gm_replay_policy(const char *trace, const char *policy, uint64_t card, struct gm_replay *out) {
+    int ends[2];
+    *out = (struct gm_replay){0};
+    fflush(NULL);
+    pid_t child = pipe(ends) ? -1 : fork();
+    if (child < 0) {
+        snprintf(out->error, sizeof out->error, "no process for the replay: %s", strerror(errno));
+        return;
+    }
+    if (!child) {
+        close(ends[0]);
+        gm_replay_here(trace, policy, card, out);
+        _exit(!write_all(ends[1], out, sizeof *out));
+    }
+    close(ends[1]);
+    bool done = read_all(ends[0], out, sizeof *out);
+    close(ends[0]);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (!done)
+        snprintf(out->error, sizeof out->error, "%s: the replay under %s ended early", trace, policy);
+}
