@@ -193,6 +193,19 @@ class Command(ToolCase):
         for words in ("/bin/solver", "node7", "Test GPU, 80 GiB", "app+0x123", "libcublas.so.13+0x10 (library of the toolkit)", "16 MiB"):
             self.assertIn(words, text)
 
+    def test_phases(self):
+        records = t.string(1, b"load $x$") + t.string(2, b"odd \xff<b>\n")
+        self.write("x.trace", t.header() + t.chunk(records, kind=2) + t.chunk(
+            t.event(1, 5, "phase_begin", "none", 0, 0, site=1) + t.event(2, 500, "alloc", "cuMemAlloc", 0x1000, 64) +
+            t.event(3, 600, "phase_begin", "none", 0, 0, site=2) + t.event(4, 700, "phase_end", "none", 0, 0) +
+            t.event(5, 900, "free", "cuMemFree", 0x1000, 64) + t.event(6, 1000, "phase_end", "none", 0, 0)))
+        self.assertEqual(self.plot("x.trace"), "")
+        text = self.check()
+        self.assertIn("<td class=text>phase of the peak</td><td class=text>load $x$</td>", text)
+        self.assertIn("odd ?&lt;b&gt;", text)
+        with open(self.path("out/kinds.svg")) as file:
+            self.assertIn("phases", file.read())
+
     def test_large_pictures_are_cut(self):
         subprocess.run([MANY_EVENTS, self.path("m.trace"), "200000"], check=True)
         self.plot("m.trace")
