@@ -12,19 +12,18 @@ BANDS = 400
 PHASES = 400       # the longest ones
 LANES = 6
 NEVER = -1
+COLUMNS = ("number", "address", "bytes", "site", "born", "ended", "kind")
 
 
 class Blocks:
     """Columns, one entry a block, in the order of allocation. `ended` is NEVER for what is alive at the end of the trace."""
 
-    def __init__(self, rows, end_ns):
-        columns = list(zip(*rows)) or [()] * 7
-        self.number, self.address, self.bytes, self.site, self.born, self.ended = (
-            numpy.array(column, dtype=numpy.int64) for column in columns[:6])
-        self.kind_names = list(dict.fromkeys(columns[6]))
-        codes = {name: code for code, name in enumerate(self.kind_names)}
-        self.kind = numpy.array([codes[name] for name in columns[6]], dtype=numpy.int8)
-        self.end_ns = max(end_ns, 1)
+    def __init__(self, rows, end_ns, kind_names):
+        """rows: number, address, bytes, site, born, ended, place of the kind in `kind_names`."""
+        table = numpy.fromiter(rows, dtype=[(column, numpy.int64) for column in COLUMNS])
+        for column in COLUMNS:
+            setattr(self, column, table[column].copy())
+        self.kind_names, self.end_ns = kind_names, max(end_ns, 1)
 
     def __len__(self):
         return len(self.number)
@@ -33,7 +32,7 @@ class Blocks:
         """The blocks where the mask `which` is true."""
         made = object.__new__(Blocks)
         made.end_ns, made.kind_names = self.end_ns, self.kind_names
-        for column in ("number", "address", "bytes", "site", "born", "ended", "kind"):
+        for column in COLUMNS:
             setattr(made, column, getattr(self, column)[which])
         return made
 
@@ -54,13 +53,16 @@ def read(path, end_ns):
     """Blocks, the names of call sites, and the longest phases as (name, begin, end), of the database that gpumem export wrote."""
     base = sqlite3.connect(path)
     base.text_factory = lambda text: text.decode(errors="replace")
-    rows = base.execute("SELECT number, address, bytes, site, born_ns, ifnull(ended_ns, ?), kind FROM blocks ORDER BY number",
-                        (NEVER,)).fetchall()
+    kinds = [kind for kind, in base.execute("SELECT kind FROM blocks GROUP BY kind ORDER BY min(number)")]
+    cases = " ".join(f"WHEN ? THEN {place}" for place in range(len(kinds)))
+    rows = base.execute(f"SELECT number, address, bytes, site, born_ns, ifnull(ended_ns, ?), CASE kind {cases or 'WHEN 0 THEN 0'} END "
+                        "FROM blocks ORDER BY number", (NEVER, *kinds))
+    blocks = Blocks(rows, end_ns, kinds)
     sites = dict(base.execute("SELECT site, text FROM frames WHERE depth = 0"))
     phases = base.execute("SELECT ifnull(name, ''), begin_ns, ended_ns FROM phases ORDER BY ended_ns - begin_ns DESC, begin_ns LIMIT ?",
                           (PHASES,)).fetchall()
     base.close()
-    return Blocks(rows, end_ns), sites, phases
+    return blocks, sites, phases
 
 
 def on_device(blocks):

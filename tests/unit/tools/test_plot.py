@@ -37,8 +37,9 @@ NAMES = ["bands", "kinds", "lifetimes", "objects", "over-time", "sizes", "thresh
 
 def blocks(rows, end=100 * S):
     """rows: (bytes, born, ended or NEVER, kind)."""
-    return data.Blocks([(place + 1, 0x1000 * place, size, 1, born, ended, kind)
-                        for place, (size, born, ended, kind) in enumerate(rows)], end)
+    kinds = list(dict.fromkeys(kind for *_, kind in rows))
+    return data.Blocks([(place + 1, 0x1000 * place, size, 1, born, ended, kinds.index(kind))
+                        for place, (size, born, ended, kind) in enumerate(rows)], end, kinds)
 
 
 def random_rows(count, seed):
@@ -115,9 +116,9 @@ class Numbers(unittest.TestCase):
         self.assertEqual(list(data.thin(numpy.array([]), numpy.array([]))), [])
 
     def test_bands(self):
-        some = data.Blocks([(1, 0x1000, 100, 1, 0, 10, "native"), (2, 0x9000, 50, 1, 0, 10, "native"),
-                            (3, 0x1000, 60, 1, 20, 30, "native"), (4, 0x1064, 10, 1, 0, 40, "native"),
-                            (5, 0xf000, 0, 1, 0, 90, "native")], 100)
+        some = data.Blocks([(1, 0x1000, 100, 1, 0, 10, 0), (2, 0x9000, 50, 1, 0, 10, 0),
+                            (3, 0x1000, 60, 1, 20, 30, 0), (4, 0x1064, 10, 1, 0, 40, 0),
+                            (5, 0xf000, 0, 1, 0, 90, 0)], 100, ["native"])
         places, lows = data.bands(some)
         self.assertEqual([(int(place), int(low)) for place, low in zip(places, lows)], [(0, 0), (1, 110), (2, 0), (3, 100)])
         self.assertEqual([int(place) for place in data.bands(some, 2)[0]], [0, 2])
