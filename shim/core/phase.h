@@ -17,6 +17,7 @@ uint32_t gm_phase_text(const char *text, size_t bytes);
  * `range`: see GM_ACT_PHASE_BEGIN. */
 void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text);
 
+/* In the child; may be called twice. */
 void gm_phase_after_fork(void);
 
 #endif

@@ -6,6 +6,7 @@
  *
  * Ranges begin before the first CUDA call, when there is no trace yet: each thread keeps those that are open, and the thread that
  * starts the shim writes its own then, any other at its next range. */
+#include <pthread.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -245,6 +246,11 @@ static void fill(const struct callbacks *callbacks, int module, const function *
             *table[i] = functions[i];
 }
 
+static void in_child(void) {
+    domain_lock.held = 0;
+    gm_phase_after_fork(); /* also where the shim has not started */
+}
+
 static bool trace_is_wanted(void) {
     for (char **variable = environ; variable && *variable; variable++)
         if (!strncmp(*variable, "GPUMEM_TRACE=", 13) && (*variable)[13])
@@ -255,9 +261,12 @@ static bool trace_is_wanted(void) {
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
 /* Called by each copy of NVTX in the process. 0 leaves NVTX without a tool. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
+    static bool watching;
     const struct callbacks *callbacks = trace_is_wanted() ? export_table(TABLE_CALLBACKS) : NULL;
     if (!callbacks || callbacks->size < sizeof(*callbacks))
         return 0;
+    if (!__atomic_exchange_n(&watching, true, __ATOMIC_RELAXED))
+        pthread_atfork(NULL, NULL, in_child);
     fill(callbacks, MODULE_CORE, core, sizeof(core) / sizeof(core[0]));
     fill(callbacks, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]));
     return 1;

@@ -290,6 +290,7 @@ def kinds(plt, subject):
     if not len(blocks):
         return None
     times, lines = data.bytes_by_kind(blocks)
+    peaks = {row["kind"]: row["peak_live_bytes"] for row in subject.trace["by_kind"]}
     figure, axes = over_phases(plt, subject, 4.8)
     size, unit = time_scale(blocks.end_ns)
     total = sum(lines.values())
@@ -299,7 +300,7 @@ def kinds(plt, subject):
     for name, live in lines.items():
         above = below + data.numpy.concatenate(([0], live, live[-1:])) / scale
         axes.fill_between(ends, below, above, step="post", color=KIND_COLOURS.get(name, COLOURS[-1]), linewidth=0,
-                          label=f"{name}, at most {bytes_text(int(live.max()))}")
+                          label=f"{name}, at most {bytes_text(peaks[name])}")
         below = above
     axes.step(ends, below, where="post", color=BLACK, linewidth=0.6)
     axes.set_xlim(0, blocks.end_ns / size)

@@ -150,6 +150,13 @@ class Numbers(unittest.TestCase):
                     self.assertLess(high - low, 2.2 * (values.max() - values.min()) + 1)
             style.pyplot().close(figure)
 
+    def test_peaks_of_kinds_are_exact(self):
+        """A line may lose the peak of one kind between two moments that matter for the sum; the words do not."""
+        trace = {"process": {"devices": []}, "by_kind": [{"kind": "native", "peak_live_bytes": 3 << 20}]}
+        figure = pictures.kinds(style.pyplot(), pictures.Subject(blocks([(1 << 20, 1, 5, "native")]), {}, [], trace, 1000))
+        self.assertEqual([text.get_text() for text in figure.axes[0].get_legend().get_texts()], ["native, at most 3 MiB"])
+        style.pyplot().close(figure)
+
     def test_texts(self):
         self.assertEqual([style.bytes_text(value) for value in (0, 1023, 1536, 80 << 30)], ["0 B", "1023 B", "1.5 KiB", "80 GiB"])
         self.assertEqual([style.time_text(value) for value in (2, 0.25, 3e-6, 5e-9)], ["2 s", "250 ms", "3 us", "5 ns"])
