@@ -6,6 +6,7 @@
 
 #include "shim/base/base.h"
 #include "shim/base/truedl.h"
+#include "shim/core/phase.h"
 #include "shim/core/pipeline.h"
 #include "shim/core/registry.h"
 #include "shim/trace/writer.h"
@@ -29,25 +30,8 @@ PUBLIC size_t gpumem_live_count(void) {
 }
 
 static void mark(const char *text) {
-    static uint32_t ids;
-    union {
-        struct gm_record_string record;
-        char bytes[sizeof(struct gm_record_string) + 1008];
-        uint64_t align;
-    } out = {0};
-    struct gm_scope scope;
-    size_t bytes = strnlen(text, 1000);
-
-    if (!gm_trace_on)
-        return;
-    out.record.id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
-    out.record.bytes = (uint32_t)bytes;
-    out.record.head.type = GM_RECORD_STRING;
-    out.record.head.bytes = (uint32_t)(sizeof(out.record) + ((bytes + 7) & ~(size_t)7));
-    memcpy(out.bytes + sizeof(out.record), text, bytes);
-    gm_trace_record(&out.record.head);
-    gm_scope_begin(&scope, GM_CALL_NONE, 0, out.record.id);
-    gm_pipeline_note(&scope, GM_ACT_MARK, 0, GM_OK);
+    if (gm_trace_on)
+        gm_phase_note(GM_ACT_MARK, 0, gm_phase_text(text, strnlen(text, GM_PHASE_TEXT)));
 }
 
 #ifdef GM_SHIM

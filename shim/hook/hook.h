@@ -126,6 +126,9 @@ void gm_hook_pin(CUdeviceptr address);
 /* ---- start.c: options, policy, resources, trace of this process */
 void gm_process_start(void);
 
+/* ---- nvtx.c: writes the ranges that the calling thread has open, once there is a trace */
+void gm_nvtx_begin_waiting(void);
+
 /* ---- coverage.c */
 void gm_coverage_sample(int device); /* after an allocation: compares with what the driver says */
 void gm_coverage_report(int fd);

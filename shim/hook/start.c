@@ -10,6 +10,7 @@
 #include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/base/truedl.h"
+#include "shim/core/phase.h"
 #include "shim/core/registry.h"
 #include "shim/base/stats.h"
 #include "shim/hook/grow.h"
@@ -214,6 +215,7 @@ static void name_trace(const char *file) { gm_format(gm_stats->trace, sizeof(gm_
 static void in_child(void) {
     gm_trace_after_fork();
     gm_site_after_fork();
+    gm_phase_after_fork();
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
     gm_stats_after_fork();
@@ -252,6 +254,7 @@ void gm_process_start(void) {
     }
     if (gm_trace_on || wants & GM_WANT_SITE)
         gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
+    gm_nvtx_begin_waiting();
     gm_context_on_new = describe_context;
     pthread_atfork(NULL, NULL, in_child);
     __atomic_store_n(&started, true, __ATOMIC_RELEASE);

@@ -36,7 +36,10 @@
     X(GM_ACT_CAPTURE_END, "capture_end")                                                                     \
     X(GM_ACT_PEER, "peer")         /* peer access enabled */                                                 \
     X(GM_ACT_CONTEXT, "context")   /* context created; address = handle */                                   \
-    X(GM_ACT_CONTEXT_GONE, "context_gone")
+    X(GM_ACT_CONTEXT_GONE, "context_gone")                                                                   \
+    X(GM_ACT_PHASE_BEGIN, "phase_begin") /* site = string id; address below GM_PHASE_STARTED: nested in its  \
+                                            thread, of that domain; else the range's own number */           \
+    X(GM_ACT_PHASE_END, "phase_end")     /* the innermost of the thread and domain, or that number */
 
 enum gm_action {
 #define X(e, n) e,
@@ -66,6 +69,7 @@ struct gm_event {
     uint8_t hit;      /* served from memory kept back */
     uint8_t flags;    /* GM_EVENT_* */
 };
+#define GM_PHASE_STARTED    (UINT64_C(1) << 32) /* ranges from here on may end in any thread */
 #define GM_EVENT_CAPTURING  1u /* during stream capture */
 #define GM_EVENT_PER_THREAD 2u /* per-thread-default-stream twin */
 _Static_assert(sizeof(struct gm_event) == 64, "one cache line");

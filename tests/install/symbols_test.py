@@ -17,7 +17,7 @@ import elf
 FORBIDDEN_LIBRARY = re.compile(r'^lib(cuda|cudart|nvidia|stdc\+\+|gcc_s)')
 CORE_EXPORT = re.compile(r'^gpumem_')
 AUDIT_EXPORT = re.compile(r'^la_')
-SHIM_EXPORT = re.compile(r'^(cu[A-Z].*|dlsym|dlvsym|gpumem_.*)$')
+SHIM_EXPORT = re.compile(r'^(cu[A-Z].*|dlsym|dlvsym|gpumem_.*|InitializeInjectionNvtx2)$')
 OLDEST_GLIBC = (2, 17)
 
 

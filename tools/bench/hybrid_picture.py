@@ -5,16 +5,9 @@ import statistics
 import hybrid_lifetimes
 from hybrid_report import Samples
 from hybrid_schemes import MIB
-from picture import COLOURS, MARKERS, Missing
+from picture import COLOURS, MARKERS, pyplot, save
 
 EDGES = [10.0 ** (power / 4) for power in range(-20, 12)] # seconds
-
-
-def save(figure, out, ending):
-    paths = [out.with_name(f"{out.stem}{ending}{suffix}") for suffix in (".svg", ".png")]
-    for path in paths:
-        figure.savefig(path, dpi=130)
-    return paths
 
 
 def latencies(plt, document):
@@ -100,18 +93,10 @@ def lifetimes(plt, document):
 
 def draw(document, out):
     """Writes STEM.svg and .png, STEM-ratios and STEM-lifetimes beside `out`; returns their paths. Raises Missing."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise Missing from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     paths = []
     for make, ending, there in ((latencies, "", document["samples"]), (ratios, "-ratios", document["ratios"]),
                                 (lifetimes, "-lifetimes", document["lifetimes"])):
         if there:
-            figure = make(plt, document)
-            paths += save(figure, out, ending)
-            plt.close(figure)
+            paths += save(plt, make(plt, document), out.with_name(f"{out.stem}{ending}"))
     return paths

@@ -1,18 +1,17 @@
 """The picture of a run of alloc.py: pair time against size, and bars for the rest. Needs matplotlib, which a run itself does not."""
 
+import pathlib
+import sys
+
 from contenders import NATIVE, ORDER
 
-# Okabe and Ito: told apart by colour-blind eyes; hatches and markers tell what shares a colour.
-COLOURS = ["#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"]
-MARKERS = "osD^vPX*"
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "plot"))
+from style import COLOURS, MARKERS, Missing, pyplot, save
+
 BARS = [("loop-long", "malloc + kernel + free, one round"), ("free-behind-1ms", "free behind a 1 ms kernel, host time"),
         ("busy-streams:100", "pair 1 MiB beside 100 busy streams"), ("threads-same:16", "pair 1 MiB in each of 16 threads"),
         ("mixed", "free + malloc, mixed sizes, 64 live"), ("first-touch:1048576", "malloc, first write, free, 1 MiB"),
         ("thrust-sort", "thrust sequence + sort, 1 M integers"), ("torch-step", "PyTorch training step")]
-
-
-class Missing(Exception):
-    """matplotlib is not installed."""
 
 
 def style(name):
@@ -76,13 +75,7 @@ def memory_panels(results):
 
 def draw(about, results, out):
     """Writes `out` with .svg and .png for its ending; returns their paths. Raises Missing."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise Missing from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     panels = [*time_panels(results), *memory_panels(results)]
     rows = 2 + (len(panels) + 3) // 4
     figure = plt.figure(figsize=(15, 2.7 * rows), layout="constrained")
@@ -92,8 +85,4 @@ def draw(about, results, out):
         bars(figure.add_subplot(grid[2 + place // 4, place % 4]), title, unit, values)
     figure.suptitle(f"Allocation path: {about['gpu']}, driver {about['driver']}, commit {about['commit']}; median of {about['rounds']} "
                     "rounds, whiskers least and most", fontsize=10)
-    paths = [out.with_suffix(ending) for ending in (".svg", ".png")]
-    for path in paths:
-        figure.savefig(path, dpi=130)
-    plt.close(figure)
-    return paths
+    return save(plt, figure, out.with_suffix(""))

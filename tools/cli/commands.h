@@ -25,6 +25,8 @@ int gm_command_diff(int argc, char **argv);
 void gm_command_diff_help(void);
 int gm_command_export(int argc, char **argv);
 void gm_command_export_help(void);
+int gm_command_plot(int argc, char **argv);
+void gm_command_plot_help(void);
 
 int gm_command_plan(int argc, char **argv);
 void gm_command_plan_help(void);

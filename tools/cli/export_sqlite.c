@@ -1,6 +1,7 @@
 /* A database with all that the trace says. The schema is in gpumem(1); times are nanoseconds since the trace
  * began, sizes bytes, NULL stands for what is not known. */
 #include "tools/cli/export.h"
+#include "tools/cli/phases.h"
 
 #ifdef GM_HAVE_SQLITE
 #include <errno.h>
@@ -23,13 +24,17 @@ static const char schema[] =
     "CREATE TABLE events(seq INTEGER, time_ns INTEGER, duration_ns INTEGER, action TEXT, call TEXT,"
     " address INTEGER, bytes INTEGER, kind TEXT, reason TEXT, device INTEGER, context INTEGER, stream "
     "INTEGER,"
-    " thread INTEGER, site INTEGER, result INTEGER);";
+    " thread INTEGER, site INTEGER, result INTEGER);"
+    "CREATE TABLE phases(name TEXT, kind TEXT, thread INTEGER, depth INTEGER, begin_ns INTEGER, ended_ns "
+    "INTEGER);";
 
 struct database {
     struct gm_observer observer;
     struct gm_export *x;
     sqlite3 *db;
-    sqlite3_stmt *block, *event;
+    sqlite3_stmt *block, *event, *phase;
+    struct gm_phases *phases;
+    bool failed;
 };
 
 static void bind(sqlite3_stmt *s, int at, uint64_t value) {
@@ -77,7 +82,21 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     bind(d->event, 13, (uint64_t)(int64_t)step->thread);
     bind(d->event, 14, e->site);
     bind(d->event, 15, e->result);
-    return run(d->event) || complain(d);
+    return (run(d->event) || complain(d)) && gm_phases_event(d->phases, e, step->thread) && !d->failed;
+}
+
+static void put_phase(const struct gm_phase *phase, uint64_t ended_ns, void *arg) {
+    struct database *d = arg;
+    bind_text(d->phase, 1, gm_reader_string(d->x->reader, phase->text));
+    bind_word(d->phase, 2, gm_phase_kind_name(phase->kind));
+    if (phase->kind == GM_PHASE_NESTED)
+        bind(d->phase, 3, (uint64_t)(int64_t)phase->thread);
+    else
+        sqlite3_bind_null(d->phase, 3);
+    bind(d->phase, 4, phase->depth);
+    bind(d->phase, 5, phase->begin_ns);
+    bind(d->phase, 6, ended_ns);
+    d->failed |= !run(d->phase) && !complain(d);
 }
 
 static bool put_block(struct database *d, const struct gm_step *step, const char *ended_by) {
@@ -123,7 +142,9 @@ static bool prepare(struct database *d, const char *sql, sqlite3_stmt **out) {
 static void close_database(struct database *d) {
     sqlite3_finalize(d->block);
     sqlite3_finalize(d->event);
+    sqlite3_finalize(d->phase);
     sqlite3_close(d->db);
+    gm_phases_free(d->phases);
     free(d);
 }
 
@@ -143,14 +164,15 @@ static struct gm_observer *begin(struct gm_export *x) {
         return NULL;
     d->observer = (struct gm_observer){event, NULL, died, left};
     d->x = x;
-    if (!make_room(x->path)) {
+    if (!make_room(x->path) || !(d->phases = gm_phases_new(put_phase, d))) {
         free(d);
         return NULL;
     }
     if (sqlite3_open(x->path, &d->db) == SQLITE_OK &&
         sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
         prepare(d, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->block) &&
-        prepare(d, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->event))
+        prepare(d, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->event) &&
+        prepare(d, "INSERT INTO phases VALUES(?,?,?,?,?,?)", &d->phase))
         return &d->observer;
     complain(d);
     close_database(d);
@@ -218,7 +240,9 @@ static bool put_frames(struct database *d, const struct gm_analysis *a) {
 
 static bool end(struct gm_export *x, struct gm_observer *observer, const struct gm_analysis *a) {
     struct database *d = (struct database *)observer;
-    bool done = a && put_trace(d, x->header) && put_devices(d) && put_frames(d, a) &&
+    if (a)
+        gm_phases_end(d->phases, a->end_ns);
+    bool done = a && !d->failed && put_trace(d, x->header) && put_devices(d) && put_frames(d, a) &&
                 sqlite3_exec(d->db, "CREATE INDEX blocks_site ON blocks(site); COMMIT;", NULL, NULL, NULL) ==
                     SQLITE_OK;
     if (a && !done)

@@ -8,8 +8,10 @@ const struct gm_flag gm_flags[] = {
     {"sim", "", "run stat",
      "Run on a simulated GPU; for programs built with -cudart shared, on machines without a GPU."},
     {"audit", "", "run stat", "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
+    {"nvtx", "", "run stat",
+     "Take the program's NVTX ranges and marks into the trace, unless another tool takes them; see report --phases."},
     {"exec", "", "run stat", "Become the program instead of waiting for it; no closing lines."},
-    {"top", "N", "report diff", "Rows of each list; default 10."},
+    {"top", "N", "report diff plot", "Rows of each list; default 10."},
     {"stacks", "", "report",
      "Callers of each call site too, as far as the trace has them; run with --stacks=N records more."},
     {"peak", "", "report", "Who held device memory at the peak, as a tree of callers."},
@@ -29,6 +31,8 @@ const struct gm_flag gm_flags[] = {
     {"oom", "", "report",
      "What was done when memory ran out, and each allocation that failed: who held the memory then, and why "
      "it may have failed."},
+    {"phases", "", "report",
+     "Allocations, bytes and peak of each phase: the program's marks, and with run --nvtx its NVTX ranges."},
     {"processes", "", "report", "Of several traces the table of processes and the peaks of devices alone."},
     {"suppressions", "FILE", "report", "Leaks that are known and not counted; may be given several times."},
     {"fail-on-leak", "[BYTES]", "report",
@@ -52,6 +56,8 @@ const struct gm_flag gm_flags[] = {
     {"measure", "peak|bytes|allocations|leaked", "export",
      "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "
      "freed."},
+    {"output", "FOLDER", "plot", "Where the pictures and report.html go; it is made where it is missing."},
+    {"zoom", "OBJECTS", "plot", "Objects that the enlarged parts of scatter pictures show; default 1000."},
     {"lifetime", "TIME", "plan",
      "Objects that live less than this are temporary, async; seconds, or a number with us, ms or s."},
     {"fit", "BYTES", "plan",
@@ -63,7 +69,7 @@ const struct gm_flag gm_flags[] = {
      "A value of GPUMEM_POLICY, or all: every one that needs no argument (default); may be given several times."},
     {"limit", "BYTES", "replay", "Memory of each card; default what the trace says of it."},
     {"json", "", "replay", "Everything as one JSON document, for programs."},
-    {"help", "", "run stat top report diff export plan replay", "Print a summary and leave."},
+    {"help", "", "run stat top report diff export plot plan replay", "Print a summary and leave."},
     {NULL, NULL, NULL, NULL},
 };
 

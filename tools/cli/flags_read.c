@@ -77,10 +77,12 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
     const struct gm_flag *flags[FLAGS_MAX];
     const char *command = argv[0];
     int count = 0, at, c;
+    bool has_output = false;
     for (const struct gm_flag *f = gm_flags; f->name && count < FLAGS_MAX; f++) {
         if (!gm_flag_is_of(f, command))
             continue;
         flags[count] = f;
+        has_output |= !strcmp(f->name, "output");
         rows[count++] = (struct option){f->name,
                                         !*f->argument         ? no_argument
                                         : *f->argument == '[' ? optional_argument
@@ -94,7 +96,7 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
         const char *value = optarg ? optarg : "";
         if (c == ':')
             return gm_usage_error("%s: option '%s' needs a value", command, argv[optind - 1]);
-        if (c == '?' || (c == 'o' && strcmp(command, "export") && strcmp(command, "plan")))
+        if (c == '?' || (c == 'o' && !has_output))
             return unknown(command, argv[optind - 1]);
         if (!strcmp(name, "help")) {
             help();

@@ -21,6 +21,9 @@ void gm_target_warn(const char *path);
  * simulated driver. */
 void gm_target_warn_sim(const char *path);
 
+/* Folder of this executable, in preload.c: 0, or -1. */
+int gm_own_folder(char *path, size_t size);
+
 /* ---- preload.c: all return 0, or -1 after a line on stderr */
 /* libgpumem.so: `wanted` if not NULL, else in the build tree or the installation this tool belongs to. */
 int gm_preload_find(const char *wanted, char *path, size_t size);

@@ -166,6 +166,14 @@ void gm_out_fact(struct gm_out *out, const char *name, const char *label, enum g
         printf("  %-36s %s\n", label, show(&room, cell, &v));
 }
 
+void gm_out_words(struct gm_out *out, const char *name, const char *label, const char *text) {
+    struct gm_value v = GM_T(text);
+    if (out->json)
+        put_fact(out, name, GM_CELL_TEXT, &v);
+    else
+        printf("  %-36s %s\n", label, text ? text : "-");
+}
+
 void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *columns, unsigned count) {
     out->columns = columns;
     out->column_count = count;

@@ -50,6 +50,8 @@ void gm_out_section(struct gm_out *out, const char *name, const char *title);
 void gm_out_note(struct gm_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gm_out_fact(struct gm_out *out, const char *name, const char *label, enum gm_cell cell, uint64_t value);
 
+void gm_out_words(struct gm_out *out, const char *name, const char *label, const char *text); /* NULL = unknown */
+
 /* A table ends with gm_out_table_end. `place` is the row's last column, "site"; NULL = none. */
 void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *columns, unsigned count);
 void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_place_names *place);

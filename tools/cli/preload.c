@@ -11,8 +11,7 @@
 #define GM_LIBDIR "lib" /* relative to the prefix */
 #endif
 
-/* Folder of this executable. */
-static int own_folder(char *path, size_t size) {
+int gm_own_folder(char *path, size_t size) {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
     if (length <= 0)
         return -1;
@@ -44,7 +43,7 @@ int gm_preload_find(const char *wanted, char *path, size_t size) {
         fprintf(stderr, "gpumem: library '%s': %s\n", wanted, strerror(errno));
         return -1;
     }
-    if (!own_folder(folder, sizeof folder)) {
+    if (!gm_own_folder(folder, sizeof folder)) {
         for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
             snprintf(candidate, sizeof candidate, "%s/%s", folder, places[i]);
             if (!resolve(candidate, path, size))
@@ -90,7 +89,7 @@ int gm_preload_audit(const char *library) {
 
 int gm_preload_sim(void) {
     char folder[GM_PATH], sim[2 * GM_PATH], driver[2 * GM_PATH + 16];
-    if (own_folder(folder, sizeof folder))
+    if (gm_own_folder(folder, sizeof folder))
         return -1;
     snprintf(sim, sizeof sim, "%s/../tests/sim", folder);
     snprintf(driver, sizeof driver, "%s/libcuda.so.1", sim);

@@ -1,5 +1,6 @@
 /* Who held device memory at the moment of the peak, as a tree from the program's start to the places that
  * asked. Without recorded callers the tree is a list. */
+#include "tools/cli/phases.h"
 #include "tools/cli/section.h"
 #include "tools/cli/text.h"
 
@@ -93,16 +94,77 @@ static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsi
     }
 }
 
+/* ---- the phase of the peak */
+
+struct peak_phase {
+    struct gm_observer observer;
+    struct gm_phases *phases;
+    uint64_t most;
+    uint32_t *texts; /* array: phases open at the peak around the allocation that made it, outermost first */
+    size_t count, room;
+};
+
+static bool peak_event(struct gm_observer *self, const struct gm_step *step) {
+    return gm_phases_event(((struct peak_phase *)self)->phases, step->event, step->thread);
+}
+
+static bool peak_born(struct gm_observer *self, const struct gm_step *step) {
+    struct peak_phase *p = (struct peak_phase *)self;
+    const struct gm_phase *open;
+    size_t count = gm_phases_open(p->phases, &open);
+    if (step->now->live_bytes <= p->most)
+        return true;
+    p->most = step->now->live_bytes;
+    if (count > p->room) {
+        uint32_t *texts = realloc(p->texts, 2 * count * sizeof *texts);
+        if (!texts)
+            return false;
+        p->texts = texts;
+        p->room = 2 * count;
+    }
+    p->count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (gm_phase_covers(&open[i], step->thread))
+            p->texts[p->count++] = open[i].text;
+    return true;
+}
+
+struct gm_observer *gm_watch_peak(void) {
+    struct peak_phase *p = calloc(1, sizeof *p);
+    if (!p || !(p->phases = gm_phases_new(NULL, NULL))) {
+        free(p);
+        return NULL;
+    }
+    p->observer = (struct gm_observer){peak_event, peak_born, NULL};
+    return &p->observer;
+}
+
+void gm_drop_peak(struct gm_observer *watched) {
+    struct peak_phase *p = (struct peak_phase *)watched;
+    gm_phases_free(p->phases);
+    free(p->texts);
+}
+
+static void print_phase(const struct gm_report *r, const struct peak_phase *p, struct gm_out *out) {
+    char path[512] = "", shown[512];
+    for (size_t i = 0, used = 0; i < p->count && used < sizeof path; i++) {
+        const char *text = gm_reader_string(r->reader, p->texts[i]);
+        used += (size_t)snprintf(path + used, sizeof path - used, "%s%s", i ? " > " : "", text ? text : "?");
+    }
+    if (p->count)
+        gm_out_words(out, "phase", "in the phase", out->json ? path : gm_text_printable(shown, sizeof shown, path));
+}
+
 bool gm_print_peak(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
     static const struct gm_column columns[] = {{"bytes", "bytes", GM_CELL_BYTES},
                                                {NULL, "share", GM_CELL_RIGHT, 8},
                                                {"depth", NULL, GM_CELL_NUMBER},
                                                {"frame", "", GM_CELL_TEXT}};
     struct node root = {0};
-    (void)watched;
     gm_out_section(out, "peak", "WHO HELD DEVICE MEMORY AT THE PEAK");
     gm_out_fact(out, "bytes", "live bytes", GM_CELL_BYTES, r->a->peak_bytes);
     gm_out_fact(out, "time_ns", "at", GM_CELL_TIME, r->a->peak_ns);
+    print_phase(r, (const struct peak_phase *)watched, out);
     bool done = grow_tree(r, &root);
     gm_out_table(out, "tree", columns, sizeof columns / sizeof *columns);
     out->all = true; /* the tree cuts itself */

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_EXEC, OWN_HELP, ROWS };
+enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_NVTX, OWN_EXEC, OWN_HELP, ROWS };
 
 static const struct {
     struct option option;
@@ -30,6 +30,9 @@ static const struct {
     {{"audit", no_argument, NULL, OWN_AUDIT},
      "",
      "Load the audit companion too: sees plugins that escape LD_PRELOAD."},
+    {{"nvtx", no_argument, NULL, OWN_NVTX},
+     "",
+     "Take the program's NVTX ranges and marks into the trace, unless another tool takes them."},
     {{"exec", no_argument, NULL, OWN_EXEC},
      "",
      "Become the program instead of waiting for it; no closing lines."},
@@ -39,7 +42,7 @@ static const struct {
 
 struct setup {
     const char *library;
-    bool sim, audit, exec;
+    bool sim, audit, nvtx, exec;
 };
 
 static void make_options(struct option *out) {
@@ -113,6 +116,9 @@ static int read_options(int argc, char **argv, struct setup *setup) {
         case OWN_AUDIT:
             setup->audit = true;
             break;
+        case OWN_NVTX:
+            setup->nvtx = true;
+            break;
         case OWN_EXEC:
             setup->exec = true;
             break;
@@ -177,6 +183,18 @@ static int clear_trace(void) {
     return unlink(name) ? gm_usage_error("trace file '%s': %s", name, strerror(errno)) : 0;
 }
 
+/* NVTX in the program loads the library that the variable names and reports to it. */
+static int take_nvtx(const char *library) {
+    const char *other = getenv("NVTX_INJECTION64_PATH"), *trace = getenv("GPUMEM_TRACE");
+    if (!trace || !*trace)
+        return gm_usage_error("--nvtx writes into the trace: give --trace=FILE, too");
+    if (other && *other) {
+        fprintf(stderr, "gpumem: NVTX ranges go to '%s' and not into the trace (NVTX_INJECTION64_PATH)\n", other);
+        return 0;
+    }
+    return setenv("NVTX_INJECTION64_PATH", library, 1) ? gm_usage_error("%s", strerror(errno)) : 0;
+}
+
 static int launch(int argc, char **argv, bool table) {
     struct setup setup = {0};
     struct gm_counters counters = {0};
@@ -196,6 +214,8 @@ static int launch(int argc, char **argv, bool table) {
         unsetenv("GPUMEM_TRACE");
     if (clear_trace())
         return GM_EXIT_USAGE;
+    if (setup.nvtx && (status = take_nvtx(library)))
+        return status;
     gm_target_warn(path);
     if (setup.sim)
         gm_target_warn_sim(path);

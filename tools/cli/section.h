@@ -15,10 +15,12 @@ struct gm_section {
     void (*drop)(struct gm_observer *watched); /* frees what the watcher holds, not itself; may be NULL */
 };
 
-#define GM_SECTION_COUNT 11
+#define GM_SECTION_COUNT 12
 extern const struct gm_section gm_sections[GM_SECTION_COUNT];
 
 /* report_peak.c ... */
+struct gm_observer *gm_watch_peak(void);
+void gm_drop_peak(struct gm_observer *watched);
 bool gm_print_peak(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
 bool gm_print_leaks(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
 bool gm_print_temporary(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
@@ -48,5 +50,9 @@ void gm_drop_growth(struct gm_observer *watched);
 struct gm_observer *gm_watch_oom(void);
 bool gm_print_oom(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
 void gm_drop_oom(struct gm_observer *watched);
+
+struct gm_observer *gm_watch_phases(void);
+bool gm_print_phases(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+void gm_drop_phases(struct gm_observer *watched);
 
 #endif

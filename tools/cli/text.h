@@ -21,4 +21,7 @@ static inline const char *gm_text_base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+/* Copies a text that a program made up: what a terminal would act on becomes '?'. Returns `out`. */
+const char *gm_text_printable(char *out, size_t size, const char *text);
+
 #endif

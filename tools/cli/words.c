@@ -43,6 +43,9 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_DROP] = "the block does not keep soft promises of its call; bytes holds them as bits: 256 "
                         "handles for other "
                         "processes, 512 access by peers, 1024 registration with network cards",
+        [GM_ACT_PHASE_BEGIN] = "a range of the program begins, in its thread or, with an address from 2^32 on, in all; site is the number "
+                               "of its text",
+        [GM_ACT_PHASE_END] = "a range of the program ends: the innermost of its thread and domain, or the one of that address",
         [GM_ACT_MARK] = "a phase mark of the program; site is the number of its text",
         [GM_ACT_CAPTURE_BEGIN] = "a stream began to capture",
         [GM_ACT_CAPTURE_END] = "a stream ended its capture",

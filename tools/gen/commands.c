@@ -7,6 +7,7 @@ const struct gm_gen_command gm_gen_commands[] = {
     {"report", "Tell from a trace who held GPU memory, since when, from where, and what leaked.", false, false},
     {"diff", "Compare two traces by call site and kind of memory.", false, false},
     {"export", "Write a trace in another program's format.", false, false},
+    {"plot", "Draw pictures of traces and write them as one HTML report.", false, false},
     {"plan", "Decide from a trace which memory each object should have in later runs.", false, false},
     {"replay", "Tell from a trace, without a GPU, what it would have come to under other policies.", false, false},
     {"help", "Explain a command.", false, false},

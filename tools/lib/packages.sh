@@ -32,6 +32,8 @@ missing_packages() {
     # read what gpumem export writes, in tests
     has_program protoc || echo protobuf-compiler
     has_program heaptrack_print || echo heaptrack
+    # draws what gpumem plot shows; the system's own Python serves where another one is in front
+    has_python matplotlib || /usr/bin/python3 -c 'import matplotlib' >/dev/null 2>&1 || echo python3-matplotlib
     if [ "$1" = pypi ] && ! [ -x "$venv/bin/pip" ]; then
         has_python ensurepip || echo python3-venv
     fi

@@ -5,8 +5,8 @@ MAGIC = b"GPUMEM\r\n"
 CHUNK_MAGIC = 0x4B4E4843
 HEADER = 4096
 ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
-               trim=10, drop=12, context_gone=18)
-CALLS = dict(cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemFree=20, cuMemFreeAsync=21,
+               trim=10, drop=12, mark=13, context_gone=18, phase_begin=19, phase_end=20)
+CALLS = dict(none=0, cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemFree=20, cuMemFreeAsync=21,
              cuMemFreeHost=22, cuMemAddressFree=26, cuCtxDestroy=35)
 KINDS = dict(native=0, async_=1, managed=2, host=4, vmm=6, cache=11, host_numa=12)
 OUT_OF_MEMORY = 13  # as a reason
@@ -44,6 +44,10 @@ def site(number, frames, outside=0):
 def module(base, start, limit, path, build_id=b""):
     padded = build_id.ljust((len(build_id) + 7) // 8 * 8, b"\0")
     return _record(1, struct.pack("<QQQII", base, start, limit, len(build_id), len(path)) + padded + path.encode())
+
+
+def string(number, text):
+    return _record(5, struct.pack("<II", number, len(text)) + text)
 
 
 def device(number, total, name):

@@ -1,0 +1,273 @@
+/* The program's NVTX ranges and marks become phases of the trace.
+ *
+ * NVTX 3 is headers in the program: its first call loads the library that NVTX_INJECTION64_PATH names and calls InitializeInjectionNvtx2
+ * there, which fills NVTX's table of functions. Without that variable nothing here is ever entered. The declarations that NVTX shares
+ * with such a library are restated, because its headers do not come with every toolkit; tests compile against the real ones.
+ *
+ * Ranges begin before the first CUDA call, when there is no trace yet: each thread keeps those that are open, and the thread that
+ * starts the shim writes its own then, any other at its next range. */
+#include <pthread.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "shim/core/phase.h"
+#include "shim/hook/hook.h"
+#include "shim/trace/writer.h"
+
+extern char **environ;
+
+enum { TABLE_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
+enum { MESSAGE_ASCII = 1, MESSAGE_UNICODE = 2, MESSAGE_REGISTERED = 3 };
+enum { NO_PUSH_POP_TRACKING = -2 };
+
+typedef void (*function)(void);
+struct callbacks {
+    size_t size;
+    int (*module_table)(int module, function ***table, unsigned *size);
+};
+
+struct attributes {
+    uint16_t version, size;
+    uint32_t category;
+    int32_t color_type;
+    uint32_t color;
+    int32_t payload_type, reserved;
+    uint64_t payload;
+    int32_t message_type;
+    union {
+        const char *ascii;
+        const wchar_t *unicode;
+        const void *registered; /* number of a text */
+    } message;
+};
+_Static_assert(sizeof(struct attributes) == 48, "nvtxEventAttributes_v2");
+
+/* ---- texts, with their domain's name in front */
+
+enum { DOMAINS = 64, DOMAIN_NAME = 48 };
+struct domain {
+    char name[DOMAIN_NAME];
+    size_t length;
+};
+static struct domain domains[DOMAINS]; /* the first is the default one, which has no name */
+static unsigned domain_count = 1;
+static gm_spin domain_lock;
+
+static uint32_t number_of(const struct domain *domain) {
+    return domain >= domains && domain < domains + DOMAINS ? (uint32_t)(domain - domains) : 0;
+}
+
+/* UTF-8; what is no character becomes '?'. */
+static size_t narrow(char *out, size_t size, const wchar_t *text) {
+    size_t used = 0;
+    for (; text && *text && used + 4 <= size; text++) {
+        uint32_t c = (uint32_t)*text;
+        if (c < 0x80) {
+            out[used++] = (char)c;
+        } else if (c < 0x800) {
+            out[used++] = (char)(0xc0 | c >> 6);
+            out[used++] = (char)(0x80 | (c & 63));
+        } else if (c < 0x10000 && (c < 0xd800 || c > 0xdfff)) {
+            out[used++] = (char)(0xe0 | c >> 12);
+            out[used++] = (char)(0x80 | (c >> 6 & 63));
+            out[used++] = (char)(0x80 | (c & 63));
+        } else if (c >= 0x10000 && c < 0x110000) {
+            out[used++] = (char)(0xf0 | c >> 18);
+            out[used++] = (char)(0x80 | (c >> 12 & 63));
+            out[used++] = (char)(0x80 | (c >> 6 & 63));
+            out[used++] = (char)(0x80 | (c & 63));
+        } else {
+            out[used++] = '?';
+        }
+    }
+    return used;
+}
+
+static uint32_t text_of(uint32_t domain, const char *ascii, const wchar_t *unicode) {
+    char text[GM_PHASE_TEXT];
+    size_t used = 0;
+    if (domains[domain].length) {
+        used = domains[domain].length;
+        memcpy(text, domains[domain].name, used);
+        text[used++] = ':';
+    }
+    if (unicode) {
+        used += narrow(text + used, sizeof(text) - used, unicode);
+    } else if (ascii) {
+        size_t length = strnlen(ascii, sizeof(text) - used);
+        memcpy(text + used, ascii, length);
+        used += length;
+    }
+    return gm_phase_text(text, used);
+}
+
+static uint32_t text_in(uint32_t domain, const struct attributes *a) {
+    if (!a || a->size < sizeof(*a))
+        return text_of(domain, "", NULL);
+    switch (a->message_type) {
+    case MESSAGE_ASCII: return text_of(domain, a->message.ascii, NULL);
+    case MESSAGE_UNICODE: return text_of(domain, NULL, a->message.unicode);
+    case MESSAGE_REGISTERED: return (uint32_t)(uintptr_t)a->message.registered;
+    default: return text_of(domain, "", NULL);
+    }
+}
+
+/* ---- ranges that are open before there is a trace */
+
+enum { WAITING = 16 };
+static __thread struct {
+    unsigned count;
+    struct {
+        uint64_t range;
+        uint32_t text;
+    } rows[WAITING];
+} waiting __attribute__((tls_model("initial-exec")));
+
+void gm_nvtx_begin_waiting(void) {
+    for (unsigned i = 0; i < waiting.count && gm_trace_on; i++)
+        gm_phase_note(GM_ACT_PHASE_BEGIN, waiting.rows[i].range, waiting.rows[i].text);
+    waiting.count = 0;
+}
+
+static void begin(uint64_t range, uint32_t text) {
+    if (GM_LIKELY(gm_trace_on)) {
+        gm_nvtx_begin_waiting();
+        gm_phase_note(GM_ACT_PHASE_BEGIN, range, text);
+    } else if (waiting.count < WAITING) {
+        waiting.rows[waiting.count].range = range;
+        waiting.rows[waiting.count++].text = text;
+    }
+}
+
+static void end(uint64_t range) {
+    if (GM_LIKELY(gm_trace_on)) {
+        gm_nvtx_begin_waiting();
+        gm_phase_note(GM_ACT_PHASE_END, range, 0);
+        return;
+    }
+    for (unsigned i = waiting.count; i-- > 0;) {
+        if (waiting.rows[i].range == range) {
+            memmove(&waiting.rows[i], &waiting.rows[i + 1], (--waiting.count - i) * sizeof(waiting.rows[0]));
+            return;
+        }
+    }
+}
+
+static uint64_t start(uint32_t text) {
+    static uint64_t started;
+    uint64_t range = GM_PHASE_STARTED + __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED);
+    begin(range, text);
+    return range;
+}
+
+static int push(uint32_t domain, uint32_t text) {
+    begin(domain, text);
+    return NO_PUSH_POP_TRACKING;
+}
+
+static int pop(uint32_t domain) {
+    end(domain);
+    return NO_PUSH_POP_TRACKING;
+}
+
+static void mark(uint32_t text) { gm_phase_note(GM_ACT_MARK, 0, text); }
+
+/* ---- what NVTX calls */
+
+static void mark_ex(const struct attributes *a) { mark(text_in(0, a)); }
+static void mark_a(const char *text) { mark(text_of(0, text, NULL)); }
+static void mark_w(const wchar_t *text) { mark(text_of(0, NULL, text)); }
+static uint64_t start_ex(const struct attributes *a) { return start(text_in(0, a)); }
+static uint64_t start_a(const char *text) { return start(text_of(0, text, NULL)); }
+static uint64_t start_w(const wchar_t *text) { return start(text_of(0, NULL, text)); }
+static int push_ex(const struct attributes *a) { return push(0, text_in(0, a)); }
+static int push_a(const char *text) { return push(0, text_of(0, text, NULL)); }
+static int push_w(const wchar_t *text) { return push(0, text_of(0, NULL, text)); }
+static int pop_default(void) { return pop(0); }
+
+static void domain_mark(const struct domain *domain, const struct attributes *a) { mark(text_in(number_of(domain), a)); }
+static uint64_t domain_start(const struct domain *domain, const struct attributes *a) { return start(text_in(number_of(domain), a)); }
+static void domain_end(const struct domain *domain, uint64_t range) {
+    (void)domain;
+    end(range);
+}
+static int domain_push(const struct domain *domain, const struct attributes *a) {
+    return push(number_of(domain), text_in(number_of(domain), a));
+}
+static int domain_pop(const struct domain *domain) { return pop(number_of(domain)); }
+
+static void *register_a(const struct domain *domain, const char *text) {
+    return (void *)(uintptr_t)text_of(number_of(domain), text, NULL);
+}
+static void *register_w(const struct domain *domain, const wchar_t *text) {
+    return (void *)(uintptr_t)text_of(number_of(domain), NULL, text);
+}
+
+/* One domain for a name, whichever library of the program asks. Where there are too many the rest share the default one. */
+static struct domain *domain_of(const char *name, size_t length) {
+    struct domain *found = NULL;
+    gm_spin_lock(&domain_lock);
+    for (unsigned i = 1; i < domain_count && !found; i++)
+        if (domains[i].length == length && !memcmp(domains[i].name, name, length))
+            found = &domains[i];
+    if (!found && domain_count < DOMAINS) {
+        found = &domains[domain_count++];
+        memcpy(found->name, name, length);
+        found->length = length;
+    }
+    gm_spin_unlock(&domain_lock);
+    return found;
+}
+static struct domain *create_a(const char *name) { return domain_of(name ? name : "", name ? strnlen(name, DOMAIN_NAME) : 0); }
+static struct domain *create_w(const wchar_t *name) {
+    char text[DOMAIN_NAME];
+    return domain_of(text, narrow(text, sizeof(text), name));
+}
+
+/* By NVTX's numbers of its functions. */
+static const function core[] = {
+    [1] = (function)mark_ex, [2] = (function)mark_a,   [3] = (function)mark_w, [4] = (function)start_ex,
+    [5] = (function)start_a, [6] = (function)start_w,  [7] = (function)end,    [8] = (function)push_ex,
+    [9] = (function)push_a,  [10] = (function)push_w, [11] = (function)pop_default,
+};
+static const function core2[] = {
+    [1] = (function)domain_mark, [2] = (function)domain_start, [3] = (function)domain_end, [4] = (function)domain_push,
+    [5] = (function)domain_pop,  [10] = (function)register_a,  [11] = (function)register_w, [12] = (function)create_a,
+    [13] = (function)create_w,
+};
+
+static void fill(const struct callbacks *callbacks, int module, const function *functions, unsigned count) {
+    function **table = NULL;
+    unsigned size = 0;
+    if (!callbacks->module_table(module, &table, &size) || !table)
+        return;
+    for (unsigned i = 0; i < count && i < size; i++)
+        if (functions[i] && table[i])
+            *table[i] = functions[i];
+}
+
+static void in_child(void) {
+    domain_lock.held = 0;
+    gm_phase_after_fork(); /* also where the shim has not started */
+}
+
+static bool trace_is_wanted(void) {
+    for (char **variable = environ; variable && *variable; variable++)
+        if (!strncmp(*variable, "GPUMEM_TRACE=", 13) && (*variable)[13])
+            return true;
+    return false;
+}
+
+__attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
+/* Called by each copy of NVTX in the process. 0 leaves NVTX without a tool. */
+int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
+    static bool watching;
+    const struct callbacks *callbacks = trace_is_wanted() ? export_table(TABLE_CALLBACKS) : NULL;
+    if (!callbacks || callbacks->size < sizeof(*callbacks))
+        return 0;
+    if (!__atomic_exchange_n(&watching, true, __ATOMIC_RELAXED))
+        pthread_atfork(NULL, NULL, in_child);
+    fill(callbacks, MODULE_CORE, core, sizeof(core) / sizeof(core[0]));
+    fill(callbacks, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]));
+    return 1;
+}

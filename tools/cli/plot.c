@@ -1,0 +1,87 @@
+/* gpumem plot: hands the traces to the program that draws, which reads them by gpumem report and gpumem export. */
+#include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/launch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef GM_DATADIR
+#define GM_DATADIR "share" /* relative to the prefix */
+#endif
+
+struct options {
+    const char *output;
+    unsigned long top, zoom;
+};
+
+static int take(void *options, const char *name, const char *value) {
+    struct options *o = options;
+    if (!strcmp(name, "top"))
+        return gm_flag_count("plot", name, value, 1, 1000, &o->top);
+    if (!strcmp(name, "zoom"))
+        return gm_flag_count("plot", name, value, 1, 1000000000, &o->zoom);
+    o->output = value;
+    return 0;
+}
+
+void gm_command_plot_help(void) {
+    puts("usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...\n\n"
+         "Draws pictures of traces, each as SVG and PNG, and puts them with tables into report.html, which "
+         "needs no\n"
+         "other file and no network. Needs python3 with matplotlib.\n");
+    gm_flags_help("plot");
+}
+
+/* The drawing program, in the build tree or the installation this tool belongs to. */
+static int find_program(char *path, size_t size, char *tool, size_t tool_size) {
+    static const char *const places[] = {"plot/main.py", "../" GM_DATADIR "/gpumem/plot/main.py"};
+    char folder[GM_PATH];
+    if (gm_own_folder(folder, sizeof folder))
+        return -1;
+    snprintf(tool, tool_size, "%s/gpumem", folder);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, size, "%s/%s", folder, places[i]);
+        if (!access(path, R_OK))
+            return 0;
+    }
+    fprintf(stderr, "gpumem: plot: '%s' is missing: the installation is not complete\n", path);
+    return -1;
+}
+
+static int draw(const struct options *o, char **traces, int count) {
+    char program[2 * GM_PATH], tool[GM_PATH + 8], top[24], zoom[24];
+    const char **words = calloc((size_t)count + 12, sizeof *words);
+    int at = 0;
+    if (!words || find_program(program, sizeof program, tool, sizeof tool)) {
+        free(words);
+        return 1;
+    }
+    snprintf(top, sizeof top, "%lu", o->top);
+    snprintf(zoom, sizeof zoom, "%lu", o->zoom);
+    const char *const head[] = {"python3", program, "--tool",  tool,      "--output", o->output,
+                                "--top",   top,     "--zoom", zoom, "--"};
+    for (; at < (int)(sizeof head / sizeof *head); at++)
+        words[at] = head[at];
+    for (int i = 0; i < count; i++)
+        words[at++] = traces[i];
+    execvp("python3", (char *const *)words);
+    fprintf(stderr, "gpumem: plot: python3: %s; pictures are drawn by python3 with matplotlib\n", strerror(errno));
+    free(words);
+    return 1;
+}
+
+int gm_command_plot(int argc, char **argv) {
+    struct options options = {.top = 10, .zoom = 1000};
+    int first, status = gm_flags_read(argc, argv, take, &options, gm_command_plot_help, &first);
+    if (status >= 0)
+        return status;
+    if (!options.output)
+        return gm_usage_error("plot: write where? -o FOLDER");
+    if (first == argc)
+        return gm_usage_error("plot: which file? usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...");
+    return draw(&options, argv + first, argc - first);
+}

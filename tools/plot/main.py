@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Pictures of traces and one report of them. Run by gpumem plot, which checks the arguments; reads traces only by gpumem itself."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+class Trouble(Exception):
+    """gpumem said what is wrong."""
+
+
+class Progress:
+    """A line on a terminal once the work takes longer than a moment."""
+
+    def __init__(self):
+        self.begin, self.shown = time.monotonic(), False
+
+    def __call__(self, text):
+        if sys.stderr.isatty() and time.monotonic() - self.begin > 1:
+            sys.stderr.write(f"\r\033[Kgpumem: plot: {text}")
+            sys.stderr.flush()
+            self.shown = True
+
+    def end(self):
+        if self.shown:
+            sys.stderr.write("\r\033[K")
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tool", required=True)
+    parser.add_argument("--output", required=True, type=pathlib.Path)
+    parser.add_argument("--top", type=int, required=True)
+    parser.add_argument("--zoom", type=int, required=True)
+    parser.add_argument("traces", nargs="+")
+    return parser.parse_args()
+
+
+def gpumem(tool, *words):
+    """Exit status and standard output; what the tool has to say goes to the user."""
+    done = subprocess.run([tool, *words], stdout=subprocess.PIPE)
+    return done.returncode, done.stdout
+
+
+def read(options, trace):
+    import data
+
+    with tempfile.TemporaryDirectory(dir=options.output) as folder:
+        base = os.path.join(folder, "trace.db")
+        if gpumem(options.tool, "export", "--to=sqlite", "-o", base, "--", trace["file"])[0]:
+            raise Trouble
+        return data.read(base, trace["totals"]["duration_ns"])
+
+
+def draw_all(options, progress):
+    """True when all traces could be read."""
+    import page
+    import pictures
+    import style
+
+    progress("reading")
+    status, text = gpumem(options.tool, "report", "--json", "--lifetimes", "--peak", "--phases", "--", *options.traces)
+    document = json.loads(text) if text else {"traces": []}
+    traces = document["traces"]
+    if not traces:
+        raise Trouble
+    options.output.mkdir(parents=True, exist_ok=True)
+    plt, drawn = style.pyplot(), []
+    for place, trace in enumerate(traces, 1):
+        which, begin = "", ""
+        if len(traces) > 1:
+            which = f"trace {place} of {len(traces)}, "
+            begin = f"{place:0{len(str(len(traces)))}d}-{trace['process']['pid']}-"
+        progress(f"{which}reading")
+        subject = pictures.Subject(*read(options, trace), trace, options.zoom)
+        made = []
+        for picture in pictures.PICTURES:
+            progress(f"{which}{picture.name}")
+            figure = picture.make(plt, subject)
+            if figure:
+                made.append((picture, style.save(plt, figure, options.output / f"{begin}{picture.name}")))
+        drawn.append((trace, made))
+    page.write(options.output / "report.html", document, drawn, options.top)
+    return status == 0
+
+
+def needs_other_python(error):
+    """matplotlib is missing here, and the system's own Python was not tried."""
+    return (isinstance(error, ImportError) and os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and
+            os.access(SYSTEM_PYTHON, os.X_OK))
+
+
+def main():
+    options, progress = arguments(), Progress()
+    try:
+        import matplotlib
+        import numpy
+        assert matplotlib and numpy
+    except ImportError as error:
+        if needs_other_python(error):
+            os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+        sys.exit(f"gpumem: plot: {error.name} is missing; install python3-matplotlib, or matplotlib from PyPI")
+    try:
+        complete = draw_all(options, progress)
+        print(options.output / "report.html")
+        return 0 if complete else 1
+    except Trouble:
+        return 1
+    except OSError as error:
+        return f"gpumem: plot: {error.filename or options.output}: {error.strerror}"
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        progress.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

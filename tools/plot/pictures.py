@@ -1,0 +1,361 @@
+"""The pictures of one trace: each a figure made of the numbers of data.py."""
+
+import dataclasses
+import typing
+
+from matplotlib.collections import PolyCollection
+from matplotlib.transforms import ScaledTranslation
+
+import data
+from style import BLACK, BLUE, COLOURS, GREEN, ORANGE, PURPLE, SKY, VERMILLION, bytes_scale, bytes_text, time_scale, time_text
+
+KIND_COLOURS = {"native": BLUE, "async": SKY, "managed": ORANGE, "managed-pool": "#F6C667", "cache": GREEN, "host": "#999999",
+                "vmm": PURPLE, "pool": VERMILLION, "graph": "#F0E442", "array": "#8C6D31", "host-numa": BLACK, "imported": "#CCCCCC",
+                "sim": "#44AA99"}
+RASTER = 2000  # more marks than these are pixels in the SVG, too
+
+
+@dataclasses.dataclass
+class Subject:
+    """What a picture is drawn of."""
+    blocks: data.Blocks
+    sites: dict      # names by number
+    phases: list     # (name, begin, end)
+    trace: dict      # of gpumem report --json
+    zoom: int        # objects in enlarged parts
+
+    @property
+    def devices(self):
+        return {row["device"]: row["bytes"] for row in self.trace["process"]["devices"]}
+
+    @property
+    def wanted(self):
+        return data.on_device(self.blocks)
+
+
+@dataclasses.dataclass
+class Picture:
+    name: str   # of its file
+    title: str
+    caption: str
+    make: typing.Callable  # of pyplot and a Subject: a figure, or None where there is nothing to see
+
+
+def axes_of(plt, rows, columns, width, height):
+    figure, grid = plt.subplots(rows, columns, squeeze=False, layout="constrained", figsize=(width, height))
+    for axes in grid.flat:
+        axes.grid(True, linewidth=0.3, color="#bbbbbb")
+        axes.set_axisbelow(True)
+        axes.tick_params(labelsize=8)
+        axes.title.set_fontsize(10)
+    return figure, grid
+
+
+def label(axes, **texts):
+    axes.set(**texts)
+    for part in (axes.title, axes.xaxis.label, axes.yaxis.label):
+        part.set_fontsize(10 if part is axes.title else 9)
+
+
+def legend(axes, **more):
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(**{"fontsize": 8, "framealpha": 0.9, **more})
+
+
+def marks(axes, x, y, points, **style):
+    """Points, one for all that would fall on each other; `points` above their place."""
+    kept = data.thin(x, y)
+    shift = ScaledTranslation(0, points / 72, axes.figure.dpi_scale_trans)
+    line, = axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, rasterized=len(kept) > RASTER, **style)
+    line.set_transform(axes.transData + shift)  # afterwards: the axes' range is that of the points
+
+
+def births_and_ends(axes, blocks, x, y):
+    """x and y: functions of blocks and times that give what stands on each axis."""
+    gone = blocks.chosen(blocks.freed)
+    size = 5 if len(blocks) <= 200 else 3
+    marks(axes, x(blocks, blocks.born), y(blocks, blocks.born), size / 2, color=GREEN, marker="^", markersize=size, label="allocated")
+    if len(gone):
+        marks(axes, x(gone, gone.ended), y(gone, gone.ended), -size / 2, color=VERMILLION, marker="v", markersize=size, label="freed")
+
+
+# ---- the scatter: every object's allocation and free
+
+def zoomed(subject):
+    return subject.wanted.chosen(slice(0, subject.zoom))
+
+
+def objects(plt, subject):
+    blocks = subject.wanted
+    if not len(blocks):
+        return None
+    parts = [(blocks, f"all {len(blocks):,} objects")]
+    if len(blocks) > subject.zoom:
+        parts.append((zoomed(subject), f"the first {subject.zoom:,} objects"))
+    figure, grid = axes_of(plt, 1, len(parts), 6.5 * len(parts) + 1, 5)
+    size, unit = time_scale(blocks.end_ns)
+    for axes, (part, title) in zip(grid[0], parts):
+        births_and_ends(axes, part, lambda some, _: some.number, lambda _, times: times / size)
+        label(axes, title=f"Allocation and free of {title}", xlabel="object, in the order of allocation", ylabel=f"time, {unit}")
+        legend(axes, loc="upper left")
+    return figure
+
+
+def sizes(plt, subject):
+    blocks = subject.wanted
+    blocks = blocks.chosen(blocks.bytes > 0)
+    if not len(blocks):
+        return None
+    parts = [(blocks, f"all {len(blocks):,} objects", blocks.end_ns)]
+    if len(blocks) > subject.zoom:
+        part = blocks.chosen(slice(0, subject.zoom))
+        until = int(part.born.max())
+        parts.append((part, f"the first {subject.zoom:,} objects", max(until, 1)))
+    figure, grid = axes_of(plt, 1, len(parts), 6.5 * len(parts) + 1, 5)
+    for axes, (part, title, until) in zip(grid[0], parts):
+        size, unit = time_scale(until)
+        shown = part.chosen(slice(None))
+        shown.ended = data.numpy.where(part.ended <= until, part.ended, data.NEVER)
+        births_and_ends(axes, shown, lambda _, times: times / size, lambda some, _: some.bytes)
+        axes.set_yscale("log", base=2)
+        low, high = int(part.bytes.min()).bit_length() - 1, int(part.bytes.max()).bit_length()
+        step = max(1, -(-(high - low) // 8))
+        axes.set_yticks([2 ** power for power in range(low, high + step, step)],
+                        [bytes_text(2 ** power) for power in range(low, high + step, step)])
+        axes.yaxis.set_minor_locator(plt.NullLocator())
+        label(axes, title=f"Sizes of {title}", xlabel=f"time, {unit}", ylabel="size of the object")
+        legend(axes, loc="upper left")
+    return figure
+
+
+# ---- lifetimes
+
+def lifetimes(plt, subject):
+    blocks = subject.wanted
+    lived = blocks.lifetimes()
+    if not len(lived):
+        return None
+    (below, short), (above, long) = data.lifetime_bars(lived)
+    figure, grid = axes_of(plt, 1, 2, 14, 4.5)
+    first, second = grid[0]
+    first.stairs(short, below, fill=True, color=SKY, edgecolor=BLUE, linewidth=0.6)
+    first.set_xscale("log")
+    shortest = int(data.numpy.flatnonzero(short)[0]) // 4 if short.any() else 0
+    first.set_xlim(below[4 * shortest], below[-1])
+    places = [10.0 ** power for power in range(shortest - 8, 1)]
+    first.set_xticks(places, [time_text(place * 1.0000001) for place in places])
+    second.stairs(long, above, fill=True, color=ORANGE, edgecolor="#8a6100", linewidth=0.6)
+    second.set_xlim(above[0], above[-1])
+    for axes, counts in ((first, short), (second, long)):
+        axes.set_ylim(0.7, max(10, 2 * counts.max()))
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        if not counts.sum():
+            axes.text(0.5, 0.5, "no object", transform=axes.transAxes, ha="center", fontsize=10, color="#555555")
+    never = len(blocks) - len(lived)
+    label(first, title=f"{int(short.sum()):,} objects live less than a second ({100 * short.sum() / len(blocks):.1f} % of all)",
+          xlabel="lifetime, four bars a decade", ylabel="objects")
+    label(second, title=f"{int(long.sum()):,} live a second or longer; {never:,} were never freed (not drawn)",
+          xlabel="lifetime, s", ylabel="objects")
+    return figure
+
+
+# ---- thresholds
+
+def rows_of_devices(trace):
+    by_device = {}
+    for row in trace["lifetime_distribution"]["thresholds"]:
+        by_device.setdefault(row["device"], []).append(row)
+    return by_device
+
+
+def threshold_text(ns):
+    seconds = ns / 1e9
+    return f"{seconds:g}" if seconds >= 1 else f"1/{round(1 / seconds)}"
+
+
+def card_line(axes, card, most, scale):
+    """The card's size: a line where it is near, else words in the legend."""
+    if not card:
+        return
+    if card <= 4 * most:
+        axes.axhline(card / scale, color=VERMILLION, linewidth=1.4, linestyle="--", label=f"the card, {bytes_text(card)}")
+    else:
+        axes.plot([], [], color=VERMILLION, linewidth=1.4, linestyle="--", label=f"the card, {bytes_text(card)}, above the picture")
+
+
+def name_of(device):
+    return "unknown device" if device is None else f"device {device}"
+
+
+def thresholds(plt, subject):
+    by_device = rows_of_devices(subject.trace)
+    if not by_device:
+        return None
+    figure, grid = axes_of(plt, len(by_device), 1, 12, 4.2 * len(by_device))
+    for axes, (device, rows) in zip(grid[:, 0], by_device.items()):
+        most = max(max(row["async_peak_bytes"], row["managed_peak_bytes"]) for row in rows)
+        scale, unit = bytes_scale(most)
+        for key, words, colour, mark in (("async_peak_bytes", "asynchronous: live at most N", BLUE, "o"),
+                                         ("managed_peak_bytes", "managed: live longer, or to the end", ORANGE, "s")):
+            axes.plot(range(len(rows)), [row[key] / scale for row in rows], color=colour, marker=mark, markersize=5, linewidth=1.6,
+                      label=words)
+        card_line(axes, rows[0]["device_bytes"], most, scale)
+        axes.set_xticks(range(len(rows)), [threshold_text(row["threshold_ns"]) for row in rows], rotation=45)
+        axes.set_ylim(bottom=0)
+        label(axes, title=f"Peak of each kind of memory for each threshold on lifetimes, {name_of(device)}", xlabel="threshold N, s",
+              ylabel=f"peak, {unit}")
+        legend(axes, loc="upper left", bbox_to_anchor=(1.01, 1))
+    return figure
+
+
+def over_time(plt, subject):
+    """For some thresholds what asynchronous and managed memory would hold at each moment; all devices together."""
+    blocks, by_device = subject.wanted, rows_of_devices(subject.trace)
+    if not by_device or not len(blocks):
+        return None
+    rows = data.telling_thresholds(max(by_device.values(), key=lambda some: max(row["managed_peak_bytes"] for row in some)))
+    columns = min(3, len(rows))
+    lines = -(-len(rows) // columns)
+    figure, grid = axes_of(plt, lines, columns, 4.7 * columns + 1, 2.8 * lines + 0.8)
+    size, unit = time_scale(blocks.end_ns)
+    split = list(data.bytes_by_threshold(blocks, [row["threshold_ns"] for row in rows]))
+    most = max(int(live.max(initial=0)) for pair in split for _, live in pair)
+    scale, bytes_unit = bytes_scale(most)
+    card = sum(total or 0 for total in subject.devices.values())
+    for place, axes in enumerate(grid.flat):
+        if place >= len(rows):
+            axes.remove()
+            continue
+        for (times, live), words, colour, dash in zip(split[place], ("asynchronous", "managed"), (BLUE, ORANGE), ("-", (0, (4, 1)))):
+            axes.step([0, *times / size, blocks.end_ns / size], [0, *live / scale, (live[-1] if len(live) else 0) / scale],
+                      where="post", color=colour, linewidth=1.2, linestyle=dash, label=words)
+        card_line(axes, card, most, scale)
+        axes.set_ylim(0, (card if card and card <= 4 * most else most) / scale * 1.06 or 1)
+        axes.set_xlim(0, blocks.end_ns / size)
+        label(axes, title=f"N = {threshold_text(rows[place]['threshold_ns'])} s",
+              ylabel=f"live, {bytes_unit}" if place % columns == 0 else "", xlabel=f"time, {unit}" if place + columns >= len(rows) else "")
+    legend(grid[0][0])
+    return figure
+
+
+# ---- bytes and blocks over time
+
+PHASE_COLOURS = ["#cfe2f3", "#fde5c0", "#d5ecd4", "#e9d5e5", "#e3e3e3", "#f6d3c3"]
+
+
+def printable(text, most):
+    clean = "".join(letter if letter.isprintable() else "?" for letter in text) or "(no name)"
+    return (clean if len(clean) <= most else clean[:most - 1] + "\u2026").replace("$", r"\$")
+
+
+def draw_phases(strip, main, phases, end_ns, size):
+    """A strip of named phases; the outermost ones shade the picture below it."""
+    rows = data.lanes(phases)
+    colours = {}
+    for lane, name, begin, end in rows:
+        colour = PHASE_COLOURS[colours.setdefault(name, len(colours)) % len(PHASE_COLOURS)]
+        strip.barh(lane, (end - begin) / size, left=begin / size, height=0.9, color=colour, edgecolor="#888888", linewidth=0.4)
+        room = int(140 * (end - begin) / end_ns)  # letters
+        if room >= 3:
+            strip.text((begin + end) / 2 / size, lane, printable(name, room), ha="center", va="center", fontsize=7)
+        if lane == 0:
+            main.axvspan(begin / size, end / size, color=colour, alpha=0.5, linewidth=0, zorder=0)
+    strip.set_ylim(max(lane for lane, *_ in rows) + 0.6, -0.6)
+    strip.set_yticks([])
+    strip.grid(False)
+    label(strip, ylabel="phases")
+
+
+def over_phases(plt, subject, height):
+    """Figure and axes of a picture over time, with a strip of phases above where there are some."""
+    if not subject.phases:
+        figure, grid = axes_of(plt, 1, 1, 12, height)
+        return figure, grid[0][0]
+    lanes = 1 + max(lane for lane, *_ in data.lanes(subject.phases))
+    above = 0.25 * lanes + 0.15
+    figure, (strip, axes) = plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(12, height + above),
+                                         gridspec_kw={"height_ratios": [above, height]})
+    axes.grid(True, linewidth=0.3, color="#bbbbbb")
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8)
+    strip.tick_params(bottom=False)
+    size, _ = time_scale(subject.blocks.end_ns)
+    draw_phases(strip, axes, subject.phases, subject.blocks.end_ns, size)
+    return figure, axes
+
+
+def kinds(plt, subject):
+    blocks = subject.blocks
+    if not len(blocks):
+        return None
+    times, lines = data.bytes_by_kind(blocks)
+    peaks = {row["kind"]: row["peak_live_bytes"] for row in subject.trace["by_kind"]}
+    figure, axes = over_phases(plt, subject, 4.8)
+    size, unit = time_scale(blocks.end_ns)
+    total = sum(lines.values())
+    scale, bytes_unit = bytes_scale(int(total.max()))
+    ends = data.numpy.concatenate(([0], times, [blocks.end_ns])) / size
+    below = data.numpy.zeros(len(ends))
+    for name, live in lines.items():
+        above = below + data.numpy.concatenate(([0], live, live[-1:])) / scale
+        axes.fill_between(ends, below, above, step="post", color=KIND_COLOURS.get(name, COLOURS[-1]), linewidth=0,
+                          label=f"{name}, at most {bytes_text(peaks[name])}")
+        below = above
+    axes.step(ends, below, where="post", color=BLACK, linewidth=0.6)
+    axes.set_xlim(0, blocks.end_ns / size)
+    axes.set_ylim(0, below.max() * 1.08 or 1)
+    label(axes, title=f"Live bytes by kind of memory; most at once {bytes_text(int(total.max()))}", xlabel=f"time, {unit}",
+          ylabel=f"live, {bytes_unit}")
+    handles, words = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], words[::-1], loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
+    return figure
+
+
+def bands(plt, subject):
+    blocks = subject.wanted
+    places, lows = data.bands(blocks)
+    if not len(places):
+        return None
+    figure, axes = over_phases(plt, subject, 5.5)
+    size, unit = time_scale(blocks.end_ns)
+    heights = blocks.bytes[places]
+    scale, bytes_unit = bytes_scale(int((lows + heights).max()))
+    begun, ended = blocks.born[places] / size, blocks.until()[places] / size
+    sites = blocks.site[places]
+    weight = {site: int(heights[sites == site].sum()) for site in set(sites.tolist())}
+    shown = sorted(weight, key=lambda site: -weight[site])[:7]
+    names = subject.sites
+    palette = [BLUE, ORANGE, GREEN, SKY, VERMILLION, PURPLE, "#F0E442"]
+    for site, colour in [*zip(shown, palette), (None, "#bbbbbb")]:
+        chosen = sites == site if site is not None else ~data.numpy.isin(sites, shown)
+        if not chosen.any():
+            continue
+        corners = [[(left, low), (right, low), (right, low + height), (left, low + height)] for left, right, low, height in
+                   zip(begun[chosen], ended[chosen], lows[chosen] / scale, heights[chosen] / scale)]
+        axes.add_collection(PolyCollection(corners, facecolor=colour, edgecolor="white", linewidth=0.3,
+                                           label="other places" if site is None else names.get(site, "unknown place")))
+    axes.set_xlim(0, blocks.end_ns / size)
+    axes.set_ylim(0, (lows + heights).max() / scale * 1.02)
+    rest = "" if len(places) == len(blocks) else f"; those of most bytes x time of {len(blocks):,}"
+    label(axes, title=f"{len(places):,} blocks, each at its address from birth to end{rest}", xlabel=f"time, {unit}",
+          ylabel=f"addresses without gaps, {bytes_unit}")
+    legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2)
+    return figure
+
+
+PICTURES = [
+    Picture("objects", "Allocation and free of every object", "Each object's allocation (up) and free (down) over its number. Marks "
+            "far above their allocation are objects that stay.", objects),
+    Picture("sizes", "Sizes over time", "Each allocation (up) and free (down) by time and size.", sizes),
+    Picture("lifetimes", "Lifetimes", "How long objects live, below one second and above; both counts on a logarithmic scale.",
+            lifetimes),
+    Picture("thresholds", "Peaks by threshold", "If objects that live at most N were allocated asynchronously and all others as "
+            "managed memory: the peak of each.", thresholds),
+    Picture("over-time", "Asynchronous and managed bytes over time", "The same split at each moment, for the thresholds that change "
+            "it.", over_time),
+    Picture("kinds", "Bytes over time by kind", "What was live of each kind of memory. Each point in time shows the least and the most "
+            "of its moment.", kinds),
+    Picture("bands", "Blocks", "The blocks of most bytes times life as rectangles: their life from left to right, their addresses from bottom to top.",
+            bands),
+]
