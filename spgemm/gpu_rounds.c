@@ -75,9 +75,9 @@ static bool start(struct loop *l, struct gm_histogram *sample, struct gm_spgemm_
         return false;
     int32_t longest = l->w.totals.most < l->w.b->columns ? l->w.totals.most : l->w.b->columns;
     size_t rounds = (size_t)longest / (size_t)l->size + 2, rows = (size_t)l->w.rows;
-    return gm_output_reserve(&l->columns, vector, memory, SIZE_MAX, "columns by rounds", error) &&
-           gm_output_reserve(&l->values, vector, memory, SIZE_MAX, "values by rounds", error) &&
-           gm_output_reserve(&l->owner, vector, memory, SIZE_MAX, "owners of pieces", error) &&
+    return gm_output_make(&l->columns, vector, memory, "columns by rounds", error) &&
+           gm_output_make(&l->values, vector, memory, "values by rounds", error) &&
+           gm_output_make(&l->owner, vector, memory, "owners of pieces", error) &&
            gm_block_make(&l->first, memory, (rounds + 1) * sizeof(int64_t), "rounds", error) &&
            gm_cuda(cudaMemsetAsync(l->first.at, 0, l->first.size, NULL), "rounds", error) &&
            (l->job->kernel != GM_KERNEL_THESIS ||

@@ -1,5 +1,6 @@
 /* The GPU's modes and kernels on an emulated device: every product against its definition, places and rounds
  * against the model. */
+#include "emulated/driver.h"
 #include "spgemm_test.h"
 
 #include "spgemm/check.h"
@@ -215,6 +216,7 @@ static void limits(void **state) {
 }
 
 int main(void) {
+    emulated_driver_use();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_small),  cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow),
         cmocka_unit_test(hash_ranges), cmocka_unit_test(thesis),     cmocka_unit_test(limits),

@@ -1,0 +1,20 @@
+/* A driver of the host's memory for regions (gpumem.h), without which the emulated runtime cannot grow outputs in place. */
+#ifndef EMULATED_DRIVER_H
+#define EMULATED_DRIVER_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Before the first region. */
+void emulated_driver_use(void);
+/* Ranges and handles that are not given back. */
+size_t emulated_driver_live(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
