@@ -6,13 +6,9 @@
 #ifndef GM_SPGEMM_BINS_H
 #define GM_SPGEMM_BINS_H
 
-#include <stdint.h>
+#include "spgemm/both.h"
 
-#ifdef __CUDACC__
-#define GM_BOTH __host__ __device__
-#else
-#define GM_BOTH
-#endif
+#include <stdint.h>
 
 #define GM_TABLES      8         /* bin b has tables of 64 << b slots, 8 << b threads for a row */
 #define GM_BIN_RANGES  GM_TABLES /* the bin of rows that no table holds */

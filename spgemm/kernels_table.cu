@@ -228,7 +228,7 @@ cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list
         if (status != cudaSuccess)
             return status;
     }
-    table_rows<T, BIN, FORM><<<(rows + S::rows - 1) / S::rows, S::block, S::shared>>>(
+    table_rows<T, BIN, FORM><<<(rows - 1) / S::rows + 1, S::block, S::shared>>>(
         Operand<T>(a), Operand<T>(b), list, rows, team_of(b, S::threads), c, overflow);
     return cudaGetLastError();
 }

@@ -4,8 +4,9 @@
 static bool worked(int status, const struct gm_output *o, struct gm_spgemm_error *error) {
     if (!status)
         return true;
-    return gm_spgemm_fail(error, "%s%s: %s", status == (int)cudaErrorMemoryAllocation ? "out of device memory: " : "",
-                          o->what, gpumem_last_error());
+    return gm_spgemm_fail(error, "%s%s: %s",
+                          status == (int)cudaErrorMemoryAllocation ? "out of device memory: " : "", o->what,
+                          gpumem_last_error());
 }
 
 bool gm_output_make(struct gm_output *o, enum gm_vector vector, struct gm_memory *memory, const char *what,

@@ -4,10 +4,12 @@
 #include "spgemm_test.h"
 
 #include "spgemm/check.h"
+#include "spgemm/estimate.h"
 #include "spgemm/generators.h"
 #include "spgemm/model.h"
 #include "spgemm/modes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -93,7 +95,27 @@ static void check_run(const char *what, const struct gm_mode *mode, const struct
     assert_true(run->entries >= run->stored);
 }
 
-/* In double precision twice, as the second call drops what the first left. */
+/* The device's estimates are the host's: same rows, same keys. */
+static void check_estimates(const char *what, const struct gm_mode *mode, const struct gm_job *job,
+                            void *state) {
+    struct gm_spgemm_error error = {""};
+    struct gm_estimates found;
+    struct gm_sample sample;
+    double cohen;
+    size_t live = emulated_live();
+    if (!mode->functions->estimate(state, &found, &error) ||
+        !gm_sample_rows(&sample, job->a, job->b, GM_SAMPLE_ROWS, GM_SAMPLE_SEED, &error) ||
+        !gm_estimate_cohen(job->a, job->b, GM_COHEN_KEYS, GM_SAMPLE_SEED, NULL, &cohen, &error))
+        fail_msg("%s: %s", what, error.text);
+    if (fabs(found.sampled - sample.total) > 1e-6 * sample.total || fabs(found.cohen - cohen) > 1e-6 * cohen)
+        fail_msg("%s: sampled %f, not %f; by keys %f, not %f", what, found.sampled, sample.total, found.cohen,
+                 cohen);
+    assert_true(found.sampled_ms > 0 && found.cohen_ms > 0);
+    assert_int_equal(emulated_live(), live);
+    gm_histogram_free(&sample.sizes);
+}
+
+/* Small products in double precision twice, as the second call drops what the first left. */
 static void multiply(const char *name, const char *mode_name, const struct gm_job *job) {
     struct gm_spgemm_error error = {""};
     struct gm_check check;
@@ -107,19 +129,26 @@ static void multiply(const char *name, const char *mode_name, const struct gm_jo
     snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name,
              mode_name, job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
     void *state = mode->functions->open(job, &error);
-    for (int i = job->precision == GM_FLOAT; i < 2; i++)
+    bool again = job->precision == GM_DOUBLE && job->a->rows < 100;
+    for (int i = 0; i < 1 + again; i++)
         if (!state || !mode->functions->run(state, &run, &error))
             fail_msg("%s: %s", what, error.text);
     if (!mode->functions->fetch(state, &c, &error) ||
         !gm_check_product(job->a, job->b, &c, job->precision, &check, &error))
         fail_msg("%s: %s", what, error.text);
     check_run(what, mode, job, &run);
+    if (mode->sized && !job->size_per_row)
+        check_estimates(what, mode, job, state);
     assert_int_equal(run.stored, gm_csr_stored(&c));
     gm_csr_free(&c);
     mode->functions->close(state);
     assert_int_equal(emulated_live(), live);
 }
 
+static bool thorough;
+
+/* In double precision with every size and vector; in single precision, unless thorough, with the first size.
+ */
 static void all_modes(const char *name, const char *b_name, enum gm_kernel kernel, const int32_t *sizes) {
     struct gm_csr a = matrix(name), b = b_name ? matrix(b_name) : a;
     for (enum gm_precision precision = GM_DOUBLE; precision <= GM_FLOAT; precision++) {
@@ -132,11 +161,12 @@ static void all_modes(const char *name, const char *b_name, enum gm_kernel kerne
         }
         multiply(name, "upper-bound", &job);
         multiply(name, "precise", &job);
-        for (const int32_t *size = sizes; *size >= 0; size++) {
+        for (const int32_t *size = sizes; *size >= 0 && (thorough || precision == GM_DOUBLE || size == sizes);
+             size++) {
             job.size_per_row = *size;
             multiply(name, "rounds", &job);
             job.vector = GM_VECTOR_COPY;
-            if (precision == GM_DOUBLE)
+            if (thorough || precision == GM_DOUBLE)
                 multiply(name, "rounds", &job);
             job.vector = GM_VECTOR_VMM;
             job.persistent = kernel == GM_KERNEL_THESIS;
@@ -215,11 +245,27 @@ static void limits(void **state) {
     gm_csr_free(&a);
 }
 
-int main(void) {
+static void large(void **state) {
+    thorough = true;
+    all_modes("cage:7", NULL, GM_KERNEL_HASH, SIZES(0, 1, 16, 100));
+    all_modes("rmat:9:8", NULL, GM_KERNEL_HASH, SIZES(0, 16, 300));
+    all_modes("brick27:4:5", NULL, GM_KERNEL_HASH, SIZES(0, 60, 128));
+    all_modes("dense-row:900", NULL, GM_KERNEL_HASH, SIZES(0, 100, 2000));
+    all_modes("dense-row:9000", NULL, GM_KERNEL_HASH, SIZES(0, 500, 9000));
+    all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(0, 100));
+    all_modes("cage:7", NULL, GM_KERNEL_THESIS, SIZES(0, 1, 16, 100));
+    all_modes("rmat:8:8", NULL, GM_KERNEL_THESIS, SIZES(0, 16, 300));
+    all_modes("stencil7:15x11x7", NULL, GM_KERNEL_THESIS, SIZES(0, 8, 25));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest large_tests[] = {cmocka_unit_test(large)};
     emulated_driver_use();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_small),  cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow),
         cmocka_unit_test(hash_ranges), cmocka_unit_test(thesis),     cmocka_unit_test(limits),
     };
+    if (wants_large(argc, argv))
+        return cmocka_run_group_tests(large_tests, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

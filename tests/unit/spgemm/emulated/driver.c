@@ -1,5 +1,5 @@
-/* What regions of gpumem.h ask of a driver: one context, and virtual memory that is reserved without access and
- * mapped by giving it. */
+/* What regions of gpumem.h ask of a driver: one context, and virtual memory that is reserved without access
+ * and mapped by giving it. */
 #include "driver.h"
 
 #include "shim/driver/driver.h"
@@ -19,7 +19,9 @@ static CUresult device_of_context(CUdevice *device) {
     *device = 0;
     return CUDA_SUCCESS;
 }
-static CUresult synchronize(void) { return CUDA_SUCCESS; }
+static CUresult synchronize(void) {
+    return CUDA_SUCCESS;
+}
 static CUresult exchange(CUstreamCaptureMode *mode) {
     *mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     return CUDA_SUCCESS;
@@ -38,14 +40,16 @@ static CUresult info(size_t *unused, size_t *size) {
     *unused = *size = memory;
     return CUDA_SUCCESS;
 }
-static CUresult granule(size_t *size, const CUmemAllocationProp *properties, CUmemAllocationGranularity_flags which) {
+static CUresult granule(size_t *size, const CUmemAllocationProp *properties,
+                        CUmemAllocationGranularity_flags which) {
     (void)properties;
     (void)which;
     *size = granularity;
     return CUDA_SUCCESS;
 }
 
-static CUresult reserve(CUdeviceptr *at, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags) {
+static CUresult reserve(CUdeviceptr *at, size_t size, size_t alignment, CUdeviceptr hint,
+                        unsigned long long flags) {
     void *range = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     (void)alignment;
     (void)hint;
@@ -60,8 +64,8 @@ static CUresult unreserve(CUdeviceptr at, size_t size) {
     live--;
     return munmap((void *)(uintptr_t)at, size) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
-                       unsigned long long flags) {
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t size,
+                       const CUmemAllocationProp *properties, unsigned long long flags) {
     (void)properties;
     (void)flags;
     if (!size || size % granularity)
@@ -117,4 +121,6 @@ void emulated_driver_use(void) {
     gm_driver_use(&table);
 }
 
-size_t emulated_driver_live(void) { return live; }
+size_t emulated_driver_live(void) {
+    return live;
+}

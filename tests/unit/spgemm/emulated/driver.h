@@ -1,4 +1,5 @@
-/* A driver of the host's memory for regions (gpumem.h), without which the emulated runtime cannot grow outputs in place. */
+/* A driver of the host's memory for regions (gpumem.h), without which the emulated runtime cannot grow
+ * outputs in place. */
 #ifndef EMULATED_DRIVER_H
 #define EMULATED_DRIVER_H
 
