@@ -38,7 +38,7 @@ static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *er
 
 /* A and B whose product has rows of 1024 multiplications that come to 64 entries, but for the last row, which
  * has 1024: tables made for the mean do not hold it. */
-#define UNLIKE_ROWS  300
+#define UNLIKE_ROWS  100
 #define UNLIKE_TERMS 16
 #define UNLIKE_RUN   64
 static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
@@ -59,12 +59,33 @@ static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
     return true;
 }
 
+/* A and B whose product has rows of up to 12000 entries, in ranges of columns with one between them that has
+ * none. */
+#define WIDE_TERMS 40
+#define WIDE_RUN   300
+#define WIDE_STEP  61
+static bool wide(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
+    static const int32_t terms[] = {WIDE_TERMS, 0, 1, 30, WIDE_TERMS};
+    int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : 30000 + (WIDE_RUN + 1) * WIDE_STEP,
+            at = 0;
+    if (!gm_csr_make(m, rows, columns, is_a ? 111 : WIDE_TERMS * WIDE_RUN, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t k = 0; k < (is_a ? terms[i] : WIDE_RUN); k++)
+            m->indices[at++] = is_a ? k : (k < WIDE_RUN / 2 ? 0 : 30000) + k * WIDE_STEP + i * 7 % WIDE_STEP;
+        m->offsets[i + 1] = at;
+    }
+    gm_csr_fill(m, 7);
+    return true;
+}
+
 static struct gm_csr matrix(const char *name) {
     struct gm_spgemm_error error;
     struct gm_csr m;
     int32_t rows;
     bool made = sscanf(name, "dense-row:%d", &rows) == 1 ? dense_row(&m, rows, &error)
                 : !strncmp(name, "unlike-", 7)           ? unlike(&m, name[7] == 'a', &error)
+                : !strncmp(name, "wide-", 5)             ? wide(&m, name[5] == 'a', &error)
                 : sscanf(name, "empty:%d", &rows) == 1   ? gm_csr_make(&m, rows, rows, 0, &error)
                                                          : gm_generate(&m, name, &error);
     if (!made || !gm_csr_valid(&m, &error))
@@ -204,7 +225,7 @@ static void hash_overflow(void **state) {
 
 /* Rows that no table holds. */
 static void hash_ranges(void **state) {
-    all_modes("dense-row:9000", NULL, GM_KERNEL_HASH, SIZES(2000));
+    all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(0, 2000));
 }
 
 static void thesis(void **state) {

@@ -107,13 +107,18 @@ size_t turned(size_t at, size_t count) {
     static uint64_t seed = 1;
     if (at == 0)
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-    size_t forward = (at + (seed >> 40)) % count;
+    size_t forward = at + static_cast<uint32_t>(seed >> 40) % static_cast<uint32_t>(count);
+    forward -= forward < count ? 0 : count;
     return seed >> 39 & 1 ? forward : count - 1 - forward;
 }
 
 /* Runs a warp's threads until all of them wait for other warps, or are gone. */
 bool run_warp(size_t first, size_t last) {
     bool ran = false;
+    if (std::none_of(fibers.begin() + static_cast<ptrdiff_t>(first),
+                     fibers.begin() + static_cast<ptrdiff_t>(last),
+                     [](const auto &fiber) { return fiber->state == READY; }))
+        return false;
     do {
         for (size_t at = 0, i; at < last - first; at++) {
             i = first + turned(at, last - first);
@@ -139,9 +144,8 @@ void schedule(size_t count) {
             ran |= release(b, b + threads_of_block, AT_BLOCK);
         }
         ran |= release(0, count, AT_GRID);
-        left = false;
-        for (size_t i = 0; i < count; i++)
-            left = left || fibers[i]->state != GONE;
+        left = std::any_of(fibers.begin(), fibers.begin() + static_cast<ptrdiff_t>(count),
+                           [](const auto &fiber) { return fiber->state != GONE; });
         if (left && !ran) {
             fprintf(stderr, "emulated: a barrier that not all threads come to\n");
             abort();
