@@ -67,7 +67,8 @@ static inline GM_BOTH int32_t gm_table_claim(int32_t *slot, int32_t column) {
 static inline GM_BOTH int32_t gm_table_find(int32_t *table, int log2_slots, int32_t column) {
     uint32_t mask = (1u << log2_slots) - 1, slot = gm_table_slot(column, log2_slots);
     for (uint32_t step = 0; step <= mask; step++) {
-        int32_t there = table[slot];
+        /* Volatile: others enter columns meanwhile. What is read too early is read again by the claim. */
+        int32_t there = *(volatile int32_t *)&table[slot];
         if (there == GM_EMPTY)
             there = gm_table_claim(&table[slot], column);
         if (there == column || there == GM_EMPTY)
