@@ -17,7 +17,8 @@ class Unavailable(Exception):
 
 
 def tool():
-    found = shutil.which("ncu") or next((path for path in [pathlib.Path("/usr/local/cuda/bin/ncu")] if path.exists()), None)
+    usual = [pathlib.Path("/usr/local/cuda/bin/ncu"), *sorted(pathlib.Path("/opt/nvidia/nsight-compute").glob("*/ncu"))]
+    found = shutil.which("ncu") or next((path for path in reversed(usual) if path.exists()), None)
     if not found:
         raise Unavailable("ncu is not installed")
     return str(found)

@@ -279,12 +279,33 @@ static void large(void **state) {
     all_modes("stencil7:15x11x7", NULL, GM_KERNEL_THESIS, SIZES(0, 8, 25));
 }
 
+/* Memory that the device has not, rather than a limit of the driver's own: each of the three arrays in turn.
+ */
+static void full_device(void **state) {
+    struct gm_csr a = matrix("brick27:3:2");
+    struct gm_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 64};
+    const struct gm_mode_functions *f = &gm_mode_rounds;
+    size_t live = emulated_live(), size = 0;
+    struct gm_spgemm_error error;
+    struct gm_run run;
+    void *way = f->open(&job, &error);
+    assert_non_null(way);
+    for (emulated_driver_limit(size); !f->run(way, &run, &error); emulated_driver_limit(size += 2 << 20))
+        assert_non_null(strstr(error.text, "out of device memory"));
+    assert_true(size == 6 << 20 && run.stored > 0);
+    emulated_driver_limit(SIZE_MAX);
+    f->close(way);
+    assert_int_equal(emulated_live(), live);
+    gm_csr_free(&a);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest large_tests[] = {cmocka_unit_test(large)};
     emulated_driver_use();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_small),  cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow),
         cmocka_unit_test(hash_ranges), cmocka_unit_test(thesis),     cmocka_unit_test(limits),
+        cmocka_unit_test(full_device),
     };
     if (wants_large(argc, argv))
         return cmocka_run_group_tests(large_tests, NULL, NULL);

@@ -10,6 +10,7 @@
 static const size_t granularity = (size_t)2 << 20;
 static const size_t memory = (size_t)4 << 30;
 static size_t live; /* ranges and handles */
+static size_t used, most = (size_t)4 << 30;
 
 static CUresult current(CUcontext *context) {
     *context = (CUcontext)&live;
@@ -70,12 +71,15 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t size,
     (void)flags;
     if (!size || size % granularity)
         return CUDA_ERROR_INVALID_VALUE;
+    if (size > most - used)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = size;
+    used += size;
     live++;
     return CUDA_SUCCESS;
 }
 static CUresult let_go(CUmemGenericAllocationHandle handle) {
-    (void)handle;
+    used -= handle;
     live--;
     return CUDA_SUCCESS;
 }
@@ -123,4 +127,8 @@ void emulated_driver_use(void) {
 
 size_t emulated_driver_live(void) {
     return live;
+}
+
+void emulated_driver_limit(size_t size) {
+    most = size < memory ? size : memory;
 }

@@ -13,6 +13,8 @@ extern "C" {
 void emulated_driver_use(void);
 /* Ranges and handles that are not given back. */
 size_t emulated_driver_live(void);
+/* Bytes of physical memory; call it while none is in use. SIZE_MAX: all there is. */
+void emulated_driver_limit(size_t size);
 
 #ifdef __cplusplus
 }
