@@ -6,13 +6,9 @@
 #ifndef GM_SPGEMM_BINS_H
 #define GM_SPGEMM_BINS_H
 
-#include <stdint.h>
+#include "spgemm/both.h"
 
-#ifdef __CUDACC__
-#define GM_BOTH __host__ __device__
-#else
-#define GM_BOTH
-#endif
+#include <stdint.h>
 
 #define GM_TABLES      8         /* bin b has tables of 64 << b slots, 8 << b threads for a row */
 #define GM_BIN_RANGES  GM_TABLES /* the bin of rows that no table holds */
@@ -71,7 +67,8 @@ static inline GM_BOTH int32_t gm_table_claim(int32_t *slot, int32_t column) {
 static inline GM_BOTH int32_t gm_table_find(int32_t *table, int log2_slots, int32_t column) {
     uint32_t mask = (1u << log2_slots) - 1, slot = gm_table_slot(column, log2_slots);
     for (uint32_t step = 0; step <= mask; step++) {
-        int32_t there = table[slot];
+        /* Volatile: others enter columns meanwhile. What is read too early is read again by the claim. */
+        int32_t there = *(volatile int32_t *)&table[slot];
         if (there == GM_EMPTY)
             there = gm_table_claim(&table[slot], column);
         if (there == column || there == GM_EMPTY)

@@ -10,6 +10,7 @@ extern "C" {
 
 #define GM_SAMPLE_ROWS 1024 /* default of what follows */
 #define GM_COHEN_KEYS  16
+#define GM_SAMPLE_SEED 1
 
 /* Sampled row number `i` of `count` among `rows`: at a random place in the i-th of as many equal strips,
  * since equal strides meet the period of a grid. */

@@ -218,4 +218,4 @@ static bool fetch_cusparse(void *pointer, struct gm_csr *c, struct gm_spgemm_err
 }
 
 const struct gm_mode_functions gm_mode_cusparse = {open_cusparse, run_cusparse, fetch_cusparse,
-                                                   close_cusparse};
+                                                   close_cusparse, NULL};

@@ -36,8 +36,8 @@ static bool run_upper_bound(void *pointer, struct gm_run *run, struct gm_spgemm_
     size_t value = gm_value_size(g->job->precision);
     *run = (struct gm_run){0};
     bool done = gm_gpu_begin(g, error) && gm_work_make(&w, way, error);
-    if (done && w.totals.most == INT32_MAX)
-        done = gm_spgemm_fail(error, "out of device memory: a row of C has more places than 32 bits hold");
+    if (done && (w.totals.most == INT32_MAX || w.totals.bound > INT64_MAX / 16))
+        done = gm_spgemm_fail(error, "out of device memory: more places than numbers hold");
     done = done && gm_work_sample_if_long(&w, error) &&
            gm_cuda(gm_scan(w.space, &w.space_size, w.bound, w.start, w.rows), "scan", error) &&
            mark(g->estimated, error) &&
@@ -80,5 +80,5 @@ static bool run_precise(void *pointer, struct gm_run *run, struct gm_spgemm_erro
 }
 
 const struct gm_mode_functions gm_mode_upper_bound = {gm_way_open, run_upper_bound, gm_way_fetch,
-                                                      gm_way_close};
-const struct gm_mode_functions gm_mode_precise = {gm_way_open, run_precise, gm_way_fetch, gm_way_close};
+                                                      gm_way_close, NULL};
+const struct gm_mode_functions gm_mode_precise = {gm_way_open, run_precise, gm_way_fetch, gm_way_close, NULL};

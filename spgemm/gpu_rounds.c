@@ -35,7 +35,9 @@ static struct gm_target target_of(const struct loop *l, int32_t rounds) {
 
 /* Grows an array of elements to `count`, unless it is as large. */
 static bool grow(struct gm_output *o, int64_t count, size_t element, struct gm_spgemm_error *error) {
-    size_t wanted = (size_t)count * element;
+    size_t wanted;
+    if (__builtin_mul_overflow((size_t)count, element, &wanted))
+        return gm_spgemm_fail(error, "out of device memory: %s: %lld of them", o->what, (long long)count);
     return wanted <= o->size || gm_output_append(o, wanted - o->size, error);
 }
 
@@ -75,9 +77,9 @@ static bool start(struct loop *l, struct gm_histogram *sample, struct gm_spgemm_
         return false;
     int32_t longest = l->w.totals.most < l->w.b->columns ? l->w.totals.most : l->w.b->columns;
     size_t rounds = (size_t)longest / (size_t)l->size + 2, rows = (size_t)l->w.rows;
-    return gm_output_reserve(&l->columns, vector, memory, SIZE_MAX, "columns by rounds", error) &&
-           gm_output_reserve(&l->values, vector, memory, SIZE_MAX, "values by rounds", error) &&
-           gm_output_reserve(&l->owner, vector, memory, SIZE_MAX, "owners of pieces", error) &&
+    return gm_output_make(&l->columns, vector, memory, "columns by rounds", error) &&
+           gm_output_make(&l->values, vector, memory, "values by rounds", error) &&
+           gm_output_make(&l->owner, vector, memory, "owners of pieces", error) &&
            gm_block_make(&l->first, memory, (rounds + 1) * sizeof(int64_t), "rounds", error) &&
            gm_cuda(cudaMemsetAsync(l->first.at, 0, l->first.size, NULL), "rounds", error) &&
            (l->job->kernel != GM_KERNEL_THESIS ||
@@ -103,6 +105,9 @@ static bool form(struct loop *l, int64_t from, int32_t rows, struct gm_spgemm_er
 /* One round: `*rows` unfinished rows are listed from piece l->pieces on; becomes how many it leaves. */
 static bool round_of(struct loop *l, int32_t *rows, struct gm_spgemm_error *error) {
     int64_t from = l->pieces;
+    if (*rows > INT32_MAX - from)
+        return gm_spgemm_fail(error, "more than %d pieces of %d places; a larger --size-per-row takes fewer",
+                              INT32_MAX, l->size);
     l->pieces += *rows;
     /* Rows that stay are listed behind those that are here, as many at most. */
     if (!grow_places(l, l->pieces * l->size, error) ||
@@ -126,6 +131,8 @@ static bool rounds(struct loop *l, struct gm_spgemm_error *error) {
     return true;
 }
 
+#define MOST_PLACES (INT64_MAX / 16) /* no memory holds them; their bytes still have a number */
+
 /* The same in launches that go on for as many rounds as memory is there for: first what the sample says, then
  * what is missing. No launch ever waits for memory. */
 static bool persistent_rounds(struct loop *l, const struct gm_histogram *sample,
@@ -134,7 +141,8 @@ static bool persistent_rounds(struct loop *l, const struct gm_histogram *sample,
     struct gm_block block;
     struct gm_progress progress = {.rows = w->rows};
     double scale = sample->rows ? (double)w->rows / (double)sample->rows : 0;
-    int64_t places = (int64_t)((double)gm_model_rounds(sample, l->size).entries * scale * 1.02);
+    double expected = (double)gm_model_rounds(sample, l->size).entries * scale * 1.02;
+    int64_t places = expected < (double)MOST_PLACES ? (int64_t)expected : MOST_PLACES;
     bool done =
         gm_block_make(&block, &w->gpu->memory, sizeof progress, "progress", error) &&
         gm_cuda(cudaMemcpy(block.at, &progress, sizeof progress, cudaMemcpyHostToDevice), "progress", error);
@@ -201,4 +209,5 @@ static bool run_rounds(void *pointer, struct gm_run *run, struct gm_spgemm_error
     return done;
 }
 
-const struct gm_mode_functions gm_mode_rounds = {gm_way_open, run_rounds, gm_way_fetch, gm_way_close};
+const struct gm_mode_functions gm_mode_rounds = {gm_way_open, run_rounds, gm_way_fetch, gm_way_close,
+                                                 gm_way_estimate};

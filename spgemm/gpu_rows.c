@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#define SAMPLE_SEED 1
 #define SHORT_ROWS  128 /* multiplications, in the mean, below which the smallest tables do without a sample \
                          */
 
@@ -28,7 +27,7 @@ static bool make_sample(struct gm_way *way, int32_t rows, struct gm_spgemm_error
     int32_t list[GM_SAMPLE_ROWS];
     way->sample_rows = rows < GM_SAMPLE_ROWS ? rows : GM_SAMPLE_ROWS;
     for (int32_t i = 0; i < way->sample_rows; i++)
-        list[i] = gm_sampled_row(rows, way->sample_rows, i, SAMPLE_SEED);
+        list[i] = gm_sampled_row(rows, way->sample_rows, i, GM_SAMPLE_SEED);
     size_t size = (size_t)way->sample_rows * sizeof *list;
     return gm_block_make(&way->sample, &uncounted, size, "a sample", error) &&
            (!size ||

@@ -12,10 +12,11 @@ struct gm_way {
     struct gm_block sample;       /* numbers of the rows that are sampled */
     int32_t sample_rows;
 };
-/* The open and close of struct gm_mode_functions. */
+/* Of struct gm_mode_functions. */
 void *gm_way_open(const struct gm_job *job, struct gm_spgemm_error *error);
 void gm_way_close(void *way);
 bool gm_way_fetch(void *way, struct gm_csr *c, struct gm_spgemm_error *error);
+bool gm_way_estimate(void *way, struct gm_estimates *e, struct gm_spgemm_error *error);
 
 struct gm_counters; /* on the device */
 

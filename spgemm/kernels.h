@@ -30,6 +30,11 @@ struct gm_totals {
 cudaError_t gm_launch_bounds(const struct gm_operand *a, const struct gm_operand *b, int32_t *bound,
                              struct gm_totals *totals);
 
+/* Adds Cohen's estimate of nnz(C) (estimate.h) to *total; `drawn` has GM_COHEN_KEYS for each column of B,
+ * `reached` for each row. The same keys as on the host. */
+cudaError_t gm_launch_cohen(const struct gm_operand *a, const struct gm_operand *b, uint64_t seed,
+                            float *drawn, float *reached, double *total);
+
 /* ---- the fast accumulator */
 
 /* What decides a row's bin, and whether it is formed at all. */

@@ -221,14 +221,15 @@ template <typename T, int BIN, bool FORM>
 cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
                    const gm_target &c, const Overflow &overflow) {
     using S = Shape<T, BIN, FORM>;
-    if (S::shared > 48 * 1024) {
+    /* The kernel's own variables count, too. */
+    if (S::shared + sizeof(int[2][S::rows]) > 48 * 1024) {
         cudaError_t status =
             cudaFuncSetAttribute(table_rows<T, BIN, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(S::shared));
         if (status != cudaSuccess)
             return status;
     }
-    table_rows<T, BIN, FORM><<<(rows + S::rows - 1) / S::rows, S::block, S::shared>>>(
+    table_rows<T, BIN, FORM><<<(rows - 1) / S::rows + 1, S::block, S::shared>>>(
         Operand<T>(a), Operand<T>(b), list, rows, team_of(b, S::threads), c, overflow);
     return cudaGetLastError();
 }

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLE_SEED 1
-
 /* A and B as the product takes them: with layout csc transposed and swapped, since C' = B' A'. */
 struct operands {
     struct gm_csr first, second; /* `second` is empty where B is A */
@@ -73,8 +71,8 @@ static bool model(const struct operands *o, struct gm_outcome *outcome, struct g
     struct gm_sample sample = {0};
     bool done = gm_sizes_make(&sizes, o->a, o->b, error) &&
                 gm_histogram_make(&histogram, sizes.row, sizes.rows, error) &&
-                gm_sample_rows(&sample, o->a, o->b, GM_SAMPLE_ROWS, SAMPLE_SEED, error) &&
-                gm_estimate_cohen(o->a, o->b, GM_COHEN_KEYS, SAMPLE_SEED, NULL, &outcome->cohen, error);
+                gm_sample_rows(&sample, o->a, o->b, GM_SAMPLE_ROWS, GM_SAMPLE_SEED, error) &&
+                gm_estimate_cohen(o->a, o->b, GM_COHEN_KEYS, GM_SAMPLE_SEED, NULL, &outcome->cohen, error);
     int32_t asked = outcome->settings->size_per_row;
     if (done && asked == 0)
         asked = gm_choose_size_per_row(&sample.sizes, GM_AUTO_EFFICIENCY);
@@ -120,6 +118,14 @@ static bool warm_up(void *state, struct gm_outcome *outcome, struct gm_spgemm_er
     return true;
 }
 
+/* A card that the product fills has no room for them, which is no reason to fail. */
+static void estimate(void *state, struct gm_outcome *outcome) {
+    struct gm_spgemm_error error;
+    outcome->estimated = outcome->settings->mode->functions->estimate(state, &outcome->estimates, &error);
+    if (!outcome->estimated)
+        fprintf(stderr, "spgemm: no estimates: %s\n", error.text);
+}
+
 static bool multiply(const struct operands *o, struct gm_outcome *outcome, struct gm_spgemm_error *error) {
     const struct gm_settings *s = outcome->settings;
     const struct gm_mode_functions *functions = s->mode->functions;
@@ -138,6 +144,8 @@ static bool multiply(const struct operands *o, struct gm_outcome *outcome, struc
         done = gm_spgemm_fail(error, "out of memory");
     for (unsigned i = 0; done && i < outcome->runs_count; i++)
         done = functions->run(state, &outcome->runs[i], error);
+    if (done && s->mode->sized && s->size_per_row <= 0)
+        estimate(state, outcome);
     if (done && s->check)
         done = check(state, &job, outcome, error);
     functions->close(state);

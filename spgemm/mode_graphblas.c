@@ -164,4 +164,4 @@ out:
 }
 
 const struct gm_mode_functions gm_mode_graphblas = {open_graphblas, run_graphblas, fetch_graphblas,
-                                                    close_graphblas};
+                                                    close_graphblas, NULL};

@@ -45,6 +45,12 @@ struct gm_run {
     int32_t size_per_row; /* that was used; 0 where the mode takes none */
 };
 
+/* Of nnz(C), without forming it; each by itself with all that it takes. */
+struct gm_estimates {
+    double sampled, sampled_ms; /* from rows, whose sizes also choose size_per_row */
+    double cohen, cohen_ms;     /* from keys; nothing depends on it */
+};
+
 struct gm_mode_functions {
     /* Readies A and B (copies them to the device); NULL on failure. `job` and what it names outlive the
      * state. */
@@ -54,6 +60,8 @@ struct gm_mode_functions {
     /* The last run's C as a new matrix of the caller's; single precision is widened. */
     bool (*fetch)(void *state, struct gm_csr *c, struct gm_spgemm_error *error);
     void (*close)(void *state); /* NULL is fine */
+    /* Leaves C and the figures of runs alone. Of modes that choose size_per_row; NULL in others. */
+    bool (*estimate)(void *state, struct gm_estimates *estimates, struct gm_spgemm_error *error);
 };
 
 struct gm_mode {

@@ -23,6 +23,8 @@ struct gm_outcome {
     /* --mode */
     struct gm_run *runs; /* NULL without a mode */
     unsigned runs_count, warmup;
+    bool estimated; /* of a chosen size_per_row */
+    struct gm_estimates estimates;
     struct gm_check check;
 };
 

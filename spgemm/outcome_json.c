@@ -45,11 +45,17 @@ static json_t *product(const struct gm_outcome *o) {
                             (json_int_t)o->runs[i].stored, "entries", (json_int_t)o->runs[i].entries,
                             "rounds", (int)o->runs[i].rounds));
     json_t *check = s->check ? json_pack("{s:f}", "worst_of_bound", o->check.worst) : json_null();
-    return json_pack("{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o}", "mode", s->mode_text, "vector",
+    json_t *estimates = json_null();
+    if (o->estimated)
+        estimates = json_pack("{s:f, s:f, s:f, s:f}", "sampled_nnz_c", o->estimates.sampled, "sampled_ms",
+                              o->estimates.sampled_ms, "cohen_nnz_c", o->estimates.cohen, "cohen_ms",
+                              o->estimates.cohen_ms);
+    return json_pack("{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o, s:o}", "mode", s->mode_text, "vector",
                      s->vector == GM_VECTOR_COPY ? "copy" : "vmm", "size_per_row",
                      (int)o->runs[o->runs_count - 1].size_per_row, "kernel",
                      s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent,
-                     "limit", (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "check", check);
+                     "limit", (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "estimates",
+                     estimates, "check", check);
 }
 
 bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error) {

@@ -82,6 +82,12 @@ static void product(const struct gm_outcome *o) {
     if (last->rounds)
         printf(" rounds=%d", last->rounds);
     putchar('\n');
+    if (o->estimated) {
+        printf("sampled_nnz_c=%.0f off=%+.2f%% sampled_ms=%.3f\n", o->estimates.sampled,
+               off_by(o->estimates.sampled, last->stored), o->estimates.sampled_ms);
+        printf("cohen_nnz_c=%.0f off=%+.2f%% cohen_ms=%.3f\n", o->estimates.cohen,
+               off_by(o->estimates.cohen, last->stored), o->estimates.cohen_ms);
+    }
     if (s->check)
         printf("check=ok worst=%.2f%% of the bound on rounding\n", 100 * o->check.worst);
 }

@@ -1,6 +1,6 @@
 /* Where the growing loop (algorithm 3 of the thesis) puts a row: in pieces of `size` places, one for each
  * round that the row took part in. Round k, from 0, has the rows owner[first[k]] to owner[first[k + 1] - 1],
- * ascending, and piece number p lies at place p x size. So the rows of a round, which the next round's are
+ * ascending, and piece number p, below 2^31, lies at place p x size. So the rows of a round, which the next round's are
  * chosen from, also say whose each piece is. */
 #ifndef GM_SPGEMM_PIECES_H
 #define GM_SPGEMM_PIECES_H

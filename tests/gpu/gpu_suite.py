@@ -522,6 +522,15 @@ def product(options, matrix, mode, *arguments):
     return name, outcome, "" if outcome == "ok" else f"{done.returncode} {done.stderr[-300:]}"
 
 
+def estimates(options, matrix):
+    """The device's estimates of nnz(C) beside the host's: the same rows and keys."""
+    said = [subprocess.run([str(options.spgemm), "--matrix", matrix, *how], capture_output=True, text=True, timeout=200)
+            for how in (["--model"], ["--mode", "rounds", "--runs", "1", "--size-per-row", "auto"])]
+    host, device = ({name: float(value) for name, value in re.findall(r"^(sampled|cohen)_nnz_c=(\d+)", one.stdout, re.M)} for one in said)
+    good = len(host) == 2 and host.keys() == device.keys() and all(abs(host[name] - device[name]) <= 1 + 1e-6 * host[name] for name in host)
+    return f"estimates of {matrix}", "ok" if good else "FAILED", "" if good else f"{host} {device} {said[1].stderr[-300:]}"
+
+
 def spgemm(options):
     if not options.spgemm or not options.spgemm.exists():
         return [("spgemm", "skipped", "the driver is not built")]
@@ -536,6 +545,7 @@ def spgemm(options):
         results = list(pool.map(lambda job: product(options, *job), jobs))
     full = subprocess.run([str(options.spgemm), "--matrix", "gen:brick27:8:3", "--mode", "upper-bound", "--limit", "8MiB"],
                           capture_output=True, text=True)
+    results += [estimates(options, matrix) for matrix in ("gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:14:8")]
     good = full.returncode == 1 and "out of device memory" in full.stderr
     results.append(("limit", "ok" if good else "FAILED", "" if good else full.stderr[-300:]))
     if not reads:

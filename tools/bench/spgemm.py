@@ -7,7 +7,8 @@ usage: spgemm.py [--build DIR] [--quick] [--slow] [--budget SECONDS] [--matrices
 
 Runs the driver in DIR (default build, built first) on every matrix in every way: upper-bound, precise, rounds with the thesis' eight
 sizes and with a sampled one, by mapping and by copying, each cuSPARSE algorithm; then the kernel of the thesis on the matrices where
-it takes seconds at most (--slow: on all of them, and cage15); then under a byte limit that rounds keeps to and upper-bound does not.
+it takes seconds at most (--slow: on all of them, and cage15); then under a byte limit that rounds keeps to and upper-bound does not;
+then by Nsight Compute, where it is and may count, for the active warps of figure 5.2.
 Prints the thesis' tables with ours and writes FILE.json (default spgemm.json), FILE.txt, FILE.svg and FILE.png. What is not begun when
 --budget seconds (900, quick 140) are over is left out, and said. A product is formed 50 times, the last 25 timed, where it takes less
 than 100 ms, else 5 times, the last 3 timed (--quick: 5 times and 3). --plot draws the picture and prints the tables of an
@@ -24,6 +25,7 @@ import time
 
 import common
 import spgemm_picture
+import spgemm_warps
 from picture import Missing
 from spgemm_results import SIZES, Ways, text
 
@@ -65,6 +67,7 @@ class Bench:
     def __init__(self, options):
         self.options, self.ways, self.begin = options, Ways(), time.monotonic()
         self.left_out, self.failed, self.limited = [], {}, []
+        self.warps, self.no_warps = {}, None
 
     def left(self):
         return self.options.budget - (time.monotonic() - self.begin)
@@ -107,6 +110,20 @@ class Bench:
             except common.Failed as failure:
                 self.limited.append(f"{matrix}, {limit >> 20} MiB: {way}: {failure}")
 
+    def active_warps(self):
+        for kernel in spgemm_warps.KERNELS:
+            for size in spgemm_warps.SIZES:
+                name = f"{spgemm_warps.MATRIX}|{kernel}|{size}"
+                if self.left() < 5:
+                    self.left_out.append(f"active warps of {name}")
+                    continue
+                try:
+                    self.warps[name] = spgemm_warps.measure(self.options.build / "spgemm" / "spgemm", kernel, size, self.options.precision,
+                                                            max(20, min(200, self.left() + 20)))
+                except spgemm_warps.Unavailable as reason:
+                    self.no_warps = str(reason)
+                    return
+
     def run(self):
         names = self.options.matrices or (QUICK if self.options.quick else [name for name in MATRICES if name not in LONG or self.options.slow])
         for matrix in names:
@@ -116,6 +133,8 @@ class Bench:
         slow = [name for name in names if name in BANDED or self.options.slow]
         for matrix in slow[:2] if self.options.quick else slow:
             self.matrix(matrix, "thesis")
+        if spgemm_warps.MATRIX in names:
+            self.active_warps()
 
 
 def build(folder):
@@ -176,7 +195,8 @@ def main():
     gpu, driver = common.card()
     about = {"commit": options.commit or common.commit(), "gpu": gpu, "driver": driver, "precision": options.precision,
              "runs": "3 behind 2" if options.quick else "25 behind 25 under 100 ms, else 3 behind 2", "quick": options.quick,
-             "failed": bench.failed, "left_out": bench.left_out, "limited": bench.limited}
+             "failed": bench.failed, "left_out": bench.left_out, "limited": bench.limited,
+             "warps": bench.warps, "no_warps": bench.no_warps}
     options.out.write_text(json.dumps({**about, "figures": bench.ways.figures}, indent=1) + "\n")
     said = text(about, bench.ways)
     options.out.with_suffix(".txt").write_text(said + "\n")
@@ -184,6 +204,8 @@ def main():
     draw(about, bench.ways, options.out)
     for what, why in bench.failed.items():
         print(f"spgemm.py: {what}: {why}", file=sys.stderr)
+    if bench.no_warps:
+        print(f"spgemm.py: no active warps: {bench.no_warps}", file=sys.stderr)
     if bench.left_out:
         print(f"spgemm.py: no time for {len(bench.left_out)} ways; see left_out in {options.out}", file=sys.stderr)
     return 1 if bench.failed else 0

@@ -1,4 +1,4 @@
-"""The pictures of a run of spgemm.py: figures 5.1 and 5.3 of the thesis. Needs matplotlib, which a run itself does not."""
+"""The pictures of a run of spgemm.py: figures 5.1 to 5.3 of the thesis. Needs matplotlib, which a run itself does not."""
 
 from picture import COLOURS, Missing
 
@@ -34,6 +34,19 @@ def vectors(axes, ways, matrix, kernel):
     axes.legend(fontsize=6)
 
 
+def warps(axes, found, matrix, kernel):
+    """Figure 5.2: active warps of each call, in the order of calls."""
+    for (name, calls), marker, colour in zip([one for one in found.items() if one[0].startswith(f"{matrix}|{kernel}|")], "os", COLOURS[5:]):
+        axes.plot(range(1, len(calls) + 1), [call["warps"] for call in calls], marker=marker, markersize=3, linewidth=1, color=colour,
+                  label=f"size_per_row {name.split('|')[2]}")
+    axes.set(xlabel="call")
+    axes.set_ylim(bottom=0)
+    axes.set_title(f"{matrix}, kernel {kernel}: active warps an SM", fontsize=8)
+    axes.tick_params(labelsize=6)
+    axes.grid(linewidth=0.3)
+    axes.legend(fontsize=6)
+
+
 def draw(about, ways, out):
     """Writes `out` with .svg and .png for its ending; returns their paths. Raises Missing."""
     try:
@@ -45,11 +58,13 @@ def draw(about, ways, out):
 
     panels = [(scatter, matrix, kernel) for kernel in ways.kernels() for matrix in ways.matrices() if ways.get(matrix, "precise", kernel)]
     panels += [(vectors, matrix, "hash") for matrix in ways.matrices() if ways.rounds(matrix, "hash", "copy")]
+    counted = about.get("warps") or {}
+    panels += [(warps, *pair) for pair in dict.fromkeys(tuple(name.split("|")[:2]) for name, calls in counted.items() if calls)]
     columns = 4
     figure, grid = plt.subplots((len(panels) + columns - 1) // columns, columns, figsize=(14, 2.8 * ((len(panels) + columns - 1) // columns)),
                                 layout="constrained", squeeze=False)
     for axes, (paint, what, kernel) in zip(grid.flat, panels):
-        paint(axes, ways, what, kernel)
+        paint(axes, counted if paint is warps else ways, what, kernel)
         if paint is scatter and kernel == "thesis":
             axes.set_title(f"{what}, kernel of the thesis", fontsize=8)
     for axes in grid.flat[len(panels):]:

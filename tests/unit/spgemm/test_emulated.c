@@ -1,12 +1,15 @@
 /* The GPU's modes and kernels on an emulated device: every product against its definition, places and rounds
  * against the model. */
+#include "emulated/driver.h"
 #include "spgemm_test.h"
 
 #include "spgemm/check.h"
+#include "spgemm/estimate.h"
 #include "spgemm/generators.h"
 #include "spgemm/model.h"
 #include "spgemm/modes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +38,7 @@ static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *er
 
 /* A and B whose product has rows of 1024 multiplications that come to 64 entries, but for the last row, which
  * has 1024: tables made for the mean do not hold it. */
-#define UNLIKE_ROWS  300
+#define UNLIKE_ROWS  100
 #define UNLIKE_TERMS 16
 #define UNLIKE_RUN   64
 static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
@@ -56,12 +59,33 @@ static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
     return true;
 }
 
+/* A and B whose product has rows of up to 12000 entries, in ranges of columns with one between them that has
+ * none. */
+#define WIDE_TERMS 40
+#define WIDE_RUN   300
+#define WIDE_STEP  61
+static bool wide(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
+    static const int32_t terms[] = {WIDE_TERMS, 0, 1, 30, WIDE_TERMS};
+    int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : 30000 + (WIDE_RUN + 1) * WIDE_STEP,
+            at = 0;
+    if (!gm_csr_make(m, rows, columns, is_a ? 111 : WIDE_TERMS * WIDE_RUN, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t k = 0; k < (is_a ? terms[i] : WIDE_RUN); k++)
+            m->indices[at++] = is_a ? k : (k < WIDE_RUN / 2 ? 0 : 30000) + k * WIDE_STEP + i * 7 % WIDE_STEP;
+        m->offsets[i + 1] = at;
+    }
+    gm_csr_fill(m, 7);
+    return true;
+}
+
 static struct gm_csr matrix(const char *name) {
     struct gm_spgemm_error error;
     struct gm_csr m;
     int32_t rows;
     bool made = sscanf(name, "dense-row:%d", &rows) == 1 ? dense_row(&m, rows, &error)
                 : !strncmp(name, "unlike-", 7)           ? unlike(&m, name[7] == 'a', &error)
+                : !strncmp(name, "wide-", 5)             ? wide(&m, name[5] == 'a', &error)
                 : sscanf(name, "empty:%d", &rows) == 1   ? gm_csr_make(&m, rows, rows, 0, &error)
                                                          : gm_generate(&m, name, &error);
     if (!made || !gm_csr_valid(&m, &error))
@@ -92,7 +116,27 @@ static void check_run(const char *what, const struct gm_mode *mode, const struct
     assert_true(run->entries >= run->stored);
 }
 
-/* In double precision twice, as the second call drops what the first left. */
+/* The device's estimates are the host's: same rows, same keys. */
+static void check_estimates(const char *what, const struct gm_mode *mode, const struct gm_job *job,
+                            void *state) {
+    struct gm_spgemm_error error = {""};
+    struct gm_estimates found;
+    struct gm_sample sample;
+    double cohen;
+    size_t live = emulated_live();
+    if (!mode->functions->estimate(state, &found, &error) ||
+        !gm_sample_rows(&sample, job->a, job->b, GM_SAMPLE_ROWS, GM_SAMPLE_SEED, &error) ||
+        !gm_estimate_cohen(job->a, job->b, GM_COHEN_KEYS, GM_SAMPLE_SEED, NULL, &cohen, &error))
+        fail_msg("%s: %s", what, error.text);
+    if (fabs(found.sampled - sample.total) > 1e-6 * sample.total || fabs(found.cohen - cohen) > 1e-6 * cohen)
+        fail_msg("%s: sampled %f, not %f; by keys %f, not %f", what, found.sampled, sample.total, found.cohen,
+                 cohen);
+    assert_true(found.sampled_ms > 0 && found.cohen_ms > 0);
+    assert_int_equal(emulated_live(), live);
+    gm_histogram_free(&sample.sizes);
+}
+
+/* Small products in double precision twice, as the second call drops what the first left. */
 static void multiply(const char *name, const char *mode_name, const struct gm_job *job) {
     struct gm_spgemm_error error = {""};
     struct gm_check check;
@@ -106,19 +150,26 @@ static void multiply(const char *name, const char *mode_name, const struct gm_jo
     snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name,
              mode_name, job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
     void *state = mode->functions->open(job, &error);
-    for (int i = job->precision == GM_FLOAT; i < 2; i++)
+    bool again = job->precision == GM_DOUBLE && job->a->rows < 100;
+    for (int i = 0; i < 1 + again; i++)
         if (!state || !mode->functions->run(state, &run, &error))
             fail_msg("%s: %s", what, error.text);
     if (!mode->functions->fetch(state, &c, &error) ||
         !gm_check_product(job->a, job->b, &c, job->precision, &check, &error))
         fail_msg("%s: %s", what, error.text);
     check_run(what, mode, job, &run);
+    if (mode->sized && !job->size_per_row)
+        check_estimates(what, mode, job, state);
     assert_int_equal(run.stored, gm_csr_stored(&c));
     gm_csr_free(&c);
     mode->functions->close(state);
     assert_int_equal(emulated_live(), live);
 }
 
+static bool thorough;
+
+/* In double precision with every size and vector; in single precision, unless thorough, with the first size.
+ */
 static void all_modes(const char *name, const char *b_name, enum gm_kernel kernel, const int32_t *sizes) {
     struct gm_csr a = matrix(name), b = b_name ? matrix(b_name) : a;
     for (enum gm_precision precision = GM_DOUBLE; precision <= GM_FLOAT; precision++) {
@@ -131,11 +182,12 @@ static void all_modes(const char *name, const char *b_name, enum gm_kernel kerne
         }
         multiply(name, "upper-bound", &job);
         multiply(name, "precise", &job);
-        for (const int32_t *size = sizes; *size >= 0; size++) {
+        for (const int32_t *size = sizes; *size >= 0 && (thorough || precision == GM_DOUBLE || size == sizes);
+             size++) {
             job.size_per_row = *size;
             multiply(name, "rounds", &job);
             job.vector = GM_VECTOR_COPY;
-            if (precision == GM_DOUBLE)
+            if (thorough || precision == GM_DOUBLE)
                 multiply(name, "rounds", &job);
             job.vector = GM_VECTOR_VMM;
             job.persistent = kernel == GM_KERNEL_THESIS;
@@ -173,7 +225,7 @@ static void hash_overflow(void **state) {
 
 /* Rows that no table holds. */
 static void hash_ranges(void **state) {
-    all_modes("dense-row:9000", NULL, GM_KERNEL_HASH, SIZES(2000));
+    all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(0, 2000));
 }
 
 static void thesis(void **state) {
@@ -214,10 +266,48 @@ static void limits(void **state) {
     gm_csr_free(&a);
 }
 
-int main(void) {
+static void large(void **state) {
+    thorough = true;
+    all_modes("cage:7", NULL, GM_KERNEL_HASH, SIZES(0, 1, 16, 100));
+    all_modes("rmat:9:8", NULL, GM_KERNEL_HASH, SIZES(0, 16, 300));
+    all_modes("brick27:4:5", NULL, GM_KERNEL_HASH, SIZES(0, 60, 128));
+    all_modes("dense-row:900", NULL, GM_KERNEL_HASH, SIZES(0, 100, 2000));
+    all_modes("dense-row:9000", NULL, GM_KERNEL_HASH, SIZES(0, 500, 9000));
+    all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(0, 100));
+    all_modes("cage:7", NULL, GM_KERNEL_THESIS, SIZES(0, 1, 16, 100));
+    all_modes("rmat:8:8", NULL, GM_KERNEL_THESIS, SIZES(0, 16, 300));
+    all_modes("stencil7:15x11x7", NULL, GM_KERNEL_THESIS, SIZES(0, 8, 25));
+}
+
+/* Memory that the device has not, rather than a limit of the driver's own: each of the three arrays in turn.
+ */
+static void full_device(void **state) {
+    struct gm_csr a = matrix("brick27:3:2");
+    struct gm_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 64};
+    const struct gm_mode_functions *f = &gm_mode_rounds;
+    size_t live = emulated_live(), size = 0;
+    struct gm_spgemm_error error;
+    struct gm_run run;
+    void *way = f->open(&job, &error);
+    assert_non_null(way);
+    for (emulated_driver_limit(size); !f->run(way, &run, &error); emulated_driver_limit(size += 2 << 20))
+        assert_non_null(strstr(error.text, "out of device memory"));
+    assert_true(size == 6 << 20 && run.stored > 0);
+    emulated_driver_limit(SIZE_MAX);
+    f->close(way);
+    assert_int_equal(emulated_live(), live);
+    gm_csr_free(&a);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest large_tests[] = {cmocka_unit_test(large)};
+    emulated_driver_use();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_small),  cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow),
         cmocka_unit_test(hash_ranges), cmocka_unit_test(thesis),     cmocka_unit_test(limits),
+        cmocka_unit_test(full_device),
     };
+    if (wants_large(argc, argv))
+        return cmocka_run_group_tests(large_tests, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

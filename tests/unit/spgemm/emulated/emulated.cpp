@@ -2,16 +2,15 @@
  */
 #include "emulated.h"
 #include "cooperative_groups.h"
+#include "driver.h"
 
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <cuda.h>
 #include <map>
 #include <memory>
-#include <string>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
@@ -108,13 +107,18 @@ size_t turned(size_t at, size_t count) {
     static uint64_t seed = 1;
     if (at == 0)
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-    size_t forward = (at + (seed >> 40)) % count;
+    size_t forward = at + static_cast<uint32_t>(seed >> 40) % static_cast<uint32_t>(count);
+    forward -= forward < count ? 0 : count;
     return seed >> 39 & 1 ? forward : count - 1 - forward;
 }
 
 /* Runs a warp's threads until all of them wait for other warps, or are gone. */
 bool run_warp(size_t first, size_t last) {
     bool ran = false;
+    if (std::none_of(fibers.begin() + static_cast<ptrdiff_t>(first),
+                     fibers.begin() + static_cast<ptrdiff_t>(last),
+                     [](const auto &fiber) { return fiber->state == READY; }))
+        return false;
     do {
         for (size_t at = 0, i; at < last - first; at++) {
             i = first + turned(at, last - first);
@@ -140,9 +144,8 @@ void schedule(size_t count) {
             ran |= release(b, b + threads_of_block, AT_BLOCK);
         }
         ran |= release(0, count, AT_GRID);
-        left = false;
-        for (size_t i = 0; i < count; i++)
-            left = left || fibers[i]->state != GONE;
+        left = std::any_of(fibers.begin(), fibers.begin() + static_cast<ptrdiff_t>(count),
+                           [](const auto &fiber) { return fiber->state != GONE; });
         if (left && !ran) {
             fprintf(stderr, "emulated: a barrier that not all threads come to\n");
             abort();
@@ -230,9 +233,8 @@ unsigned long long cooperative_groups::grid_group::size() const {
 
 namespace {
 
-constexpr size_t PAGE = 4096, GRANULARITY = 2 << 20;
+constexpr size_t PAGE = 4096;
 std::map<char *, std::pair<char *, size_t>> blocks; /* by address: mapping and its size */
-std::map<CUdeviceptr, size_t> reserved;
 
 } // namespace
 
@@ -262,7 +264,7 @@ cudaError_t cudaFree(void *at) {
 }
 
 size_t emulated_live(void) {
-    return blocks.size() + reserved.size();
+    return blocks.size() + emulated_driver_live();
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind) {
@@ -275,10 +277,6 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
 }
 cudaError_t cudaMemsetAsync(void *at, int value, size_t size, cudaStream_t) {
     memset(at, value, size);
-    return cudaSuccess;
-}
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *bytes) {
-    *free_bytes = *bytes = static_cast<size_t>(1) << 32;
     return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int *device) {
@@ -317,67 +315,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t) {
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) {
     *ms = 1;
-    return cudaSuccess;
-}
-
-/* ---- virtual memory: reserved without access, mapped by giving it */
-
-static CUresult reserve(CUdeviceptr *at, size_t size, size_t, CUdeviceptr, unsigned long long) {
-    void *range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *at = reinterpret_cast<CUdeviceptr>(range);
-    reserved[*at] = size;
-    return CUDA_SUCCESS;
-}
-static CUresult unreserve(CUdeviceptr at, size_t size) {
-    if (!reserved.count(at) || reserved[at] != size)
-        return CUDA_ERROR_INVALID_VALUE;
-    reserved.erase(at);
-    munmap(reinterpret_cast<void *>(at), size);
-    return CUDA_SUCCESS;
-}
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *,
-                       unsigned long long) {
-    *handle = size;
-    return size % GRANULARITY || !size ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-static CUresult let_go(CUmemGenericAllocationHandle) {
-    return CUDA_SUCCESS;
-}
-static CUresult map(CUdeviceptr, size_t size, size_t, CUmemGenericAllocationHandle handle,
-                    unsigned long long) {
-    return handle == size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-static CUresult unmap(CUdeviceptr at, size_t size) {
-    return mprotect(reinterpret_cast<void *>(at), size, PROT_NONE) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-static CUresult access(CUdeviceptr at, size_t size, const CUmemAccessDesc *, size_t) {
-    if (mprotect(reinterpret_cast<void *>(at), size, PROT_READ | PROT_WRITE))
-        return CUDA_ERROR_INVALID_VALUE;
-    memset(reinterpret_cast<void *>(at), 0xcd, size);
-    return CUDA_SUCCESS;
-}
-static CUresult granularity(size_t *size, const CUmemAllocationProp *, CUmemAllocationGranularity_flags) {
-    *size = GRANULARITY;
-    return CUDA_SUCCESS;
-}
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned, unsigned long long,
-                                             cudaDriverEntryPointQueryResult *result) {
-    static const std::map<std::string, void *> functions = {
-        {"cuMemAddressReserve", reinterpret_cast<void *>(reserve)},
-        {"cuMemAddressFree", reinterpret_cast<void *>(unreserve)},
-        {"cuMemCreate", reinterpret_cast<void *>(create)},
-        {"cuMemRelease", reinterpret_cast<void *>(let_go)},
-        {"cuMemMap", reinterpret_cast<void *>(map)},
-        {"cuMemUnmap", reinterpret_cast<void *>(unmap)},
-        {"cuMemSetAccess", reinterpret_cast<void *>(access)},
-        {"cuMemGetAllocationGranularity", reinterpret_cast<void *>(granularity)},
-    };
-    auto found = functions.find(name);
-    *function = found == functions.end() ? nullptr : found->second;
-    *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }
 

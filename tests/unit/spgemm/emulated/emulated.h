@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <cuda_runtime_api.h>
 #include <functional>
 #include <utility>
@@ -59,17 +60,26 @@ inline unsigned __ballot_sync(unsigned mask, int value) {
         bits |= mask >> i & 1 && all[i] ? 1u << i : 0;
     return bits;
 }
+template <typename T> uint64_t emulated_bits(T value) {
+    uint64_t bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    return bits;
+}
+template <typename T> T emulated_value(uint64_t bits) {
+    T value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
 template <typename T> T __shfl_sync(unsigned mask, T value, int lane) {
-    return static_cast<T>(emulated_exchange(mask, static_cast<uint64_t>(value))[lane % 32]);
+    return emulated_value<T>(emulated_exchange(mask, emulated_bits(value))[lane % 32]);
 }
 template <typename T> T __shfl_xor_sync(unsigned mask, T value, int lanes) {
     unsigned from = emulated_lane() ^ static_cast<unsigned>(lanes);
-    return static_cast<T>(emulated_exchange(mask, static_cast<uint64_t>(value))[from]);
+    return emulated_value<T>(emulated_exchange(mask, emulated_bits(value))[from]);
 }
 template <typename T> T __shfl_up_sync(unsigned mask, T value, int lanes) {
     unsigned lane = emulated_lane(), by = static_cast<unsigned>(lanes);
-    return static_cast<T>(
-        emulated_exchange(mask, static_cast<uint64_t>(value))[lane < by ? lane : lane - by]);
+    return emulated_value<T>(emulated_exchange(mask, emulated_bits(value))[lane < by ? lane : lane - by]);
 }
 inline int __popc(unsigned bits) {
     return __builtin_popcount(bits);

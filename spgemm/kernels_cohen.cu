@@ -1,0 +1,61 @@
+/* Cohen's estimator (estimate.h), a thread for each key of a row. */
+#include "spgemm/estimate.h"
+#include "spgemm/kernels.h"
+#include "spgemm/random.h"
+
+#include <cmath>
+
+namespace {
+
+constexpr int BLOCK = 256, KEYS = GM_COHEN_KEYS;
+static_assert(KEYS <= 32 && 32 % KEYS == 0, "the keys of a row lie in one warp");
+
+__global__ void __launch_bounds__(BLOCK) draw(uint64_t seed, int64_t count, float *drawn) {
+    int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+    if (i < count)
+        drawn[i] = static_cast<float>(-log(gm_unit_at(seed, static_cast<uint64_t>(i))));
+}
+
+/* Minimum of the thread's key over the row's entries. */
+__device__ float minimum(const gm_operand &m, int64_t row, const float *from) {
+    float least = INFINITY;
+    for (int32_t k = m.offsets[row]; k < m.offsets[row + 1]; k++)
+        least = fminf(least, from[static_cast<int64_t>(m.indices[k]) * KEYS + threadIdx.x % KEYS]);
+    return least;
+}
+
+__global__ void __launch_bounds__(BLOCK) reach(gm_operand b, const float *drawn, float *reached) {
+    int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+    if (i / KEYS < b.rows)
+        reached[i] = minimum(b, i / KEYS, drawn);
+}
+
+__global__ void __launch_bounds__(BLOCK) estimate(gm_operand a, const float *reached, double *total) {
+    int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / KEYS;
+    double sum = static_cast<double>(row < a.rows ? minimum(a, row, reached) : INFINITY);
+    for (int step = KEYS / 2; step > 0; step /= 2)
+        sum += __shfl_xor_sync(~0u, sum, step);
+    double entries = (KEYS - 1) / sum; /* 0 of a row that reaches nothing */
+    /* One addition a warp; all threads of a row have its estimate. */
+    for (int step = KEYS; step < 32; step *= 2)
+        entries += __shfl_xor_sync(~0u, entries, step);
+    if (threadIdx.x % 32 == 0 && entries > 0)
+        atomicAdd(total, entries);
+}
+
+unsigned blocks_of(int64_t threads) {
+    return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK);
+}
+
+} // namespace
+
+cudaError_t gm_launch_cohen(const gm_operand *a, const gm_operand *b, uint64_t seed, float *drawn,
+                            float *reached, double *total) {
+    int64_t keys = static_cast<int64_t>(b->columns) * KEYS;
+    if (!a->stored || !b->stored)
+        return cudaSuccess;
+    draw<<<blocks_of(keys), BLOCK>>>(seed, keys, drawn);
+    reach<<<blocks_of(static_cast<int64_t>(b->rows) * KEYS), BLOCK>>>(*b, drawn, reached);
+    estimate<<<blocks_of(static_cast<int64_t>(a->rows) * KEYS), BLOCK>>>(*a, reached, total);
+    return cudaGetLastError();
+}

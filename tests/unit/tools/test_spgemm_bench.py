@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""spgemm.py: its words, tables and verdicts from figures of a made-up run."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BENCH = pathlib.Path(__file__).resolve().parents[3] / "tools" / "bench"
+sys.path.insert(0, str(BENCH))
+
+import common  # noqa: E402
+import spgemm  # noqa: E402
+import spgemm_results  # noqa: E402
+import spgemm_warps  # noqa: E402
+
+ABOUT = {"commit": "abc1234", "gpu": "Test GPU", "driver": "580.1", "precision": "double", "runs": "3 behind 2", "limited": ["twin-pwtk, 9 MiB: precise: 1 ms"],
+         "warps": {"twin-pwtk|thesis|8": [{"warps": 10.0, "percent": 15.6, "ns": 300.0}, {"warps": 2.0, "percent": 3.1, "ns": 100.0}],
+                   "twin-pwtk|thesis|64": [{"warps": 30.0, "percent": 46.9, "ns": 100.0}]}}
+SAID = """matrix=gen:cage:5 rows=37 columns=37 nonzeros=233 stored=233
+mode=rounds precision=double layout=csr kernel=hash vector=vmm size_per_row=21 (auto)
+runs=3 warmup=2 ms_min=0.500 ms_median=0.750 ms_max=1.000 estimate_ms=0.100 (13.3%) grow_ms=0.050 (6.7%)
+nnz_c=653 entries=777 efficiency=84.04% peak_bytes=123456 rounds=1
+sampled_nnz_c=650 off=-0.46% sampled_ms=0.031
+cohen_nnz_c=700 off=+7.20% cohen_ms=0.042
+"""
+HEAD = '"ID","Process ID","Kernel Name","sm__warps_active.avg.per_cycle_active","sm__warps_active.avg.pct_of_peak_sustained_active","gpu__time_duration.sum"'
+
+
+def figure(ms, efficiency=100.0, **more):
+    return {"ms_median": ms, "efficiency": efficiency, "estimate_ms": ms / 4, "nnz_c": 1000, "entries": 5000, "peak_bytes": 1 << 20, "rounds": 2, **more}
+
+
+def sample():
+    """Every matrix of the bench but the long one; precise is beaten on those of an even place, but the fourth has no size in range."""
+    figures = {}
+    names = [name for name in spgemm.MATRICES if name not in spgemm.LONG]
+    for i, name in enumerate(names):
+        figures[f"{name}|hash|precise"] = figure(10.0)
+        figures[f"{name}|hash|upper-bound"] = figure(12.0, 20.0)
+        figures[f"{name}|hash|rounds 8 vmm"] = figure(1.0, 60.0)  # fast, but wasteful
+        figures[f"{name}|hash|rounds 32 vmm"] = figure(8.0 if i % 2 == 0 else 11.0, 50.0 if i == 4 else 90.0, grow_ms=0.1)
+        figures[f"{name}|hash|rounds 32 copy"] = figure(16.0, 90.0, grow_ms=4.0)
+    figures["atmosmodl|hash|rounds auto vmm"] = figure(7.5, 91.0, sampled_nnz_c=1010, sampled_ms=0.2, cohen_nnz_c=900, cohen_ms=0.4)
+    figures["cage14|hash|upper-bound"] = {"error": "out of device memory: values"}
+    figures["twin-pwtk|thesis|precise"] = figure(400.0)
+    figures["twin-pwtk|thesis|rounds 64 vmm"] = figure(300.0, 85.0)
+    return names, figures
+
+
+class Spgemm(unittest.TestCase):
+    def row(self, text, title, name):
+        part = text.split(title)[1]
+        return next(line.split() for line in part.splitlines() if line.startswith(name))
+
+    def setUp(self):
+        self.names, self.figures = sample()
+        self.ways = spgemm_results.Ways(self.figures)
+        self.text = spgemm_results.text(ABOUT, self.ways)
+
+    def test_words_of_the_driver(self):
+        found = spgemm.figures_of(SAID)
+        for name, value in {"ms_median": 0.75, "estimate_ms": 0.1, "grow_ms": 0.05, "nnz_c": 653, "efficiency": 84.04, "rounds": 1, "sampled_nnz_c": 650,
+                            "sampled_ms": 0.031, "cohen_nnz_c": 700, "cohen_ms": 0.042}.items():
+            self.assertEqual(found.get(name), value, name)
+
+    def test_claim_of_every_matrix(self):
+        self.assertEqual(len(self.names), 11)
+        for i, name in enumerate(self.names):
+            words = " ".join(self.row(self.text, "Rounds beside precise (5.1), kernel hash", name))
+            expected = ("- - - 10.000 - lost: no size in the range" if i == 4 else
+                        "32 90.0 8.000 10.000 1.25 won" if i % 2 == 0 else "32 90.0 11.000 10.000 0.91 lost")
+            self.assertTrue(words.startswith(f"{name} {expected}"), words)
+        self.assertIn("kernel hash: rounds of 70 to 99 % efficiency beat precise on 5 of 11 (thesis: 17 of 20)", self.text)
+        self.assertIn(f"  lost: {self.names[1]}, size 32: 11.000 ms to 10.000", self.text)
+        self.assertIn(f"  lost: {self.names[4]}, no size is in that range", self.text)
+        self.assertEqual(self.text.count("\n  lost: "), 6)
+        self.assertIn("kernel thesis: rounds of 70 to 99 % efficiency beat precise on 1 of 1", self.text)
+
+    def test_tables_beside_the_thesis(self):
+        # pwtk: 225728 of 449094 us; its nnz(C), places and factor.
+        self.assertEqual(self.row(self.text, "Table 5.1: what counting first takes, kernel hash", "twin-pwtk"),
+                         ["twin-pwtk", "2.500", "10.000", "25.0", "225.73", "449.09", "50.3"])
+        self.assertEqual(self.row(self.text, "Table 5.2", "twin-pwtk"), ["twin-pwtk", "1000", "5000", "5.000", "32772236", "626054402", "19.103"])
+        self.assertEqual(self.row(self.text, "Table 5.2", "rmat-18"), ["rmat-18", "1000", "5000", "5.000", "-", "-", "-"])
+        self.assertIn("out of device memory: values", " ".join(self.row(self.text, "Table 5.2", "cage14")))
+        for matrix in self.names:
+            if not matrix.startswith("rmat"):
+                self.assertIn(matrix.replace("twin-", ""), spgemm_results.thesis())
+
+    def test_estimates_and_vectors(self):
+        self.assertEqual(self.row(self.text, "Estimates of nnz(C) on the GPU", "atmosmodl"), ["atmosmodl", "+1.00", "0.200", "-10.00", "0.400", "7.500"])
+        self.assertIn("0.10 4.00 2.00x", " ".join(self.row(self.text, "Figure 5.3", "atmosmodl")))
+
+    def test_active_warps(self):
+        row = self.row(self.text, "Figure 5.2", "twin-pwtk, kernel thesis, size_per_row 8")
+        self.assertEqual(row[-5:], ["2", "8.00", "2.00", "10.00", "12.5"])  # over time: (10 x 300 + 2 x 100) / 400
+        without = spgemm_results.text({**ABOUT, "warps": {}, "no_warps": "ncu is not installed"}, self.ways)
+        self.assertIn("Figure 5.2: skipped: ncu is not installed", without)
+
+    def test_reports_of_ncu(self):
+        report = "\n".join(["==PROF== Connected to process 7", HEAD, '"","","","warp","%","ns"', '"0","7","dot_rows","12.5","19.53","1,200"',
+                            '"1","7","dot_rows","3","4.69","900"', "==PROF== Disconnected"])
+        self.assertEqual(spgemm_warps.calls(report), [{"warps": 12.5, "percent": 19.53, "ns": 1200.0}, {"warps": 3.0, "percent": 4.69, "ns": 900.0}])
+        for text, words in [("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", "no permission"), ("", "no figures"),
+                            ("==WARNING== No kernels were profiled.", "No kernels"), ("==ERROR== Failed to load", "ncu: Failed to load"),
+                            (report.replace("gpu__time_duration.sum", "other"), "gpu__time_duration.sum"),
+                            (report.replace('"12.5"', '"n/a"'), "n/a")]:
+            with self.assertRaisesRegex(spgemm_warps.Unavailable, words):
+                spgemm_warps.calls(text)
+
+    def test_an_earlier_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "run.json")
+            path.write_text(json.dumps({**ABOUT, "figures": self.figures}))
+            done = subprocess.run([sys.executable, str(BENCH / "spgemm.py"), "--plot", str(path)], capture_output=True, text=True,
+                                  env=common.environment())
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(self.text, done.stdout)
+            drawn = [path.with_suffix(ending).exists() for ending in (".svg", ".png")]
+            self.assertEqual(all(drawn), "no matplotlib here" not in done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

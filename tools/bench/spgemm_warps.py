@@ -1,0 +1,76 @@
+"""Figure 5.2 of the thesis: active warps of a multiprocessor in each call of the kernel that forms rows, by Nsight Compute."""
+
+import csv
+import pathlib
+import shutil
+import tempfile
+
+import common
+
+MATRIX, SIZES = "twin-pwtk", [8, 64]  # the thesis' small data set; its large one, Hook_1498, is not made
+KERNELS = {"thesis": "dot_rows", "hash": "table_rows|range_rows"}
+WARPS, PERCENT, TIME = "sm__warps_active.avg.per_cycle_active", "sm__warps_active.avg.pct_of_peak_sustained_active", "gpu__time_duration.sum"
+
+
+class Unavailable(Exception):
+    """Why there are no figures."""
+
+
+def tool():
+    usual = [pathlib.Path("/usr/local/cuda/bin/ncu"), *sorted(pathlib.Path("/opt/nvidia/nsight-compute").glob("*/ncu"))]
+    found = shutil.which("ncu") or next((path for path in reversed(usual) if path.exists()), None)
+    if not found:
+        raise Unavailable("ncu is not installed")
+    return str(found)
+
+
+def calls(report):
+    """Calls of kernels in a report of ncu (--csv --page raw --print-units base), in their order. Raises Unavailable with its words."""
+    lines = report.splitlines()
+    head = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if head is None:
+        if "ERR_NVGPUCTRPERM" in report:
+            raise Unavailable("no permission to read performance counters (ERR_NVGPUCTRPERM)")
+        words = [line for line in lines if line.startswith("==ERROR==") or "No kernels" in line]
+        raise Unavailable("ncu: " + (words[0].removeprefix("==ERROR==").strip() if words else "no figures"))
+    rows = [row for row in csv.DictReader(lines[head:]) if (row["ID"] or "").isdigit()]  # the first row has units
+    try:
+        return [{"warps": number(row[WARPS]), "percent": number(row[PERCENT]), "ns": number(row[TIME])} for row in rows]
+    except (KeyError, ValueError) as error:
+        raise Unavailable(f"ncu: no figure of {error}") from None
+
+
+def number(text):
+    return float(text.replace(",", ""))
+
+
+def measure(driver, kernel, size, precision, timeout):
+    """Calls of one product by the growing loop, and no other, so that a call is profiled once."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder, "ncu.csv")
+        try:
+            common.run([tool(), "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join((WARPS, PERCENT, TIME)),
+                        "--kernel-name", f"regex:{KERNELS[kernel]}", "--log-file", log, driver, "--matrix", f"gen:{MATRIX}", "--mode", "rounds",
+                        "--size-per-row", size, "--kernel", kernel, "--precision", precision, "--runs", 1, "--warmup", 0],
+                       common.environment(), timeout)
+        except common.Failed as failure:
+            if log.exists():
+                calls(log.read_text())  # knows the reason better
+            raise Unavailable(str(failure)) from None
+        return calls(log.read_text() if log.exists() else "")
+
+
+def mean(found, key):
+    """Over time, as a call of a moment hides no latency of a long one."""
+    time = sum(call["ns"] for call in found)
+    return sum(call[key] * call["ns"] for call in found) / time if time else None
+
+
+def rows(warps):
+    """Of a table: what ran, calls, active warps in the mean, least, most, and of what a multiprocessor holds in %."""
+    for name, found in warps.items():
+        matrix, kernel, size = name.split("|")
+        if found:
+            counts = [call["warps"] for call in found]
+            yield [f"{matrix}, kernel {kernel}, size_per_row {size}", len(found), f"{mean(found, 'warps'):.2f}", f"{min(counts):.2f}",
+                   f"{max(counts):.2f}", f"{mean(found, 'percent'):.1f}"]
