@@ -32,6 +32,8 @@ GM_INTERNAL extern int gm_gate_watch;
 GM_INTERNAL void gm_gate_entered(void);
 /* A copy that the program made. True: it is put off, and done as far as the program can tell. */
 GM_INTERNAL bool gm_move_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);
+/* A context was made, also one that asks for no memory: its work can reach every block of the device, and no fence covers it. */
+GM_INTERNAL void gm_move_context_made(void);
 /* The newest block that may take over pages. */
 GM_INTERNAL void gm_move_born(const struct gm_block *block);
 /* The program asks where a block lies: one that waits on the host stays there from now on. */

@@ -37,6 +37,7 @@ static uint64_t newest, fresh; /* the newest mapped block; the same while nobody
 static struct gm_fence born;   /* recorded when `newest` was made */
 static bool born_known;
 static int fences_used;        /* `born` and the fence of a copy belong to one thread at a time */
+static unsigned contexts_made;
 static uint64_t moves, moved_bytes, made_copies;
 
 /* The lock is held. */
@@ -164,12 +165,18 @@ static bool passed_by(void) {
     return __atomic_load_n(&linked, __ATOMIC_RELAXED);
 }
 
+void gm_move_context_made(void) { __atomic_add_fetch(&contexts_made, 1, __ATOMIC_SEQ_CST); }
+
+static bool is_only_context(void) {
+    return gm_contexts_seen() == 1 && __atomic_load_n(&contexts_made, __ATOMIC_SEQ_CST) <= 1;
+}
+
 /* *whole: it may wait also when the block is fresh no more. */
 static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_block *old, bool *whole) {
     static struct gm_fence now;
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block young;
-    if (!registry || gm_capture_any() || gm_contexts_seen() != 1 || !gm_registry_find(registry, to, &young) ||
+    if (!registry || gm_capture_any() || !is_only_context() || !gm_registry_find(registry, to, &young) ||
         !gm_registry_find(registry, from, old) || !ours(&young) || !ours(old))
         return false;
     if (young.device != old->device || young.context_id != old->context_id || gm_lane_peers(old->device) || !size || size > old->size ||

@@ -1,6 +1,7 @@
 /* An array grown by hand, in the ways that programs do it; its contents are compared at the end. Arguments: which way; "whole" when
  * its size is always one of whole granules. */
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #ifdef LINKED
 #include <cuda.h>
@@ -11,7 +12,7 @@
 enum { STEPS = 4 };
 static const size_t GRANULE = 2u << 20, ODD = 12345;
 
-static cudaStream_t stream;
+static cudaStream_t stream, captured;
 static const char *way;
 
 static int is(const char *name) { return strcmp(way, name) == 0; }
@@ -20,6 +21,30 @@ static int is(const char *name) { return strcmp(way, name) == 0; }
 static void write_step(unsigned char *array, size_t from, size_t to, int step) {
     MUST(cudaMemset(array + from, step + 1, to - from));
     MUST(cudaDeviceSynchronize());
+}
+
+/* A context of the program's own, which it leaves at once. */
+static void second_context(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*create)(void **, unsigned, int) = driver ? (int (*)(void **, unsigned, int))dlsym(driver, "cuCtxCreate_v2") : NULL;
+    int (*pop)(void **) = driver ? (int (*)(void **))dlsym(driver, "cuCtxPopCurrent_v2") : NULL;
+    void *context;
+    EXPECT(create && pop && create(&context, 0, 0) == 0 && pop(&context) == 0);
+}
+
+static void begin_capture(void) { MUST(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed)); }
+
+static void end_capture(int launch) {
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    MUST(cudaStreamEndCapture(captured, &graph));
+    if (launch) {
+        MUST(cudaGraphInstantiateWithFlags(&executable, graph, 0));
+        MUST(cudaGraphLaunch(executable, captured));
+        MUST(cudaStreamSynchronize(captured));
+        MUST(cudaGraphExecDestroy(executable));
+    }
+    MUST(cudaGraphDestroy(graph));
 }
 
 static void *enter_driver(void *memory) {
@@ -34,10 +59,17 @@ static void before_copy(unsigned char *young, unsigned char *old, size_t size, u
     }
     if (is("busy"))
         MUST(cudaMemsetAsync(aside, 1, 1 << 20, stream));
-    if (is("exported")) {
+    if (is("exported") || is("exported_young")) {
         cudaIpcMemHandle_t handle;
-        cudaIpcGetMemHandle(&handle, old);
+        cudaIpcGetMemHandle(&handle, is("exported") ? old : young);
         cudaGetLastError();
+    }
+    if (is("capturing") || is("captured_copy"))
+        begin_capture();
+    if (is("asked")) {
+        struct cudaPointerAttributes attributes;
+        MUST(cudaPointerGetAttributes(&attributes, young));
+        EXPECT(attributes.devicePointer == young);
     }
 }
 
@@ -48,6 +80,16 @@ static void copy(unsigned char *young, const unsigned char *old, size_t size) {
         MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, stream));
         if (is("asynchronous"))
             MUST(cudaStreamSynchronize(stream));
+    } else if (is("capturing")) {
+        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, stream));
+        end_capture(0);
+        MUST(cudaStreamSynchronize(stream));
+    } else if (is("captured_copy")) {
+        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, captured));
+        end_capture(1);
+    } else if (is("per_thread")) {
+        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, cudaStreamPerThread));
+        MUST(cudaStreamSynchronize(cudaStreamPerThread));
     } else if (is("default_kind")) {
         MUST(cudaMemcpy(young, old, size, cudaMemcpyDefault));
     } else {
@@ -111,7 +153,10 @@ int main(int count, char **arguments) {
         MUST(cudaDeviceEnablePeerAccess(0, 0));
         MUST(cudaSetDevice(0));
     }
+    if (is("second_context"))
+        second_context();
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
     MUST(cudaMalloc((void **)&aside, 1 << 20));
     MUST(cudaMalloc((void **)&array, size));
     write_step(array, 0, ends[0] = size, 0);
