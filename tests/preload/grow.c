@@ -1,5 +1,5 @@
 /* An array grown by hand, in the ways that programs do it; its contents are compared at the end. Arguments: which way; "whole" when
- * its size is always one of whole granules. */
+ * its size is always one of whole granules, "large" when it is large, and the card so full that its last old and new do not fit. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,7 +10,9 @@
 #include "program.h"
 
 enum { STEPS = 4 };
-static const size_t GRANULE = 2u << 20, ODD = 12345;
+static const size_t ODD = 12345, LEFT_FREE = 800u << 20;
+
+static size_t granule = 2u << 20;
 
 static cudaStream_t stream, captured;
 static const char *way;
@@ -135,9 +137,21 @@ static void check(const unsigned char *array, const size_t *ends) {
     free(host);
 }
 
+static void *fill_card(void) {
+    size_t unused, total;
+    void *ballast;
+    MUST(cudaMemGetInfo(&unused, &total));
+    EXPECT(unused > LEFT_FREE);
+    MUST(cudaMalloc(&ballast, unused - LEFT_FREE));
+    return ballast;
+}
+
 int main(int count, char **arguments) {
     unsigned char *array, *aside, tail = 0;
-    size_t ends[STEPS + 1], size = 2 * GRANULE + (count > 2 ? 0 : ODD);
+    int whole = count > 2 && strcmp(arguments[2], "whole") == 0, large = count > 2 && strcmp(arguments[2], "large") == 0;
+    void *ballast = NULL;
+    granule *= large ? 32 : 1;
+    size_t ends[STEPS + 1], size = 2 * granule + (whole ? 0 : ODD);
     int devices = 0;
     way = count > 1 ? arguments[1] : "plain";
 #ifdef LINKED
@@ -158,11 +172,13 @@ int main(int count, char **arguments) {
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
     MUST(cudaMalloc((void **)&aside, 1 << 20));
+    if (large)
+        ballast = fill_card();
     MUST(cudaMalloc((void **)&array, size));
     write_step(array, 0, ends[0] = size, 0);
     for (int step = 1; step <= STEPS; step++) {
         unsigned char *young;
-        size_t larger = size + (count > 2 ? GRANULE : size / 2);
+        size_t larger = size + (whole ? granule : size / 2);
         MUST(cudaMalloc((void **)&young, larger));
         before_copy(young, array, larger, aside);
         copy(young, array, size);
@@ -183,6 +199,7 @@ int main(int count, char **arguments) {
     check(array, ends);
     MUST(cudaFree(array));
     MUST(cudaFree(aside));
+    MUST(cudaFree(ballast));
     printf("ok grow %s\n", way);
     return 0;
 }

@@ -2,10 +2,11 @@
 """GPUMEM_GROW under programs that grow arrays by hand: the results are the native ones in every mode, and pages move where, and only
 where, nobody can tell.
 
-usage: run_grow.py --program FILE --shim FILE [--cuda DIR] [--linked FILE] [--per-thread FILE] [--streams MODE]...
+usage: run_grow.py --program FILE --shim FILE [--cuda DIR] [--linked FILE] [--per-thread FILE] [--streams MODE]... [--full-card]
 
 --linked: the same program linked with the driver, which nobody watches. --per-thread: compiled for per-thread default streams.
 --streams: modes of the simulated streams, each tried; only with them is it known how small the card is, and what needs that is tried.
+--full-card: tried, too, on a card that the program fills but for 800 MiB; of the host it takes as much.
 """
 
 import argparse
@@ -22,7 +23,7 @@ WAYS = {
     "plain": True, "synchronised": True, "asynchronous": True, "default_kind": True,
     "written_before": False, "interior": False, "exported": False, "peers": False, "busy": False,
     "read": False, "old_changed": False, "aside": False, "other_thread": False, "twice": False,
-    "capturing": False, "captured_copy": False, "second_context": False, "per_thread": False, "exported_young": False, "asked": True,
+    "capturing": False, "captured_copy": False, "second_context": False, "per_thread": False, "exported_young": False, "asked": None,
 }  # fmt: skip
 MIB = 1 << 20
 # Room for the array beside `aside`, but not for the last two steps' old and new.
@@ -69,7 +70,7 @@ def troubles(options, program, way, moves, streams):
         if int(told[1]) != STEPS:
             yield f"{mode}: {told[1]} growths, not {STEPS}"
         if mode.startswith("move"):
-            want = STEPS if moves else 0
+            want = int(told[4]) if moves is None else STEPS if moves else 0
             if int(told[4]) != want or (moves and int(told[5]) != int(told[2])):
                 yield f"{mode}: {told[4]} moves, {told[5]} of {told[2]} bytes, not {want}"
         if mode == "move-overcommit" and told[7] != "0":
@@ -88,12 +89,23 @@ def small_card(options, way, moves, streams):
     told = REPORT.search(done.stderr)
     if done.returncode or not told or not told[7]:
         yield f"small card: {done.returncode} {done.stdout}{done.stderr[-600:]}"
-    elif moves and way != "asked" and (int(told[4]), int(told[7])) != (STEPS, 2):
+    elif moves and (int(told[4]), int(told[7])) != (STEPS, 2):
         yield f"small card: {told[4]} moves, {told[7]} blocks on the host"
-    elif not moves and (int(told[4]) or not int(told[7])):
+    elif moves is False and (int(told[4]) or not int(told[7])):
         yield f"small card: {told[4]} moves, {told[7]} blocks on the host"
-    elif way == "asked" and (int(told[4]), int(told[7])) != (2, 1):  # whoever was told that it lies on the host must find it there
+    elif moves is None and (int(told[4]), int(told[7])) != (2, 1):  # whoever was told that it lies on the host must find it there
         yield f"small card: {told[4]} moves, {told[7]} blocks on the host"
+
+
+def full_card(options, way, moves):
+    for mode in ("", "move", "move-overcommit"):
+        settings = {"LD_PRELOAD": str(options.shim), "GPUMEM_GROW": mode, "GPUMEM_OOM": "fail"} if mode else {}
+        done = run(options, options.program, f"{way} large", **settings)
+        told = REPORT.search(done.stderr)
+        if mode != "move-overcommit" and done.returncode == 0:
+            yield f"full card: {mode or 'natively'} there was enough memory"
+        elif mode == "move-overcommit" and (done.returncode or not told or not int(told[7]) or int(told[4]) != (STEPS if moves else 0)):
+            yield f"full card: {done.returncode} {done.stdout}{done.stderr[-600:]}"
 
 
 def no_way_out(options):
@@ -157,8 +169,13 @@ def main():
     for name in ("program", "shim", "cuda", "linked", "per-thread"):
         parser.add_argument(f"--{name}", type=pathlib.Path)
     parser.add_argument("--streams", action="append", default=[])
+    parser.add_argument("--full-card", action="store_true")
     options = parser.parse_args()
     failed = 0
+    for way in ("plain", "synchronised", "written_before", "interior", "read", "old_changed", "other_thread") if options.full_card else ():
+        for trouble in full_card(options, way, WAYS[way]):
+            failed += 1
+            print(f"{way}: {trouble}")
     for streams in [{"SIMCUDA_STREAMS": mode} for mode in options.streams] or [{}]:
         cases = [(options.program, way, moves) for way, moves in WAYS.items()]
         cases += [(options.program, "written_before whole", True), (options.program, "plain whole", True)]
@@ -175,7 +192,7 @@ def main():
                 for trouble in small_card(options, way, moves, streams) if way not in BESIDE_A_SMALL_CARD else ():
                     failed += 1
                     print(f"{way} {' '.join(streams.values())}: {trouble}")
-    for trouble in (*matched(options), *by_site(options), *no_way_out(options)) if options.streams else ():
+    for trouble in (*matched(options), *by_site(options), *no_way_out(options)) if "immediate" in options.streams else ():
         failed += 1
         print(trouble)
     print(f"{failed} wrong" if failed else "ok grow")
