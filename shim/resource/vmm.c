@@ -469,7 +469,8 @@ const struct gm_resource_row gm_resource_vmm = {
     .summary = "device memory mapped by virtual memory management, in whole granules of 2 MiB",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
     .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; each block takes whole granules of 2 MiB; at most "
-              "1024 blocks at a time, none while a stream captures; a free waits for the GPU",
+              "1024 blocks at a time, none while a stream captures; a free waits for the GPU; under GPUMEM_GROW=move-overcommit a block that the "
+              "device has no room for lies in host memory, pointer attributes say so, and device memory is what it is counted as",
     .kind = GM_KIND_VMM,
     .alloc = vmm_alloc,
     .overcommit = vmm_overcommit,
