@@ -8,6 +8,7 @@
 struct parser {
     const char *at, *end; /* of the rule */
     enum gm_kind managed;
+    bool conditions_only;
     struct gm_rule *rule;
     struct gm_rules_error *error;
 };
@@ -196,7 +197,11 @@ static bool read_condition(struct parser *p) {
         return read_site(p);
     if (take(p, "module="))
         return read_module(p);
-    return wrong(p, "wrong condition", p->at, value_length(p), "*, size, call=, device=, stream=, thread=, nth=, site=, module=");
+    if (p->conditions_only && take(p, "seen"))
+        return rule->seen = true;
+    return wrong(p, "wrong condition", p->at, value_length(p),
+                 p->conditions_only ? "*, seen, size, call=, device=, stream=, thread=, nth=, site=, module="
+                                    : "*, size, call=, device=, stream=, thread=, nth=, site=, module=");
 }
 
 /* ---- what a rule does */
@@ -253,6 +258,10 @@ static bool read_rule(struct parser *p) {
                 return false;
         } while (take(p, ","));
     }
+    if (p->conditions_only) {
+        skip_blanks(p);
+        return p->at == p->end || wrong(p, "text behind a condition", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]");
+    }
     if (!take(p, "->"))
         return wrong(p, "no -> at", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]->MEMORY[,ADVICE...]");
     return read_target(p);
@@ -270,14 +279,17 @@ static const char *rule_end(const char *at, const char *end, const char **next) 
     return stop;
 }
 
-int gm_rules_read(const char *text, size_t bytes, enum gm_kind managed, struct gm_rule *rules, unsigned room,
-                  struct gm_rules_error *error) {
+static int read_all(const char *text, size_t bytes, const struct parser *kind, struct gm_rule *rules, unsigned room,
+                    struct gm_rules_error *error) {
     const char *end = text + bytes, *next;
     struct gm_rule spare;
     unsigned count = 0;
     *error = (struct gm_rules_error){.line = 1, .rule = 1};
     for (const char *at = text; at < end; at = next < end ? next + 1 : end) {
-        struct parser p = {.at = at, .end = rule_end(at, end, &next), .managed = managed, .error = error};
+        struct parser p = *kind;
+        p.at = at;
+        p.end = rule_end(at, end, &next);
+        p.error = error;
         p.rule = rules && count < room ? &rules[count] : &spare;
         skip_blanks(&p);
         if (p.at < p.end) {
@@ -294,12 +306,23 @@ int gm_rules_read(const char *text, size_t bytes, enum gm_kind managed, struct g
     return (int)count;
 }
 
+int gm_rules_read(const char *text, size_t bytes, enum gm_kind managed, struct gm_rule *rules, unsigned room,
+                  struct gm_rules_error *error) {
+    const struct parser kind = {.managed = managed};
+    return read_all(text, bytes, &kind, rules, room, error);
+}
+
+int gm_conditions_read(const char *text, size_t bytes, struct gm_rule *rules, unsigned room, struct gm_rules_error *error) {
+    const struct parser kind = {.conditions_only = true};
+    return read_all(text, bytes, &kind, rules, room, error);
+}
+
 /* ---- matching */
 
 uint32_t gm_rules_wants(const struct gm_rule *rules, unsigned count) {
     uint32_t wants = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (rules[i].site_count || rules[i].module)
+        if (rules[i].site_count || rules[i].module || rules[i].seen)
             wants |= GM_WANT_SITE;
         if (rules[i].thread.low || rules[i].thread.high != UINT64_MAX || rules[i].nth.low || rules[i].nth.high != UINT64_MAX)
             wants |= GM_WANT_OBJECT;

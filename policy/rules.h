@@ -21,6 +21,7 @@ struct gm_rule {
     unsigned site_count;
     uint64_t sites[GM_RULE_SITES]; /* each stands somewhere in the request's chain */
     uint64_t module;        /* 0 = any */
+    bool seen;              /* "seen": left to the caller, who knows what was seen */
     enum gm_kind kind;
     uint32_t advice;
 };
@@ -33,6 +34,9 @@ struct gm_rules_error {
 /* Rules of `text` into rules[room], or only counted when `rules` is NULL. Returns their number, -1 with *error filled. */
 int gm_rules_read(const char *text, size_t bytes, enum gm_kind managed, struct gm_rule *rules, unsigned room,
                   struct gm_rules_error *error);
+
+/* The same of rules that are conditions alone, with no memory behind them: what an option takes. Here, and only here, "seen" is one. */
+int gm_conditions_read(const char *text, size_t bytes, struct gm_rule *rules, unsigned room, struct gm_rules_error *error);
 
 uint32_t gm_rules_wants(const struct gm_rule *rules, unsigned count);
 

@@ -1,6 +1,7 @@
 /* Contexts come and go; their memory goes with them. */
 #include "shim/driver/device_wait.h"
 #include "shim/driver/streams.h"
+#include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/cache.h"
 #include "shim/resource/decided.h"
@@ -27,6 +28,7 @@ static size_t trim_device(CUdevice device) {
 
 /* Streams of a context are known when it came by a door that also watches launches. */
 static void born(CUcontext context) {
+    gm_move_context_made();
     if (gm_door == GM_DOOR_SYMBOL || gm_door == GM_DOOR_AUDIT)
         gm_streams_doubt(GM_STREAMS_LINKED);
     gm_streams_context(context);
@@ -162,6 +164,7 @@ HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice 
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
     gm_device_wait_refuse(GM_ENEMY_GREEN);
     gm_streams_doubt(GM_STREAMS_GREEN);
+    gm_move_context_made();
     LEAVE(WITH_TRIM_OF(device, gm_true.cuGreenCtxCreate(green, resources, device, flags)));
 }
 

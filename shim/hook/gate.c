@@ -69,12 +69,24 @@ void gm_hook_gate(enum gm_row row) {
     case GM_ROW_cuGetProcAddress:
     case GM_ROW_cuGetProcAddress_v2:
     case GM_ROW_cuMemGetInfo_v2:
-    case GM_ROW_cuPointerGetAttribute:
-    case GM_ROW_cuPointerGetAttributes:
     case GM_ROW_cuMemGetAddressRange_v2:
     case GM_ROW_cuDeviceTotalMem_v2: return;
+    case GM_ROW_cuPointerGetAttribute:
+    case GM_ROW_cuPointerGetAttributes: gm_move_asked(); return;
     default: gm_gate_entered();
     }
+}
+
+static bool overrun;
+
+bool gm_gates_hold(void) { return !__atomic_load_n(&overrun, __ATOMIC_SEQ_CST); }
+
+/* What waits is brought in order before the function that nobody watches is known to anyone. */
+static void run_over(void) {
+    if (!__atomic_exchange_n(&overrun, true, __ATOMIC_SEQ_CST))
+        gm_log(GM_LOG_WARN, "GPUMEM_GROW: the program looked up more functions of the driver than can be watched (%d): no more pages move",
+               GATES);
+    gm_gate_entered();
 }
 
 void *gm_gate_of(void *function) {
@@ -87,5 +99,8 @@ void *gm_gate_of(void *function) {
     if (at == count && count < GATES)
         gm_gate_functions[count++] = function;
     gm_spin_unlock(&lock);
-    return at < GATES ? (void *)(gm_gates + (size_t)at * GATE_BYTES) : function;
+    if (at < GATES)
+        return (void *)(gm_gates + (size_t)at * GATE_BYTES);
+    run_over();
+    return function;
 }

@@ -4,58 +4,101 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "policy/rules.h"
 #include "shim/base/options.h"
 #include "shim/core/registry.h"
 #include "shim/hook/hook.h"
+#include "shim/resource/decided.h"
 #include "shim/resource/vmm.h"
 
 enum gm_grow gm_grow_mode;
 
-static uint64_t least, most = UINT64_MAX;
+static bool sees_copies; /* copies are hooked */
 
-/* ---- which allocations */
+/* ---- sites where growth was seen: call sites of the larger block */
 
-/* "size>=BYTES" or "size<=BYTES", joined by commas; a number is read as GPUMEM_LIMIT's is. */
-static bool read_match(const char *text, char *error, size_t size) {
-    const struct gm_option *bytes = &gm_option_rows[GM_OPT_LIMIT];
-    while (*text) {
-        char number[32];
-        uint64_t *bound = !strncmp(text, "size>=", 6) ? &least : !strncmp(text, "size<=", 6) ? &most : NULL;
-        size_t length = bound ? strcspn(text + 6, ",") : 0;
-        if (!bound || !length || length >= sizeof number) {
-            gm_format(error, size, "'%.40s' is no condition; accepted: size>=BYTES, size<=BYTES, joined by a comma", text);
+enum { SITES = 1 << 17 }; /* ids are dense from 1; those beyond are never seen */
+
+static uint64_t seen[SITES / 64];
+
+static bool was_seen(uint32_t site) {
+    return site && site < SITES && __atomic_load_n(&seen[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1;
+}
+
+static void note_seen(uint32_t site) {
+    if (site && site < SITES)
+        __atomic_fetch_or(&seen[site / 64], 1ull << site % 64, __ATOMIC_RELAXED);
+}
+
+/* ---- which allocations: conditions as in the rules of policy static */
+
+static struct {
+    struct gm_rule *rules;
+    unsigned count;
+} match;
+
+static bool read_match(const char *text, char *why, size_t size) {
+    struct gm_rules_error error;
+    int count = gm_conditions_read(text, strlen(text), NULL, 0, &error);
+    if (count <= 0) {
+        gm_format(why, size, "%s", count ? error.text : "no condition; accepted: CONDITION[,CONDITION...][;...]");
+        return false;
+    }
+    struct gm_rule *rules = gm_pages((size_t)count * sizeof *rules);
+    if (!rules) {
+        gm_format(why, size, "no memory for the conditions");
+        return false;
+    }
+    gm_conditions_read(text, strlen(text), rules, (unsigned)count, &error);
+    for (int i = 0; i < count; i++)
+        if (rules[i].call >= 0 && rules[i].call != GM_CALL_ALLOC) {
+            gm_format(why, size, "call=%s never grows; accepted: call=cuMemAlloc", gm_call_name((enum gm_call)rules[i].call));
             return false;
         }
-        memcpy(number, text + 6, length);
-        number[length] = '\0';
-        if (gm_option_parse(bytes, number, bound, error, size))
-            return false;
-        text += 6 + length;
-        text += *text == ',';
-    }
+    match.rules = rules;
+    match.count = (unsigned)count;
     return true;
 }
 
-bool gm_grow_takes(const struct gm_request *request) {
-    return request->call == GM_CALL_ALLOC && request->size >= least && request->size <= most;
+static bool asks_for_seen(void) {
+    for (unsigned i = 0; i < match.count; i++)
+        if (match.rules[i].seen)
+            return true;
+    return false;
 }
 
-void gm_grow_start(void) {
-    char error[160];
+bool gm_grow_takes(const struct gm_request *request) {
+    if (request->call != GM_CALL_ALLOC)
+        return false;
+    for (unsigned i = 0; i < match.count; i++)
+        if ((!match.rules[i].seen || was_seen(request->site)) && gm_rules_match(&match.rules[i], 1, request))
+            return true;
+    return false;
+}
+
+uint32_t gm_grow_start(void) {
+    const char *initial = gm_option_rows[GM_OPT_GROW_MATCH].initial;
+    char why[200];
     gm_grow_mode = (enum gm_grow)gm_option_number(GM_OPT_GROW);
     if (gm_grow_mode == GM_GROW_OFF)
-        return;
-    if (!read_match(gm_option_text(GM_OPT_GROW_MATCH), error, sizeof error)) {
-        gm_log(GM_LOG_WARN, "GPUMEM_GROW_MATCH: %s; using %s", error, gm_option_rows[GM_OPT_GROW_MATCH].initial);
-        least = 2u << 20;
-        most = UINT64_MAX;
+        return 0;
+    if (!read_match(gm_option_text(GM_OPT_GROW_MATCH), why, sizeof why)) {
+        gm_log(GM_LOG_WARN, "GPUMEM_GROW_MATCH: %s; using %s", why, initial);
+        read_match(initial, why, sizeof why);
     }
-    if (gm_grow_mode == GM_GROW_MOVE && !gm_drv.ctx_record_event) {
-        gm_log(GM_LOG_WARN, "GPUMEM_GROW=move needs a driver from 12.5 on: vmm is in force");
+    if (gm_grow_mode >= GM_GROW_MOVE && !gm_drv.ctx_record_event) {
+        gm_log(GM_LOG_WARN, "GPUMEM_GROW=%s needs a driver from 12.5 on: vmm is in force", gm_option_text(GM_OPT_GROW));
         gm_grow_mode = GM_GROW_VMM;
     }
-    if (gm_grow_mode == GM_GROW_MOVE)
-        gm_vmm_split_fronts();
+    if (gm_grow_mode == GM_GROW_OVERCOMMIT && gm_option_number(GM_OPT_FILL)) {
+        gm_log(GM_LOG_WARN, "GPUMEM_GROW=move-overcommit hands out memory that is not filled yet: under GPUMEM_FILL move is in force");
+        gm_grow_mode = GM_GROW_MOVE;
+    }
+    sees_copies = gm_grow_mode != GM_GROW_VMM || asks_for_seen();
+    if (gm_grow_mode >= GM_GROW_MOVE)
+        gm_vmm_split_fronts(gm_grow_mode == GM_GROW_OVERCOMMIT);
+    gm_decided_overcommits = gm_grow_mode == GM_GROW_OVERCOMMIT;
+    return gm_grow_mode == GM_GROW_REPORT ? 0 : gm_rules_wants(match.rules, match.count);
 }
 
 /* ---- what was copied lately, and what of it is freed */
@@ -64,6 +107,7 @@ enum { COPIES = 64 };
 
 static struct {
     uint64_t from, to, size;
+    uint32_t site; /* that asked for the larger block */
 } copies[COPIES];
 static gm_spin lock;
 static unsigned next_copy;
@@ -82,6 +126,7 @@ static void note_copy(uint64_t to, uint64_t from, uint64_t size) {
     copies[at].from = from;
     copies[at].to = to;
     copies[at].size = size;
+    copies[at].site = young.site;
     gm_spin_unlock(&lock);
 }
 
@@ -89,6 +134,7 @@ void gm_grow_freed(uint64_t address) {
     gm_spin_lock(&lock);
     for (unsigned i = 0; i < COPIES; i++) {
         if (copies[i].from == address) {
+            note_seen(copies[i].site);
             grown.count++;
             grown.bytes += copies[i].size;
             grown.largest = copies[i].size > grown.largest ? copies[i].size : grown.largest;
@@ -102,17 +148,20 @@ void gm_grow_freed(uint64_t address) {
 /* Nobody may have asked for the copied block's bytes again before it was freed; that is for the reader to judge. */
 void gm_grow_report(int fd) {
     uint64_t moves, bytes, made;
-    char line[320];
+    char line[400];
     if (gm_grow_mode == GM_GROW_OFF || gm_grow_mode == GM_GROW_VMM)
         return;
     int length = gm_format(line, sizeof line, "gpumem: growth by hand %llu times, %llu bytes copied for it, at most %llu at once",
                            (unsigned long long)grown.count, (unsigned long long)grown.bytes, (unsigned long long)grown.largest);
-    if (gm_grow_mode == GM_GROW_MOVE) {
+    if (gm_grow_mode >= GM_GROW_MOVE) {
         gm_move_counts(&moves, &bytes, &made);
         length += gm_format(line + length, sizeof line - (size_t)length,
                             "; %llu times pages moved instead, %llu bytes not copied, %llu copies put off and made",
                             (unsigned long long)moves, (unsigned long long)bytes, (unsigned long long)made);
     }
+    if (gm_grow_mode == GM_GROW_OVERCOMMIT)
+        length += gm_format(line + length, sizeof line - (size_t)length, "; %llu blocks that the device had no memory for",
+                            (unsigned long long)gm_vmm_overcommitted());
     line[length++] = '\n';
     if (write(fd, line, (size_t)length) < 0)
         return;
@@ -121,10 +170,12 @@ void gm_grow_report(int fd) {
 void gm_grow_after_fork(void) {
     lock.held = 0;
     memset(&grown, 0, sizeof grown);
+    memset(copies, 0, sizeof copies);
+    memset(seen, 0, sizeof seen); /* the child's call sites are numbered anew */
     gm_move_after_fork();
 }
 
-/* ---- copies of device memory: hooked under report and move only */
+/* ---- copies of device memory */
 
 /* COPY(symbol, name, parameters behind the size, the call's further arguments, stream; twins of per-thread streams never wait) */
 #define COPIES_OF_DEVICE(COPY)                                                                               \
@@ -141,7 +192,7 @@ void gm_grow_after_fork(void) {
          CU_STREAM_PER_THREAD)
 
 static bool put_off(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
-    if (gm_grow_mode != GM_GROW_MOVE || gm_depth > 0)
+    if (gm_grow_mode < GM_GROW_MOVE || gm_depth > 0)
         return false;
     gm_depth = 1;
     bool put = gm_move_copy(to, from, size, stream);
@@ -176,7 +227,7 @@ static const struct {
 
 void *gm_grow_route(void *function) {
     static bool known;
-    if (GM_LIKELY(gm_grow_mode != GM_GROW_REPORT && gm_grow_mode != GM_GROW_MOVE))
+    if (GM_LIKELY(!sees_copies))
         return function;
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!known)
@@ -186,5 +237,5 @@ void *gm_grow_route(void *function) {
         }
     }
     known = true;
-    return gm_grow_mode == GM_GROW_MOVE ? gm_gate_of(function) : function;
+    return gm_grow_mode >= GM_GROW_MOVE ? gm_gate_of(function) : function;
 }

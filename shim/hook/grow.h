@@ -1,5 +1,6 @@
 /* GPUMEM_GROW: arrays that a program grows by hand. Nothing of it is in the way of a program that does not ask for it: copies are
- * hooked under report and move only, and all other calls of the driver are passed through gates under move only. */
+ * hooked only where somebody asks for them (report, move, sites where growth is seen), and all other calls of the driver are passed
+ * through gates under move only. */
 #ifndef GM_HOOK_GROW_H
 #define GM_HOOK_GROW_H
 
@@ -7,11 +8,12 @@
 #include "shim/core/pipeline.h"
 #include "shim/driver/driver.h"
 
-enum gm_grow { GM_GROW_OFF, GM_GROW_REPORT, GM_GROW_VMM, GM_GROW_MOVE };
+/* In the order of the option's words; each from vmm on does what the one before does, and more. */
+enum gm_grow { GM_GROW_OFF, GM_GROW_REPORT, GM_GROW_VMM, GM_GROW_MOVE, GM_GROW_OVERCOMMIT };
 GM_INTERNAL extern enum gm_grow gm_grow_mode;
 
-/* Reads the options; before the first call of the driver. */
-GM_INTERNAL void gm_grow_start(void);
+/* Reads the options; before the first call of the driver. Returns what GPUMEM_GROW_MATCH has to know of requests (enum gm_want). */
+GM_INTERNAL uint32_t gm_grow_start(void);
 /* Is the block that this request asks for to be of memory that can be mapped anew? */
 GM_INTERNAL bool gm_grow_takes(const struct gm_request *request);
 /* What stands for `function`: a hook of a copy, a gate, or the function itself. */
@@ -30,13 +32,19 @@ GM_INTERNAL extern int gm_gate_watch;
 GM_INTERNAL void gm_gate_entered(void);
 /* A copy that the program made. True: it is put off, and done as far as the program can tell. */
 GM_INTERNAL bool gm_move_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);
+/* A context was made, also one that asks for no memory: its work can reach every block of the device, and no fence covers it. */
+GM_INTERNAL void gm_move_context_made(void);
 /* The newest block that may take over pages. */
 GM_INTERNAL void gm_move_born(const struct gm_block *block);
+/* The program asks where a block lies: one that waits on the host stays there from now on. */
+GM_INTERNAL void gm_move_asked(void);
 /* True when the freed block's pages went to the block that it was copied to: it is gone. */
 GM_INTERNAL bool gm_move_freed(const struct gm_block *block);
 GM_INTERNAL void gm_move_counts(uint64_t *moves, uint64_t *bytes, uint64_t *made);
 GM_INTERNAL void gm_move_after_fork(void);
-/* The gate of `function` (gate.c); the function itself when it only waits or asks, or is none of the driver's. */
+/* The gate of `function` (gate.c); the function itself when it only waits or asks, is none of the driver's, or no gate is left. */
 GM_INTERNAL void *gm_gate_of(void *function);
+/* False from the moment a function was handed out without the gate it needs: nothing is put off any more. */
+GM_INTERNAL bool gm_gates_hold(void);
 
 #endif

@@ -114,7 +114,7 @@ static bool freed_before(const struct gm_scope *scope, CUdeviceptr address) {
 /* The block's pages went to the block it was copied to. */
 static bool gave_pages(const struct gm_scope *scope, CUdeviceptr address) {
     gm_grow_freed(address);
-    if (gm_grow_mode != GM_GROW_MOVE)
+    if (gm_grow_mode < GM_GROW_MOVE)
         return false;
     if (scope->known && scope->block.kind == GM_KIND_VMM && scope->block.owner)
         return gm_move_freed(&scope->block);

@@ -5,9 +5,13 @@
  * It is put off only when nobody can tell: both blocks are gpumem's and mapped, of one device and its only context; no peer reaches
  * the device, nothing was exported, tagged or captured, no library in the process hands memory to network cards or other
  * processes (those get no mapped blocks at all); all work submitted before the new block was made and before the copy is complete;
- * every entry to the driver that a program can look up passes a gate, and no object is linked with the driver itself. */
+ * every entry to the driver that a program can look up passes a gate, and no object is linked with the driver itself.
+ *
+ * A block that waits on the host for the old pages (vmm.h) is one of these whose copy may only be put off while nobody entered the
+ * driver since it was made; else it stays on the host. */
 #include <sched.h>
 
+#include "shim/base/options.h"
 #include "shim/core/registry.h"
 #include "shim/driver/fence.h"
 #include "shim/hook/grow.h"
@@ -33,6 +37,7 @@ static uint64_t newest, fresh; /* the newest mapped block; the same while nobody
 static struct gm_fence born;   /* recorded when `newest` was made */
 static bool born_known;
 static int fences_used;        /* `born` and the fence of a copy belong to one thread at a time */
+static unsigned contexts_made;
 static uint64_t moves, moved_bytes, made_copies;
 
 /* The lock is held. */
@@ -56,12 +61,19 @@ static void make_copy(const struct put_off *copy) {
     __atomic_add_fetch(&made_copies, 1, __ATOMIC_RELAXED);
 }
 
+/* The block that is fresh no more; 0: there was none. */
+static void settle(uint64_t address) {
+    if (address && gm_grow_mode == GM_GROW_OVERCOMMIT)
+        gm_vmm_settle(address);
+}
+
 /* Takes what waits; the taker finishes. False: nothing waits any more, and nobody is at it. */
 static bool take(struct put_off *copy, uint64_t only_from) {
     for (;;) {
         gm_spin_lock(&lock);
         if (!making) {
             bool there = waiting.from && (!only_from || waiting.from == only_from);
+            uint64_t stale = there || only_from ? 0 : fresh;
             if (there) {
                 *copy = waiting;
                 waiting.from = 0;
@@ -71,6 +83,7 @@ static bool take(struct put_off *copy, uint64_t only_from) {
             }
             set_watch();
             gm_spin_unlock(&lock);
+            settle(stale);
             return there;
         }
         gm_spin_unlock(&lock);
@@ -80,10 +93,12 @@ static bool take(struct put_off *copy, uint64_t only_from) {
 
 static void finish(void) {
     gm_spin_lock(&lock);
+    uint64_t stale = fresh;
     making = false;
     fresh = 0;
     set_watch();
     gm_spin_unlock(&lock);
+    settle(stale);
 }
 
 void gm_gate_entered(void) {
@@ -112,7 +127,7 @@ static bool idle_since(const struct gm_block *block, struct gm_fence *fence, boo
 void gm_move_born(const struct gm_block *block) {
     CUstreamCaptureMode mode;
     bool recorded = false;
-    if (gm_grow_mode != GM_GROW_MOVE || block->kind != GM_KIND_VMM)
+    if (gm_grow_mode < GM_GROW_MOVE || block->kind != GM_KIND_VMM)
         return;
     if (!__atomic_exchange_n(&fences_used, 1, __ATOMIC_ACQUIRE)) {
         if (gm_capture_guard_enter(&mode)) {
@@ -126,6 +141,16 @@ void gm_move_born(const struct gm_block *block) {
     born_known = recorded;
     set_watch();
     gm_spin_unlock(&lock);
+    if (!recorded)
+        settle(block->address);
+}
+
+void gm_move_asked(void) {
+    gm_spin_lock(&lock);
+    uint64_t address = fresh;
+    gm_spin_unlock(&lock);
+    if (address && gm_vmm_waits_on_host(address))
+        gm_gate_entered();
 }
 
 static bool ours(const struct gm_block *block) {
@@ -140,22 +165,29 @@ static bool passed_by(void) {
     return __atomic_load_n(&linked, __ATOMIC_RELAXED);
 }
 
-static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_block *old) {
+void gm_move_context_made(void) { __atomic_add_fetch(&contexts_made, 1, __ATOMIC_SEQ_CST); }
+
+static bool is_only_context(void) {
+    return gm_contexts_seen() == 1 && __atomic_load_n(&contexts_made, __ATOMIC_SEQ_CST) <= 1;
+}
+
+/* *whole: it may wait also when the block is fresh no more. */
+static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_block *old, bool *whole) {
     static struct gm_fence now;
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block young;
-    if (!registry || gm_capture_any() || gm_contexts_seen() != 1 || !gm_registry_find(registry, to, &young) ||
+    if (!registry || gm_capture_any() || !is_only_context() || !gm_registry_find(registry, to, &young) ||
         !gm_registry_find(registry, from, old) || !ours(&young) || !ours(old))
         return false;
     if (young.device != old->device || young.context_id != old->context_id || gm_lane_peers(old->device) || !size || size > old->size ||
-        passed_by() || !gm_vmm_can_move(from, to))
+        passed_by() || !gm_gates_hold() || !gm_vmm_can_move(from, to))
         return false;
+    /* Else what the program, or GPUMEM_FILL, wrote behind the copied bytes would be lost with the front. */
+    *whole = size == old->size && old->size == old->reserved && !gm_vmm_waits_on_host(to);
     gm_spin_lock(&lock);
-    bool known = born_known && newest == to && !making;
-    /* Else what the program wrote behind the copied bytes would be lost with the front. */
-    bool whole = fresh == to || (size == old->size && old->size == old->reserved);
+    bool known = born_known && newest == to && !making && (*whole || (fresh == to && !gm_option_number(GM_OPT_FILL)));
     gm_spin_unlock(&lock);
-    if (!known || !whole)
+    if (!known)
         return false;
     if (__atomic_exchange_n(&fences_used, 1, __ATOMIC_ACQUIRE)) /* another thread copies or allocates, too: not alone */
         return false;
@@ -166,15 +198,16 @@ static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_bl
 
 bool gm_move_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     struct gm_block old;
+    bool whole;
     gm_spin_lock(&lock);
     bool busy = waiting.from || making;
     gm_spin_unlock(&lock);
     if (busy)
         gm_gate_entered();
-    if (stream == CU_STREAM_PER_THREAD || !may_wait(to, from, size, &old))
+    if (stream == CU_STREAM_PER_THREAD || !may_wait(to, from, size, &old, &whole))
         return false;
     gm_spin_lock(&lock);
-    bool put = !making && !waiting.from && newest == to;
+    bool put = !making && !waiting.from && newest == to && (whole || fresh == to) && gm_gates_hold();
     if (put)
         waiting = (struct put_off){to, from, size, stream, (CUcontext)(uintptr_t)old.context, old.context_id, old.device};
     set_watch();

@@ -233,7 +233,7 @@ void gm_process_start(void) {
     const struct gm_policy *policy = choose_policy(&user_named, &wants);
     gm_stats_open(gm_option_text(GM_OPT_STATS));
     choose_steps(policy);
-    gm_grow_start();
+    wants |= gm_grow_start();
     gm_format(gm_stats->policy, sizeof(gm_stats->policy), "%s", policy->name);
 
     struct gm_pipeline_setup setup = {

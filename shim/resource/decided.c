@@ -7,6 +7,7 @@
 #include "shim/resource/oom.h"
 
 static struct gm_resource *servers[GM_KIND_COUNT];
+bool gm_decided_overcommits;
 
 void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) { servers[kind] = resource; }
 
@@ -14,6 +15,19 @@ struct gm_resource *gm_decided_server(enum gm_kind kind) { return servers[kind];
 
 static enum gm_kind next_in_line(enum gm_kind kind) {
     return kind == GM_KIND_MANAGED_POOL ? GM_KIND_MANAGED : GM_KIND_NATIVE;
+}
+
+/* GPUMEM_GROW=move-overcommit, before the steps: only this may bring the block to the device after all. What is kept goes first. */
+static bool overcommit(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct gm_resource *vmm = servers[GM_KIND_VMM], *native = servers[GM_KIND_NATIVE];
+    if (GM_LIKELY(request->wanted != GM_KIND_VMM) || !gm_decided_overcommits || request->capturing ||
+        !vmm || !vmm->row->overcommit || !gm_resource_keeps(vmm->properties, request))
+        return false;
+    size_t given = self->row->trim(self, SIZE_MAX);
+    if (gm_oom_on_trim)
+        gm_oom_on_trim(request, given);
+    return (given && (vmm->row->alloc(vmm, request, block) == GM_OK || native->row->alloc(native, request, block) == GM_OK)) ||
+           vmm->row->overcommit(vmm, request, block) == GM_OK;
 }
 
 static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
@@ -33,6 +47,10 @@ static gm_status decided_alloc(struct gm_resource *self, const struct gm_request
             return GM_OK;
         }
         if (kind == GM_KIND_NATIVE) {
+            if (status == GM_OUT_OF_MEMORY && overcommit(self, request, block)) {
+                block->reason = GM_REASON_NONE;
+                return GM_OK;
+            }
             return status == GM_OUT_OF_MEMORY ? gm_oom_serve(self, request, reason, block) : status;
         }
         if (reason == GM_REASON_NONE)

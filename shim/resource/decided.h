@@ -2,10 +2,15 @@
 #ifndef GM_DECIDED_H
 #define GM_DECIDED_H
 
+#include "shim/base/base.h"
 #include "shim/resource/resource.h"
 
 /* Registers who serves a kind. Not thread-safe: before the first request. NULL leaves the kind to its fallback. */
 void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource);
 struct gm_resource *gm_decided_server(enum gm_kind kind);
+
+/* A request for GM_KIND_VMM that the device has no memory for goes to its maker's overcommit before the steps of GPUMEM_OOM. Set before
+ * the first request. */
+GM_INTERNAL extern bool gm_decided_overcommits;
 
 #endif

@@ -1,9 +1,14 @@
 /* Device memory made of handles that are mapped: a block is a reservation of addresses with one mapping, or two where the front may
  * later take over the pages of a smaller block (vmm.h). Free waits for the work submitted before, as native cudaFree does, since
- * unmapping does not wait (field guide, trap 22). */
+ * unmapping does not wait (field guide, trap 22).
+ *
+ * Overcommit: growing by hand needs old and new at once. Where the device has no room for that, the new block lies on the host, all of
+ * it, and only its excess over the old block is kept aside on the device. When the old block's pages come, both take the host's place.
+ * If they never come, the block stays on the host: nothing is lost, and no copy spans two kinds of memory. */
 #include "shim/resource/vmm.h"
 
 #include "shim/resource/block.h"
+#include "shim/resource/host_numa.h"
 #include "shim/resource/lane.h"
 #include "shim/resource/later.h"
 #include "shim/resource/rdma.h"
@@ -14,6 +19,8 @@ enum { DEVICES = 64, BLOCKS = 1024, EXTENTS = 24 };
 struct extent {
     CUmemGenericAllocationHandle handle;
     uint64_t size;
+    bool on_host;
+    int node; /* of the host */
 };
 
 static struct mapped {
@@ -22,12 +29,19 @@ static struct mapped {
     int device;
     unsigned count;
     struct extent extents[EXTENTS];
+    struct extent aside; /* device memory that is not mapped: the block lies on the host until it can be; size 0: none */
 } *blocks;
 static gm_spin lock;
 static size_t granularities[DEVICES]; /* 0 not asked, 1 the device cannot */
-static bool split_fronts;
+static bool split_fronts, overcommits;
+static uint64_t overcommitted;
 
-void gm_vmm_split_fronts(void) { split_fronts = true; }
+void gm_vmm_split_fronts(bool overcommit) {
+    split_fronts = true;
+    overcommits = overcommit;
+}
+
+uint64_t gm_vmm_overcommitted(void) { return __atomic_load_n(&overcommitted, __ATOMIC_RELAXED); }
 
 #define TWICE(call)                                                                                          \
     ({                                                                                                       \
@@ -88,12 +102,26 @@ static void replace(const struct mapped *block) {
     gm_spin_unlock(&lock);
 }
 
+/* Whoever takes it releases or maps it. */
+static struct extent take_aside(uint64_t address) {
+    struct extent aside = {0};
+    gm_spin_lock(&lock);
+    struct mapped *found = address ? find(address) : NULL;
+    if (found) {
+        aside = found->aside;
+        found->aside.size = 0;
+    }
+    gm_spin_unlock(&lock);
+    return aside;
+}
+
 /* The largest block of the device that a new one of `size` bytes may take over: its size, 0 = none. */
 static uint64_t front_for(int device, uint64_t size) {
     uint64_t front = 0;
     gm_spin_lock(&lock);
     for (unsigned i = 0; blocks && i < BLOCKS; i++)
-        if (blocks[i].address && blocks[i].device == device && blocks[i].reserved < size && blocks[i].reserved > front)
+        if (blocks[i].address && blocks[i].device == device && blocks[i].reserved < size && blocks[i].reserved > front &&
+            !blocks[i].extents[0].on_host)
             front = blocks[i].reserved;
     gm_spin_unlock(&lock);
     return front;
@@ -125,20 +153,22 @@ static gm_status granularity_of(int device, size_t *granularity) {
     return known > 1 ? GM_OK : GM_NOT_SUPPORTED;
 }
 
-static gm_status open_to(int device, uint64_t peers, CUdeviceptr address, size_t size) {
-    CUmemAccessDesc list[DEVICES];
+static gm_status open_to(int device, uint64_t peers, CUdeviceptr address, const struct extent *extent) {
+    CUmemAccessDesc list[DEVICES + 1];
     unsigned count = 0;
+    if (extent->on_host)
+        list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = extent->node}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     for (int i = 0; i < DEVICES; i++)
         if (i == device || peers >> i & 1)
             list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    return (gm_status)gm_drv.mem_set_access(address, size, list, count);
+    return (gm_status)gm_drv.mem_set_access(address, extent->size, list, count);
 }
 
 static gm_status map_extent(int device, CUdeviceptr address, const struct extent *extent) {
     gm_status status = (gm_status)gm_drv.mem_map(address, extent->size, 0, extent->handle, 0);
     if (status)
         return status;
-    status = open_to(device, gm_lane_peers(device), address, extent->size);
+    status = open_to(device, gm_lane_peers(device), address, extent);
     if (status)
         (void)TWICE(gm_drv.mem_unmap(address, extent->size));
     return status;
@@ -190,8 +220,53 @@ static gm_status make(struct mapped *block, uint64_t front) {
     return status;
 }
 
+static gm_status make_on_host(struct mapped *block, uint64_t front) {
+    CUmemAllocationProp properties = properties_of(block->device);
+    struct extent *host = &block->extents[0];
+    CUdeviceptr address;
+    block->aside.size = block->reserved - front;
+    gm_status status = (gm_status)gm_drv.mem_create(&block->aside.handle, block->aside.size, &properties, 0);
+    if (status)
+        return status;
+    *host = (struct extent){.size = block->reserved, .on_host = true};
+    block->count = 1;
+    status = gm_host_numa_create(block->device, block->reserved, &host->handle, &host->node);
+    if (status)
+        goto release_aside;
+    status = (gm_status)gm_drv.mem_address_reserve(&address, block->reserved, 0, 0, 0);
+    if (status)
+        goto release_host;
+    status = map_extent(block->device, address, host);
+    if (status)
+        goto unreserve;
+    block->address = address;
+    if (remember(block))
+        return GM_OK;
+    status = GM_NOT_SUPPORTED;
+    (void)unmap_extents(address, host, 1);
+unreserve:
+    (void)TWICE(gm_drv.mem_address_free(address, block->reserved));
+release_host:
+    release_extents(host, 1);
+release_aside:
+    release_extents(&block->aside, 1);
+    return status;
+}
+
+bool gm_vmm_waits_on_host(uint64_t address) {
+    struct mapped block;
+    return overcommits && copy_of(address, &block) && block.aside.size;
+}
+
+void gm_vmm_settle(uint64_t address) {
+    struct extent aside = take_aside(address);
+    if (aside.size)
+        release_extents(&aside, 1);
+}
+
 static gm_status unmake(uint64_t address) {
     struct mapped block;
+    gm_vmm_settle(address);
     if (!forget(address, &block))
         return GM_INVALID_VALUE;
     gm_status status = unmap_extents(address, block.extents, block.count);
@@ -217,37 +292,55 @@ bool gm_vmm_can_move(uint64_t from, uint64_t to) {
     uint64_t front = 0;
     unsigned fronts = 0;
     if (!copy_of(from, &old) || !copy_of(to, &young) || old.device != young.device || old.context_id != young.context_id ||
-        old.reserved >= young.reserved)
+        old.reserved >= young.reserved || old.extents[0].on_host)
         return false;
+    if (young.extents[0].on_host)
+        return young.aside.size == young.reserved - old.reserved && old.count < EXTENTS;
     while (front < old.reserved && fronts < young.count)
         front += young.extents[fronts++].size;
     return front == old.reserved && young.count - fronts + old.count <= EXTENTS;
 }
 
+/* Extents in place of the block's first ones, which stay its own on failure. */
+static gm_status exchange(const struct mapped *block, unsigned firsts, const struct extent *placed, unsigned count) {
+    uint64_t offset = 0;
+    unsigned mapped = 0;
+    gm_status status = unmap_extents(block->address, block->extents, firsts);
+    for (; !status && mapped < count; offset += placed[mapped++].size)
+        if ((status = map_extent(block->device, block->address + offset, &placed[mapped])) != GM_OK)
+            break;
+    if (!status)
+        return GM_OK;
+    (void)unmap_extents(block->address, placed, mapped);
+    offset = 0;
+    for (unsigned i = 0; i < firsts; offset += block->extents[i++].size)
+        if (map_extent(block->device, block->address + offset, &block->extents[i]))
+            gm_log(GM_LOG_ERROR, "%llu bytes cannot be mapped again", (unsigned long long)block->extents[i].size);
+    return status;
+}
+
 gm_status gm_vmm_move(uint64_t from, uint64_t to) {
     struct mapped old, young, made;
-    uint64_t front = 0, offset = 0;
-    unsigned fronts = 0, mapped = 0;
+    uint64_t front = 0;
+    unsigned fronts = 0;
     if (!gm_vmm_can_move(from, to) || !copy_of(from, &old) || !copy_of(to, &young))
         return GM_NOT_SUPPORTED;
     while (front < old.reserved)
         front += young.extents[fronts++].size;
-    gm_status status = unmap_extents(to, young.extents, fronts);
-    for (; !status && mapped < old.count; offset += old.extents[mapped++].size)
-        if ((status = map_extent(old.device, to + offset, &old.extents[mapped])) != GM_OK)
-            break;
+    made = young;
+    made.aside.size = 0;
+    made.count = old.count;
+    for (unsigned i = 0; i < old.count; i++)
+        made.extents[i] = old.extents[i];
+    struct extent aside = take_aside(to);
+    if (aside.size)
+        made.extents[made.count++] = aside;
+    gm_status status = !aside.size && young.extents[0].on_host ? GM_NOT_SUPPORTED : exchange(&young, fronts, made.extents, made.count);
     if (status) { /* as it was: the old block still has its pages, too */
-        (void)unmap_extents(to, old.extents, mapped);
-        offset = 0;
-        for (unsigned i = 0; i < fronts; offset += young.extents[i++].size)
-            if (map_extent(old.device, to + offset, &young.extents[i]))
-                gm_log(GM_LOG_ERROR, "%llu bytes cannot be mapped again", (unsigned long long)young.extents[i].size);
+        if (aside.size)
+            release_extents(&aside, 1);
         return status;
     }
-    made = young;
-    made.count = 0;
-    for (unsigned i = 0; i < old.count; i++)
-        made.extents[made.count++] = old.extents[i];
     for (unsigned i = fronts; i < young.count; i++)
         made.extents[made.count++] = young.extents[i];
     replace(&made);
@@ -260,10 +353,9 @@ gm_status gm_vmm_move(uint64_t from, uint64_t to) {
 
 /* ---- requests */
 
-static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    struct mapped made = {.device = request->device, .context_id = request->context_id};
-    CUstreamCaptureMode mode;
+static gm_status shape(const struct gm_request *request, struct mapped *made) {
     size_t granularity;
+    *made = (struct mapped){.device = request->device, .context_id = request->context_id};
     if (request->call != GM_CALL_ALLOC || !request->size || !request->context_id || request->device < 0 || request->device >= DEVICES)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
@@ -275,16 +367,44 @@ static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *re
     if (status)
         return status;
     uint64_t over = request->size % granularity;
-    if (__builtin_add_overflow(request->size, over ? granularity - over : 0, &made.reserved))
-        return GM_OUT_OF_MEMORY;
+    return __builtin_add_overflow(request->size, over ? granularity - over : 0, &made->reserved) ? GM_OUT_OF_MEMORY : GM_OK;
+}
+
+static void hand_out(struct gm_resource *self, const struct gm_request *request, const struct mapped *made, struct gm_block *block) {
+    struct gm_piece piece = {.address = made->address, .reserved = made->reserved};
+    gm_block_fill(block, self, request, &piece);
+}
+
+static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct mapped made;
+    CUstreamCaptureMode mode;
+    gm_status status = shape(request, &made);
+    if (status)
+        return status;
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
     status = make(&made, split_fronts ? front_for(request->device, made.reserved) : 0);
     gm_capture_guard_leave(mode);
+    if (!status)
+        hand_out(self, request, &made, block);
+    return status;
+}
+
+static gm_status vmm_overcommit(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct mapped made;
+    CUstreamCaptureMode mode;
+    gm_status status = overcommits ? shape(request, &made) : GM_NOT_SUPPORTED;
     if (status)
         return status;
-    struct gm_piece piece = {.address = made.address, .reserved = made.reserved};
-    gm_block_fill(block, self, request, &piece);
+    uint64_t front = front_for(request->device, made.reserved);
+    if (!front || !gm_capture_guard_enter(&mode))
+        return GM_NOT_SUPPORTED;
+    status = make_on_host(&made, front);
+    gm_capture_guard_leave(mode);
+    if (status)
+        return status;
+    __atomic_add_fetch(&overcommitted, 1, __ATOMIC_RELAXED);
+    hand_out(self, request, &made, block);
     return GM_OK;
 }
 
@@ -309,6 +429,7 @@ static void vmm_context_gone(struct gm_resource *self, uint64_t context_id) {
 /* A reset may have unmapped it already, which is as good. */
 static void vmm_abandon(struct gm_resource *self, const struct gm_block *block) {
     struct mapped gone;
+    gm_vmm_settle(block->address);
     if (!forget(block->address, &gone))
         return;
     uint64_t at = block->address;
@@ -331,7 +452,7 @@ static void vmm_peer_reaches(struct gm_resource *self, const struct gm_block *bl
     uint64_t at = block->address;
     bool ok = peer >= 0 && peer < DEVICES && copy_of(block->address, &found);
     for (unsigned i = 0; ok && i < found.count; at += found.extents[i++].size)
-        ok = open_to(peer, 0, at, found.extents[i].size) == GM_OK;
+        ok = open_to(peer, 0, at, &found.extents[i]) == GM_OK;
     if (!ok)
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", peer, block->device);
 }
@@ -348,9 +469,11 @@ const struct gm_resource_row gm_resource_vmm = {
     .summary = "device memory mapped by virtual memory management, in whole granules of 2 MiB",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
     .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; each block takes whole granules of 2 MiB; at most "
-              "1024 blocks at a time, none while a stream captures; a free waits for the GPU",
+              "1024 blocks at a time, none while a stream captures; a free waits for the GPU; under GPUMEM_GROW=move-overcommit a block that the "
+              "device has no room for lies in host memory, pointer attributes say so, and device memory is what it is counted as",
     .kind = GM_KIND_VMM,
     .alloc = vmm_alloc,
+    .overcommit = vmm_overcommit,
     .free = vmm_free,
     .trim = vmm_trim,
     .context_gone = vmm_context_gone,

@@ -1,6 +1,7 @@
 /* An array grown by hand, in the ways that programs do it; its contents are compared at the end. Arguments: which way; "whole" when
- * its size is always one of whole granules. */
+ * its size is always one of whole granules, "large" when it is large, and the card so full that its last old and new do not fit. */
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #ifdef LINKED
 #include <cuda.h>
@@ -9,9 +10,11 @@
 #include "program.h"
 
 enum { STEPS = 4 };
-static const size_t GRANULE = 2u << 20, ODD = 12345;
+static const size_t ODD = 12345, LEFT_FREE = 800u << 20;
 
-static cudaStream_t stream;
+static size_t granule = 2u << 20;
+
+static cudaStream_t stream, captured;
 static const char *way;
 
 static int is(const char *name) { return strcmp(way, name) == 0; }
@@ -20,6 +23,30 @@ static int is(const char *name) { return strcmp(way, name) == 0; }
 static void write_step(unsigned char *array, size_t from, size_t to, int step) {
     MUST(cudaMemset(array + from, step + 1, to - from));
     MUST(cudaDeviceSynchronize());
+}
+
+/* A context of the program's own, which it leaves at once. */
+static void second_context(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*create)(void **, unsigned, int) = driver ? (int (*)(void **, unsigned, int))dlsym(driver, "cuCtxCreate_v2") : NULL;
+    int (*pop)(void **) = driver ? (int (*)(void **))dlsym(driver, "cuCtxPopCurrent_v2") : NULL;
+    void *context;
+    EXPECT(create && pop && create(&context, 0, 0) == 0 && pop(&context) == 0);
+}
+
+static void begin_capture(void) { MUST(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed)); }
+
+static void end_capture(int launch) {
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    MUST(cudaStreamEndCapture(captured, &graph));
+    if (launch) {
+        MUST(cudaGraphInstantiateWithFlags(&executable, graph, 0));
+        MUST(cudaGraphLaunch(executable, captured));
+        MUST(cudaStreamSynchronize(captured));
+        MUST(cudaGraphExecDestroy(executable));
+    }
+    MUST(cudaGraphDestroy(graph));
 }
 
 static void *enter_driver(void *memory) {
@@ -34,10 +61,17 @@ static void before_copy(unsigned char *young, unsigned char *old, size_t size, u
     }
     if (is("busy"))
         MUST(cudaMemsetAsync(aside, 1, 1 << 20, stream));
-    if (is("exported")) {
+    if (is("exported") || is("exported_young")) {
         cudaIpcMemHandle_t handle;
-        cudaIpcGetMemHandle(&handle, old);
+        cudaIpcGetMemHandle(&handle, is("exported") ? old : young);
         cudaGetLastError();
+    }
+    if (is("capturing") || is("captured_copy"))
+        begin_capture();
+    if (is("asked")) {
+        struct cudaPointerAttributes attributes;
+        MUST(cudaPointerGetAttributes(&attributes, young));
+        EXPECT(attributes.devicePointer == young);
     }
 }
 
@@ -48,6 +82,16 @@ static void copy(unsigned char *young, const unsigned char *old, size_t size) {
         MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, stream));
         if (is("asynchronous"))
             MUST(cudaStreamSynchronize(stream));
+    } else if (is("capturing")) {
+        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, stream));
+        end_capture(0);
+        MUST(cudaStreamSynchronize(stream));
+    } else if (is("captured_copy")) {
+        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, captured));
+        end_capture(1);
+    } else if (is("per_thread")) {
+        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, cudaStreamPerThread));
+        MUST(cudaStreamSynchronize(cudaStreamPerThread));
     } else if (is("default_kind")) {
         MUST(cudaMemcpy(young, old, size, cudaMemcpyDefault));
     } else {
@@ -93,9 +137,21 @@ static void check(const unsigned char *array, const size_t *ends) {
     free(host);
 }
 
+static void *fill_card(void) {
+    size_t unused, total;
+    void *ballast;
+    MUST(cudaMemGetInfo(&unused, &total));
+    EXPECT(unused > LEFT_FREE);
+    MUST(cudaMalloc(&ballast, unused - LEFT_FREE));
+    return ballast;
+}
+
 int main(int count, char **arguments) {
     unsigned char *array, *aside, tail = 0;
-    size_t ends[STEPS + 1], size = 2 * GRANULE + (count > 2 ? 0 : ODD);
+    int whole = count > 2 && strcmp(arguments[2], "whole") == 0, large = count > 2 && strcmp(arguments[2], "large") == 0;
+    void *ballast = NULL;
+    granule *= large ? 32 : 1;
+    size_t ends[STEPS + 1], size = 2 * granule + (whole ? 0 : ODD);
     int devices = 0;
     way = count > 1 ? arguments[1] : "plain";
 #ifdef LINKED
@@ -111,13 +167,18 @@ int main(int count, char **arguments) {
         MUST(cudaDeviceEnablePeerAccess(0, 0));
         MUST(cudaSetDevice(0));
     }
+    if (is("second_context"))
+        second_context();
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
     MUST(cudaMalloc((void **)&aside, 1 << 20));
+    if (large)
+        ballast = fill_card();
     MUST(cudaMalloc((void **)&array, size));
     write_step(array, 0, ends[0] = size, 0);
     for (int step = 1; step <= STEPS; step++) {
         unsigned char *young;
-        size_t larger = size + (count > 2 ? GRANULE : size / 2);
+        size_t larger = size + (whole ? granule : size / 2);
         MUST(cudaMalloc((void **)&young, larger));
         before_copy(young, array, larger, aside);
         copy(young, array, size);
@@ -138,6 +199,7 @@ int main(int count, char **arguments) {
     check(array, ends);
     MUST(cudaFree(array));
     MUST(cudaFree(aside));
+    MUST(cudaFree(ballast));
     printf("ok grow %s\n", way);
     return 0;
 }

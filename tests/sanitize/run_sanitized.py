@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Builds the core's tests under a sanitizer, in a folder of their own, and runs them.
 
-usage: run_sanitized.py MESON SOURCE FOLDER address|thread TEST...      TEST: path of a test program in the build folder
+usage: run_sanitized.py MESON SOURCE FOLDER address|thread TEST...      TEST: path of a test program in the build folder,
+and its arguments behind blanks; a library is built only
 
 Ends with 77 where the compiler has no such sanitizer or it cannot run here.
 """
@@ -38,17 +39,21 @@ def main():
             [meson, "setup", folder, source, f"-Db_sanitize={KINDS[kind]}", "-Db_lundef=false", "-Dbuildtype=debugoptimized"],
             env=environment, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-    subprocess.run(["ninja", "-C", folder, "-j2", *tests], env=environment, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", folder, "-j2", *sorted({test.split()[0] for test in tests})], env=environment, check=True, stdout=subprocess.DEVNULL)
     environment.update(
         # The tests' registries live in pages of their own and as long as the process.
         ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=0",
         UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
         TSAN_OPTIONS="halt_on_error=0:exitcode=66:die_after_fork=0",
+        LD_LIBRARY_PATH=str(pathlib.Path(folder, "tests/sim")),
     )
     failed = []
     for test in tests:
+        program, *arguments = test.split()
+        if ".so" in program:
+            continue
         done = subprocess.run(
-            [str(pathlib.Path(folder, test))], env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S
+            [str(pathlib.Path(folder, program)), *arguments], env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S
         )
         reports = done.stderr.count("WARNING: ThreadSanitizer") + done.stderr.count("runtime error:") + done.stderr.count("ERROR: ")
         print(f"{test}: exit status {done.returncode}")

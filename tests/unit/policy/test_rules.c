@@ -175,6 +175,39 @@ static void wrong_rules_are_named(void **unused) {
     }
 }
 
+/* What an option takes: no memory, and "seen" is the caller's to judge. */
+static void conditions_alone(void **unused) {
+    static const char good[] = "size>=1M,device=0 ; seen;site=app+0x10,seen # and no more";
+    static const struct {
+        const char *text;
+        unsigned rule;
+        const char *says;
+    } rows[] = {
+        {"size>=1M->async", 1, "text behind a condition \"->async\""},
+        {"*;seen size", 2, "text behind a condition \"size\""},
+        {"unseen", 1, "wrong condition \"unseen\"; accepted: *, seen, size, call="},
+        {"size>=1M,", 1, "wrong condition \"\""},
+    };
+    struct gm_rules_error error;
+    struct gm_request request = usual();
+    request.size = 1 << 20;
+    rule_count = gm_conditions_read(good, strlen(good), rules, 32, &error);
+    assert_int_equal(rule_count, 3);
+    assert_false(rules[0].seen);
+    assert_true(rules[1].seen && rules[2].seen);
+    assert_int_equal(match(&request), 0);
+    assert_int_equal(rules[2].site_count, 1);
+    assert_int_equal(gm_rules_wants(rules, 1), 0);
+    assert_int_equal(gm_rules_wants(rules + 1, 1), GM_WANT_SITE);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(gm_conditions_read(rows[i].text, strlen(rows[i].text), rules, 32, &error), -1);
+        assert_int_equal(error.rule, rows[i].rule);
+        if (strncmp(error.text, rows[i].says, strlen(rows[i].says)))
+            assert_string_equal(error.text, rows[i].says);
+    }
+    assert_int_equal(gm_rules_read("seen->async", 11, GM_KIND_MANAGED, rules, 32, &error), -1);
+}
+
 static void so_many_and_no_more(void **unused) {
     enum { LENGTH = 9 };
     char *text = malloc((GM_RULES_MAX + 1) * LENGTH + 1);
@@ -270,6 +303,7 @@ int main(void) {
         cmocka_unit_test(the_first_that_holds_wins),
         cmocka_unit_test(only_what_is_asked_is_wanted),
         cmocka_unit_test(wrong_rules_are_named),
+        cmocka_unit_test(conditions_alone),
         cmocka_unit_test(so_many_and_no_more),
         cmocka_unit_test(the_policy_decides),
         cmocka_unit_test(without_a_rule_native),
