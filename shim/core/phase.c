@@ -82,9 +82,11 @@ void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text) {
 
     if (!gm_trace_on)
         return;
-    if (text && text <= TEXTS && __atomic_load_n(&texts->rows[text - 1].told, __ATOMIC_ACQUIRE) != life) {
+    if (text && text <= TEXTS && (!texts || __atomic_load_n(&texts->rows[text - 1].told, __ATOMIC_ACQUIRE) != life)) {
         gm_spin_lock(&lock);
-        if (texts->rows[text - 1].told != life) {
+        if (!texts || text > texts->count) {
+            text = 0; /* a handle that nobody was given */
+        } else if (texts->rows[text - 1].told != life) {
             tell(text, texts->room + texts->rows[text - 1].offset, texts->rows[text - 1].bytes);
             __atomic_store_n(&texts->rows[text - 1].told, life, __ATOMIC_RELEASE);
         }
