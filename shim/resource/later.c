@@ -112,36 +112,42 @@ static bool free_oldest(struct gm_later *later, bool wait) {
     return true;
 }
 
-/* The capture is over: what was given back during it now waits for the work that was submitted meanwhile. */
-static void leave_quarantine(struct gm_later *later) {
+/* Under the capture guard; the block is out of the quarantine. On failure it is as it was. */
+static gm_status dismiss(struct gm_later *later, struct gm_parked *parked) {
+    if (later->waits_itself)
+        return later->free_now(parked);
+    gm_status status = event_behind_all(parked);
+    if (!status && (status = gm_parking_push(&later->waiting, parked)) != GM_OK)
+        gm_lane_event_put(parked->event_context_id, parked->event);
+    if (status)
+        parked->event = NULL;
+    return status;
+}
+
+void gm_later_leave_quarantine(struct gm_later *later) {
     CUstreamCaptureMode mode;
     struct gm_parked parked;
     if (!gm_parking_count(&later->quarantine) || !gm_capture_guard_enter(&mode))
         return;
-    for (uint32_t left = gm_parking_count(&later->quarantine); left && gm_parking_pop(&later->quarantine, &parked); left--) {
-        gm_status status = event_behind_all(&parked);
-        if (!status && (status = gm_parking_push(&later->waiting, &parked)) != GM_OK)
-            gm_lane_event_put(parked.event_context_id, parked.event);
-        if (status) {
-            parked.event = NULL;
+    for (uint32_t left = gm_parking_count(&later->quarantine); left && gm_parking_pop(&later->quarantine, &parked); left--)
+        if (dismiss(later, &parked)) {
             gm_parking_unpop(&later->quarantine, &parked);
             break;
         }
-    }
     gm_capture_guard_leave(mode);
 }
 
 void gm_later_flush(struct gm_later *later) {
     if (GM_LIKELY(!gm_parking_count(&later->waiting) && !gm_parking_count(&later->quarantine)))
         return;
-    leave_quarantine(later);
+    gm_later_leave_quarantine(later);
     while (!gm_capture_any() && free_oldest(later, false))
         ;
 }
 
 uint64_t gm_later_drain(struct gm_later *later) {
     uint64_t before = gm_parking_bytes(&later->waiting) + gm_parking_bytes(&later->quarantine);
-    leave_quarantine(later);
+    gm_later_leave_quarantine(later);
     while (!gm_capture_any() && free_oldest(later, true))
         ;
     uint64_t after = gm_parking_bytes(&later->waiting) + gm_parking_bytes(&later->quarantine);
@@ -160,6 +166,8 @@ static void keep_bounds(struct gm_later *later) {
 gm_status gm_later_behind_all(struct gm_later *later, const struct gm_block *block) {
     struct gm_parked parked = gm_later_block(block);
     CUstreamCaptureMode mode;
+    if (later->waits_itself)
+        return gm_capture_any() ? gm_parking_push(&later->quarantine, &parked) : free_behind_event(later, &parked, true);
     if (!gm_capture_guard_enter(&mode))
         return gm_parking_push(&later->quarantine, &parked);
     gm_status status = event_behind_all(&parked);

@@ -12,6 +12,7 @@ struct gm_later {
     struct gm_parking quarantine; /* given back during a capture */
     /* Nobody uses the memory any more: gives it back. On failure it is tried again later. Called in relaxed capture mode. */
     gm_status (*free_now)(const struct gm_parked *parked);
+    bool waits_itself; /* free_now waits for all work that may use the memory: nothing has to be waited for before it */
 };
 
 GM_INTERNAL struct gm_parked gm_later_block(const struct gm_block *block);
@@ -22,6 +23,8 @@ GM_INTERNAL gm_status gm_later_behind_all(struct gm_later *later, const struct g
 /* Frees when the stream has done its work of now; at the latest when more than 64 blocks or 256 MiB wait. Errors: GM_INVALID_VALUE
  * while that stream captures, the driver's own; the block is untouched then. */
 GM_INTERNAL gm_status gm_later_in_order(struct gm_later *later, const struct gm_block *block, const struct gm_free_request *how);
+/* The captures are over: what was given back during them is freed, or waits for the work that was submitted meanwhile. */
+GM_INTERNAL void gm_later_leave_quarantine(struct gm_later *later);
 /* Frees what may go, without waiting. */
 GM_INTERNAL void gm_later_flush(struct gm_later *later);
 /* Frees all, waiting for it; returns the bytes freed. */
