@@ -18,8 +18,6 @@ import json
 import os
 import pathlib
 import platform
-import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,19 +33,6 @@ from results import Results
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = ("alloc", "replay", "calls", "thrust_mix")
 KERNEL_NS = 4250  # of the longer kernel
-
-
-def build(folder):
-    """Builds what is measured; meson's folder must be there."""
-    if not (folder / "build.ninja").exists():
-        raise common.Failed(f"{folder}: not a build folder; tools/setup makes one")
-    shim = re.search(r"^build (shim/libgpumem\.so[0-9.]*):", (folder / "build.ninja").read_text(), re.MULTILINE)
-    wanted = [shim[1], *(f"tools/bench/{name}" for name in PROGRAMS)]
-    done = subprocess.run(["ninja", "-C", str(folder), *wanted], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise common.Failed("ninja: " + " | ".join((done.stdout + done.stderr).strip().splitlines()[-3:]))
-    if not (folder / "shim" / "libgpumem.so").exists(): # the dynamic linker would go on without it
-        raise common.Failed(f"{folder}/shim/libgpumem.so is not there")
 
 
 # Loads PyTorch the way programs do, so that the CUDA runtime it brings is found.
@@ -249,7 +234,7 @@ def main():
     if options.plot:
         return plot(options)
     began = time.monotonic()
-    build(options.build)
+    common.build(options.build, *(f"tools/bench/{name}" for name in PROGRAMS))
     programs, shim, failed = options.build / "tools" / "bench", options.build / "shim" / "libgpumem.so", {}
     common.run([programs / "alloc", "--rows", "none"], common.environment(), 60)  # is there a card?
     if options.record:

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -24,6 +25,20 @@ class Measured:
         self.name, self.repetitions = name, int(repetitions)
         self.min, self.median, self.max = float(least), float(median), float(most)
         self.more = {key: int(value) for key, value in (pair.split("=") for pair in more)}
+
+
+def build(folder, *targets, shim=True):
+    """Builds what is measured in meson's folder, which must be there; with the library unless told otherwise."""
+    ninja = folder / "build.ninja"
+    if not ninja.exists():
+        raise Failed(f"{folder}: not a build folder; tools/setup makes one")
+    if shim:
+        targets = (re.search(r"^build (shim/libgpumem\.so[0-9.]*):", ninja.read_text(), re.MULTILINE)[1], *targets)
+    done = subprocess.run(["ninja", "-C", str(folder), *targets], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failed("ninja: " + " | ".join((done.stdout + done.stderr).strip().splitlines()[-3:]))
+    if shim and not (folder / "shim" / "libgpumem.so").exists():  # the dynamic linker would go on without it
+        raise Failed(f"{folder}/shim/libgpumem.so is not there")
 
 
 def environment(shim=None, settings=(), cuda=None):

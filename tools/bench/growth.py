@@ -14,8 +14,6 @@ Rounds end when --budget seconds (300, quick 90) would be passed. Ends with 77 w
 import argparse
 import json
 import pathlib
-import re
-import subprocess
 import sys
 import time
 
@@ -188,16 +186,6 @@ def draw(about, results, out):
     print("picture:", out.with_suffix(".svg"), out.with_suffix(".png"))
 
 
-def build(folder):
-    ninja = folder / "build.ninja"
-    if not ninja.exists():
-        raise common.Failed(f"{folder}: not a build folder; tools/setup makes one")
-    shim = re.search(r"^build (shim/libgpumem\.so[0-9.]*):", ninja.read_text(), re.MULTILINE)
-    done = subprocess.run(["ninja", "-C", str(folder), shim[1], "tools/bench/growth"], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise common.Failed("ninja: " + " | ".join((done.stdout + done.stderr).strip().splitlines()[-3:]))
-
-
 def arguments():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
@@ -221,7 +209,7 @@ def main():
         results = Results.from_json(document["results"])
         print(table(document, results))
         return draw(document, results, options.plot)
-    build(options.build)
+    common.build(options.build, "tools/bench/growth")
     bench = Bench(options)
     common.run([bench.program, "--way", "driver", "--top", str(64 * MIB), "--samples", "1"], common.environment(), 60)  # is there a card?
     done = 0

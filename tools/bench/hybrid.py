@@ -39,19 +39,6 @@ HOST_TIER = "trim,host,fail"
 UNTIL = {"fits": 0.38, "beyond": 0.5, "sequence": 0.75, "ratios": 0.93, "sweep": 1.0}
 
 
-def build(folder, programs):
-    """Builds what is measured; meson's folder must be there."""
-    if not (folder / "build.ninja").exists():
-        raise common.Failed(f"{folder}: not a build folder; tools/setup makes one")
-    shim = re.search(r"^build (shim/libgpumem\.so[0-9.]*):", (folder / "build.ninja").read_text(), re.MULTILINE)
-    done = subprocess.run(["ninja", "-C", str(folder), shim[1], "tools/gpumem", *(f"examples/{name}" for name in programs)],
-                          capture_output=True, text=True)
-    if done.returncode != 0:
-        raise common.Failed("ninja: " + " | ".join((done.stdout + done.stderr).strip().splitlines()[-3:]))
-    if not (folder / "shim" / "libgpumem.so").exists(): # the dynamic linker would go on without it
-        raise common.Failed(f"{folder}/shim/libgpumem.so is not there")
-
-
 class Bench:
     def __init__(self, options, sizes, folder):
         self.options, self.sizes, self.folder = options, sizes, folder
@@ -266,7 +253,7 @@ def main():
     if options.plot:
         return show(json.loads(options.plot.read_text()), options.plot)
     if not options.sim: # a test of the build does not build
-        build(options.build, ("he_ops_static", "chunks_static"))
+        common.build(options.build, "tools/gpumem", "examples/he_ops_static", "examples/chunks_static")
     sizes = TINY if options.sim else QUICK if options.quick else Sizes()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, sizes, pathlib.Path(folder))

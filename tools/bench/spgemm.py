@@ -19,7 +19,6 @@ import argparse
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import time
 
@@ -137,14 +136,6 @@ class Bench:
             self.active_warps()
 
 
-def build(folder):
-    if not (folder / "build.ninja").exists():
-        raise common.Failed(f"{folder}: not a build folder; tools/setup makes one")
-    done = subprocess.run(["ninja", "-C", str(folder), "spgemm/spgemm"], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise common.Failed("ninja: " + " | ".join((done.stdout + done.stderr).strip().splitlines()[-3:]))
-
-
 def is_there_a_card(options):
     try:
         common.run([options.build / "spgemm" / "spgemm", "--matrix", "gen:cage:3", "--mode", "precise"], common.environment(), 120)
@@ -188,7 +179,7 @@ def main():
         document = json.loads(options.plot.read_text())
         print(text(document, Ways(document["figures"])))
         return draw(document, Ways(document["figures"]), options.plot)
-    build(options.build)
+    common.build(options.build, "spgemm/spgemm", shim=False)
     is_there_a_card(options)
     bench = Bench(options)
     bench.run()
