@@ -282,14 +282,7 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
 }
 
 static gm_status host_numa_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    if (!gm_driver_ready(true))
-        return GM_NOT_INITIALIZED;
-    if (how->call != GM_CALL_FREE && how->call != GM_CALL_FREE_ASYNC)
-        return GM_INVALID_VALUE;
-    gm_status status = how->call == GM_CALL_FREE ? gm_later_behind_all(&later, block) : gm_later_in_order(&later, block, how);
-    if (how->call == GM_CALL_FREE)
-        gm_later_flush(&later);
-    return status;
+    return gm_later_free(&later, block, how);
 }
 
 /* ---- the rest of its life */

@@ -163,7 +163,7 @@ static void keep_bounds(struct gm_later *later) {
 
 /* ---- the two ways to free */
 
-gm_status gm_later_behind_all(struct gm_later *later, const struct gm_block *block) {
+static gm_status free_behind_all(struct gm_later *later, const struct gm_block *block) {
     struct gm_parked parked = gm_later_block(block);
     CUstreamCaptureMode mode;
     if (later->waits_itself)
@@ -187,7 +187,7 @@ static bool stream_captures(const struct gm_free_request *how) {
     return ask((CUstream)how->stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-gm_status gm_later_in_order(struct gm_later *later, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status free_in_order(struct gm_later *later, const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_parked parked = gm_later_block(block);
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode)) {
@@ -205,6 +205,18 @@ gm_status gm_later_in_order(struct gm_later *later, const struct gm_block *block
     gm_capture_guard_leave(mode);
     if (!status)
         keep_bounds(later);
+    return status;
+}
+
+gm_status gm_later_free(struct gm_later *later, const struct gm_block *block, const struct gm_free_request *how) {
+    if (!gm_driver_ready(true))
+        return GM_NOT_INITIALIZED;
+    if (how->call == GM_CALL_FREE_ASYNC)
+        return free_in_order(later, block, how);
+    if (how->call != GM_CALL_FREE)
+        return GM_INVALID_VALUE;
+    gm_status status = free_behind_all(later, block);
+    gm_later_flush(later);
     return status;
 }
 

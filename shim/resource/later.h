@@ -17,12 +17,11 @@ struct gm_later {
 
 GM_INTERNAL struct gm_parked gm_later_block(const struct gm_block *block);
 
-/* Waits for all work submitted so far in the block's context and wherever else the block can be used, then frees. During a capture
- * the block goes to the quarantine. On failure the block is untouched. */
-GM_INTERNAL gm_status gm_later_behind_all(struct gm_later *later, const struct gm_block *block);
-/* Frees when the stream has done its work of now; at the latest when more than 64 blocks or 256 MiB wait. Errors: GM_INVALID_VALUE
- * while that stream captures, the driver's own; the block is untouched then. */
-GM_INTERNAL gm_status gm_later_in_order(struct gm_later *later, const struct gm_block *block, const struct gm_free_request *how);
+/* A resource's free. By cuMemFree: waits for all work submitted so far in the block's context and wherever else the block can be
+ * used, frees, and flushes; during a capture the block goes to the quarantine. In stream order: frees when the stream has done its work
+ * of now, at the latest when more than 64 blocks or 256 MiB wait. Errors: GM_NOT_INITIALIZED without a driver, GM_INVALID_VALUE for
+ * another call and while the stream of the free captures, the driver's own; the block is untouched then. */
+GM_INTERNAL gm_status gm_later_free(struct gm_later *later, const struct gm_block *block, const struct gm_free_request *how);
 /* The captures are over: what was given back during them is freed, or waits for the work that was submitted meanwhile. */
 GM_INTERNAL void gm_later_leave_quarantine(struct gm_later *later);
 /* Frees what may go, without waiting. */

@@ -409,14 +409,7 @@ static gm_status vmm_overcommit(struct gm_resource *self, const struct gm_reques
 }
 
 static gm_status vmm_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    if (!gm_driver_ready(true))
-        return GM_NOT_INITIALIZED;
-    if (how->call != GM_CALL_FREE && how->call != GM_CALL_FREE_ASYNC)
-        return GM_INVALID_VALUE;
-    gm_status status = how->call == GM_CALL_FREE ? gm_later_behind_all(&later, block) : gm_later_in_order(&later, block, how);
-    if (how->call == GM_CALL_FREE)
-        gm_later_flush(&later);
-    return status;
+    return gm_later_free(&later, block, how);
 }
 
 static size_t vmm_trim(struct gm_resource *self, size_t bytes) { return gm_driver_ready(false) ? gm_later_drain(&later) : 0; }
