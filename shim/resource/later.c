@@ -7,7 +7,7 @@
 #define WAITING_BLOCKS 64
 #define WAITING_BYTES  ((uint64_t)256 << 20)
 
-struct gm_parked gm_later_block(const struct gm_block *block) {
+static struct gm_parked parked_of(const struct gm_block *block) {
     return (struct gm_parked){
         .address = block->address,
         .context = block->context,
@@ -164,7 +164,7 @@ static void keep_bounds(struct gm_later *later) {
 /* ---- the two ways to free */
 
 static gm_status free_behind_all(struct gm_later *later, const struct gm_block *block) {
-    struct gm_parked parked = gm_later_block(block);
+    struct gm_parked parked = parked_of(block);
     CUstreamCaptureMode mode;
     if (later->waits_itself)
         return gm_capture_any() ? gm_parking_push(&later->quarantine, &parked) : free_behind_event(later, &parked, true);
@@ -188,7 +188,7 @@ static bool stream_captures(const struct gm_free_request *how) {
 }
 
 static gm_status free_in_order(struct gm_later *later, const struct gm_block *block, const struct gm_free_request *how) {
-    struct gm_parked parked = gm_later_block(block);
+    struct gm_parked parked = parked_of(block);
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode)) {
         if (!stream_captures(how))

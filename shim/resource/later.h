@@ -15,8 +15,6 @@ struct gm_later {
     bool waits_itself; /* free_now waits for all work that may use the memory: nothing has to be waited for before it */
 };
 
-GM_INTERNAL struct gm_parked gm_later_block(const struct gm_block *block);
-
 /* A resource's free. By cuMemFree: waits for all work submitted so far in the block's context and wherever else the block can be
  * used, frees, and flushes; during a capture the block goes to the quarantine. In stream order: frees when the stream has done its work
  * of now, at the latest when more than 64 blocks or 256 MiB wait. Errors: GM_NOT_INITIALIZED without a driver, GM_INVALID_VALUE for
