@@ -10,6 +10,7 @@ usage: run_grow.py --program FILE --shim FILE [--cuda DIR] [--linked FILE] [--pe
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -183,8 +184,10 @@ def main():
             cases.append((options.linked, "plain", False))
         if options.per_thread:
             cases += [(options.per_thread, way, False) for way in ("plain", "synchronised", "default_kind", "old_changed")]
-        for program, way, moves in cases:
-            for trouble in troubles(options, program, way, moves, streams):
+        with concurrent.futures.ThreadPoolExecutor(min(8, os.cpu_count())) as pool:
+            found = pool.map(lambda case: list(troubles(options, *case, streams)), cases)
+        for (program, way, _), wrong in zip(cases, found):
+            for trouble in wrong:
                 failed += 1
                 print(f"{way} {' '.join(streams.values())} {program.name}: {trouble}")
         if streams:

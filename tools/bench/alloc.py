@@ -5,9 +5,9 @@ usage: alloc.py [--build DIR] [--quick] [--rounds N] [--budget SECONDS] [--rows 
        alloc.py --record DIR [--build DIR]
        alloc.py --plot FILE.json
 
-Builds the programs in DIR (default build), runs every contender in turn, round by round, prints all figures and the targets with
-verdicts, and writes FILE.json (default alloc.json), FILE.txt, FILE.svg and FILE.png. Rounds end when --budget seconds (480, quick 95)
-would be passed. Traces of real programs are replayed from tools/bench/traces; where there are none they are recorded first, into
+Builds the programs in DIR (default build), runs every contender in turn, round by round (training steps and replays in the first
+only), prints all figures and the targets with verdicts, and writes FILE.json (default alloc.json), FILE.txt, FILE.svg and FILE.png.
+Rounds end when --budget seconds (480, quick 200) would be passed. Traces of real programs are replayed from tools/bench/traces; where there are none they are recorded first, into
 FILE-traces; --record only records, into DIR. --plot draws the picture and prints the tables of an earlier run: no GPU is needed.
 
 Rows also choose: torch-step, replay:, calls, start. Contenders are named as in the table. Ends with 77 without a GPU.
@@ -167,7 +167,8 @@ class Bench:
 
     def round(self, turn):
         self.calls(turn)
-        for part in (self.allocations, self.replays, self.step):
+        # Training steps and replays take most of a round, and sample enough in one.
+        for part in (self.allocations, *((self.replays, self.step) if turn == 0 else ())):
             for contender in self.contenders():
                 part(contender, turn)
 
@@ -217,8 +218,8 @@ def arguments():
     parser.add_argument("--toolkit", type=pathlib.Path, default=pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")))
     options = parser.parse_args()
     options.build = options.build.resolve()
-    options.rounds = options.rounds or (2 if options.quick else 4)
-    options.budget = options.budget or (95 if options.quick else 480)
+    options.rounds = options.rounds or 4
+    options.budget = options.budget or (200 if options.quick else 480)
     return options
 
 
@@ -261,7 +262,7 @@ def main():
             bench.round(turn)
             done, taken = turn + 1, time.monotonic() - before
             print(f"round {done}: {taken:.0f} s", flush=True)
-            if bench.left() < taken * 0.9:
+            if bench.left() < taken * (0.6 if turn == 0 else 0.9):
                 break
     about = {"commit": options.commit or common.commit(), "gpu": gpu, "driver": driver, "machine": platform.machine(),
              "cores": os.cpu_count(), "torch": torch, "rounds": done, "quick": options.quick, "kernel_passes": bench.passes,
