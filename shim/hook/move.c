@@ -19,6 +19,8 @@
 #include "shim/resource/lane.h"
 #include "shim/resource/vmm.h"
 
+#define ANSWER_NS 100000u
+
 int gm_gate_watch;
 
 struct put_off {
@@ -111,6 +113,7 @@ void gm_gate_entered(void) {
 
 /* ---- the condition */
 
+/* An idle device, too, takes microseconds to say that it is: it is asked again for as long as a small copy would take. */
 static bool idle_since(const struct gm_block *block, struct gm_fence *fence, bool record) {
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode))
@@ -119,7 +122,9 @@ static bool idle_since(const struct gm_block *block, struct gm_fence *fence, boo
     if (record)
         status = gm_fence_record(fence, (CUcontext)(uintptr_t)block->context, block->context_id, block->device);
     if (!status)
-        status = gm_fence_query(fence);
+        for (uint64_t begin = gm_ticks(); (status = gm_fence_query(fence)) == GM_FENCE_PENDING;)
+            if (gm_ticks_span_ns(gm_ticks() - begin) > ANSWER_NS)
+                break;
     gm_capture_guard_leave(mode);
     return status == GM_OK;
 }
