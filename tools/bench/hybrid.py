@@ -149,16 +149,19 @@ class Bench:
                 for scheme in schemes:
                     self.take(part, percent, turn, scheme, self.arguments(percent, iterations), extra)
 
+    def read_lifetimes(self, name, raw, limit):
+        objects, end = hybrid_lifetimes.read_objects(raw)
+        report = json.loads(common.run([self.gpumem, "report", "--json", raw], common.environment(), limit))
+        self.lifetimes[name] = {"objects": objects, "end_ms": end, "report": report["traces"][0]["lifetimes"],
+                                "below_second": hybrid_lifetimes.share_below(objects, end, 1),
+                                "thresholds": hybrid_lifetimes.by_threshold(objects, end)}
+
     def sequences(self):
         schemes = [one for one in self.schemes if one.sequence]
         for name, arguments in self.sizes.sequences:
             raw = self.trace("sequence", name, arguments)
             if raw:
-                objects, end = hybrid_lifetimes.read_objects(raw)
-                report = json.loads(common.run([self.gpumem, "report", "--json", raw], common.environment(), 30))
-                self.lifetimes[name] = {"objects": objects, "end_ms": end, "report": report["traces"][0]["lifetimes"],
-                                        "below_second": hybrid_lifetimes.share_below(objects, end, 1),
-                                        "thresholds": hybrid_lifetimes.by_threshold(objects, end)}
+                self.attempt("sequence", f"lifetimes of {name}", lambda limit, raw=raw, name=name: self.read_lifetimes(name, raw, limit))
         for name, arguments in self.sizes.sequences:
             for scheme in schemes:
                 self.take("sequence", name, 0, scheme, arguments)
