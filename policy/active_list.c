@@ -57,6 +57,13 @@ struct list {
 
 #define ONE_FREED ((uint64_t)1 << 32)
 
+/* Blocks of sizes from a power of two to the next, allocated and freed while the list of their own size was
+ * still filling: what there is to go by for sizes that never come again. */
+enum { DEVICES = 64, MAGNITUDES = 64 };
+static struct {
+    atomic_uint allocated, freed;
+} magnitudes[DEVICES][MAGNITUDES];
+
 static struct {
     atomic_bool locked; /* for the table */
     struct list *lists; /* uthash head */
@@ -81,6 +88,7 @@ static _Thread_local struct {
     uint32_t number;
     unsigned generation;
     bool entered; /* it made an entry */
+    bool filling; /* its list says nothing yet */
 } pushed __attribute__((tls_model("initial-exec")));
 
 /* Lists that this thread used lately: no hash, no lock. Lists never go away. */
@@ -168,6 +176,7 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     state.places = places;
     state.managed = setup->managed;
     state.generation++;
+    memset(magnitudes, 0, sizeof magnitudes);
     unlock(&state.locked);
     if (setup->list_range >= setup->list_length)
         gm_setup_error(setup, one_way);
@@ -274,18 +283,42 @@ static enum gm_reason count_in(struct list *list) {
     return reason ? reason : GM_REASON_LIST_FILLING;
 }
 
+static bool has_magnitude(const struct gm_request *request) {
+    return request->device >= 0 && request->device < DEVICES && request->size;
+}
+
+static unsigned magnitude_of(size_t size) {
+    return 63 - (unsigned)__builtin_clzll(size);
+}
+
 enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_reason *reason) {
     struct list *list = list_of(request->device, request->size, true);
     pushed.list = list;
     *reason = list ? count_in(list) : GM_REASON_LIST_MAP_FULL;
+    pushed.filling = *reason == GM_REASON_LIST_FILLING;
+    if (pushed.filling && has_magnitude(request))
+        atomic_fetch_add_explicit(&magnitudes[request->device][magnitude_of(request->size)].allocated, 1,
+                                  memory_order_relaxed);
     return *reason == GM_REASON_LIST_STEADY ? GM_KIND_ASYNC : state.managed;
 }
 
-bool gm_active_list_turns_over(void) {
+/* More blocks freed than are alive, and enough of them to tell. */
+static bool turns_over(unsigned freed, unsigned live) {
+    return freed >= live && freed >= state.length;
+}
+
+bool gm_active_list_turns_over(const struct gm_request *request) {
     if (!pushed.list || pushed.generation != state.generation)
         return false;
     uint64_t counts = atomic_load_explicit(&pushed.list->counts, memory_order_relaxed);
-    return freed_of(counts) >= live_of(counts) && freed_of(counts) >= state.length;
+    if (turns_over(freed_of(counts), live_of(counts)))
+        return true;
+    if (!pushed.filling || !has_magnitude(request))
+        return false;
+    unsigned at = magnitude_of(request->size);
+    unsigned freed = atomic_load_explicit(&magnitudes[request->device][at].freed, memory_order_relaxed);
+    unsigned allocated = atomic_load_explicit(&magnitudes[request->device][at].allocated, memory_order_relaxed);
+    return turns_over(freed, allocated > freed ? allocated - freed : 0);
 }
 
 /* Takes out entry `number`; the newer ones move back over it, each counting one block less. An entry that is
@@ -317,8 +350,13 @@ void gm_active_list_failed(const struct gm_request *request) {
 
 void gm_active_list_freed(const struct gm_request *request) {
     struct list *list = list_of(request->device, request->size, false);
-    if (list)
-        one_less(list, ONE_FREED);
+    if (!list)
+        return;
+    one_less(list, ONE_FREED);
+    if (atomic_load_explicit(&list->reason, memory_order_relaxed) == GM_REASON_LIST_FILLING &&
+        has_magnitude(request))
+        atomic_fetch_add_explicit(&magnitudes[request->device][magnitude_of(request->size)].freed, 1,
+                                  memory_order_relaxed);
 }
 
 void gm_active_list_after_fork(void) {

@@ -29,9 +29,10 @@ void gm_active_list_failed(const struct gm_request *request);
 /* A counted block was freed. */
 void gm_active_list_freed(const struct gm_request *request);
 
-/* Whether, of the size that this thread counted last, more blocks were freed so far than are alive, and at least L: they come and
- * go, if in waves too large for the list. */
-bool gm_active_list_turns_over(void);
+/* Whether, of the request's size, which this thread counted last, more blocks were freed so far than are alive, and at least L: they
+ * come and go, if in waves too large for the list. While the list of the size is filling, the same of all such sizes from one power of
+ * two to the next, on the device: a program that asks for another size each time. */
+bool gm_active_list_turns_over(const struct gm_request *request);
 
 /* In the child of a fork: locks may be held by threads that stayed behind. */
 void gm_active_list_after_fork(void);

@@ -1,7 +1,7 @@
 /* auto: native memory for all, kept when freed where the size is short-lived: the active list says so, or
  * more of its blocks were freed so far than are alive. The second is for programs that allocate in waves, as
  * a training step does: their live counts differ by more than X within L allocations, though nothing piles
- * up. */
+ * up. Sizes that are too new to tell go by those of their magnitude: some programs never ask for one twice. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 
@@ -15,7 +15,7 @@ static void decide(const struct gm_request *request, const struct gm_usage *usag
     (void)usage;
     decision->verdict = gm_active_list_allocated(request, &decision->reason);
     bool transient = decision->verdict == GM_KIND_ASYNC;
-    if (!transient && gm_active_list_turns_over()) {
+    if (!transient && gm_active_list_turns_over(request)) {
         transient = true;
         decision->reason = GM_REASON_LIST_TURNOVER;
     }

@@ -16,7 +16,7 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_PROMISE] = "the kind decided on would have broken a promise of the call",
         [GM_REASON_CONTEXT_GONE] = "released with its context",
         [GM_REASON_GROWTH] = "taken by GPUMEM_GROW",
-        [GM_REASON_LIST_TURNOVER] = "more blocks of that size were freed so far than are alive, taken as short-lived",
+        [GM_REASON_LIST_TURNOVER] = "more blocks of that size (a new one: of sizes like it) were freed so far than are alive, taken as short-lived",
         [GM_REASON_PLAN] = "the plan's entry with the number of this object",
         [GM_REASON_PLAN_SITE] = "the plan's entry for this call site, size and occurrence; the order differed",
         [GM_REASON_RULE] = "a rule of the policy static",

@@ -372,32 +372,37 @@ static void calls_in_flight(void **unused) {
     }
 }
 
+static bool turns_over(size_t size) {
+    const struct gm_request request = {.call = GM_CALL_ALLOC, .size = size};
+    return gm_active_list_turns_over(&request);
+}
+
 /* Waves of more than X blocks pile up and go again: the list says lasting, the turnover tells. */
 static void turnover(void **unused) {
     enum { WAVE = 30 };
     start(10, 5);
-    assert_false(gm_active_list_turns_over());
+    assert_false(turns_over(64));
     for (int i = 0; i < WAVE; i++) {
         take(64);
-        assert_false(gm_active_list_turns_over());
+        assert_false(turns_over(64));
     }
     for (int i = 0; i < WAVE; i++)
         give(64);
     for (int i = 0; i < WAVE; i++) {
         assert_int_equal(take(64), G);
-        assert_true(gm_active_list_turns_over());
+        assert_true(turns_over(64));
     }
     assert_int_equal(take(64), G);
-    assert_false(gm_active_list_turns_over()); /* now more are alive than were freed */
+    assert_false(turns_over(64)); /* now more are alive than were freed */
     take(65);
-    assert_false(gm_active_list_turns_over());
+    assert_false(turns_over(65));
     start(10, 5);
     for (int i = 0; i < 9; i++) {
         take(64);
         give(64);
     }
     take(64);
-    assert_false(gm_active_list_turns_over()); /* fewer than L were freed */
+    assert_false(turns_over(64)); /* fewer than L were freed */
 }
 
 /* ---- many threads at once: what is left at the end is exact */

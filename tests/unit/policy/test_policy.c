@@ -134,6 +134,34 @@ static void auto_keeps_waves(void **unused) {
     }
 }
 
+/* Sizes that never come again: told by others between the same powers of two once enough of these were freed, and by no others. */
+static void auto_keeps_what_turns_over_in_ever_new_sizes(void **unused) {
+    const struct gm_policy *policy = gm_policy_find("auto");
+    struct gm_policy_setup setup = usual();
+    const struct gm_usage usage = {0};
+    struct gm_decision decision;
+    assert_int_equal(policy->setup(&setup), GM_OK);
+    for (size_t i = 0; i < 40; i++) {
+        const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000000 + 512 * i};
+        policy->decide(&request, &usage, &decision);
+        assert_int_equal(decision.kind, i < setup.list_length ? GM_KIND_NATIVE : GM_KIND_CACHE);
+        assert_int_equal(decision.reason, i < setup.list_length ? GM_REASON_LIST_FILLING : GM_REASON_LIST_TURNOVER);
+        policy->freed(&request);
+    }
+    const struct gm_request larger = {.call = GM_CALL_ALLOC, .size = 1 << 20};
+    const struct gm_request elsewhere = {.call = GM_CALL_ALLOC, .size = 1000000, .device = 1};
+    policy->decide(&larger, &usage, &decision);
+    assert_int_equal(decision.kind, GM_KIND_NATIVE);
+    policy->decide(&elsewhere, &usage, &decision);
+    assert_int_equal(decision.kind, GM_KIND_NATIVE);
+    /* They pile up: as many alive as freed. */
+    for (size_t i = 0; i < 50; i++) {
+        const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 900000 + 512 * i};
+        policy->decide(&request, &usage, &decision);
+    }
+    assert_int_equal(decision.kind, GM_KIND_NATIVE);
+}
+
 static void names(void **unused) {
     assert_string_equal(gm_call_name(GM_CALL_ALLOC), "cuMemAlloc");
     assert_string_equal(gm_call_name(GM_CALL_PRIMARY_RELEASE), "cuDevicePrimaryCtxRelease");
@@ -158,6 +186,7 @@ int main(void) {
         cmocka_unit_test(managed_means_what_setup_said),
         cmocka_unit_test(auto_follows_the_lists_verdict),
         cmocka_unit_test(auto_keeps_waves),
+        cmocka_unit_test(auto_keeps_what_turns_over_in_ever_new_sizes),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
