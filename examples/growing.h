@@ -2,6 +2,8 @@
 #ifndef EXAMPLES_GROWING_H
 #define EXAMPLES_GROWING_H
 
+#include <string.h>
+
 #include "check.h"
 #include "shim/gpumem.h"
 
@@ -20,6 +22,20 @@ struct growing {
     struct gpumem_region *region; // NULL: by copying
     size_t copied, steps;         // bytes, times that it grew
 };
+
+// PROGRAM [in-place|copy [VERTICES]]: whether it grows in place; *vertices stays as it is where none are given.
+static bool growing_arguments(int argc, char **argv, int *vertices) {
+    const char *way = argc > 1 ? argv[1] : "in-place";
+    char *end = NULL;
+    long count = argc > 2 ? strtol(argv[2], &end, 10) : *vertices;
+    if (argc > 3 || (strcmp(way, "in-place") && strcmp(way, "copy")) || (end && *end) || count < 64 || count > 1 << 26) {
+        fprintf(stderr, "%s: '%s' is none of: in-place|copy [VERTICES from 64 to %d]\n", argv[0], argc > 3 ? argv[3] : end ? argv[2] : way,
+                1 << 26);
+        exit(2);
+    }
+    *vertices = (int)count;
+    return strcmp(way, "copy") != 0;
+}
 
 static void growing_open(struct growing *array, bool in_place) {
     *array = growing();

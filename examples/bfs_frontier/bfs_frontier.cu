@@ -37,8 +37,9 @@ static void reference(const struct graph *graph, int source, int *distance) {
 }
 
 int main(int argc, char **argv) {
-    bool in_place = argc < 2 || strcmp(argv[1], "copy") != 0;
-    const int vertices = argc > 2 ? atoi(argv[2]) : 1 << 20, source = 0, zero = 0;
+    int vertices = 1 << 20;
+    bool in_place = growing_arguments(argc, argv, &vertices);
+    const int source = 0, zero = 0;
     struct graph graph = graph_make(vertices, 6);
     struct growing order;
     int *rows = graph_upload(graph.rows, vertices + 1), *columns = graph_upload(graph.columns, graph.edges), *visited, *numbers;

@@ -1,7 +1,6 @@
 // Shortest paths by rounds of relaxation over a list of vertices whose distance changed. A vertex may stand in the list many times, so
 // its length has no useful bound beforehand: it grows, in place by default, with "copy" by a larger block and a copy. Checks its
 // distances.
-#include <string.h>
 
 #include "../growing.h"
 
@@ -44,8 +43,9 @@ static void reference(const struct graph *graph, int source, int *distance) {
 }
 
 int main(int argc, char **argv) {
-    bool in_place = argc < 2 || strcmp(argv[1], "copy") != 0;
-    const int vertices = argc > 2 ? atoi(argv[2]) : 1 << 17, source = 0;
+    int vertices = 1 << 17;
+    bool in_place = growing_arguments(argc, argv, &vertices);
+    const int source = 0;
     struct graph graph = graph_make(vertices, 6);
     struct growing lists[2];
     int *rows = graph_upload(graph.rows, vertices + 1), *columns = graph_upload(graph.columns, graph.edges);

@@ -224,7 +224,7 @@ def arguments():
 
 
 def plot(options):
-    document = json.loads(options.plot.read_text())
+    document = common.earlier(options.plot)
     results = Results.from_json(document["results"])
     print(targets.table(document, results))
     draw(document, results, options.plot)

@@ -1,5 +1,6 @@
 """What the benches share: how a program runs natively and under the library, what it printed, and on which card."""
 
+import json
 import os
 import pathlib
 import re
@@ -39,6 +40,17 @@ def build(folder, *targets, shim=True):
         raise Failed("ninja: " + " | ".join((done.stdout + done.stderr).strip().splitlines()[-3:]))
     if shim and not (folder / "shim" / "libgpumem.so").exists():  # the dynamic linker would go on without it
         raise Failed(f"{folder}/shim/libgpumem.so is not there")
+
+
+def earlier(path):
+    """What a bench wrote to FILE.json."""
+    try:
+        document = json.loads(path.read_text())
+    except (OSError, ValueError) as problem:
+        raise Failed(f"{path}: {getattr(problem, 'strerror', None) or 'no results of a bench: ' + str(problem)}") from None
+    if not isinstance(document, dict) or "commit" not in document:
+        raise Failed(f"{path}: no results of a bench")
+    return document
 
 
 def environment(shim=None, settings=(), cuda=None):

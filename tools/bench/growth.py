@@ -205,7 +205,7 @@ def arguments():
 def main():
     options = arguments()
     if options.plot:
-        document = json.loads(options.plot.read_text())
+        document = common.earlier(options.plot)
         results = Results.from_json(document["results"])
         print(table(document, results))
         return draw(document, results, options.plot)

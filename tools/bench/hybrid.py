@@ -254,7 +254,7 @@ def arguments():
 def main():
     options = arguments()
     if options.plot:
-        return show(json.loads(options.plot.read_text()), options.plot)
+        return show(common.earlier(options.plot), options.plot)
     if not options.sim: # a test of the build does not build
         common.build(options.build, "tools/gpumem", "examples/he_ops_static", "examples/chunks_static")
     sizes = TINY if options.sim else QUICK if options.quick else Sizes()
