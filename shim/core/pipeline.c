@@ -1,23 +1,22 @@
 #include "shim/core/pipeline.h"
 
-#include "shim/base/base.h"
 #include "shim/core/registry.h"
 #include "shim/core/site.h"
-#include "shim/base/stats.h"
 #include "shim/resource/budget.h"
 #include "shim/resource/decided.h"
 #include "shim/resource/oom.h"
-#include "shim/trace/writer.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no address has them */
 
 static struct gm_pipeline_setup pipeline;
+bool gm_pipeline_timed;
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
 
 static void tell_trim(const struct gm_request *request, size_t given);
 
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
     pipeline = *setup;
+    gm_pipeline_timed = setup->timed;
     gm_oom_on_trim = tell_trim;
 }
 
@@ -35,16 +34,6 @@ uint64_t gm_key(enum gm_space space, uint64_t value) {
 uint64_t gm_key_value(uint64_t key) {
     uint64_t tag = key >> RESERVATION;
     return tag == 1 || tag == 2 || tag == 3 ? key ^ tag << RESERVATION : key;
-}
-
-void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
-    scope->begin = gm_trace_on || pipeline.timed || gm_stats_watched() ? gm_ticks() : 0;
-    scope->sequence = 0;
-    scope->known = false;
-    scope->charged = 0;
-    scope->block.reason = GM_REASON_NONE;
-    scope->block.charged = 0;
-    scope->request = (struct gm_request){.call = call, .size = size, .site = site, .device = -1};
 }
 
 /* ---- promises: what each call says to its caller */
@@ -77,7 +66,7 @@ static bool is_memory(const struct gm_block *block) {
 
 static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
 
-static void count_born(const struct gm_block *block) {
+static inline void count_born(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
@@ -97,7 +86,7 @@ static void count_born(const struct gm_block *block) {
     raise_peak(&stats->peak_reserved, live + __atomic_load_n(&stats->slack, __ATOMIC_RELAXED));
 }
 
-static void count_gone(const struct gm_block *block) {
+static inline void count_gone(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
@@ -117,7 +106,7 @@ static void bump(uint64_t *counter) { gm_stats_count(counter, 1); }
 
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
-static void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
+static __attribute__((noinline)) void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
                         enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
     const struct gm_request *request = &scope->request;
     struct gm_event event = {
@@ -143,10 +132,7 @@ static void write_event(const struct gm_scope *scope, enum gm_action action, con
     gm_trace_event(&event);
 }
 
-/* Ends the scope's time; returns nanoseconds. */
-static uint64_t spend(struct gm_scope *scope) {
-    if (!scope->begin)
-        return 0;
+static __attribute__((noinline)) uint64_t spend_timed(const struct gm_scope *scope) {
     uint64_t now = gm_ticks(), spent_ns = gm_ticks_span_ns(now - scope->begin);
     struct gm_stats_shard *shard = gm_stats_mine();
     gm_stats_count(&shard->time_ns, spent_ns);
@@ -155,11 +141,14 @@ static uint64_t spend(struct gm_scope *scope) {
     return spent_ns;
 }
 
+/* Ends the scope's time; returns nanoseconds. */
+static uint64_t spend(const struct gm_scope *scope) { return GM_UNLIKELY(scope->begin) ? spend_timed(scope) : 0; }
+
 /* ---- allocation */
 
-static void tell_policy_freed(const struct gm_block *block) {
+static inline void tell_policy_freed(const struct gm_block *block) {
     const struct gm_policy *policy = pipeline.policy;
-    if (!block->counted || !policy->freed)
+    if (!policy->freed || !block->counted)
         return;
     struct gm_request request = {.call = block->call, .size = block->size, .device = block->device, .context_id = block->context_id};
     policy->freed(&request);
@@ -167,7 +156,7 @@ static void tell_policy_freed(const struct gm_block *block) {
 
 /* A record found at the address of a new block: its free went past every door. It went before the new block came, so it has the
  * place in the order that the new block held; the caller takes the next one. */
-static void tell_stale(const struct gm_block *stale, uint64_t sequence) {
+static __attribute__((noinline, cold)) void tell_stale(const struct gm_block *stale, uint64_t sequence) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = sequence};
     bump(&gm_stats_mine()->released[stale->kind]);
     count_gone(stale);
@@ -212,7 +201,7 @@ static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reas
         write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
 }
 
-static void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict, gm_status status) {
+static __attribute__((noinline, cold)) void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict, gm_status status) {
     struct gm_block nothing = {.size = scope->request.size, .kind = (uint8_t)kind};
     /* A runtime that finds no context makes one and calls again: such a call asked nothing of any memory. */
     if (status == GM_INVALID_CONTEXT && !scope->request.context)
@@ -286,7 +275,7 @@ static bool settle_charge(struct gm_scope *scope) {
     return true;
 }
 
-static gm_status serve_within_limit(struct gm_scope *scope) {
+static __attribute__((noinline)) gm_status serve_within_limit(struct gm_scope *scope) {
     struct gm_request *request = &scope->request;
     gm_status status = GM_OK;
     request->beyond_limit = !gm_pipeline_charge(scope, false);

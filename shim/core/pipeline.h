@@ -5,8 +5,9 @@
 #ifndef GM_PIPELINE_H
 #define GM_PIPELINE_H
 
+#include "shim/base/stats.h"
 #include "shim/resource/resource.h"
-#include "shim/trace/event.h"
+#include "shim/trace/writer.h"
 
 /* One program call on its way through. */
 struct gm_scope {
@@ -34,7 +35,16 @@ struct gm_pipeline_setup {
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
 
 /* Starts a scope: a blank request, the time. `site` is 0 without a trace. `block` is filled by whoever gets or takes one. */
-void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site);
+GM_INTERNAL extern bool gm_pipeline_timed;
+static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
+    scope->begin = GM_UNLIKELY(gm_trace_on || gm_pipeline_timed || gm_stats_watched()) ? gm_ticks() : 0;
+    scope->sequence = 0;
+    scope->known = false;
+    scope->charged = 0;
+    scope->block.reason = GM_REASON_NONE;
+    scope->block.charged = 0;
+    scope->request = (struct gm_request){.call = call, .size = size, .site = site, .device = -1};
+}
 
 /* Registry keys: device addresses and handles of driver objects are not the same space. */
 enum gm_space { GM_SPACE_ADDRESS, GM_SPACE_RESERVATION, GM_SPACE_VMM_HANDLE, GM_SPACE_OBJECT };
