@@ -145,8 +145,7 @@ enum gm_advice {
 
 struct gm_site_keys; /* policy/site_key.h */
 
-/* One allocation as the program asked for it. Every call clears one: in this order it takes 96 bytes, which compilers clear by a few
- * stores; a larger one by a slow string instruction. */
+/* One allocation as the program asked for it. */
 struct gm_request {
     enum gm_call call;
     uint32_t promises;  /* enum gm_promise bits */
@@ -154,15 +153,15 @@ struct gm_request {
     size_t width, height; /* pitched memory: bytes a row, rows; else 0 */
     unsigned element_size; /* pitched memory: 4, 8 or 16; else 0 */
     int device;         /* ordinal of the current device, -1 unknown */
-    uint32_t site;      /* call site id, 0 = unknown */
     bool capturing;     /* the request's stream, or for context-wide calls any stream, is capturing */
     bool per_thread;    /* the per-thread-default-stream twin was called */
-    bool beyond_limit;  /* GPUMEM_LIMIT leaves no room for it on the device */
-    uint8_t wanted;     /* enum gm_kind, the decision, for the resource that dispatches; GM_KIND_NATIVE = as asked */
+    uint32_t site;      /* call site id, 0 = unknown */
     uint64_t stream;    /* handle, 0 = default stream */
     uint64_t context;   /* handle of the current context */
     uint64_t context_id;/* unique for the life of the process, never reused */
     uint16_t context_number; /* small number of the context, for traces */
+    bool beyond_limit;  /* GPUMEM_LIMIT leaves no room for it on the device */
+    enum gm_kind wanted;  /* the decision, for the resource that dispatches; GM_KIND_NATIVE = as asked */
     /* Filled only for policies that want them (enum gm_want): */
     uint32_t thread;      /* number of the thread among those that asked for movable memory, from 1 in order of their first request */
     uint64_t object;      /* place among the process's movable requests made in a context, from 1, failed ones included */

@@ -10,6 +10,7 @@ enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no add
 
 static struct gm_pipeline_setup pipeline;
 bool gm_pipeline_timed;
+const struct gm_request gm_request_blank = {.device = -1};
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
 
 static void tell_trim(const struct gm_request *request, size_t given);
@@ -146,17 +147,21 @@ static uint64_t spend(const struct gm_scope *scope) { return GM_UNLIKELY(scope->
 
 /* ---- allocation */
 
-static inline void tell_policy_freed(const struct gm_block *block) {
-    const struct gm_policy *policy = pipeline.policy;
-    if (!policy->freed || !block->counted)
-        return;
-    struct gm_request request = {.call = block->call, .size = block->size, .device = block->device, .context_id = block->context_id};
-    policy->freed(&request);
+static void tell_policy(const struct gm_block *block) {
+    struct gm_request request = gm_request_blank;
+    request.call = block->call;
+    request.size = block->size;
+    request.device = block->device;
+    request.context_id = block->context_id;
+    pipeline.policy->freed(&request);
 }
 
-/* A record found at the address of a new block: its free went past every door. It went before the new block came, so it has the
- * place in the order that the new block held; the caller takes the next one. */
-static __attribute__((noinline, cold)) void tell_stale(const struct gm_block *stale, uint64_t sequence) {
+static void tell_policy_freed(const struct gm_block *block) {
+    if (pipeline.policy->freed && block->counted)
+        tell_policy(block);
+}
+
+static void tell_released(const struct gm_block *stale, uint64_t sequence) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = sequence};
     bump(&gm_stats_mine()->released[stale->kind]);
     count_gone(stale);
@@ -169,9 +174,21 @@ static __attribute__((noinline, cold)) void tell_stale(const struct gm_block *st
     write_event(&scope, GM_ACT_RELEASE, stale, GM_OK, GM_REASON_NONE, stale->kind, 0);
 }
 
-static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason, enum gm_kind verdict) {
+/* A record found at the address of the scope's new block: its free went past every door. It went before the new block came, so it has
+ * the place in the order that the new block held, and the new block takes the next one. */
+static __attribute__((noinline, cold)) void tell_stale(const struct gm_block *stale, struct gm_scope *scope, struct gm_registry *registry) {
+    struct gm_block replaced;
+    tell_released(stale, scope->sequence);
+    if (!scope->sequence)
+        return;
+    scope->block.sequence = scope->sequence = gm_trace_sequence();
+    gm_registry_add(registry, &scope->block, &replaced);
+}
+
+static inline __attribute__((always_inline)) void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason,
+                                                           enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
-    struct gm_block *block = &scope->block, stale, replaced;
+    struct gm_block *block = &scope->block, stale;
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_registry *registry = gm_registry_shared();
 
@@ -184,13 +201,8 @@ static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reas
     stale.address = 0;
     if (registry)
         gm_registry_add(registry, block, &stale);
-    if (GM_UNLIKELY(stale.address)) {
-        tell_stale(&stale, scope->sequence);
-        if (scope->sequence) {
-            block->sequence = scope->sequence = gm_trace_sequence();
-            gm_registry_add(registry, block, &replaced);
-        }
-    }
+    if (GM_UNLIKELY(stale.address))
+        tell_stale(&stale, scope, registry);
     bump(&shard->allocs[block->kind]);
     if (block->hit)
         bump(&shard->hits[block->kind]);
@@ -406,21 +418,29 @@ gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
     return scope->block.owner->row->free(scope->block.owner, &scope->block, &how);
 }
 
-void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
+static __attribute__((noinline)) void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_status status) {
     struct gm_stats_shard *shard = gm_stats_mine();
-    struct gm_block *block = &scope->block, previous;
-    struct gm_registry *registry = gm_registry_shared();
-
+    struct gm_block previous;
     if (!scope->known) {
-        *block = (struct gm_block){.address = key, .device = (int16_t)scope->request.device};
+        scope->block = (struct gm_block){.address = key, .device = (int16_t)scope->request.device};
         bump(&shard->unknown_frees);
     }
-    if (status != GM_OK) {
-        bump(&shard->failed_frees);
-        if (scope->known)
-            gm_registry_add(registry, block, &previous);
-        action = GM_ACT_FREE_FAIL;
-    } else if (scope->known) {
+    if (status == GM_OK)
+        return;
+    bump(&shard->failed_frees);
+    if (scope->known)
+        gm_registry_add(gm_registry_shared(), &scope->block, &previous);
+}
+
+void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
+    struct gm_stats_shard *shard = gm_stats_mine();
+    struct gm_block *block = &scope->block;
+
+    if (GM_UNLIKELY(!scope->known || status != GM_OK)) {
+        failed_or_unknown(scope, key, status);
+        if (status != GM_OK)
+            action = GM_ACT_FREE_FAIL;
+    } else {
         bump(&shard->frees[block->kind]);
         if (newest == block->address) {
             bump(&shard->temporary);

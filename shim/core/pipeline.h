@@ -36,6 +36,7 @@ void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
 
 /* Starts a scope: a blank request, the time. `site` is 0 without a trace. `block` is filled by whoever gets or takes one. */
 GM_INTERNAL extern bool gm_pipeline_timed;
+GM_INTERNAL extern const struct gm_request gm_request_blank; /* to be copied: compilers clear so much by a slow string instruction */
 static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
     scope->begin = GM_UNLIKELY(gm_trace_on || gm_pipeline_timed || gm_stats_watched()) ? gm_ticks() : 0;
     scope->sequence = 0;
@@ -43,7 +44,10 @@ static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, siz
     scope->charged = 0;
     scope->block.reason = GM_REASON_NONE;
     scope->block.charged = 0;
-    scope->request = (struct gm_request){.call = call, .size = size, .site = site, .device = -1};
+    scope->request = gm_request_blank;
+    scope->request.call = call;
+    scope->request.size = size;
+    scope->request.site = site;
 }
 
 /* Registry keys: device addresses and handles of driver objects are not the same space. */

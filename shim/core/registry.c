@@ -162,7 +162,7 @@ static struct node **address_link(struct index_shard *shard, uint64_t hash, uint
     return at;
 }
 
-static inline void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *block) {
+static inline __attribute__((always_inline)) void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *block) {
     struct node *node = *at;
     *at = node->next_address;
     shard->count--;
@@ -170,6 +170,12 @@ static inline void remove_node(struct gm_registry *registry, struct index_shard 
         range_unlink(registry, node);
     *block = node->block;
     node_recycle(shard, node);
+}
+
+static __attribute__((noinline, cold)) void replace(struct gm_registry *registry, struct index_shard *shard, struct node **at,
+                                                    struct gm_block *previous) {
+    struct gm_block stale;
+    remove_node(registry, shard, at, previous ? previous : &stale);
 }
 
 /* ---- interface */
@@ -216,17 +222,14 @@ gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *b
     gm_spin_lock(&shard->lock);
     if (make_room(shard, false)) {
         struct node **at = address_link(shard, hash, block->address);
-        if (GM_UNLIKELY(*at != NULL)) {
-            struct gm_block stale;
-            remove_node(registry, shard, at, previous ? previous : &stale);
-        }
+        if (GM_UNLIKELY(*at != NULL))
+            replace(registry, shard, at, previous);
         struct node *node = node_new(shard);
-        if (node) {
-            struct node **bucket = bucket_of(shard, hash);
+        if (GM_LIKELY(node != NULL)) {
             node->block = *block;
             node->in_range = false;
-            node->next_address = *bucket;
-            *bucket = node;
+            node->next_address = *at;
+            *at = node;
             shard->count++;
             if (GM_UNLIKELY(__atomic_load_n(&registry->ranged, __ATOMIC_RELAXED)))
                 range_link(registry, node);

@@ -18,22 +18,27 @@ static unsigned slot_of(CUcontext handle) {
 
 /* Lock-free read. A slot is written with its id 0, then handle and the rest, the id last; it is emptied by clearing the id. The
  * id never repeats, so a copy with the same id before and after is whole. Slots of dead contexts stay in the probe sequence. */
-static inline bool find(CUcontext handle, struct gm_context *context) {
-    unsigned first = slot_of(handle), i = first;
-    do {
-        CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
-        uint64_t id = __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE);
-        if (GM_LIKELY(seen == handle && id)) {
-            *context = slots[i];
-            __atomic_thread_fence(__ATOMIC_ACQUIRE);
-            if (GM_LIKELY(context->handle == handle && __atomic_load_n(&slots[i].id, __ATOMIC_RELAXED) == id))
-                return true;
-        }
-        if (!seen)
+static inline bool read_slot(const struct gm_context *slot, CUcontext handle, struct gm_context *context) {
+    uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
+    if (GM_UNLIKELY(!id))
+        return false;
+    *context = *slot;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return GM_LIKELY(context->handle == handle) && GM_LIKELY(__atomic_load_n(&slot->id, __ATOMIC_RELAXED) == id);
+}
+
+static __attribute__((noinline)) bool find_further(CUcontext handle, struct gm_context *context) {
+    for (unsigned i = slot_of(handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
+        if (!__atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE))
             return false;
-        i = (i + 1) % SLOTS;
-    } while (i != first);
+        if (read_slot(&slots[i], handle, context))
+            return true;
+    }
     return false;
+}
+
+static inline bool find(CUcontext handle, struct gm_context *context) {
+    return GM_LIKELY(read_slot(&slots[slot_of(handle)], handle, context)) || find_further(handle, context);
 }
 
 bool gm_context_find(CUcontext handle, struct gm_context *context) { return find(handle, context); }
@@ -96,11 +101,12 @@ done:
     return fresh;
 }
 
-static __attribute__((noinline, cold)) void look_first(CUcontext handle, struct gm_context *context) {
+static __attribute__((noinline, cold)) bool look_first(CUcontext handle, struct gm_context *context) {
     *context = (struct gm_context){0};
     describe(handle, context);
     if (remember(context) && gm_context_on_new)
         gm_context_on_new(context);
+    return true;
 }
 
 bool gm_context_current(struct gm_context *context) {
@@ -109,9 +115,7 @@ bool gm_context_current(struct gm_context *context) {
         *context = (struct gm_context){.device = -1};
         return false;
     }
-    if (GM_UNLIKELY(!find(handle, context)))
-        look_first(handle, context);
-    return true;
+    return GM_LIKELY(find(handle, context)) || look_first(handle, context);
 }
 
 /* ---- who may access a device as a peer */
