@@ -1,6 +1,5 @@
 #include "shim/core/pipeline.h"
 
-#include "shim/core/registry.h"
 #include "shim/core/site.h"
 #include "shim/resource/budget.h"
 #include "shim/resource/decided.h"
@@ -62,7 +61,8 @@ static void raise_peak(uint64_t *peak, uint64_t value) {
 
 /* Address space that has no memory behind it counts as nothing. */
 static bool is_memory(const struct gm_block *block) {
-    return block->call != GM_CALL_VMM_RESERVE && block->call != GM_CALL_VMM_MAP && block->call != GM_CALL_POOL_CREATE;
+    const uint64_t address_space = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_MAP | 1ull << GM_CALL_POOL_CREATE;
+    return !(address_space >> block->call & 1);
 }
 
 static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
@@ -400,13 +400,6 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
 }
 
 /* ---- free */
-
-void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
-    struct gm_registry *registry = gm_registry_shared();
-    scope->known = registry && gm_registry_take(registry, key, &scope->block);
-    if (gm_trace_on)
-        scope->sequence = gm_trace_sequence();
-}
 
 gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
     struct gm_free_request how = {

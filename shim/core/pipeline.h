@@ -6,6 +6,7 @@
 #define GM_PIPELINE_H
 
 #include "shim/base/stats.h"
+#include "shim/core/registry.h"
 #include "shim/resource/resource.h"
 #include "shim/trace/writer.h"
 
@@ -70,7 +71,12 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
 
 /* A free in three steps: take the block out; the hook lets it be freed (by gm_pipeline_owner_free where the block has an owner,
  * else by the true call); report the outcome. A failed free puts the record back. */
-void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key);
+static inline void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
+    struct gm_registry *registry = gm_registry_shared();
+    scope->known = registry && gm_registry_take(registry, key, &scope->block);
+    if (GM_UNLIKELY(gm_trace_on))
+        scope->sequence = gm_trace_sequence();
+}
 gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread);
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
 
