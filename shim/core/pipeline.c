@@ -67,7 +67,7 @@ static bool is_memory(const struct gm_block *block) {
 
 static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
 
-static inline void count_born(const struct gm_block *block) {
+static inline __attribute__((always_inline)) void count_born(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
@@ -147,7 +147,7 @@ static uint64_t spend(const struct gm_scope *scope) { return GM_UNLIKELY(scope->
 
 /* ---- allocation */
 
-static void tell_policy(const struct gm_block *block) {
+static __attribute__((noinline)) void tell_policy(const struct gm_block *block) {
     struct gm_request request = gm_request_blank;
     request.call = block->call;
     request.size = block->size;
@@ -156,7 +156,7 @@ static void tell_policy(const struct gm_block *block) {
     pipeline.policy->freed(&request);
 }
 
-static void tell_policy_freed(const struct gm_block *block) {
+static inline void tell_policy_freed(const struct gm_block *block) {
     if (pipeline.policy->freed && block->counted)
         tell_policy(block);
 }
