@@ -52,6 +52,8 @@ struct list {
     uint32_t pushes;         /* number of the next entry */
     uint32_t begin;          /* place of the oldest entry */
     uint32_t count;          /* entries in the ring, at most `places` */
+    uint32_t calm;           /* how many of the newest, counted up to L, differ by less than X ... */
+    uint32_t least, most;    /* ... and what they lie between */
     struct entry ring[];
 };
 
@@ -94,10 +96,9 @@ static _Thread_local struct {
 /* Lists that this thread used lately: no hash, no lock. Lists never go away. */
 enum { RECENT = 8 };
 static _Thread_local struct {
-    struct key key;
-    struct list *list;
+    struct list *lists[RECENT];
     unsigned generation;
-} recent[RECENT] __attribute__((tls_model("initial-exec")));
+} recent __attribute__((tls_model("initial-exec")));
 
 /* Yielding does not let a holder of lower real-time priority run; sleeping does. */
 static void wait_asleep(void) {
@@ -207,22 +208,26 @@ static struct list *find_or_add(const struct key *key) {
     return list;
 }
 
-/* The list of a size, from this thread's memory where it can be; NULL: none (yet). */
-static struct list *list_of(int device, size_t size, bool add) {
+static __attribute__((noinline)) struct list *look_up(int device, size_t size, bool add, unsigned place) {
     const struct key key = key_of(device, size);
-    unsigned place = (unsigned)(((size ^ (uint64_t)device) * 0x9e3779b97f4a7c15ull) >> 61);
-    if (recent[place].list && recent[place].key.size == key.size && recent[place].key.device == key.device &&
-        recent[place].generation == state.generation)
-        return recent[place].list;
     lock(&state.locked);
     struct list *list = add ? find_or_add(&key) : find(&key);
     unlock(&state.locked);
-    if (list) {
-        recent[place].key = key;
-        recent[place].list = list;
-        recent[place].generation = state.generation;
-    }
+    if (recent.generation != state.generation)
+        memset(&recent, 0, sizeof recent);
+    recent.generation = state.generation;
+    if (list)
+        recent.lists[place] = list;
     return list;
+}
+
+/* The list of a size, from this thread's memory where it can be; NULL: none (yet). */
+static struct list *list_of(int device, size_t size, bool add) {
+    unsigned place = (unsigned)(((size ^ (uint64_t)device) * 0x9e3779b97f4a7c15ull) >> 61);
+    struct list *list = recent.lists[place];
+    if (list && recent.generation == state.generation && list->key.size == size && list->key.device == device)
+        return list;
+    return look_up(device, size, add, place);
 }
 
 static uint32_t live_of(uint64_t counts) {
@@ -247,6 +252,25 @@ static struct entry *entry_at(struct list *list, unsigned back) {
     return &list->ring[(list->begin + list->count - 1 - back) & (state.places - 1)];
 }
 
+/* One entry more, of those from the newest on; false: it lies X or more from another. */
+static bool stays_calm(struct list *list, uint32_t live) {
+    uint32_t least = list->calm && list->least < live ? list->least : live;
+    uint32_t most = list->calm && list->most > live ? list->most : live;
+    if (most - least >= state.range)
+        return false;
+    list->least = least;
+    list->most = most;
+    list->calm += list->calm < state.length;
+    return true;
+}
+
+static void measure(struct list *list) {
+    list->calm = 0;
+    for (unsigned back = 0; back < list->count && back < state.length; back++)
+        if (!stays_calm(list, entry_at(list, back)->live))
+            break;
+}
+
 static void push(struct list *list, uint32_t live) {
     if (list->count == state.places) {
         list->begin = (list->begin + 1) & (state.places - 1);
@@ -254,18 +278,14 @@ static void push(struct list *list, uint32_t live) {
     }
     list->count++;
     *entry_at(list, 0) = (struct entry){live, list->pushes++};
+    if (!stays_calm(list, live))
+        measure(list);
 }
 
-static enum gm_reason judge(struct list *list) {
-    uint32_t least = UINT32_MAX, most = 0;
+static enum gm_reason judge(const struct list *list) {
     if (list->count < state.length)
         return GM_REASON_LIST_FILLING;
-    for (unsigned back = 0; back < state.length; back++) {
-        uint32_t live = entry_at(list, back)->live;
-        least = live < least ? live : least;
-        most = live > most ? live : most;
-    }
-    return most - least < state.range ? GM_REASON_LIST_STEADY : GM_REASON_LIST_GROWING;
+    return list->calm == state.length ? GM_REASON_LIST_STEADY : GM_REASON_LIST_GROWING;
 }
 
 static enum gm_reason count_in(struct list *list) {
@@ -341,6 +361,7 @@ void gm_active_list_failed(const struct gm_request *request) {
         if (!own || pushed.entered) {
             lock(&list->locked);
             take_back(list, own ? pushed.number : list->pushes - 1);
+            measure(list);
             unlock(&list->locked);
         }
         one_less(list, 0);

@@ -1,4 +1,4 @@
-/* The policies there are, the calls they may move, and the names of the vocabulary. */
+/* The policies there are and the names of the vocabulary. */
 #include "policy/policy.h"
 
 #include <string.h>
@@ -18,19 +18,6 @@ const struct gm_policy *gm_policy_find(const char *text) {
             return *row;
     }
     return NULL;
-}
-
-/* The rest is the program's intent (managed, pinned, pools), has a shape of its own (arrays, virtual memory), or belongs to
- * somebody else (graphs, imports). */
-bool gm_call_is_movable(const struct gm_request *request) {
-    switch (request->call) {
-    case GM_CALL_ALLOC:
-    case GM_CALL_ALLOC_PITCH:
-    case GM_CALL_ALLOC_ASYNC:
-        return true;
-    default:
-        return false;
-    }
 }
 
 const char *gm_call_name(enum gm_call call) {

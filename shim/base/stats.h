@@ -5,6 +5,7 @@
 #define GM_STATS_H
 
 #include "policy/policy.h"
+#include "shim/base/base.h"
 
 #define GM_STATS_MAGIC  0x3253544154534d47ull /* "GMSTATS2"; seven letters for all layouts, the eighth for this one */
 #define GM_STATS_SLOTS  128 /* processes that one file can hold */
@@ -55,7 +56,7 @@ struct gm_stats {
 } __attribute__((aligned(4096)));
 
 /* This process's counters; never NULL. Seen by nobody until gm_stats_open. */
-extern struct gm_stats *gm_stats;
+GM_INTERNAL extern struct gm_stats *gm_stats;
 
 /* Moves the counters to where others can read them: to a free slot of the file `path`, which `gpumem run` made with
  * GM_STATS_SLOTS * sizeof(struct gm_stats) bytes; with none named, or on any trouble with it (logged once), to a memory file that
@@ -68,7 +69,7 @@ void gm_stats_open(const char *path);
 void gm_stats_after_fork(void);
 
 /* This thread's shard. */
-extern __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
+GM_INTERNAL extern __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
 struct gm_stats_shard *gm_stats_take_shard(void);
 static inline struct gm_stats_shard *gm_stats_mine(void) {
     return __builtin_expect(gm_stats_shard != NULL, 1) ? gm_stats_shard : gm_stats_take_shard();

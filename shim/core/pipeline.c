@@ -1,23 +1,22 @@
 #include "shim/core/pipeline.h"
 
-#include "shim/base/base.h"
-#include "shim/core/registry.h"
 #include "shim/core/site.h"
-#include "shim/base/stats.h"
 #include "shim/resource/budget.h"
 #include "shim/resource/decided.h"
 #include "shim/resource/oom.h"
-#include "shim/trace/writer.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no address has them */
 
 static struct gm_pipeline_setup pipeline;
+bool gm_pipeline_timed;
+const struct gm_request gm_request_blank = {.device = -1};
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
 
 static void tell_trim(const struct gm_request *request, size_t given);
 
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
     pipeline = *setup;
+    gm_pipeline_timed = setup->timed;
     gm_oom_on_trim = tell_trim;
 }
 
@@ -35,16 +34,6 @@ uint64_t gm_key(enum gm_space space, uint64_t value) {
 uint64_t gm_key_value(uint64_t key) {
     uint64_t tag = key >> RESERVATION;
     return tag == 1 || tag == 2 || tag == 3 ? key ^ tag << RESERVATION : key;
-}
-
-void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
-    scope->begin = gm_trace_on || pipeline.timed || gm_stats_watched() ? gm_ticks() : 0;
-    scope->sequence = 0;
-    scope->known = false;
-    scope->charged = 0;
-    scope->block.reason = GM_REASON_NONE;
-    scope->block.charged = 0;
-    scope->request = (struct gm_request){.call = call, .size = size, .site = site, .device = -1};
 }
 
 /* ---- promises: what each call says to its caller */
@@ -72,12 +61,13 @@ static void raise_peak(uint64_t *peak, uint64_t value) {
 
 /* Address space that has no memory behind it counts as nothing. */
 static bool is_memory(const struct gm_block *block) {
-    return block->call != GM_CALL_VMM_RESERVE && block->call != GM_CALL_VMM_MAP && block->call != GM_CALL_POOL_CREATE;
+    const uint64_t address_space = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_MAP | 1ull << GM_CALL_POOL_CREATE;
+    return !(address_space >> block->call & 1);
 }
 
 static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
 
-static void count_born(const struct gm_block *block) {
+static inline __attribute__((always_inline)) void count_born(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
@@ -97,7 +87,7 @@ static void count_born(const struct gm_block *block) {
     raise_peak(&stats->peak_reserved, live + __atomic_load_n(&stats->slack, __ATOMIC_RELAXED));
 }
 
-static void count_gone(const struct gm_block *block) {
+static inline void count_gone(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
@@ -117,7 +107,7 @@ static void bump(uint64_t *counter) { gm_stats_count(counter, 1); }
 
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
-static void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
+static __attribute__((noinline)) void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
                         enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
     const struct gm_request *request = &scope->request;
     struct gm_event event = {
@@ -143,10 +133,7 @@ static void write_event(const struct gm_scope *scope, enum gm_action action, con
     gm_trace_event(&event);
 }
 
-/* Ends the scope's time; returns nanoseconds. */
-static uint64_t spend(struct gm_scope *scope) {
-    if (!scope->begin)
-        return 0;
+static __attribute__((noinline)) uint64_t spend_timed(const struct gm_scope *scope) {
     uint64_t now = gm_ticks(), spent_ns = gm_ticks_span_ns(now - scope->begin);
     struct gm_stats_shard *shard = gm_stats_mine();
     gm_stats_count(&shard->time_ns, spent_ns);
@@ -155,19 +142,26 @@ static uint64_t spend(struct gm_scope *scope) {
     return spent_ns;
 }
 
+/* Ends the scope's time; returns nanoseconds. */
+static uint64_t spend(const struct gm_scope *scope) { return GM_UNLIKELY(scope->begin) ? spend_timed(scope) : 0; }
+
 /* ---- allocation */
 
-static void tell_policy_freed(const struct gm_block *block) {
-    const struct gm_policy *policy = pipeline.policy;
-    if (!block->counted || !policy->freed)
-        return;
-    struct gm_request request = {.call = block->call, .size = block->size, .device = block->device, .context_id = block->context_id};
-    policy->freed(&request);
+static __attribute__((noinline)) void tell_policy(const struct gm_block *block) {
+    struct gm_request request = gm_request_blank;
+    request.call = block->call;
+    request.size = block->size;
+    request.device = block->device;
+    request.context_id = block->context_id;
+    pipeline.policy->freed(&request);
 }
 
-/* A record found at the address of a new block: its free went past every door. It went before the new block came, so it has the
- * place in the order that the new block held; the caller takes the next one. */
-static void tell_stale(const struct gm_block *stale, uint64_t sequence) {
+static inline void tell_policy_freed(const struct gm_block *block) {
+    if (pipeline.policy->freed && block->counted)
+        tell_policy(block);
+}
+
+static void tell_released(const struct gm_block *stale, uint64_t sequence) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = sequence};
     bump(&gm_stats_mine()->released[stale->kind]);
     count_gone(stale);
@@ -180,9 +174,21 @@ static void tell_stale(const struct gm_block *stale, uint64_t sequence) {
     write_event(&scope, GM_ACT_RELEASE, stale, GM_OK, GM_REASON_NONE, stale->kind, 0);
 }
 
-static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason, enum gm_kind verdict) {
+/* A record found at the address of the scope's new block: its free went past every door. It went before the new block came, so it has
+ * the place in the order that the new block held, and the new block takes the next one. */
+static __attribute__((noinline, cold)) void tell_stale(const struct gm_block *stale, struct gm_scope *scope, struct gm_registry *registry) {
+    struct gm_block replaced;
+    tell_released(stale, scope->sequence);
+    if (!scope->sequence)
+        return;
+    scope->block.sequence = scope->sequence = gm_trace_sequence();
+    gm_registry_add(registry, &scope->block, &replaced);
+}
+
+static inline __attribute__((always_inline)) void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason,
+                                                           enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
-    struct gm_block *block = &scope->block, stale, replaced;
+    struct gm_block *block = &scope->block, stale;
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_registry *registry = gm_registry_shared();
 
@@ -195,13 +201,8 @@ static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reas
     stale.address = 0;
     if (registry)
         gm_registry_add(registry, block, &stale);
-    if (GM_UNLIKELY(stale.address)) {
-        tell_stale(&stale, scope->sequence);
-        if (scope->sequence) {
-            block->sequence = scope->sequence = gm_trace_sequence();
-            gm_registry_add(registry, block, &replaced);
-        }
-    }
+    if (GM_UNLIKELY(stale.address))
+        tell_stale(&stale, scope, registry);
     bump(&shard->allocs[block->kind]);
     if (block->hit)
         bump(&shard->hits[block->kind]);
@@ -212,7 +213,7 @@ static void remember(struct gm_scope *scope, enum gm_action action, enum gm_reas
         write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
 }
 
-static void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict, gm_status status) {
+static __attribute__((noinline, cold)) void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict, gm_status status) {
     struct gm_block nothing = {.size = scope->request.size, .kind = (uint8_t)kind};
     /* A runtime that finds no context makes one and calls again: such a call asked nothing of any memory. */
     if (status == GM_INVALID_CONTEXT && !scope->request.context)
@@ -286,7 +287,7 @@ static bool settle_charge(struct gm_scope *scope) {
     return true;
 }
 
-static gm_status serve_within_limit(struct gm_scope *scope) {
+static __attribute__((noinline)) gm_status serve_within_limit(struct gm_scope *scope) {
     struct gm_request *request = &scope->request;
     gm_status status = GM_OK;
     request->beyond_limit = !gm_pipeline_charge(scope, false);
@@ -400,13 +401,6 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
 
 /* ---- free */
 
-void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
-    struct gm_registry *registry = gm_registry_shared();
-    scope->known = registry && gm_registry_take(registry, key, &scope->block);
-    if (gm_trace_on)
-        scope->sequence = gm_trace_sequence();
-}
-
 gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
     struct gm_free_request how = {
         .call = scope->request.call,
@@ -417,21 +411,29 @@ gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
     return scope->block.owner->row->free(scope->block.owner, &scope->block, &how);
 }
 
-void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
+static __attribute__((noinline)) void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_status status) {
     struct gm_stats_shard *shard = gm_stats_mine();
-    struct gm_block *block = &scope->block, previous;
-    struct gm_registry *registry = gm_registry_shared();
-
+    struct gm_block previous;
     if (!scope->known) {
-        *block = (struct gm_block){.address = key, .device = (int16_t)scope->request.device};
+        scope->block = (struct gm_block){.address = key, .device = (int16_t)scope->request.device};
         bump(&shard->unknown_frees);
     }
-    if (status != GM_OK) {
-        bump(&shard->failed_frees);
-        if (scope->known)
-            gm_registry_add(registry, block, &previous);
-        action = GM_ACT_FREE_FAIL;
-    } else if (scope->known) {
+    if (status == GM_OK)
+        return;
+    bump(&shard->failed_frees);
+    if (scope->known)
+        gm_registry_add(gm_registry_shared(), &scope->block, &previous);
+}
+
+void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
+    struct gm_stats_shard *shard = gm_stats_mine();
+    struct gm_block *block = &scope->block;
+
+    if (GM_UNLIKELY(!scope->known || status != GM_OK)) {
+        failed_or_unknown(scope, key, status);
+        if (status != GM_OK)
+            action = GM_ACT_FREE_FAIL;
+    } else {
         bump(&shard->frees[block->kind]);
         if (newest == block->address) {
             bump(&shard->temporary);

@@ -5,8 +5,10 @@
 #ifndef GM_PIPELINE_H
 #define GM_PIPELINE_H
 
+#include "shim/base/stats.h"
+#include "shim/core/registry.h"
 #include "shim/resource/resource.h"
-#include "shim/trace/event.h"
+#include "shim/trace/writer.h"
 
 /* One program call on its way through. */
 struct gm_scope {
@@ -34,7 +36,20 @@ struct gm_pipeline_setup {
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
 
 /* Starts a scope: a blank request, the time. `site` is 0 without a trace. `block` is filled by whoever gets or takes one. */
-void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site);
+GM_INTERNAL extern bool gm_pipeline_timed;
+GM_INTERNAL extern const struct gm_request gm_request_blank; /* to be copied: compilers clear so much by a slow string instruction */
+static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
+    scope->begin = GM_UNLIKELY(gm_trace_on || gm_pipeline_timed || gm_stats_watched()) ? gm_ticks() : 0;
+    scope->sequence = 0;
+    scope->known = false;
+    scope->charged = 0;
+    scope->block.reason = GM_REASON_NONE;
+    scope->block.charged = 0;
+    scope->request = gm_request_blank;
+    scope->request.call = call;
+    scope->request.size = size;
+    scope->request.site = site;
+}
 
 /* Registry keys: device addresses and handles of driver objects are not the same space. */
 enum gm_space { GM_SPACE_ADDRESS, GM_SPACE_RESERVATION, GM_SPACE_VMM_HANDLE, GM_SPACE_OBJECT };
@@ -56,7 +71,12 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
 
 /* A free in three steps: take the block out; the hook lets it be freed (by gm_pipeline_owner_free where the block has an owner,
  * else by the true call); report the outcome. A failed free puts the record back. */
-void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key);
+static inline void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
+    struct gm_registry *registry = gm_registry_shared();
+    scope->known = registry && gm_registry_take(registry, key, &scope->block);
+    if (GM_UNLIKELY(gm_trace_on))
+        scope->sequence = gm_trace_sequence();
+}
 gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread);
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
 

@@ -76,10 +76,8 @@ static uint64_t hash_of(const struct node *node, bool by_range) {
     return by_range ? hash_in_range(node) : address_hash(node->block.address);
 }
 
-/* Doubles the buckets when chains grow long; the shard is locked. Keeps the old ones when the kernel gives no memory. */
-static bool make_room(struct index_shard *shard, bool by_range) {
-    if (GM_LIKELY(shard->bucket_count && shard->count < shard->bucket_count * 2))
-        return true;
+/* Gives the first buckets, and more when chains grow long; the shard is locked. Keeps the old ones when the kernel gives no memory. */
+static __attribute__((noinline, cold)) bool grow(struct index_shard *shard, bool by_range) {
     uint32_t wanted = shard->bucket_count ? shard->bucket_count * 4 : FIRST_BUCKETS;
     struct node **old = shard->buckets, **buckets = gm_pages(wanted * sizeof(*buckets));
     uint32_t old_count = shard->bucket_count;
@@ -100,14 +98,21 @@ static bool make_room(struct index_shard *shard, bool by_range) {
     return true;
 }
 
-static struct node *node_new(struct index_shard *shard) {
-    if (GM_UNLIKELY(!shard->free)) {
-        struct node *slab = gm_pages(SLAB);
-        for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {
-            slab[i].next_address = shard->free;
-            shard->free = &slab[i];
-        }
+static bool make_room(struct index_shard *shard, bool by_range) {
+    return GM_LIKELY(shard->count < shard->bucket_count * 2) || grow(shard, by_range);
+}
+
+static __attribute__((noinline, cold)) void add_nodes(struct index_shard *shard) {
+    struct node *slab = gm_pages(SLAB);
+    for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {
+        slab[i].next_address = shard->free;
+        shard->free = &slab[i];
     }
+}
+
+static struct node *node_new(struct index_shard *shard) {
+    if (GM_UNLIKELY(!shard->free))
+        add_nodes(shard);
     struct node *node = shard->free;
     if (node)
         shard->free = node->next_address;
@@ -120,7 +125,7 @@ static void node_recycle(struct index_shard *shard, struct node *node) {
 }
 
 /* The node's address shard is locked. Without memory for buckets the block is only not found by range. */
-static void range_link(struct gm_registry *registry, struct node *node) {
+static __attribute__((noinline)) void range_link(struct gm_registry *registry, struct node *node) {
     uint64_t hash = hash_in_range(node);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
@@ -135,7 +140,7 @@ static void range_link(struct gm_registry *registry, struct node *node) {
     gm_spin_unlock(&shard->lock);
 }
 
-static void range_unlink(struct gm_registry *registry, struct node *node) {
+static __attribute__((noinline)) void range_unlink(struct gm_registry *registry, struct node *node) {
     uint64_t hash = hash_in_range(node);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
@@ -157,7 +162,7 @@ static struct node **address_link(struct index_shard *shard, uint64_t hash, uint
     return at;
 }
 
-static void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *block) {
+static inline __attribute__((always_inline)) void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *block) {
     struct node *node = *at;
     *at = node->next_address;
     shard->count--;
@@ -165,6 +170,12 @@ static void remove_node(struct gm_registry *registry, struct index_shard *shard,
         range_unlink(registry, node);
     *block = node->block;
     node_recycle(shard, node);
+}
+
+static __attribute__((noinline, cold)) void replace(struct gm_registry *registry, struct index_shard *shard, struct node **at,
+                                                    struct gm_block *previous) {
+    struct gm_block stale;
+    remove_node(registry, shard, at, previous ? previous : &stale);
 }
 
 /* ---- interface */
@@ -211,17 +222,14 @@ gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *b
     gm_spin_lock(&shard->lock);
     if (make_room(shard, false)) {
         struct node **at = address_link(shard, hash, block->address);
-        if (GM_UNLIKELY(*at != NULL)) {
-            struct gm_block stale;
-            remove_node(registry, shard, at, previous ? previous : &stale);
-        }
+        if (GM_UNLIKELY(*at != NULL))
+            replace(registry, shard, at, previous);
         struct node *node = node_new(shard);
-        if (node) {
-            struct node **bucket = bucket_of(shard, hash);
+        if (GM_LIKELY(node != NULL)) {
             node->block = *block;
             node->in_range = false;
-            node->next_address = *bucket;
-            *bucket = node;
+            node->next_address = *at;
+            *at = node;
             shard->count++;
             if (GM_UNLIKELY(__atomic_load_n(&registry->ranged, __ATOMIC_RELAXED)))
                 range_link(registry, node);

@@ -5,16 +5,17 @@
 #ifndef GM_REGISTRY_H
 #define GM_REGISTRY_H
 
+#include "shim/base/base.h"
 #include "shim/resource/resource.h"
 
 struct gm_registry;
 
 /* The process's registry; made at first use. NULL only when the kernel gives no memory. */
-extern struct gm_registry *gm_registry_known;
+GM_INTERNAL extern struct gm_registry *gm_registry_known;
 struct gm_registry *gm_registry_find_shared(void);
 static inline struct gm_registry *gm_registry_shared(void) {
     struct gm_registry *registry = __atomic_load_n(&gm_registry_known, __ATOMIC_ACQUIRE);
-    return __builtin_expect(registry != NULL, 1) ? registry : gm_registry_find_shared();
+    return GM_LIKELY(registry != NULL) ? registry : gm_registry_find_shared();
 }
 /* A registry of its own, for tests. */
 struct gm_registry *gm_registry_new(void);

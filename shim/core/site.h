@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 #include "policy/site_key.h"
+#include "shim/base/base.h"
 
 enum { GM_SITE_FRAMES = 72 };
 
 /* Somebody wants call sites: a trace, or the policy. */
-extern bool gm_sites_on;
+GM_INTERNAL extern bool gm_sites_on;
 
 /* Finds the unwinder; `extra` frames are kept beyond the first outside the CUDA runtime (GPUMEM_STACKS); `keys`: for gm_site_keys.
  * Call before the first gm_site_find. Without an unwinder every site is 0. */

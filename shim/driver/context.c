@@ -18,21 +18,30 @@ static unsigned slot_of(CUcontext handle) {
 
 /* Lock-free read. A slot is written with its id 0, then handle and the rest, the id last; it is emptied by clearing the id. The
  * id never repeats, so a copy with the same id before and after is whole. Slots of dead contexts stay in the probe sequence. */
-bool gm_context_find(CUcontext handle, struct gm_context *context) {
+static inline bool read_slot(const struct gm_context *slot, CUcontext handle, struct gm_context *context) {
+    uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
+    if (GM_UNLIKELY(!id))
+        return false;
+    *context = *slot;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return GM_LIKELY(context->handle == handle) && GM_LIKELY(__atomic_load_n(&slot->id, __ATOMIC_RELAXED) == id);
+}
+
+static __attribute__((noinline)) bool find_further(CUcontext handle, struct gm_context *context) {
     for (unsigned i = slot_of(handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
-        CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
-        if (!seen)
+        if (!__atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE))
             return false;
-        uint64_t id = __atomic_load_n(&slots[i].id, __ATOMIC_ACQUIRE);
-        if (seen != handle || !id)
-            continue;
-        *context = slots[i];
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (context->handle == handle && __atomic_load_n(&slots[i].id, __ATOMIC_RELAXED) == id)
+        if (read_slot(&slots[i], handle, context))
             return true;
     }
     return false;
 }
+
+static inline bool find(CUcontext handle, struct gm_context *context) {
+    return GM_LIKELY(read_slot(&slots[slot_of(handle)], handle, context)) || find_further(handle, context);
+}
+
+bool gm_context_find(CUcontext handle, struct gm_context *context) { return find(handle, context); }
 
 bool gm_context_on(CUdevice device, struct gm_context *context) {
     bool found = false;
@@ -92,19 +101,21 @@ done:
     return fresh;
 }
 
+static __attribute__((noinline, cold)) bool look_first(CUcontext handle, struct gm_context *context) {
+    *context = (struct gm_context){0};
+    describe(handle, context);
+    if (remember(context) && gm_context_on_new)
+        gm_context_on_new(context);
+    return true;
+}
+
 bool gm_context_current(struct gm_context *context) {
     CUcontext handle = NULL;
     if (gm_drv.ctx_get_current(&handle) != CUDA_SUCCESS || !handle) {
         *context = (struct gm_context){.device = -1};
         return false;
     }
-    if (!gm_context_find(handle, context)) {
-        *context = (struct gm_context){0};
-        describe(handle, context);
-        if (remember(context) && gm_context_on_new)
-            gm_context_on_new(context);
-    }
-    return true;
+    return GM_LIKELY(find(handle, context)) || look_first(handle, context);
 }
 
 /* ---- who may access a device as a peer */

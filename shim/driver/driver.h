@@ -13,6 +13,7 @@ __typeof__(cuStreamWaitValue64_v2) cuStreamWaitValue64_v2_ptsz;
 __typeof__(cuStreamBatchMemOp_v2) cuStreamBatchMemOp_v2_ptsz;
 
 #include "policy/policy.h"
+#include "shim/base/base.h"
 
 /* Functions gpumem itself calls. X(field, exact driver symbol, name for cuGetProcAddress, version, optional)
  * Optional rows may be absent in older drivers: the field is NULL then. */
@@ -25,7 +26,7 @@ struct gm_driver {
 };
 
 /* The table; fields are NULL until gm_driver_ready() is true. */
-extern struct gm_driver gm_drv;
+GM_INTERNAL extern struct gm_driver gm_drv;
 
 /* Finds the driver that the process has loaded (load = false) or loads libcuda.so.1 (load = true). Cheap after the first
  * success. False: no driver. */
@@ -71,9 +72,9 @@ void gm_contexts_after_fork(void);
 /* ---- stream capture (capture.c): every begin and end in the process passes here. */
 void gm_capture_begin(void); /* before the true call */
 void gm_capture_end(void);   /* after the end, or when begin failed */
-extern int gm_captures;      /* begun and not yet ended, in any thread */
+GM_INTERNAL extern int gm_captures;      /* begun and not yet ended, in any thread */
 static inline bool gm_capture_any(void) { /* some stream of the process may be capturing */
-    return __builtin_expect(__atomic_load_n(&gm_captures, __ATOMIC_RELAXED) > 0, 0);
+    return GM_UNLIKELY(__atomic_load_n(&gm_captures, __ATOMIC_RELAXED) > 0);
 }
 /* Enter and leave a section in which our own driver calls may not disturb a capture: exchanges the thread's capture mode to
  * relaxed and makes gm_capture_begin wait until the section is left. False: a capture is running, do not call the driver's context-wide events. */

@@ -23,7 +23,7 @@ struct gm_true {
     GM_HOOK_ROWS(ROW)
 #undef ROW
 };
-extern struct gm_true gm_true;
+GM_INTERNAL extern struct gm_true gm_true;
 
 enum gm_door { GM_DOOR_SYMBOL, GM_DOOR_DLSYM, GM_DOOR_RESOLVER, GM_DOOR_AUDIT, GM_DOORS };
 
@@ -50,8 +50,8 @@ enum gm_pass {
 
 /* Calls of each hooked symbol (coverage report). */
 extern uint64_t gm_row_calls[GM_ROW_COUNT];
-extern bool gm_hooks_active, gm_coverage_on;
-extern __thread int gm_door, gm_depth __attribute__((tls_model("initial-exec")));
+GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
+GM_INTERNAL extern __thread int gm_door, gm_depth __attribute__((tls_model("initial-exec")));
 
 /* Under GPUMEM_GROW=move (grow.h): a hooked call enters the driver. */
 GM_INTERNAL extern int gm_gate_watch;

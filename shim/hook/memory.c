@@ -100,7 +100,7 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
 
 /* ---- frees: the owner of the block decides how, never the call */
 
-static void freed(struct gm_scope *scope, uint64_t key, CUresult result) {
+static inline void freed(struct gm_scope *scope, uint64_t key, CUresult result) {
     if (result == CUDA_SUCCESS && scope->known && !scope->block.owner && scope->block.call == GM_CALL_ALLOC_MANAGED)
         gm_managed_note(-(int64_t)scope->block.size);
     gm_pipeline_free_end(scope, GM_ACT_FREE, key, result);
@@ -112,7 +112,7 @@ static bool freed_before(const struct gm_scope *scope, CUdeviceptr address) {
 }
 
 /* The block's pages went to the block it was copied to. */
-static bool gave_pages(const struct gm_scope *scope, CUdeviceptr address) {
+static __attribute__((noinline)) bool gave_pages(const struct gm_scope *scope, CUdeviceptr address) {
     gm_grow_freed(address);
     if (gm_grow_mode < GM_GROW_MOVE)
         return false;

@@ -3,10 +3,11 @@
 #ifndef GM_TRACE_WRITER_H
 #define GM_TRACE_WRITER_H
 
+#include "shim/base/base.h"
 #include "shim/trace/event.h"
 
 /* True when a trace was asked for and is not broken: callers then fill events. */
-extern bool gm_trace_on;
+GM_INTERNAL extern bool gm_trace_on;
 
 /* Takes the options (file name, format, flush interval); `policy` and `version` go to the header. Opens nothing yet. */
 void gm_trace_setup(const char *pattern, int format, uint64_t flush_ns, const char *policy, const char *version);
