@@ -59,6 +59,8 @@ static void raise_peak(uint64_t *peak, uint64_t value) {
         ;
 }
 
+_Static_assert(GM_CALL_COUNT <= 64, "a bit for each call");
+
 /* Address space that has no memory behind it counts as nothing. */
 static bool is_memory(const struct gm_block *block) {
     const uint64_t address_space = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_MAP | 1ull << GM_CALL_POOL_CREATE;
