@@ -7,9 +7,13 @@
 #include "shim/resource/oom.h"
 
 static struct gm_resource *servers[GM_KIND_COUNT];
+static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
 bool gm_decided_overcommits;
 
-void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) { servers[kind] = resource; }
+void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) {
+    servers[kind] = resource;
+    refused[kind] = resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
+}
 
 struct gm_resource *gm_decided_server(enum gm_kind kind) { return servers[kind]; }
 
@@ -30,6 +34,18 @@ static bool overcommit(struct gm_resource *self, const struct gm_request *reques
            vmm->row->overcommit(vmm, request, block) == GM_OK;
 }
 
+/* Native memory could not be had either. */
+static __attribute__((noinline)) gm_status native_failed(struct gm_resource *self, const struct gm_request *request, gm_status status,
+                                                         enum gm_reason reason, struct gm_block *block) {
+    if (status != GM_OUT_OF_MEMORY)
+        return status;
+    if (overcommit(self, request, block)) {
+        block->reason = GM_REASON_NONE;
+        return GM_OK;
+    }
+    return gm_oom_serve(self, request, reason, block);
+}
+
 static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     enum gm_reason reason = GM_REASON_NONE;
     if (GM_UNLIKELY(request->beyond_limit))
@@ -38,21 +54,16 @@ static gm_status decided_alloc(struct gm_resource *self, const struct gm_request
         struct gm_resource *server = servers[kind];
         gm_status status = GM_NOT_SUPPORTED;
 
-        if (server && kind != GM_KIND_NATIVE && !gm_resource_keeps(server->properties, request))
+        if (GM_UNLIKELY(refused[kind] & request->promises))
             reason = GM_REASON_PROMISE;
-        else if (server)
+        else if (GM_LIKELY(server != NULL))
             status = server->row->alloc(server, request, block);
-        if (status == GM_OK) {
+        if (GM_LIKELY(status == GM_OK)) {
             block->reason = reason;
             return GM_OK;
         }
-        if (kind == GM_KIND_NATIVE) {
-            if (status == GM_OUT_OF_MEMORY && overcommit(self, request, block)) {
-                block->reason = GM_REASON_NONE;
-                return GM_OK;
-            }
-            return status == GM_OUT_OF_MEMORY ? gm_oom_serve(self, request, reason, block) : status;
-        }
+        if (kind == GM_KIND_NATIVE)
+            return native_failed(self, request, status, reason, block);
         if (reason == GM_REASON_NONE)
             reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
     }

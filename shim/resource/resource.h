@@ -110,6 +110,8 @@ extern const struct gm_resource_row *const gm_resource_rows[]; /* NULL-terminate
  * the kernel and lives as long as the process. Returns NULL and a one-line error naming the offending word and what is accepted. */
 struct gm_resource *gm_resource_build(const char *text, char *error, size_t error_size);
 
+/* Promises (enum gm_promise bits) that memory of these properties does not keep. */
+uint32_t gm_resource_unkept(uint32_t properties);
 /* True when `properties` keep every hard promise of the request. */
 bool gm_resource_keeps(uint32_t properties, const struct gm_request *request);
 /* Soft promises of the request that `properties` drop (enum gm_promise bits). */
