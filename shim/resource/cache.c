@@ -81,7 +81,8 @@ static __attribute__((noinline)) struct gm_size_class *ask_oldest(struct gm_shar
 
 /* Looks into one shard for a block; its address, 0 when there is none. *waiting counts the bytes of this size that wait there for their
  * fences. */
-static inline uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting) {
+static inline __attribute__((always_inline)) uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size,
+                                                            size_t *waiting) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
@@ -139,11 +140,20 @@ static gm_status alloc_unkept(struct gm_resource *self, const struct gm_request 
     return status;
 }
 
-static __attribute__((noinline)) gm_status get_new(struct gm_resource *self, const struct gm_request *request, struct gm_piece *piece) {
+static inline void hand_out(struct gm_resource *self, const struct gm_request *request, uint64_t address, size_t reserved, bool hit,
+                            struct gm_block *block) {
+    const struct gm_piece piece = {.address = address, .reserved = reserved};
+    gm_block_fill(block, self, request, &piece);
+    block->kind = GM_KIND_CACHE;
+    block->hit = hit;
+}
+
+static __attribute__((noinline)) gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size,
+                                                     struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_request rounded = *request;
     struct gm_block got = {0};
-    rounded.size = piece->reserved;
+    rounded.size = size;
     gm_cache_look_around(state, &state->devices[request->device]);
     gm_status status = self->upstream->row->alloc(self->upstream, &rounded, &got);
     if (status == GM_OUT_OF_MEMORY)
@@ -152,26 +162,20 @@ static __attribute__((noinline)) gm_status get_new(struct gm_resource *self, con
         status = self->upstream->row->alloc(self->upstream, &rounded, &got);
     if (status)
         return status;
-    piece->address = got.address;
-    gm_cache_count_owned(state, request->device, piece->reserved);
+    gm_cache_count_owned(state, request->device, size);
+    hand_out(self, request, got.address, size, false, block);
     return GM_OK;
 }
 
 static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_cache *state = self->state;
-    struct gm_piece piece = {0};
     if (GM_UNLIKELY(!has_shape(request)))
         return alloc_unkept(self, request, block);
-    piece.reserved = (request->size + GRANULE - 1) & ~(GRANULE - 1);
-    if (GM_LIKELY(!gm_cache_has_rdma(state)))
-        piece.address = find_kept(state, request->context_id, piece.reserved);
-    bool hit = piece.address != 0;
-    gm_status status = hit ? GM_OK : get_new(self, request, &piece);
-    if (status)
-        return status;
-    gm_block_fill(block, self, request, &piece);
-    block->kind = GM_KIND_CACHE;
-    block->hit = hit;
+    size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
+    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_kept(state, request->context_id, size);
+    if (GM_UNLIKELY(!address))
+        return alloc_new(self, request, size, block);
+    hand_out(self, request, address, size, true, block);
     return GM_OK;
 }
 

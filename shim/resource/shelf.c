@@ -210,11 +210,15 @@ size_t gm_shelf_condemn_ready(struct gm_shelf *shelf, size_t bytes) {
     return condemned;
 }
 
+static bool is_idle(const struct gm_size_class *class, uint64_t now, uint64_t idle_ns) {
+    uint64_t stamp = gm_kept_last(&class->ready)->stamp;
+    return now > stamp && gm_ticks_span_ns(now - stamp) > idle_ns;
+}
+
 void gm_shelf_condemn_idle(struct gm_shelf *shelf, uint64_t now, uint64_t idle_ns) {
-    const struct gm_kept *last;
     for (unsigned i = 0; i < GM_SHELF_BUCKETS && shelf->ready_bytes; i++)
         for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
-            while ((last = gm_kept_last(&class->ready)) != NULL && now > last->stamp && gm_ticks_span_ns(now - last->stamp) > idle_ns)
+            while (class->ready.count && is_idle(class, now, idle_ns))
                 condemn_oldest(shelf, class);
 }
 

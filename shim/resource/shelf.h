@@ -28,8 +28,8 @@ struct gm_kept {
     struct gm_size_class *class;
     struct gm_batch *batch;          /* NULL when ready */
     uint64_t address;
-    size_t size;
     uint64_t stamp;                  /* ticks of its batch's closing */
+    size_t size;
 };
 
 struct gm_kept_list {
@@ -44,13 +44,9 @@ struct gm_size_class {
     struct gm_kept_list pending; /* oldest first */
 };
 
-/* NULL: the list is empty. */
-static inline struct gm_kept *gm_kept_first(const struct gm_kept_list *list) {
-    return list->ends.next != &list->ends ? (struct gm_kept *)list->ends.next : NULL;
-}
-static inline struct gm_kept *gm_kept_last(const struct gm_kept_list *list) {
-    return list->ends.previous != &list->ends ? (struct gm_kept *)list->ends.previous : NULL;
-}
+/* Of a list that is not empty. */
+static inline struct gm_kept *gm_kept_first(const struct gm_kept_list *list) { return (struct gm_kept *)list->ends.next; }
+static inline struct gm_kept *gm_kept_last(const struct gm_kept_list *list) { return (struct gm_kept *)list->ends.previous; }
 
 _Static_assert(offsetof(struct gm_kept, link) == 0, "a link is its block");
 
@@ -176,9 +172,9 @@ static inline struct gm_batch *gm_shelf_put(struct gm_shard *shard, struct gm_sh
 
 /* Takes the block of this size that became ready last; its address, 0 when none is. */
 static inline uint64_t gm_shelf_take(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_size_class *class) {
-    struct gm_kept *kept = gm_kept_first(&class->ready);
-    if (!kept)
+    if (!class->ready.count)
         return 0;
+    struct gm_kept *kept = gm_kept_first(&class->ready);
     gm_kept_unlink(&class->ready, kept);
     shelf->ready_bytes -= kept->size;
     gm_shelf_unnote(shard, shelf, kept);
