@@ -67,7 +67,7 @@ struct gm_resource_row {
     size_t state_size;      /* bytes of zeroed state behind struct gm_resource */
     /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be NULL. */
     gm_status (*open)(struct gm_resource *self, const char *argument, char *error, size_t error_size);
-    /* Serves `request`. Success fills `block` (address, size, reserved, pitch, context..., owner = self). Any failure leaves
+    /* Serves `request`, whose context is current. Success fills `block` (address, size, reserved, pitch, context..., owner = self). Any failure leaves
      * `block` untouched and costs nothing. Errors: GM_OUT_OF_MEMORY, GM_NOT_SUPPORTED (cannot serve such a request or the driver
      * lacks a function: the pipeline then asks native), or the driver's own. */
     gm_status (*alloc)(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
