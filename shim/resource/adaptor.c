@@ -8,9 +8,7 @@ gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *re
 }
 
 gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    struct gm_block inner = *block;
-    inner.owner = self->upstream;
-    return self->upstream->row->free(self->upstream, &inner, how);
+    return self->upstream->row->free(self->upstream, block, how);
 }
 
 size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes) {

@@ -22,14 +22,9 @@ static gm_status async_alloc(struct gm_resource *self, const struct gm_request *
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
-    bool pushed;
-    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)request->context, &pushed);
-    if (status)
-        return status;
-    status = gm_shape_of(request, &piece);
+    gm_status status = gm_shape_of(request, &piece);
     if (!status)
         status = gm_pool_alloc(&family, request, &piece);
-    gm_lane_leave(pushed);
     if (!status)
         gm_block_fill(block, self, request, &piece);
     return status;

@@ -40,18 +40,20 @@
 
 /* ---- threads and shards */
 
+unsigned gm_cache_shards = 1;
 static unsigned threads_seen; /* of all caches */
 static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
 
-static unsigned my_shard(void) {
-    if (GM_UNLIKELY(!thread_number))
-        thread_number = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
-    return (thread_number - 1) % GM_CACHE_SHARDS;
+static __attribute__((noinline)) void meet_thread(void) {
+    thread_number = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
+    if (thread_number > 1 && thread_number <= GM_CACHE_SHARDS)
+        __atomic_add_fetch(&gm_cache_shards, 1, __ATOMIC_RELAXED);
 }
 
-unsigned gm_cache_shards_used(void) {
-    unsigned seen = __atomic_load_n(&threads_seen, __ATOMIC_RELAXED);
-    return seen < GM_CACHE_SHARDS ? seen + !seen : GM_CACHE_SHARDS;
+static inline unsigned my_shard(void) {
+    if (GM_UNLIKELY(!thread_number))
+        meet_thread();
+    return (thread_number - 1) % GM_CACHE_SHARDS;
 }
 
 /* A thread's number is never another's. */
@@ -65,23 +67,34 @@ unsigned gm_cache_act_as(unsigned number) {
 
 /* ---- allocation */
 
-/* Looks into one shard; *waiting counts the bytes of this size that wait for their fences there. */
-static bool take(struct gm_shard *shard, uint64_t context_id, size_t size, uint64_t *address, size_t *waiting) {
-    bool found = false, gone;
+/* Blocks of this size wait for their fences: asks about the oldest. The class as it is then, NULL when the context went meanwhile. */
+static __attribute__((noinline)) struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_shelf *shelf,
+                                                                  struct gm_size_class *class) {
+    struct gm_batch *batch = gm_kept_first(&class->pending)->batch;
+    size_t size = class->size;
+    bool gone;
+    if (batch->state != GM_BATCH_RECORDED || gm_capture_any())
+        return class;
+    gm_cache_settle(shard, shelf, batch, false, &gone);
+    return gone ? NULL : gm_shelf_class(shelf, size);
+}
+
+/* Looks into one shard for a block; its address, 0 when there is none. *waiting counts the bytes of this size that wait there for their
+ * fences. */
+static inline __attribute__((always_inline)) uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size,
+                                                            size_t *waiting) {
+    uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
     struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_class(shelf, size) : NULL;
-    if (class && !class->ready.first && class->pending.first && class->pending.first->batch->state == GM_BATCH_RECORDED &&
-        !gm_capture_any()) {
-        gm_cache_settle(shard, shelf, class->pending.first->batch, false, &gone);
-        class = gone ? NULL : gm_shelf_class(shelf, size);
-    }
+    if (class && GM_UNLIKELY(!class->ready.count) && class->pending.count)
+        class = ask_oldest(shard, shelf, class);
     if (class) {
-        found = gm_shelf_take(shard, shelf, class, address);
+        address = gm_shelf_take(shard, shelf, class);
         *waiting += class->pending.count * size;
     }
     gm_spin_unlock(&shard->lock);
-    return found;
+    return address;
 }
 
 /* The budget of this size is used up: waits for its oldest fence when this thread recorded it. */
@@ -90,24 +103,29 @@ static bool wait_for_own(struct gm_shard *shard, uint64_t context_id, size_t siz
     gm_spin_lock(&shard->lock);
     struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
     struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_class(shelf, size) : NULL;
-    struct gm_batch *batch = class && class->pending.first ? class->pending.first->batch : NULL;
+    struct gm_batch *batch = class && class->pending.count ? gm_kept_first(&class->pending)->batch : NULL;
     if (batch && batch->state == GM_BATCH_RECORDED && batch->thread == this_thread() && !gm_capture_any())
         waited = gm_cache_overtake(shard, shelf, batch, &gone) == GM_OK;
     gm_spin_unlock(&shard->lock);
     return waited;
 }
 
-static bool find_kept(struct gm_cache *state, const struct gm_request *request, size_t size, uint64_t *address) {
+/* The thread's own shard has none ready: other threads' shards, then the thread's own fence. */
+static __attribute__((noinline)) uint64_t find_further(struct gm_cache *state, uint64_t context_id, size_t size, size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();
+    uint64_t address = 0;
+    for (unsigned i = 0; i < used && !address; i++)
+        if (i != mine && __atomic_load_n(&state->shards[i].bytes, __ATOMIC_RELAXED))
+            address = take(&state->shards[i], context_id, size, &waiting);
+    if (!address && waiting && waiting + size > GM_CACHE_ROTATION && wait_for_own(&state->shards[mine], context_id, size))
+        address = take(&state->shards[mine], context_id, size, &waiting);
+    return address;
+}
+
+static inline uint64_t find_kept(struct gm_cache *state, uint64_t context_id, size_t size) {
     size_t waiting = 0;
-    if (GM_LIKELY(take(&state->shards[mine], request->context_id, size, address, &waiting)))
-        return true;
-    for (unsigned i = 0; i < used; i++)
-        if (i != mine && __atomic_load_n(&state->shards[i].bytes, __ATOMIC_RELAXED) &&
-            take(&state->shards[i], request->context_id, size, address, &waiting))
-            return true;
-    return waiting && waiting + size > GM_CACHE_ROTATION && wait_for_own(&state->shards[mine], request->context_id, size) &&
-           take(&state->shards[mine], request->context_id, size, address, &waiting);
+    uint64_t address = take(&state->shards[my_shard()], context_id, size, &waiting);
+    return GM_LIKELY(address) ? address : find_further(state, context_id, size, waiting);
 }
 
 static bool has_shape(const struct gm_request *request) {
@@ -115,43 +133,59 @@ static bool has_shape(const struct gm_request *request) {
            request->size <= SIZE_MAX / 2 && request->device >= 0 && request->device < GM_CACHE_DEVICES;
 }
 
-static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    struct gm_cache *state = self->state;
-    struct gm_piece piece = {0};
-    if (!has_shape(request)) {
-        gm_status status = gm_adaptor_alloc(self, request, block);
-        if (!status)
-            block->kind = GM_KIND_CACHE;
-        return status;
-    }
-    piece.reserved = (request->size + GRANULE - 1) & ~(GRANULE - 1);
-    bool hit = !gm_cache_has_rdma(state) && find_kept(state, request, piece.reserved, &piece.address);
-    if (!hit) {
-        struct gm_request rounded = *request;
-        struct gm_block got = {0};
-        rounded.size = piece.reserved;
-        gm_cache_look_around(state, &state->devices[request->device]);
-        gm_status status = self->upstream->row->alloc(self->upstream, &rounded, &got);
-        if (status == GM_OUT_OF_MEMORY)
-            gm_stats_oom_step();
-        if (status == GM_OUT_OF_MEMORY && gm_cache_trim(self, SIZE_MAX))
-            status = self->upstream->row->alloc(self->upstream, &rounded, &got);
-        if (status)
-            return status;
-        piece.address = got.address;
-        gm_cache_count_owned(state, request->device, piece.reserved);
-    }
+static gm_status alloc_unkept(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    gm_status status = gm_adaptor_alloc(self, request, block);
+    if (!status)
+        block->kind = GM_KIND_CACHE;
+    return status;
+}
+
+static inline void hand_out(struct gm_resource *self, const struct gm_request *request, uint64_t address, size_t reserved, bool hit,
+                            struct gm_block *block) {
+    const struct gm_piece piece = {.address = address, .reserved = reserved};
     gm_block_fill(block, self, request, &piece);
     block->kind = GM_KIND_CACHE;
     block->hit = hit;
+}
+
+static __attribute__((noinline)) gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size,
+                                                     struct gm_block *block) {
+    struct gm_cache *state = self->state;
+    struct gm_request rounded = *request;
+    struct gm_block got = {0};
+    rounded.size = size;
+    gm_cache_look_around(state, &state->devices[request->device]);
+    gm_status status = self->upstream->row->alloc(self->upstream, &rounded, &got);
+    if (status == GM_OUT_OF_MEMORY)
+        gm_stats_oom_step();
+    if (status == GM_OUT_OF_MEMORY && gm_cache_trim(self, SIZE_MAX))
+        status = self->upstream->row->alloc(self->upstream, &rounded, &got);
+    if (status)
+        return status;
+    gm_cache_count_owned(state, request->device, size);
+    hand_out(self, request, got.address, size, false, block);
+    return GM_OK;
+}
+
+static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct gm_cache *state = self->state;
+    if (GM_UNLIKELY(!has_shape(request)))
+        return alloc_unkept(self, request, block);
+    size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
+    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_kept(state, request->context_id, size);
+    if (GM_UNLIKELY(!address))
+        return alloc_new(self, request, size, block);
+    hand_out(self, request, address, size, true, block);
     return GM_OK;
 }
 
 /* ---- free */
 
+static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }
+
 /* Records the fence of the batch that `block` completed. An error is this free's own: natively it would have had it. */
-static gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf, const struct gm_block *block,
-                           const struct gm_free_request *how) {
+static __attribute__((noinline)) gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
+                                                     const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_batch *batch = NULL;
     bool gone, own = false;
     gm_status status = gm_cache_record(shard, shelf, this_thread(), &batch, &gone);
@@ -168,30 +202,33 @@ static gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, str
     return status;
 }
 
+/* The block is not to be kept. The shard's lock is held, and let go. */
+static __attribute__((noinline)) gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
+                                                         const struct gm_free_request *how) {
+    const struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
+    bool condemned = shelf && shelf->condemned;
+    gm_spin_unlock(&shard->lock);
+    gm_status status = gm_cache_free_upstream(self, block, how);
+    if (condemned)
+        gm_cache_drain(self, shard, block->context_id);
+    return status;
+}
+
 static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_cache *state = self->state;
-    if (block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES || !block->context_id)
+    if (GM_UNLIKELY(block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES || !block->context_id))
         return gm_adaptor_free(self, block, how);
-    if (how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !gm_fence_supported())
+    if (GM_UNLIKELY(how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !can_fence()))
         return gm_cache_free_upstream(self, block, how);
 
     struct gm_shard *shard = &state->shards[my_shard()];
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_make(shard, block->context, block->context_id, block->device);
-    bool tight = __atomic_load_n(&state->devices[block->device].tight, __ATOMIC_RELAXED);
-    if (shelf && GM_UNLIKELY(tight))
-        gm_shelf_condemn_ready(shelf, SIZE_MAX);
-    struct gm_batch *batch = NULL;
-    if (shelf && !shelf->aside && !tight && gm_cache_make_room(self, shard, &shelf, block->reserved))
-        batch = gm_shelf_put(shard, shelf, block->address, block->reserved);
-    if (!batch) {
-        bool condemned = shelf && shelf->condemned;
-        gm_spin_unlock(&shard->lock);
-        gm_status status = gm_cache_free_upstream(self, block, how);
-        if (condemned)
-            gm_cache_drain(self, shard, block->context_id);
-        return status;
-    }
+    struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
+    if (GM_UNLIKELY(!gm_cache_may_keep(state, shard, shelf, block->device, block->reserved)))
+        shelf = gm_cache_make_room(self, shard, block);
+    struct gm_batch *batch = GM_LIKELY(shelf) ? gm_shelf_put(shard, shelf, block->address, block->reserved) : NULL;
+    if (GM_UNLIKELY(!batch))
+        return free_natively(self, shard, block, how);
     bool full = (batch->count >= state->frees && shelf->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
                 batch->bytes * gm_cache_shards_used() >= ALL_BATCH_BYTES;
     if (GM_LIKELY(!full && !how->strict) || gm_capture_any()) {

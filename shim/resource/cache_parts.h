@@ -27,13 +27,22 @@ struct gm_cache {
 };
 
 /* Shards that threads have; at least one. */
-GM_INTERNAL unsigned gm_cache_shards_used(void);
+GM_INTERNAL extern unsigned gm_cache_shards;
+static inline unsigned gm_cache_shards_used(void) { return __atomic_load_n(&gm_cache_shards, __ATOMIC_RELAXED); }
 
 /* ---- budget: no lock is held or taken */
 
 static inline bool gm_cache_has_rdma(const struct gm_cache *state) { return __atomic_load_n(&state->rdma, __ATOMIC_RELAXED); }
 /* Bytes that may be kept of a device. */
 GM_INTERNAL uint64_t gm_cache_limit(struct gm_cache *state, int device);
+/* Does a shelf of the device's keep blocks, and is there room for this one in the shard's share of the limit? False, too, while the limit
+ * was not asked for. The shard's lock is held. */
+static inline bool gm_cache_may_keep(const struct gm_cache *state, const struct gm_shard *shard, const struct gm_shelf *shelf, int device,
+                                     size_t size) {
+    const struct gm_cache_device *at = &state->devices[device];
+    return shelf && !shelf->aside && !__atomic_load_n(&at->tight, __ATOMIC_RELAXED) &&
+           (shard->bytes + size) * gm_cache_shards_used() <= __atomic_load_n(&at->limit, __ATOMIC_RELAXED);
+}
 /* Slow path of an allocation whose context is current: is there room for a cache, does something register memory with a card? */
 GM_INTERNAL void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device);
 /* A block came from upstream, went back there. */
@@ -62,9 +71,9 @@ GM_INTERNAL gm_status gm_cache_record(struct gm_shard *shard, struct gm_shelf *s
 GM_INTERNAL gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
 /* Frees what a shelf condemned; its context is made current. What cannot be freed now stays condemned. Returns bytes. */
 GM_INTERNAL size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id);
-/* Room in the shard's share of the limit, made by giving back what was unused longest. The lock is held, and let go to free; *shelf
- * is looked up again, NULL when it went. */
-GM_INTERNAL bool gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf **shelf, size_t size);
+/* The shelf of a freed block's context, made where there is none, with room in the shard's share of the limit, made by giving back what was
+ * unused longest. NULL: the block is not to be kept. The lock is held, and let go meanwhile to free. */
+GM_INTERNAL struct gm_shelf *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block);
 /* Is there anything for gm_cache_tidy to do? The lock is held. */
 GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_shelf *shelf, const struct gm_batch *latest);
 /* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. */

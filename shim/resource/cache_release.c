@@ -67,20 +67,25 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
 
 /* ---- inside a free */
 
-/* Room in the shard's share of the limit, made by giving back what was unused longest. The lock is held, and let go to free. */
-bool gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf **shelf, size_t size) {
+/* The shelf of a freed block, with room made by giving back what was unused longest; NULL: it is not to be kept. */
+struct gm_shelf *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block) {
     struct gm_cache *state = self->state;
-    uint64_t limit = gm_cache_limit(state, (*shelf)->device), id = (*shelf)->context_id;
-    if (GM_LIKELY((shard->bytes + size) * gm_cache_shards_used() <= limit))
-        return true;
-    uint64_t share = limit / gm_cache_shards_used();
-    if (size > share || !gm_shelf_condemn_ready(*shelf, shard->bytes + size - share))
-        return false;
+    struct gm_shelf *shelf = gm_shelf_make(shard, block->context, block->context_id, block->device);
+    uint64_t share = gm_cache_limit(state, block->device) / gm_cache_shards_used();
+    bool tight = __atomic_load_n(&state->devices[block->device].tight, __ATOMIC_RELAXED);
+    if (shelf && tight)
+        gm_shelf_condemn_ready(shelf, SIZE_MAX);
+    if (!shelf || tight || shelf->aside)
+        return NULL;
+    if (gm_cache_may_keep(state, shard, shelf, block->device, block->reserved))
+        return shelf;
+    if (block->reserved > share || !gm_shelf_condemn_ready(shelf, shard->bytes + block->reserved - share))
+        return NULL;
     gm_spin_unlock(&shard->lock);
-    gm_cache_drain(self, shard, id);
+    gm_cache_drain(self, shard, block->context_id);
     gm_spin_lock(&shard->lock);
-    *shelf = gm_shelf_of(shard, id);
-    return *shelf && shard->bytes + size <= share;
+    shelf = gm_shelf_of(shard, block->context_id);
+    return shelf && shard->bytes + block->reserved <= share ? shelf : NULL;
 }
 
 static bool sweep_is_due(const struct gm_cache *state, const struct gm_shelf *shelf, uint64_t now) {

@@ -7,9 +7,13 @@
 #include "shim/resource/oom.h"
 
 static struct gm_resource *servers[GM_KIND_COUNT];
+static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
 bool gm_decided_overcommits;
 
-void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) { servers[kind] = resource; }
+void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) {
+    servers[kind] = resource;
+    refused[kind] = resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
+}
 
 struct gm_resource *gm_decided_server(enum gm_kind kind) { return servers[kind]; }
 
@@ -30,32 +34,54 @@ static bool overcommit(struct gm_resource *self, const struct gm_request *reques
            vmm->row->overcommit(vmm, request, block) == GM_OK;
 }
 
-static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    enum gm_reason reason = GM_REASON_NONE;
-    if (GM_UNLIKELY(request->beyond_limit))
-        return gm_oom_serve(self, request, reason, block);
-    for (enum gm_kind kind = request->wanted;; kind = next_in_line(kind)) {
-        struct gm_resource *server = servers[kind];
-        gm_status status = GM_NOT_SUPPORTED;
+static inline bool is_refused(enum gm_kind kind, const struct gm_request *request) { return refused[kind] & request->promises; }
 
-        if (server && kind != GM_KIND_NATIVE && !gm_resource_keeps(server->properties, request))
-            reason = GM_REASON_PROMISE;
-        else if (server)
-            status = server->row->alloc(server, request, block);
-        if (status == GM_OK) {
-            block->reason = reason;
-            return GM_OK;
-        }
-        if (kind == GM_KIND_NATIVE) {
-            if (status == GM_OUT_OF_MEMORY && overcommit(self, request, block)) {
-                block->reason = GM_REASON_NONE;
-                return GM_OK;
-            }
-            return status == GM_OUT_OF_MEMORY ? gm_oom_serve(self, request, reason, block) : status;
-        }
-        if (reason == GM_REASON_NONE)
-            reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
+static inline gm_status ask(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
+    struct gm_resource *server = servers[kind];
+    if (GM_UNLIKELY(!server || is_refused(kind, request)))
+        return GM_NOT_SUPPORTED;
+    return server->row->alloc(server, request, block);
+}
+
+/* Native memory could not be had either. */
+static gm_status native_failed(struct gm_resource *self, const struct gm_request *request, gm_status status, enum gm_reason reason,
+                               struct gm_block *block) {
+    if (status != GM_OUT_OF_MEMORY)
+        return status;
+    if (overcommit(self, request, block)) {
+        block->reason = GM_REASON_NONE;
+        return GM_OK;
     }
+    return gm_oom_serve(self, request, reason, block);
+}
+
+/* The wanted kind answered with `status`. */
+static __attribute__((noinline)) gm_status serve_by_next(struct gm_resource *self, const struct gm_request *request, gm_status status,
+                                                         struct gm_block *block) {
+    enum gm_reason reason = GM_REASON_NONE;
+    enum gm_kind kind = request->wanted;
+    while (status != GM_OK && kind != GM_KIND_NATIVE) {
+        if (is_refused(kind, request))
+            reason = GM_REASON_PROMISE;
+        else if (reason == GM_REASON_NONE)
+            reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
+        kind = next_in_line(kind);
+        status = ask(kind, request, block);
+    }
+    if (status)
+        return native_failed(self, request, status, reason, block);
+    block->reason = reason;
+    return GM_OK;
+}
+
+static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    if (GM_UNLIKELY(request->beyond_limit))
+        return gm_oom_serve(self, request, GM_REASON_NONE, block);
+    gm_status status = ask(request->wanted, request, block);
+    if (GM_UNLIKELY(status))
+        return serve_by_next(self, request, status, block);
+    block->reason = GM_REASON_NONE;
+    return GM_OK;
 }
 
 /* Blocks name their maker as owner, so they come back here only through adaptors. */

@@ -52,7 +52,7 @@ void gm_lane_forget(uint64_t context_id) {
         gm_spin_lock(&slot->lock);
         slot->event_count = 0;
         for (unsigned i = 0; i < GM_LANE_USES; i++)
-            slot->streams[i] = NULL;
+            __atomic_store_n(&slot->streams[i], NULL, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->id, 0, __ATOMIC_RELEASE);
         gm_spin_unlock(&slot->lock);
     }
@@ -75,16 +75,16 @@ void gm_lane_leave(bool pushed) {
         gm_drv.ctx_pop(&popped);
 }
 
+/* Without the lock: ids never repeat, so a stream read while the slot had the lane's id, before and after, is the lane's. */
 bool gm_lane_made(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
     struct gm_lane_slot *slot = lane->slot;
-    CUstream seen = NULL;
-    gm_spin_lock(&slot->lock);
-    if (slot->id == lane->id)
-        seen = slot->streams[use];
-    gm_spin_unlock(&slot->lock);
-    if (seen)
-        *stream = seen;
-    return seen != NULL;
+    if (__atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) != lane->id)
+        return false;
+    CUstream seen = __atomic_load_n(&slot->streams[use], __ATOMIC_ACQUIRE);
+    if (!seen || __atomic_load_n(&slot->id, __ATOMIC_RELAXED) != lane->id)
+        return false;
+    *stream = seen;
+    return true;
 }
 
 gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
@@ -100,7 +100,7 @@ gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstr
         if (slot->id == lane->id) {
             seen = slot->streams[use];
             if (!seen)
-                slot->streams[use] = made;
+                __atomic_store_n(&slot->streams[use], made, __ATOMIC_RELEASE);
         }
         gm_spin_unlock(&slot->lock);
         if (seen) {

@@ -50,7 +50,6 @@ static gm_status device_has_managed(int device) {
 
 static gm_status managed_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_piece piece;
-    bool pushed;
 
     if (!serves(request))
         return GM_NOT_SUPPORTED;
@@ -59,15 +58,11 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
     /* A free may wait for the GPU: never in a call that the program knows as stream-ordered. */
     if (request->call != GM_CALL_ALLOC_ASYNC)
         gm_later_flush(&later);
-    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)request->context, &pushed);
-    if (status)
-        return status;
-    status = device_has_managed(request->device);
+    gm_status status = device_has_managed(request->device);
     if (!status)
         status = gm_shape_of(request, &piece);
     if (!status)
         status = alloc_charged(request, &piece);
-    gm_lane_leave(pushed);
     if (status)
         return status;
     gm_block_fill(block, self, request, &piece);

@@ -79,16 +79,11 @@ static gm_status alloc_charged(const struct gm_request *request, struct gm_piece
 
 static gm_status managed_pool_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_piece piece;
-    bool pushed;
     if (!gm_pool_serves(request) || !request->context_id)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
-    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)request->context, &pushed);
-    if (status)
-        return status;
-    status = alloc_charged(request, &piece);
-    gm_lane_leave(pushed);
+    gm_status status = alloc_charged(request, &piece);
     if (!status)
         gm_block_fill(block, self, request, &piece);
     return status;

@@ -67,13 +67,13 @@ struct gm_resource_row {
     size_t state_size;      /* bytes of zeroed state behind struct gm_resource */
     /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be NULL. */
     gm_status (*open)(struct gm_resource *self, const char *argument, char *error, size_t error_size);
-    /* Serves `request`. Success fills `block` (address, size, reserved, pitch, context..., owner = self). Any failure leaves
+    /* Serves `request`, whose context is current. Success fills `block` (address, size, reserved, pitch, context..., owner = self). Any failure leaves
      * `block` untouched and costs nothing. Errors: GM_OUT_OF_MEMORY, GM_NOT_SUPPORTED (cannot serve such a request or the driver
      * lacks a function: the pipeline then asks native), or the driver's own. */
     gm_status (*alloc)(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
     /* The same for a device out of memory: the block may lie elsewhere until memory of the device comes to it. May be NULL. */
     gm_status (*overcommit)(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
-    /* Takes `block` back. On failure the block is still the program's and unchanged. */
+    /* Takes `block` back, whose owner may be an adaptor around it. On failure the block is still the program's and unchanged. */
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
     /* Gives cached memory back until `bytes` are free or nothing is left; returns bytes given back. May be NULL. */
     size_t (*trim)(struct gm_resource *self, size_t bytes);
@@ -110,6 +110,8 @@ extern const struct gm_resource_row *const gm_resource_rows[]; /* NULL-terminate
  * the kernel and lives as long as the process. Returns NULL and a one-line error naming the offending word and what is accepted. */
 struct gm_resource *gm_resource_build(const char *text, char *error, size_t error_size);
 
+/* Promises (enum gm_promise bits) that memory of these properties does not keep. */
+uint32_t gm_resource_unkept(uint32_t properties);
 /* True when `properties` keep every hard promise of the request. */
 bool gm_resource_keeps(uint32_t properties, const struct gm_request *request);
 /* Soft promises of the request that `properties` drop (enum gm_promise bits). */

@@ -1,27 +1,34 @@
 #include "shim/resource/shelf.h"
 
-#include "shim/base/stats.h"
-
 #include <string.h>
 
 enum { SLAB = 64 * 1024, FIRST_CLASS_LIMIT = 1024 };
 
 /* ---- memory: from the kernel, kept for ever, used again within the shard */
 
+#define ADD_UNUSED(list, type)                                                                               \
+    do {                                                                                                     \
+        type *slab = gm_pages(SLAB);                                                                         \
+        for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {                                          \
+            slab[i].next = (list);                                                                           \
+            (list) = &slab[i];                                                                               \
+        }                                                                                                    \
+    } while (0)
+
 #define TAKE_UNUSED(list, type)                                                                              \
     ({                                                                                                       \
-        if (!(list)) {                                                                                       \
-            type *slab = gm_pages(SLAB);                                                                     \
-            for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {                                      \
-                slab[i].next = (list);                                                                       \
-                (list) = &slab[i];                                                                           \
-            }                                                                                                \
-        }                                                                                                    \
+        if (!(list))                                                                                         \
+            ADD_UNUSED(list, type);                                                                          \
         type *taken = (list);                                                                                \
         if (taken)                                                                                           \
             (list) = taken->next;                                                                            \
         taken;                                                                                               \
     })
+
+bool gm_shelf_more_kept(struct gm_shard *shard) {
+    ADD_UNUSED(shard->unused_kept, struct gm_kept);
+    return shard->unused_kept != NULL;
+}
 
 struct gm_shelf *gm_shelf_make(struct gm_shard *shard, uint64_t context, uint64_t context_id, int device) {
     struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
@@ -41,40 +48,7 @@ struct gm_shelf *gm_shelf_make(struct gm_shard *shard, uint64_t context, uint64_
     return shelf;
 }
 
-/* ---- lists of a size */
-
-static void append(struct gm_kept_list *list, struct gm_kept *kept) {
-    kept->next = NULL;
-    kept->previous = list->last;
-    *(list->last ? &list->last->next : &list->first) = kept;
-    list->last = kept;
-    list->count++;
-}
-
-static void prepend(struct gm_kept_list *list, struct gm_kept *kept) {
-    kept->previous = NULL;
-    kept->next = list->first;
-    *(list->first ? &list->first->previous : &list->last) = kept;
-    list->first = kept;
-    list->count++;
-}
-
-static void unlink_kept(struct gm_kept_list *list, struct gm_kept *kept) {
-    *(kept->previous ? &kept->previous->next : &list->first) = kept->next;
-    *(kept->next ? &kept->next->previous : &list->last) = kept->previous;
-    list->count--;
-}
-
-static unsigned bucket_of(size_t size) { return (unsigned)((uint64_t)(size >> 9) * 0x9e3779b97f4a7c15ull >> 56); }
-
-_Static_assert(GM_SHELF_BUCKETS == 256, "bucket_of gives eight bits");
-
-struct gm_size_class *gm_shelf_class(const struct gm_shelf *shelf, size_t size) {
-    struct gm_size_class *class = shelf->classes[bucket_of(size)];
-    while (class && class->size != size)
-        class = class->next;
-    return class;
-}
+/* ---- sizes */
 
 static void drop_empty_classes(struct gm_shard *shard, struct gm_shelf *shelf) {
     for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
@@ -91,85 +65,36 @@ static void drop_empty_classes(struct gm_shard *shard, struct gm_shelf *shelf) {
         }
 }
 
-static struct gm_size_class *class_made(struct gm_shard *shard, struct gm_shelf *shelf, size_t size) {
-    struct gm_size_class *class = gm_shelf_class(shelf, size);
-    if (class)
-        return class;
+struct gm_size_class *gm_shelf_class_make(struct gm_shard *shard, struct gm_shelf *shelf, size_t size) {
     if (shelf->class_count >= shelf->class_limit) {
         drop_empty_classes(shard, shelf);
         shelf->class_limit = 2 * shelf->class_count > FIRST_CLASS_LIMIT ? 2 * shelf->class_count : FIRST_CLASS_LIMIT;
     }
-    class = TAKE_UNUSED(shard->unused_classes, struct gm_size_class);
+    struct gm_size_class *class = TAKE_UNUSED(shard->unused_classes, struct gm_size_class);
     if (!class)
         return NULL;
-    struct gm_size_class **bucket = &shelf->classes[bucket_of(size)];
+    struct gm_size_class **bucket = &shelf->classes[gm_shelf_bucket(size)];
     *class = (struct gm_size_class){.next = *bucket, .size = size};
+    class->ready.ends = (struct gm_link){&class->ready.ends, &class->ready.ends};
+    class->pending.ends = (struct gm_link){&class->pending.ends, &class->pending.ends};
     *bucket = class;
     shelf->class_count++;
     return class;
 }
 
-/* ---- a block comes and goes */
+/* ---- batches */
 
-static struct gm_kept *kept_new(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size) {
-    struct gm_kept *kept = TAKE_UNUSED(shard->unused_kept, struct gm_kept);
-    if (!kept)
-        return NULL;
-    kept->address = address;
-    kept->size = size;
-    kept->batch = NULL;
-    shelf->bytes += size;
-    gm_stats_kept(GM_KIND_CACHE, size);
-    __atomic_store_n(&shard->bytes, shard->bytes + size, __ATOMIC_RELAXED);
-    return kept;
-}
-
-static void kept_gone(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_kept *kept) {
-    shelf->bytes -= kept->size;
-    gm_stats_unkept(GM_KIND_CACHE, kept->size);
-    __atomic_store_n(&shard->bytes, shard->bytes - kept->size, __ATOMIC_RELAXED);
-    kept->next = shard->unused_kept;
-    shard->unused_kept = kept;
-}
-
-struct gm_batch *gm_shelf_put(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size) {
-    struct gm_size_class *class = class_made(shard, shelf, size);
-    struct gm_batch *batch = shelf->open;
-    if (class && !batch) {
-        batch = TAKE_UNUSED(shelf->unused, struct gm_batch);
-        if (batch) {
-            batch->state = GM_BATCH_OPEN;
-            batch->count = 0;
-            batch->bytes = 0;
-            batch->blocks = NULL;
-        }
-        shelf->open = batch;
+struct gm_batch *gm_shelf_open(struct gm_shelf *shelf) {
+    struct gm_batch *batch = TAKE_UNUSED(shelf->unused, struct gm_batch);
+    if (batch) {
+        batch->state = GM_BATCH_OPEN;
+        batch->count = 0;
+        batch->bytes = 0;
+        batch->blocks = NULL;
     }
-    struct gm_kept *kept = class && batch ? kept_new(shard, shelf, address, size) : NULL;
-    if (!kept)
-        return NULL;
-    kept->class = class;
-    kept->batch = batch;
-    kept->sibling = batch->blocks;
-    batch->blocks = kept;
-    batch->count++;
-    batch->bytes += size;
-    append(&class->pending, kept);
+    shelf->open = batch;
     return batch;
 }
-
-bool gm_shelf_take(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_size_class *class, uint64_t *address) {
-    struct gm_kept *kept = class->ready.first;
-    if (!kept)
-        return false;
-    unlink_kept(&class->ready, kept);
-    shelf->ready_bytes -= kept->size;
-    *address = kept->address;
-    kept_gone(shard, shelf, kept);
-    return true;
-}
-
-/* ---- batches */
 
 struct gm_batch *gm_shelf_close(struct gm_shelf *shelf) {
     struct gm_batch *batch = shelf->open;
@@ -192,9 +117,9 @@ void gm_shelf_reopen(struct gm_shelf *shelf, struct gm_batch *batch) {
     struct gm_batch *younger = shelf->open;
     while (younger && younger->blocks) {
         struct gm_kept *kept = younger->blocks;
-        younger->blocks = kept->sibling;
+        younger->blocks = kept->next;
         kept->batch = batch;
-        kept->sibling = batch->blocks;
+        kept->next = batch->blocks;
         batch->blocks = kept;
         batch->count++;
         batch->bytes += kept->size;
@@ -230,11 +155,12 @@ void gm_shelf_complete(struct gm_shelf *shelf, struct gm_batch *batch) {
     if (batch->state != GM_BATCH_RECORDED)
         return;
     for (struct gm_kept *kept = batch->blocks, *next; kept; kept = next) {
-        next = kept->sibling;
-        unlink_kept(&kept->class->pending, kept);
+        next = kept->next;
+        struct gm_size_class *class = kept->class;
+        gm_kept_unlink(&class->pending, kept);
         kept->batch = NULL;
         kept->stamp = batch->stamp;
-        prepend(&kept->class->ready, kept);
+        gm_kept_insert(&class->ready, kept, class->ready.ends.next);
     }
     shelf->ready_bytes += batch->bytes;
     spend(shelf, batch);
@@ -251,16 +177,16 @@ static void condemn(struct gm_shelf *shelf, struct gm_kept *kept) {
 
 static void condemn_batch(struct gm_shelf *shelf, struct gm_batch *batch) {
     for (struct gm_kept *kept = batch->blocks, *next; kept; kept = next) {
-        next = kept->sibling;
-        unlink_kept(&kept->class->pending, kept);
+        next = kept->next;
+        gm_kept_unlink(&kept->class->pending, kept);
         condemn(shelf, kept);
     }
     spend(shelf, batch);
 }
 
 static void condemn_oldest(struct gm_shelf *shelf, struct gm_size_class *class) {
-    struct gm_kept *kept = class->ready.last;
-    unlink_kept(&class->ready, kept);
+    struct gm_kept *kept = gm_kept_last(&class->ready);
+    gm_kept_unlink(&class->ready, kept);
     shelf->ready_bytes -= kept->size;
     condemn(shelf, kept);
 }
@@ -269,7 +195,7 @@ static struct gm_size_class *longest_unused(const struct gm_shelf *shelf) {
     struct gm_size_class *found = NULL;
     for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
         for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
-            if (class->ready.last && (!found || class->ready.last->stamp < found->ready.last->stamp))
+            if (class->ready.count && (!found || gm_kept_last(&class->ready)->stamp < gm_kept_last(&found->ready)->stamp))
                 found = class;
     return found;
 }
@@ -284,11 +210,15 @@ size_t gm_shelf_condemn_ready(struct gm_shelf *shelf, size_t bytes) {
     return condemned;
 }
 
+static bool is_idle(const struct gm_size_class *class, uint64_t now, uint64_t idle_ns) {
+    uint64_t stamp = gm_kept_last(&class->ready)->stamp;
+    return now > stamp && gm_ticks_span_ns(now - stamp) > idle_ns;
+}
+
 void gm_shelf_condemn_idle(struct gm_shelf *shelf, uint64_t now, uint64_t idle_ns) {
     for (unsigned i = 0; i < GM_SHELF_BUCKETS && shelf->ready_bytes; i++)
         for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
-            while (class->ready.last && now > class->ready.last->stamp &&
-                   gm_ticks_span_ns(now - class->ready.last->stamp) > idle_ns)
+            while (class->ready.count && is_idle(class, now, idle_ns))
                 condemn_oldest(shelf, class);
 }
 
@@ -300,24 +230,28 @@ size_t gm_shelf_ready_from(const struct gm_shelf *shelf, size_t least) {
     return bytes;
 }
 
-static bool list_holds(const struct gm_kept *kept, uint64_t address) {
-    while (kept && kept->address != address)
-        kept = kept->next;
-    return kept != NULL;
+static bool list_holds(const struct gm_kept_list *list, uint64_t address) {
+    const struct gm_link *at = list->ends.next;
+    while (at != &list->ends && ((const struct gm_kept *)at)->address != address)
+        at = at->next;
+    return at != &list->ends;
 }
 
 bool gm_shelf_holds(const struct gm_shelf *shelf, uint64_t address) {
-    bool found = list_holds(shelf->condemned, address);
+    const struct gm_kept *kept = shelf->condemned;
+    while (kept && kept->address != address)
+        kept = kept->next;
+    bool found = kept != NULL;
     for (unsigned i = 0; i < GM_SHELF_BUCKETS && !found; i++)
         for (const struct gm_size_class *class = shelf->classes[i]; class && !found; class = class->next)
-            found = list_holds(class->ready.first, address) || list_holds(class->pending.first, address);
+            found = list_holds(&class->ready, address) || list_holds(&class->pending, address);
     return found;
 }
 
 void gm_shelf_condemn_all(struct gm_shelf *shelf) {
     for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
         for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
-            while (class->ready.last)
+            while (class->ready.count)
                 condemn_oldest(shelf, class);
     while (shelf->first)
         condemn_batch(shelf, shelf->first);
@@ -335,13 +269,13 @@ unsigned gm_shelf_pop_condemned(struct gm_shard *shard, struct gm_shelf *shelf, 
         shelf->condemned = kept->next;
         shelf->condemned_count--;
         out[count] = *kept;
-        kept_gone(shard, shelf, kept);
+        gm_shelf_unnote(shard, shelf, kept);
     }
     return count;
 }
 
 void gm_shelf_condemn(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size) {
-    struct gm_kept *kept = kept_new(shard, shelf, address, size);
+    struct gm_kept *kept = gm_shelf_note(shard, shelf, address, size);
     if (kept)
         condemn(shelf, kept);
     else
@@ -355,7 +289,7 @@ bool gm_shelf_withdraw(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t 
             continue;
         *link = kept->next;
         shelf->condemned_count--;
-        kept_gone(shard, shelf, kept);
+        gm_shelf_unnote(shard, shelf, kept);
         return true;
     }
     return false;
@@ -375,7 +309,7 @@ static void clear(struct gm_shard *shard, struct gm_shelf *shelf) {
     gm_shelf_condemn_all(shelf);
     while ((kept = shelf->condemned) != NULL) {
         shelf->condemned = kept->next;
-        kept_gone(shard, shelf, kept);
+        gm_shelf_unnote(shard, shelf, kept);
     }
     shelf->condemned_count = 0;
     drop_empty_classes(shard, shelf);

@@ -11,23 +11,29 @@
 #define GM_RESOURCE_SHELF_H
 
 #include "shim/base/base.h"
+#include "shim/base/stats.h"
 #include "shim/driver/fence.h"
 
 enum { GM_SHELF_BUCKETS = 256 };
 
+/* Of a ring that goes through the list's own ends, so that nothing has to be asked about first and last ones. */
+struct gm_link {
+    struct gm_link *next, *previous;
+};
+
 /* A block that is kept. */
 struct gm_kept {
-    struct gm_kept *next, *previous; /* of its size, ready or pending; `next` also links condemned and unused ones */
-    struct gm_kept *sibling;         /* of its batch */
+    struct gm_link link;             /* of its size, ready or pending */
+    struct gm_kept *next;            /* of its batch; also links condemned and unused ones */
     struct gm_size_class *class;
     struct gm_batch *batch;          /* NULL when ready */
     uint64_t address;
-    size_t size;
     uint64_t stamp;                  /* ticks of its batch's closing */
+    size_t size;
 };
 
 struct gm_kept_list {
-    struct gm_kept *first, *last;
+    struct gm_link ends;
     size_t count;
 };
 
@@ -37,6 +43,25 @@ struct gm_size_class {
     struct gm_kept_list ready;   /* newest first */
     struct gm_kept_list pending; /* oldest first */
 };
+
+/* Of a list that is not empty. */
+static inline struct gm_kept *gm_kept_first(const struct gm_kept_list *list) { return (struct gm_kept *)list->ends.next; }
+static inline struct gm_kept *gm_kept_last(const struct gm_kept_list *list) { return (struct gm_kept *)list->ends.previous; }
+
+_Static_assert(offsetof(struct gm_kept, link) == 0, "a link is its block");
+
+static inline void gm_kept_insert(struct gm_kept_list *list, struct gm_kept *kept, struct gm_link *before) {
+    kept->link.next = before;
+    kept->link.previous = before->previous;
+    before->previous->next = &kept->link;
+    before->previous = &kept->link;
+    list->count++;
+}
+static inline void gm_kept_unlink(struct gm_kept_list *list, struct gm_kept *kept) {
+    kept->link.previous->next = kept->link.next;
+    kept->link.next->previous = kept->link.previous;
+    list->count--;
+}
 
 enum gm_batch_state { GM_BATCH_OPEN, GM_BATCH_RECORDING, GM_BATCH_RECORDED, GM_BATCH_SPENT };
 
@@ -86,12 +111,75 @@ static inline struct gm_shelf *gm_shelf_of(const struct gm_shard *shard, uint64_
 }
 /* The same, made where there is none; NULL: the kernel gives no memory. */
 GM_INTERNAL struct gm_shelf *gm_shelf_make(struct gm_shard *shard, uint64_t context, uint64_t context_id, int device);
-GM_INTERNAL struct gm_size_class *gm_shelf_class(const struct gm_shelf *shelf, size_t size);
+static inline unsigned gm_shelf_bucket(size_t size) { return (unsigned)((uint64_t)(size >> 9) * 0x9e3779b97f4a7c15ull >> 56); }
+
+_Static_assert(GM_SHELF_BUCKETS == 256, "gm_shelf_bucket gives eight bits");
+
+static inline struct gm_size_class *gm_shelf_class(const struct gm_shelf *shelf, size_t size) {
+    struct gm_size_class *class = shelf->classes[gm_shelf_bucket(size)];
+    while (class && class->size != size)
+        class = class->next;
+    return class;
+}
+
+/* What gm_shelf_put does not find: NULL or false when the kernel gives no memory. */
+GM_INTERNAL struct gm_size_class *gm_shelf_class_make(struct gm_shard *shard, struct gm_shelf *shelf, size_t size);
+GM_INTERNAL struct gm_batch *gm_shelf_open(struct gm_shelf *shelf);
+GM_INTERNAL bool gm_shelf_more_kept(struct gm_shard *shard);
+
+static inline struct gm_kept *gm_shelf_note(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size) {
+    if (GM_UNLIKELY(!shard->unused_kept) && !gm_shelf_more_kept(shard))
+        return NULL;
+    struct gm_kept *kept = shard->unused_kept;
+    shard->unused_kept = kept->next;
+    kept->address = address;
+    kept->size = size;
+    shelf->bytes += size;
+    gm_stats_kept(GM_KIND_CACHE, size);
+    __atomic_store_n(&shard->bytes, shard->bytes + size, __ATOMIC_RELAXED);
+    return kept;
+}
+
+static inline void gm_shelf_unnote(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_kept *kept) {
+    size_t size = kept->size;
+    shelf->bytes -= size;
+    gm_stats_unkept(GM_KIND_CACHE, size);
+    __atomic_store_n(&shard->bytes, shard->bytes - size, __ATOMIC_RELAXED);
+    kept->next = shard->unused_kept;
+    shard->unused_kept = kept;
+}
 
 /* Puts a block into the open batch, which is returned. NULL: no memory to note it, nothing was put. */
-GM_INTERNAL struct gm_batch *gm_shelf_put(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size);
-/* Takes the block of this size that became ready last. False: none is. */
-GM_INTERNAL bool gm_shelf_take(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_size_class *class, uint64_t *address);
+static inline struct gm_batch *gm_shelf_put(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address, size_t size) {
+    struct gm_size_class *class = gm_shelf_class(shelf, size);
+    struct gm_batch *batch = shelf->open;
+    if (GM_UNLIKELY(!class) && !(class = gm_shelf_class_make(shard, shelf, size)))
+        return NULL;
+    if (GM_UNLIKELY(!batch) && !(batch = gm_shelf_open(shelf)))
+        return NULL;
+    struct gm_kept *kept = gm_shelf_note(shard, shelf, address, size);
+    if (!kept)
+        return NULL;
+    kept->class = class;
+    kept->batch = batch;
+    kept->next = batch->blocks;
+    batch->blocks = kept;
+    batch->count++;
+    batch->bytes += size;
+    gm_kept_insert(&class->pending, kept, &class->pending.ends);
+    return batch;
+}
+
+/* Takes the block of this size that became ready last; its address, 0 when none is. */
+static inline uint64_t gm_shelf_take(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_size_class *class) {
+    if (!class->ready.count)
+        return 0;
+    struct gm_kept *kept = gm_kept_first(&class->ready);
+    gm_kept_unlink(&class->ready, kept);
+    shelf->ready_bytes -= kept->size;
+    gm_shelf_unnote(shard, shelf, kept);
+    return kept->address;
+}
 
 /* Detaches the open batch to be recorded, then one of: recorded, put back (nothing was recorded), condemned. */
 GM_INTERNAL struct gm_batch *gm_shelf_close(struct gm_shelf *shelf);

@@ -211,7 +211,7 @@ void gm_stack_discard(struct gm_resource *top) {
     munmap(head, head->bytes);
 }
 
-/* Hard promises and the properties that keep them: all bits of a row's right side must be present. */
+/* Promises and the properties that keep them: all bits of a row's right side must be present. */
 static const struct {
     uint32_t promise, properties;
 } keeps[] = {
@@ -222,23 +222,23 @@ static const struct {
     /* Managed memory is the memory that both sides reach and that may exceed the device. */
     {GM_PROMISE_MANAGED, GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_OVERSUBSCRIBABLE},
     {GM_PROMISE_CAPTURE, GM_PROP_CAPTURABLE},
-}, soft[] = {
     {GM_PROMISE_IPC, GM_PROP_IPC},
     {GM_PROMISE_PEER, GM_PROP_PEER},
     {GM_PROMISE_RDMA, GM_PROP_RDMA},
 };
 
-bool gm_resource_keeps(uint32_t properties, const struct gm_request *request) {
+uint32_t gm_resource_unkept(uint32_t properties) {
+    uint32_t unkept = 0;
     for (size_t i = 0; i < sizeof keeps / sizeof *keeps; i++)
-        if ((request->promises & keeps[i].promise) && (keeps[i].properties & ~properties))
-            return false;
-    return true;
+        if (keeps[i].properties & ~properties)
+            unkept |= keeps[i].promise;
+    return unkept;
+}
+
+bool gm_resource_keeps(uint32_t properties, const struct gm_request *request) {
+    return !(request->promises & GM_PROMISES_HARD & gm_resource_unkept(properties));
 }
 
 uint32_t gm_resource_drops(uint32_t properties, const struct gm_request *request) {
-    uint32_t dropped = 0;
-    for (size_t i = 0; i < sizeof soft / sizeof *soft; i++)
-        if ((request->promises & soft[i].promise) && (soft[i].properties & ~properties))
-            dropped |= soft[i].promise;
-    return dropped;
+    return request->promises & GM_PROMISES_SOFT & gm_resource_unkept(properties);
 }
