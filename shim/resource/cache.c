@@ -1,4 +1,5 @@
-/* Freed native blocks kept for the next request of their size (overwriting lazily released memory, MemHC 5.1).
+/* Freed native blocks kept for the next request of their size, or of one somewhat smaller (overwriting lazily released memory, MemHC
+ * 5.1).
  *
  * A block is handed out again only when its fence is known complete: everything that was submitted before it was freed is done. So
  * a block comes back as the driver would give it, and one kept block is one native allocation, whole.
@@ -110,21 +111,45 @@ static bool wait_for_own(struct gm_shard *shard, uint64_t context_id, size_t siz
     return waited;
 }
 
-/* The thread's own shard has none ready: other threads' shards, then the thread's own fence. */
-static __attribute__((noinline)) uint64_t find_further(struct gm_cache *state, uint64_t context_id, size_t size, size_t waiting) {
-    unsigned mine = my_shard(), used = gm_cache_shards_used();
+/* A ready block that is somewhat larger, *size: a program that asks for another size each time would get all from the driver. Fences
+ * that are complete meanwhile are told first. */
+static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *size) {
+    bool gone = false;
     uint64_t address = 0;
-    for (unsigned i = 0; i < used && !address; i++)
-        if (i != mine && __atomic_load_n(&state->shards[i].bytes, __ATOMIC_RELAXED))
-            address = take(&state->shards[i], context_id, size, &waiting);
-    if (!address && waiting && waiting + size > GM_CACHE_ROTATION && wait_for_own(&state->shards[mine], context_id, size))
-        address = take(&state->shards[mine], context_id, size, &waiting);
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_near(shelf, *size) : NULL;
+    while (!class && shelf && !shelf->aside && shelf->first && !gm_capture_any() &&
+           gm_cache_settle(shard, shelf, shelf->first, false, &gone) == GM_OK && !gone)
+        class = gm_shelf_near(shelf, *size);
+    if (class) {
+        *size = class->size;
+        address = gm_shelf_take(shard, shelf, class);
+    }
+    gm_spin_unlock(&shard->lock);
     return address;
 }
 
-static inline uint64_t find_kept(struct gm_cache *state, uint64_t context_id, size_t size) {
+static bool has_some(const struct gm_shard *shard) { return __atomic_load_n(&shard->bytes, __ATOMIC_RELAXED) != 0; }
+
+/* The thread's own shard has none ready: other threads' shards, larger blocks, then the thread's own fence. */
+static __attribute__((noinline)) uint64_t find_further(struct gm_cache *state, uint64_t context_id, size_t *size, size_t waiting) {
+    unsigned mine = my_shard(), used = gm_cache_shards_used();
+    uint64_t address = 0;
+    for (unsigned i = 0; i < used && !address; i++)
+        if (i != mine && has_some(&state->shards[i]))
+            address = take(&state->shards[i], context_id, *size, &waiting);
+    for (unsigned i = 0; i < used && !address; i++)
+        if (has_some(&state->shards[(mine + i) % used]))
+            address = take_near(&state->shards[(mine + i) % used], context_id, size);
+    if (!address && waiting && waiting + *size > GM_CACHE_ROTATION && wait_for_own(&state->shards[mine], context_id, *size))
+        address = take(&state->shards[mine], context_id, *size, &waiting);
+    return address;
+}
+
+static inline uint64_t find_kept(struct gm_cache *state, uint64_t context_id, size_t *size) {
     size_t waiting = 0;
-    uint64_t address = take(&state->shards[my_shard()], context_id, size, &waiting);
+    uint64_t address = take(&state->shards[my_shard()], context_id, *size, &waiting);
     return GM_LIKELY(address) ? address : find_further(state, context_id, size, waiting);
 }
 
@@ -172,7 +197,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     if (GM_UNLIKELY(!has_shape(request)))
         return alloc_unkept(self, request, block);
     size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
-    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_kept(state, request->context_id, size);
+    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_kept(state, request->context_id, &size);
     if (GM_UNLIKELY(!address))
         return alloc_new(self, request, size, block);
     hand_out(self, request, address, size, true, block);

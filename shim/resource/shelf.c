@@ -65,6 +65,21 @@ static void drop_empty_classes(struct gm_shard *shard, struct gm_shelf *shelf) {
         }
 }
 
+/* Of a block that is larger than what was asked for. Large blocks are few and make the peak, small ones are many and do not. */
+static size_t spare(size_t size) {
+    return size < (size_t)1 << 20 ? size : size < (size_t)16 << 20 ? size / 2 : size / 4;
+}
+
+struct gm_size_class *gm_shelf_near(const struct gm_shelf *shelf, size_t size) {
+    struct gm_size_class *found = NULL;
+    size_t most = size + spare(size);
+    for (unsigned i = gm_shelf_bucket(size); i <= gm_shelf_bucket(most) && !found; i++)
+        for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
+            if (class->ready.count && class->size > size && class->size <= most && (!found || class->size < found->size))
+                found = class;
+    return found;
+}
+
 struct gm_size_class *gm_shelf_class_make(struct gm_shard *shard, struct gm_shelf *shelf, size_t size) {
     if (shelf->class_count >= shelf->class_limit) {
         drop_empty_classes(shard, shelf);
@@ -191,19 +206,23 @@ static void condemn_oldest(struct gm_shelf *shelf, struct gm_size_class *class) 
     condemn(shelf, kept);
 }
 
-static struct gm_size_class *longest_unused(const struct gm_shelf *shelf) {
+/* Of the blocks of at least `least` bytes. */
+static struct gm_size_class *longest_unused(const struct gm_shelf *shelf, size_t least) {
     struct gm_size_class *found = NULL;
-    for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
+    for (unsigned i = gm_shelf_bucket(least); i < GM_SHELF_BUCKETS; i++)
         for (struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
-            if (class->ready.count && (!found || gm_kept_last(&class->ready)->stamp < gm_kept_last(&found->ready)->stamp))
+            if (class->size >= least && class->ready.count &&
+                (!found || gm_kept_last(&class->ready)->stamp < gm_kept_last(&found->ready)->stamp))
                 found = class;
     return found;
 }
 
+/* A native free costs the same at any size: many small blocks go only where no large one is left. */
 size_t gm_shelf_condemn_ready(struct gm_shelf *shelf, size_t bytes) {
     size_t condemned = 0;
     while (condemned < bytes && shelf->ready_bytes) {
-        struct gm_size_class *class = longest_unused(shelf);
+        struct gm_size_class *class = longest_unused(shelf, (bytes - condemned) / 16);
+        class = class ? class : longest_unused(shelf, 0);
         condemned += class->size;
         condemn_oldest(shelf, class);
     }

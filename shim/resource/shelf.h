@@ -111,9 +111,13 @@ static inline struct gm_shelf *gm_shelf_of(const struct gm_shard *shard, uint64_
 }
 /* The same, made where there is none; NULL: the kernel gives no memory. */
 GM_INTERNAL struct gm_shelf *gm_shelf_make(struct gm_shard *shard, uint64_t context, uint64_t context_id, int device);
-static inline unsigned gm_shelf_bucket(size_t size) { return (unsigned)((uint64_t)(size >> 9) * 0x9e3779b97f4a7c15ull >> 56); }
-
-_Static_assert(GM_SHELF_BUCKETS == 256, "gm_shelf_bucket gives eight bits");
+/* Eight to a power of two, so that sizes near each other lie in one bucket or the next. */
+static inline unsigned gm_shelf_bucket(size_t size) {
+    uint64_t granules = (size >> 9) | 1;
+    unsigned power = 63 - (unsigned)__builtin_clzll(granules);
+    unsigned bucket = power * 8 + (unsigned)(((granules << 3) >> power) & 7);
+    return bucket < GM_SHELF_BUCKETS ? bucket : GM_SHELF_BUCKETS - 1;
+}
 
 static inline struct gm_size_class *gm_shelf_class(const struct gm_shelf *shelf, size_t size) {
     struct gm_size_class *class = shelf->classes[gm_shelf_bucket(size)];
@@ -121,6 +125,9 @@ static inline struct gm_size_class *gm_shelf_class(const struct gm_shelf *shelf,
         class = class->next;
     return class;
 }
+
+/* The class of the smallest ready blocks that are larger than `size`, by no more than may be wasted; NULL: there are none. */
+GM_INTERNAL struct gm_size_class *gm_shelf_near(const struct gm_shelf *shelf, size_t size);
 
 /* What gm_shelf_put does not find: NULL or false when the kernel gives no memory. */
 GM_INTERNAL struct gm_size_class *gm_shelf_class_make(struct gm_shard *shard, struct gm_shelf *shelf, size_t size);
