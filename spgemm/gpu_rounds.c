@@ -58,7 +58,7 @@ static bool choose_size(struct gm_loop *l, struct gm_spgemm_error *error) {
     if (!gm_work_sample(&l->w, &l->sample, error))
         return false;
     if (!l->size)
-        l->size = gm_choose_size_per_row(&l->sample, GM_AUTO_EFFICIENCY);
+        l->size = gm_auto_size_per_row(&l->sample, false);
     return true;
 }
 

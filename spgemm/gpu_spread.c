@@ -32,7 +32,7 @@ static bool sample(struct gm_loop *l, struct gm_spgemm_error *error) {
         return false;
     l->expected = (int64_t)((double)w->totals.bound * (double)w->shrink);
     if (!size)
-        l->size = gm_choose_size_per_row(&l->sample, GM_AUTO_EFFICIENCY);
+        l->size = gm_auto_size_per_row(&l->sample, true);
     return true;
 }
 
