@@ -167,7 +167,8 @@ static bool run_rounds(void *pointer, struct gm_run *run, struct gm_spgemm_error
                 gm_output_make(&l.columns, vector, &g->memory, "columns by rounds", error) &&
                 gm_output_make(&l.values, vector, &g->memory, "values by rounds", error) &&
                 form_rows(&l, error) && gm_cuda(cudaEventRecord(g->formed, NULL), "event", error);
-    int64_t places = (int64_t)(l.columns.size / sizeof(int32_t)) - l.gap * l.size;
+    bool spread = l.spread.size != 0;
+    int64_t places = spread ? l.pieces * l.size : (int64_t)(l.columns.size / sizeof(int32_t));
     done = done && gm_work_result(&l.w, false, error) && gm_loop_compact(&l, error) &&
            gm_gpu_end(g, true, true, run, error);
     run->entries = places;

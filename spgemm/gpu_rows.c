@@ -161,9 +161,7 @@ static bool begin_slab(struct gm_work *w, int slab, struct gm_target *c, int32_t
         return true;
     int64_t behind = (int64_t)(slab + 1) * c->spread.slab;
     c->spread.behind = behind < rows ? (int32_t)behind : rows;
-    return gm_cuda(cudaMemcpyAsync(&w->spill->shift[slab], &w->spill->taken, sizeof w->spill->taken,
-                                   cudaMemcpyDeviceToDevice, NULL),
-                   "pieces", error);
+    return gm_cuda(gm_launch_begin_slab(w->spill, slab), "pieces", error);
 }
 
 static bool form_binned(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_need *need,

@@ -4,7 +4,7 @@
 #include "spgemm/gpu_rounds.h"
 
 /* Under what the sample says, rather a few rows twice than places that no row has. */
-#define SURE 0.99
+#define SURE 0.98
 /* Multiplications for each place of the first pieces up to which they are taken to be all that is needed,
  * where a sample of short rows would take longer than it saves. */
 #define PLENTY    2
@@ -38,9 +38,10 @@ static bool sample(struct gm_loop *l, struct gm_spgemm_error *error) {
 
 /* Pieces that the sample's rows have beside their first, for all rows. */
 static int64_t expected_pieces(const struct gm_loop *l) {
-    if (!l->sample.rows)
+    if (!l->sample.total)
         return 0;
-    double scale = (double)l->w.rows / (double)l->sample.rows;
+    /* As many rows as would have the entries expected, which multiplications tell better than rows do. */
+    double scale = (double)l->expected / (double)l->sample.total;
     int64_t pieces = gm_model_rounds(&l->sample, l->size).entries / l->size - l->sample.rows;
     return (int64_t)((double)pieces * scale * SURE);
 }
@@ -133,7 +134,7 @@ bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error) {
     if (!grow(l, l->gap + further, error) || !send(&spill, l, error) ||
         !form(l, NULL, w->rows, false, &spill, error) || (spill.left && !form_rest(l, &spill, error)))
         return false;
-    l->pieces = w->rows + l->spread.room - l->gap;
+    l->pieces = w->rows + (int64_t)spill.taken - l->gap;
     l->rounds = w->rows == 0 ? 0 : spill.longest > l->size ? (spill.longest - 1) / l->size + 1 : 1;
     return true;
 }

@@ -53,6 +53,8 @@ struct gm_need {
  * Rows of no entries are in no bin. */
 cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const struct gm_need *need,
                                 int32_t *count);
+/* First pieces of this slab's rows lie behind what rows before have got. */
+cudaError_t gm_launch_begin_slab(struct gm_spill *spill, int slab);
 /* The rows, bin by bin, into `binned`; `next` has the first place of each bin and is moved. */
 cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const struct gm_need *need, int32_t *next,
                                int32_t *binned);

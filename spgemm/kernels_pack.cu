@@ -56,6 +56,11 @@ __global__ void __launch_bounds__(BLOCK)
     }
 }
 
+/* Where rows got none, those behind get none either. */
+__global__ void begin_slab(gm_spill *spill, int slab) {
+    spill->shift[slab] = static_cast<int64_t>(min(spill->taken, spill->end));
+}
+
 /* Nothing that is read lies where something is written, by this launch. */
 template <typename E>
 __global__ void __launch_bounds__(BLOCK)
@@ -90,6 +95,11 @@ cudaError_t launch_move_spread(const void *from, void *to, const gm_spread &spre
 }
 
 } // namespace
+
+cudaError_t gm_launch_begin_slab(gm_spill *spill, int slab) {
+    begin_slab<<<1, 1>>>(spill, slab);
+    return cudaGetLastError();
+}
 
 cudaError_t gm_launch_pack(size_t element, int32_t *columns, void *values, const gm_padded *padded,
                            unsigned *ticket, unsigned *read) {

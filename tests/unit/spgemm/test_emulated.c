@@ -285,6 +285,7 @@ static void slabs(void **state) {
     gm_slab_entries = 50;
     all_modes("cage:7", NULL, GM_KERNEL_HASH, SIZES(0, 1, 16, 100));
     all_modes("rmat:8:8", NULL, GM_KERNEL_HASH, SIZES(0, 3, 64));
+    all_modes("rmat:11:4", NULL, GM_KERNEL_HASH, SIZES(3, 20));
     all_modes("stencil7:11x9x7", NULL, GM_KERNEL_HASH, SIZES(0, 8));
     all_modes("dense-row:80", NULL, GM_KERNEL_HASH, SIZES(0, 8, 64));
     all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(100));
