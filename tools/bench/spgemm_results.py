@@ -204,8 +204,10 @@ def verdicts(ways):
     for kernel in ways.kernels():
         both = claim(ways, kernel)
         losses = [one for one in both if not won(*one[2:])]
-        if both:
-            lines.append(f"kernel {kernel}: rounds of 70 to 99 % efficiency beat precise on {len(both) - len(losses)} of {len(both)} (thesis: 17 of 20)")
+        regular, skewed = ([one for one in both if one[0].startswith("rmat") == is_skewed] for is_skewed in (False, True))
+        if regular:
+            lines.append(f"kernel {kernel}: rounds of 70 to 99 % efficiency beat precise on {sum(one not in losses for one in regular)} of {len(regular)} "
+                         "(thesis: 17 of 20)" + "".join(f"; {one[0]}: {'lost' if one in losses else 'won'}" for one in skewed))
         for m, size, figure, precise in losses:
             lines.append(f"  lost: {m}, " + (f"size {size}: {figure['ms_median']:.3f} ms to {precise['ms_median']:.3f}" if figure
                                              else "no size is in that range"))
