@@ -29,9 +29,13 @@ struct gm_loop {
  * host's clock tells what growing takes. */
 bool gm_loop_grow(struct gm_loop *l, int64_t count, struct gm_spgemm_error *error);
 
-/* nnz(C) for each slab (spread.h): what smaller ones save is less than what their launches take. Only tests
- * change it. */
-extern int64_t gm_slab_entries;
+/* Only tests change it. */
+struct gm_spread_settings {
+    int64_t
+        slab_entries; /* nnz(C) for each slab: what smaller ones save is less than what their launches take */
+    double margin;    /* further pieces that memory is made for, times what the sample says */
+};
+extern struct gm_spread_settings gm_spread_settings;
 
 /* Forms all rows by the fast accumulator: sets rounds, pieces, gap. */
 bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error);

@@ -3,14 +3,12 @@
  * then known. */
 #include "spgemm/gpu_rounds.h"
 
-/* Under what the sample says, rather a few rows twice than places that no row has. */
-#define SURE 0.98
 /* Multiplications for each place of the first pieces up to which they are taken to be all that is needed,
  * where a sample of short rows would take longer than it saves. */
 #define PLENTY    2
 #define SLAB_ROWS 8 /* at least */
 
-int64_t gm_slab_entries = 4 << 20;
+struct gm_spread_settings gm_spread_settings = {4 << 20, 1.01};
 
 static bool fetch(struct gm_spill *spill, struct gm_loop *l, struct gm_spgemm_error *error) {
     return gm_cuda(cudaMemcpy(spill, l->w.spill, sizeof *spill, cudaMemcpyDeviceToHost), "pieces", error);
@@ -43,7 +41,7 @@ static int64_t expected_pieces(const struct gm_loop *l) {
     /* As many rows as would have the entries expected, which multiplications tell better than rows do. */
     double scale = (double)l->expected / (double)l->sample.total;
     int64_t pieces = gm_model_rounds(&l->sample, l->size).entries / l->size - l->sample.rows;
-    return (int64_t)((double)pieces * scale * SURE);
+    return (int64_t)((double)pieces * scale * gm_spread_settings.margin);
 }
 
 /* How far C's rows of any slab reach beyond its first piece, in places, by the sample: rows of the sample
@@ -70,7 +68,7 @@ static int64_t expected_gap(const struct gm_loop *l) {
 /* Pieces of more than one round for each row are moved in the memory that they lie in, slab by slab, where
  * that is a region; for little it would be more launches than it saves. */
 static void cut_into_slabs(struct gm_loop *l) {
-    int64_t slabs = l->expected / gm_slab_entries, rows = l->w.rows;
+    int64_t slabs = l->expected / gm_spread_settings.slab_entries, rows = l->w.rows;
     l->spread.slab = rows ? (int32_t)rows : 1;
     if (l->job->vector != GM_VECTOR_VMM)
         return;

@@ -10,7 +10,8 @@ GPUs reach each other's memory), nccl (collectives in threads), stress (threads 
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), pressure (a program that
 needs 1.5 times GPUMEM_LIMIT = 1 GiB), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
-it), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product). Ends with
+it), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product;
+SPGEMM_ROWS: only products whose arguments contain one of these words). Ends with
 77 without a GPU, peers and nccl without two.
 
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
@@ -584,6 +585,8 @@ def spgemm(options):
              for precision in ("double", "float") for mode, *rest in PASSES + GROWING + PERSISTENT]
     jobs += [(made.get(name, ["--matrix", name]), "rounds", "--size-per-row", size, "--precision", precision) for name, size in IN_PLACE
              if reads or name not in made for precision in ("double", "float")]
+    words = os.environ.get("SPGEMM_ROWS", "").split()
+    jobs = [job for job in jobs if not words or any(word in " ".join([job[0][1], *job[1:]]) for word in words)]
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         results = list(pool.map(lambda job: product(options, *job), jobs))
     results.append(again_and_again(options))

@@ -243,7 +243,7 @@ static struct gm_run one_run(const struct gm_job *job) {
     return run;
 }
 
-#define GRANULE (2u << 20)
+#define GRANULE ((size_t)2 << 20)
 
 /* One round: C is the front of its places. Rows of several rounds: too, where there are slabs. What a second
  * copy of C would take shows in the peak. */
@@ -281,8 +281,8 @@ static void tile_borders(void **state) {
 }
 
 static void slabs(void **state) {
-    int64_t usual = gm_slab_entries;
-    gm_slab_entries = 50;
+    struct gm_spread_settings usual = gm_spread_settings;
+    gm_spread_settings.slab_entries = 50;
     all_modes("cage:7", NULL, GM_KERNEL_HASH, SIZES(0, 1, 16, 100));
     all_modes("rmat:8:8", NULL, GM_KERNEL_HASH, SIZES(0, 3, 64));
     all_modes("rmat:11:4", NULL, GM_KERNEL_HASH, SIZES(3, 20));
@@ -298,7 +298,19 @@ static void slabs(void **state) {
     assert_true(run.peak <=
                 (size_t)run.entries * 12 * 5 / 4 + (size_t)a.rows * 48 + (64 << 10) + 4 * GRANULE);
     gm_csr_free(&a);
-    gm_slab_entries = usual;
+    /* Places run out in the last slab, amid the slabs, in the first. */
+    static const double margins[] = {0.97, 0.5, 0.01};
+    for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
+        gm_spread_settings.margin = margins[i];
+        gm_spread_settings.slab_entries = 50;
+        all_modes("cage:6", NULL, GM_KERNEL_HASH, SIZES(1, 16));
+        all_modes("rmat:7:8", NULL, GM_KERNEL_HASH, SIZES(3, 64));
+        all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(20));
+        all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(100));
+        gm_spread_settings.slab_entries = INT64_MAX;
+        all_modes("cage:6", NULL, GM_KERNEL_HASH, SIZES(1, 16));
+    }
+    gm_spread_settings = usual;
 }
 
 static void thesis(void **state) {
