@@ -264,8 +264,8 @@ static void in_place(void **state) {
 
 /* Sizes so that rows, tiles and pieces begin and end together, and so that they do not. */
 static void tile_borders(void **state) {
-    static const char *names[] = {"stencil7:16x16x8", "stencil7:9x7x11", "brick27:4:2", "empty:3000",
-                                  "dense-row:300"};
+    static const char *names[] = {"stencil7:8x8x4", "stencil7:7x5x6", "brick27:3:2", "empty:300",
+                                  "dense-row:100"};
     static const int32_t sizes[] = {25, 32, 250, 300, 2047, 2048, 2049};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct gm_csr a = matrix(names[i]);
