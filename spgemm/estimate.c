@@ -107,3 +107,13 @@ int32_t gm_choose_size_per_row(const struct gm_histogram *sizes, double efficien
     }
     return best.size_per_row;
 }
+
+#define EFFICIENCY         0.9
+#define EFFICIENCY_AT_ONCE 0.95
+
+int32_t gm_auto_size_per_row(const struct gm_histogram *sizes, bool at_once) {
+    int32_t size = gm_choose_size_per_row(sizes, EFFICIENCY);
+    if (!at_once || gm_model_rounds(sizes, size).rounds <= 1)
+        return size;
+    return gm_choose_size_per_row(sizes, EFFICIENCY_AT_ONCE);
+}

@@ -39,7 +39,11 @@ bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t k
  * equal rounds the more efficient. 1 is always efficient enough: it wastes nothing but an entry on each empty
  * row. */
 int32_t gm_choose_size_per_row(const struct gm_histogram *sizes, double efficiency);
-#define GM_AUTO_EFFICIENCY 0.9
+
+/* The size_per_row that `--size-per-row auto` stands for: one round where that wastes little. `at_once`: a
+ * row takes the pieces of all its rounds at once (spread.h), so that more rounds cost nothing and less is
+ * wasted. */
+int32_t gm_auto_size_per_row(const struct gm_histogram *sizes, bool at_once);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
 #include "spgemm/gpu.h"
+#include "shim/gpumem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,10 @@ bool gm_block_make(struct gm_block *block, struct gm_memory *memory, size_t size
 
 void gm_block_drop(struct gm_block *block, struct gm_memory *memory) {
     if (block->at) {
-        cudaFree(block->at);
+        if (block->region)
+            gpumem_region_release(block->region);
+        else
+            cudaFree(block->at);
         gm_memory_give(memory, block->size);
     }
     *block = (struct gm_block){0};

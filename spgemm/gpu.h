@@ -20,9 +20,12 @@ struct gm_memory {
 bool gm_memory_take(struct gm_memory *memory, size_t size, const char *what, struct gm_spgemm_error *error);
 void gm_memory_give(struct gm_memory *memory, size_t size);
 
+struct gpumem_region;
+
 struct gm_block {
     void *at; /* NULL = none */
     size_t size;
+    struct gpumem_region *region; /* whose memory it is; NULL = of cudaMalloc */
 };
 /* A block of cudaMalloc; size 0 makes none, which is no error. `what` names it in errors. */
 bool gm_block_make(struct gm_block *block, struct gm_memory *memory, size_t size, const char *what,

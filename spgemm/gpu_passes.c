@@ -9,7 +9,7 @@ static bool form_all(struct gm_work *w, const struct gm_target *c, bool exact,
         return gm_cuda(
             gm_launch_dots(job->precision, w->a, w->b, &w->way->by_columns, NULL, w->rows, c, NULL),
             "rows by threads", error);
-    return gm_work_form(w, NULL, w->rows, c, exact, 0, INT64_MAX, error);
+    return gm_work_form(w, NULL, w->rows, c, exact, error);
 }
 
 static bool mark(cudaEvent_t event, struct gm_spgemm_error *error) {

@@ -1,32 +1,18 @@
 /* Mode rounds: the growing loop of the thesis (algorithm 3, section 3.2). Each round appends size_per_row
- * places for every unfinished row (line 10 read as growth), then forms what fits. The kernel of the thesis
- * goes on where a row left off. The fast accumulator has a row's columns in no order before it has all of
- * them, so it counts a row that does not fit, and forms it in the round in which the row's pieces hold it:
- * places and rounds are the same. At the end rows lie in pieces (pieces.h) with holes; they are moved
- * together, and only then is C the compressed rows that callers know. Time and memory of that are counted. */
-#include "spgemm/gpu_rows.h"
-#include "spgemm/output.h"
+ * places for every unfinished row (line 10 read as growth), then forms what fits; a row goes on where it left
+ * off. The fast accumulator has a row's columns in no order before it has all of them: there a row takes the
+ * pieces of all its rounds at once (gpu_spread.c), as many places in the end. At the end rows have holes
+ * between them; they are moved together (gpu_compact.c), and only then is C the compressed rows that callers
+ * know. Time and memory of that are counted. */
+#include "spgemm/gpu_rounds.h"
 
 #include <time.h>
 
-struct loop {
-    struct gm_work w;
-    const struct gm_job *job;
-    size_t value;
-    int32_t size, rounds; /* places of a piece; rounds done */
-    int64_t pieces;       /* of all rounds begun */
-    double grow_ms;
-    struct gm_output columns, values, owner;
-    struct gm_block first;      /* first piece of each round */
-    struct gm_block resume;     /* where the thread-for-a-row kernel goes on, by row */
-    struct gm_block unfinished; /* persistent: rows that each round leaves */
-};
-
-static int32_t *owners(const struct loop *l, int64_t piece) {
+static int32_t *owners(const struct gm_loop *l, int64_t piece) {
     return (int32_t *)l->owner.at + piece;
 }
 
-static struct gm_target target_of(const struct loop *l, int32_t rounds) {
+static struct gm_target target_of(const struct gm_loop *l, int32_t rounds) {
     return (struct gm_target){.values = l->values.at,
                               .columns = l->columns.at,
                               .size = l->w.size,
@@ -47,43 +33,46 @@ static double now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* The device has nothing to do when this is called, so that the host's clock tells what growing takes, copies
- * too: freeing what was copied waits for the copy. */
-static bool grow_places(struct loop *l, int64_t places, struct gm_spgemm_error *error) {
+/* What the sample says C takes has a handle of its own, so that places behind C can be given back. */
+static bool grow_array(struct gm_loop *l, struct gm_output *o, int64_t count, size_t element,
+                       struct gm_spgemm_error *error) {
+    int64_t c = l->expected + l->expected / 256;
+    if (!o->size && c && c < count - count / 64 && !grow(o, c, element, error))
+        return false;
+    return grow(o, count, element, error);
+}
+
+/* Freeing what was copied waits for the copy. */
+bool gm_loop_grow(struct gm_loop *l, int64_t count, struct gm_spgemm_error *error) {
     double begin = now_ms();
-    bool grown =
-        grow(&l->columns, places, sizeof(int32_t), error) && grow(&l->values, places, l->value, error);
+    bool grown = grow_array(l, &l->columns, count, sizeof(int32_t), error) &&
+                 grow_array(l, &l->values, count, l->value, error);
     l->grow_ms += now_ms() - begin;
     return grown;
 }
 
-static bool choose_size(struct loop *l, struct gm_histogram *sample, struct gm_spgemm_error *error) {
+static bool choose_size(struct gm_loop *l, struct gm_spgemm_error *error) {
     l->size = l->job->size_per_row;
     if (l->size && !l->job->persistent)
-        return gm_work_sample_if_long(&l->w, error);
-    if (!gm_work_sample(&l->w, sample, error))
+        return true;
+    if (!gm_work_sample(&l->w, &l->sample, error))
         return false;
     if (!l->size)
-        l->size = gm_choose_size_per_row(sample, GM_AUTO_EFFICIENCY);
+        l->size = gm_auto_size_per_row(&l->sample, false);
     return true;
 }
 
 /* Rounds are at most those of a row that has as many entries as multiplications, or columns. */
-static bool start(struct loop *l, struct gm_histogram *sample, struct gm_spgemm_error *error) {
+static bool start(struct gm_loop *l, struct gm_spgemm_error *error) {
     struct gm_memory *memory = &l->w.gpu->memory;
-    enum gm_vector vector = l->job->vector;
-    if (!choose_size(l, sample, error) ||
-        !gm_cuda(cudaEventRecord(l->w.gpu->estimated, NULL), "event", error))
+    if (!choose_size(l, error) || !gm_cuda(cudaEventRecord(l->w.gpu->estimated, NULL), "event", error))
         return false;
     int32_t longest = l->w.totals.most < l->w.b->columns ? l->w.totals.most : l->w.b->columns;
     size_t rounds = (size_t)longest / (size_t)l->size + 2, rows = (size_t)l->w.rows;
-    return gm_output_make(&l->columns, vector, memory, "columns by rounds", error) &&
-           gm_output_make(&l->values, vector, memory, "values by rounds", error) &&
-           gm_output_make(&l->owner, vector, memory, "owners of pieces", error) &&
+    return gm_output_make(&l->owner, l->job->vector, memory, "owners of pieces", error) &&
            gm_block_make(&l->first, memory, (rounds + 1) * sizeof(int64_t), "rounds", error) &&
            gm_cuda(cudaMemsetAsync(l->first.at, 0, l->first.size, NULL), "rounds", error) &&
-           (l->job->kernel != GM_KERNEL_THESIS ||
-            gm_block_make(&l->resume, memory, rows * sizeof(int32_t), "unfinished rows", error)) &&
+           gm_block_make(&l->resume, memory, rows * sizeof(int32_t), "unfinished rows", error) &&
            (!l->job->persistent ||
             (gm_block_make(&l->unfinished, memory, rounds * sizeof(int32_t), "unfinished rows", error) &&
              gm_cuda(cudaMemsetAsync(l->unfinished.at, 0, l->unfinished.size, NULL), "rounds", error))) &&
@@ -91,26 +80,23 @@ static bool start(struct loop *l, struct gm_histogram *sample, struct gm_spgemm_
            gm_cuda(gm_launch_count_up(l->owner.at, l->w.rows), "rows", error);
 }
 
-static bool form(struct loop *l, int64_t from, int32_t rows, struct gm_spgemm_error *error) {
+static bool form(struct gm_loop *l, int64_t from, int32_t rows, struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
     struct gm_target c = target_of(l, l->rounds + 1);
-    if (l->job->kernel == GM_KERNEL_THESIS)
-        return gm_cuda(gm_launch_dots(l->job->precision, w->a, w->b, &w->way->by_columns, owners(l, from),
-                                      rows, &c, l->resume.at),
-                       "rows by threads", error);
-    return gm_work_form(w, owners(l, from), rows, &c, l->rounds > 0, (int64_t)l->rounds * l->size,
-                        (int64_t)(l->rounds + 1) * l->size, error);
+    return gm_cuda(gm_launch_dots(l->job->precision, w->a, w->b, &w->way->by_columns, owners(l, from), rows,
+                                  &c, l->resume.at),
+                   "rows by threads", error);
 }
 
 /* One round: `*rows` unfinished rows are listed from piece l->pieces on; becomes how many it leaves. */
-static bool round_of(struct loop *l, int32_t *rows, struct gm_spgemm_error *error) {
+static bool round_of(struct gm_loop *l, int32_t *rows, struct gm_spgemm_error *error) {
     int64_t from = l->pieces;
     if (*rows > INT32_MAX - from)
         return gm_spgemm_fail(error, "more than %d pieces of %d places; a larger --size-per-row takes fewer",
                               INT32_MAX, l->size);
     l->pieces += *rows;
     /* Rows that stay are listed behind those that are here, as many at most. */
-    if (!grow_places(l, l->pieces * l->size, error) ||
+    if (!gm_loop_grow(l, l->pieces * l->size, error) ||
         !grow(&l->owner, l->pieces + *rows, sizeof(int32_t), error) ||
         !gm_cuda(cudaMemcpyAsync((int64_t *)l->first.at + l->rounds + 1, &l->pieces, sizeof l->pieces,
                                  cudaMemcpyHostToDevice, NULL),
@@ -123,7 +109,7 @@ static bool round_of(struct loop *l, int32_t *rows, struct gm_spgemm_error *erro
     return true;
 }
 
-static bool rounds(struct loop *l, struct gm_spgemm_error *error) {
+static bool rounds(struct gm_loop *l, struct gm_spgemm_error *error) {
     int32_t rows = l->w.rows;
     while (rows)
         if (!round_of(l, &rows, error))
@@ -135,13 +121,12 @@ static bool rounds(struct loop *l, struct gm_spgemm_error *error) {
 
 /* The same in launches that go on for as many rounds as memory is there for: first what the sample says, then
  * what is missing. No launch ever waits for memory. */
-static bool persistent_rounds(struct loop *l, const struct gm_histogram *sample,
-                              struct gm_spgemm_error *error) {
+static bool persistent_rounds(struct gm_loop *l, struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
     struct gm_block block;
     struct gm_progress progress = {.rows = w->rows};
-    double scale = sample->rows ? (double)w->rows / (double)sample->rows : 0;
-    double expected = (double)gm_model_rounds(sample, l->size).entries * scale * 1.02;
+    double scale = l->sample.rows ? (double)w->rows / (double)l->sample.rows : 0;
+    double expected = (double)gm_model_rounds(&l->sample, l->size).entries * scale * 1.02;
     int64_t places = expected < (double)MOST_PLACES ? (int64_t)expected : MOST_PLACES;
     bool done =
         gm_block_make(&block, &w->gpu->memory, sizeof progress, "progress", error) &&
@@ -149,7 +134,7 @@ static bool persistent_rounds(struct loop *l, const struct gm_histogram *sample,
     while (done && progress.rows) {
         int64_t least = (progress.first + progress.rows) * l->size;
         places = places > least ? places : least;
-        done = grow_places(l, places, error) &&
+        done = gm_loop_grow(l, places, error) &&
                grow(&l->owner, places / l->size + w->rows, sizeof(int32_t), error);
         struct gm_target c = target_of(l, 1);
         done = done &&
@@ -166,37 +151,31 @@ static bool persistent_rounds(struct loop *l, const struct gm_histogram *sample,
     return done;
 }
 
-static bool compact(struct loop *l, size_t element, struct gm_output *from, struct gm_block *to,
-                    const char *what, struct gm_spgemm_error *error) {
-    struct gm_work *w = &l->w;
-    struct gm_target c = target_of(l, l->rounds);
-    if (!gm_block_make(to, &w->gpu->memory, (size_t)w->gpu->c.stored * element, what, error) ||
-        !gm_cuda(gm_launch_move_pieces(element, from->at, to->at, &c.pieces, l->pieces, w->place, w->size),
-                 what, error))
-        return false;
-    gm_output_release(from);
-    return true;
+static bool form_rows(struct gm_loop *l, struct gm_spgemm_error *error) {
+    if (l->job->kernel != GM_KERNEL_THESIS)
+        return gm_loop_spread(l, error);
+    return start(l, error) && (l->job->persistent ? persistent_rounds(l, error) : rounds(l, error));
 }
 
 static bool run_rounds(void *pointer, struct gm_run *run, struct gm_spgemm_error *error) {
     struct gm_way *way = pointer;
     struct gm_gpu *g = &way->gpu;
-    struct gm_histogram sample = {0};
-    struct loop l = {.job = g->job, .value = gm_value_size(g->job->precision)};
+    enum gm_vector vector = g->job->vector;
+    struct gm_loop l = {.job = g->job, .value = gm_value_size(g->job->precision)};
     *run = (struct gm_run){0};
-    bool done = gm_gpu_begin(g, error) && gm_work_make(&l.w, way, error) && start(&l, &sample, error) &&
-                (g->job->persistent ? persistent_rounds(&l, &sample, error) : rounds(&l, error)) &&
-                gm_cuda(cudaEventRecord(g->formed, NULL), "event", error);
-    size_t places = l.columns.size / sizeof(int32_t);
-    done = done && gm_work_result(&l.w, false, error) &&
-           compact(&l, sizeof(int32_t), &l.columns, &g->c.indices, "columns of C", error) &&
-           compact(&l, l.value, &l.values, &g->c.values, "values of C", error) &&
+    bool done = gm_gpu_begin(g, error) && gm_work_make(&l.w, way, error) &&
+                gm_output_make(&l.columns, vector, &g->memory, "columns by rounds", error) &&
+                gm_output_make(&l.values, vector, &g->memory, "values by rounds", error) &&
+                form_rows(&l, error) && gm_cuda(cudaEventRecord(g->formed, NULL), "event", error);
+    bool spread = l.spread.size != 0;
+    int64_t places = spread ? l.pieces * l.size : (int64_t)(l.columns.size / sizeof(int32_t));
+    done = done && gm_work_result(&l.w, false, error) && gm_loop_compact(&l, error) &&
            gm_gpu_end(g, true, true, run, error);
-    run->entries = (int64_t)places;
+    run->entries = places;
     run->grow_ms = l.grow_ms;
     run->rounds = l.rounds;
     run->size_per_row = l.size;
-    gm_histogram_free(&sample);
+    gm_histogram_free(&l.sample);
     gm_output_release(&l.columns);
     gm_output_release(&l.values);
     gm_output_release(&l.owner);

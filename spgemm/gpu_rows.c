@@ -2,12 +2,13 @@
 
 #include <stdlib.h>
 
-#define SHORT_ROWS  128 /* multiplications, in the mean, below which the smallest tables do without a sample \
-                         */
+#define SHORT_ROWS                                                                                           \
+    128 /* multiplications, in the mean, below which the smallest tables do without a sample                 \
+         */
 
 struct gm_counters {
     struct gm_totals totals;
-    int32_t bins[GM_BINS];
+    int32_t bins[GM_SLABS * GM_BINS];
     int32_t overflowed, chosen;
     int32_t gathered[2][GM_SAMPLE_ROWS];
 };
@@ -94,6 +95,7 @@ static size_t lay_out(struct gm_work *w, char *base) {
     w->binned = part(base, &used, rows * sizeof *w->binned);
     w->overflow = part(base, &used, rows * sizeof *w->overflow);
     w->counters = part(base, &used, sizeof *w->counters);
+    w->spill = part(base, &used, sizeof *w->spill);
     w->space = part(base, &used, w->space_size);
     return used;
 }
@@ -115,7 +117,7 @@ bool gm_work_make(struct gm_work *w, struct gm_way *way, struct gm_spgemm_error 
     lay_out(w, w->block.at);
     return zero(w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
            zero(w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
-           zero(w->counters, sizeof *w->counters, error) &&
+           zero(w->counters, sizeof *w->counters, error) && zero(w->spill, sizeof *w->spill, error) &&
            gm_cuda(gm_launch_bounds(w->a, w->b, w->bound, &w->counters->totals), "bounds", error) &&
            fetch(&w->totals, &w->counters->totals, sizeof w->totals, error);
 }
@@ -129,10 +131,11 @@ void gm_work_drop(struct gm_work *w) {
 
 /* ---- rows */
 
-static bool launch_bins(struct gm_work *w, const int32_t count[GM_BINS], const struct gm_target *c,
-                        struct gm_spgemm_error *error) {
+static bool launch_bins(struct gm_work *w, const int32_t *list, const int32_t count[GM_BINS],
+                        const struct gm_target *target, bool exact, struct gm_spgemm_error *error) {
     const struct gm_job *job = w->gpu->job;
-    const int32_t *list = w->binned;
+    const struct gm_target *c = target;
+    struct gm_target counted = *target;
     for (int bin = 0; bin < GM_TABLES; list += count[bin++])
         if (!gm_cuda(gm_launch_table(bin, job->precision, w->a, w->b, list, count[bin], c, w->overflow,
                                      &w->counters->overflowed),
@@ -143,36 +146,57 @@ static bool launch_bins(struct gm_work *w, const int32_t count[GM_BINS], const s
     if (!w->cursor.at &&
         !gm_block_make(&w->cursor, &w->gpu->memory, (size_t)w->a->stored * sizeof(int32_t), "cursors", error))
         return false;
+    counted.values = NULL;
+    if (c->spread.size && !exact)
+        c = &counted;
     return gm_cuda(gm_launch_ranges(job->precision, w->a, w->b, list, count[GM_BIN_RANGES], c, w->cursor.at),
                    "rows by ranges", error);
 }
 
+/* Further pieces taken from here on lie behind this slab's first ones. NULL: rows of a list, whose slabs have
+ * begun. */
+static bool begin_slab(struct gm_work *w, int slab, struct gm_target *c, int32_t rows,
+                       struct gm_spgemm_error *error) {
+    if (!c || !c->spread.size)
+        return true;
+    int64_t behind = (int64_t)(slab + 1) * c->spread.slab;
+    c->spread.behind = behind < rows ? (int32_t)behind : rows;
+    return gm_cuda(gm_launch_begin_slab(w->spill, slab), "pieces", error);
+}
+
 static bool form_binned(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_need *need,
                         const struct gm_target *c, struct gm_spgemm_error *error) {
-    int32_t count[GM_BINS], next[GM_BINS], sum = 0;
-    if (!zero(w->counters->bins, sizeof count, error) ||
+    struct gm_target target = *c;
+    int32_t count[GM_SLABS * GM_BINS], next[GM_SLABS * GM_BINS], sum = 0;
+    int slabs = need->slab < rows ? (rows - 1) / need->slab + 1 : 1;
+    size_t size = (size_t)slabs * GM_BINS * sizeof *count;
+    if (!zero(w->counters->bins, size, error) ||
         !gm_cuda(gm_launch_bin_count(list, rows, need, w->counters->bins), "bins", error) ||
-        !fetch(count, w->counters->bins, sizeof count, error))
+        !fetch(count, w->counters->bins, size, error))
         return false;
-    for (int bin = 0; bin < GM_BINS; bin++) {
+    for (int bin = 0; bin < slabs * GM_BINS; bin++) {
         next[bin] = sum;
         sum += count[bin];
     }
-    return gm_cuda(cudaMemcpyAsync(w->counters->bins, next, sizeof next, cudaMemcpyHostToDevice, NULL),
-                   "bins", error) &&
-           gm_cuda(gm_launch_bin_fill(list, rows, need, w->counters->bins, w->binned), "bins", error) &&
-           zero(&w->counters->overflowed, sizeof w->counters->overflowed, error) &&
-           launch_bins(w, count, c, error);
+    bool done = gm_cuda(cudaMemcpyAsync(w->counters->bins, next, size, cudaMemcpyHostToDevice, NULL), "bins",
+                        error) &&
+                gm_cuda(gm_launch_bin_fill(list, rows, need, w->counters->bins, w->binned), "bins", error) &&
+                zero(&w->counters->overflowed, sizeof w->counters->overflowed, error);
+    for (int slab = 0; done && slab < slabs; slab++) {
+        int at = slab * GM_BINS;
+        done = begin_slab(w, slab, list ? NULL : &target, rows, error) &&
+               launch_bins(w, w->binned + next[at], count + at, &target, need->size != NULL, error);
+    }
+    return done;
 }
 
 bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,
-                  int64_t above, int64_t upto, struct gm_spgemm_error *error) {
+                  struct gm_spgemm_error *error) {
     struct gm_need need = {.bound = w->bound,
                            .size = exact ? w->size : NULL,
                            .columns = w->b->columns,
                            .shrink = exact ? 1 : w->shrink,
-                           .above = above,
-                           .upto = upto};
+                           .slab = c->spread.size && !list ? c->spread.slab : INT32_MAX};
     int32_t overflowed;
     if (!form_binned(w, list, rows, &need, c, error))
         return false;
@@ -181,16 +205,17 @@ bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const st
     if (!fetch(&overflowed, &w->counters->overflowed, sizeof overflowed, error))
         return false;
     need.shrink = 1;
+    need.slab = INT32_MAX;
     return !overflowed || form_binned(w, w->overflow, overflowed, &need, c, error);
 }
 
 bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spgemm_error *error) {
     struct gm_target counted = {.size = w->size};
     const int32_t *list = w->way->sample.at;
-    int32_t rows = w->way->sample_rows, size[GM_SAMPLE_ROWS], bound[GM_SAMPLE_ROWS];
+    int32_t rows = w->way->sample_rows, *size = w->sampled, bound[GM_SAMPLE_ROWS];
     size_t bytes = (size_t)rows * sizeof *size;
     int64_t size_sum = 0, bound_sum = 0;
-    if (!gm_work_form(w, list, rows, &counted, false, 0, 0, error) ||
+    if (!gm_work_form(w, list, rows, &counted, false, error) ||
         !gm_cuda(gm_launch_gather(list, rows, w->size, w->counters->gathered[0]), "a sample", error) ||
         !gm_cuda(gm_launch_gather(list, rows, w->bound, w->counters->gathered[1]), "a sample", error) ||
         !fetch(size, w->counters->gathered[0], bytes, error) ||
@@ -204,8 +229,12 @@ bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spg
     return !sizes || gm_histogram_make(sizes, size, rows, error);
 }
 
+bool gm_work_is_long(const struct gm_work *w) {
+    return w->totals.bound / SHORT_ROWS >= w->rows;
+}
+
 bool gm_work_sample_if_long(struct gm_work *w, struct gm_spgemm_error *error) {
-    return w->totals.bound / SHORT_ROWS < w->rows || gm_work_sample(w, NULL, error);
+    return !gm_work_is_long(w) || gm_work_sample(w, NULL, error);
 }
 
 /* ---- results */
@@ -214,20 +243,21 @@ bool gm_work_result(struct gm_work *w, bool arrays, struct gm_spgemm_error *erro
     struct gm_result *c = &w->gpu->c;
     struct gm_memory *memory = &w->gpu->memory;
     int64_t stored = 0;
+    *c = (struct gm_result){.rows = w->rows, .columns = w->b->columns};
+    /* Allocated while the device is at work. */
     if (!gm_cuda(gm_scan(w->space, &w->space_size, w->size, w->place, w->rows), "scan", error) ||
+        !gm_block_make(&c->offsets, memory, ((size_t)w->rows + 1) * sizeof(int32_t), "offsets of C", error) ||
+        !gm_cuda(gm_launch_narrow(w->place, c->offsets.at, (int64_t)w->rows + 1), "offsets of C", error) ||
         !fetch(&stored, w->place + w->rows, sizeof stored, error))
         return false;
     if (stored > INT32_MAX)
         return gm_spgemm_fail(error, "C has %lld entries, which do not fit 32-bit offsets",
                               (long long)stored);
-    *c = (struct gm_result){.rows = w->rows, .columns = w->b->columns, .stored = stored};
+    c->stored = stored;
     size_t count = arrays ? (size_t)stored : 0;
-    return gm_block_make(&c->offsets, memory, ((size_t)w->rows + 1) * sizeof(int32_t), "offsets of C",
-                         error) &&
-           gm_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&
+    return gm_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&
            gm_block_make(&c->values, memory, count * gm_value_size(w->gpu->job->precision), "values of C",
-                         error) &&
-           gm_cuda(gm_launch_narrow(w->place, c->offsets.at, (int64_t)w->rows + 1), "offsets of C", error);
+                         error);
 }
 
 bool gm_work_select(struct gm_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen,

@@ -29,12 +29,14 @@ struct gm_work {
     int32_t *bound, *size;  /* of each row: multiplications, entries of C; a 0 behind the last */
     int64_t *start, *place; /* rows + 1 each */
     int32_t *binned, *overflow;
+    struct gm_spill *spill;
     struct gm_counters *counters;
     void *space; /* of scans */
     size_t space_size;
     struct gm_block cursor;
     struct gm_totals totals; /* on the host */
     float shrink;            /* entries of C for a multiplication, in the sample; 1 where none was taken */
+    int32_t sampled[GM_SAMPLE_ROWS]; /* sizes of the sample, in the order of rows */
 };
 
 /* Helpers, bounds of the rows and their totals. On failure, too, gm_work_drop is due. */
@@ -43,13 +45,16 @@ void gm_work_drop(struct gm_work *w);
 
 /* Exact sizes of the sampled rows: sets w->shrink; `sizes` (NULL = not wanted) is the caller's to free. */
 bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spgemm_error *error);
-/* The same where it pays: rows of many multiplications, whose tables would be large. */
+/* Whether rows have many multiplications, so that tables made for as many entries would be large. */
+bool gm_work_is_long(const struct gm_work *w);
+/* A sample where they have. */
 bool gm_work_sample_if_long(struct gm_work *w, struct gm_spgemm_error *error);
 
-/* Forms or counts the rows of the list (NULL: all) by the job's kernel. `exact`: w->size is known, and rows
- * of sizes in (above, upto] are formed; only by the fast accumulator. */
+/* Forms or counts the rows of the list (NULL: all) by the fast accumulator. `exact`: w->size is known. Into a
+ * spread all rows are formed slab by slab; rows by ranges only when their sizes are known, else they are
+ * counted and listed. */
 bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,
-                  int64_t above, int64_t upto, struct gm_spgemm_error *error);
+                  struct gm_spgemm_error *error);
 
 /* w->place from w->size, and C with its offsets and room for `arrays` (else for none) of its entries. Fails
  * over 2^31 - 1. */

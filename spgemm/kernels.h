@@ -5,6 +5,8 @@
 
 #include "spgemm/gpu.h"
 #include "spgemm/pieces.h"
+#include "spgemm/spread.h"
+#include "spgemm/tiles.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,9 +17,11 @@ struct gm_target {
     void *values; /* NULL: rows are counted, not formed */
     int32_t *columns;
     const int64_t *start; /* first place of each row; not with pieces */
-    int32_t *size; /* out: entries of each row. With pieces: a row that does not fit is not written, and its
-                    * size is told all the same, by the thread-for-a-row kernel as one more than fits. */
-    struct gm_pieces pieces;
+    int32_t *size; /* out: entries of each row; of one that does not fit its pieces, as one more than fits. In
+                    * when ranges form rows into a spread. */
+    struct gm_pieces pieces; /* by the thread-for-a-row kernel */
+    struct gm_spread spread; /* by the fast accumulator: a row that gets no pieces is not written, but listed
+                              * and its size told; rows by ranges that are counted are listed, too */
 };
 
 /* ---- estimates */
@@ -43,13 +47,15 @@ struct gm_need {
     const int32_t *size;  /* exact */
     int32_t columns;      /* of C */
     float shrink;         /* gm_entries_expected(); 1 with exact sizes */
-    int64_t above, upto;  /* rows of other exact sizes are left out; not used where size is NULL */
+    int32_t slab;         /* rows of a slab, each with bins of its own; INT32_MAX = all rows are one */
 };
-/* Rows of each bin into count[GM_BINS], which must be zeroed. `list` NULL: rows 0 to rows - 1. Rows of no
- * entries are in no bin. */
+/* Rows of each bin into count[GM_BINS] for each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
+ * Rows of no entries are in no bin. */
 cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const struct gm_need *need,
                                 int32_t *count);
-/* The rows, bin by bin, into `binned`; next[GM_BINS] has the first place of each bin and is moved. */
+/* First pieces of this slab's rows lie behind what rows before have got. */
+cudaError_t gm_launch_begin_slab(struct gm_spill *spill, int slab);
+/* The rows, bin by bin, into `binned`; `next` has the first place of each bin and is moved. */
 cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const struct gm_need *need, int32_t *next,
                                int32_t *binned);
 /* Forms (or counts) rows with tables of the bin's size. Rows that do not fit their table are listed in
@@ -104,6 +110,13 @@ cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, cons
 /* from pieces */
 cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const struct gm_pieces *pieces,
                                   int64_t count, const int64_t *place, const int32_t *size);
+/* from a spread: rows first to first + rows - 1; what they are written over must belong to none of them */
+cudaError_t gm_launch_move_spread(size_t element, const void *from, void *to, const struct gm_spread *spread,
+                                  int32_t first, int32_t rows, const int64_t *place, const int32_t *size);
+/* Both arrays where they are, a value having `element` bytes. *ticket and read[gm_tiles()] must be zeroed; a
+ * piece has at most GM_TILE places. */
+cudaError_t gm_launch_pack(size_t element, int32_t *columns, void *values, const struct gm_padded *padded,
+                           unsigned *ticket, unsigned *read);
 
 #ifdef __cplusplus
 }

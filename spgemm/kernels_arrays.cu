@@ -38,28 +38,28 @@ __global__ void __launch_bounds__(BLOCK)
     }
 }
 
+static_assert(GM_SLABS * GM_BINS <= BLOCK, "a thread for each bin");
+
 /* -1: the row is in no bin. */
 __device__ int bin_of(const gm_need &need, int32_t row) {
     int64_t entries;
     if (need.size) {
         entries = need.size[row];
-        if (entries <= need.above || entries > need.upto)
-            return -1;
     } else {
         entries = gm_entries_expected(need.bound[row], need.columns, need.shrink);
         if (!need.bound[row])
             return -1;
     }
-    return entries ? gm_bin_of(entries) : -1;
+    return entries ? row / need.slab * GM_BINS + gm_bin_of(entries) : -1;
 }
 
 /* Numbers of a block are added up in shared memory first. */
 template <bool FILL>
 __global__ void __launch_bounds__(BLOCK)
     bins(const int32_t *list, int32_t rows, gm_need need, int32_t *next, int32_t *binned) {
-    __shared__ int32_t count[GM_BINS];
+    __shared__ int32_t count[GM_SLABS * GM_BINS];
     int64_t item = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
-    if (threadIdx.x < GM_BINS)
+    if (threadIdx.x < GM_SLABS * GM_BINS)
         count[threadIdx.x] = 0;
     __syncthreads();
     int32_t row = item >= rows ? 0 : list ? list[item] : static_cast<int32_t>(item), place = 0;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(BLOCK)
     if (bin >= 0)
         place = atomicAdd(&count[bin], 1);
     __syncthreads();
-    if (threadIdx.x < GM_BINS && count[threadIdx.x])
+    if (threadIdx.x < GM_SLABS * GM_BINS && count[threadIdx.x])
         count[threadIdx.x] = atomicAdd(&next[threadIdx.x], count[threadIdx.x]);
     if (!FILL)
         return;

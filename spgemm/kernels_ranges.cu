@@ -3,6 +3,7 @@
  * ranges without products are passed over, and the row comes out sorted. Memory beside shared memory: a
  * cursor for each entry of A. */
 #include "spgemm/kernels.h"
+#include "spgemm/spread.cuh"
 
 #include <climits>
 
@@ -95,19 +96,28 @@ template <typename T> __device__ void number(Range<T> &r) {
 template <typename T>
 __device__ void write(const Range<T> &r, const gm_target &c, int32_t row, int low, int32_t written) {
     T *values = static_cast<T *>(c.values);
-    int64_t start = c.pieces.size ? 0 : c.start[row];
-    int64_t most = static_cast<int64_t>(c.pieces.size) * c.pieces.rounds;
+    int size = c.spread.size;
+    int64_t start = size ? gm_first_piece(&c.spread, row) : c.start[row];
+    int64_t more = size && c.size[row] > size ? c.spread.more[row] : 0;
     for (int i = threadIdx.x; i < GM_RANGE; i += BLOCK) {
         unsigned word = r.there[i / 32], bit = 1u << (i % 32);
         if (!(word & bit))
             continue;
         int32_t rank = written + r.before[i / 32] + __popc(word & (bit - 1));
-        if (c.pieces.size && rank >= most)
-            continue; /* the row does not fit: what is written here is written again */
-        int64_t place = c.pieces.size ? gm_piece_place(&c.pieces, row, rank) : start + rank;
+        int64_t place = size ? gm_spread_place(&c.spread, start, more, rank) : start + rank;
         c.columns[place] = low + i;
         values[place] = r.sums[i];
     }
+}
+
+/* Where such a row's entries go is known only when all of them have been counted. */
+__device__ void put_off(const gm_spread &spread, int32_t row, int32_t entries) {
+    if (!entries)
+        return;
+    unsigned long long pieces = static_cast<unsigned long long>(gm_further_pieces(entries, spread.size));
+    atomicAdd(&spread.spill->later, pieces);
+    gm_spread_note(spread, entries);
+    gm_spread_leave(spread, row);
 }
 
 template <typename T, bool FORM>
@@ -115,9 +125,17 @@ __global__ void __launch_bounds__(BLOCK)
     range_rows(gm_operand a, gm_operand b, const int32_t *list, int32_t count, gm_target c, int32_t *cursor) {
     extern __shared__ __align__(16) unsigned char memory[];
     Range<T> &r = *reinterpret_cast<Range<T> *>(memory);
+    __shared__ bool denied;
     for (int32_t item = blockIdx.x; item < count; item += gridDim.x) {
         int32_t row = list[item], written = 0;
+        if (threadIdx.x == 0)
+            denied = FORM && c.spread.size && c.size[row] > c.spread.size &&
+                     !gm_spread_take(c.spread, row, c.size[row]);
         begin_row(r, a, b, row, cursor);
+        if (denied) {
+            __syncthreads(); /* all have read it */
+            continue;
+        }
         int low = r.low;
         while (low != INT_MAX) {
             for (int i = threadIdx.x; FORM && i < GM_RANGE; i += BLOCK)
@@ -140,8 +158,11 @@ __global__ void __launch_bounds__(BLOCK)
             low = r.low;
             __syncthreads();
         }
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             c.size[row] = written;
+            if (!FORM && c.spread.size)
+                put_off(c.spread, row, written);
+        }
         __syncthreads();
     }
 }

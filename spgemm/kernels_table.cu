@@ -5,6 +5,7 @@
  *
  * Shared memory of a block: slots x (4 bytes + a value) for each of its rows. */
 #include "spgemm/kernels.h"
+#include "spgemm/spread.cuh"
 
 #include <climits>
 
@@ -134,30 +135,21 @@ __device__ int rank_of(const int32_t *columns, int count, int32_t column) {
     return rank;
 }
 
-/* The packed row to its places. With pieces their numbers are put behind the columns, where the table has
- * room for them. */
-template <typename T, int SLOTS, int THREADS>
+/* The packed row to its places. */
+template <typename T, int THREADS>
 __device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t row, int32_t *table, T *sums,
                       int count) {
     T *values = static_cast<T *>(c.values);
     bool sorted = count > COUNTED;
     if (sorted)
         sort<T, THREADS>(group, table, sums, count);
-    int size = c.pieces.size, pieces = size ? (count + size - 1) / size : 0;
-    bool noted = count + pieces <= SLOTS;
-    if (noted && pieces) {
-        for (int k = group.thread; k < pieces; k += THREADS)
-            table[count + k] = static_cast<int32_t>(gm_piece_of(&c.pieces, row, k));
-        group.sync();
-    }
-    int64_t start = size ? 0 : c.start[row];
+    int size = c.spread.size;
+    int64_t start = size ? gm_first_piece(&c.spread, row) : c.start[row];
+    int64_t more = size && count > size ? c.spread.more[row] : 0;
     for (int i = group.thread; i < count; i += THREADS) {
         int32_t column = table[i];
         int rank = sorted ? i : rank_of(table, count, column);
-        int64_t place = start + rank;
-        if (size)
-            place = noted ? static_cast<int64_t>(table[count + rank / size]) * size + rank % size
-                          : gm_piece_place(&c.pieces, row, rank);
+        int64_t place = size ? gm_spread_place(&c.spread, start, more, rank) : start + rank;
         c.columns[place] = column;
         values[place] = sums[i];
     }
@@ -204,8 +196,16 @@ __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
     int size = pack<T, S::slots, S::threads, FORM>(group, table, sums, &packed[mine]);
     if (group.thread == 0)
         c.size[row] = size;
-    if (FORM && (!c.pieces.size || size <= static_cast<int64_t>(c.pieces.size) * c.pieces.rounds))
-        write<T, S::slots, S::threads>(group, c, row, table, sums, size);
+    if (!FORM)
+        return;
+    if (c.spread.size && size > c.spread.size) {
+        if (group.thread == 0)
+            full[mine] = !gm_spread_take(c.spread, row, size);
+        group.sync();
+        if (full[mine])
+            return;
+    }
+    write<T, S::threads>(group, c, row, table, sums, size);
 }
 
 /* Threads that take one entry of A: as many as a row of B has entries, in the mean. */

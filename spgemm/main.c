@@ -75,7 +75,7 @@ static bool model(const struct operands *o, struct gm_outcome *outcome, struct g
                 gm_estimate_cohen(o->a, o->b, GM_COHEN_KEYS, GM_SAMPLE_SEED, NULL, &outcome->cohen, error);
     int32_t asked = outcome->settings->size_per_row;
     if (done && asked == 0)
-        asked = gm_choose_size_per_row(&sample.sizes, GM_AUTO_EFFICIENCY);
+        asked = gm_auto_size_per_row(&sample.sizes, outcome->settings->kernel == GM_KERNEL_HASH);
     outcome->nnz_c = sizes.total;
     outcome->bound = sizes.bound;
     outcome->longest = sizes.longest;

@@ -40,7 +40,7 @@ struct gm_run {
     size_t peak;        /* most bytes allocated at a time during the call, without A and B */
     int64_t stored;     /* nnz(C) */
     int64_t entries; /* places for entries of C that were allocated when it was formed, before rows were moved
-                        together */
+                        together; where memory was made for more pieces than rows took, those of the rows */
     int32_t rounds;
     int32_t size_per_row; /* that was used; 0 where the mode takes none */
 };

@@ -42,7 +42,7 @@ static bool map_more(struct gm_output *o, size_t wanted, struct gm_spgemm_error 
 }
 
 static bool copy_larger(struct gm_output *o, size_t wanted, struct gm_spgemm_error *error) {
-    struct gm_block old = {o->at, o->there}, larger;
+    struct gm_block old = {.at = o->at, .size = o->there}, larger;
     if (wanted < 2 * o->there)
         wanted = 2 * o->there;
     if (!gm_block_make(&larger, o->memory, wanted, o->what, error))
@@ -69,9 +69,25 @@ bool gm_output_append(struct gm_output *o, size_t more, struct gm_spgemm_error *
     return true;
 }
 
+bool gm_output_keep(struct gm_output *o, size_t size, struct gm_block *block, struct gm_spgemm_error *error) {
+    struct gpumem_view view;
+    *block = (struct gm_block){0};
+    if (!size) {
+        gm_output_release(o);
+        return true;
+    }
+    if (!worked(gpumem_region_shrink(o->region, size), o, error))
+        return false;
+    gpumem_region_view(o->region, &view);
+    gm_memory_give(o->memory, o->there - view.mapped);
+    *block = (struct gm_block){view.base, view.mapped, o->region};
+    *o = (struct gm_output){0};
+    return true;
+}
+
 void gm_output_release(struct gm_output *o) {
     if (o->vector == GM_VECTOR_COPY) {
-        struct gm_block block = {o->at, o->there};
+        struct gm_block block = {.at = o->at, .size = o->there};
         gm_block_drop(&block, o->memory);
     } else if (o->region) {
         gpumem_region_release(o->region);

@@ -25,6 +25,10 @@ bool gm_output_make(struct gm_output *o, enum gm_vector vector, struct gm_memory
 /* `more` bytes behind those that are there; new bytes are not set. On failure the array is what it was. Work
  * that uses the array need not be finished. */
 bool gm_output_append(struct gm_output *o, size_t more, struct gm_spgemm_error *error);
+/* Makes it the caller's block, as long as the first `size` bytes and what its last handle has beyond: the
+ * rest is given back, which waits for the device. Only of a region; size 0 makes no block. On failure it is
+ * what it was. */
+bool gm_output_keep(struct gm_output *o, size_t size, struct gm_block *block, struct gm_spgemm_error *error);
 /* Waits for the device, gives everything back. A zeroed or released one is fine. */
 void gm_output_release(struct gm_output *o);
 

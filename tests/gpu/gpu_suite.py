@@ -10,7 +10,8 @@ GPUs reach each other's memory), nccl (collectives in threads), stress (threads 
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), pressure (a program that
 needs 1.5 times GPUMEM_LIMIT = 1 GiB), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
-it), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product). Ends with
+it), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product;
+SPGEMM_ROWS: only products whose arguments contain one of these words). Ends with
 77 without a GPU, peers and nccl without two.
 
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
@@ -517,6 +518,13 @@ SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "
 PEERS = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3"]
 PASSES = [("upper-bound",), ("precise",)]
 GROWING = [("rounds",), ("rounds", "--size-per-row", "8"), ("rounds", "--size-per-row", "64", "--vector", "copy")]
+# C moved together where it was formed: sizes that end with tiles, rows and C, and that do not; slabs; many tiles at a time.
+IN_PLACE = [("gen:stencil7:100x100x100", size) for size in ("25", "27", "32", "auto")]
+IN_PLACE += [("gen:stencil7:64x64x32", size) for size in ("25", "64", "250", "1000", "2047", "2048", "2049")]
+IN_PLACE += [("gen:brick27:24:3", size) for size in ("375", "384", "64")]
+IN_PLACE += [("gen:cage:12", size) for size in ("8", "16", "64", "128", "auto")]
+IN_PLACE += [("gen:nlpkkt:32", size) for size in ("1", "7", "152", "auto")]
+IN_PLACE += [("gen:rmat:15:16", size) for size in ("5", "64", "auto")] + [(name, size) for name in ("empty", "hollow", "arrow") for size in ("1", "2048", "auto")]
 PERSISTENT = [("rounds", "--persistent"), ("rounds", "--size-per-row", "3", "--persistent")]
 
 
@@ -548,6 +556,14 @@ def product(options, matrix, mode, *arguments):
     return name, outcome, "" if outcome == "ok" else f"{done.returncode} {done.stderr[-300:]}"
 
 
+def again_and_again(options):
+    """Tiles meet in another order in every run; the last run's C is compared, and each takes what the one before left."""
+    done = subprocess.run([str(options.spgemm), "--matrix", "gen:stencil7:100x100x100", "--mode", "rounds", "--size-per-row", "26", "--runs", "200", "--check"],
+                          capture_output=True, text=True, timeout=200)
+    good = done.returncode == 0 and "check=ok" in done.stdout
+    return "C in place, 200 times", "ok" if good else "FAILED", "" if good else f"{done.returncode} {done.stderr[-300:]}"
+
+
 def estimates(options, matrix):
     """The device's estimates of nnz(C) beside the host's: the same rows and keys."""
     said = [subprocess.run([str(options.spgemm), "--matrix", matrix, *how], capture_output=True, text=True, timeout=200)
@@ -567,8 +583,13 @@ def spgemm(options):
             for mode, *rest in [(peer,) for peer in PEERS] + PASSES + GROWING]
     jobs += [(chosen[name], mode, "--precision", precision, "--kernel", "thesis", *rest) for name in SMALL_PRODUCTS if name in chosen
              for precision in ("double", "float") for mode, *rest in PASSES + GROWING + PERSISTENT]
+    jobs += [(made.get(name, ["--matrix", name]), "rounds", "--size-per-row", size, "--precision", precision) for name, size in IN_PLACE
+             if reads or name not in made for precision in ("double", "float")]
+    words = os.environ.get("SPGEMM_ROWS", "").split()
+    jobs = [job for job in jobs if not words or any(word in " ".join([job[0][1], *job[1:]]) for word in words)]
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         results = list(pool.map(lambda job: product(options, *job), jobs))
+    results.append(again_and_again(options))
     full = subprocess.run([str(options.spgemm), "--matrix", "gen:brick27:8:3", "--mode", "upper-bound", "--limit", "8MiB"],
                           capture_output=True, text=True)
     results += [estimates(options, matrix) for matrix in ("gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:14:8")]
@@ -593,6 +614,7 @@ def sanitized_products(options):
     jobs = [("--matrix", "gen:cage:6", "--mode", mode, *rest) for mode, *rest in PASSES + GROWING]
     jobs += [("--matrix", "gen:cage:6", "--kernel", "thesis", "--mode", mode, *rest) for mode, *rest in PASSES[1:] + GROWING[1:] + PERSISTENT[1:]]
     jobs.append(("--matrix", "gen:rmat:13:16", "--mode", "precise"))
+    jobs += [("--matrix", "gen:stencil7:40x40x40", "--mode", "rounds", "--size-per-row", size) for size in ("25", "8")]
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         return list(pool.map(checked, jobs))
 

@@ -9,6 +9,7 @@ import common
 
 MATRIX, SIZES = "twin-pwtk", [8, 64]  # the thesis' small data set; its large one, Hook_1498, is not made
 KERNELS = {"thesis": "dot_rows", "hash": "table_rows|range_rows"}
+MOST = 64  # calls that are looked at
 WARPS, PERCENT, TIME = "sm__warps_active.avg.per_cycle_active", "sm__warps_active.avg.pct_of_peak_sustained_active", "gpu__time_duration.sum"
 
 
@@ -17,10 +18,11 @@ class Unavailable(Exception):
 
 
 def tool():
-    usual = [pathlib.Path("/usr/local/cuda/bin/ncu"), *sorted(pathlib.Path("/opt/nvidia/nsight-compute").glob("*/ncu"))]
-    found = shutil.which("ncu") or next((path for path in reversed(usual) if path.exists()), None)
+    usual = [path for folder, names in (("/usr/local", "cuda*/bin/ncu"), ("/usr/local", "cuda*/nsight-compute*/ncu"), ("/opt/nvidia/nsight-compute", "*/ncu"))
+             for path in sorted(pathlib.Path(folder).glob(names))]
+    found = shutil.which("ncu") or next(reversed(usual), None)
     if not found:
-        raise Unavailable("ncu is not installed")
+        raise Unavailable("ncu is not installed: neither in PATH nor under /usr/local/cuda*, /opt/nvidia/nsight-compute")
     return str(found)
 
 
@@ -50,7 +52,7 @@ def measure(driver, kernel, size, precision, timeout):
         log = pathlib.Path(folder, "ncu.csv")
         try:
             common.run([tool(), "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join((WARPS, PERCENT, TIME)),
-                        "--kernel-name", f"regex:{KERNELS[kernel]}", "--log-file", log, driver, "--matrix", f"gen:{MATRIX}", "--mode", "rounds",
+                        "--kernel-name", f"regex:{KERNELS[kernel]}", "--clock-control", "none", "--launch-count", MOST, "--log-file", log, driver, "--matrix", f"gen:{MATRIX}", "--mode", "rounds",
                         "--size-per-row", size, "--kernel", kernel, "--precision", precision, "--runs", 1, "--warmup", 0],
                        common.environment(), timeout)
         except common.Failed as failure:

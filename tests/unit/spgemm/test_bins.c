@@ -3,6 +3,7 @@
 #include "spgemm_test.h"
 
 #include "spgemm/pieces.h"
+#include "spgemm/spread.h"
 
 static void bins_hold_their_rows(void **state) {
     int before = 0;
@@ -50,33 +51,43 @@ static void tables_fill_up(void **state) {
     }
 }
 
-/* Rows of 0, 1, 4, 5, 12, 2 entries, pieces of 4: what the loop would list, and no two entries on one place.
- */
-static void pieces_have_places_of_their_own(void **state) {
-    static const int32_t size[] = {0, 1, 4, 5, 12, 2}, owner[] = {0, 1, 2, 3, 4, 5, 3, 4, 4};
-    static const int64_t first[] = {0, 6, 8, 9};
-    struct gm_pieces pieces = {4, 3, owner, first};
-    bool taken[9 * 4] = {false};
+/* Rows of 0, 1, 4, 5, 12, 2 entries in pieces of 4, two slabs, a gap of 2 pieces: no two entries on one
+ * place, and none before its slab. */
+static void rows_spread_over_places_of_their_own(void **state) {
+    static const int32_t size[] = {0, 1, 4, 5, 12, 2};
+    int32_t more[] = {0, 0, 0, 7, 8, 0};
+    struct gm_spill spill = {.shift = {2, 2}};
+    struct gm_spread spread = {.size = 4, .slab = 4, .more = more, .spill = &spill};
+    bool taken[12 * 4] = {false};
+    spill.shift[1] = 2 + gm_further_pieces(5, 4);
+    more[3] = 4 + 2;
+    more[4] = 6 + 3;
     for (int32_t row = 0; row < 6; row++) {
+        int64_t first = gm_first_piece(&spread, row);
         for (int32_t rank = 0; rank < size[row]; rank++) {
-            int64_t place = gm_piece_place(&pieces, row, rank);
-            assert_true(place >= 0 && place < 36 && !taken[place]);
+            int64_t place = gm_spread_place(&spread, first, more[row], rank);
+            assert_true(place >= 8 && place < 44 && !taken[place]);
+            assert_true((place >= 28) == (row >= 4));
             taken[place] = true;
-            assert_int_equal(owner[place / 4], row);
-            assert_int_equal(gm_piece_round(&pieces, place / 4), rank / 4);
-            assert_int_equal(place % 4, rank % 4);
         }
     }
+    assert_int_equal(gm_further_pieces(0, 4) + gm_further_pieces(4, 4), 0);
+    assert_int_equal(gm_further_pieces(5, 4), 1);
+    assert_int_equal(gm_further_pieces(12, 4), 2);
+}
+
+static void rounds_of_pieces(void **state) {
+    static const int64_t first[] = {0, 6, 8, 9};
+    struct gm_pieces pieces = {4, 3, NULL, first};
     for (int64_t piece = 0; piece < 9; piece++)
-        assert_int_equal(gm_piece_of(&pieces, owner[piece], gm_piece_round(&pieces, piece)), piece);
+        assert_int_equal(gm_piece_round(&pieces, piece), piece < 6 ? 0 : piece < 8 ? 1 : 2);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bins_hold_their_rows),
-        cmocka_unit_test(rows_are_expected_within_their_bound),
-        cmocka_unit_test(tables_fill_up),
-        cmocka_unit_test(pieces_have_places_of_their_own),
+        cmocka_unit_test(bins_hold_their_rows), cmocka_unit_test(rows_are_expected_within_their_bound),
+        cmocka_unit_test(tables_fill_up),       cmocka_unit_test(rows_spread_over_places_of_their_own),
+        cmocka_unit_test(rounds_of_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,14 +105,14 @@ static void empty_rows_count_nothing(void **state) {
     gm_csr_free(&m);
 }
 
-static int32_t chosen(const char *name, struct gm_rounds *really) {
+static int32_t chosen(const char *name, bool at_once, struct gm_rounds *really) {
     struct gm_csr m = generated(name);
     struct gm_spgemm_error error;
     struct gm_sample sample;
     struct gm_histogram all;
     int32_t *row;
     assert_true(gm_sample_rows(&sample, &m, &m, GM_SAMPLE_ROWS, 1, &error));
-    int32_t size_per_row = gm_choose_size_per_row(&sample.sizes, GM_AUTO_EFFICIENCY);
+    int32_t size_per_row = gm_auto_size_per_row(&sample.sizes, at_once);
     exact_total(&m, &row);
     assert_true(gm_histogram_make(&all, row, m.rows, &error));
     *really = gm_model_rounds(&all, size_per_row);
@@ -127,13 +127,16 @@ static int32_t chosen(const char *name, struct gm_rounds *really) {
  * for. */
 static void chosen_sizes(void **state) {
     struct gm_rounds really;
-    assert_int_equal(chosen("atmosmodl", &really), 25);
+    assert_int_equal(chosen("atmosmodl", true, &really), 25);
     assert_int_equal(really.rounds, 1);
     assert_true(really.efficiency > 0.9796 && really.efficiency < 0.9798);
-    assert_int_equal(chosen("nlpkkt:40", &really), 152);
+    assert_int_equal(chosen("nlpkkt:40", true, &really), 152);
     assert_int_equal(really.rounds, 1);
-    chosen("cage:11", &really);
+    assert_int_equal(chosen("nlpkkt:40", false, &really), 152);
+    chosen("cage:11", false, &really);
     assert_true(really.efficiency > 0.88 && really.rounds < 30);
+    chosen("cage:11", true, &really);
+    assert_true(really.efficiency > 0.94 && really.rounds < 40);
 }
 
 static void sizes_chosen_by_hand(void **state) {

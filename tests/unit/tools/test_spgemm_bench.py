@@ -34,7 +34,8 @@ def figure(ms, efficiency=100.0, **more):
 
 
 def sample():
-    """Every matrix of the bench but the long one; precise is beaten on those of an even place, but the fourth has no size in range."""
+    """Every matrix of the bench but the long one; precise is beaten on those of an even place, but the fourth has no size in range; the
+    first has a chosen one that is faster."""
     figures = {}
     names = [name for name in spgemm.MATRICES if name not in spgemm.LONG]
     for i, name in enumerate(names):
@@ -43,7 +44,7 @@ def sample():
         figures[f"{name}|hash|rounds 8 vmm"] = figure(1.0, 60.0)  # fast, but wasteful
         figures[f"{name}|hash|rounds 32 vmm"] = figure(8.0 if i % 2 == 0 else 11.0, 50.0 if i == 4 else 90.0, grow_ms=0.1)
         figures[f"{name}|hash|rounds 32 copy"] = figure(16.0, 90.0, grow_ms=4.0)
-    figures["atmosmodl|hash|rounds auto vmm"] = figure(7.5, 91.0, sampled_nnz_c=1010, sampled_ms=0.2, cohen_nnz_c=900, cohen_ms=0.4)
+    figures["atmosmodl|hash|rounds auto vmm"] = figure(7.5, 91.0, size_per_row=25, sampled_nnz_c=1010, sampled_ms=0.2, cohen_nnz_c=900, cohen_ms=0.4)
     figures["cage14|hash|upper-bound"] = {"error": "out of device memory: values"}
     figures["twin-pwtk|thesis|precise"] = figure(400.0)
     figures["twin-pwtk|thesis|rounds 64 vmm"] = figure(300.0, 85.0)
@@ -70,14 +71,31 @@ class Spgemm(unittest.TestCase):
         self.assertEqual(len(self.names), 11)
         for i, name in enumerate(self.names):
             words = " ".join(self.row(self.text, "Rounds beside precise (5.1), kernel hash", name))
-            expected = ("- - - 10.000 - lost: no size in the range" if i == 4 else
+            expected = ("25 91.0 7.500 10.000 1.33 won" if i == 0 else
+                        "- - - 10.000 - lost: no size in the range" if i == 4 else
                         "32 90.0 8.000 10.000 1.25 won" if i % 2 == 0 else "32 90.0 11.000 10.000 0.91 lost")
             self.assertTrue(words.startswith(f"{name} {expected}"), words)
-        self.assertIn("kernel hash: rounds of 70 to 99 % efficiency beat precise on 5 of 11 (thesis: 17 of 20)", self.text)
+        self.assertIn("kernel hash: rounds of 70 to 99 % efficiency beat precise on 4 of 10 (thesis: 17 of 20); rmat-18: won", self.text)
         self.assertIn(f"  lost: {self.names[1]}, size 32: 11.000 ms to 10.000", self.text)
         self.assertIn(f"  lost: {self.names[4]}, no size is in that range", self.text)
         self.assertEqual(self.text.count("\n  lost: "), 6)
         self.assertIn("kernel thesis: rounds of 70 to 99 % efficiency beat precise on 1 of 1", self.text)
+
+    def test_efficiency_in_the_range(self):
+        for percent, expected in [(69.9, False), (70.0, True), (99.49, True), (99.5, False), (100.0, False)]:
+            self.assertEqual(spgemm_results.claimed(percent), expected, percent)
+        self.figures["cage14|hash|rounds auto vmm"] = figure(5.0, 99.9, size_per_row=41)
+        self.assertEqual(spgemm_results.Ways(self.figures).best("cage14")[0], 32)
+
+    def test_in_short(self):
+        said = spgemm_results.brief({**ABOUT, "failed": {"a|hash|precise": "why"}, "left_out": [f"way {i}" for i in range(30)], "no_warps": None}, self.ways)
+        lines = said.splitlines()
+        self.assertLessEqual(len(lines), 60)
+        row = next(line.split() for line in lines if line.startswith("atmosmodl"))
+        self.assertEqual(row[:7] + row[9:14], ["atmosmodl", "12.00", "10.00", "25", "25", "91.0/2", "7.50", "1.33", "won", "25:", "7.50", "-"])
+        self.assertIn("left out (30): way 0, way 1", said)
+        self.assertIn("failed: a|hash|precise: why", said)
+        self.assertIn("active warps, twin-pwtk, kernel thesis, size_per_row 64", said)
 
     def test_tables_beside_the_thesis(self):
         # pwtk: 225728 of 449094 us; its nnz(C), places and factor.
@@ -121,6 +139,73 @@ class Spgemm(unittest.TestCase):
             self.assertIn(self.text, done.stdout)
             drawn = [path.with_suffix(ending).exists() for ending in (".svg", ".png")]
             self.assertEqual(all(drawn), "no matplotlib here" not in done.stderr)
+
+
+DRIVER = """#!/usr/bin/env python3
+import sys
+given = sys.argv[1:]
+value = lambda name, other: given[given.index(name) + 1] if name in given else other
+if "--model" in given:
+    print("size_per_row=32 efficiency=80.00% rounds=2")
+    sys.exit()
+mode = value("--mode", "")
+if mode == "upper-bound":
+    sys.exit("spgemm: out of device memory: values")
+size = value("--size-per-row", "25")
+print(f"mode={mode} size_per_row={size}")
+print("ms_median=2.000 estimate_ms=1.000 (50%)" if mode == "precise" else "ms_median=1.500 estimate_ms=0.100 (7%) grow_ms=0.100 (7%) compact_ms=0.100 (7%)")
+print(f"nnz_c=90 entries=100 efficiency={99.90 if size == '25' and mode == 'rounds' else 90.00}% peak_bytes=1048576 rounds=1")
+"""
+
+
+class Run(unittest.TestCase):
+    """The bench with a driver that says what it is asked for."""
+
+    def bench(self, folder, *arguments):
+        build = pathlib.Path(folder, "build")
+        (build / "spgemm").mkdir(parents=True)
+        (build / "build.ninja").write_text("build spgemm/spgemm: phony\n")
+        (build / "spgemm" / "spgemm").write_text(DRIVER)
+        (build / "spgemm" / "spgemm").chmod(0o755)
+        out = pathlib.Path(folder, "run.json")
+        return out, [sys.executable, str(BENCH / "spgemm.py"), "--build", str(build), "--quick", "--out", str(out), "--commit", "abc", *arguments]
+
+    def test_what_is_in_the_range(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out, command = self.bench(folder, "--matrices", "atmosmodl,twin-pwtk,rmat-18")
+            done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            figures = json.loads(out.read_text())["figures"]
+            # The size that was chosen wastes too little for the claim: a larger one was tried.
+            self.assertIn("atmosmodl|hash|rounds 16 vmm", figures)
+            self.assertIn("atmosmodl|thesis|rounds 16 vmm", figures)
+            self.assertIn("error", figures["atmosmodl|hash|upper-bound"])
+            self.assertIn("kernel hash: rounds of 70 to 99 % efficiency beat precise on 2 of 2 (thesis: 17 of 20); rmat-18: won", done.stdout)
+            self.assertIn("kernel thesis: rounds of 70 to 99 % efficiency beat precise on 2 of 2", done.stdout)
+            self.assertIn("twin-pwtk, 1 MiB: upper-bound: spgemm: spgemm: out of device memory: values", done.stdout)
+
+    def test_cut_short(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out, command = self.bench(folder)
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as running:
+                for line in running.stdout:
+                    if line.startswith("twin-pwtk, kernel hash"):
+                        running.terminate()
+                        break
+                said = running.stdout.read()
+                self.assertEqual(running.wait(timeout=60), 0)
+            self.assertIn("the rest: the run was cut short", said)
+            self.assertIn("beat precise on 2 of", said)
+            self.assertIn("twin-pwtk|hash|precise", json.loads(out.read_text())["figures"])
+            self.assertTrue(out.with_suffix(".txt").exists())
+
+    def test_no_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out, command = self.bench(folder, "--matrices", "atmosmodl,cage15", "--budget", "1")
+            done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("atmosmodl|hash|precise: no time", json.loads(out.read_text())["left_out"])
+            self.assertIn("left out (", done.stdout)
 
 
 if __name__ == "__main__":

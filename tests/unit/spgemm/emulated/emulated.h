@@ -96,6 +96,11 @@ template <typename T, typename V> T atomicAdd(T *at, V value) {
     *at += static_cast<T>(value);
     return was;
 }
+inline unsigned atomicExch(unsigned *at, unsigned value) {
+    return std::exchange(*at, value);
+}
+inline void __threadfence() {}
+inline void __nanosleep(unsigned) {}
 template <typename T> T atomicOr(T *at, T value) {
     T was = *at;
     *at |= value;

@@ -1,0 +1,125 @@
+/* C moved together in its own memory (tiles.h), threads in place of a GPU's blocks. */
+#include "spgemm_test.h"
+
+#include "spgemm/random.h"
+#include "spgemm/tiles.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#define THREADS 5
+
+struct together {
+    struct gm_padded padded;
+    int32_t *at; /* entries: their number in C, in places; -1 in holes */
+    atomic_uint ticket;
+    atomic_uint *read;
+    unsigned tiles;
+    atomic_bool wrong;
+};
+
+/* As the kernel does it, with a pause between reading and writing so that tiles overtake each other. */
+static void *mover(void *pointer) {
+    struct together *m = pointer;
+    int32_t held[GM_TILE];
+    unsigned number;
+    while ((number = atomic_fetch_add(&m->ticket, 1)) < m->tiles) {
+        struct gm_tile t = gm_tile_at(&m->padded, number);
+        for (int32_t i = 0; i < t.places; i++) {
+            int32_t entry = gm_tile_entry(&m->padded, &t, i);
+            if (entry >= t.end - t.begin || entry >= GM_TILE)
+                m->wrong = true;
+            else if (entry >= 0)
+                held[entry] = m->at[t.from + i];
+        }
+        atomic_store_explicit(&m->read[number], 1, memory_order_release);
+        if (t.after - t.first > 2 || t.after > number || t.begin > t.from)
+            m->wrong = true;
+        for (int64_t other = t.first; other < t.after; other++)
+            while (!atomic_load_explicit(&m->read[other], memory_order_acquire))
+                sched_yield();
+        if (number % 3 == 0)
+            sched_yield();
+        for (int64_t i = 0; i < t.end - t.begin; i++)
+            m->at[t.begin + i] = held[i];
+    }
+    return NULL;
+}
+
+enum filling { FULL, EMPTY, MOSTLY_FULL, ANY, EMPTY_FIRST, FILLINGS };
+
+static int32_t filled(enum filling how, int32_t piece, int32_t row, int32_t rows) {
+    uint64_t drawn = gm_random_at((uint64_t)how + 7, (uint64_t)row);
+    switch (how) {
+    case FULL:
+        return piece;
+    case EMPTY:
+        return 0;
+    case MOSTLY_FULL:
+        return drawn % 50 ? piece : (int32_t)(drawn / 50 % ((uint64_t)piece + 1));
+    case ANY:
+        return (int32_t)(drawn % ((uint64_t)piece + 1));
+    default:
+        return row < rows / 2 ? 0 : piece;
+    }
+}
+
+static void try(int32_t rows, int32_t piece, enum filling how) {
+    int64_t places = (int64_t)rows * piece, entries = 0;
+    int32_t *size = malloc(((size_t)rows + 1) * sizeof *size),
+            *at = malloc(((size_t)places + 1) * sizeof *at);
+    int64_t *place = malloc(((size_t)rows + 1) * sizeof *place);
+    for (int32_t i = 0; i < rows; i++) {
+        size[i] = filled(how, piece, i, rows);
+        place[i] = entries;
+        for (int32_t k = 0; k < piece; k++)
+            at[(int64_t)i * piece + k] = k < size[i] ? (int32_t)(entries + k) : -1;
+        entries += size[i];
+    }
+    place[rows] = entries;
+    struct together m = {.padded = {rows, piece, size, place}, .at = at};
+    m.tiles = (unsigned)gm_tiles(&m.padded);
+    assert_true(piece > GM_TILE || m.tiles <= (unsigned)rows);
+    m.read = calloc(m.tiles + 1, sizeof *m.read);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, mover, &m), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_false(m.wrong);
+    for (int64_t i = 0; i < entries; i++)
+        if (at[i] != i)
+            fail_msg("%d rows of %d places, filling %d: entry %lld is %d", rows, piece, how, (long long)i,
+                     at[i]);
+    free(size);
+    free(place);
+    free(at);
+    free(m.read);
+}
+
+static void moves_every_entry_to_its_place(void **state) {
+    static const int32_t pieces[] = {1, 2, 25, 32, 33, 150, 1000, GM_TILE - 1, GM_TILE};
+    static const int32_t places[] = {0, 1, GM_TILE - 1, GM_TILE, GM_TILE + 1, 10 * GM_TILE, 60 * GM_TILE + 5};
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++)
+        for (size_t k = 0; k < sizeof places / sizeof places[0]; k++)
+            for (enum filling how = FULL; how < FILLINGS; how++)
+                try((places[k] + pieces[i] - 1) / pieces[i], pieces[i], how);
+}
+
+static void entries_before_a_place(void **state) {
+    static const int32_t size[] = {2, 0, 3};
+    static const int64_t place[] = {0, 2, 2, 5};
+    static const int64_t expected[] = {0, 1, 2, 2, 2, 2, 2, 3, 4, 5};
+    struct gm_padded padded = {3, 3, size, place};
+    for (int64_t i = 0; i < 10; i++)
+        assert_int_equal(gm_entries_before(&padded, i), expected[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moves_every_entry_to_its_place),
+        cmocka_unit_test(entries_before_a_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
