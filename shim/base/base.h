@@ -11,6 +11,10 @@
 #define GM_INTERNAL __attribute__((visibility("hidden")))
 #define GM_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define GM_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* What calls need seldom is kept out of the frame of the function that needs it, GM_RARE also out of the way; what each needs is not. */
+#define GM_APART       __attribute__((noinline))
+#define GM_RARE        __attribute__((noinline, cold))
+#define GM_IN_PLACE    inline __attribute__((always_inline))
 
 /* ---- formatter (fmt.c): the subset %s %c %d %i %u %x %p %% with l, ll, z, width, 0-flag and %.*s / %.Ns.
  * Returns the length the whole text would have (like snprintf); always terminates when size > 0. */

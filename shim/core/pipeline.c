@@ -69,7 +69,7 @@ static bool is_memory(const struct gm_block *block) {
 
 static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
 
-static inline __attribute__((always_inline)) void count_born(const struct gm_block *block) {
+static GM_IN_PLACE void count_born(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
@@ -109,8 +109,8 @@ static void bump(uint64_t *counter) { gm_stats_count(counter, 1); }
 
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
-static __attribute__((noinline)) void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
-                        enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
+static GM_APART void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
+                                 enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
     const struct gm_request *request = &scope->request;
     struct gm_event event = {
         .seq = scope->sequence ? scope->sequence : gm_trace_sequence(),
@@ -135,7 +135,7 @@ static __attribute__((noinline)) void write_event(const struct gm_scope *scope, 
     gm_trace_event(&event);
 }
 
-static __attribute__((noinline)) uint64_t spend_timed(const struct gm_scope *scope) {
+static GM_APART uint64_t spend_timed(const struct gm_scope *scope) {
     uint64_t now = gm_ticks(), spent_ns = gm_ticks_span_ns(now - scope->begin);
     struct gm_stats_shard *shard = gm_stats_mine();
     gm_stats_count(&shard->time_ns, spent_ns);
@@ -149,7 +149,7 @@ static uint64_t spend(const struct gm_scope *scope) { return GM_UNLIKELY(scope->
 
 /* ---- allocation */
 
-static __attribute__((noinline)) void tell_policy(const struct gm_block *block) {
+static GM_APART void tell_policy(const struct gm_block *block) {
     struct gm_request request = gm_request_blank;
     request.call = block->call;
     request.size = block->size;
@@ -159,7 +159,7 @@ static __attribute__((noinline)) void tell_policy(const struct gm_block *block) 
 }
 
 static inline void tell_policy_freed(const struct gm_block *block) {
-    if (pipeline.policy->freed && block->counted)
+    if (block->counted && pipeline.policy->freed)
         tell_policy(block);
 }
 
@@ -178,7 +178,7 @@ static void tell_released(const struct gm_block *stale, uint64_t sequence) {
 
 /* A record found at the address of the scope's new block: its free went past every door. It went before the new block came, so it has
  * the place in the order that the new block held, and the new block takes the next one. */
-static __attribute__((noinline, cold)) void tell_stale(const struct gm_block *stale, struct gm_scope *scope, struct gm_registry *registry) {
+static GM_RARE void tell_stale(const struct gm_block *stale, struct gm_scope *scope, struct gm_registry *registry) {
     struct gm_block replaced;
     tell_released(stale, scope->sequence);
     if (!scope->sequence)
@@ -187,8 +187,7 @@ static __attribute__((noinline, cold)) void tell_stale(const struct gm_block *st
     gm_registry_add(registry, &scope->block, &replaced);
 }
 
-static inline __attribute__((always_inline)) void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason,
-                                                           enum gm_kind verdict) {
+static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason, enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
     struct gm_block *block = &scope->block, stale;
     struct gm_stats_shard *shard = gm_stats_mine();
@@ -215,7 +214,8 @@ static inline __attribute__((always_inline)) void remember(struct gm_scope *scop
         write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
 }
 
-static __attribute__((noinline, cold)) void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict, gm_status status) {
+static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict,
+                                 gm_status status) {
     struct gm_block nothing = {.size = scope->request.size, .kind = (uint8_t)kind};
     /* A runtime that finds no context makes one and calls again: such a call asked nothing of any memory. */
     if (status == GM_INVALID_CONTEXT && !scope->request.context)
@@ -289,7 +289,7 @@ static bool settle_charge(struct gm_scope *scope) {
     return true;
 }
 
-static __attribute__((noinline)) gm_status serve_within_limit(struct gm_scope *scope) {
+static GM_APART gm_status serve_within_limit(struct gm_scope *scope) {
     struct gm_request *request = &scope->request;
     gm_status status = GM_OK;
     request->beyond_limit = !gm_pipeline_charge(scope, false);
@@ -322,7 +322,7 @@ static __thread __attribute__((tls_model("initial-exec"))) uint32_t thread_numbe
 
 /* A request without a context fails, is in no trace, and comes again when the runtime has made one. A replay says thread and place of
  * a call itself. */
-static __attribute__((noinline)) void identify(struct gm_request *request) {
+static GM_APART void identify(struct gm_request *request) {
     if (!request->context)
         return;
     request->object = __atomic_add_fetch(&objects, 1, __ATOMIC_RELAXED);
@@ -413,7 +413,7 @@ gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
     return scope->block.owner->row->free(scope->block.owner, &scope->block, &how);
 }
 
-static __attribute__((noinline)) void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_status status) {
+static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_status status) {
     struct gm_stats_shard *shard = gm_stats_mine();
     struct gm_block previous;
     if (!scope->known) {

@@ -35,9 +35,9 @@ struct gm_pipeline_setup {
 /* Before the first call; not thread-safe. */
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
 
-/* Starts a scope: a blank request, the time. `site` is 0 without a trace. `block` is filled by whoever gets or takes one. */
-GM_INTERNAL extern bool gm_pipeline_timed;
+GM_INTERNAL extern bool gm_pipeline_timed;                   /* calls are measured even without a trace */
 GM_INTERNAL extern const struct gm_request gm_request_blank; /* to be copied: compilers clear so much by a slow string instruction */
+/* Starts a scope: a blank request, the time. `site` is 0 without a trace. `block` is filled by whoever gets or takes one. */
 static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
     scope->begin = GM_UNLIKELY(gm_trace_on || gm_pipeline_timed || gm_stats_watched()) ? gm_ticks() : 0;
     scope->sequence = 0;

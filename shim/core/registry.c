@@ -77,7 +77,7 @@ static uint64_t hash_of(const struct node *node, bool by_range) {
 }
 
 /* Gives the first buckets, and more when chains grow long; the shard is locked. Keeps the old ones when the kernel gives no memory. */
-static __attribute__((noinline, cold)) bool grow(struct index_shard *shard, bool by_range) {
+static GM_RARE bool grow(struct index_shard *shard, bool by_range) {
     uint32_t wanted = shard->bucket_count ? shard->bucket_count * 4 : FIRST_BUCKETS;
     struct node **old = shard->buckets, **buckets = gm_pages(wanted * sizeof(*buckets));
     uint32_t old_count = shard->bucket_count;
@@ -102,7 +102,7 @@ static bool make_room(struct index_shard *shard, bool by_range) {
     return GM_LIKELY(shard->count < shard->bucket_count * 2) || grow(shard, by_range);
 }
 
-static __attribute__((noinline, cold)) void add_nodes(struct index_shard *shard) {
+static GM_RARE void add_nodes(struct index_shard *shard) {
     struct node *slab = gm_pages(SLAB);
     for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {
         slab[i].next_address = shard->free;
@@ -125,7 +125,7 @@ static void node_recycle(struct index_shard *shard, struct node *node) {
 }
 
 /* The node's address shard is locked. Without memory for buckets the block is only not found by range. */
-static __attribute__((noinline)) void range_link(struct gm_registry *registry, struct node *node) {
+static GM_APART void range_link(struct gm_registry *registry, struct node *node) {
     uint64_t hash = hash_in_range(node);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
@@ -140,7 +140,7 @@ static __attribute__((noinline)) void range_link(struct gm_registry *registry, s
     gm_spin_unlock(&shard->lock);
 }
 
-static __attribute__((noinline)) void range_unlink(struct gm_registry *registry, struct node *node) {
+static GM_APART void range_unlink(struct gm_registry *registry, struct node *node) {
     uint64_t hash = hash_in_range(node);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
@@ -162,7 +162,7 @@ static struct node **address_link(struct index_shard *shard, uint64_t hash, uint
     return at;
 }
 
-static inline __attribute__((always_inline)) void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *block) {
+static GM_IN_PLACE void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *block) {
     struct node *node = *at;
     *at = node->next_address;
     shard->count--;
@@ -172,8 +172,7 @@ static inline __attribute__((always_inline)) void remove_node(struct gm_registry
     node_recycle(shard, node);
 }
 
-static __attribute__((noinline, cold)) void replace(struct gm_registry *registry, struct index_shard *shard, struct node **at,
-                                                    struct gm_block *previous) {
+static GM_RARE void replace(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *previous) {
     struct gm_block stale;
     remove_node(registry, shard, at, previous ? previous : &stale);
 }

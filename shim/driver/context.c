@@ -20,14 +20,14 @@ static unsigned slot_of(CUcontext handle) {
  * id never repeats, so a copy with the same id before and after is whole. Slots of dead contexts stay in the probe sequence. */
 static inline bool read_slot(const struct gm_context *slot, CUcontext handle, struct gm_context *context) {
     uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
-    if (GM_UNLIKELY(!id))
+    if (GM_UNLIKELY(!id) || GM_UNLIKELY(__atomic_load_n(&slot->handle, __ATOMIC_RELAXED) != handle))
         return false;
     *context = *slot;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return GM_LIKELY(context->handle == handle) && GM_LIKELY(__atomic_load_n(&slot->id, __ATOMIC_RELAXED) == id);
+    return GM_LIKELY(__atomic_load_n(&slot->id, __ATOMIC_RELAXED) == id);
 }
 
-static __attribute__((noinline)) bool find_further(CUcontext handle, struct gm_context *context) {
+static GM_APART bool find_further(CUcontext handle, struct gm_context *context) {
     for (unsigned i = slot_of(handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
         if (!__atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE))
             return false;
@@ -101,7 +101,7 @@ done:
     return fresh;
 }
 
-static __attribute__((noinline, cold)) bool look_first(CUcontext handle, struct gm_context *context) {
+static GM_RARE bool look_first(CUcontext handle, struct gm_context *context) {
     *context = (struct gm_context){0};
     describe(handle, context);
     if (remember(context) && gm_context_on_new)

@@ -112,7 +112,7 @@ static bool freed_before(const struct gm_scope *scope, CUdeviceptr address) {
 }
 
 /* The block's pages went to the block it was copied to. */
-static __attribute__((noinline)) bool gave_pages(const struct gm_scope *scope, CUdeviceptr address) {
+static GM_APART bool gave_pages(const struct gm_scope *scope, CUdeviceptr address) {
     gm_grow_freed(address);
     if (gm_grow_mode < GM_GROW_MOVE)
         return false;
