@@ -285,7 +285,7 @@ def arguments():
 def main():
     options = arguments()
     if options.plot:
-        document = json.loads(options.plot.read_text())
+        document = common.earlier(options.plot)
         print(text(document, Ways(document["figures"])))
         return draw(document, Ways(document["figures"]), options.plot)
     common.build(options.build, "spgemm/spgemm", shim=False)
