@@ -120,6 +120,15 @@ def no_way_out(options):
             yield f"{failure}: {done.returncode} {done.stdout}{done.stderr[-300:]}"
 
 
+def slow_answers(options):
+    """A device that has nothing to do still takes microseconds to say so: pages move. One that says nothing for long is busy."""
+    for answer, moves in (20000, STEPS), (100000000, 0):
+        done = run(options, options.program, "plain", LD_PRELOAD=str(options.shim), GPUMEM_GROW="move", SIMCUDA_ANSWER=str(answer))
+        told = REPORT.search(done.stderr)
+        if done.returncode or not told or int(told[4]) != moves:
+            yield f"answers after {answer} ns: {done.returncode} {done.stderr}, not {moves} moves"
+
+
 def matched(options):
     for match, moves in MATCHES.items():
         done = run(options, options.program, "plain", LD_PRELOAD=str(options.shim), GPUMEM_GROW="move", GPUMEM_GROW_MATCH=match)
@@ -195,7 +204,7 @@ def main():
                 for trouble in small_card(options, way, moves, streams) if way not in BESIDE_A_SMALL_CARD else ():
                     failed += 1
                     print(f"{way} {' '.join(streams.values())}: {trouble}")
-    for trouble in (*matched(options), *by_site(options), *no_way_out(options)) if "immediate" in options.streams else ():
+    for trouble in (*matched(options), *by_site(options), *no_way_out(options), *slow_answers(options)) if "immediate" in options.streams else ():
         failed += 1
         print(trouble)
     print(f"{failed} wrong" if failed else "ok grow")

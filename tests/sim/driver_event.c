@@ -52,6 +52,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream hStream, unsigned int fl
         return sim_capture_record(s, e);
     struct sim_op *op = sim_op_new(OP_EVENT);
     op->u.event = e;
+    e->told = 0;
     e->refs++;
     e->capture = NULL;
     return sim_submit(s, op);
@@ -72,7 +73,7 @@ static CUresult usable(CUevent e) {
 
 CUresult sim_cuEventQuery(CUevent e) {
     SIM_TRY(usable(e));
-    if (e->recorded && !sim_dep_done(&e->dep))
+    if (e->recorded && (!sim_dep_done(&e->dep) || (e->told && sim_now() < e->told)))
         return CUDA_ERROR_NOT_READY;
     return sim_ctx_valid((CUcontext)e->ctx) ? e->ctx->sticky : CUDA_SUCCESS;
 }
@@ -133,6 +134,7 @@ static CUresult record_ctx(struct sim_ctx *c, CUevent e) {
     e->recorded = !sim_opt.blind_fence;
     e->dep = sim_dep_ctx(c);
     e->time = sim_now();
+    e->told = sim_opt.answer_ns ? e->time + sim_opt.answer_ns : 0;
     return CUDA_SUCCESS;
 }
 

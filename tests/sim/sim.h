@@ -49,7 +49,7 @@ struct sim_options {
     int devices, version;
     size_t memory;
     enum sim_mode mode;
-    uint64_t seed;
+    uint64_t seed, answer_ns;
     bool strict, noop_kernels, free_waits_for_device, free_locks, latency, blind_fence;
 };
 extern struct sim_options sim_opt;
@@ -310,6 +310,7 @@ struct CUevent_st {
     bool recorded;
     struct sim_dep dep;
     uint64_t time;
+    uint64_t told; /* not before */
     struct sim_capture *capture;
     struct CUgraphNode_st **capture_nodes;
     unsigned capture_count;

@@ -38,6 +38,8 @@
  *   SIMCUDA_FREE=context|device|locked  whose work cuMemFree waits for; locked: the context's, and no other thread submits meanwhile
  *   SIMCUDA_FENCE=true|blind  blind: cuCtxRecordEvent records nothing, its event is complete at once; a client that
  *                             relies on it must be caught by its tests
+ *   SIMCUDA_ANSWER=NS         a context-wide event is told complete no sooner after it was recorded: a device takes its time even
+ *                             when it has nothing else to do
  *   SIMCUDA_STRICT=1          the host cannot touch device memory; kernels get usable addresses for p parameters
  *   SIMCUDA_NOOP_KERNELS=1    kernels without a twin do nothing
  *   SIMCUDA_LATENCY=none|h200 busy-wait as long as the calls took on an H200
