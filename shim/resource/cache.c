@@ -29,6 +29,7 @@
 #include "shim/driver/device_wait.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
+#include "shim/resource/budget.h"
 #include "shim/resource/cache.h"
 #include "shim/resource/cache_parts.h"
 #include "shim/resource/lane.h"
@@ -132,14 +133,21 @@ static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *s
 
 static bool has_some(const struct gm_shard *shard) { return __atomic_load_n(&shard->bytes, __ATOMIC_RELAXED) != 0; }
 
+/* Where memory is short, or counted, a block takes no more than was asked for. */
+static bool may_waste(const struct gm_cache *state, int device) {
+    return !gm_budget_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
+}
+
 /* The thread's own shard has none ready: other threads' shards, larger blocks, then the thread's own fence. */
-static __attribute__((noinline)) uint64_t find_further(struct gm_cache *state, uint64_t context_id, size_t *size, size_t waiting) {
+static __attribute__((noinline)) uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size,
+                                                       size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();
-    uint64_t address = 0;
+    uint64_t context_id = request->context_id, address = 0;
     for (unsigned i = 0; i < used && !address; i++)
         if (i != mine && has_some(&state->shards[i]))
             address = take(&state->shards[i], context_id, *size, &waiting);
-    for (unsigned i = 0; i < used && !address; i++)
+    bool waste = !address && may_waste(state, request->device);
+    for (unsigned i = 0; waste && i < used && !address; i++)
         if (has_some(&state->shards[(mine + i) % used]))
             address = take_near(&state->shards[(mine + i) % used], context_id, size);
     if (!address && waiting && waiting + *size > GM_CACHE_ROTATION && wait_for_own(&state->shards[mine], context_id, *size))
@@ -147,10 +155,10 @@ static __attribute__((noinline)) uint64_t find_further(struct gm_cache *state, u
     return address;
 }
 
-static inline uint64_t find_kept(struct gm_cache *state, uint64_t context_id, size_t *size) {
+static inline uint64_t find_kept(struct gm_cache *state, const struct gm_request *request, size_t *size) {
     size_t waiting = 0;
-    uint64_t address = take(&state->shards[my_shard()], context_id, *size, &waiting);
-    return GM_LIKELY(address) ? address : find_further(state, context_id, size, waiting);
+    uint64_t address = take(&state->shards[my_shard()], request->context_id, *size, &waiting);
+    return GM_LIKELY(address) ? address : find_further(state, request, size, waiting);
 }
 
 static bool has_shape(const struct gm_request *request) {
@@ -197,7 +205,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     if (GM_UNLIKELY(!has_shape(request)))
         return alloc_unkept(self, request, block);
     size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
-    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_kept(state, request->context_id, &size);
+    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_kept(state, request, &size);
     if (GM_UNLIKELY(!address))
         return alloc_new(self, request, size, block);
     hand_out(self, request, address, size, true, block);

@@ -12,6 +12,7 @@
 #include "shim/base/base.h"
 #include "shim/base/options.h"
 #include "shim/driver/driver.h"
+#include "shim/resource/budget.h"
 #include "shim/resource/sim.h"
 
 #define MIB ((size_t)1 << 20)
@@ -190,6 +191,12 @@ static void somewhat_larger_blocks_serve(void **state) {
     assert_false(get(39 * MIB).hit);
     assert_true(get(41 * MIB).hit);
     assert_false(get(513).address == tiny.address);
+    got = get(30 * MIB);
+    give(&got);
+    gm_budget_bytes = 1024 * MIB; /* GPUMEM_LIMIT: what a block takes counts */
+    assert_false(get(29 * MIB).hit);
+    gm_budget_bytes = 0;
+    assert_true(get(29 * MIB).hit);
 }
 
 static void larger_blocks_serve_only_when_complete(void **state) {
