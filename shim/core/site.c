@@ -339,7 +339,7 @@ static unsigned cut(const struct walk *walk, unsigned *outside) {
     return wanted < walk->count ? wanted : walk->count;
 }
 
-static __attribute__((noinline)) uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
+static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
     struct walk walk = {.caller = caller};
     unsigned outside;
 

@@ -46,7 +46,7 @@ unsigned gm_cache_shards = 1;
 static unsigned threads_seen; /* of all caches */
 static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
 
-static __attribute__((noinline)) void meet_thread(void) {
+static GM_APART void meet_thread(void) {
     thread_number = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
     if (thread_number > 1 && thread_number <= GM_CACHE_SHARDS)
         __atomic_add_fetch(&gm_cache_shards, 1, __ATOMIC_RELAXED);
@@ -70,7 +70,7 @@ unsigned gm_cache_act_as(unsigned number) {
 /* ---- allocation */
 
 /* Blocks of this size wait for their fences: asks about the oldest. The class as it is then, NULL when the context went meanwhile. */
-static __attribute__((noinline)) struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_shelf *shelf,
+static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_shelf *shelf,
                                                                   struct gm_size_class *class) {
     struct gm_batch *batch = gm_kept_first(&class->pending)->batch;
     size_t size = class->size;
@@ -139,7 +139,7 @@ static bool may_waste(const struct gm_cache *state, int device) {
 }
 
 /* The thread's own shard has none ready: other threads' shards, larger blocks, then the thread's own fence. */
-static __attribute__((noinline)) uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size,
+static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size,
                                                        size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
@@ -181,7 +181,7 @@ static inline void hand_out(struct gm_resource *self, const struct gm_request *r
     block->hit = hit;
 }
 
-static __attribute__((noinline)) gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size,
+static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size,
                                                      struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_request rounded = *request;
@@ -217,7 +217,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
 static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }
 
 /* Records the fence of the batch that `block` completed. An error is this free's own: natively it would have had it. */
-static __attribute__((noinline)) gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
+static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
                                                      const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_batch *batch = NULL;
     bool gone, own = false;
@@ -236,7 +236,7 @@ static __attribute__((noinline)) gm_status fence_off(struct gm_resource *self, s
 }
 
 /* The block is not to be kept. The shard's lock is held, and let go. */
-static __attribute__((noinline)) gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
+static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
                                                          const struct gm_free_request *how) {
     const struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
     bool condemned = shelf && shelf->condemned;

@@ -56,8 +56,8 @@ static gm_status native_failed(struct gm_resource *self, const struct gm_request
 }
 
 /* The wanted kind answered with `status`. */
-static __attribute__((noinline)) gm_status serve_by_next(struct gm_resource *self, const struct gm_request *request, gm_status status,
-                                                         struct gm_block *block) {
+static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct gm_request *request, gm_status status,
+                                        struct gm_block *block) {
     enum gm_reason reason = GM_REASON_NONE;
     enum gm_kind kind = request->wanted;
     while (status != GM_OK && kind != GM_KIND_NATIVE) {

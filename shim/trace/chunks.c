@@ -111,7 +111,7 @@ static bool take_chunk(struct cursor *c, enum gm_chunk_type type, size_t need) {
     return true;
 }
 
-static __attribute__((noinline)) bool make_room(void) {
+static GM_APART bool make_room(void) {
     struct cursor *c = &mine;
     if (c->dropped && c->dropped % RETRY_EVERY && c->generation == *gm_trace_generation) {
         c->dropped++;
