@@ -70,8 +70,7 @@ unsigned gm_cache_act_as(unsigned number) {
 /* ---- allocation */
 
 /* Blocks of this size wait for their fences: asks about the oldest. The class as it is then, NULL when the context went meanwhile. */
-static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_shelf *shelf,
-                                                                  struct gm_size_class *class) {
+static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_size_class *class) {
     struct gm_batch *batch = gm_kept_first(&class->pending)->batch;
     size_t size = class->size;
     bool gone;
@@ -139,8 +138,7 @@ static bool may_waste(const struct gm_cache *state, int device) {
 }
 
 /* The thread's own shard has none ready: other threads' shards, larger blocks, then the thread's own fence. */
-static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size,
-                                                       size_t waiting) {
+static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size, size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
     for (unsigned i = 0; i < used && !address; i++)
@@ -181,8 +179,7 @@ static inline void hand_out(struct gm_resource *self, const struct gm_request *r
     block->hit = hit;
 }
 
-static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size,
-                                                     struct gm_block *block) {
+static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size, struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_request rounded = *request;
     struct gm_block got = {0};
@@ -218,7 +215,7 @@ static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event !=
 
 /* Records the fence of the batch that `block` completed. An error is this free's own: natively it would have had it. */
 static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
-                                                     const struct gm_block *block, const struct gm_free_request *how) {
+                                    const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_batch *batch = NULL;
     bool gone, own = false;
     gm_status status = gm_cache_record(shard, shelf, this_thread(), &batch, &gone);
@@ -237,7 +234,7 @@ static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *s
 
 /* The block is not to be kept. The shard's lock is held, and let go. */
 static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
-                                                         const struct gm_free_request *how) {
+                                        const struct gm_free_request *how) {
     const struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
     bool condemned = shelf && shelf->condemned;
     gm_spin_unlock(&shard->lock);
