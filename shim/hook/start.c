@@ -135,13 +135,8 @@ static struct gm_resource *build_resources(void) {
     uint64_t fill = gm_option_number(GM_OPT_FILL);
     char text[160] = "decided", wrapped[160];
 
-    gm_decided_serve(GM_KIND_NATIVE, build("native"));
-    gm_decided_serve(GM_KIND_ASYNC, build("async"));
-    gm_decided_serve(GM_KIND_CACHE, build("cache(native)"));
-    gm_decided_serve(GM_KIND_MANAGED, build("managed"));
-    gm_decided_serve(GM_KIND_MANAGED_POOL, build("true-kind(cache(managed-pool))"));
-    gm_decided_serve(GM_KIND_HOST_NUMA, build("host-numa"));
-    gm_decided_serve(GM_KIND_VMM, build("vmm"));
+    for (unsigned i = 0; i < GM_DECIDED_ROWS; i++)
+        gm_decided_serve(gm_decided_rows[i].kind, build(gm_decided_rows[i].stack));
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);

@@ -10,6 +10,17 @@ static struct gm_resource *servers[GM_KIND_COUNT];
 static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
 bool gm_decided_overcommits;
 
+/* Pools hand out memory that other streams may use only when the pool's own stream got there; what is kept needs no such step. */
+const struct gm_decided_row gm_decided_rows[GM_DECIDED_ROWS] = {
+    {GM_KIND_NATIVE, "native"},
+    {GM_KIND_ASYNC, "true-kind(cache(async))"},
+    {GM_KIND_CACHE, "cache(native)"},
+    {GM_KIND_MANAGED, "managed"},
+    {GM_KIND_MANAGED_POOL, "true-kind(cache(managed-pool))"},
+    {GM_KIND_HOST_NUMA, "host-numa"},
+    {GM_KIND_VMM, "vmm"},
+};
+
 void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) {
     servers[kind] = resource;
     refused[kind] = resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;

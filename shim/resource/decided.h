@@ -5,6 +5,14 @@
 #include "shim/base/base.h"
 #include "shim/resource/resource.h"
 
+/* Who serves each kind: stacks of resources as text (gm_resource_build). */
+enum { GM_DECIDED_ROWS = 7 };
+struct gm_decided_row {
+    enum gm_kind kind;
+    const char *stack;
+};
+GM_INTERNAL extern const struct gm_decided_row gm_decided_rows[GM_DECIDED_ROWS];
+
 /* Registers who serves a kind. Not thread-safe: before the first request. NULL leaves the kind to its fallback. */
 void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource);
 struct gm_resource *gm_decided_server(enum gm_kind kind);

@@ -79,21 +79,16 @@ static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
     return policy;
 }
 
-/* As in the shim but for the host's memory, which depends on the machine. */
+/* As in the shim but for the host's memory, which depends on the machine, and for blocks that grow. */
 static struct gm_resource *build_resources(struct run *r) {
-    static const struct {
-        enum gm_kind kind;
-        const char *text;
-    } rows[] = {
-        {GM_KIND_NATIVE, "native"},   {GM_KIND_ASYNC, "async"},
-        {GM_KIND_CACHE, "cache(native)"}, {GM_KIND_MANAGED, "managed"},
-        {GM_KIND_MANAGED_POOL, "true-kind(cache(managed-pool))"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct gm_resource *resource = gm_resource_build(rows[i].text, r->out->error, sizeof r->out->error);
+    for (unsigned i = 0; i < GM_DECIDED_ROWS; i++) {
+        const struct gm_decided_row *row = &gm_decided_rows[i];
+        if (row->kind == GM_KIND_HOST_NUMA || row->kind == GM_KIND_VMM)
+            continue;
+        struct gm_resource *resource = gm_resource_build(row->stack, r->out->error, sizeof r->out->error);
         if (!resource)
             return NULL;
-        gm_decided_serve(rows[i].kind, resource);
+        gm_decided_serve(row->kind, resource);
     }
     return gm_resource_build("decided", r->out->error, sizeof r->out->error);
 }

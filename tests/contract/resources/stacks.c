@@ -13,6 +13,7 @@ const char *const stacks[STACKS] = {
     "cache(native)",    "cache(1,native)",
     "cache(3,limit(64GiB,native))", "fill(poison,cache(native))",
     "true-kind(cache(managed-pool))", "true-kind(cache(1,managed-pool))",
+    "true-kind(cache(async))", "true-kind(cache(1,async))",
 };
 struct gm_resource *built[STACKS];
 

@@ -10,7 +10,7 @@
 
 #define BYTES ((size_t)65536)
 
-enum { STACKS = 20 };
+enum { STACKS = 22 };
 extern const char *const stacks[STACKS];   /* as options name them */
 extern struct gm_resource *built[STACKS]; /* of the same order */
 
