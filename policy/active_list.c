@@ -62,7 +62,7 @@ struct list {
 /* Blocks of sizes from a power of two to the next, allocated and freed while the list of their own size was
  * still filling: what there is to go by for sizes that never come again. */
 enum { DEVICES = 64, MAGNITUDES = 64 };
-static struct {
+static struct magnitude {
     atomic_uint allocated, freed;
 } magnitudes[DEVICES][MAGNITUDES];
 
@@ -303,12 +303,11 @@ static enum gm_reason count_in(struct list *list) {
     return reason ? reason : GM_REASON_LIST_FILLING;
 }
 
-static bool has_magnitude(const struct gm_request *request) {
-    return request->device >= 0 && request->device < DEVICES && request->size;
-}
-
-static unsigned magnitude_of(size_t size) {
-    return 63 - (unsigned)__builtin_clzll(size);
+/* NULL: nobody counts such requests. */
+static struct magnitude *magnitude_of(const struct gm_request *request) {
+    if (request->device < 0 || request->device >= DEVICES || !request->size)
+        return NULL;
+    return &magnitudes[request->device][63 - __builtin_clzll(request->size)];
 }
 
 enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_reason *reason) {
@@ -316,9 +315,9 @@ enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_
     pushed.list = list;
     *reason = list ? count_in(list) : GM_REASON_LIST_MAP_FULL;
     pushed.filling = *reason == GM_REASON_LIST_FILLING;
-    if (pushed.filling && has_magnitude(request))
-        atomic_fetch_add_explicit(&magnitudes[request->device][magnitude_of(request->size)].allocated, 1,
-                                  memory_order_relaxed);
+    struct magnitude *magnitude = pushed.filling ? magnitude_of(request) : NULL;
+    if (magnitude)
+        atomic_fetch_add_explicit(&magnitude->allocated, 1, memory_order_relaxed);
     return *reason == GM_REASON_LIST_STEADY ? GM_KIND_ASYNC : state.managed;
 }
 
@@ -333,11 +332,11 @@ bool gm_active_list_turns_over(const struct gm_request *request) {
     uint64_t counts = atomic_load_explicit(&pushed.list->counts, memory_order_relaxed);
     if (turns_over(freed_of(counts), live_of(counts)))
         return true;
-    if (!pushed.filling || !has_magnitude(request))
+    const struct magnitude *magnitude = pushed.filling ? magnitude_of(request) : NULL;
+    if (!magnitude)
         return false;
-    unsigned at = magnitude_of(request->size);
-    unsigned freed = atomic_load_explicit(&magnitudes[request->device][at].freed, memory_order_relaxed);
-    unsigned allocated = atomic_load_explicit(&magnitudes[request->device][at].allocated, memory_order_relaxed);
+    unsigned freed = atomic_load_explicit(&magnitude->freed, memory_order_relaxed);
+    unsigned allocated = atomic_load_explicit(&magnitude->allocated, memory_order_relaxed);
     return turns_over(freed, allocated > freed ? allocated - freed : 0);
 }
 
@@ -374,10 +373,10 @@ void gm_active_list_freed(const struct gm_request *request) {
     if (!list)
         return;
     one_less(list, ONE_FREED);
-    if (atomic_load_explicit(&list->reason, memory_order_relaxed) == GM_REASON_LIST_FILLING &&
-        has_magnitude(request))
-        atomic_fetch_add_explicit(&magnitudes[request->device][magnitude_of(request->size)].freed, 1,
-                                  memory_order_relaxed);
+    bool filling = atomic_load_explicit(&list->reason, memory_order_relaxed) == GM_REASON_LIST_FILLING;
+    struct magnitude *magnitude = filling ? magnitude_of(request) : NULL;
+    if (magnitude)
+        atomic_fetch_add_explicit(&magnitude->freed, 1, memory_order_relaxed);
 }
 
 void gm_active_list_after_fork(void) {

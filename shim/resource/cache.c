@@ -82,8 +82,7 @@ static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct 
 
 /* Looks into one shard for a block; its address, 0 when there is none. *waiting counts the bytes of this size that wait there for their
  * fences. */
-static inline __attribute__((always_inline)) uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size,
-                                                            size_t *waiting) {
+static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
