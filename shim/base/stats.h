@@ -160,9 +160,4 @@ static inline uint64_t gm_stats_blocks(const struct gm_stats_shard *total, enum 
     return total->allocs[kind] > gone ? total->allocs[kind] - gone : 0;
 }
 
-static inline uint64_t gm_stats_live_count(const struct gm_stats *stats, enum gm_kind kind) {
-    struct gm_stats_shard total = gm_stats_total(stats);
-    return gm_stats_blocks(&total, kind);
-}
-
 #endif

@@ -126,9 +126,6 @@ void gm_reader_close(struct gm_reader *r) {
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) {
     return &r->header;
 }
-bool gm_reader_is_csv(const struct gm_reader *r) {
-    return r->csv != NULL;
-}
 uint64_t gm_reader_damaged(const struct gm_reader *r) {
     return r->damaged;
 }

@@ -41,7 +41,6 @@ struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size
 void gm_reader_close(struct gm_reader *reader);
 
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *reader);
-bool gm_reader_is_csv(const struct gm_reader *reader);
 
 /* Next event; times are relative to the header's start_ns. False at the end. */
 bool gm_reader_next(struct gm_reader *reader, struct gm_event *event, int *thread);
