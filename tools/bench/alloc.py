@@ -276,10 +276,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except common.NoCard:
-        print("alloc.py: no CUDA device; --plot FILE.json draws an earlier run", file=sys.stderr)
-        sys.exit(common.SKIP)
-    except common.Failed as failure:
-        sys.exit(f"alloc.py: {failure}")
+    common.end(main)

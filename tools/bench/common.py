@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 SKIP = 77
@@ -51,6 +52,18 @@ def earlier(path):
     if not isinstance(document, dict) or "commit" not in document:
         raise Failed(f"{path}: no results of a bench")
     return document
+
+
+def end(main, without_card="--plot FILE.json draws an earlier run"):
+    """Ends the bench with what `main` returns; without a card, or after a failure, with one line that says so."""
+    name = pathlib.Path(sys.argv[0]).name
+    try:
+        sys.exit(main())
+    except NoCard:
+        print(f"{name}: no CUDA device; {without_card}", file=sys.stderr)
+        sys.exit(SKIP)
+    except Failed as failure:
+        sys.exit(f"{name}: {failure}")
 
 
 def environment(shim=None, settings=(), cuda=None):

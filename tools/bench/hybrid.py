@@ -280,10 +280,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except common.NoCard:
-        print("hybrid.py: no CUDA device; --plot FILE.json draws an earlier run, --sim tries the script", file=sys.stderr)
-        sys.exit(common.SKIP)
-    except common.Failed as failure:
-        sys.exit(f"hybrid.py: {failure}")
+    common.end(main, "--plot FILE.json draws an earlier run, --sim tries the script")

@@ -310,10 +310,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except common.NoCard:
-        print("spgemm.py: no CUDA device; --plot FILE.json draws an earlier run", file=sys.stderr)
-        sys.exit(common.SKIP)
-    except common.Failed as failure:
-        sys.exit(f"spgemm.py: {failure}")
+    common.end(main)
