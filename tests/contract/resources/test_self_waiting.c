@@ -43,35 +43,47 @@ static void *answer(void *argument) {
     return shared;
 }
 
+enum { BLOCKS = 5 };
+static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
+
+/* The flag is down, the blocks are there; returns what asks for another. */
+static struct gm_request begin(struct two_threads *shared, struct gm_block *blocks) {
+    world_open(&shared->world);
+    CU(cuMemAlloc_v2(&shared->flag, 4));
+    CU(cuMemsetD32_v2(shared->flag, 0, 1));
+    struct gm_request request = plain_request(&shared->world.origin, shared->size);
+    for (int j = 0; j < BLOCKS; j++)
+        blocks[j] = get(shared->resource, &request);
+    return request;
+}
+
+static void end(struct two_threads *shared) {
+    CU(cuCtxSynchronize());
+    assert_int_equal(simcuda_violations(), 0);
+    CU(cuMemFree_v2(shared->flag));
+    trim(shared->resource);
+    world_close(&shared->world, shared->resource);
+}
+
 /* Thread one frees while its kernel waits for a kernel that thread two submits after allocating: with small blocks, and with so
  * large ones that the budget of waiting blocks is used up and thread one has to wait in its free. */
 static void test_a_collective_does_not_hang(void **state) {
     alarm(100);
-    static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
     for (int stack = 0; stack < STACKS; stack++)
         for (size_t i = 0; is_cache_itself(built[stack]) && i < sizeof sizes / sizeof *sizes; i++) {
             struct two_threads shared = {.resource = built[stack], .size = sizes[i]};
-            struct gm_block blocks[5];
+            struct gm_block blocks[BLOCKS];
             pthread_t thread;
             void *finished;
-            world_open(&shared.world);
-            CU(cuMemAlloc_v2(&shared.flag, 4));
-            CU(cuMemsetD32_v2(shared.flag, 0, 1));
-            struct gm_request request = plain_request(&shared.world.origin, shared.size);
-            for (int j = 0; j < 5; j++)
-                blocks[j] = get(shared.resource, &request);
+            begin(&shared, blocks);
             wait_for_flag(&shared, shared.world.one, 1);
             touch(&shared, shared.world.one, &blocks[0]);
             assert_int_equal(pthread_create(&thread, NULL, answer, &shared), 0);
-            for (int j = 0; j < 5; j++)
+            for (int j = 0; j < BLOCKS; j++)
                 give(shared.resource, &blocks[j]);
             pthread_join(thread, &finished);
             assert_non_null(finished);
-            CU(cuCtxSynchronize());
-            assert_int_equal(simcuda_violations(), 0);
-            CU(cuMemFree_v2(shared.flag));
-            trim(shared.resource);
-            world_close(&shared.world, shared.resource);
+            end(&shared);
         }
     alarm(0);
 }
@@ -79,34 +91,24 @@ static void test_a_collective_does_not_hang(void **state) {
 /* A kernel that runs until the host tells it to end is launched after some frees; the host allocates before it does. */
 static void test_a_persistent_kernel_does_not_hang(void **state) {
     alarm(100);
-    static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
     for (int stack = 0; stack < STACKS; stack++)
         for (size_t i = 0; is_cache_itself(built[stack]) && i < sizeof sizes / sizeof *sizes; i++) {
             struct two_threads shared = {.resource = built[stack], .size = sizes[i]};
-            struct gm_block blocks[5];
-            world_open(&shared.world);
-            CU(cuMemAlloc_v2(&shared.flag, 4));
-            CU(cuMemsetD32_v2(shared.flag, 0, 1));
-            struct gm_request request = plain_request(&shared.world.origin, shared.size);
-            for (int j = 0; j < 5; j++)
-                blocks[j] = get(shared.resource, &request);
-            for (int j = 0; j < 5; j++) {
+            struct gm_block blocks[BLOCKS];
+            struct gm_request request = begin(&shared, blocks);
+            for (int j = 0; j < BLOCKS; j++) {
                 touch(&shared, shared.world.two, &blocks[j]);
                 give(shared.resource, &blocks[j]);
             }
             wait_for_flag(&shared, shared.world.one, 1);
-            for (int j = 0; j < 5; j++) {
+            for (int j = 0; j < BLOCKS; j++) {
                 blocks[j] = get(shared.resource, &request);
                 touch(&shared, shared.world.two, &blocks[j]);
             }
             CU(cuStreamWriteValue32_v2(shared.world.two, shared.flag, 1, 0));
-            for (int j = 0; j < 5; j++)
+            for (int j = 0; j < BLOCKS; j++)
                 give(shared.resource, &blocks[j]);
-            CU(cuCtxSynchronize());
-            assert_int_equal(simcuda_violations(), 0);
-            CU(cuMemFree_v2(shared.flag));
-            trim(shared.resource);
-            world_close(&shared.world, shared.resource);
+            end(&shared);
         }
     alarm(0);
 }

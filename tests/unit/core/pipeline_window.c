@@ -15,16 +15,20 @@ static void await_held(void) {
         sched_yield();
 }
 
+static void begin_delayed(const char *name) {
+    memset(&door, 0, sizeof door);
+    delaying.upstream = build("sim");
+    delaying.properties = sim->properties;
+    delaying.kind = sim->kind;
+    begin_test(name, &delaying);
+}
+
 void test_reuse_while_the_free_is_under_way(void **state) {
     struct gpumem_block block;
     pthread_t thread;
     uint64_t old, fresh;
     void *done;
-    memset(&door, 0, sizeof door);
-    delaying.upstream = build("sim");
-    delaying.properties = sim->properties;
-    delaying.kind = sim->kind;
-    begin_test("window", &delaying);
+    begin_delayed("window");
     assert_int_equal(get(7000, &old), GM_OK);
     door.hold_free = 1;
     assert_int_equal(pthread_create(&thread, NULL, give_in_thread, (void *)(uintptr_t)old), 0);
@@ -50,11 +54,7 @@ void test_remembered_only_after_it_was_got(void **state) {
     pthread_t thread;
     uint64_t address = 0;
     void *done;
-    memset(&door, 0, sizeof door);
-    delaying.upstream = build("sim");
-    delaying.properties = sim->properties;
-    delaying.kind = sim->kind;
-    begin_test("window_of_alloc", &delaying);
+    begin_delayed("window_of_alloc");
     door.hold_alloc = 1;
     assert_int_equal(pthread_create(&thread, NULL, get_in_thread, &address), 0);
     await_held();
