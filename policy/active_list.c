@@ -321,23 +321,26 @@ enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_
     return *reason == GM_REASON_LIST_STEADY ? GM_KIND_ASYNC : state.managed;
 }
 
-/* More blocks freed than are alive, and enough of them to tell. */
-static bool turns_over(unsigned freed, unsigned live) {
-    return freed >= live && freed >= state.length;
+/* Freed blocks that tell: of one size two show that it comes again, sizes beside each other have no more in common. */
+enum { ENOUGH_OF_A_SIZE = 2 };
+
+/* As many blocks freed as are alive, and enough of them to tell. */
+static bool turns_over(unsigned freed, unsigned live, unsigned enough) {
+    return freed >= live && freed >= enough;
 }
 
 bool gm_active_list_turns_over(const struct gm_request *request) {
     if (!pushed.list || pushed.generation != state.generation)
         return false;
     uint64_t counts = atomic_load_explicit(&pushed.list->counts, memory_order_relaxed);
-    if (turns_over(freed_of(counts), live_of(counts)))
+    if (turns_over(freed_of(counts), live_of(counts), ENOUGH_OF_A_SIZE))
         return true;
     const struct magnitude *magnitude = pushed.filling ? magnitude_of(request) : NULL;
     if (!magnitude)
         return false;
     unsigned freed = atomic_load_explicit(&magnitude->freed, memory_order_relaxed);
     unsigned allocated = atomic_load_explicit(&magnitude->allocated, memory_order_relaxed);
-    return turns_over(freed, allocated > freed ? allocated - freed : 0);
+    return turns_over(freed, allocated > freed ? allocated - freed : 0, state.length);
 }
 
 /* Takes out entry `number`; the newer ones move back over it, each counting one block less. An entry that is

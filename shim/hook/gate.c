@@ -16,10 +16,10 @@ static gm_spin lock;
 
 /* They wait for work or ask for facts: no work and no memory changes by them. */
 static const char *const open_to_all[] = {
-    "cuCtxSynchronize", "cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuStreamQuery", "cuStreamQuery_ptsz", "cuEventSynchronize",
-    "cuEventQuery", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxGetId", "cuCtxGetFlags", "cuCtxGetApiVersion", "cuDeviceGet",
-    "cuDeviceGetCount", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDevicePrimaryCtxGetState", "cuDriverGetVersion",
-    "cuGetErrorString", "cuGetErrorName", "cuGetExportTable", "cuStreamIsCapturing", "cuStreamIsCapturing_ptsz",
+    "cuCtxSynchronize", "cuCtxSynchronize_v2", "cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuStreamQuery", "cuStreamQuery_ptsz",
+    "cuEventSynchronize", "cuEventQuery", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxGetDevice_v2", "cuCtxGetId", "cuCtxGetFlags",
+    "cuCtxGetApiVersion", "cuDeviceGet", "cuDeviceGetCount", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDevicePrimaryCtxGetState",
+    "cuDriverGetVersion", "cuGetErrorString", "cuGetErrorName", "cuGetExportTable", "cuStreamIsCapturing", "cuStreamIsCapturing_ptsz",
     "cuThreadExchangeStreamCaptureMode", "cuEventElapsedTime", "cuEventElapsedTime_v2",
 };
 enum { OPEN = sizeof open_to_all / sizeof *open_to_all };

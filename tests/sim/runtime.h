@@ -163,6 +163,7 @@ struct rt_driver {
     RT_ROWS(RT_FIELD, RT_FIELD_TWIN)
 };
 extern struct rt_driver rt_legacy, rt_per_thread;
+extern PFN_cuCtxSynchronize_v13000 rt_synchronize; /* what NVIDIA's runtime waits by where the driver has it; else NULL */
 
 #define RT_MAX_DEVICES 8
 #define RT_API         __attribute__((visibility("default")))

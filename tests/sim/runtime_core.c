@@ -7,6 +7,7 @@
 #include <string.h>
 
 struct rt_driver rt_legacy, rt_per_thread;
+PFN_cuCtxSynchronize_v13000 rt_synchronize;
 static _Thread_local cudaError_t last_error;
 static _Thread_local int current_device;
 static _Thread_local bool device_chosen;
@@ -42,6 +43,7 @@ static void start(void) {
     RT_ROWS(FETCH, FETCH_TWIN)
     rt_per_thread = rt_legacy;
     RT_ROWS(SKIP, FETCH_PER_THREAD)
+    fetch(&rt_synchronize, "cuCtxSynchronize", 13000, 0);
     start_result = rt_legacy.cuInit ? (cudaError_t)rt_legacy.cuInit(0) : cudaErrorInsufficientDriver;
 }
 

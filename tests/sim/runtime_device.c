@@ -76,7 +76,7 @@ RT_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     return cudaSuccess;
 }
 
-RT_API cudaError_t cudaDeviceSynchronize(void) { RT_CALL(rt_legacy.cuCtxSynchronize()); }
+RT_API cudaError_t cudaDeviceSynchronize(void) { RT_CALL(rt_synchronize ? rt_synchronize(NULL) : rt_legacy.cuCtxSynchronize()); }
 
 RT_API cudaError_t cudaSetDeviceFlags(unsigned int flags) {
     cudaError_t e = rt_driver_ready();
