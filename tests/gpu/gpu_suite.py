@@ -118,7 +118,7 @@ def programs(options, shape):
     names = {"driver": DRIVER, "static": RUNTIME, "shared": RUNTIME + SHARED_ONLY}[shape]
     build_all(options, [(name, shape) for name in names])
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(lambda name: run_case(runner, options, name, shape, options.shim, shape), names))
+        yield from pool.map(lambda name: run_case(runner, options, name, shape, options.shim, shape), names)
 
 
 def concept(options, part):
@@ -129,15 +129,14 @@ def concept(options, part):
     jobs = [(case, shape_of[case] or shape, options.shim, shape_of[case] or shape)
             for case in cases for shape in (("static",) if part == "waiting" else ("static", "shared"))
             if shape == "static" or not shape_of[case]]
-    results = []
     if options.hidden:
         jobs += [(case, shape_of[case] or "static", options.hidden, "hidden") for case in hidden_cases]
     else:
-        results.append(("hidden", "skipped", "no --hidden shim"))
+        yield "hidden", "skipped", "no --hidden shim"
     build_all(options, [(program_of(case), shape) for case, shape, _, _ in jobs])
     at_once = 2 if part == "waiting" else WORKERS  # kernels that spin share the device's time
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        return results + list(pool.map(lambda job: run_case(runner, options, *job), jobs))
+        yield from pool.map(lambda job: run_case(runner, options, *job), jobs)
 
 
 # ---- frameworks
@@ -647,9 +646,11 @@ def main():
         results = concept(options, options.part)
     else:
         results = programs(options, options.part)
+    failed = False
     for name, outcome, message in results:
-        print(f"{outcome:8} {options.part} {name} {message}".rstrip())
-    return 1 if any(outcome == "FAILED" for _, outcome, _ in results) else 0
+        print(f"{outcome:8} {options.part} {name} {message}".rstrip(), flush=True)
+        failed |= outcome == "FAILED"
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
