@@ -12,6 +12,12 @@
 
 extern uint64_t gm_budget_bytes; /* for each device, 0 = no limit; set before the first call */
 
+/* Free memory of a device of `total` bytes that is left to what nobody here sees: 512 MiB or 3 %. */
+static inline size_t gm_budget_headroom(size_t total) {
+    const size_t least = (size_t)512 << 20;
+    return total / 32 > least ? total / 32 : least;
+}
+
 static inline bool gm_budget_on(void) { return GM_UNLIKELY(gm_budget_bytes != 0); }
 
 /* Counts `bytes` on the device unless the limit is passed by them. False: nothing was counted. */

@@ -1,11 +1,11 @@
 /* How much a cache may keep, and what tells it that there is no room for one. */
 #include "shim/resource/cache_parts.h"
 
+#include "shim/resource/budget.h"
 #include "shim/resource/rdma.h"
 
-#define HEADROOM ((size_t)512 << 20) /* free memory left to what the cache does not see, or 3 % */
-#define SLACK    ((size_t)64 << 20)
-#define LOOK_NS  100000000ull        /* free memory and loaded libraries are looked at no more often than this */
+#define SLACK   ((size_t)64 << 20)
+#define LOOK_NS 100000000ull /* free memory and loaded libraries are looked at no more often than this */
 
 uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     struct gm_cache_device *at = &state->devices[device];
@@ -37,7 +37,7 @@ void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device
     if (!__atomic_compare_exchange_n(&device->looked, &looked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return; /* another thread does */
     if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS) {
-        bool tight = free_bytes < (total / 32 > HEADROOM ? total / 32 : HEADROOM);
+        bool tight = free_bytes < gm_budget_headroom(total);
         __atomic_store_n(&device->tight, tight, __ATOMIC_RELAXED);
     }
     if (!gm_cache_has_rdma(state) && gm_rdma_in_process()) {

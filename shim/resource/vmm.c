@@ -1,5 +1,5 @@
-/* Device memory made of handles that are mapped: a block is a reservation of addresses with one mapping, or two where the front may
- * later take over the pages of a smaller block (vmm.h). Free waits for the work submitted before, as native cudaFree does, since
+/* Device memory made of handles that are mapped: a block is a reservation of addresses with one mapping, or several where the front may
+ * later take over the pages of a smaller block (vmm.h); the pages it had there until then wait for the next one (vmm_spare.h). Free waits for the work submitted before, as native cudaFree does, since
  * unmapping does not wait (field guide, trap 22).
  *
  * Overcommit: growing by hand needs old and new at once. Where the device has no room for that, the new block lies on the host, all of
@@ -13,26 +13,20 @@
 #include "shim/resource/later.h"
 #include "shim/resource/rdma.h"
 #include "shim/resource/rows.h"
+#include "shim/resource/vmm_spare.h"
 
-enum { DEVICES = 64, BLOCKS = 1024, EXTENTS = 24 };
-
-struct extent {
-    CUmemGenericAllocationHandle handle;
-    uint64_t size;
-    bool on_host;
-    int node; /* of the host */
-};
+enum { BLOCKS = 1024, EXTENTS = 64 };
 
 static struct mapped {
     uint64_t address; /* 0 = unused */
     uint64_t reserved, context_id;
     int device;
     unsigned count;
-    struct extent extents[EXTENTS];
-    struct extent aside; /* device memory that is not mapped: the block lies on the host until it can be; size 0: none */
+    struct gm_vmm_extent extents[EXTENTS];
+    struct gm_vmm_extent aside; /* device memory that is not mapped: the block lies on the host until it can be; size 0: none */
 } *blocks;
 static gm_spin lock;
-static size_t granularities[DEVICES]; /* 0 not asked, 1 the device cannot */
+static size_t granularities[GM_VMM_DEVICES]; /* 0 not asked, 1 the device cannot */
 static bool split_fronts, overcommits;
 static uint64_t overcommitted;
 
@@ -103,8 +97,8 @@ static void replace(const struct mapped *block) {
 }
 
 /* Whoever takes it releases or maps it. */
-static struct extent take_aside(uint64_t address) {
-    struct extent aside = {0};
+static struct gm_vmm_extent take_aside(uint64_t address) {
+    struct gm_vmm_extent aside = {0};
     gm_spin_lock(&lock);
     struct mapped *found = address ? find(address) : NULL;
     if (found) {
@@ -153,29 +147,20 @@ static gm_status granularity_of(int device, size_t *granularity) {
     return known > 1 ? GM_OK : GM_NOT_SUPPORTED;
 }
 
-static gm_status open_to(int device, uint64_t peers, CUdeviceptr address, const struct extent *extent) {
-    CUmemAccessDesc list[DEVICES + 1];
+/* `size` bytes of extents that lie where `one` does. */
+static gm_status open_to(int device, uint64_t peers, CUdeviceptr address, uint64_t size, const struct gm_vmm_extent *one) {
+    CUmemAccessDesc list[GM_VMM_DEVICES + 1];
     unsigned count = 0;
-    if (extent->on_host)
-        list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = extent->node}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    for (int i = 0; i < DEVICES; i++)
+    if (one->on_host)
+        list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = one->node}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    for (int i = 0; i < GM_VMM_DEVICES; i++)
         if (i == device || peers >> i & 1)
             list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    return (gm_status)gm_drv.mem_set_access(address, extent->size, list, count);
-}
-
-static gm_status map_extent(int device, CUdeviceptr address, const struct extent *extent) {
-    gm_status status = (gm_status)gm_drv.mem_map(address, extent->size, 0, extent->handle, 0);
-    if (status)
-        return status;
-    status = open_to(device, gm_lane_peers(device), address, extent);
-    if (status)
-        (void)TWICE(gm_drv.mem_unmap(address, extent->size));
-    return status;
+    return (gm_status)gm_drv.mem_set_access(address, size, list, count);
 }
 
 /* Unmaps the first `count` extents at `address`; what the driver refuses twice is logged. */
-static gm_status unmap_extents(CUdeviceptr address, const struct extent *extents, unsigned count) {
+static gm_status unmap_extents(CUdeviceptr address, const struct gm_vmm_extent *extents, unsigned count) {
     gm_status status = GM_OK, last;
     for (unsigned i = 0; i < count; address += extents[i++].size)
         if ((last = (gm_status)TWICE(gm_drv.mem_unmap(address, extents[i].size))) != GM_OK)
@@ -183,52 +168,76 @@ static gm_status unmap_extents(CUdeviceptr address, const struct extent *extents
     return status;
 }
 
-static void release_extents(const struct extent *extents, unsigned count) {
-    for (unsigned i = 0; i < count; i++)
-        if (TWICE(gm_drv.mem_release(extents[i].handle)))
-            gm_log(GM_LOG_ERROR, "a handle of %llu bytes cannot be released", (unsigned long long)extents[i].size);
+/* Maps extents of one kind side by side; on failure none is mapped. */
+static gm_status map_extents(int device, CUdeviceptr address, const struct gm_vmm_extent *extents, unsigned count) {
+    gm_status status = GM_OK;
+    uint64_t size = 0;
+    unsigned mapped = 0;
+    for (; mapped < count; size += extents[mapped++].size)
+        if ((status = (gm_status)gm_drv.mem_map(address + size, extents[mapped].size, 0, extents[mapped].handle, 0)) != GM_OK)
+            break;
+    if (!status)
+        status = open_to(device, gm_lane_peers(device), address, size, extents);
+    if (status)
+        (void)unmap_extents(address, extents, mapped);
+    return status;
+}
+
+/* Handles for a new block: a front, of spare pages as far as they go, and the rest. On failure there are none. */
+static gm_status create(struct mapped *block, uint64_t front) {
+    CUmemAllocationProp properties = properties_of(block->device);
+    const uint64_t ends[2] = {front, block->reserved};
+    uint64_t made = 0;
+    block->count = front ? gm_vmm_spare_take(block->device, front, block->extents) : 0;
+    for (unsigned i = 0; i < block->count; i++)
+        made += block->extents[i].size;
+    for (unsigned i = 0; i < 2; i++) {
+        struct gm_vmm_extent extent = {.size = ends[i] - made};
+        if (made >= ends[i])
+            continue;
+        gm_status status = (gm_status)gm_drv.mem_create(&extent.handle, extent.size, &properties, 0);
+        if (status) {
+            gm_vmm_release(block->extents, block->count);
+            return status;
+        }
+        block->extents[block->count++] = extent;
+        made = ends[i];
+    }
+    return GM_OK;
 }
 
 static gm_status make(struct mapped *block, uint64_t front) {
-    const uint64_t sizes[2] = {front ? front : block->reserved, front ? block->reserved - front : 0};
-    CUmemAllocationProp properties = properties_of(block->device);
     CUdeviceptr address;
-    uint64_t offset = 0;
     gm_status status = (gm_status)gm_drv.mem_address_reserve(&address, block->reserved, 0, 0, 0);
     if (status)
         return status;
-    for (unsigned i = 0; i < 2 && sizes[i] && !status; i++) {
-        struct extent extent = {.size = sizes[i]};
-        status = (gm_status)gm_drv.mem_create(&extent.handle, extent.size, &properties, 0);
-        if (status)
-            break;
-        status = map_extent(block->device, address + offset, &extent);
-        if (status)
-            release_extents(&extent, 1);
-        else
-            block->extents[block->count++] = extent;
-        offset += sizes[i];
-    }
+    status = create(block, front);
+    if (status)
+        goto unreserve;
+    status = map_extents(block->device, address, block->extents, block->count);
+    if (status)
+        goto release;
     block->address = address;
-    if (!status && !remember(block))
-        status = GM_NOT_SUPPORTED;
-    if (!status)
+    if (remember(block))
         return GM_OK;
+    status = GM_NOT_SUPPORTED;
     (void)unmap_extents(address, block->extents, block->count);
-    release_extents(block->extents, block->count);
+release:
+    gm_vmm_release(block->extents, block->count);
+unreserve:
     (void)TWICE(gm_drv.mem_address_free(address, block->reserved));
     return status;
 }
 
 static gm_status make_on_host(struct mapped *block, uint64_t front) {
     CUmemAllocationProp properties = properties_of(block->device);
-    struct extent *host = &block->extents[0];
+    struct gm_vmm_extent *host = &block->extents[0];
     CUdeviceptr address;
     block->aside.size = block->reserved - front;
     gm_status status = (gm_status)gm_drv.mem_create(&block->aside.handle, block->aside.size, &properties, 0);
     if (status)
         return status;
-    *host = (struct extent){.size = block->reserved, .on_host = true};
+    *host = (struct gm_vmm_extent){.size = block->reserved, .on_host = true};
     block->count = 1;
     status = gm_host_numa_create(block->device, block->reserved, &host->handle, &host->node);
     if (status)
@@ -236,7 +245,7 @@ static gm_status make_on_host(struct mapped *block, uint64_t front) {
     status = (gm_status)gm_drv.mem_address_reserve(&address, block->reserved, 0, 0, 0);
     if (status)
         goto release_host;
-    status = map_extent(block->device, address, host);
+    status = map_extents(block->device, address, host, 1);
     if (status)
         goto unreserve;
     block->address = address;
@@ -247,9 +256,9 @@ static gm_status make_on_host(struct mapped *block, uint64_t front) {
 unreserve:
     (void)TWICE(gm_drv.mem_address_free(address, block->reserved));
 release_host:
-    release_extents(host, 1);
+    gm_vmm_release(host, 1);
 release_aside:
-    release_extents(&block->aside, 1);
+    gm_vmm_release(&block->aside, 1);
     return status;
 }
 
@@ -259,9 +268,9 @@ bool gm_vmm_waits_on_host(uint64_t address) {
 }
 
 void gm_vmm_settle(uint64_t address) {
-    struct extent aside = take_aside(address);
+    struct gm_vmm_extent aside = take_aside(address);
     if (aside.size)
-        release_extents(&aside, 1);
+        gm_vmm_release(&aside, 1);
 }
 
 static gm_status unmake(uint64_t address) {
@@ -275,7 +284,7 @@ static gm_status unmake(uint64_t address) {
         remember(&block);
         return status;
     }
-    release_extents(block.extents, block.count);
+    gm_vmm_release(block.extents, block.count);
     if (TWICE(gm_drv.mem_address_free(address, block.reserved)))
         gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)block.reserved);
     return GM_OK;
@@ -302,19 +311,13 @@ bool gm_vmm_can_move(uint64_t from, uint64_t to) {
 }
 
 /* Extents in place of the block's first ones, which stay its own on failure. */
-static gm_status exchange(const struct mapped *block, unsigned firsts, const struct extent *placed, unsigned count) {
-    uint64_t offset = 0;
-    unsigned mapped = 0;
+static gm_status exchange(const struct mapped *block, unsigned firsts, const struct gm_vmm_extent *placed, unsigned count) {
     gm_status status = unmap_extents(block->address, block->extents, firsts);
-    for (; !status && mapped < count; offset += placed[mapped++].size)
-        if ((status = map_extent(block->device, block->address + offset, &placed[mapped])) != GM_OK)
-            break;
     if (!status)
-        return GM_OK;
-    (void)unmap_extents(block->address, placed, mapped);
-    offset = 0;
-    for (unsigned i = 0; i < firsts; offset += block->extents[i++].size)
-        if (map_extent(block->device, block->address + offset, &block->extents[i]))
+        status = map_extents(block->device, block->address, placed, count);
+    uint64_t at = block->address;
+    for (unsigned i = 0; status && i < firsts; at += block->extents[i++].size) /* one by one: what still is mapped stays */
+        if (map_extents(block->device, at, &block->extents[i], 1))
             gm_log(GM_LOG_ERROR, "%llu bytes cannot be mapped again", (unsigned long long)block->extents[i].size);
     return status;
 }
@@ -332,20 +335,20 @@ gm_status gm_vmm_move(uint64_t from, uint64_t to) {
     made.count = old.count;
     for (unsigned i = 0; i < old.count; i++)
         made.extents[i] = old.extents[i];
-    struct extent aside = take_aside(to);
+    struct gm_vmm_extent aside = take_aside(to);
     if (aside.size)
         made.extents[made.count++] = aside;
     gm_status status = !aside.size && young.extents[0].on_host ? GM_NOT_SUPPORTED : exchange(&young, fronts, made.extents, made.count);
     if (status) { /* as it was: the old block still has its pages, too */
         if (aside.size)
-            release_extents(&aside, 1);
+            gm_vmm_release(&aside, 1);
         return status;
     }
     for (unsigned i = fronts; i < young.count; i++)
         made.extents[made.count++] = young.extents[i];
     replace(&made);
-    release_extents(young.extents, fronts);
     forget(from, &old);
+    gm_vmm_spare_keep(young.device, young.extents, fronts);
     if (unmap_extents(from, old.extents, old.count) || TWICE(gm_drv.mem_address_free(from, old.reserved)))
         gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)old.reserved);
     return GM_OK;
@@ -356,13 +359,14 @@ gm_status gm_vmm_move(uint64_t from, uint64_t to) {
 static gm_status shape(const struct gm_request *request, struct mapped *made) {
     size_t granularity;
     *made = (struct mapped){.device = request->device, .context_id = request->context_id};
-    if (request->call != GM_CALL_ALLOC || !request->size || !request->context_id || request->device < 0 || request->device >= DEVICES)
+    if (request->call != GM_CALL_ALLOC || !request->size || !request->context_id || request->device < 0 || request->device >= GM_VMM_DEVICES)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (gm_rdma_in_process() || gm_transport_in_process())
         return GM_NOT_SUPPORTED;
     gm_later_flush(&later);
+    gm_vmm_spare_release(true);
     gm_status status = granularity_of(request->device, &granularity);
     if (status)
         return status;
@@ -409,13 +413,19 @@ static gm_status vmm_overcommit(struct gm_resource *self, const struct gm_reques
 }
 
 static gm_status vmm_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    gm_vmm_spare_release(true);
     return gm_later_free(&later, block, how);
 }
 
-static size_t vmm_trim(struct gm_resource *self, size_t bytes) { return gm_driver_ready(false) ? gm_later_drain(&later) : 0; }
+static size_t vmm_trim(struct gm_resource *self, size_t bytes) {
+    return gm_driver_ready(false) ? gm_later_drain(&later) + gm_vmm_spare_release(false) : 0;
+}
+
+static size_t vmm_releasable(struct gm_resource *self, int device) { return gm_vmm_spare_bytes(device); }
 
 static void vmm_context_gone(struct gm_resource *self, uint64_t context_id) {
     gm_later_context_gone(&later, context_id);
+    gm_vmm_spare_release(false);
     gm_lane_forget(context_id);
 }
 
@@ -442,16 +452,14 @@ static void vmm_peer_enabled(struct gm_resource *self, int device, int peer) { g
 
 static void vmm_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
     struct mapped found;
-    uint64_t at = block->address;
-    bool ok = peer >= 0 && peer < DEVICES && copy_of(block->address, &found);
-    for (unsigned i = 0; ok && i < found.count; at += found.extents[i++].size)
-        ok = open_to(peer, 0, at, &found.extents[i]) == GM_OK;
-    if (!ok)
+    bool ok = peer >= 0 && peer < GM_VMM_DEVICES && copy_of(block->address, &found);
+    if (!ok || open_to(peer, 0, block->address, found.reserved, found.extents))
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", peer, block->device);
 }
 
 static void vmm_after_fork(struct gm_resource *self) {
     gm_later_after_fork(&later);
+    gm_vmm_spare_after_fork();
     lock.held = 0;
     for (unsigned i = 0; blocks && i < BLOCKS; i++)
         blocks[i].address = 0;
@@ -469,6 +477,7 @@ const struct gm_resource_row gm_resource_vmm = {
     .overcommit = vmm_overcommit,
     .free = vmm_free,
     .trim = vmm_trim,
+    .releasable = vmm_releasable,
     .context_gone = vmm_context_gone,
     .abandon = vmm_abandon,
     .capture = vmm_capture,

@@ -17,9 +17,9 @@ GM_INTERNAL void gm_vmm_settle(uint64_t address);
 GM_INTERNAL uint64_t gm_vmm_overcommitted(void);
 /* True when block `to` can take over all pages of block `from`: they are the device's, and its front is as large as they are. */
 GM_INTERNAL bool gm_vmm_can_move(uint64_t from, uint64_t to);
-/* Block `to` gets all pages of `from` in place of its own front, which is released (all of its own, and what is kept aside behind, where
- * it waits on the host); `from` is gone. Nobody may use either; to be
- * called within the capture guard. On failure both are as they were. */
+/* Block `to` gets all pages of `from` in place of its own front, which becomes spare (all of its own, and what is kept aside behind,
+ * where it waits on the host); `from` is gone. Nobody may use either, no work of either is left, and its context is current; to be called
+ * within the capture guard. On failure both are as they were. */
 GM_INTERNAL gm_status gm_vmm_move(uint64_t from, uint64_t to);
 
 #endif

@@ -11,6 +11,7 @@ usage: run_grow.py --program FILE --shim FILE [--cuda DIR] [--linked FILE] [--pe
 
 import argparse
 import concurrent.futures
+import itertools
 import os
 import pathlib
 import re
@@ -114,7 +115,7 @@ def no_way_out(options):
     settings = {**SMALL_CARD, "LD_PRELOAD": str(options.shim), "GPUMEM_GROW": "move-overcommit"}
     # From which call on each fails: those that the first block on the host makes, and the trial of the device before it.
     for failure in ("cuMemCreate:7", "cuMemCreate:8", "cuMemCreate:9", "cuMemAddressReserve:4", "cuMemAddressReserve:5", "cuMemMap:9",
-                    "cuMemMap:10", "cuMemSetAccess:9", "cuMemSetAccess:10"):  # fmt: skip
+                    "cuMemMap:14", "cuMemSetAccess:6", "cuMemSetAccess:8"):  # fmt: skip
         done = run(options, options.program, "plain", SIMCUDA_FAIL=failure + ":2:1000", **settings)
         if done.returncode != 1 or "cudaMalloc" not in done.stderr:
             yield f"{failure}: {done.returncode} {done.stdout}{done.stderr[-300:]}"
@@ -127,6 +128,20 @@ def slow_answers(options):
         told = REPORT.search(done.stderr)
         if done.returncode or not told or int(told[4]) != moves:
             yield f"answers after {answer} ns: {done.returncode} {done.stderr}, not {moves} moves"
+
+
+def spare_pages(options):
+    """What a new block has in front until the old pages come serves the next one: the driver makes each page about twice, however many
+    steps there are. Without the cache's leave it makes them at every step, as natively."""
+    with tempfile.TemporaryDirectory() as work:
+        for limit, least, most in ("0", 1, 2), ("1", 2.5, 3):
+            log = pathlib.Path(work, limit)
+            done = run(options, options.program, "plain", LD_PRELOAD=str(options.shim), GPUMEM_GROW="move", GPUMEM_CACHE_LIMIT=limit,
+                       SIMCUDA_LOG=str(log))
+            made = [int(size) for size in re.findall(r" cuMemCreate .* size=(\d+)", log.read_text())]
+            largest = 22 * MIB  # of the array
+            if done.returncode or not least <= sum(made) / largest <= most:
+                yield f"spare pages, limit {limit}: {done.returncode} {done.stderr}, {made} made"
 
 
 def matched(options):
@@ -204,7 +219,8 @@ def main():
                 for trouble in small_card(options, way, moves, streams) if way not in BESIDE_A_SMALL_CARD else ():
                     failed += 1
                     print(f"{way} {' '.join(streams.values())}: {trouble}")
-    for trouble in (*matched(options), *by_site(options), *no_way_out(options), *slow_answers(options)) if "immediate" in options.streams else ():
+    once = (matched, by_site, no_way_out, slow_answers, spare_pages) if "immediate" in options.streams else ()
+    for trouble in itertools.chain.from_iterable(check(options) for check in once):
         failed += 1
         print(trouble)
     print(f"{failed} wrong" if failed else "ok grow")

@@ -77,8 +77,8 @@ def environment(shim=None, settings=(), cuda=None):
     return made
 
 
-def run(command, environ, timeout=None):
-    """Standard output of a program. Raises NoCard or Failed."""
+def completed(command, environ, timeout=None):
+    """A program that ended well, with its words. Raises NoCard or Failed."""
     try:
         done = subprocess.run([str(part) for part in command], env=environ, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -88,7 +88,12 @@ def run(command, environ, timeout=None):
     if done.returncode != 0:
         words = done.stderr.strip().splitlines()[-3:] or [f"status {done.returncode}"]
         raise Failed(f"{pathlib.Path(command[0]).name}: {' | '.join(words)}")
-    return done.stdout
+    return done
+
+
+def run(command, environ, timeout=None):
+    """Standard output of a program. Raises NoCard or Failed."""
+    return completed(command, environ, timeout).stdout
 
 
 def measure(command, environ, trace=None, timeout=None):

@@ -14,6 +14,7 @@ Rounds end when --budget seconds (300, quick 90) would be passed. Ends with 77 w
 import argparse
 import json
 import pathlib
+import re
 import sys
 import time
 
@@ -58,6 +59,15 @@ def rows(quick):
             yield way, "double", ["--from", str(size * MIB), "--top", str(2 * size * MIB), "--samples", "5"]
 
 
+GROWN = re.compile(r"gpumem: growth by hand \d+ times, (\d+) bytes copied for it.*? pages moved instead, (\d+) bytes not copied")
+
+
+def moved_share(report):
+    """What GPUMEM_GROW=move says at the end: of the bytes that growth copies, the share for which pages were moved."""
+    grown = GROWN.search(report)
+    return int(grown[2]) / int(grown[1]) if grown and int(grown[1]) else 0
+
+
 class Bench:
     def __init__(self, options):
         self.options, self.results, self.failed, self.skipped = options, Results(), {}, set()
@@ -76,7 +86,9 @@ class Bench:
         command = [self.program, "--way", program_way, "--steps", steps, *further]
         environment = common.environment(self.shim if settings else None, settings or {})
         try:
-            for line in common.measure(command, environment, timeout=min(60, self.left() + 5)):
+            done = common.completed(command, environment, timeout=min(60, self.left() + 5))
+            for line in map(common.Measured, done.stdout.splitlines()):
+                line.more["copied"] = round(line.more["copied"] * (1 - moved_share(done.stderr)))
                 if "--from" in further:
                     line.name = f"resize:{further[further.index('--top') + 1]}"
                 self.results.add(way, turn, line)
@@ -125,6 +137,8 @@ def verdicts(results):
         yield Verdict("a memory-bound kernel beside 64 MiB steps, against alone", way, over(with_steps, alone), 1.03, "x",
                       f"step {amount(step_ns(results, way, row), 'ns')} beside it")
     for steps in ("double", "half", FIXED):
+        yield Verdict(f"{STEPS[steps]}: bytes copied by an unchanged program under move", MOVE,
+                      results.more(MOVE, f"grow:{steps}", "copied"), 0, "bytes")
         yield Verdict(f"{STEPS[steps]}: unchanged program under move against native", MOVE,
                       results.ratio(MOVE, f"grow:{steps}", MALLOC), 1, "x", amount(results.median(MOVE, f"grow:{steps}"), "ns"))
 

@@ -41,6 +41,12 @@ def sample():
 
 
 class Growth(unittest.TestCase):
+    def test_moved_share(self):
+        words = "gpumem: growth by hand 4 times, 1000 bytes copied for it, at most 453 at once"
+        moved = words + "; 3 times pages moved instead, 750 bytes not copied, 1 copies put off and made"
+        self.assertEqual([growth.moved_share(text) for text in ("", words, moved)], [0, 0, 0.75])
+        self.assertEqual(growth.moved_share(moved.replace("1000", "0")), 0)
+
     def verdict(self, target, way):
         return next(one for one in growth.verdicts(sample()) if one.target.startswith(target) and one.contender == way)
 
@@ -55,6 +61,7 @@ class Growth(unittest.TestCase):
                 ("64 MiB steps: the last quarter's", growth.EXACT, "met"),
                 ("8 GiB by 2 MiB", growth.REGION, "missed by 50 %"),
                 ("a memory-bound kernel", growth.REGION, "met"),
+                ("doubling: bytes copied", growth.MOVE, "met"),
                 ("doubling: unchanged program", growth.MOVE, "met")]:
             self.assertEqual(self.verdict(target, way).words(), words, (target, way))
 
