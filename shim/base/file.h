@@ -14,6 +14,10 @@ static inline int gm_stat(const char *path, struct stat *status) {
 }
 static inline int gm_fcntl(int fd, int command, long argument) { return (int)syscall(SYS_fcntl, fd, command, argument); }
 
+/* The least number of our own descriptors: programs that close or count on low ones do not meet them. One for all, and the first is
+ * made when the library is loaded: where a process with threads needs a larger table of descriptors, its call takes milliseconds. */
+enum { GM_FD_FLOOR = 100 };
+
 /* The whole of a regular file, as it is while nobody writes to it; an empty one gives a text of 0 bytes. NULL with errno. */
 const char *gm_file_map(const char *path, size_t *bytes);
 void gm_file_unmap(const char *text, size_t bytes);

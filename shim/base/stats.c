@@ -118,7 +118,6 @@ enum { ADD_SEALS = 1033, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 }; /* of 
 
 /* Nobody can take the page away under us: a viewer must not be able to end the process by a bus error. */
 static int make_memory_file(void) {
-    enum { LEAST = 100 }; /* out of the way of programs that expect the lowest numbers */
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct gm_stats))
         return -1; /* giving the file its size would raise SIGXFSZ */
@@ -127,7 +126,7 @@ static int make_memory_file(void) {
         fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | ALLOW_SEALING);
     if (fd < 0)
         return -1;
-    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, LEAST);
+    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
     if (high >= 0 || fd <= STDERR_FILENO) {
         close(fd);
         fd = high;

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define NAMES_TRIED 100
-#define FD_FLOOR    200 /* programs that close or count on low descriptors do not meet ours */
 
 int gm_trace_rank(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",    "PMI_RANK",
@@ -174,7 +173,7 @@ static int descriptor_of(const char *name) {
 
 /* Moves fd out of the way of the program's own numbers. */
 static int lift(int fd) {
-    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR);
+    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
     if (high < 0)
         return fd;
     close(fd);
@@ -204,7 +203,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
     }
     int own = descriptor_of(base);
     if (own >= 0) {
-        int fd = gm_fcntl(own, F_DUPFD_CLOEXEC, FD_FLOOR);
+        int fd = gm_fcntl(own, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
         if (fd < 0) {
             gm_log(GM_LOG_ERROR, "cannot write the trace to '%s': %s", base, gm_errno_text(errno));
             return -1;
