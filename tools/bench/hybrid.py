@@ -9,7 +9,7 @@ Builds the examples he_ops and chunks in DIR (default build). he_ops runs under 
 (cudaMallocAsync, cudaMallocManaged, both, with advice and without) and the unchanged program under each policy of the library, with
 plans and rules made from a trace of the same run. Then the same beyond a limit, whole sequences, the sweep of the active list's range
 and of a plan's lifetimes, and chunks by ratio. Writes FILE.json (default hybrid.json), FILE.md, pictures (FILE.svg, FILE-ratios.svg,
-FILE-lifetimes.svg, and .png) and FILE-traces/. What would pass --budget seconds (380, quick 105) after the build is left out and named.
+FILE-lifetimes.svg, and .png) and FILE-traces/. What would pass --budget seconds (380, quick 130) after the build is left out and named.
 
 Managed memory stays far below the card's free memory, and the programs refuse where it would not. --plot draws and prints an earlier
 run. --sim tries the script on the simulated CUDA with tiny sizes and what DIR already has: times mean nothing. Ends with 77 without a GPU.
@@ -36,7 +36,7 @@ from hybrid_schemes import ACTIVE, PLAN, QUICK, SCHEMES, TINY, Scheme, Sizes
 
 HOST_TIER = "trim,host,fail"
 # No part begins a run after this share of the budget, so that every part gets some of it.
-UNTIL = {"fits": 0.38, "beyond": 0.5, "sequence": 0.75, "ratios": 0.93, "sweep": 1.0}
+UNTIL = {"fits": 0.35, "beyond": 0.5, "sequence": 0.8, "ratios": 0.95, "sweep": 1.0}
 
 
 class Bench:
@@ -247,7 +247,7 @@ def arguments():
     parser.add_argument("--commit", help="where git cannot tell")
     options = parser.parse_args()
     options.build, options.out = options.build.resolve(), options.out.resolve()
-    options.budget = options.budget or (600 if options.sim else 105 if options.quick else 380)
+    options.budget = options.budget or (600 if options.sim else 130 if options.quick else 380)
     return options
 
 

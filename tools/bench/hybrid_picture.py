@@ -10,6 +10,15 @@ from picture import COLOURS, MARKERS, pyplot, save
 EDGES = [10.0 ** (power / 4) for power in range(-20, 12)] # seconds
 
 
+def plain_numbers(axis):
+    """1, 2, 5 and so on along a logarithmic axis, however few powers of ten it has."""
+    from matplotlib import ticker
+
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
 def latencies(plt, document):
     samples = Samples(document["samples"])
     places = [(part, percent) for part in ("fits", "beyond", "sequence") for percent in samples.places(part)]
@@ -30,6 +39,7 @@ def latencies(plt, document):
         axes.use_sticky_edges = False
         axes.invert_yaxis()
         axes.set_xscale("log")
+        plain_numbers(axes.xaxis)
         axes.tick_params(axis="x", which="both", labelsize=6)
         axes.grid(True, axis="x", linewidth=0.3)
         where = row if part == "sequence" else f"{row}, {percent} %{' (limit, host NUMA)' if part == 'beyond' else ''}"
@@ -37,7 +47,7 @@ def latencies(plt, document):
         axes.set_xlabel("ms", fontsize=7)
     for axes in list(grid.flat)[len(panels):]:
         axes.remove()
-    figure.suptitle(f"Homomorphic operations by allocation scheme: {document['gpu']}, commit {document['commit']}; boxes: quartiles of "
+    figure.suptitle(f"Homomorphic operations by allocation scheme: {document['gpu']}, commit {document['commit'][:12]}; boxes: quartiles of "
                     "iterations, whiskers: least and most", fontsize=10)
     return figure
 
@@ -60,9 +70,10 @@ def ratios(plt, document):
                 axes.plot(*zip(*points), label=label, color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
                           markersize=4, linewidth=1.2, linestyle="--" if one["beyond"] else "-")
             axes.set(yscale="log", xlabel="asynchronous share, %", ylabel="ms", title=f"{operation}: {title}")
+            plain_numbers(axes.yaxis)
             axes.grid(True, linewidth=0.3)
-    grid[0][0].legend(fontsize=6)
-    figure.suptitle(f"Ratios of asynchronous to managed memory: {document['gpu']}, commit {document['commit']}; dashed: GPUMEM_LIMIT, "
+    grid[0][2].legend(fontsize=6, loc="center") # kernel times lie far apart
+    figure.suptitle(f"Ratios of asynchronous to managed memory: {document['gpu']}, commit {document['commit'][:12]}; dashed: GPUMEM_LIMIT, "
                     "the rest in host NUMA memory (no page migration)", fontsize=10)
     return figure
 

@@ -70,10 +70,10 @@ class Sizes:
     single_chunks: bool = True                              # every chunk allocated by itself too, as in the paper
 
 
-QUICK = Sizes(fits=(50,), beyond=(150,), iterations=12, rounds=2, chunk_budget=128 * MIB, chunk_fits=(50, 95), chunk_beyond=(150,),
+QUICK = Sizes(fits=(50,), beyond=(150,), iterations=24, rounds=2, chunk_budget=128 * MIB, chunk_fits=(50, 95), chunk_beyond=(150,),
               ranges=(), lifetimes=(), single_chunks=False,
-              sequences=(("bootstrap", ("--set", "small,medium,large", "--operation", "bootstrap", "--iterations", 4)),
-                                      ("resnet", ("--set", "medium", "--operation", "resnet", "--iterations", 1))))
+              sequences=(("bootstrap", ("--set", "small,medium,large", "--operation", "bootstrap", "--iterations", 10)),
+                         ("resnet", ("--set", "medium", "--operation", "resnet", "--iterations", 3))))
 # On the simulated CUDA, where times mean nothing and memory is small.
 TINY = Sizes(set="small", operations="multiply,add", budget=32 * MIB, fits=(95,), beyond=(150,), iterations=2, beyond_iterations=1,
              rounds=1, ratios=(0, 50, 95), ranges=(2,), lifetimes=("10ms",), chunk_budget=MIB,
