@@ -1,6 +1,7 @@
 /* Bounds, bins, scans and the moves of compaction. */
 #include "spgemm/kernels.h"
 
+#include <algorithm>
 #include <climits>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
@@ -9,32 +10,57 @@ namespace {
 
 constexpr int BLOCK = 256;
 constexpr int TEAM = 8; /* threads that add up one row's bound */
+constexpr unsigned MANY_BLOCKS = 2048; /* as many as any device runs at a time */
 
 unsigned blocks_of(int64_t threads) {
     return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK);
 }
 
+/* A team a row. As many blocks as the device has room for take all rows, so that few add to the totals:
+ * additions to one address come one after the other. */
 __global__ void __launch_bounds__(BLOCK)
     bounds(gm_operand a, gm_operand b, int32_t *bound, gm_totals *totals) {
-    int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / TEAM;
-    int64_t sum = 0;
-    if (row < a.rows)
-        for (int32_t k = a.offsets[row] + threadIdx.x % TEAM; k < a.offsets[row + 1]; k += TEAM)
-            sum += b.offsets[a.indices[k] + 1] - b.offsets[a.indices[k]];
-    for (int step = TEAM / 2; step > 0; step /= 2)
-        sum += __shfl_xor_sync(~0u, sum, step);
-    int32_t capped = static_cast<int32_t>(min(sum, static_cast<int64_t>(INT_MAX)));
-    if (row < a.rows && threadIdx.x % TEAM == 0)
-        bound[row] = capped;
-    /* One addition a warp; all threads of a team have its sum. */
-    for (int step = TEAM; step < 32; step *= 2) {
-        sum += __shfl_xor_sync(~0u, sum, step);
-        capped = max(capped, __shfl_xor_sync(~0u, capped, step));
+    constexpr int ROWS = 32 / TEAM; /* of a warp */
+    __shared__ int64_t sums[BLOCK / 32];
+    __shared__ int32_t mosts[BLOCK / 32];
+    int64_t warp = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / 32;
+    int64_t warps = static_cast<int64_t>(gridDim.x) * BLOCK / 32;
+    int lane = threadIdx.x % 32;
+    int64_t total = 0;
+    int32_t most = 0;
+    for (int64_t first = warp * ROWS; first < a.rows; first += warps * ROWS) {
+        int64_t row = first + lane / TEAM, sum = 0;
+        if (row < a.rows)
+            for (int32_t k = a.offsets[row] + lane % TEAM; k < a.offsets[row + 1]; k += TEAM)
+                sum += b.offsets[a.indices[k] + 1] - b.offsets[a.indices[k]];
+        for (int step = TEAM / 2; step > 0; step /= 2)
+            sum += __shfl_xor_sync(~0u, sum, step);
+        int32_t capped = static_cast<int32_t>(min(sum, static_cast<int64_t>(INT_MAX)));
+        if (row < a.rows && lane % TEAM == 0) {
+            bound[row] = capped;
+            total += sum;
+            most = max(most, capped);
+        }
     }
-    if (threadIdx.x % 32 == 0 && sum) {
+    for (int step = 16; step > 0; step /= 2) {
+        total += __shfl_xor_sync(~0u, total, step);
+        most = max(most, __shfl_xor_sync(~0u, most, step));
+    }
+    if (lane == 0) {
+        sums[threadIdx.x / 32] = total;
+        mosts[threadIdx.x / 32] = most;
+    }
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    for (int i = 1; i < BLOCK / 32; i++) {
+        total += sums[i];
+        most = max(most, mosts[i]);
+    }
+    if (total) {
         atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound),
-                  static_cast<unsigned long long>(sum));
-        atomicMax(&totals->most, capped);
+                  static_cast<unsigned long long>(total));
+        atomicMax(&totals->most, most);
     }
 }
 
@@ -157,7 +183,8 @@ cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, c
 cudaError_t gm_launch_bounds(const gm_operand *a, const gm_operand *b, int32_t *bound, gm_totals *totals) {
     if (!a->rows)
         return cudaSuccess;
-    bounds<<<blocks_of(static_cast<int64_t>(a->rows) * TEAM), BLOCK>>>(*a, *b, bound, totals);
+    unsigned blocks = std::min(blocks_of(static_cast<int64_t>(a->rows) * TEAM), MANY_BLOCKS);
+    bounds<<<blocks, BLOCK>>>(*a, *b, bound, totals);
     return cudaGetLastError();
 }
 

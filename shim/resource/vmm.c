@@ -15,7 +15,7 @@
 #include "shim/resource/rows.h"
 #include "shim/resource/vmm_spare.h"
 
-enum { BLOCKS = 1024, EXTENTS = 64 };
+enum { BLOCKS = 1024, EXTENTS = 192 };
 
 static struct mapped {
     uint64_t address; /* 0 = unused */
@@ -25,6 +25,7 @@ static struct mapped {
     struct gm_vmm_extent extents[EXTENTS];
     struct gm_vmm_extent aside; /* device memory that is not mapped: the block lies on the host until it can be; size 0: none */
 } *blocks;
+static unsigned blocks_used; /* behind the last one that ever was; the lock is held */
 static gm_spin lock;
 static size_t granularities[GM_VMM_DEVICES]; /* 0 not asked, 1 the device cannot */
 static bool split_fronts, overcommits;
@@ -47,7 +48,7 @@ uint64_t gm_vmm_overcommitted(void) { return __atomic_load_n(&overcommitted, __A
 
 /* The lock is held. */
 static struct mapped *find(uint64_t address) {
-    for (unsigned i = 0; blocks && i < BLOCKS; i++)
+    for (unsigned i = 0; i < blocks_used; i++)
         if (blocks[i].address == address)
             return &blocks[i];
     return NULL;
@@ -71,6 +72,8 @@ static bool remember(const struct mapped *block) {
     }
     gm_spin_lock(&lock);
     struct mapped *place = find(0);
+    if (!place && blocks_used < BLOCKS)
+        place = &blocks[blocks_used++];
     if (place)
         *place = *block;
     gm_spin_unlock(&lock);
@@ -113,7 +116,7 @@ static struct gm_vmm_extent take_aside(uint64_t address) {
 static uint64_t front_for(int device, uint64_t size) {
     uint64_t front = 0;
     gm_spin_lock(&lock);
-    for (unsigned i = 0; blocks && i < BLOCKS; i++)
+    for (unsigned i = 0; i < blocks_used; i++)
         if (blocks[i].address && blocks[i].device == device && blocks[i].reserved < size && blocks[i].reserved > front &&
             !blocks[i].extents[0].on_host)
             front = blocks[i].reserved;
@@ -461,8 +464,7 @@ static void vmm_after_fork(struct gm_resource *self) {
     gm_later_after_fork(&later);
     gm_vmm_spare_after_fork();
     lock.held = 0;
-    for (unsigned i = 0; blocks && i < BLOCKS; i++)
-        blocks[i].address = 0;
+    blocks_used = 0;
 }
 
 const struct gm_resource_row gm_resource_vmm = {
