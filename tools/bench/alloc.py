@@ -33,6 +33,7 @@ from results import Results
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = ("alloc", "replay", "calls", "thrust_mix")
 KERNEL_NS = 4250  # of the longer kernel
+STEP_ROUNDS = 3  # with training steps
 
 
 # Loads PyTorch the way programs do, so that the CUDA runtime it brings is found.
@@ -167,8 +168,8 @@ class Bench:
 
     def round(self, turn):
         self.calls(turn)
-        # Training steps and replays take most of a round, and sample enough in one.
-        for part in (self.allocations, *((self.replays, self.step) if turn == 0 else ())):
+        # Replays sample enough in one round; a training step's time differs by process, more than by allocator.
+        for part in (self.allocations, *((self.replays,) if turn == 0 else ()), *((self.step,) if turn < STEP_ROUNDS else ())):
             for contender in self.contenders():
                 part(contender, turn)
 
