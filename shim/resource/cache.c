@@ -16,7 +16,8 @@
  * The exception that is left: a program out of memory whose running kernel never ends waits in its allocation.
  *
  * What keeps the cache small. Blocks of one size that wait for their fences: ROTATION bytes, beyond which the thread that freed
- * them waits for the oldest when it allocates. All blocks of a device: the limit, and a quarter of the largest live total plus SLACK; when real free memory falls below
+ * them waits for the oldest when it allocates. All blocks of a device: the limit, and beyond what was alive a quarter of the largest live
+ * total, others' blocks included, plus SLACK; when real free memory falls below
  * the headroom nothing is kept any more. There is no thread: blocks that were not used for GPUMEM_CACHE_IDLE are given back when a
  * batch of later frees of their context is closed, so a program that frees nothing more keeps what is there.
  *

@@ -1,6 +1,7 @@
 /* How much a cache may keep, and what tells it that there is no room for one. */
 #include "shim/resource/cache_parts.h"
 
+#include "shim/base/stats.h"
 #include "shim/resource/budget.h"
 #include "shim/resource/rdma.h"
 
@@ -50,19 +51,29 @@ void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
     uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED), kept = kept_bytes(state);
     uint64_t live = owned > kept ? owned - kept : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
-    while (live > peak && !__atomic_compare_exchange_n(&at->peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
+    while (live > peak)
+        if (__atomic_compare_exchange_n(&at->peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            __atomic_add_fetch(&state->devices_used, !peak, __ATOMIC_RELAXED);
+            break;
+        }
 }
 
 void gm_cache_count_gone(struct gm_cache *state, int device, size_t size) {
     __atomic_sub_fetch(&state->devices[device].owned, size, __ATOMIC_RELAXED);
 }
 
+/* The largest live total on a device, of the cache or, where others serve blocks beside it, a device's share of the process's. */
+static uint64_t largest_total(const struct gm_cache *state, uint64_t own) {
+    unsigned devices = __atomic_load_n(&state->devices_used, __ATOMIC_RELAXED);
+    uint64_t all = __atomic_load_n(&gm_stats->peak_total, __ATOMIC_RELAXED) / (devices ? devices : 1);
+    return all > own ? all : own;
+}
+
 static size_t beyond(const struct gm_cache *state, int device, unsigned quarters) {
     const struct gm_cache_device *at = &state->devices[device];
     uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
     uint64_t allowed = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
-    allowed += (allowed / 4 + SLACK) * quarters;
+    allowed += (largest_total(state, allowed) / 4 + SLACK) * quarters;
     return owned > allowed ? owned - allowed : 0;
 }
 

@@ -22,6 +22,7 @@ struct gm_cache {
     unsigned frees; /* one fence for so many */
     uint64_t limit, idle_ns;
     bool rdma;
+    unsigned devices_used; /* that blocks came from */
     struct gm_cache_device devices[GM_CACHE_DEVICES];
     struct gm_shard shards[GM_CACHE_SHARDS];
 };
