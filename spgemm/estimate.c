@@ -93,13 +93,16 @@ out:
     return made;
 }
 
+/* Steps finer than what sizes are compared by; the longest row's is tried in any case, and past it there is
+ * nothing to gain. */
+static int64_t next_size(int64_t size, int64_t longest) {
+    int64_t next = size + 1 + size / 64;
+    return size < longest && next > longest ? longest : next;
+}
+
 int32_t gm_choose_size_per_row(const struct gm_histogram *sizes, double efficiency) {
     struct gm_rounds best = gm_model_rounds(sizes, 1);
-    /* Past the longest row there is nothing to gain; below it only sizes that end on a row's size in some
-     * round matter, but trying all of a few thousand costs less than finding them. A long row makes the step
-     * coarser. */
-    int64_t step = sizes->longest / 4096 + 1;
-    for (int64_t s = 2; s <= sizes->longest; s += step) {
+    for (int64_t s = 2; s <= sizes->longest; s = next_size(s, sizes->longest)) {
         struct gm_rounds r = gm_model_rounds(sizes, (int32_t)s);
         if (r.efficiency >= efficiency &&
             (r.rounds < best.rounds || (r.rounds == best.rounds && r.efficiency > best.efficiency)))

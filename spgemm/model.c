@@ -14,25 +14,35 @@ bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows
     if (!h->count)
         return gm_spgemm_fail(error, "out of memory for %d row sizes", h->longest);
     for (int32_t i = 0; i < rows; i++) {
-        h->count[size[i]]++;
+        h->distinct += !h->count[size[i]]++;
         h->total += size[i];
     }
+    h->size = malloc((size_t)h->distinct * sizeof *h->size + 1);
+    if (!h->size) {
+        gm_histogram_free(h);
+        return gm_spgemm_fail(error, "out of memory for the sizes of %d rows", rows);
+    }
+    for (int32_t each = 0, last = 0; last < h->distinct; each++)
+        if (h->count[each]) {
+            h->size[last] = each;
+            h->count[last++] = h->count[each];
+        }
     return true;
 }
 
 void gm_histogram_free(struct gm_histogram *h) {
+    free(h->size);
     free(h->count);
     *h = (struct gm_histogram){0};
 }
 
 struct gm_rounds gm_model_rounds(const struct gm_histogram *h, int32_t size_per_row) {
     struct gm_rounds r = {.size_per_row = size_per_row};
-    for (int64_t size = 0; size <= h->longest; size++) {
-        if (!h->count[size])
-            continue;
-        int64_t rounds = size ? (size + size_per_row - 1) / size_per_row : 1;
+    for (int32_t i = 0; i < h->distinct; i++) {
+        uint32_t size = (uint32_t)h->size[i], each = (uint32_t)size_per_row;
+        uint32_t rounds = size ? (size + each - 1) / each : 1;
         r.rounds = (int32_t)rounds; /* sizes ascend */
-        r.entries += h->count[size] * rounds * size_per_row;
+        r.entries += h->count[i] * rounds * size_per_row;
     }
     r.efficiency = r.entries ? (double)h->total / (double)r.entries : 1;
     return r;

@@ -21,7 +21,9 @@ extern const int32_t gm_thesis_sizes[GM_THESIS_SIZES];
 struct gm_histogram {
     int32_t longest;
     int64_t rows, total;
-    int64_t *count; /* longest + 1 */
+    int32_t distinct; /* sizes that rows have: size[], ascending, count[] rows each */
+    int32_t *size;
+    int64_t *count;
 };
 bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows,
                        struct gm_spgemm_error *error);
