@@ -19,6 +19,7 @@ import sys
 import time
 
 import common
+from picture import plain_numbers
 from results import Results
 from targets import Verdict, amount
 
@@ -183,6 +184,8 @@ def draw(about, results, out):
             left.plot(*zip(*points), marker="o", color=COLOURS[way], label=way)
     left.set(xscale="log", yscale="log", xlabel="size after the resize from half of it (MiB)", ylabel="time (ms)",
              title="resize of an array (thesis, figure 5.3)")
+    plain_numbers(left.xaxis)
+    plain_numbers(left.yaxis)
     left.legend(fontsize=8)
     left.grid(True, linewidth=0.3)
     for place, way in enumerate(WAYS):
@@ -191,6 +194,7 @@ def draw(about, results, out):
             right.bar([at + (place - 3.5) * 0.1 for at, _ in bars], [value / 1e6 for _, value in bars], 0.1, color=COLOURS[way], label=way,
                       edgecolor="black", linewidth=0.3)
     right.set(yscale="log", ylabel="time to 8 GiB (ms)", title="growth to 8 GiB")
+    plain_numbers(right.yaxis)
     right.set_xticks(range(len(STEPS)), list(STEPS.values()))
     right.legend(fontsize=7)
     figure.suptitle(f"{about['gpu']}, driver {about['driver']}, commit {about['commit']}", fontsize=8)

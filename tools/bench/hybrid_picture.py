@@ -5,18 +5,9 @@ import statistics
 import hybrid_lifetimes
 from hybrid_report import Samples
 from hybrid_schemes import MIB
-from picture import COLOURS, MARKERS, pyplot, save
+from picture import COLOURS, MARKERS, plain_numbers, pyplot, save
 
 EDGES = [10.0 ** (power / 4) for power in range(-20, 12)] # seconds
-
-
-def plain_numbers(axis):
-    """1, 2, 5 and so on along a logarithmic axis, however few powers of ten it has."""
-    from matplotlib import ticker
-
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def latencies(plt, document):
@@ -83,9 +74,11 @@ def lifetimes(plt, document):
     figure, grid = plt.subplots(len(found), 3, figsize=(16, 4 * len(found)), squeeze=False, layout="constrained")
     for line, (name, one) in zip(grid, found.items()):
         objects, end = one["objects"], one["end_ms"]
-        line[0].plot(range(len(objects)), [begun / 1e3 for begun, _, _ in objects], "^", color=COLOURS[3], markersize=2, label="allocated")
+        line[0].plot(range(len(objects)), [begun / 1e3 for begun, _, _ in objects], "^", color=COLOURS[3], markersize=2, label="allocated",
+                     rasterized=True)
         freed = [(place, gone / 1e3) for place, (_, gone, _) in enumerate(objects) if gone is not None]
-        line[0].plot([place for place, _ in freed], [seconds for _, seconds in freed], "v", color=COLOURS[6], markersize=2, label="freed")
+        line[0].plot([place for place, _ in freed], [seconds for _, seconds in freed], "v", color=COLOURS[6], markersize=2, label="freed",
+                     rasterized=True)
         line[0].set(xlabel="object", ylabel="s", title=f"{name}: life of {len(objects)} objects")
         line[0].legend(fontsize=7)
         counts = hybrid_lifetimes.histogram(hybrid_lifetimes.lifetimes(objects, end), EDGES)

@@ -25,6 +25,15 @@ def pyplot():
     return matplotlib.pyplot
 
 
+def plain_numbers(axis):
+    """1, 2, 5 and so on along a logarithmic axis, however few powers of ten it has."""
+    from matplotlib import ticker
+
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
 def save(plt, figure, stem):
     """Writes STEM.svg and STEM.png, closes the figure, returns their paths."""
     paths = [pathlib.Path(f"{stem}{suffix}") for suffix in (".svg", ".png")]
