@@ -79,7 +79,11 @@ unsigned gm_vmm_spare_take(int device, uint64_t at_most, struct gm_vmm_extent *e
 }
 
 uint64_t gm_vmm_spare_release(bool only_idle) {
-    uint64_t bytes = 0, idle_ns = gm_option_number(GM_OPT_CACHE_IDLE), now = gm_now_ns();
+    CUstreamCaptureMode mode;
+    uint64_t bytes = 0;
+    if (GM_LIKELY(!__atomic_load_n(&kept_on, __ATOMIC_RELAXED)) || !gm_capture_guard_enter(&mode))
+        return 0;
+    uint64_t idle_ns = gm_option_number(GM_OPT_CACHE_IDLE), now = gm_now_ns();
     for (int device = 0; device < GM_VMM_DEVICES && __atomic_load_n(&kept_on, __ATOMIC_RELAXED); device++) {
         struct spare taken = {0};
         gm_spin_lock(&lock);
@@ -88,6 +92,7 @@ uint64_t gm_vmm_spare_release(bool only_idle) {
         gm_spin_unlock(&lock);
         bytes += drop(&taken);
     }
+    gm_capture_guard_leave(mode);
     return bytes;
 }
 

@@ -22,11 +22,11 @@ struct gm_vmm_extent {
 GM_INTERNAL void gm_vmm_release(const struct gm_vmm_extent *extents, unsigned count);
 
 /* Takes over handles that no work uses and that are mapped nowhere: keeps them in place of what was kept, or releases them. The
- * device's context is current. */
+ * device's context is current, and the caller within the capture guard. */
 GM_INTERNAL void gm_vmm_spare_keep(int device, const struct gm_vmm_extent *extents, unsigned count);
 /* Hands out what is kept if it is not more than `at_most` bytes: how many extents, at most GM_VMM_SPARES; 0 = none. */
 GM_INTERNAL unsigned gm_vmm_spare_take(int device, uint64_t at_most, struct gm_vmm_extent *extents);
-/* Releases what is kept: all of it, or what nobody took for long. Returns the bytes. */
+/* Releases what is kept: all of it, or what nobody took for long; nothing while a stream captures. Returns the bytes. */
 GM_INTERNAL uint64_t gm_vmm_spare_release(bool only_idle);
 GM_INTERNAL uint64_t gm_vmm_spare_bytes(int device);
 GM_INTERNAL void gm_vmm_spare_after_fork(void);

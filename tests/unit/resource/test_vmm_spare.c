@@ -24,9 +24,11 @@ static CUresult release(CUmemGenericAllocationHandle handle) {
 }
 static CUresult get_info(size_t *left, size_t *total) { return *left = free_bytes, *total = 64 * 1024 * MIB, CUDA_SUCCESS; }
 
+static CUresult exchange(CUstreamCaptureMode *mode) { return (void)mode, CUDA_SUCCESS; }
+
 static int start(void **unused) {
     gm_vmm_spare_after_fork();
-    gm_drv = (struct gm_driver){.mem_release = release, .mem_get_info = get_info};
+    gm_drv = (struct gm_driver){.mem_release = release, .mem_get_info = get_info, .thread_exchange_capture_mode = exchange};
     memset(released, 0, sizeof released);
     free_bytes = 32 * 1024 * MIB;
     return 0;
@@ -108,6 +110,15 @@ static void released_when_idle(void **unused) {
     assert_int_equal(gm_vmm_spare_release(true), 4 * MIB);
 }
 
+static void captures_are_left_alone(void **unused) {
+    keep(0, 0, 2);
+    gm_capture_begin();
+    assert_int_equal(gm_vmm_spare_release(false), 0);
+    gm_capture_end();
+    assert_int_equal(all_released(), 0);
+    assert_int_equal(gm_vmm_spare_release(false), 4 * MIB);
+}
+
 static void nothing_in_a_child(void **unused) {
     struct gm_vmm_extent got[GM_VMM_SPARES];
     keep(0, 0, 2);
@@ -126,7 +137,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(handed_out_where_they_fit, start), cmocka_unit_test_setup(one_set_a_device, start),
         cmocka_unit_test_setup(too_much_is_released, start),      cmocka_unit_test_setup(little_memory_left, start),
-        cmocka_unit_test_setup(released_when_idle, start),        cmocka_unit_test_setup(nothing_in_a_child, start),
+        cmocka_unit_test_setup(released_when_idle, start),        cmocka_unit_test_setup(captures_are_left_alone, start),
+        cmocka_unit_test_setup(nothing_in_a_child, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
