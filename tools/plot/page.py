@@ -31,8 +31,9 @@ def table(columns, rows):
     if not rows:
         return "<p>none</p>"
     head = "".join(f'<th{" class=text" if form is TEXT else ""}>{html.escape(heading)}</th>' for heading, _, form in columns)
+    head = f"<tr>{head}</tr>\n" if any(heading for heading, _, _ in columns) else ""
     body = "".join(f"<tr>{''.join(cell(row.get(key), form) for _, key, form in columns)}</tr>\n" for row in rows)
-    return f"<div class=wide><table><tr>{head}</tr>\n{body}</table></div>"
+    return f"<div class=wide><table>{head}{body}</table></div>"
 
 
 def place_of(site):

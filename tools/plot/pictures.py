@@ -97,7 +97,7 @@ def objects(plt, subject):
     for axes, (part, title) in zip(grid[0], parts):
         births_and_ends(axes, part, lambda some, _: some.number, lambda _, times: times / size)
         label(axes, title=f"Allocation and free of {title}", xlabel="object, in the order of allocation", ylabel=f"time, {unit}")
-        legend(axes, loc="upper left")
+        legend(axes, loc="lower right")
     return figure
 
 
