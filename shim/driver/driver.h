@@ -15,6 +15,13 @@ __typeof__(cuStreamBatchMemOp_v2) cuStreamBatchMemOp_v2_ptsz;
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
+/* What stays behind is lost for good: one more try. */
+#define GM_TWICE(call)                                                                                       \
+    ({                                                                                                       \
+        CUresult once_ = (call);                                                                             \
+        once_ ? (call) : once_;                                                                              \
+    })
+
 /* Functions gpumem itself calls. X(field, exact driver symbol, name for cuGetProcAddress, version, optional)
  * Optional rows may be absent in older drivers: the field is NULL then. */
 #include "shim/driver/symbols.h"

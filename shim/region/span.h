@@ -38,11 +38,4 @@ GM_INTERNAL gm_status gm_span_map_all(const struct gm_span *range, const struct 
 /* Unmaps all and gives the addresses back. What the driver refuses twice is logged. */
 GM_INTERNAL void gm_span_drop(struct gm_span *range, const struct gm_extent *extents, unsigned count);
 
-/* What stays behind is lost for good: one more try. */
-#define GM_TWICE(call)                                                                                       \
-    ({                                                                                                       \
-        CUresult once_ = (call);                                                                             \
-        once_ ? (call) : once_;                                                                              \
-    })
-
 #endif

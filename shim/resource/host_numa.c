@@ -118,12 +118,6 @@ static void discharge(size_t bytes) { __atomic_sub_fetch(&in_flight, bytes, __AT
 
 /* ---- one block: reserved, made, mapped, opened; each undone with one more try, since what stays is lost for good */
 
-#define TWICE(call)                                                                                          \
-    ({                                                                                                       \
-        CUresult once_ = (call);                                                                             \
-        once_ ? (call) : once_;                                                                              \
-    })
-
 static CUmemAccessDesc access_of(CUmemLocationType type, int id) {
     return (CUmemAccessDesc){.location = {.type = type, .id = id}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 }
@@ -166,7 +160,7 @@ static gm_status make(size_t bytes, int device, const struct device *known, CUde
         goto unreserve;
     status = (gm_status)gm_drv.mem_map(address, bytes, 0, handle, 0);
     /* From here on the mapping alone holds the memory. */
-    if (TWICE(gm_drv.mem_release(handle)))
+    if (GM_TWICE(gm_drv.mem_release(handle)))
         gm_log(GM_LOG_ERROR, "a handle of %zu bytes of host memory cannot be released", bytes);
     if (status)
         goto unreserve;
@@ -177,9 +171,9 @@ static gm_status make(size_t bytes, int device, const struct device *known, CUde
     return GM_OK;
 
 unmap:
-    (void)TWICE(gm_drv.mem_unmap(address, bytes));
+    (void)GM_TWICE(gm_drv.mem_unmap(address, bytes));
 unreserve:
-    (void)TWICE(gm_drv.mem_address_free(address, bytes));
+    (void)GM_TWICE(gm_drv.mem_address_free(address, bytes));
     return status;
 }
 
@@ -206,7 +200,7 @@ static gm_status free_now(const struct gm_parked *parked) {
     gm_status status = (gm_status)gm_drv.mem_unmap(parked->address, parked->size);
     if (status)
         return status;
-    if (TWICE(gm_drv.mem_address_free(parked->address, parked->size)))
+    if (GM_TWICE(gm_drv.mem_address_free(parked->address, parked->size)))
         gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be given back", (size_t)parked->size);
     __atomic_sub_fetch(&alive, parked->size, __ATOMIC_RELAXED);
     return GM_OK;

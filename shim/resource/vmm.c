@@ -38,12 +38,6 @@ void gm_vmm_split_fronts(bool overcommit) {
 
 uint64_t gm_vmm_overcommitted(void) { return __atomic_load_n(&overcommitted, __ATOMIC_RELAXED); }
 
-#define TWICE(call)                                                                                          \
-    ({                                                                                                       \
-        CUresult once_ = (call);                                                                             \
-        once_ ? (call) : once_;                                                                              \
-    })
-
 /* ---- the blocks there are */
 
 /* The lock is held. */
@@ -166,7 +160,7 @@ static gm_status open_to(int device, uint64_t peers, CUdeviceptr address, uint64
 static gm_status unmap_extents(CUdeviceptr address, const struct gm_vmm_extent *extents, unsigned count) {
     gm_status status = GM_OK, last;
     for (unsigned i = 0; i < count; address += extents[i++].size)
-        if ((last = (gm_status)TWICE(gm_drv.mem_unmap(address, extents[i].size))) != GM_OK)
+        if ((last = (gm_status)GM_TWICE(gm_drv.mem_unmap(address, extents[i].size))) != GM_OK)
             status = last;
     return status;
 }
@@ -228,7 +222,7 @@ static gm_status make(struct mapped *block, uint64_t front) {
 release:
     gm_vmm_release(block->extents, block->count);
 unreserve:
-    (void)TWICE(gm_drv.mem_address_free(address, block->reserved));
+    (void)GM_TWICE(gm_drv.mem_address_free(address, block->reserved));
     return status;
 }
 
@@ -257,7 +251,7 @@ static gm_status make_on_host(struct mapped *block, uint64_t front) {
     status = GM_NOT_SUPPORTED;
     (void)unmap_extents(address, host, 1);
 unreserve:
-    (void)TWICE(gm_drv.mem_address_free(address, block->reserved));
+    (void)GM_TWICE(gm_drv.mem_address_free(address, block->reserved));
 release_host:
     gm_vmm_release(host, 1);
 release_aside:
@@ -288,7 +282,7 @@ static gm_status unmake(uint64_t address) {
         return status;
     }
     gm_vmm_release(block.extents, block.count);
-    if (TWICE(gm_drv.mem_address_free(address, block.reserved)))
+    if (GM_TWICE(gm_drv.mem_address_free(address, block.reserved)))
         gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)block.reserved);
     return GM_OK;
 }
@@ -352,7 +346,7 @@ gm_status gm_vmm_move(uint64_t from, uint64_t to) {
     replace(&made);
     forget(from, &old);
     gm_vmm_spare_keep(young.device, young.extents, fronts);
-    if (unmap_extents(from, old.extents, old.count) || TWICE(gm_drv.mem_address_free(from, old.reserved)))
+    if (unmap_extents(from, old.extents, old.count) || GM_TWICE(gm_drv.mem_address_free(from, old.reserved)))
         gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)old.reserved);
     return GM_OK;
 }

@@ -14,7 +14,7 @@ static unsigned kept_on; /* devices with a spare: most processes have none, and 
 
 void gm_vmm_release(const struct gm_vmm_extent *extents, unsigned count) {
     for (unsigned i = 0; i < count; i++)
-        if (gm_drv.mem_release(extents[i].handle) && gm_drv.mem_release(extents[i].handle))
+        if (GM_TWICE(gm_drv.mem_release(extents[i].handle)))
             gm_log(GM_LOG_ERROR, "a handle of %llu bytes cannot be released", (unsigned long long)extents[i].size);
 }
 
