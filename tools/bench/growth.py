@@ -19,7 +19,7 @@ import sys
 import time
 
 import common
-from picture import plain_numbers
+import picture
 from results import Results
 from targets import Verdict, amount
 
@@ -169,14 +169,11 @@ def table(about, results):
 
 def draw(about, results, out):
     try:
-        import matplotlib
-    except ImportError:
+        plt = picture.pyplot()
+    except picture.Missing:
         print(f"no matplotlib here: growth.py --plot {out.name} draws the picture where it is", file=sys.stderr)
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.5))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     for way in (MALLOC, REGION):
         points = sorted((int(row.split(":")[1]) / MIB, results.median(way, row) / 1e6) for row in results.rows()
                         if row.startswith("resize:") and results.has(way, row))
@@ -184,8 +181,8 @@ def draw(about, results, out):
             left.plot(*zip(*points), marker="o", color=COLOURS[way], label=way)
     left.set(xscale="log", yscale="log", xlabel="size after the resize from half of it (MiB)", ylabel="time (ms)",
              title="resize of an array (thesis, figure 5.3)")
-    plain_numbers(left.xaxis)
-    plain_numbers(left.yaxis)
+    picture.plain_numbers(left.xaxis)
+    picture.plain_numbers(left.yaxis)
     left.legend(fontsize=8)
     left.grid(True, linewidth=0.3)
     for place, way in enumerate(WAYS):
@@ -194,14 +191,11 @@ def draw(about, results, out):
             right.bar([at + (place - 3.5) * 0.1 for at, _ in bars], [value / 1e6 for _, value in bars], 0.1, color=COLOURS[way], label=way,
                       edgecolor="black", linewidth=0.3)
     right.set(yscale="log", ylabel="time to 8 GiB (ms)", title="growth to 8 GiB")
-    plain_numbers(right.yaxis)
+    picture.plain_numbers(right.yaxis)
     right.set_xticks(range(len(STEPS)), list(STEPS.values()))
     right.legend(fontsize=7)
     figure.suptitle(f"{about['gpu']}, driver {about['driver']}, commit {about['commit']}", fontsize=8)
-    figure.tight_layout()
-    for suffix in (".svg", ".png"):
-        figure.savefig(out.with_suffix(suffix), dpi=150)
-    print("picture:", out.with_suffix(".svg"), out.with_suffix(".png"))
+    print("picture:", *picture.save(plt, figure, out.with_suffix("")))
 
 
 def arguments():

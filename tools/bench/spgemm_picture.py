@@ -1,6 +1,6 @@
 """The pictures of a run of spgemm.py: figures 5.1 to 5.3 of the thesis. Needs matplotlib, which a run itself does not."""
 
-from picture import COLOURS, Missing
+from picture import COLOURS, pyplot, save
 
 
 def scatter(axes, ways, matrix, kernel):
@@ -49,13 +49,7 @@ def warps(axes, found, matrix, kernel):
 
 def draw(about, ways, out):
     """Writes `out` with .svg and .png for its ending; returns their paths. Raises Missing."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise Missing from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     panels = [(scatter, matrix, kernel) for kernel in ways.kernels() for matrix in ways.matrices() if ways.get(matrix, "precise", kernel)]
     panels += [(vectors, matrix, "hash") for matrix in ways.matrices() if ways.rounds(matrix, "hash", "copy")]
     counted = about.get("warps") or {}
@@ -71,8 +65,4 @@ def draw(about, ways, out):
         axes.axis("off")
     grid.flat[0].legend(fontsize=6)
     figure.suptitle(f"Memory efficiency (%) against time (ms): {about['gpu']}, driver {about['driver']}, commit {about['commit']}", fontsize=10)
-    paths = [out.with_suffix(ending) for ending in (".svg", ".png")]
-    for path in paths:
-        figure.savefig(path, dpi=130)
-    plt.close(figure)
-    return paths
+    return save(plt, figure, out.with_suffix(""))
