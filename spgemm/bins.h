@@ -8,6 +8,7 @@
 
 #include "spgemm/both.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GM_TABLES      8         /* bin b has tables of 64 << b slots, 8 << b threads for a row */
@@ -32,16 +33,23 @@ static inline GM_BOTH int gm_bin_of(int64_t entries) {
     return bin;
 }
 
-/* What a row may have: its multiplications (the bound), or less where rows are known to shrink by `shrink` (0
- * < shrink <= 1) in the mean, and never more than there are columns. The margin is for rows that are not like
- * the mean; those it does not cover overflow their table and are formed again. */
-#define GM_SHRINK_MARGIN 1.4f
-static inline GM_BOTH int64_t gm_entries_expected(int32_t bound, int32_t columns, float shrink) {
-    int64_t least = bound < columns ? bound : columns;
-    if (shrink >= 1)
-        return least;
-    int64_t guess = (int64_t)((float)bound * shrink * GM_SHRINK_MARGIN) + 16;
-    return guess < least ? guess : least;
+/* What a row's table is made for: its multiplications (the bound), or the share of them that sampled rows need
+ * (gm_table_share; 0 <= share <= 1), and never more than there are columns. Rows whose table it makes too small
+ * overflow it and are formed again. */
+static inline GM_BOTH int64_t gm_entries_expected(int32_t bound, int32_t columns, float share) {
+    int64_t most = bound < columns ? bound : columns;
+    if (share >= 1)
+        return most;
+    int64_t guess = (int64_t)((float)bound * share) + 1;
+    return guess < most ? guess : most;
+}
+
+/* What a table is chosen by: twice the entries where each of them is looked for many times, so that it is found
+ * at once. */
+#define GM_MANY_TIMES 16
+static inline GM_BOTH int64_t gm_entries_of_table(int64_t entries, int32_t bound) {
+    bool many = bound / GM_MANY_TIMES >= entries && 2 * entries <= gm_bin_entries(GM_TABLES - 1);
+    return many ? 2 * entries : entries;
 }
 
 /* First slot to look at: the high bits of a multiplication (Knuth 6.4), which spread runs of columns. */

@@ -1,4 +1,5 @@
 #include "spgemm/estimate.h"
+#include "spgemm/bins.h"
 #include "spgemm/random.h"
 
 #include <math.h>
@@ -91,6 +92,23 @@ out:
     free(reached);
     free(estimate);
     return made;
+}
+
+#define SPARED (GM_SAMPLE_ROWS / 20)
+
+float gm_table_share(const int32_t *bound, const int32_t *size, int32_t rows) {
+    float most[SPARED + 1] = {0}; /* the largest that a row needs, descending */
+    int spared = rows / 20 < SPARED ? rows / 20 : SPARED;
+    for (int32_t i = 0; i < rows; i++) {
+        int bin = size[i] ? gm_bin_of(size[i]) : 0, at = spared;
+        float share = bin ? (float)(gm_bin_entries(bin - 1) + 1) / (float)bound[i] : 0;
+        if (share <= most[at])
+            continue;
+        for (; at > 0 && share > most[at - 1]; at--)
+            most[at] = most[at - 1];
+        most[at] = share;
+    }
+    return most[spared] < 1 ? most[spared] : 1;
 }
 
 /* Steps finer than what sizes are compared by; the longest row's is tried in any case, and past it there is

@@ -152,6 +152,14 @@ bool gm_result_fetch(const struct gm_result *c, enum gm_precision precision, str
 
 /* ---- calls */
 
+/* Plain ones, which the default stream waits for by itself. */
+static bool make_streams(struct gm_gpu *g, struct gm_spgemm_error *error) {
+    for (int i = 0; i < GM_STREAMS; i++)
+        if (!gm_cuda(cudaStreamCreate(&g->beside[i]), "stream", error))
+            return false;
+    return true;
+}
+
 bool gm_gpu_open(struct gm_gpu *g, const struct gm_job *job, struct gm_spgemm_error *error) {
     int devices = 0;
     *g = (struct gm_gpu){.job = job, .memory = {.limit = job->limit}};
@@ -162,7 +170,7 @@ bool gm_gpu_open(struct gm_gpu *g, const struct gm_job *job, struct gm_spgemm_er
         gm_cuda(cudaEventCreate(&g->begin), "event", error) &&
         gm_cuda(cudaEventCreate(&g->estimated), "event", error) &&
         gm_cuda(cudaEventCreate(&g->formed), "event", error) &&
-        gm_cuda(cudaEventCreate(&g->end), "event", error)) {
+        gm_cuda(cudaEventCreate(&g->end), "event", error) && make_streams(g, error)) {
         g->a = &g->first;
         g->b = job->b == job->a ? &g->first : &g->second;
         return true;
@@ -176,6 +184,9 @@ void gm_gpu_close(struct gm_gpu *g) {
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         if (events[i])
             cudaEventDestroy(events[i]);
+    for (int i = 0; i < GM_STREAMS; i++)
+        if (g->beside[i])
+            cudaStreamDestroy(g->beside[i]);
     gm_result_drop(&g->c, &g->memory);
     gm_operand_drop(&g->first);
     gm_operand_drop(&g->second);

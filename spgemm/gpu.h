@@ -1,5 +1,5 @@
 /* What the ways to multiply on a GPU share: errors, device memory that is counted, operands. One device, its
- * default stream. */
+ * default stream, and some beside it. */
 #ifndef GM_SPGEMM_GPU_H
 #define GM_SPGEMM_GPU_H
 
@@ -57,6 +57,8 @@ void gm_result_drop(struct gm_result *c, struct gm_memory *memory);
 bool gm_result_fetch(const struct gm_result *c, enum gm_precision precision, struct gm_csr *m,
                      struct gm_spgemm_error *error);
 
+#define GM_STREAMS 4
+
 /* A and B, which are one where B is A, and the clock of a call. */
 struct gm_gpu {
     const struct gm_job *job;
@@ -65,6 +67,7 @@ struct gm_gpu {
     struct gm_memory memory;
     struct gm_result c;
     cudaEvent_t begin, estimated, formed, end;
+    cudaStream_t beside[GM_STREAMS]; /* work there waits for the default stream's before it, which waits for it */
 };
 /* Fails where there is no device. On failure there is nothing to drop. */
 bool gm_gpu_open(struct gm_gpu *g, const struct gm_job *job, struct gm_spgemm_error *error);

@@ -3,7 +3,8 @@
 
 static bool sampled(struct gm_way *way, struct gm_estimates *e, struct gm_spgemm_error *error) {
     struct gm_work w = {0};
-    bool done = gm_work_make(&w, way, error) && gm_work_sample(&w, NULL, error);
+    bool done = gm_work_make(&w, way, error) && gm_work_totals(&w, error) &&
+                gm_work_sample(&w, NULL, error);
     e->sampled = (double)w.totals.bound * (double)w.shrink;
     gm_work_drop(&w);
     return done;

@@ -12,8 +12,9 @@ static bool form_all(struct gm_work *w, const struct gm_target *c, bool exact,
     return gm_work_form(w, NULL, w->rows, c, exact, error);
 }
 
-static bool mark(cudaEvent_t event, struct gm_spgemm_error *error) {
-    return gm_cuda(cudaEventRecord(event, NULL), "event", error);
+static bool begin(struct gm_work *w, struct gm_way *way, struct gm_spgemm_error *error) {
+    return gm_gpu_begin(&way->gpu, error) && gm_work_make(w, way, error) && gm_work_offsets(w, error) &&
+           gm_work_totals(w, error);
 }
 
 /* One array of C, from the upper bound's places to its own. */
@@ -35,19 +36,19 @@ static bool run_upper_bound(void *pointer, struct gm_run *run, struct gm_spgemm_
     struct gm_block columns = {0}, values = {0};
     size_t value = gm_value_size(g->job->precision);
     *run = (struct gm_run){0};
-    bool done = gm_gpu_begin(g, error) && gm_work_make(&w, way, error);
+    bool done = begin(&w, way, error);
     if (done && (w.totals.most == INT32_MAX || w.totals.bound > INT64_MAX / 16))
         done = gm_spgemm_fail(error, "out of device memory: more places than numbers hold");
     done = done && gm_work_sample_if_long(&w, error) &&
            gm_cuda(gm_scan(w.space, &w.space_size, w.bound, w.start, w.rows), "scan", error) &&
-           mark(g->estimated, error) &&
+           gm_cuda(cudaEventRecord(g->estimated, NULL), "event", error) &&
            gm_block_make(&columns, &g->memory, (size_t)w.totals.bound * sizeof(int32_t),
                          "columns by upper bound", error) &&
            gm_block_make(&values, &g->memory, (size_t)w.totals.bound * value, "values by upper bound", error);
     struct gm_target c = {.values = values.at, .columns = columns.at, .start = w.start, .size = w.size};
     /* Without multiplications there are no places, and no rows to form. */
-    done = done && (!w.totals.bound || form_all(&w, &c, false, error)) && mark(g->formed, error) &&
-           gm_work_result(&w, false, error) &&
+    done = done && (!w.totals.bound || form_all(&w, &c, false, error)) &&
+           gm_work_settle(&w, &c, g->formed, error) && gm_work_result(&w, false, error) &&
            compact(&w, sizeof(int32_t), &columns, &g->c.indices, "columns of C", error) &&
            compact(&w, value, &values, &g->c.values, "values of C", error) &&
            gm_gpu_end(g, true, true, run, error);
@@ -65,10 +66,10 @@ static bool run_precise(void *pointer, struct gm_run *run, struct gm_spgemm_erro
     struct gm_gpu *g = &way->gpu;
     struct gm_work w = {0};
     *run = (struct gm_run){0};
-    bool done = gm_gpu_begin(g, error) && gm_work_make(&w, way, error) && gm_work_sample_if_long(&w, error);
+    bool done = begin(&w, way, error) && gm_work_sample_if_long(&w, error);
     struct gm_target counted = {.size = w.size};
-    done = done && form_all(&w, &counted, false, error) && mark(g->estimated, error) &&
-           gm_work_result(&w, true, error);
+    done = done && form_all(&w, &counted, false, error) &&
+           gm_work_settle(&w, &counted, g->estimated, error) && gm_work_result(&w, true, error);
     struct gm_target c = {
         .values = g->c.values.at, .columns = g->c.indices.at, .start = w.place, .size = w.size};
     done = done && (!g->c.stored || form_all(&w, &c, true, error)) && gm_gpu_end(g, true, false, run, error);

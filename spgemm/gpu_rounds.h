@@ -12,6 +12,8 @@ struct gm_loop {
     int32_t size, rounds;       /* places of a piece; rounds done */
     int64_t pieces;             /* of all rounds begun; without the gap */
     int64_t gap;                /* pieces before them that are no row's */
+    int64_t first_pieces;       /* that are there when the first slabs begin */
+    int32_t first_slabs;        /* formed while more is mapped; 0 = everything is there */
     int64_t expected;           /* nnz(C) by the sample; 0 = not known */
     struct gm_histogram sample; /* of row sizes; rows 0 = none was taken */
     double grow_ms;
@@ -25,8 +27,8 @@ struct gm_loop {
     struct gm_block unfinished; /* persistent: rows that each round leaves */
 };
 
-/* Makes the places `count`, unless there are as many. The device should have nothing to do, so that the
- * host's clock tells what growing takes. */
+/* Makes the places `count`, unless there are as many. What it takes is the host's time, which the device may
+ * have work in. */
 bool gm_loop_grow(struct gm_loop *l, int64_t count, struct gm_spgemm_error *error);
 
 /* Only tests change it. */
@@ -34,6 +36,7 @@ struct gm_spread_settings {
     int64_t
         slab_entries; /* nnz(C) for each slab: what smaller ones save is less than what their launches take */
     double margin;    /* further pieces that memory is made for, times what the sample says */
+    int64_t halved_places; /* as many of one round are made in two halves */
 };
 extern struct gm_spread_settings gm_spread_settings;
 

@@ -9,8 +9,9 @@
 struct gm_counters {
     struct gm_totals totals;
     int32_t bins[GM_SLABS * GM_BINS];
-    int32_t overflowed, chosen;
+    int32_t chosen;
     int32_t gathered[2][GM_SAMPLE_ROWS];
+    struct gm_found found;
 };
 
 static bool fetch(void *to, const void *from, size_t size, struct gm_spgemm_error *error) {
@@ -95,7 +96,6 @@ static size_t lay_out(struct gm_work *w, char *base) {
     w->binned = part(base, &used, rows * sizeof *w->binned);
     w->overflow = part(base, &used, rows * sizeof *w->overflow);
     w->counters = part(base, &used, sizeof *w->counters);
-    w->spill = part(base, &used, sizeof *w->spill);
     w->space = part(base, &used, w->space_size);
     return used;
 }
@@ -107,7 +107,8 @@ bool gm_work_make(struct gm_work *w, struct gm_way *way, struct gm_spgemm_error 
                           .a = way->gpu.a,
                           .b = way->gpu.b,
                           .rows = way->gpu.a->rows,
-                          .shrink = 1};
+                          .shrink = 1,
+                          .share = 1};
     if (!gm_cuda(gm_scan(NULL, &scan, NULL, NULL, w->rows), "scan", error) ||
         !gm_cuda(gm_select_above(NULL, &select, NULL, w->rows, NULL, 0, NULL, NULL), "select", error))
         return false;
@@ -115,11 +116,15 @@ bool gm_work_make(struct gm_work *w, struct gm_way *way, struct gm_spgemm_error 
     if (!gm_block_make(&w->block, &w->gpu->memory, lay_out(w, NULL), "helpers", error))
         return false;
     lay_out(w, w->block.at);
+    w->spill = &w->counters->found.spill;
     return zero(w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
            zero(w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
-           zero(w->counters, sizeof *w->counters, error) && zero(w->spill, sizeof *w->spill, error) &&
-           gm_cuda(gm_launch_bounds(w->a, w->b, w->bound, &w->counters->totals), "bounds", error) &&
-           fetch(&w->totals, &w->counters->totals, sizeof w->totals, error);
+           zero(w->counters, sizeof *w->counters, error) &&
+           gm_cuda(gm_launch_bounds(w->a, w->b, w->bound, &w->counters->totals), "bounds", error);
+}
+
+bool gm_work_totals(struct gm_work *w, struct gm_spgemm_error *error) {
+    return fetch(&w->totals, &w->counters->totals, sizeof w->totals, error);
 }
 
 void gm_work_drop(struct gm_work *w) {
@@ -131,82 +136,119 @@ void gm_work_drop(struct gm_work *w) {
 
 /* ---- rows */
 
-static bool launch_bins(struct gm_work *w, const int32_t *list, const int32_t count[GM_BINS],
-                        const struct gm_target *target, bool exact, struct gm_spgemm_error *error) {
-    const struct gm_job *job = w->gpu->job;
-    const struct gm_target *c = target;
-    struct gm_target counted = *target;
-    for (int bin = 0; bin < GM_TABLES; list += count[bin++])
-        if (!gm_cuda(gm_launch_table(bin, job->precision, w->a, w->b, list, count[bin], c, w->overflow,
-                                     &w->counters->overflowed),
-                     "rows by tables", error))
-            return false;
-    if (!count[GM_BIN_RANGES])
-        return true;
+/* Into a spread they are counted only, as long as their sizes are not known. */
+static bool launch_ranges(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c,
+                          bool exact, cudaStream_t stream, struct gm_spgemm_error *error) {
+    struct gm_target target = *c;
     if (!w->cursor.at &&
         !gm_block_make(&w->cursor, &w->gpu->memory, (size_t)w->a->stored * sizeof(int32_t), "cursors", error))
         return false;
-    counted.values = NULL;
     if (c->spread.size && !exact)
-        c = &counted;
-    return gm_cuda(gm_launch_ranges(job->precision, w->a, w->b, list, count[GM_BIN_RANGES], c, w->cursor.at),
+        target.values = NULL;
+    return gm_cuda(gm_launch_ranges(w->gpu->job->precision, w->a, w->b, list, rows, &target, w->cursor.at, stream),
                    "rows by ranges", error);
 }
 
-/* Further pieces taken from here on lie behind this slab's first ones. NULL: rows of a list, whose slabs have
- * begun. */
-static bool begin_slab(struct gm_work *w, int slab, struct gm_target *c, int32_t rows,
-                       struct gm_spgemm_error *error) {
-    if (!c || !c->spread.size)
-        return true;
+static bool launch_bin(struct gm_work *w, int bin, const int32_t *list, int32_t rows, const struct gm_target *c,
+                       bool exact, cudaStream_t stream, struct gm_spgemm_error *error) {
+    if (bin == GM_BIN_RANGES)
+        return launch_ranges(w, list, rows, c, exact, stream, error);
+    return gm_cuda(gm_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows, c, w->overflow,
+                                   &w->counters->found.overflowed, stream),
+                   "rows by tables", error);
+}
+
+/* Side by side, so that rows of a bin are begun while the last of another are formed; the longest rows first. */
+static bool launch_bins(struct gm_work *w, const int32_t *list, const int32_t count[GM_BINS],
+                        const struct gm_target *c, bool exact, struct gm_spgemm_error *error) {
+    int bins = 0, at = 0;
+    bool done = true;
+    for (int bin = 0; bin < GM_BINS; bin++) {
+        list += count[bin];
+        bins += count[bin] > 0;
+    }
+    for (int bin = GM_BINS - 1; done && bin >= 0; bin--) {
+        list -= count[bin];
+        if (count[bin])
+            done = launch_bin(w, bin, list, count[bin], c, exact,
+                              bins > 1 ? w->gpu->beside[at++ % GM_STREAMS] : NULL, error);
+    }
+    return done;
+}
+
+/* Further pieces taken from here on lie behind this slab's first ones. */
+static bool begin_slab(struct gm_work *w, int slab, struct gm_target *c, struct gm_spgemm_error *error) {
     int64_t behind = (int64_t)(slab + 1) * c->spread.slab;
-    c->spread.behind = behind < rows ? (int32_t)behind : rows;
+    c->spread.behind = behind < w->rows ? (int32_t)behind : w->rows;
     return gm_cuda(gm_launch_begin_slab(w->spill, slab), "pieces", error);
 }
 
-static bool form_binned(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_need *need,
-                        const struct gm_target *c, struct gm_spgemm_error *error) {
-    struct gm_target target = *c;
-    int32_t count[GM_SLABS * GM_BINS], next[GM_SLABS * GM_BINS], sum = 0;
-    int slabs = need->slab < rows ? (rows - 1) / need->slab + 1 : 1;
-    size_t size = (size_t)slabs * GM_BINS * sizeof *count;
+bool gm_work_bin(struct gm_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,
+                 struct gm_binned *b, struct gm_spgemm_error *error) {
+    struct gm_need need = {.bound = w->bound,
+                           .size = exact ? w->size : NULL,
+                           .columns = w->b->columns,
+                           .share = exact ? 1 : share,
+                           .slab = slab};
+    *b = (struct gm_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
+    int32_t next[GM_SLABS * GM_BINS], sum = 0;
+    size_t size = (size_t)b->slabs * GM_BINS * sizeof *next;
     if (!zero(w->counters->bins, size, error) ||
-        !gm_cuda(gm_launch_bin_count(list, rows, need, w->counters->bins), "bins", error) ||
-        !fetch(count, w->counters->bins, size, error))
+        !gm_cuda(gm_launch_bin_count(list, rows, &need, w->counters->bins), "bins", error) ||
+        !fetch(b->count, w->counters->bins, size, error))
         return false;
-    for (int bin = 0; bin < slabs * GM_BINS; bin++) {
+    for (int bin = 0; bin < b->slabs * GM_BINS; bin++) {
         next[bin] = sum;
-        sum += count[bin];
+        sum += b->count[bin];
     }
-    bool done = gm_cuda(cudaMemcpyAsync(w->counters->bins, next, size, cudaMemcpyHostToDevice, NULL), "bins",
-                        error) &&
-                gm_cuda(gm_launch_bin_fill(list, rows, need, w->counters->bins, w->binned), "bins", error) &&
-                zero(&w->counters->overflowed, sizeof w->counters->overflowed, error);
-    for (int slab = 0; done && slab < slabs; slab++) {
-        int at = slab * GM_BINS;
-        done = begin_slab(w, slab, list ? NULL : &target, rows, error) &&
-               launch_bins(w, w->binned + next[at], count + at, &target, need->size != NULL, error);
-    }
+    return gm_cuda(cudaMemcpyAsync(w->counters->bins, next, size, cudaMemcpyHostToDevice, NULL), "bins",
+                   error) &&
+           gm_cuda(gm_launch_bin_fill(list, rows, &need, w->counters->bins, w->binned), "bins", error) &&
+           zero(&w->counters->found.overflowed, sizeof w->counters->found.overflowed, error);
+}
+
+bool gm_work_form_slab(struct gm_work *w, const struct gm_binned *b, int slab, const struct gm_target *c,
+                       struct gm_spgemm_error *error) {
+    struct gm_target target = *c;
+    const int32_t *list = w->binned;
+    for (int bin = 0; bin < slab * GM_BINS; bin++)
+        list += b->count[bin];
+    return (!b->all || !c->spread.size || begin_slab(w, slab, &target, error)) &&
+           launch_bins(w, list, b->count + slab * GM_BINS, &target, b->exact, error);
+}
+
+static bool form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,
+                 float share, struct gm_spgemm_error *error) {
+    int32_t slab = c->spread.size && !list ? c->spread.slab : INT32_MAX;
+    struct gm_binned b;
+    bool done = gm_work_bin(w, list, rows, slab, exact, share, &b, error);
+    for (int at = 0; done && at < b.slabs; at++)
+        done = gm_work_form_slab(w, &b, at, c, error);
     return done;
 }
 
 bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,
                   struct gm_spgemm_error *error) {
-    struct gm_need need = {.bound = w->bound,
-                           .size = exact ? w->size : NULL,
-                           .columns = w->b->columns,
-                           .shrink = exact ? 1 : w->shrink,
-                           .slab = c->spread.size && !list ? c->spread.slab : INT32_MAX};
-    int32_t overflowed;
-    if (!form_binned(w, list, rows, &need, c, error))
+    return form(w, list, rows, c, exact, w->share, error);
+}
+
+static bool look(struct gm_work *w, const struct gm_target *c, cudaEvent_t formed,
+                 struct gm_spgemm_error *error) {
+    int32_t slab = c->spread.size ? c->spread.slab : INT32_MAX;
+    return gm_cuda(cudaEventRecord(formed, NULL), "event", error) &&
+           gm_cuda(gm_scan(w->space, &w->space_size, w->size, w->place, w->rows), "scan", error) &&
+           gm_cuda(gm_launch_offsets(w->place, w->rows, w->gpu->c.offsets.at, slab, &w->counters->found.ends),
+                   "offsets of C", error) &&
+           fetch(&w->found, &w->counters->found, sizeof w->found, error);
+}
+
+bool gm_work_settle(struct gm_work *w, const struct gm_target *c, cudaEvent_t formed,
+                    struct gm_spgemm_error *error) {
+    if (!look(w, c, formed, error))
         return false;
-    if (need.shrink >= 1)
-        return true;
-    if (!fetch(&overflowed, &w->counters->overflowed, sizeof overflowed, error))
-        return false;
-    need.shrink = 1;
-    need.slab = INT32_MAX;
-    return !overflowed || form_binned(w, w->overflow, overflowed, &need, c, error);
+    /* Tables made for all multiplications hold every row. */
+    return !w->found.overflowed ||
+           (form(w, w->overflow, w->found.overflowed, c, false, 1, error) && look(w, c, formed, error));
 }
 
 bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spgemm_error *error) {
@@ -226,6 +268,7 @@ bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spg
         bound_sum += bound[i];
     }
     w->shrink = bound_sum ? (float)((double)size_sum / (double)bound_sum) : 1;
+    w->share = bound_sum ? gm_table_share(bound, size, rows) : 1;
     return !sizes || gm_histogram_make(sizes, size, rows, error);
 }
 
@@ -239,22 +282,21 @@ bool gm_work_sample_if_long(struct gm_work *w, struct gm_spgemm_error *error) {
 
 /* ---- results */
 
+bool gm_work_offsets(struct gm_work *w, struct gm_spgemm_error *error) {
+    struct gm_result *c = &w->gpu->c;
+    *c = (struct gm_result){.rows = w->rows, .columns = w->b->columns};
+    return gm_block_make(&c->offsets, &w->gpu->memory, ((size_t)w->rows + 1) * sizeof(int32_t),
+                         "offsets of C", error);
+}
+
 bool gm_work_result(struct gm_work *w, bool arrays, struct gm_spgemm_error *error) {
     struct gm_result *c = &w->gpu->c;
     struct gm_memory *memory = &w->gpu->memory;
-    int64_t stored = 0;
-    *c = (struct gm_result){.rows = w->rows, .columns = w->b->columns};
-    /* Allocated while the device is at work. */
-    if (!gm_cuda(gm_scan(w->space, &w->space_size, w->size, w->place, w->rows), "scan", error) ||
-        !gm_block_make(&c->offsets, memory, ((size_t)w->rows + 1) * sizeof(int32_t), "offsets of C", error) ||
-        !gm_cuda(gm_launch_narrow(w->place, c->offsets.at, (int64_t)w->rows + 1), "offsets of C", error) ||
-        !fetch(&stored, w->place + w->rows, sizeof stored, error))
-        return false;
-    if (stored > INT32_MAX)
+    if (w->found.ends.stored > INT32_MAX)
         return gm_spgemm_fail(error, "C has %lld entries, which do not fit 32-bit offsets",
-                              (long long)stored);
-    c->stored = stored;
-    size_t count = arrays ? (size_t)stored : 0;
+                              (long long)w->found.ends.stored);
+    c->stored = w->found.ends.stored;
+    size_t count = arrays ? (size_t)c->stored : 0;
     return gm_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&
            gm_block_make(&c->values, memory, count * gm_value_size(w->gpu->job->precision), "values of C",
                          error);

@@ -8,16 +8,7 @@
 #define PLENTY    2
 #define SLAB_ROWS 8 /* at least */
 
-struct gm_spread_settings gm_spread_settings = {4 << 20, 1.01};
-
-static bool fetch(struct gm_spill *spill, struct gm_loop *l, struct gm_spgemm_error *error) {
-    return gm_cuda(cudaMemcpy(spill, l->w.spill, sizeof *spill, cudaMemcpyDeviceToHost), "pieces", error);
-}
-
-static bool send(const struct gm_spill *spill, struct gm_loop *l, struct gm_spgemm_error *error) {
-    return gm_cuda(cudaMemcpyAsync(l->w.spill, spill, sizeof *spill, cudaMemcpyHostToDevice, NULL), "pieces",
-                   error);
-}
+struct gm_spread_settings gm_spread_settings = {4 << 20, 1.01, 4 << 20};
 
 static bool sample(struct gm_loop *l, struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
@@ -44,32 +35,36 @@ static int64_t expected_pieces(const struct gm_loop *l) {
     return (int64_t)((double)pieces * scale * gm_spread_settings.margin);
 }
 
-/* How far C's rows of any slab reach beyond its first piece, in places, by the sample: rows of the sample
- * stand for as many rows each. */
-static int64_t expected_gap(const struct gm_loop *l) {
+/* By the sample, whose rows stand for as many rows each: places of the slabs before each, and how far C's rows
+ * of any slab reach beyond its first piece. */
+struct expected {
+    double before[GM_SLABS + 1], gap;
+};
+
+static struct expected expect_slabs(const struct gm_loop *l) {
     const struct gm_work *w = &l->w;
     int32_t sampled = w->way->sample_rows, slab = 0;
-    double scale = (double)w->rows / sampled, entries = 0, places = 0, begin = 0, most = 0;
+    double scale = (double)w->rows / sampled, entries = 0, places = 0;
+    struct expected e = {.gap = 0};
     for (int32_t i = 0; i <= sampled; i++) {
         int32_t here = i < sampled ? (int32_t)(i * scale) / l->spread.slab : slab + 1;
-        if (here != slab) {
-            most = entries - begin > most ? entries - begin : most;
-            begin = places;
-            slab = here;
-        }
+        if (here != slab)
+            e.gap = entries - e.before[slab] > e.gap ? entries - e.before[slab] : e.gap;
+        while (slab < here)
+            e.before[++slab] = places;
         if (i < sampled) {
             entries += w->sampled[i] * scale;
             places += (double)(1 + gm_further_pieces(w->sampled[i], l->size)) * l->size * scale;
         }
     }
-    return (int64_t)(most * 1.1);
+    return e;
 }
 
 /* Pieces of more than one round for each row are moved in the memory that they lie in, slab by slab, where
- * that is a region; for little it would be more launches than it saves. */
-static void cut_into_slabs(struct gm_loop *l) {
+ * that is a region; for little it would be more launches than it saves. The first half of the slabs begins
+ * while memory is mapped for the other. */
+static void cut_into_slabs(struct gm_loop *l, int64_t further) {
     int64_t slabs = l->expected / gm_spread_settings.slab_entries, rows = l->w.rows;
-    l->spread.slab = rows ? (int32_t)rows : 1;
     if (l->job->vector != GM_VECTOR_VMM)
         return;
     slabs = slabs < GM_SLABS ? slabs : GM_SLABS;
@@ -77,26 +72,70 @@ static void cut_into_slabs(struct gm_loop *l) {
     if (slabs < 2)
         return;
     l->spread.slab = (int32_t)((rows + slabs - 1) / slabs);
-    l->gap = (expected_gap(l) + l->size - 1) / l->size;
+    struct expected e = expect_slabs(l);
+    l->gap = ((int64_t)(e.gap * 1.1) + l->size - 1) / l->size;
+    l->first_slabs = (int32_t)slabs / 2;
+    int64_t first = (int64_t)l->first_slabs * l->spread.slab,
+            more = (int64_t)(e.before[l->first_slabs] * 1.1 * gm_spread_settings.margin) / l->size - first;
+    l->first_pieces = first + l->gap + (more > 0 ? more : 0);
+    if (l->first_pieces >= rows + l->gap + further)
+        l->first_slabs = 0;
 }
 
-static bool grow(struct gm_loop *l, int64_t further, struct gm_spgemm_error *error) {
-    l->spread.room = further;
-    if (l->w.rows + further > INT32_MAX)
+/* One round of many places is formed in two halves, the second mapped while rows of the first are formed. */
+static bool is_halved(const struct gm_loop *l) {
+    return l->job->vector == GM_VECTOR_VMM && (int64_t)l->w.rows * l->size >= gm_spread_settings.halved_places;
+}
+
+static int32_t half_of(int32_t rows) {
+    return rows / 2 + rows % 2;
+}
+
+static void cut_in_halves(struct gm_loop *l) {
+    l->spread.slab = half_of(l->w.rows);
+    l->first_slabs = 1;
+    l->first_pieces = l->spread.slab;
+}
+
+static bool grow(struct gm_loop *l, int64_t pieces, struct gm_spgemm_error *error) {
+    if (pieces > INT32_MAX)
         return gm_spgemm_fail(error, "more than %d pieces of %d places; a larger --size-per-row takes fewer",
                               INT32_MAX, l->size);
-    return gm_loop_grow(l, (l->w.rows + further) * l->size, error);
+    return gm_loop_grow(l, pieces * l->size, error);
 }
 
-static bool form(struct gm_loop *l, const int32_t *list, int32_t rows, bool exact, struct gm_spill *spill,
-                 struct gm_spgemm_error *error) {
-    struct gm_target c = {
+static bool send(const struct gm_spill *spill, struct gm_loop *l, struct gm_spgemm_error *error) {
+    return gm_cuda(cudaMemcpyAsync(l->w.spill, spill, sizeof *spill, cudaMemcpyHostToDevice, NULL), "pieces",
+                   error);
+}
+
+static struct gm_target target_of(const struct gm_loop *l) {
+    return (struct gm_target){
         .values = l->values.at, .columns = l->columns.at, .size = l->w.size, .spread = l->spread};
-    return gm_work_form(&l->w, list, rows, &c, exact, error) && fetch(spill, l, error);
+}
+
+static bool settle(struct gm_loop *l, struct gm_spgemm_error *error) {
+    struct gm_target c = target_of(l);
+    return gm_work_settle(&l->w, &c, l->w.gpu->formed, error);
+}
+
+static bool form(struct gm_loop *l, struct gm_spgemm_error *error) {
+    struct gm_work *w = &l->w;
+    struct gm_binned b;
+    bool done = gm_work_bin(w, NULL, w->rows, l->spread.slab, false, w->share, &b, error);
+    for (int slab = 0; done && slab < b.slabs; slab++) {
+        done = slab != l->first_slabs || grow(l, w->rows + l->spread.room, error);
+        struct gm_target c = target_of(l);
+        if (slab < l->first_slabs)
+            c.spread.room = l->first_pieces - (int64_t)l->first_slabs * l->spread.slab;
+        done = done && gm_work_form_slab(w, &b, slab, &c, error);
+    }
+    return done && settle(l, error);
 }
 
 /* Rows that got no pieces, in pieces behind those that were got: as many as rows asked for, all in all. */
-static bool form_rest(struct gm_loop *l, struct gm_spill *spill, struct gm_spgemm_error *error) {
+static bool form_rest(struct gm_loop *l, struct gm_spgemm_error *error) {
+    struct gm_spill *spill = &l->w.found.spill;
     int64_t further = (int64_t)(spill->taken + spill->later);
     int32_t left = spill->left;
     if (spill->end < spill->taken)
@@ -104,17 +143,23 @@ static bool form_rest(struct gm_loop *l, struct gm_spill *spill, struct gm_spgem
     spill->end = UINT64_MAX;
     spill->later = 0;
     spill->left = 0;
-    if (!grow(l, further > l->spread.room ? further : l->spread.room, error) || !send(spill, l, error) ||
-        !form(l, l->spread.left, left, true, spill, error))
+    l->spread.room = further > l->spread.room ? further : l->spread.room;
+    if (!grow(l, l->w.rows + l->spread.room, error) || !send(spill, l, error))
+        return false;
+    struct gm_target c = target_of(l);
+    if (!gm_work_form(&l->w, l->spread.left, left, &c, true, error) || !settle(l, error))
         return false;
     return !spill->left || gm_spgemm_fail(error, "%d rows did not fit the places made for them", spill->left);
 }
 
 bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
+    const struct gm_spill *found = &w->found.spill;
     struct gm_spill spill = {.end = UINT64_MAX};
     l->size = l->job->size_per_row;
-    if (!sample(l, error) || !gm_cuda(cudaEventRecord(w->gpu->estimated, NULL), "event", error))
+    /* Mapped while the device counts bounds, and needed whatever comes. */
+    if ((l->size && is_halved(l) && !grow(l, half_of(w->rows), error)) || !gm_work_totals(w, error) ||
+        !sample(l, error) || !gm_cuda(cudaEventRecord(w->gpu->estimated, NULL), "event", error))
         return false;
     int64_t further = expected_pieces(l);
     /* Both lists lie in what no rounds use. */
@@ -125,14 +170,19 @@ bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error) {
                                    .left = (int32_t *)w->start + w->rows + 1,
                                    .spill = w->spill};
     if (further)
-        cut_into_slabs(l);
+        cut_into_slabs(l, further);
+    else if (is_halved(l))
+        cut_in_halves(l);
     spill.taken = (unsigned long long)l->gap;
-    if (w->rows + l->gap + further > INT32_MAX)
+    if (w->rows + l->gap + further > INT32_MAX) {
         further = 0; /* if it is true, it fails by exact numbers */
-    if (!grow(l, l->gap + further, error) || !send(&spill, l, error) ||
-        !form(l, NULL, w->rows, false, &spill, error) || (spill.left && !form_rest(l, &spill, error)))
+        l->first_slabs = 0;
+    }
+    l->spread.room = l->gap + further;
+    if (!grow(l, l->first_slabs ? l->first_pieces : w->rows + l->spread.room, error) || !send(&spill, l, error) ||
+        !form(l, error) || (found->left && !form_rest(l, error)))
         return false;
-    l->pieces = w->rows + (int64_t)spill.taken - l->gap;
-    l->rounds = w->rows == 0 ? 0 : spill.longest > l->size ? (spill.longest - 1) / l->size + 1 : 1;
+    l->pieces = w->rows + (int64_t)found->taken - l->gap;
+    l->rounds = w->rows == 0 ? 0 : found->longest > l->size ? (found->longest - 1) / l->size + 1 : 1;
     return true;
 }

@@ -1,5 +1,5 @@
-/* Work on the device. Launches go to the default stream and return at once; arrays are on the device unless
- * said. Each returns what cudaGetLastError says of its launch; a launch of nothing is fine. */
+/* Work on the device. Launches go to the default stream unless said and return at once; arrays are on the device
+ * unless said. Each returns what cudaGetLastError says of its launch; a launch of nothing is fine. */
 #ifndef GM_SPGEMM_KERNELS_H
 #define GM_SPGEMM_KERNELS_H
 
@@ -46,7 +46,7 @@ struct gm_need {
     const int32_t *bound; /* used where size is NULL */
     const int32_t *size;  /* exact */
     int32_t columns;      /* of C */
-    float shrink;         /* gm_entries_expected(); 1 with exact sizes */
+    float share;          /* gm_entries_expected(); 1 with exact sizes */
     int32_t slab;         /* rows of a slab, each with bins of its own; INT32_MAX = all rows are one */
 };
 /* Rows of each bin into count[GM_BINS] for each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
@@ -62,11 +62,12 @@ cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const struct g
  * overflow, counted in *overflowed. */
 cudaError_t gm_launch_table(int bin, enum gm_precision precision, const struct gm_operand *a,
                             const struct gm_operand *b, const int32_t *list, int32_t rows,
-                            const struct gm_target *c, int32_t *overflow, int32_t *overflowed);
+                            const struct gm_target *c, int32_t *overflow, int32_t *overflowed,
+                            cudaStream_t stream);
 /* The same by ranges of columns. cursor: one for each entry of A. */
 cudaError_t gm_launch_ranges(enum gm_precision precision, const struct gm_operand *a,
                              const struct gm_operand *b, const int32_t *list, int32_t rows,
-                             const struct gm_target *c, int32_t *cursor);
+                             const struct gm_target *c, int32_t *cursor, cudaStream_t stream);
 
 /* ---- the kernel of the thesis (listing 2.1) */
 
@@ -100,7 +101,13 @@ cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int
                             const int32_t *size, int64_t above, int32_t *chosen, int32_t *number);
 cudaError_t gm_launch_count_up(int32_t *list, int32_t rows); /* list[i] = i */
 cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to);
-cudaError_t gm_launch_narrow(const int64_t *from, int32_t *to, int64_t count);
+/* place[0] to place[rows] as `offsets`, and what the host wants to know of them: the last, and that behind each
+ * slab of `slab` rows, of which there are GM_SLABS at most. */
+struct gm_ends {
+    int64_t stored, slab[GM_SLABS];
+};
+cudaError_t gm_launch_offsets(const int64_t *place, int32_t rows, int32_t *offsets, int32_t slab,
+                              struct gm_ends *ends);
 
 /* ---- compaction: elements of 4 or 8 bytes; row i's size[i] elements to place[i] */
 
@@ -111,7 +118,12 @@ cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, cons
 cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const struct gm_pieces *pieces,
                                   int64_t count, const int64_t *place, const int32_t *size);
 /* from a spread: rows first to first + rows - 1; what they are written over must belong to none of them */
-cudaError_t gm_launch_move_spread(size_t element, const void *from, void *to, const struct gm_spread *spread,
+struct gm_moved {
+    const void *from; /* NULL: this array is not moved */
+    void *to;
+};
+cudaError_t gm_launch_move_spread(size_t element, const struct gm_moved *columns,
+                                  const struct gm_moved *values, const struct gm_spread *spread,
                                   int32_t first, int32_t rows, const int64_t *place, const int32_t *size);
 /* Both arrays where they are, a value having `element` bytes. *ticket and read[gm_tiles()] must be zeroed; a
  * piece has at most GM_TILE places. */

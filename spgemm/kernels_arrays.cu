@@ -72,11 +72,11 @@ __device__ int bin_of(const gm_need &need, int32_t row) {
     if (need.size) {
         entries = need.size[row];
     } else {
-        entries = gm_entries_expected(need.bound[row], need.columns, need.shrink);
+        entries = gm_entries_expected(need.bound[row], need.columns, need.share);
         if (!need.bound[row])
             return -1;
     }
-    return entries ? row / need.slab * GM_BINS + gm_bin_of(entries) : -1;
+    return entries ? row / need.slab * GM_BINS + gm_bin_of(gm_entries_of_table(entries, need.bound[row])) : -1;
 }
 
 /* Numbers of a block are added up in shared memory first. */
@@ -114,10 +114,16 @@ __global__ void gather(const int32_t *list, int32_t rows, const int32_t *from, i
         to[i] = from[list[i]];
 }
 
-__global__ void narrow(const int64_t *from, int32_t *to, int64_t count) {
+__global__ void offsets_of(const int64_t *place, int32_t rows, int32_t *offsets, int32_t slab, gm_ends *ends) {
     int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
-    if (i < count)
-        to[i] = static_cast<int32_t>(from[i]);
+    if (i > rows)
+        return;
+    int64_t at = place[i];
+    offsets[i] = static_cast<int32_t>(at);
+    if (i == rows)
+        ends->stored = at;
+    if (i && (i == rows || i % slab == 0))
+        ends->slab[(i - 1) / slab] = at;
 }
 
 template <typename E>
@@ -217,10 +223,9 @@ cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *f
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_narrow(const int64_t *from, int32_t *to, int64_t count) {
-    if (!count)
-        return cudaSuccess;
-    narrow<<<blocks_of(count), BLOCK>>>(from, to, count);
+cudaError_t gm_launch_offsets(const int64_t *place, int32_t rows, int32_t *offsets, int32_t slab,
+                              gm_ends *ends) {
+    offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK>>>(place, rows, offsets, slab, ends);
     return cudaGetLastError();
 }
 

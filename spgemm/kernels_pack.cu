@@ -7,52 +7,77 @@ constexpr int BLOCK = 256, EACH = GM_TILE / BLOCK; /* places of a tile for each 
 constexpr int AHEAD = 4;                           /* entries that a thread reads before it writes them */
 constexpr int TEAM = 32;                           /* threads for a row that is not in a tile */
 
+/* An element from global to shared memory, without waiting and without a register: many are on their way. */
+template <typename E> __device__ void bring(E *to, const E *from) {
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(from), "n"(sizeof(E)));
+#else
+    *to = *from;
+#endif
+}
+
+__device__ void wait_for_brought() {
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 /* A block has a tile (tiles.h). */
 template <typename V>
 __global__ void __launch_bounds__(BLOCK)
     pack_tiles(uint32_t *columns, V *values, gm_padded padded, unsigned *ticket, unsigned *read) {
     __shared__ uint32_t column[GM_TILE];
     __shared__ V value[GM_TILE];
+    __shared__ gm_tile tile;
     __shared__ unsigned number;
-    if (threadIdx.x == 0)
+    int thread = static_cast<int>(threadIdx.x);
+    if (thread == 0) {
         number = atomicAdd(ticket, 1u);
+        tile = gm_tile_at(&padded, static_cast<int32_t>(number));
+    }
     __syncthreads();
-    gm_tile tile = gm_tile_at(&padded, number);
-    int32_t entry[EACH];
-    uint32_t columns_here[EACH];
-    V values_here[EACH];
+    const int32_t *offset = padded.offset + tile.row;
+    int64_t from = static_cast<int64_t>(tile.row) * padded.piece;
+    int32_t begin = tile.begin, rows = tile.rows, piece = padded.piece;
+    int32_t row = thread / piece, rank = thread % piece, rows_on = BLOCK / piece, ranks_on = BLOCK % piece;
+    int32_t entry[EACH]; /* of C, from the tile's first on; -1 = the place is empty */
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
-        int32_t i = j * BLOCK + static_cast<int32_t>(threadIdx.x);
-        entry[j] = i < tile.places ? gm_tile_entry(&padded, &tile, i) : -1;
-    }
-#pragma unroll
-    for (int j = 0; j < EACH; j++) {
-        int64_t place = tile.from + j * BLOCK + threadIdx.x;
-        columns_here[j] = entry[j] >= 0 ? columns[place] : 0;
-        values_here[j] = entry[j] >= 0 ? values[place] : 0;
-    }
-    /* Through shared memory: what is written to it has been read, and C is written as it lies. */
-#pragma unroll
-    for (int j = 0; j < EACH; j++) {
-        if (entry[j] >= 0) {
-            column[entry[j]] = columns_here[j];
-            value[entry[j]] = values_here[j];
+        int32_t here = row < rows ? offset[row] + rank : 0, behind = row < rows ? offset[row + 1] : 0;
+        entry[j] = here < behind ? here - begin : -1;
+        row += rows_on;
+        rank += ranks_on;
+        if (rank >= piece) {
+            rank -= piece;
+            row++;
         }
     }
-    __threadfence();
+    /* Through shared memory: C is written as it lies. */
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        int64_t place = from + j * BLOCK + thread;
+        if (entry[j] >= 0) {
+            bring(&column[entry[j]], &columns[place]);
+            bring(&value[entry[j]], &values[place]);
+        }
+    }
+    wait_for_brought();
     __syncthreads();
-    if (threadIdx.x == 0)
+    if (thread == 0) {
+        __threadfence();
         atomicExch(&read[number], 1u);
-    int64_t other = tile.first + threadIdx.x;
-    if (other < tile.after)
+    }
+    int32_t other = tile.first + thread;
+    if (other < tile.after) {
         while (!*static_cast<volatile unsigned *>(&read[other]))
             __nanosleep(20);
-    __threadfence();
+        __threadfence();
+    }
     __syncthreads();
-    for (int32_t i = static_cast<int32_t>(threadIdx.x); i < tile.end - tile.begin; i += BLOCK) {
-        columns[tile.begin + i] = column[i];
-        values[tile.begin + i] = value[i];
+    for (int32_t i = thread; i < tile.end - begin; i += BLOCK) {
+        columns[begin + i] = column[i];
+        values[begin + i] = value[i];
     }
 }
 
@@ -61,36 +86,54 @@ __global__ void begin_slab(gm_spill *spill, int slab) {
     spill->shift[slab] = static_cast<int64_t>(min(spill->taken, spill->end));
 }
 
+/* A row's elements from AHEAD x TEAM places on, all on their way before one is written. */
+template <typename E> struct Ahead {
+    E read[AHEAD];
+
+    __device__ void fetch(const E *from, const gm_spread &spread, int64_t piece, int64_t more, int32_t i, int32_t count) {
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (i + j * TEAM < count)
+                read[j] = from[gm_spread_place(&spread, piece, more, i + j * TEAM)];
+    }
+
+    __device__ void store(E *to, int32_t i, int32_t count) const {
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (i + j * TEAM < count)
+                to[i + j * TEAM] = read[j];
+    }
+};
+
 /* Nothing that is read lies where something is written, by this launch. */
-template <typename E>
+template <typename V>
 __global__ void __launch_bounds__(BLOCK)
-    move_spread(const E *from, E *to, gm_spread spread, int32_t first, int32_t rows, const int64_t *place,
-                const int32_t *size) {
+    move_spread(gm_moved columns, gm_moved values, gm_spread spread, int32_t first, int32_t rows,
+                const int64_t *place, const int32_t *size) {
     int64_t item = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / TEAM;
     if (item >= rows)
         return;
     int32_t row = first + static_cast<int32_t>(item), count = size[row];
     int64_t piece = gm_first_piece(&spread, row), more = count > spread.size ? spread.more[row] : 0;
-    E *target = to + place[row];
     for (int32_t i = threadIdx.x % TEAM; i < count; i += AHEAD * TEAM) {
-        E read[AHEAD];
-#pragma unroll
-        for (int j = 0; j < AHEAD; j++)
-            if (i + j * TEAM < count)
-                read[j] = from[gm_spread_place(&spread, piece, more, i + j * TEAM)];
-#pragma unroll
-        for (int j = 0; j < AHEAD; j++)
-            if (i + j * TEAM < count)
-                target[i + j * TEAM] = read[j];
+        Ahead<uint32_t> column;
+        Ahead<V> value;
+        if (columns.from)
+            column.fetch(static_cast<const uint32_t *>(columns.from), spread, piece, more, i, count);
+        if (values.from)
+            value.fetch(static_cast<const V *>(values.from), spread, piece, more, i, count);
+        if (columns.from)
+            column.store(static_cast<uint32_t *>(columns.to) + place[row], i, count);
+        if (values.from)
+            value.store(static_cast<V *>(values.to) + place[row], i, count);
     }
 }
 
-template <typename E>
-cudaError_t launch_move_spread(const void *from, void *to, const gm_spread &spread, int32_t first,
-                               int32_t rows, const int64_t *place, const int32_t *size) {
+template <typename V>
+cudaError_t launch_move_spread(const gm_moved &columns, const gm_moved &values, const gm_spread &spread,
+                               int32_t first, int32_t rows, const int64_t *place, const int32_t *size) {
     int64_t blocks = (static_cast<int64_t>(rows) * TEAM + BLOCK - 1) / BLOCK;
-    move_spread<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to),
-                                                          spread, first, rows, place, size);
+    move_spread<V><<<static_cast<unsigned>(blocks), BLOCK>>>(columns, values, spread, first, rows, place, size);
     return cudaGetLastError();
 }
 
@@ -114,10 +157,11 @@ cudaError_t gm_launch_pack(size_t element, int32_t *columns, void *values, const
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_move_spread(size_t element, const void *from, void *to, const gm_spread *spread,
-                                  int32_t first, int32_t rows, const int64_t *place, const int32_t *size) {
+cudaError_t gm_launch_move_spread(size_t element, const gm_moved *columns, const gm_moved *values,
+                                  const gm_spread *spread, int32_t first, int32_t rows, const int64_t *place,
+                                  const int32_t *size) {
     if (rows <= 0)
         return cudaSuccess;
-    return element == 4 ? launch_move_spread<uint32_t>(from, to, *spread, first, rows, place, size)
-                        : launch_move_spread<uint64_t>(from, to, *spread, first, rows, place, size);
+    return element == 4 ? launch_move_spread<uint32_t>(*columns, *values, *spread, first, rows, place, size)
+                        : launch_move_spread<uint64_t>(*columns, *values, *spread, first, rows, place, size);
 }

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 template <typename T, bool FORM>
 cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
-                   const gm_target &c, int32_t *cursor) {
+                   const gm_target &c, int32_t *cursor, cudaStream_t stream) {
     int device = 0, processors = 0, blocks = 0;
     cudaError_t status = cudaFuncSetAttribute(
         range_rows<T, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Range<T>)));
@@ -183,7 +183,7 @@ cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list
     if (status != cudaSuccess)
         return status;
     int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1);
-    range_rows<T, FORM><<<static_cast<unsigned>(rows < grid ? rows : grid), BLOCK, sizeof(Range<T>)>>>(
+    range_rows<T, FORM><<<static_cast<unsigned>(rows < grid ? rows : grid), BLOCK, sizeof(Range<T>), stream>>>(
         a, b, list, rows, c, cursor);
     return cudaGetLastError();
 }
@@ -191,12 +191,13 @@ cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list
 } // namespace
 
 cudaError_t gm_launch_ranges(gm_precision precision, const gm_operand *a, const gm_operand *b,
-                             const int32_t *list, int32_t rows, const gm_target *c, int32_t *cursor) {
+                             const int32_t *list, int32_t rows, const gm_target *c, int32_t *cursor,
+                             cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
     if (!c->values)
-        return launch<float, false>(*a, *b, list, rows, *c, cursor);
+        return launch<float, false>(*a, *b, list, rows, *c, cursor, stream);
     if (precision == GM_FLOAT)
-        return launch<float, true>(*a, *b, list, rows, *c, cursor);
-    return launch<double, true>(*a, *b, list, rows, *c, cursor);
+        return launch<float, true>(*a, *b, list, rows, *c, cursor, stream);
+    return launch<double, true>(*a, *b, list, rows, *c, cursor, stream);
 }

@@ -8,6 +8,7 @@
 #include "spgemm/spread.cuh"
 
 #include <climits>
+#include <cmath>
 
 namespace {
 
@@ -128,10 +129,13 @@ __device__ void sort(const Group<THREADS> &group, int32_t *table, T *sums, int c
     group.sync();
 }
 
+/* Columns that are smaller; four at a time, so that behind them come up to three that are not. */
 __device__ int rank_of(const int32_t *columns, int count, int32_t column) {
     int rank = 0;
-    for (int i = 0; i < count; i++)
-        rank += columns[i] < column;
+    for (int i = 0; i < count; i += 4) {
+        int4 four = *reinterpret_cast<const int4 *>(&columns[i]);
+        rank += (four.x < column) + (four.y < column) + (four.z < column) + (four.w < column);
+    }
     return rank;
 }
 
@@ -146,6 +150,9 @@ __device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t r
     int size = c.spread.size;
     int64_t start = size ? gm_first_piece(&c.spread, row) : c.start[row];
     int64_t more = size && count > size ? c.spread.more[row] : 0;
+    if (!sorted && group.thread < (4 - count % 4) % 4)
+        table[count + group.thread] = INT_MAX;
+    group.sync();
     for (int i = group.thread; i < count; i += THREADS) {
         int32_t column = table[i];
         int rank = sorted ? i : rank_of(table, count, column);
@@ -158,8 +165,10 @@ __device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t r
 template <typename T, int BIN, bool FORM> struct Shape {
     static constexpr int slots = GM_SLOTS_LEAST << BIN, threads = GM_GROUP_LEAST << BIN;
     static constexpr int block = threads > 32 ? threads : BLOCK, rows = block / threads;
+    /* Rows of a warp step through their tables together: a gap between these keeps them on different banks. */
+    static constexpr int stride = slots + (threads < 32 ? threads : 0);
     static constexpr size_t shared =
-        static_cast<size_t>(rows) * slots * (sizeof(int32_t) + (FORM ? sizeof(T) : 0));
+        static_cast<size_t>(rows) * stride * (sizeof(int32_t) + (FORM ? sizeof(T) : 0));
 };
 
 template <typename T, int BIN, bool FORM>
@@ -174,9 +183,9 @@ __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
     int64_t item = static_cast<int64_t>(blockIdx.x) * S::rows + mine;
     if (item >= count)
         return;
-    T *sums = reinterpret_cast<T *>(memory) + (FORM ? mine * S::slots : 0);
+    T *sums = reinterpret_cast<T *>(memory) + (FORM ? mine * S::stride : 0);
     int32_t *table =
-        reinterpret_cast<int32_t *>(memory + (FORM ? S::rows * S::slots * sizeof(T) : 0)) + mine * S::slots;
+        reinterpret_cast<int32_t *>(memory + (FORM ? S::rows * S::stride * sizeof(T) : 0)) + mine * S::stride;
     int32_t row = list[item];
     for (int i = group.thread; i < S::slots; i += S::threads) {
         table[i] = GM_EMPTY;
@@ -208,18 +217,28 @@ __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
     write<T, S::threads>(group, c, row, table, sums, size);
 }
 
-/* Threads that take one entry of A: as many as a row of B has entries, in the mean. */
-int team_of(const gm_operand &b, int threads) {
-    double mean = b.rows ? static_cast<double>(b.stored) / b.rows : 0;
-    int team = 4;
-    while (team < 32 && team < threads && team * 1.25 < mean)
-        team *= 2;
-    return team;
+double mean_of(const gm_operand &m) {
+    return m.rows ? static_cast<double>(m.stored) / m.rows : 0;
+}
+
+/* Threads that take one entry of A, so that rows of the mean lengths take the fewest steps; of equal ones the
+ * most, which read B in longer runs. */
+int team_of(const gm_operand &a, const gm_operand &b, int threads) {
+    int best = 4;
+    double least = HUGE_VAL;
+    for (int team = 4; team <= 32 && team <= threads; team *= 2) {
+        double steps = ceil(mean_of(a) * team / threads) * ceil(mean_of(b) / team);
+        if (steps <= least) {
+            least = steps;
+            best = team;
+        }
+    }
+    return best;
 }
 
 template <typename T, int BIN, bool FORM>
 cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
-                   const gm_target &c, const Overflow &overflow) {
+                   const gm_target &c, const Overflow &overflow, cudaStream_t stream) {
     using S = Shape<T, BIN, FORM>;
     /* The kernel's own variables count, too. */
     if (S::shared + sizeof(int[2][S::rows]) > 48 * 1024) {
@@ -229,32 +248,32 @@ cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list
         if (status != cudaSuccess)
             return status;
     }
-    table_rows<T, BIN, FORM><<<(rows - 1) / S::rows + 1, S::block, S::shared>>>(
-        Operand<T>(a), Operand<T>(b), list, rows, team_of(b, S::threads), c, overflow);
+    table_rows<T, BIN, FORM><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
+        Operand<T>(a), Operand<T>(b), list, rows, team_of(a, b, S::threads), c, overflow);
     return cudaGetLastError();
 }
 
 template <typename T, bool FORM>
 cudaError_t launch_bin(int bin, const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
-                       const gm_target &c, const Overflow &o) {
+                       const gm_target &c, const Overflow &o, cudaStream_t stream) {
     static_assert(GM_TABLES == 8, "a case for each");
     switch (bin) {
     case 0:
-        return launch<T, 0, FORM>(a, b, list, rows, c, o);
+        return launch<T, 0, FORM>(a, b, list, rows, c, o, stream);
     case 1:
-        return launch<T, 1, FORM>(a, b, list, rows, c, o);
+        return launch<T, 1, FORM>(a, b, list, rows, c, o, stream);
     case 2:
-        return launch<T, 2, FORM>(a, b, list, rows, c, o);
+        return launch<T, 2, FORM>(a, b, list, rows, c, o, stream);
     case 3:
-        return launch<T, 3, FORM>(a, b, list, rows, c, o);
+        return launch<T, 3, FORM>(a, b, list, rows, c, o, stream);
     case 4:
-        return launch<T, 4, FORM>(a, b, list, rows, c, o);
+        return launch<T, 4, FORM>(a, b, list, rows, c, o, stream);
     case 5:
-        return launch<T, 5, FORM>(a, b, list, rows, c, o);
+        return launch<T, 5, FORM>(a, b, list, rows, c, o, stream);
     case 6:
-        return launch<T, 6, FORM>(a, b, list, rows, c, o);
+        return launch<T, 6, FORM>(a, b, list, rows, c, o, stream);
     default:
-        return launch<T, 7, FORM>(a, b, list, rows, c, o);
+        return launch<T, 7, FORM>(a, b, list, rows, c, o, stream);
     }
 }
 
@@ -262,14 +281,14 @@ cudaError_t launch_bin(int bin, const gm_operand &a, const gm_operand &b, const 
 
 cudaError_t gm_launch_table(int bin, gm_precision precision, const gm_operand *a, const gm_operand *b,
                             const int32_t *list, int32_t rows, const gm_target *c, int32_t *overflow,
-                            int32_t *overflowed) {
+                            int32_t *overflowed, cudaStream_t stream) {
     Overflow o{overflow, overflowed};
     if (!rows)
         return cudaSuccess;
     /* Counting takes no values: one type serves. */
     if (!c->values)
-        return launch_bin<float, false>(bin, *a, *b, list, rows, *c, o);
+        return launch_bin<float, false>(bin, *a, *b, list, rows, *c, o, stream);
     if (precision == GM_FLOAT)
-        return launch_bin<float, true>(bin, *a, *b, list, rows, *c, o);
-    return launch_bin<double, true>(bin, *a, *b, list, rows, *c, o);
+        return launch_bin<float, true>(bin, *a, *b, list, rows, *c, o, stream);
+    return launch_bin<double, true>(bin, *a, *b, list, rows, *c, o, stream);
 }

@@ -19,7 +19,9 @@ inline __device__ bool gm_spread_take(const gm_spread &s, int32_t row, int32_t e
     unsigned long long pieces = static_cast<unsigned long long>(gm_further_pieces(entries, s.size));
     unsigned long long at = atomicAdd(&s.spill->taken, pieces);
     gm_spread_note(s, entries);
-    if (at + pieces <= static_cast<unsigned long long>(s.room)) {
+    /* There may be more room now than for rows before. */
+    unsigned long long end = *static_cast<volatile unsigned long long *>(&s.spill->end);
+    if (at + pieces <= static_cast<unsigned long long>(s.room) && at < end) {
         s.more[row] = s.behind + static_cast<int32_t>(at);
         return true;
     }

@@ -23,9 +23,10 @@ static void bins_hold_their_rows(void **state) {
 static void rows_are_expected_within_their_bound(void **state) {
     assert_int_equal(gm_entries_expected(50, 1000, 1), 50);
     assert_int_equal(gm_entries_expected(5000, 1000, 1), 1000);
-    assert_int_equal(gm_entries_expected(1000, 5000, 0.1f), 156);
-    assert_int_equal(gm_entries_expected(10, 5000, 0.1f), 10);
-    assert_int_equal(gm_entries_expected(INT32_MAX, INT32_MAX - 1, 0.999f), INT32_MAX - 1);
+    assert_int_equal(gm_entries_expected(1000, 5000, 0.125f), 126);
+    assert_int_equal(gm_entries_expected(10, 5000, 0.999f), 10);
+    assert_int_equal(gm_entries_expected(1000000, 5000, 0), 1);
+    assert_true(gm_entries_expected(INT32_MAX, INT32_MAX - 1, 0.999999f) <= INT32_MAX - 1);
     assert_true(gm_entries_expected(1, 1, 0.001f) == 1);
 }
 

@@ -313,6 +313,27 @@ static void slabs(void **state) {
     gm_spread_settings = usual;
 }
 
+/* First pieces in two halves, rows that need more among them, in either half. */
+static void halves(void **state) {
+    struct gm_spread_settings usual = gm_spread_settings;
+    gm_spread_settings.halved_places = 1;
+    all_modes("stencil7:1x1x1", NULL, GM_KERNEL_HASH, SIZES(0, 1));
+    all_modes("empty:5", NULL, GM_KERNEL_HASH, SIZES(0, 4));
+    all_modes("empty:0", NULL, GM_KERNEL_HASH, SIZES(0, 4));
+    all_modes("stencil7:7x5x3", NULL, GM_KERNEL_HASH, SIZES(0, 8, 25, 40));
+    all_modes("cage:6", NULL, GM_KERNEL_HASH, SIZES(0, 16, 100));
+    all_modes("dense-row:80", NULL, GM_KERNEL_HASH, SIZES(0, 8, 64, 80));
+    all_modes("rmat:7:8", NULL, GM_KERNEL_HASH, SIZES(0, 64, 128));
+    all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(0, 64, 100));
+    all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(0, 12000));
+    /* Rows that no one sampled need more: here nothing is mapped for them at first. */
+    gm_spread_settings.margin = 0;
+    all_modes("cage:6", NULL, GM_KERNEL_HASH, SIZES(1, 16));
+    all_modes("rmat:7:8", NULL, GM_KERNEL_HASH, SIZES(3, 64));
+    all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(100));
+    gm_spread_settings = usual;
+}
+
 static void thesis(void **state) {
     all_modes("stencil7:1x1x1", NULL, GM_KERNEL_THESIS, SIZES(0, 1, 8));
     all_modes("empty:5", NULL, GM_KERNEL_THESIS, SIZES(4));
@@ -390,7 +411,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(hash_small),  cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow),
         cmocka_unit_test(hash_ranges), cmocka_unit_test(thesis),     cmocka_unit_test(limits),
         cmocka_unit_test(full_device), cmocka_unit_test(in_place),   cmocka_unit_test(tile_borders),
-        cmocka_unit_test(slabs),
+        cmocka_unit_test(slabs),       cmocka_unit_test(halves),
     };
     if (wants_large(argc, argv))
         return cmocka_run_group_tests(large_tests, NULL, NULL);

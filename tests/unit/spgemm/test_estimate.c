@@ -1,6 +1,7 @@
 /* Estimates against exact sizes; errors are those of fixed seeds, so that limits hold always. */
 #include "spgemm_test.h"
 
+#include "spgemm/bins.h"
 #include "spgemm/estimate.h"
 
 #include <math.h>
@@ -48,6 +49,50 @@ static void sampling_all_rows_is_exact(void **state) {
     assert_true(fabs(sample.total - exact_total(&m, NULL)) < 1e-6);
     gm_histogram_free(&sample.sizes);
     gm_csr_free(&m);
+}
+
+/* Rows of 100 entries need tables of bin 1; ten in 200 may need more. */
+static void shares_spare_the_few(void **state) {
+    int32_t bound[200], size[200];
+    for (int32_t i = 0; i < 200; i++) {
+        bound[i] = 1000;
+        size[i] = i % 20 == 7 ? 900 : i % 2 ? 100 : 0;
+    }
+    float share = gm_table_share(bound, size, 200);
+    assert_int_equal(gm_bin_of(gm_entries_expected(1000, 1 << 20, share)), 1);
+    size[199] = 900;
+    share = gm_table_share(bound, size, 200);
+    assert_int_equal(gm_bin_of(gm_entries_expected(1000, 1 << 20, share)), gm_bin_of(900));
+    assert_true(gm_table_share(bound, size, 0) == 0 && gm_table_share(bound, bound, 200) <= 1);
+}
+
+/* Of all rows, not only those of the sample, few overflow, and tables are less than twice as large as exact ones. */
+static void shares_fit_the_rows(void **state) {
+    for (size_t i = 0; i < FAMILIES; i++) {
+        struct gm_csr m = generated(families[i]);
+        int32_t *size, *list = malloc(GM_SAMPLE_ROWS * sizeof *list), bound[GM_SAMPLE_ROWS], known[GM_SAMPLE_ROWS];
+        exact_total(&m, &size);
+        for (int32_t k = 0; k < GM_SAMPLE_ROWS; k++) {
+            list[k] = gm_sampled_row(m.rows, GM_SAMPLE_ROWS, k, GM_SAMPLE_SEED);
+            bound[k] = (int32_t)gm_row_bound(&m, &m, list[k]);
+            known[k] = size[list[k]];
+        }
+        float share = gm_table_share(bound, known, GM_SAMPLE_ROWS);
+        int64_t overflowed = 0, made = 0, needed = 0;
+        for (int32_t row = 0; row < m.rows; row++) {
+            int32_t most = (int32_t)gm_row_bound(&m, &m, row);
+            int64_t slots = (int64_t)GM_SLOTS_LEAST << gm_bin_of(gm_entries_expected(most, m.columns, share));
+            overflowed += size[row] > slots;
+            made += slots;
+            needed += (int64_t)GM_SLOTS_LEAST << gm_bin_of(size[row]);
+        }
+        if (overflowed * 50 > m.rows || made > needed * 2)
+            fail_msg("%s: of %d rows %lld overflow; %lld slots for %lld", families[i], m.rows, (long long)overflowed,
+                     (long long)made, (long long)needed);
+        free(list);
+        free(size);
+        gm_csr_free(&m);
+    }
 }
 
 static void cohen_totals(void **state) {
@@ -161,6 +206,8 @@ static void sizes_chosen_by_hand(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sampled_totals),       cmocka_unit_test(sampling_all_rows_is_exact),
+        cmocka_unit_test(shares_spare_the_few),
+        cmocka_unit_test(shares_fit_the_rows),
         cmocka_unit_test(cohen_totals),         cmocka_unit_test(cohen_rows),
         cmocka_unit_test(chosen_sizes),         cmocka_unit_test(empty_rows_count_nothing),
         cmocka_unit_test(sizes_chosen_by_hand),

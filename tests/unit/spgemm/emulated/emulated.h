@@ -47,6 +47,10 @@ template <typename F> void emulated_launch(unsigned grid, unsigned block, const 
     emulated_run(grid, block, 0, false, kernel);
 }
 
+template <typename F> void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t, const F &kernel) {
+    emulated_run(grid, block, shared, false, kernel);
+}
+
 inline unsigned emulated_lane() {
     return threadIdx.x % 32;
 }
