@@ -237,7 +237,8 @@ static bool look(struct gm_work *w, const struct gm_target *c, cudaEvent_t forme
     int32_t slab = c->spread.size ? c->spread.slab : INT32_MAX;
     return gm_cuda(cudaEventRecord(formed, NULL), "event", error) &&
            gm_cuda(gm_scan(w->space, &w->space_size, w->size, w->place, w->rows), "scan", error) &&
-           gm_cuda(gm_launch_offsets(w->place, w->rows, w->gpu->c.offsets.at, slab, &w->counters->found.ends),
+           gm_cuda(gm_launch_offsets(w->place, w->size, w->rows, w->gpu->c.offsets.at, slab,
+                                     &w->counters->found.ends),
                    "offsets of C", error) &&
            fetch(&w->found, &w->counters->found, sizeof w->found, error);
 }

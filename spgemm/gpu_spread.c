@@ -154,7 +154,7 @@ static bool form_rest(struct gm_loop *l, struct gm_spgemm_error *error) {
 
 bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
-    const struct gm_spill *found = &w->found.spill;
+    const struct gm_found *found = &w->found;
     struct gm_spill spill = {.end = UINT64_MAX};
     l->size = l->job->size_per_row;
     /* Mapped while the device counts bounds, and needed whatever comes. */
@@ -180,9 +180,9 @@ bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error) {
     }
     l->spread.room = l->gap + further;
     if (!grow(l, l->first_slabs ? l->first_pieces : w->rows + l->spread.room, error) || !send(&spill, l, error) ||
-        !form(l, error) || (found->left && !form_rest(l, error)))
+        !form(l, error) || (found->spill.left && !form_rest(l, error)))
         return false;
-    l->pieces = w->rows + (int64_t)found->taken - l->gap;
-    l->rounds = w->rows == 0 ? 0 : found->longest > l->size ? (found->longest - 1) / l->size + 1 : 1;
+    l->pieces = w->rows + (int64_t)found->spill.taken - l->gap;
+    l->rounds = w->rows == 0 ? 0 : found->ends.longest > l->size ? (found->ends.longest - 1) / l->size + 1 : 1;
     return true;
 }

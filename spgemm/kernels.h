@@ -102,12 +102,13 @@ cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int
 cudaError_t gm_launch_count_up(int32_t *list, int32_t rows); /* list[i] = i */
 cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to);
 /* place[0] to place[rows] as `offsets`, and what the host wants to know of them: the last, and that behind each
- * slab of `slab` rows, of which there are GM_SLABS at most. */
+ * slab of `slab` rows, of which there are GM_SLABS at most; and the longest row, which must be zeroed. */
 struct gm_ends {
     int64_t stored, slab[GM_SLABS];
+    int32_t longest;
 };
-cudaError_t gm_launch_offsets(const int64_t *place, int32_t rows, int32_t *offsets, int32_t slab,
-                              struct gm_ends *ends);
+cudaError_t gm_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets,
+                              int32_t slab, struct gm_ends *ends);
 
 /* ---- compaction: elements of 4 or 8 bytes; row i's size[i] elements to place[i] */
 

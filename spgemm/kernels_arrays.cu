@@ -114,8 +114,22 @@ __global__ void gather(const int32_t *list, int32_t rows, const int32_t *from, i
         to[i] = from[list[i]];
 }
 
-__global__ void offsets_of(const int64_t *place, int32_t rows, int32_t *offsets, int32_t slab, gm_ends *ends) {
+__global__ void __launch_bounds__(BLOCK)
+    offsets_of(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab,
+               gm_ends *ends) {
+    __shared__ int32_t longest;
     int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
+    int32_t mine = i < rows ? size[i] : 0;
+    if (threadIdx.x == 0)
+        longest = 0;
+    __syncthreads();
+    for (int step = 16; step > 0; step /= 2)
+        mine = max(mine, __shfl_xor_sync(~0u, mine, step));
+    if (threadIdx.x % 32 == 0)
+        atomicMax(&longest, mine);
+    __syncthreads();
+    if (threadIdx.x == 0 && longest > *static_cast<volatile int32_t *>(&ends->longest))
+        atomicMax(&ends->longest, longest);
     if (i > rows)
         return;
     int64_t at = place[i];
@@ -223,9 +237,9 @@ cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *f
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_offsets(const int64_t *place, int32_t rows, int32_t *offsets, int32_t slab,
-                              gm_ends *ends) {
-    offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK>>>(place, rows, offsets, slab, ends);
+cudaError_t gm_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets,
+                              int32_t slab, gm_ends *ends) {
+    offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK>>>(place, size, rows, offsets, slab, ends);
     return cudaGetLastError();
 }
 

@@ -116,7 +116,6 @@ __device__ void put_off(const gm_spread &spread, int32_t row, int32_t entries) {
         return;
     unsigned long long pieces = static_cast<unsigned long long>(gm_further_pieces(entries, spread.size));
     atomicAdd(&spread.spill->later, pieces);
-    gm_spread_note(spread, entries);
     gm_spread_leave(spread, row);
 }
 

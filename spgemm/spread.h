@@ -21,7 +21,6 @@ struct gm_spill {
     unsigned long long end;   /* of those that rows got, where some got none; else UINT64_MAX */
     unsigned long long later; /* further pieces of rows that were only counted */
     int64_t shift[GM_SLABS];  /* further pieces that rows had got when the slab was begun, and the gap */
-    int32_t longest;          /* of the rows with more than a piece */
     int32_t left;             /* rows that are still to be formed */
     unsigned ticket;          /* of tiles (tiles.h) */
 };
