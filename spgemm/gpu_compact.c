@@ -40,12 +40,6 @@ static bool move_slabs(struct gm_loop *l, struct gm_spgemm_error *error) {
     return done;
 }
 
-static bool keep(struct gm_loop *l, struct gm_spgemm_error *error) {
-    struct gm_result *c = &l->w.gpu->c;
-    return gm_output_keep(&l->columns, (size_t)c->stored * sizeof(int32_t), &c->indices, error) &&
-           gm_output_keep(&l->values, (size_t)c->stored * l->value, &c->values, error);
-}
-
 /* One array after the other, so that there is room for the second where the first was. */
 static bool copy(struct gm_loop *l, size_t element, struct gm_output *from, struct gm_block *to,
                  const char *what, struct gm_spgemm_error *error) {
@@ -60,18 +54,26 @@ static bool copy(struct gm_loop *l, size_t element, struct gm_output *from, stru
             ? gm_launch_move_pieces(element, from->at, to->at, &pieces, l->pieces, w->place, w->size)
             : gm_launch_move_spread(l->value, values ? &none : &all, values ? &all : &none, &l->spread, 0,
                                     w->rows, w->place, w->size);
-    if (!gm_cuda(status, what, error))
-        return false;
-    gm_output_release(from);
-    return true;
+    return gm_cuda(status, what, error);
 }
 
 bool gm_loop_compact(struct gm_loop *l, struct gm_spgemm_error *error) {
     struct gm_result *c = &l->w.gpu->c;
     if (packs(l))
-        return pack(l, error) && keep(l, error);
+        return pack(l, error);
     if (slabs_are_clear(l))
-        return move_slabs(l, error) && keep(l, error);
-    return copy(l, sizeof(int32_t), &l->columns, &c->indices, "columns of C", error) &&
-           copy(l, l->value, &l->values, &c->values, "values of C", error);
+        return move_slabs(l, error);
+    if (!copy(l, sizeof(int32_t), &l->columns, &c->indices, "columns of C", error))
+        return false;
+    gm_output_release(&l->columns);
+    return copy(l, l->value, &l->values, &c->values, "values of C", error);
+}
+
+bool gm_loop_trim(struct gm_loop *l, struct gm_spgemm_error *error) {
+    struct gm_result *c = &l->w.gpu->c;
+    if (l->columns.region)
+        return gm_output_keep(&l->columns, (size_t)c->stored * sizeof(int32_t), &c->indices, error) &&
+               gm_output_keep(&l->values, (size_t)c->stored * l->value, &c->values, error);
+    gm_output_release(&l->values);
+    return true;
 }

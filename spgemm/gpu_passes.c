@@ -20,13 +20,9 @@ static bool begin(struct gm_work *w, struct gm_way *way, struct gm_spgemm_error 
 /* One array of C, from the upper bound's places to its own. */
 static bool compact(struct gm_work *w, size_t element, struct gm_block *from, struct gm_block *to,
                     const char *what, struct gm_spgemm_error *error) {
-    struct gm_memory *memory = &w->gpu->memory;
-    if (!gm_block_make(to, memory, (size_t)w->gpu->c.stored * element, what, error) ||
-        !gm_cuda(gm_launch_move_rows(element, from->at, to->at, w->start, w->place, w->size, w->rows), what,
-                 error))
-        return false;
-    gm_block_drop(from, memory);
-    return true;
+    return gm_block_make(to, &w->gpu->memory, (size_t)w->gpu->c.stored * element, what, error) &&
+           gm_cuda(gm_launch_move_rows(element, from->at, to->at, w->start, w->place, w->size, w->rows), what,
+                   error);
 }
 
 static bool run_upper_bound(void *pointer, struct gm_run *run, struct gm_spgemm_error *error) {
@@ -49,12 +45,15 @@ static bool run_upper_bound(void *pointer, struct gm_run *run, struct gm_spgemm_
     /* Without multiplications there are no places, and no rows to form. */
     done = done && (!w.totals.bound || form_all(&w, &c, false, error)) &&
            gm_work_settle(&w, &c, g->formed, error) && gm_work_result(&w, false, error) &&
-           compact(&w, sizeof(int32_t), &columns, &g->c.indices, "columns of C", error) &&
-           compact(&w, value, &values, &g->c.values, "values of C", error) &&
+           compact(&w, sizeof(int32_t), &columns, &g->c.indices, "columns of C", error);
+    /* There is room for the second array of C where the first of the places was. */
+    gm_block_drop(&columns, &g->memory);
+    done = done && compact(&w, value, &values, &g->c.values, "values of C", error) &&
            gm_gpu_end(g, true, true, run, error);
     run->entries = w.totals.bound;
-    gm_block_drop(&columns, &g->memory);
+    double end = gm_now_ms();
     gm_block_drop(&values, &g->memory);
+    run->trim_ms = gm_now_ms() - end;
     gm_work_drop(&w);
     if (!done)
         gm_result_drop(&g->c, &g->memory);

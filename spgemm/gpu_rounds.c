@@ -6,8 +6,6 @@
  * know. Time and memory of that are counted. */
 #include "spgemm/gpu_rounds.h"
 
-#include <time.h>
-
 static int32_t *owners(const struct gm_loop *l, int64_t piece) {
     return (int32_t *)l->owner.at + piece;
 }
@@ -27,28 +25,21 @@ static bool grow(struct gm_output *o, int64_t count, size_t element, struct gm_s
     return wanted <= o->size || gm_output_append(o, wanted - o->size, error);
 }
 
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-/* What the sample says C takes has handles of its own, so that places behind C can be given back, where they are
- * more than a sixteenth: a handle takes 0.1 ms. */
+/* What the sample says C takes has handles of its own, so that places behind C can be given back. */
 static bool grow_array(struct gm_loop *l, struct gm_output *o, int64_t count, size_t element,
                        struct gm_spgemm_error *error) {
     int64_t c = l->expected + l->expected / 256;
-    if (c * (int64_t)element > (int64_t)o->size && c < count - count / 16 && !grow(o, c, element, error))
+    if (c * (int64_t)element > (int64_t)o->size && c < count - count / 64 && !grow(o, c, element, error))
         return false;
     return grow(o, count, element, error);
 }
 
 /* Freeing what was copied waits for the copy. */
 bool gm_loop_grow(struct gm_loop *l, int64_t count, struct gm_spgemm_error *error) {
-    double begin = now_ms();
+    double begin = gm_now_ms();
     bool grown = grow_array(l, &l->columns, count, sizeof(int32_t), error) &&
                  grow_array(l, &l->values, count, l->value, error);
-    l->grow_ms += now_ms() - begin;
+    l->grow_ms += gm_now_ms() - begin;
     return grown;
 }
 
@@ -175,6 +166,9 @@ static bool run_rounds(void *pointer, struct gm_run *run, struct gm_spgemm_error
     int64_t places = spread ? l.pieces * l.size : (int64_t)(l.columns.size / sizeof(int32_t));
     done = done && gm_work_result(&l.w, false, error) && gm_loop_compact(&l, error) &&
            gm_gpu_end(g, true, true, run, error);
+    double begin = gm_now_ms();
+    done = done && gm_loop_trim(&l, error);
+    run->trim_ms = gm_now_ms() - begin;
     run->entries = places;
     run->grow_ms = l.grow_ms;
     run->rounds = l.rounds;

@@ -43,8 +43,9 @@ extern struct gm_spread_settings gm_spread_settings;
 /* Forms all rows by the fast accumulator: sets rounds, pieces, gap. */
 bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error);
 
-/* C, exact, of the rows where they lie; its offsets and number of entries are there. Gives back what else the
- * places took. */
+/* C, exact, of the rows where they lie; its offsets and number of entries are there. */
 bool gm_loop_compact(struct gm_loop *l, struct gm_spgemm_error *error);
+/* Makes C's arrays the result's; gives back what else the places took. */
+bool gm_loop_trim(struct gm_loop *l, struct gm_spgemm_error *error);
 
 #endif

@@ -33,10 +33,12 @@ struct gm_job {
 
 /* Figures of one product. What does not apply is 0. */
 struct gm_run {
-    double ms; /* whole call, allocations counted in; not the copies of A and B to the device and of C back */
+    double ms; /* until C is there, allocations counted in; not the copies of A and B to the device and of C back,
+                * nor giving back what else the product took */
     double estimate_ms; /* of ms: until memory for C's entries was asked for first */
     double grow_ms;     /* of ms: growing C's arrays, in modes that do */
     double compact_ms;  /* of ms: rows moved together from places with holes between them */
+    double trim_ms;     /* behind ms, by the host's clock: giving back places that C does not take */
     size_t peak;        /* most bytes allocated at a time during the call, without A and B */
     int64_t stored;     /* nnz(C) */
     int64_t entries; /* places for entries of C that were allocated when it was formed, before rows were moved

@@ -59,6 +59,9 @@ static void times(const struct gm_outcome *o) {
     share(o, "estimate", offsetof(struct gm_run, estimate_ms), all.median);
     share(o, "grow", offsetof(struct gm_run, grow_ms), all.median);
     share(o, "compact", offsetof(struct gm_run, compact_ms), all.median);
+    double trim = gm_outcome_times(o, offsetof(struct gm_run, trim_ms)).median;
+    if (trim > 0)
+        printf(" trim_ms=%.3f", trim);
     putchar('\n');
 }
 

@@ -248,11 +248,11 @@ def table_brief(ways, kernel):
         auto, upper, peer = ways.get(matrix, "rounds auto vmm", kernel), ways.get(matrix, "upper-bound", kernel), ways.get(matrix, "cusparse:alg1")
         rows.append([matrix, cell(upper and upper["ms_median"]), f"{precise['ms_median']:.2f}", cell(share(precise), "{:.0f}"), size or "-",
                      f"{figure['efficiency']:.1f}/{figure['rounds']:.0f}" if figure else "-", cell(figure and figure["ms_median"]),
-                     cell(figure and figure.get("grow_ms")), cell(figure and figure.get("compact_ms")),
+                     cell(figure and figure.get("grow_ms")), cell(figure and figure.get("compact_ms")), cell(figure and figure.get("trim_ms")),
                      cell(figure and precise["ms_median"] / figure["ms_median"]), "won" if won(figure, precise) else "lost",
                      f"{auto['size_per_row']:.0f}: {auto['ms_median']:.2f}" if auto else "-", cell(peer and peer["ms_median"] if kernel == "hash" else None),
                      "/".join(f"{one['peak_bytes'] / 2**20:.0f}" if one else "-" for one in (precise, figure, auto))])
-    return table([f"kernel {kernel}", "upper", "precise", "count %", "size", "eff %/rounds", "rounds", "grow", "compact", "precise/rounds", "", "auto", "alg1",
+    return table([f"kernel {kernel}", "upper", "precise", "count %", "size", "eff %/rounds", "rounds", "grow", "compact", "trim", "precise/rounds", "", "auto", "alg1",
                   "peak MiB"], rows) if rows else ""
 
 
