@@ -1,10 +1,12 @@
 // An array that grows to its full size step by step, each way there is. Run by growth.py.
 //
-// usage: growth --way malloc|async|thrust|driver|region --steps double|half|BYTES [--from BYTES] [--top BYTES] [--samples N] [--beside]
+// usage: growth --way WAY,... --steps double|half|BYTES [--from BYTES] [--top BYTES] [--samples N] [--beside]
+//
+// Ways are malloc, async, thrust, driver, region, exact; several take turns, sample by sample, and have a line each.
 //
 // malloc: cudaMalloc, copy, cudaFree, as a program writes it (this is also the unchanged program for GPUMEM_GROW); async: the same by
 // cudaMallocAsync from a pool that keeps all; thrust: reserve and resize of thrust::device_vector; driver: the bare calls, one handle a
-// step; region: gpumem_region_grow; exact: the same, nothing mapped ahead. Prints one line: name, steps, least, median and most
+// step; region: gpumem_region_grow; exact: the same, nothing mapped ahead. A line has: name, steps, least, median and most
 // nanoseconds of the whole growth, copied= bytes, peak= bytes of the card in use beyond the start, release= ns, first= and last= ns: the
 // median step of the first and the last quarter. --beside: the steps are made while a memory-bound kernel runs; kernel= and alone= are
 // then its nanoseconds a pass with (over 100 ms at least) and without.
@@ -336,6 +338,69 @@ size_t peak_of(const std::string &way, const std::vector<size_t> &sizes) {
     return reserved;
 }
 
+// What a way's growths took, ns.
+struct figures {
+    std::string way;
+    std::vector<double> whole, release, first, last;
+    size_t copied = 0;
+    void add(const outcome &one) {
+        whole.push_back(one.whole);
+        release.push_back(one.release);
+        first.push_back(one.first);
+        last.push_back(one.last);
+        copied = one.copied;
+    }
+};
+
+std::vector<figures> named(const std::string &ways) {
+    std::vector<figures> found;
+    for (size_t at = 0, end; at <= ways.size(); at = end + 1) {
+        end = std::min(ways.find(',', at), ways.size());
+        found.push_back({ways.substr(at, end - at), {}, {}, {}, {}});
+    }
+    return found;
+}
+
+void print(const char *row, const std::string &steps, size_t count, figures &f, size_t peak, size_t top, double kernel, double alone) {
+    std::sort(f.whole.begin(), f.whole.end());
+    std::printf("%s:%s %zu %.0f %.0f %.0f copied=%zu peak=%zu size=%zu release=%.0f first=%.0f last=%.0f kernel=%.0f alone=%.0f\n", row,
+                steps.c_str(), count, f.whole.front(), median(f.whole), f.whole.back(), f.copied, peak, top, median(f.release),
+                median(f.first), median(f.last), kernel, alone);
+}
+
+// Growths beside a kernel that reads and writes memory all the time.
+void grow_beside(const std::string &steps, size_t top, const std::vector<size_t> &sizes, figures &f) {
+    if (f.way == "malloc" || f.way == "thrust") {
+        std::fprintf(stderr, "growth: --beside: cudaFree waits for the kernel\n");
+        std::exit(2);
+    }
+    array *grown = make(f.way);
+    double kernel, alone;
+    {
+        load busy;
+        busy.start();
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        alone = busy.pass_ns();
+        std::vector<double> times;
+        busy.start();
+        double begin = now(), at = begin;
+        for (size_t size : sizes) {
+            grown->grow(size);
+            double after = now();
+            times.push_back(after - at);
+            at = after;
+        }
+        if (at - begin < 1e8) // passes are counted over a while at least
+            std::this_thread::sleep_for(std::chrono::nanoseconds((long)(1e8 - (at - begin))));
+        kernel = busy.pass_ns();
+        size_t quarter = std::max<size_t>(1, times.size() / 4);
+        f.add({at - begin, 0, median({times.begin(), times.begin() + quarter}), median({times.end() - quarter, times.end()}),
+               grown->copied});
+    }
+    delete grown; // waits for the kernel, which has ended
+    print("beside", steps, sizes.size(), f, 0, top, kernel, alone);
+}
+
 } // namespace
 
 int main(int count, char **arguments) {
@@ -370,57 +435,22 @@ int main(int count, char **arguments) {
         return 2;
     }
     std::vector<size_t> sizes = sizes_of(steps, from, top);
+    std::vector<figures> ways = named(way);
     CHECK(cudaFree(nullptr));
-    delete make(way); // what is found or made once
-    std::vector<double> whole, release, first, last;
-    size_t copied = 0, peak = 0;
-    double kernel = 0, alone = 0;
+    for (figures &one : ways)
+        delete make(one.way); // what is found or made once
     if (beside) {
-        if (way == "malloc" || way == "thrust") {
-            std::fprintf(stderr, "growth: --beside: cudaFree waits for the kernel\n");
-            return 2;
-        }
-        array *grown = make(way);
-        {
-            load busy;
-            busy.start();
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));
-            alone = busy.pass_ns();
-            std::vector<double> times;
-            busy.start();
-            double begin = now(), at = begin;
-            for (size_t size : sizes) {
-                grown->grow(size);
-                double after = now();
-                times.push_back(after - at);
-                at = after;
-            }
-            if (at - begin < 1e8) // passes are counted over a while at least
-                std::this_thread::sleep_for(std::chrono::nanoseconds((long)(1e8 - (at - begin))));
-            kernel = busy.pass_ns();
-            size_t quarter = std::max<size_t>(1, times.size() / 4);
-            whole.push_back(at - begin);
-            first.push_back(median({times.begin(), times.begin() + quarter}));
-            last.push_back(median({times.end() - quarter, times.end()}));
-            copied = grown->copied;
-        }
-        delete grown; // waits for the kernel, which has ended
-    } else {
-        for (int i = 0; i < samples + 1; i++) {
-            outcome one = grow_once(way, sizes, true);
-            if (i == 0) // warm-up
-                continue;
-            whole.push_back(one.whole);
-            release.push_back(one.release);
-            first.push_back(one.first);
-            last.push_back(one.last);
-            copied = one.copied;
-        }
-        peak = peak_of(way, sizes);
+        for (figures &one : ways)
+            grow_beside(steps, top, sizes, one);
+        return 0;
     }
-    std::sort(whole.begin(), whole.end());
-    std::printf("%s%s %zu %.0f %.0f %.0f copied=%zu peak=%zu size=%zu release=%.0f first=%.0f last=%.0f kernel=%.0f alone=%.0f\n",
-                beside ? "beside:" : "grow:", steps.c_str(), sizes.size(), whole.front(), median(whole), whole.back(), copied, peak, top,
-                median(release), median(first), median(last), kernel, alone);
+    for (int i = 0; i < samples + 1; i++)
+        for (figures &one : ways) {
+            outcome grown = grow_once(one.way, sizes, true);
+            if (i > 0) // behind a warm-up
+                one.add(grown);
+        }
+    for (figures &one : ways)
+        print("grow", steps, sizes.size(), one, peak_of(one.way, sizes), top, 0, 0);
     return 0;
 }

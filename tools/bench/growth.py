@@ -39,6 +39,7 @@ WAYS = {
     "unchanged, move": ("malloc", {"GPUMEM_GROW": "move", "GPUMEM_POLICY": "observe"}),
 }
 MALLOC, DRIVER, REGION, EXACT, MOVE = "cudaMalloc + copy", "driver's calls", "region", "region, exact", "unchanged, move"
+MAPPING = (DRIVER, REGION, EXACT)
 BESIDE = (DRIVER, REGION, EXACT, "MallocAsync + copy")
 # One growth of it takes seconds, so that a quick run has none; in steps of 2 MiB it would take minutes.
 SLOW = {FIXED: ("Thrust vector", "unchanged, vmm")}
@@ -47,17 +48,17 @@ COLOURS = {MALLOC: "#000000", "MallocAsync + copy": "#E69F00", "Thrust vector": 
 
 
 def rows(quick):
-    """(way, steps, further arguments) of one round."""
+    """(ways, steps, further arguments) of one round: ways that map take turns in one process, as they differ by little."""
     for steps in STEPS:
+        yield MAPPING, steps, ["--samples", "3" if steps == SMALL else "20"]
         for way in WAYS:
-            copies = way not in (DRIVER, REGION, EXACT)
-            if not (copies and steps == SMALL) and not (quick and way in SLOW.get(steps, ())):
-                yield way, steps, ["--samples", "1" if copies and steps == FIXED else "3"]
+            if way not in MAPPING and steps != SMALL and not (quick and way in SLOW.get(steps, ())):
+                yield (way,), steps, ["--samples", "1" if steps == FIXED else "3"]
     for way in BESIDE:
-        yield way, FIXED, ["--beside"]
+        yield (way,), FIXED, ["--beside"]
     for size in (64, 256, 1024, 4096) if not quick else (256, 2048):  # the figure: from half to the whole
         for way in (MALLOC, REGION):
-            yield way, "double", ["--from", str(size * MIB), "--top", str(2 * size * MIB), "--samples", "5"]
+            yield (way,), "double", ["--from", str(size * MIB), "--top", str(2 * size * MIB), "--samples", "5"]
 
 
 GROWN = re.compile(r"gpumem: growth by hand \d+ times, (\d+) bytes copied for it.*? pages moved instead, (\d+) bytes not copied")
@@ -78,17 +79,17 @@ class Bench:
     def left(self):
         return self.options.budget - (time.monotonic() - self.begin)
 
-    def take(self, turn, way, steps, further):
-        program_way, settings = WAYS[way]
-        name = f"{way}, {STEPS[steps]} {' '.join(further)}"
+    def take(self, turn, ways, steps, further):
+        settings = WAYS[ways[0]][1]
+        name = f"{' and '.join(ways)}, {STEPS[steps]} {' '.join(further)}"
         if self.left() < 3:
             self.skipped.add(f"{name} in round {turn + 1}")
             return
-        command = [self.program, "--way", program_way, "--steps", steps, *further]
+        command = [self.program, "--way", ",".join(WAYS[way][0] for way in ways), "--steps", steps, *further]
         environment = common.environment(self.shim if settings else None, settings or {})
         try:
             done = common.completed(command, environment, timeout=min(60, self.left() + 5))
-            for line in map(common.Measured, done.stdout.splitlines()):
+            for way, line in zip(ways, map(common.Measured, done.stdout.splitlines()), strict=True):
                 line.more["copied"] = round(line.more["copied"] * (1 - moved_share(done.stderr)))
                 if "--from" in further:
                     line.name = f"resize:{further[further.index('--top') + 1]}"
@@ -227,8 +228,8 @@ def main():
     done = 0
     for turn in range(options.rounds):
         before = time.monotonic()
-        for way, steps, further in rows(options.quick):
-            bench.take(turn, way, steps, further)
+        for ways, steps, further in rows(options.quick):
+            bench.take(turn, ways, steps, further)
         done, taken = turn + 1, time.monotonic() - before
         print(f"round {done}: {taken:.0f} s", flush=True)
         if bench.left() < taken:
