@@ -158,29 +158,20 @@ static bool launch_bin(struct gm_work *w, int bin, const int32_t *list, int32_t 
                    "rows by tables", error);
 }
 
-/* The first bins of a slab side by side, so that rows of one are begun while the last of another are formed; the
- * longest rows first. */
-static bool launch_bins(struct gm_work *w, int slab, int bins, const struct gm_binned *b,
-                        const struct gm_target *c, struct gm_spgemm_error *error) {
-    const int32_t *count = b->count + slab * GM_BINS;
-    int used = 0, at = 0;
+/* Side by side, so that rows of a bin are begun while the last of another are formed; the longest rows first. */
+static bool launch_bins(struct gm_work *w, const int32_t *list, const int32_t count[GM_BINS],
+                        const struct gm_target *c, bool exact, struct gm_spgemm_error *error) {
+    int bins = 0, at = 0;
     bool done = true;
-    for (int bin = 0; bin < bins; bin++)
-        used += count[bin] > 0;
-    for (int bin = bins - 1; done && bin >= 0; bin--)
+    for (int bin = 0; bin < GM_BINS; bin++) {
+        list += count[bin];
+        bins += count[bin] > 0;
+    }
+    for (int bin = GM_BINS - 1; done && bin >= 0; bin--) {
+        list -= count[bin];
         if (count[bin])
-            done = launch_bin(w, bin, w->binned + b->begin[slab * GM_BINS + bin], count[bin], c, b->exact,
-                              used > 1 ? w->gpu->beside[at++ % GM_STREAMS] : NULL, error);
-    return done;
-}
-
-static bool count_ranges(struct gm_work *w, const struct gm_binned *b, const struct gm_target *c,
-                         struct gm_spgemm_error *error) {
-    bool done = true;
-    for (int slab = 0; done && slab < b->slabs; slab++) {
-        int bin = slab * GM_BINS + GM_BIN_RANGES;
-        done = !b->count[bin] || launch_bin(w, GM_BIN_RANGES, w->binned + b->begin[bin], b->count[bin], c, false,
-                                            w->gpu->beside[slab % GM_STREAMS], error);
+            done = launch_bin(w, bin, list, count[bin], c, exact,
+                              bins > 1 ? w->gpu->beside[at++ % GM_STREAMS] : NULL, error);
     }
     return done;
 }
@@ -200,17 +191,17 @@ bool gm_work_bin(struct gm_work *w, const int32_t *list, int32_t rows, int32_t s
                            .share = exact ? 1 : share,
                            .slab = slab};
     *b = (struct gm_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
-    int32_t sum = 0;
-    size_t size = (size_t)b->slabs * GM_BINS * sizeof *b->begin;
+    int32_t next[GM_SLABS * GM_BINS], sum = 0;
+    size_t size = (size_t)b->slabs * GM_BINS * sizeof *next;
     if (!zero(w->counters->bins, size, error) ||
         !gm_cuda(gm_launch_bin_count(list, rows, &need, w->counters->bins), "bins", error) ||
         !fetch(b->count, w->counters->bins, size, error))
         return false;
     for (int bin = 0; bin < b->slabs * GM_BINS; bin++) {
-        b->begin[bin] = sum;
+        next[bin] = sum;
         sum += b->count[bin];
     }
-    return gm_cuda(cudaMemcpyAsync(w->counters->bins, b->begin, size, cudaMemcpyHostToDevice, NULL), "bins",
+    return gm_cuda(cudaMemcpyAsync(w->counters->bins, next, size, cudaMemcpyHostToDevice, NULL), "bins",
                    error) &&
            gm_cuda(gm_launch_bin_fill(list, rows, &need, w->counters->bins, w->binned), "bins", error) &&
            zero(&w->counters->found.overflowed, sizeof w->counters->found.overflowed, error);
@@ -219,11 +210,11 @@ bool gm_work_bin(struct gm_work *w, const int32_t *list, int32_t rows, int32_t s
 bool gm_work_form_slab(struct gm_work *w, const struct gm_binned *b, int slab, const struct gm_target *c,
                        struct gm_spgemm_error *error) {
     struct gm_target target = *c;
-    if (!b->all || !c->spread.size)
-        return launch_bins(w, slab, GM_BINS, b, &target, error);
-    /* Rows by ranges take no places yet: those of all slabs are counted beside the first slab's. */
-    return begin_slab(w, slab, &target, error) && (slab || count_ranges(w, b, &target, error)) &&
-           launch_bins(w, slab, GM_TABLES, b, &target, error);
+    const int32_t *list = w->binned;
+    for (int bin = 0; bin < slab * GM_BINS; bin++)
+        list += b->count[bin];
+    return (!b->all || !c->spread.size || begin_slab(w, slab, &target, error)) &&
+           launch_bins(w, list, b->count + slab * GM_BINS, &target, b->exact, error);
 }
 
 static bool form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,

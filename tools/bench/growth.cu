@@ -2,7 +2,8 @@
 //
 // usage: growth --way WAY,... --steps double|half|BYTES [--from BYTES] [--top BYTES] [--samples N] [--beside]
 //
-// Ways are malloc, async, thrust, driver, region, exact; several take turns, sample by sample, and have a line each.
+// Ways are malloc, async, thrust, driver, region, exact; several take turns, sample by sample, and have a line each. Between samples is a
+// rest of 50 ms.
 //
 // malloc: cudaMalloc, copy, cudaFree, as a program writes it (this is also the unchanged program for GPUMEM_GROW); async: the same by
 // cudaMallocAsync from a pool that keeps all; thrust: reserve and resize of thrust::device_vector; driver: the bare calls, one handle a
@@ -289,6 +290,8 @@ struct outcome {
     size_t copied;
 };
 
+const long long rest = 50000000;
+
 outcome grow_once(const std::string &way, const std::vector<size_t> &sizes, bool wait) {
     std::vector<double> steps;
     array *grown = make(way);
@@ -446,6 +449,8 @@ int main(int count, char **arguments) {
     }
     for (int i = 0; i < samples + 1; i++)
         for (figures &one : ways) {
+            // The driver wipes memory that came back before it gives it out again.
+            std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
             outcome grown = grow_once(one.way, sizes, true);
             if (i > 0) // behind a warm-up
                 one.add(grown);

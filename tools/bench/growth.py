@@ -50,7 +50,7 @@ COLOURS = {MALLOC: "#000000", "MallocAsync + copy": "#E69F00", "Thrust vector": 
 def rows(quick):
     """(ways, steps, further arguments) of one round: ways that map take turns in one process, as they differ by little."""
     for steps in STEPS:
-        yield MAPPING, steps, ["--samples", "3" if steps == SMALL else "20"]
+        yield MAPPING, steps, ["--samples", "3" if steps == SMALL else "8"]
         for way in WAYS:
             if way not in MAPPING and steps != SMALL and not (quick and way in SLOW.get(steps, ())):
                 yield (way,), steps, ["--samples", "1" if steps == FIXED else "3"]
@@ -147,7 +147,7 @@ def verdicts(results):
 
 def table(about, results):
     lines = [f"growth to {TOP // GIB} GiB, {about['gpu']}, driver {about['driver']}, commit {about['commit']}, {about['rounds']} rounds", "",
-             f"{'steps':<26}{'way':<20}{'least':>10}{'median':>10}{'most':>10}{'copied GiB':>12}{'peak GiB':>10}{'release':>10}"]
+             f"{'steps':<30}{'way':<20}{'least':>10}{'median':>10}{'most':>10}{'copied GiB':>12}{'peak GiB':>10}{'release':>10}"]
     for row in sorted(results.rows()):
         kind, _, what = row.partition(":")
         title = f"to {int(what) // MIB} MiB from half" if kind == "resize" else STEPS[what] + (" beside a kernel" if kind == "beside" else "")
@@ -155,7 +155,7 @@ def table(about, results):
             if not results.has(way, row):
                 continue
             figure = results.figures[way, row]
-            lines.append(f"{title:<26}{way:<20}{amount(figure['min'], 'ns'):>10}{amount(results.median(way, row), 'ns'):>10}"
+            lines.append(f"{title:<30}{way:<20}{amount(figure['min'], 'ns'):>10}{amount(results.median(way, row), 'ns'):>10}"
                          f"{amount(figure['max'], 'ns'):>10}{figure['copied'] / GIB:>12.2f}{figure['peak'] / GIB:>10.2f}"
                          f"{amount(figure['release'], 'ns'):>10}")
     lines += ["", f"{'target':<62}{'way':<20}{'value':>12}{'limit':>12}  verdict"]

@@ -56,10 +56,10 @@ class Ways:
                     found[size] = figure
         return sorted(found.items())
 
-    def best(self, matrix, kernel="hash"):
+    def best(self, matrix, kernel="hash", took=lambda figure: figure["ms_median"]):
         """The fastest rounds of 70 to 99 % efficiency, the thesis' claim (5.1): (size_per_row, figure)."""
         fit = [(size, figure) for size, figure in self.rounds(matrix, kernel) if claimed(figure["efficiency"])]
-        return min(fit, key=lambda one: one[1]["ms_median"], default=None)
+        return min(fit, key=lambda one: took(one[1]), default=None)
 
     def kernels(self):
         return [kernel for kernel in ("hash", "thesis") if any(f"|{kernel}|" in key for key in self.figures)]
@@ -180,6 +180,16 @@ def won(figure, precise):
     return bool(figure) and figure["ms_median"] < precise["ms_median"]
 
 
+def with_trim(figure):
+    return figure["ms_median"] + figure.get("trim_ms", 0)
+
+
+def won_with_trim(ways, kernel, matrices):
+    """Of them, those where rounds wins with giving back places counted in, which comes behind C."""
+    best = {m: ways.best(m, kernel, with_trim) for m in matrices}
+    return [m for m in matrices if best[m] and with_trim(best[m][1]) < with_trim(ways.get(m, "precise", kernel))]
+
+
 def table_claim(ways, kernel):
     rows = []
     for matrix, size, figure, precise in claim(ways, kernel):
@@ -208,6 +218,9 @@ def verdicts(ways):
         if regular:
             lines.append(f"kernel {kernel}: rounds of 70 to 99 % efficiency beat precise on {sum(one not in losses for one in regular)} of {len(regular)} "
                          "(thesis: 17 of 20)" + "".join(f"; {one[0]}: {'lost' if one in losses else 'won'}" for one in skewed))
+            if any("trim_ms" in figure for _, _, figure, _ in regular if figure):
+                names = [one[0] for one in regular]
+                lines.append(f"  with giving back places counted in: {len(won_with_trim(ways, kernel, names))} of {len(names)}")
         for m, size, figure, precise in losses:
             lines.append(f"  lost: {m}, " + (f"size {size}: {figure['ms_median']:.3f} ms to {precise['ms_median']:.3f}" if figure
                                              else "no size is in that range"))

@@ -81,6 +81,15 @@ class Spgemm(unittest.TestCase):
         self.assertEqual(self.text.count("\n  lost: "), 6)
         self.assertIn("kernel thesis: rounds of 70 to 99 % efficiency beat precise on 1 of 1", self.text)
 
+    def test_claim_with_what_comes_behind(self):
+        self.assertNotIn("with giving back places counted in", self.text)
+        self.figures["atmosmodl|hash|rounds auto vmm"]["trim_ms"] = 3.0  # the size of 32 is slower, but gives nothing back
+        self.figures[f"{self.names[2]}|hash|rounds 32 vmm"]["trim_ms"] = 2.5
+        ways = spgemm_results.Ways(self.figures)
+        self.assertEqual(ways.best("atmosmodl", took=spgemm_results.with_trim)[0], 32)
+        self.assertIn("beat precise on 4 of 10 (thesis: 17 of 20); rmat-18: won\n  with giving back places counted in: 3 of 10",
+                      spgemm_results.text(ABOUT, ways))
+
     def test_efficiency_in_the_range(self):
         for percent, expected in [(69.9, False), (70.0, True), (99.49, True), (99.5, False), (100.0, False)]:
             self.assertEqual(spgemm_results.claimed(percent), expected, percent)
@@ -92,7 +101,7 @@ class Spgemm(unittest.TestCase):
         lines = said.splitlines()
         self.assertLessEqual(len(lines), 60)
         row = next(line.split() for line in lines if line.startswith("atmosmodl"))
-        self.assertEqual(row[:7] + row[9:14], ["atmosmodl", "12.00", "10.00", "25", "25", "91.0/2", "7.50", "1.33", "won", "25:", "7.50", "-"])
+        self.assertEqual(row[:7] + row[10:15], ["atmosmodl", "12.00", "10.00", "25", "25", "91.0/2", "7.50", "1.33", "won", "25:", "7.50", "-"])
         self.assertIn("left out (30): way 0, way 1", said)
         self.assertIn("failed: a|hash|precise: why", said)
         self.assertIn("active warps, twin-pwtk, kernel thesis, size_per_row 64", said)
