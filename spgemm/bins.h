@@ -33,9 +33,9 @@ static inline GM_BOTH int gm_bin_of(int64_t entries) {
     return bin;
 }
 
-/* What a row's table is made for: its multiplications (the bound), or the share of them that sampled rows need
- * (gm_table_share; 0 <= share <= 1), and never more than there are columns. Rows whose table it makes too small
- * overflow it and are formed again. */
+/* What a row's table is made for: its multiplications (the bound), or the share of them that sampled rows
+ * need (gm_table_share; 0 <= share <= 1), and never more than there are columns. Rows whose table it makes
+ * too small overflow it and are formed again. */
 static inline GM_BOTH int64_t gm_entries_expected(int32_t bound, int32_t columns, float share) {
     int64_t most = bound < columns ? bound : columns;
     if (share >= 1)
@@ -44,8 +44,8 @@ static inline GM_BOTH int64_t gm_entries_expected(int32_t bound, int32_t columns
     return guess < most ? guess : most;
 }
 
-/* What a table is chosen by: twice the entries where each of them is looked for many times, so that it is found
- * at once. */
+/* What a table is chosen by: twice the entries where each of them is looked for many times, so that it is
+ * found at once. */
 #define GM_MANY_TIMES 16
 static inline GM_BOTH int64_t gm_entries_of_table(int64_t entries, int32_t bound) {
     bool many = bound / GM_MANY_TIMES >= entries && 2 * entries <= gm_bin_entries(GM_TABLES - 1);

@@ -35,9 +35,9 @@ bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const stru
 bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed,
                        float *size, double *total, struct gm_spgemm_error *error);
 
-/* The least share s, 0 to 1, such that tables made for s times a row's multiplications (bins.h) are those that
- * its entries need, or larger, in all but one of twenty of `rows` sampled rows: tables of the others are fuller
- * than they should be, few of them too small. */
+/* The least share s, 0 to 1, such that tables made for s times a row's multiplications (bins.h) are those
+ * that its entries need, or larger, in all but one of twenty of `rows` sampled rows: tables of the others are
+ * fuller than they should be, few of them too small. */
 float gm_table_share(const int32_t *bound, const int32_t *size, int32_t rows);
 
 /* The size_per_row with the fewest rounds among those whose memory efficiency is at least `efficiency`; of

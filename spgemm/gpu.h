@@ -67,7 +67,7 @@ struct gm_gpu {
     struct gm_memory memory;
     struct gm_result c;
     cudaEvent_t begin, estimated, formed, end;
-    cudaStream_t beside[GM_STREAMS]; /* work there waits for the default stream's before it, which waits for it */
+    cudaStream_t beside[GM_STREAMS]; /* each waits for what the default stream has, and the reverse */
 };
 /* Fails where there is no device. On failure there is nothing to drop. */
 bool gm_gpu_open(struct gm_gpu *g, const struct gm_job *job, struct gm_spgemm_error *error);

@@ -29,7 +29,7 @@ static bool grow(struct gm_output *o, int64_t count, size_t element, struct gm_s
 static bool grow_array(struct gm_loop *l, struct gm_output *o, int64_t count, size_t element,
                        struct gm_spgemm_error *error) {
     int64_t c = l->expected + l->expected / 256;
-    if (c * (int64_t)element > (int64_t)o->size && c < count - count / 64 && !grow(o, c, element, error))
+    if (c > (int64_t)(o->size / element) && c < count - count / 64 && !grow(o, c, element, error))
         return false;
     return grow(o, count, element, error);
 }

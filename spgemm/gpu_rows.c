@@ -145,12 +145,14 @@ static bool launch_ranges(struct gm_work *w, const int32_t *list, int32_t rows, 
         return false;
     if (c->spread.size && !exact)
         target.values = NULL;
-    return gm_cuda(gm_launch_ranges(w->gpu->job->precision, w->a, w->b, list, rows, &target, w->cursor.at, stream),
+    return gm_cuda(gm_launch_ranges(w->gpu->job->precision, w->a, w->b, list, rows, &target, w->cursor.at,
+                                    stream),
                    "rows by ranges", error);
 }
 
-static bool launch_bin(struct gm_work *w, int bin, const int32_t *list, int32_t rows, const struct gm_target *c,
-                       bool exact, cudaStream_t stream, struct gm_spgemm_error *error) {
+static bool launch_bin(struct gm_work *w, int bin, const int32_t *list, int32_t rows,
+                       const struct gm_target *c, bool exact, cudaStream_t stream,
+                       struct gm_spgemm_error *error) {
     if (bin == GM_BIN_RANGES)
         return launch_ranges(w, list, rows, c, exact, stream, error);
     return gm_cuda(gm_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows, c, w->overflow,
@@ -158,7 +160,8 @@ static bool launch_bin(struct gm_work *w, int bin, const int32_t *list, int32_t 
                    "rows by tables", error);
 }
 
-/* Side by side, so that rows of a bin are begun while the last of another are formed; the longest rows first. */
+/* Side by side, so that rows of a bin are begun while the last of another are formed; the longest rows
+ * first. */
 static bool launch_bins(struct gm_work *w, const int32_t *list, const int32_t count[GM_BINS],
                         const struct gm_target *c, bool exact, struct gm_spgemm_error *error) {
     int bins = 0, at = 0;

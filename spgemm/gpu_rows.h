@@ -56,8 +56,8 @@ bool gm_work_offsets(struct gm_work *w, struct gm_spgemm_error *error);
 /* Waits for the bounds, sets w->totals. */
 bool gm_work_totals(struct gm_work *w, struct gm_spgemm_error *error);
 
-/* Exact sizes of the sampled rows: sets w->shrink and w->share; `sizes` (NULL = not wanted) is the caller's to
- * free. */
+/* Exact sizes of the sampled rows: sets w->shrink and w->share; `sizes` (NULL = not wanted) is the caller's
+ * to free. */
 bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spgemm_error *error);
 /* Whether rows have many multiplications, so that tables made for as many entries would be large. */
 bool gm_work_is_long(const struct gm_work *w);

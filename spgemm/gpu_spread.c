@@ -35,8 +35,8 @@ static int64_t expected_pieces(const struct gm_loop *l) {
     return (int64_t)((double)pieces * scale * gm_spread_settings.margin);
 }
 
-/* By the sample, whose rows stand for as many rows each: places of the slabs before each, and how far C's rows
- * of any slab reach beyond its first piece. */
+/* By the sample, whose rows stand for as many rows each: places of the slabs before each, and how far C's
+ * rows of any slab reach beyond its first piece. */
 struct expected {
     double before[GM_SLABS + 1], gap;
 };
@@ -84,7 +84,8 @@ static void cut_into_slabs(struct gm_loop *l, int64_t further) {
 
 /* One round of many places is formed in two halves, the second mapped while rows of the first are formed. */
 static bool is_halved(const struct gm_loop *l) {
-    return l->job->vector == GM_VECTOR_VMM && (int64_t)l->w.rows * l->size >= gm_spread_settings.halved_places;
+    return l->job->vector == GM_VECTOR_VMM &&
+           (int64_t)l->w.rows * l->size >= gm_spread_settings.halved_places;
 }
 
 static int32_t half_of(int32_t rows) {
@@ -179,10 +180,11 @@ bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error) {
         l->first_slabs = 0;
     }
     l->spread.room = l->gap + further;
-    if (!grow(l, l->first_slabs ? l->first_pieces : w->rows + l->spread.room, error) || !send(&spill, l, error) ||
-        !form(l, error) || (found->spill.left && !form_rest(l, error)))
+    if (!grow(l, l->first_slabs ? l->first_pieces : w->rows + l->spread.room, error) ||
+        !send(&spill, l, error) || !form(l, error) || (found->spill.left && !form_rest(l, error)))
         return false;
     l->pieces = w->rows + (int64_t)found->spill.taken - l->gap;
-    l->rounds = w->rows == 0 ? 0 : found->ends.longest > l->size ? (found->ends.longest - 1) / l->size + 1 : 1;
+    int32_t longest = found->ends.longest;
+    l->rounds = w->rows == 0 ? 0 : longest > l->size ? (longest - 1) / l->size + 1 : 1;
     return true;
 }

@@ -1,5 +1,6 @@
-/* Work on the device. Launches go to the default stream unless said and return at once; arrays are on the device
- * unless said. Each returns what cudaGetLastError says of its launch; a launch of nothing is fine. */
+/* Work on the device. Launches go to the default stream unless they name another, and return at once; arrays
+ * are on the device unless said. Each returns what cudaGetLastError says of its launch; a launch of nothing
+ * is fine. */
 #ifndef GM_SPGEMM_KERNELS_H
 #define GM_SPGEMM_KERNELS_H
 
@@ -43,7 +44,7 @@ cudaError_t gm_launch_cohen(const struct gm_operand *a, const struct gm_operand 
 
 /* What decides a row's bin, and whether it is formed at all. */
 struct gm_need {
-    const int32_t *bound; /* used where size is NULL */
+    const int32_t *bound; /* multiplications */
     const int32_t *size;  /* exact */
     int32_t columns;      /* of C */
     float share;          /* gm_entries_expected(); 1 with exact sizes */
@@ -101,8 +102,8 @@ cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int
                             const int32_t *size, int64_t above, int32_t *chosen, int32_t *number);
 cudaError_t gm_launch_count_up(int32_t *list, int32_t rows); /* list[i] = i */
 cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to);
-/* place[0] to place[rows] as `offsets`, and what the host wants to know of them: the last, and that behind each
- * slab of `slab` rows, of which there are GM_SLABS at most; and the longest row, which must be zeroed. */
+/* place[0] to place[rows] as `offsets`, and what the host wants to know: the last of them, that behind each
+ * slab of `slab` rows, of which there are GM_SLABS at most, and the longest row, which must be zeroed. */
 struct gm_ends {
     int64_t stored, slab[GM_SLABS];
     int32_t longest;

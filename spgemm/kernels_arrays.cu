@@ -76,7 +76,9 @@ __device__ int bin_of(const gm_need &need, int32_t row) {
         if (!need.bound[row])
             return -1;
     }
-    return entries ? row / need.slab * GM_BINS + gm_bin_of(gm_entries_of_table(entries, need.bound[row])) : -1;
+    if (!entries)
+        return -1;
+    return row / need.slab * GM_BINS + gm_bin_of(gm_entries_of_table(entries, need.bound[row]));
 }
 
 /* Numbers of a block are added up in shared memory first. */

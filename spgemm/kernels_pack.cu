@@ -10,8 +10,8 @@ constexpr int TEAM = 32;                           /* threads for a row that is 
 /* An element from global to shared memory, without waiting and without a register: many are on their way. */
 template <typename E> __device__ void bring(E *to, const E *from) {
 #ifdef __CUDA_ARCH__
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                 "l"(from), "n"(sizeof(E)));
+    unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof(E)));
 #else
     *to = *from;
 #endif
@@ -90,7 +90,8 @@ __global__ void begin_slab(gm_spill *spill, int slab) {
 template <typename E> struct Ahead {
     E read[AHEAD];
 
-    __device__ void fetch(const E *from, const gm_spread &spread, int64_t piece, int64_t more, int32_t i, int32_t count) {
+    __device__ void fetch(const E *from, const gm_spread &spread, int64_t piece, int64_t more, int32_t i,
+                          int32_t count) {
 #pragma unroll
         for (int j = 0; j < AHEAD; j++)
             if (i + j * TEAM < count)
@@ -133,7 +134,8 @@ template <typename V>
 cudaError_t launch_move_spread(const gm_moved &columns, const gm_moved &values, const gm_spread &spread,
                                int32_t first, int32_t rows, const int64_t *place, const int32_t *size) {
     int64_t blocks = (static_cast<int64_t>(rows) * TEAM + BLOCK - 1) / BLOCK;
-    move_spread<V><<<static_cast<unsigned>(blocks), BLOCK>>>(columns, values, spread, first, rows, place, size);
+    move_spread<V>
+        <<<static_cast<unsigned>(blocks), BLOCK>>>(columns, values, spread, first, rows, place, size);
     return cudaGetLastError();
 }
 

@@ -182,8 +182,8 @@ cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list
     if (status != cudaSuccess)
         return status;
     int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1);
-    range_rows<T, FORM><<<static_cast<unsigned>(rows < grid ? rows : grid), BLOCK, sizeof(Range<T>), stream>>>(
-        a, b, list, rows, c, cursor);
+    unsigned taken = static_cast<unsigned>(rows < grid ? rows : grid);
+    range_rows<T, FORM><<<taken, BLOCK, sizeof(Range<T>), stream>>>(a, b, list, rows, c, cursor);
     return cudaGetLastError();
 }
 

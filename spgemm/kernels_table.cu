@@ -165,7 +165,7 @@ __device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t r
 template <typename T, int BIN, bool FORM> struct Shape {
     static constexpr int slots = GM_SLOTS_LEAST << BIN, threads = GM_GROUP_LEAST << BIN;
     static constexpr int block = threads > 32 ? threads : BLOCK, rows = block / threads;
-    /* Rows of a warp step through their tables together: a gap between these keeps them on different banks. */
+    /* Rows of a warp step through their tables together: a gap keeps them on different banks. */
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
     static constexpr size_t shared =
         static_cast<size_t>(rows) * stride * (sizeof(int32_t) + (FORM ? sizeof(T) : 0));

@@ -33,8 +33,8 @@ struct gm_job {
 
 /* Figures of one product. What does not apply is 0. */
 struct gm_run {
-    double ms; /* until C is there, allocations counted in; not the copies of A and B to the device and of C back,
-                * nor giving back what else the product took */
+    double ms; /* until C is there, allocations counted in; not the copies of A and B to the device and of C
+                * back, nor giving back what else the product took */
     double estimate_ms; /* of ms: until memory for C's entries was asked for first */
     double grow_ms;     /* of ms: growing C's arrays, in modes that do */
     double compact_ms;  /* of ms: rows moved together from places with holes between them */

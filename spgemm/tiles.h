@@ -1,8 +1,8 @@
 /* C moved together in the memory that its rows were formed in, where row i has its entries from place i x
- * `piece` on: every entry goes to a place at or before its own. Rows are cut into tiles. Who moves a tile takes
- * its number by a ticket, reads its entries, says so, waits until the tiles that lie where the entries go have
- * been read, and writes. Nobody waits before having read, and only for tiles of lower tickets, which have been
- * begun: so it goes on however few tiles are in hand at a time. */
+ * `piece` on: every entry goes to a place at or before its own. Rows are cut into tiles. Who moves a tile
+ * takes its number by a ticket, reads its entries, says so, waits until the tiles that lie where the entries
+ * go have been read, and writes. Nobody waits before having read, and only for tiles of lower tickets, which
+ * have been begun: so it goes on however few tiles are in hand at a time. */
 #ifndef GM_SPGEMM_TILES_H
 #define GM_SPGEMM_TILES_H
 
@@ -21,8 +21,8 @@ struct gm_padded {
 struct gm_tile {
     int32_t row, rows;    /* the first, how many */
     int32_t begin, end;   /* of its entries in C */
-    int32_t first, after; /* tiles that must have been read: first to after - 1, none or at most two, before this
-                           * one */
+    int32_t first, after; /* tiles that must have been read: first to after - 1, none or at most two, before
+                           * this one */
 };
 
 /* `piece` is at most GM_TILE. */

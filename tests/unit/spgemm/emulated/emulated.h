@@ -47,7 +47,8 @@ template <typename F> void emulated_launch(unsigned grid, unsigned block, const 
     emulated_run(grid, block, 0, false, kernel);
 }
 
-template <typename F> void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t, const F &kernel) {
+template <typename F>
+void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t, const F &kernel) {
     emulated_run(grid, block, shared, false, kernel);
 }
 
