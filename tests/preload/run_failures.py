@@ -13,7 +13,8 @@ import re
 import shutil
 import sys
 
-from run_preload import Failure, Place, check, check_trace
+from place import Failure, Place, check
+from traces import check_trace
 
 # What native, async and managed memory ask of the driver, and what they fence with.
 FUNCTIONS = (

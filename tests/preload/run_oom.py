@@ -15,8 +15,8 @@ import subprocess
 import sys
 import time
 
-import run_preload as preload
-from run_preload import SKIP, Failure, Place, check
+from place import SKIP, Failure, Place, check
+from traces import match_events, read_notes, read_trace
 
 MIB = 1 << 20
 OTHER_MEMORY = {"host-numa"}
@@ -28,13 +28,13 @@ def start(place, command, policy, **settings):
 
 
 def events_of(done):
-    return [row for rows in preload.read_trace(done.folder).values() for row in rows]
+    return [row for rows in read_trace(done.folder).values() for row in rows]
 
 
 def check_whole(done, label):
     """What was allocated was freed by its own address, and every note of the program is an event."""
-    for pid, rows in preload.read_trace(done.folder).items():
-        preload.match_events([note for note in preload.read_notes(done.folder) if note.pid == pid], rows, label)
+    for pid, rows in read_trace(done.folder).items():
+        match_events([note for note in read_notes(done.folder) if note.pid == pid], rows, label)
         live = {}
         for row in rows:
             if row["action"] == "alloc":
