@@ -28,7 +28,11 @@ import shutil
 import subprocess
 import sys
 
-SKIP = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
+
+from place import SKIP, Failure, Place  # noqa: E402
+from run_preload import CASES  # noqa: E402
+
 WORKERS = 6  # programs at a time: each brings up a context of its own
 
 DRIVER = ["driver_linked", "driver_dlopened", "advice", "arrays", "vmm", "weak_driver", "next_symbol", "graph_memory", "late_error",
@@ -84,27 +88,20 @@ def build(options, name, shape):
     return target
 
 
-def run_case(runner, options, case, shape, shim, label):
-    """One case of the preload runner in a place of its own; returns (name, outcome, message)."""
-    place = runner.Place(argparse.Namespace(
+def run_case(options, case, shape, shim, label):
+    """One of the preload cases in a place of its own; returns (name, outcome, message)."""
+    place = Place(argparse.Namespace(
         programs=options.work / shape, cuda=options.toolkit / "lib64", shim=shim, work=options.work / f"run-{label}" / case))
     name = f"{label} {case}"
     try:
-        runner.CASES[case](place)
+        CASES[case](place)
         return name, "ok", ""
-    except runner.Failure as failure:
+    except Failure as failure:
         return name, "FAILED", str(failure)
     except SystemExit as end:
         return name, "skipped" if end.code == SKIP else "FAILED", "not so natively, or not supported here" if end.code == SKIP else f"exit {end.code}"
     except Exception as problem:  # one broken case leaves the others' lines
         return name, "FAILED", f"{type(problem).__name__}: {problem}"
-
-
-def preload_runner(options):
-    sys.path.insert(0, str(options.source / "tests" / "preload"))
-    import run_preload
-
-    return run_preload
 
 
 def build_all(options, programs):
@@ -114,16 +111,14 @@ def build_all(options, programs):
 
 
 def programs(options, shape):
-    runner = preload_runner(options)
     names = {"driver": DRIVER, "static": RUNTIME, "shared": RUNTIME + SHARED_ONLY}[shape]
     build_all(options, [(name, shape) for name in names])
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        yield from pool.map(lambda name: run_case(runner, options, name, shape, options.shim, shape), names)
+        yield from pool.map(lambda name: run_case(options, name, shape, options.shim, shape), names)
 
 
 def concept(options, part):
     """The cases of one concept against both kinds of runtime, and under the shim without context events."""
-    runner = preload_runner(options)
     cases, hidden_cases = CONCEPTS[part]
     shape_of = {case: "driver" if case == "graph_memory" else None for case in cases}
     jobs = [(case, shape_of[case] or shape, options.shim, shape_of[case] or shape)
@@ -136,7 +131,7 @@ def concept(options, part):
     build_all(options, [(program_of(case), shape) for case, shape, _, _ in jobs])
     at_once = 2 if part == "waiting" else WORKERS  # kernels that spin share the device's time
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        yield from pool.map(lambda job: run_case(runner, options, *job), jobs)
+        yield from pool.map(lambda job: run_case(options, *job), jobs)
 
 
 # ---- frameworks

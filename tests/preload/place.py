@@ -1,5 +1,6 @@
 """Where small programs run, natively and under the shim."""
 
+import argparse
 import os
 import pathlib
 import shutil
@@ -102,3 +103,22 @@ def check_same_output(native, shimmed, label, warnings=False):
         shimmed.stdout == native.stdout, f"{label}: other output:\n{shimmed.stdout}natively:\n{native.stdout}"
     )
     check(stderr == native.stderr, f"{label}: on stderr:\n{shimmed.stderr}")
+
+
+def run_case(cases, *further):
+    """Exit status of the case that the command line names. further: options beside those of a place."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", type=pathlib.Path, required=True)
+    parser.add_argument("--cuda", default="")
+    parser.add_argument("--shim", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    for option in further:
+        parser.add_argument(option, default="")
+    parser.add_argument("case", choices=sorted(cases))
+    options = parser.parse_args()
+    try:
+        cases[options.case](Place(options))
+    except Failure as failure:
+        print(f"FAILED {options.case}: {failure}")
+        return 1
+    return 0

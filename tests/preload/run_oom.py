@@ -7,7 +7,6 @@ On the simulated CUDA a card is as small as SIMCUDA_MEMORY says, and host memory
 cannot be tried here.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -15,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from place import SKIP, Failure, Place, check
+from place import SKIP, check, run_case
 from traces import match_events, read_notes, read_trace
 
 MIB = 1 << 20
@@ -312,20 +311,5 @@ CASES = {"limit": limit, "small_card": small_card, "trim": trim, "order": order,
          "capture": capture, "transport": transport, "failures": failures, "cgroup": cgroup}
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    for name in ("programs", "cuda", "shim", "work"):
-        parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
-    parser.add_argument("--gpumem", default="")
-    parser.add_argument("case", choices=sorted(CASES))
-    options = parser.parse_args()
-    try:
-        CASES[options.case](Place(options))
-    except Failure as failure:
-        print(f"FAILED {options.case}: {failure}")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_case(CASES, "--gpumem"))

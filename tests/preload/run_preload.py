@@ -10,7 +10,6 @@ and libcudart.so.13, as in LD_LIBRARY_PATH; on a machine with a GPU those of its
 77 where that CUDA does not support the case.
 """
 
-import argparse
 import collections
 import itertools
 import pathlib
@@ -19,7 +18,7 @@ import shutil
 import subprocess
 import sys
 
-from place import SKIP, Failure, Place, check, check_same_output, is_simulated
+from place import SKIP, check, check_same_output, is_simulated, run_case
 from traces import brief, check_life, check_trace, number, read_trace
 
 POLICIES = ("observe", "cache", "async", "managed", "active-list", "auto")
@@ -547,21 +546,5 @@ CASES = {
 }
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", type=pathlib.Path, required=True)
-    parser.add_argument("--cuda", default="")
-    parser.add_argument("--shim", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("case", choices=sorted(CASES))
-    options = parser.parse_args()
-    try:
-        CASES[options.case](Place(options))
-    except Failure as failure:
-        print(f"FAILED {options.case}: {failure}")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_case(CASES))

@@ -290,20 +290,26 @@ struct outcome {
     size_t copied;
 };
 
-const long long rest = 50000000;
+const long long rest = 50000000; // ns
 
-outcome grow_once(const std::string &way, const std::vector<size_t> &sizes, bool wait) {
+// The array step by step to its full size; what each step took.
+std::vector<double> grow_all(array *grown, const std::vector<size_t> &sizes) {
     std::vector<double> steps;
-    array *grown = make(way);
-    double begin = now(), before = begin;
+    double before = now();
     for (size_t size : sizes) {
         grown->grow(size);
         double after = now();
         steps.push_back(after - before);
         before = after;
     }
-    if (wait)
-        CHECK(cudaDeviceSynchronize());
+    return steps;
+}
+
+outcome grow_once(const std::string &way, const std::vector<size_t> &sizes) {
+    array *grown = make(way);
+    double begin = now();
+    std::vector<double> steps = grow_all(grown, sizes);
+    CHECK(cudaDeviceSynchronize());
     double end = now();
     size_t copied = grown->copied, quarter = std::max<size_t>(1, steps.size() / 4);
     delete grown;
@@ -384,20 +390,15 @@ void grow_beside(const std::string &steps, size_t top, const std::vector<size_t>
         busy.start();
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         alone = busy.pass_ns();
-        std::vector<double> times;
         busy.start();
-        double begin = now(), at = begin;
-        for (size_t size : sizes) {
-            grown->grow(size);
-            double after = now();
-            times.push_back(after - at);
-            at = after;
-        }
-        if (at - begin < 1e8) // passes are counted over a while at least
-            std::this_thread::sleep_for(std::chrono::nanoseconds((long)(1e8 - (at - begin))));
+        double begin = now();
+        std::vector<double> steps = grow_all(grown, sizes);
+        double whole = now() - begin;
+        if (whole < 1e8) // passes are counted over a while at least
+            std::this_thread::sleep_for(std::chrono::nanoseconds((long)(1e8 - whole)));
         kernel = busy.pass_ns();
-        size_t quarter = std::max<size_t>(1, times.size() / 4);
-        f.add({at - begin, 0, median({times.begin(), times.begin() + quarter}), median({times.end() - quarter, times.end()}),
+        size_t quarter = std::max<size_t>(1, steps.size() / 4);
+        f.add({whole, 0, median({steps.begin(), steps.begin() + quarter}), median({steps.end() - quarter, steps.end()}),
                grown->copied});
     }
     delete grown; // waits for the kernel, which has ended
@@ -451,7 +452,7 @@ int main(int count, char **arguments) {
         for (figures &one : ways) {
             // The driver wipes memory that came back before it gives it out again.
             std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
-            outcome grown = grow_once(one.way, sizes, true);
+            outcome grown = grow_once(one.way, sizes);
             if (i > 0) // behind a warm-up
                 one.add(grown);
         }
