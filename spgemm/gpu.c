@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 bool gm_cuda(cudaError_t status, const char *what, struct gm_spgemm_error *error) {
     if (status == cudaSuccess)
@@ -199,12 +198,6 @@ bool gm_gpu_begin(struct gm_gpu *g, struct gm_spgemm_error *error) {
     g->memory.now = g->memory.peak = 0;
     return gm_cuda(cudaDeviceSynchronize(), "the device", error) &&
            gm_cuda(cudaEventRecord(g->begin, NULL), "event", error);
-}
-
-double gm_now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run,

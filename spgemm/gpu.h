@@ -74,7 +74,6 @@ bool gm_gpu_open(struct gm_gpu *g, const struct gm_job *job, struct gm_spgemm_er
 void gm_gpu_close(struct gm_gpu *g);
 /* Drops the last C, waits for the device, starts the clock and the count of memory. */
 bool gm_gpu_begin(struct gm_gpu *g, struct gm_spgemm_error *error);
-double gm_now_ms(void); /* of the host */
 /* Stops the clock and tells what it took: run->ms, estimate_ms (to the event `estimated`), compact_ms (from
  * the event `formed`; both only where they are asked for), peak, stored. */
 bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run,

@@ -162,20 +162,17 @@ static bool launch_bin(struct gm_work *w, int bin, const int32_t *list, int32_t 
 
 /* Side by side, so that rows of a bin are begun while the last of another are formed; the longest rows
  * first. */
-static bool launch_bins(struct gm_work *w, const int32_t *list, const int32_t count[GM_BINS],
-                        const struct gm_target *c, bool exact, struct gm_spgemm_error *error) {
+static bool launch_bins(struct gm_work *w, const struct gm_binned *b, int slab, const struct gm_target *c,
+                        struct gm_spgemm_error *error) {
+    const int32_t *count = b->count + slab * GM_BINS, *begin = b->begin + slab * GM_BINS;
     int bins = 0, at = 0;
     bool done = true;
-    for (int bin = 0; bin < GM_BINS; bin++) {
-        list += count[bin];
+    for (int bin = 0; bin < GM_BINS; bin++)
         bins += count[bin] > 0;
-    }
-    for (int bin = GM_BINS - 1; done && bin >= 0; bin--) {
-        list -= count[bin];
+    for (int bin = GM_BINS - 1; done && bin >= 0; bin--)
         if (count[bin])
-            done = launch_bin(w, bin, list, count[bin], c, exact,
+            done = launch_bin(w, bin, w->binned + begin[bin], count[bin], c, b->exact,
                               bins > 1 ? w->gpu->beside[at++ % GM_STREAMS] : NULL, error);
-    }
     return done;
 }
 
@@ -194,17 +191,17 @@ bool gm_work_bin(struct gm_work *w, const int32_t *list, int32_t rows, int32_t s
                            .share = exact ? 1 : share,
                            .slab = slab};
     *b = (struct gm_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
-    int32_t next[GM_SLABS * GM_BINS], sum = 0;
-    size_t size = (size_t)b->slabs * GM_BINS * sizeof *next;
+    int32_t sum = 0;
+    size_t size = (size_t)b->slabs * GM_BINS * sizeof *b->begin;
     if (!zero(w->counters->bins, size, error) ||
         !gm_cuda(gm_launch_bin_count(list, rows, &need, w->counters->bins), "bins", error) ||
         !fetch(b->count, w->counters->bins, size, error))
         return false;
     for (int bin = 0; bin < b->slabs * GM_BINS; bin++) {
-        next[bin] = sum;
+        b->begin[bin] = sum;
         sum += b->count[bin];
     }
-    return gm_cuda(cudaMemcpyAsync(w->counters->bins, next, size, cudaMemcpyHostToDevice, NULL), "bins",
+    return gm_cuda(cudaMemcpyAsync(w->counters->bins, b->begin, size, cudaMemcpyHostToDevice, NULL), "bins",
                    error) &&
            gm_cuda(gm_launch_bin_fill(list, rows, &need, w->counters->bins, w->binned), "bins", error) &&
            zero(&w->counters->found.overflowed, sizeof w->counters->found.overflowed, error);
@@ -213,11 +210,8 @@ bool gm_work_bin(struct gm_work *w, const int32_t *list, int32_t rows, int32_t s
 bool gm_work_form_slab(struct gm_work *w, const struct gm_binned *b, int slab, const struct gm_target *c,
                        struct gm_spgemm_error *error) {
     struct gm_target target = *c;
-    const int32_t *list = w->binned;
-    for (int bin = 0; bin < slab * GM_BINS; bin++)
-        list += b->count[bin];
     return (!b->all || !c->spread.size || begin_slab(w, slab, &target, error)) &&
-           launch_bins(w, list, b->count + slab * GM_BINS, &target, b->exact, error);
+           launch_bins(w, b, slab, &target, error);
 }
 
 static bool form(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,

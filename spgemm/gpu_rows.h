@@ -68,7 +68,7 @@ bool gm_work_sample_if_long(struct gm_work *w, struct gm_spgemm_error *error);
 struct gm_binned {
     int slabs;
     bool all, exact;
-    int32_t count[GM_SLABS * GM_BINS];
+    int32_t count[GM_SLABS * GM_BINS], begin[GM_SLABS * GM_BINS]; /* rows of each; the place of the first */
 };
 /* Bins of the rows of the list (NULL: all) for tables of `share`, or, `exact`, of the sizes that w->size has;
  * slabs of `slab` rows. */

@@ -4,7 +4,6 @@
 #include <GraphBLAS.h>
 
 #include <stdlib.h>
-#include <time.h>
 
 struct state {
     const struct gm_job *job;
@@ -92,17 +91,11 @@ static void *open_graphblas(const struct gm_job *job, struct gm_spgemm_error *er
     return NULL;
 }
 
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 static bool run_graphblas(void *pointer, struct gm_run *run, struct gm_spgemm_error *error) {
     struct state *s = pointer;
     GrB_Index stored = 0;
     GrB_Matrix_free(&s->c);
-    double start = now_ms();
+    double start = gm_now_ms();
     GrB_Semiring semiring =
         s->job->precision == GM_FLOAT ? GrB_PLUS_TIMES_SEMIRING_FP32 : GrB_PLUS_TIMES_SEMIRING_FP64;
     GrB_Info info =
@@ -112,7 +105,7 @@ static bool run_graphblas(void *pointer, struct gm_run *run, struct gm_spgemm_er
     /* Sorted rows, as the other modes give. */
     if (info == GrB_SUCCESS)
         info = GrB_Matrix_wait(s->c, GrB_MATERIALIZE);
-    double ms = now_ms() - start;
+    double ms = gm_now_ms() - start;
     if (!worked(info, "product", error) || !worked(GrB_Matrix_nvals(&stored, s->c), "product", error)) {
         GrB_Matrix_free(&s->c);
         return false;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #ifdef GM_SPGEMM_CUDA
 #define CUDA(functions) (&functions)
@@ -32,6 +33,12 @@ static const struct gm_mode modes[] = {
      GRAPHBLAS(gm_mode_graphblas)},
 };
 #define MODES (sizeof modes / sizeof modes[0])
+
+double gm_now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
 
 const struct gm_mode *gm_mode_at(unsigned index) {
     return index < MODES ? &modes[index] : NULL;

@@ -53,6 +53,8 @@ struct gm_estimates {
     double cohen, cohen_ms;     /* from keys; nothing depends on it */
 };
 
+double gm_now_ms(void); /* the host's clock, for those times */
+
 struct gm_mode_functions {
     /* Readies A and B (copies them to the device); NULL on failure. `job` and what it names outlive the
      * state. */

@@ -290,7 +290,7 @@ struct outcome {
     size_t copied;
 };
 
-const long long rest = 50000000; // ns
+const std::chrono::milliseconds rest(50);
 
 // The array step by step to its full size; what each step took.
 std::vector<double> grow_all(array *grown, const std::vector<size_t> &sizes) {
@@ -305,15 +305,20 @@ std::vector<double> grow_all(array *grown, const std::vector<size_t> &sizes) {
     return steps;
 }
 
+outcome outcome_of(double whole, double release, const std::vector<double> &steps, size_t copied) {
+    size_t quarter = std::max<size_t>(1, steps.size() / 4);
+    return {whole, release, median({steps.begin(), steps.begin() + quarter}), median({steps.end() - quarter, steps.end()}), copied};
+}
+
 outcome grow_once(const std::string &way, const std::vector<size_t> &sizes) {
     array *grown = make(way);
     double begin = now();
     std::vector<double> steps = grow_all(grown, sizes);
     CHECK(cudaDeviceSynchronize());
     double end = now();
-    size_t copied = grown->copied, quarter = std::max<size_t>(1, steps.size() / 4);
+    size_t copied = grown->copied;
     delete grown;
-    return {end - begin, now() - end, median({steps.begin(), steps.begin() + quarter}), median({steps.end() - quarter, steps.end()}), copied};
+    return outcome_of(end - begin, now() - end, steps, copied);
 }
 
 // Untimed: the most of the card in use. A thread looks, too, for ways that show no moment.
@@ -397,9 +402,7 @@ void grow_beside(const std::string &steps, size_t top, const std::vector<size_t>
         if (whole < 1e8) // passes are counted over a while at least
             std::this_thread::sleep_for(std::chrono::nanoseconds((long)(1e8 - whole)));
         kernel = busy.pass_ns();
-        size_t quarter = std::max<size_t>(1, steps.size() / 4);
-        f.add({whole, 0, median({steps.begin(), steps.begin() + quarter}), median({steps.end() - quarter, steps.end()}),
-               grown->copied});
+        f.add(outcome_of(whole, 0, steps, grown->copied));
     }
     delete grown; // waits for the kernel, which has ended
     print("beside", steps, sizes.size(), f, 0, top, kernel, alone);
@@ -451,7 +454,7 @@ int main(int count, char **arguments) {
     for (int i = 0; i < samples + 1; i++)
         for (figures &one : ways) {
             // The driver wipes memory that came back before it gives it out again.
-            std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
+            std::this_thread::sleep_for(rest);
             outcome grown = grow_once(one.way, sizes);
             if (i > 0) // behind a warm-up
                 one.add(grown);

@@ -23,11 +23,21 @@ static void bins_hold_their_rows(void **state) {
 static void rows_are_expected_within_their_bound(void **state) {
     assert_int_equal(gm_entries_expected(50, 1000, 1), 50);
     assert_int_equal(gm_entries_expected(5000, 1000, 1), 1000);
-    assert_int_equal(gm_entries_expected(1000, 5000, 0.125f), 126);
+    assert_int_equal(gm_entries_expected(1000, 5000, 0.1f), 101);
     assert_int_equal(gm_entries_expected(10, 5000, 0.999f), 10);
     assert_int_equal(gm_entries_expected(1000000, 5000, 0), 1);
-    assert_true(gm_entries_expected(INT32_MAX, INT32_MAX - 1, 0.999999f) <= INT32_MAX - 1);
+    assert_int_equal(gm_entries_expected(INT32_MAX, INT32_MAX - 1, 0.999f), 2145336193);
+    assert_int_equal(gm_entries_expected(INT32_MAX, 1000, 0.999f), 1000);
     assert_true(gm_entries_expected(1, 1, 0.001f) == 1);
+}
+
+/* As long as a table holds twice the entries. */
+static void tables_have_room_for_what_is_looked_for_often(void **state) {
+    int64_t most = gm_bin_entries(GM_TABLES - 1);
+    assert_int_equal(gm_entries_of_table(100, 100 * GM_MANY_TIMES - 1), 100);
+    assert_int_equal(gm_entries_of_table(100, 100 * GM_MANY_TIMES), 200);
+    assert_int_equal(gm_entries_of_table(most / 2, INT32_MAX), most / 2 * 2);
+    assert_int_equal(gm_entries_of_table(most / 2 + 1, INT32_MAX), most / 2 + 1);
 }
 
 /* Each column keeps one slot, until the table is full of others. */
@@ -87,6 +97,7 @@ static void rounds_of_pieces(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bins_hold_their_rows), cmocka_unit_test(rows_are_expected_within_their_bound),
+        cmocka_unit_test(tables_have_room_for_what_is_looked_for_often),
         cmocka_unit_test(tables_fill_up),       cmocka_unit_test(rows_spread_over_places_of_their_own),
         cmocka_unit_test(rounds_of_pieces),
     };

@@ -38,7 +38,7 @@ static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *er
 }
 
 /* A and B whose product has rows of 1024 multiplications that come to 64 entries, but for the last row, which
- * has 1024: tables made for the mean do not hold it. */
+ * has 1024: tables made as most rows need do not hold it. */
 #define UNLIKE_ROWS  100
 #define UNLIKE_TERMS 16
 #define UNLIKE_RUN   64
