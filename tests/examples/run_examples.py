@@ -12,18 +12,13 @@ import subprocess
 import sys
 import tempfile
 
-POLICIES = ("observe", "cache", "async", "managed", "active-list", "auto")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
+
+from place import Failure, check  # noqa: E402
+from run_preload import POLICIES  # noqa: E402
+
 SINGLE = ("add", "multiply", "multiply_plain", "rotate", "conjugate", "rescale")
 RATIOS = (0, 25, 50, 75, 80, 85, 90, 95)
-
-
-class Failure(Exception):
-    pass
-
-
-def check(condition, message):
-    if not condition:
-        raise Failure(message)
 
 
 class Place:

@@ -32,7 +32,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
 
 from place import SKIP, Failure, Place  # noqa: E402
 from products import spgemm  # noqa: E402
-from run_preload import CASES  # noqa: E402
+from run_preload import CASES, POLICIES  # noqa: E402
 
 WORKERS = 6  # programs at a time: each brings up a context of its own
 
@@ -194,7 +194,6 @@ def framework(options, name, command, policies, **more):
     return name, "ok", f"{' or '.join(map(str, sorted(counts)))} cuMemAlloc under each policy"
 
 
-POLICIES = ["observe", "cache", "async", "managed", "active-list", "auto"]
 ARENAS = {  # PyTorch's ways to get its memory
     "caching": {},
     "uncached": {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},

@@ -109,7 +109,7 @@ def run_case(cases, *further):
     """Exit status of the case that the command line names. further: options beside those of a place."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=pathlib.Path, required=True)
-    parser.add_argument("--cuda", default="")
+    parser.add_argument("--cuda", required=True)
     parser.add_argument("--shim", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     for option in further:

@@ -7,13 +7,12 @@ Each time: no crash, no hang; each call of the program is one event, frees match
 end and no order of work was broken.
 """
 
-import argparse
-import pathlib
 import re
 import shutil
 import sys
 
-from place import Failure, Place, check
+from place import Failure, check, run_case
+from run_preload import POLICIES
 from traces import check_trace
 
 # What native, async and managed memory ask of the driver, and what they fence with.
@@ -82,23 +81,8 @@ def nth(place, policy):
     check(30 < n < MOST - 1, f"{policy}: passes from {n} on")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", type=pathlib.Path, required=True)
-    parser.add_argument("--cuda", default="")
-    parser.add_argument("--shim", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("policy")
-    options = parser.parse_args()
-    place = Place(options)
-    try:
-        script(place, options.policy)
-        nth(place, options.policy)
-    except Failure as failure:
-        print(f"FAILED {options.policy}: {failure}")
-        return 1
-    return 0
+CASES = {policy: lambda place, policy=policy: (script(place, policy), nth(place, policy)) for policy in POLICIES}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_case(CASES))
