@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The experiment of the thesis on growing outputs (chapters 4 and 5), on matrices that are made, beside cuSPARSE.
 
-usage: spgemm.py [--build DIR] [--quick] [--slow] [--budget SECONDS] [--matrices NAME,...] [--precision double|float] [--check]
-                 [--out FILE.json]
+usage: spgemm.py [--build DIR] [--quick] [--slow] [--budget SECONDS] [--matrices NAME,...] [--matrix FILE.mtx ...]
+                 [--precision double|float] [--check] [--out FILE.json]
        spgemm.py --plot FILE.json
 
 Runs the driver in DIR (default build, built first) in every way: upper-bound, precise, rounds with the thesis' eight sizes and with a
@@ -12,6 +12,9 @@ the kinds where it does not; under a byte limit that rounds keeps to and upper-b
 for the active warps of figure 5.2. What matters most comes first. A product is formed 50 times, the last 25 timed, where it takes less than
 100 ms, else 5 times, the last 3 timed (--quick: 5 times and 3, or 3 and 2, and fewer ways). A way that takes longer than its limit is given
 up; what is not begun when --budget seconds (900, quick 165) are over is left out; both are said.
+
+--matrix takes any Matrix Market file, as those of the SuiteSparse collection are, in place of the made ones that --matrices does not name;
+with the kernel of the thesis under --slow.
 
 Prints what was found in short and writes FILE.json (default spgemm.json; after every way, so that a run that is cut short leaves what it
 has), FILE.txt with the thesis' tables beside ours, FILE.svg and FILE.png. --plot draws the picture and prints the tables of an earlier run:
@@ -94,7 +97,7 @@ class Bench:
         return 40 if matrix in LONG else 15 if kernel == "thesis" else 20
 
     def driver(self, matrix, arguments, limit=20.0):
-        command = [self.options.build / "spgemm" / "spgemm", "--matrix", {**MATRICES, **SMALLER}[matrix], "--precision", self.options.precision, *arguments]
+        command = [self.options.build / "spgemm" / "spgemm", "--matrix", {**MATRICES, **SMALLER, **self.options.files}[matrix], "--precision", self.options.precision, *arguments]
         command += ["--runs", 3, "--warmup", 2] if self.options.quick and "--runs" not in arguments and "--mode" in arguments else []
         return common.run(command, common.environment(), max(2, min(limit, self.left() + 10)))
 
@@ -264,13 +267,14 @@ def draw(about, found, out):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--check", action="store_true", help="compare every product with the host's")
     parser.add_argument("--budget", type=float)
     parser.add_argument("--matrices", type=lambda names: names.split(","))
+    parser.add_argument("--matrix", type=pathlib.Path, action="append", default=[])
     parser.add_argument("--precision", choices=["double", "float"], default="double")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("spgemm.json"))
     parser.add_argument("--plot", type=pathlib.Path)
@@ -281,6 +285,16 @@ def arguments():
     unknown = [name for name in options.matrices or [] if name not in MATRICES]
     if unknown:
         parser.error(f"no such matrix: {', '.join(unknown)}; there are {', '.join(MATRICES)}")
+    options.files = {}
+    for path in options.matrix:
+        name = path.name.split(".")[0].replace("|", "_")
+        if not path.is_file():
+            parser.error(f"--matrix {path}: no such file")
+        if name in {**MATRICES, **SMALLER, **options.files}:
+            parser.error(f"--matrix {path}: there is another matrix called {name}")
+        options.files[name] = path
+    if options.files:
+        options.matrices = [*(options.matrices or []), *options.files]
     return options
 
 

@@ -193,6 +193,21 @@ class Run(unittest.TestCase):
             self.assertIn("kernel thesis: rounds of 70 to 99 % efficiency beat precise on 2 of 2", done.stdout)
             self.assertIn("twin-pwtk, 1 MiB: upper-bound: spgemm: spgemm: out of device memory: values", done.stdout)
 
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "bcsstk17.mtx")
+            path.write_text("what the driver reads\n")
+            out, command = self.bench(folder, "--matrix", str(path))
+            done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual({name.split("|")[0] for name in json.loads(out.read_text())["figures"]}, {"bcsstk17"})
+            self.assertIn("kernel hash: rounds of 70 to 99 % efficiency beat precise on 1 of 1", done.stdout)
+            named = pathlib.Path(folder, "cage14.mtx")
+            named.write_text("")
+            for wrong, words in [(path.with_name("none.mtx"), "none.mtx: no such file"), (named, "another matrix called cage14")]:
+                done = subprocess.run([*command[:-1], str(wrong)], capture_output=True, text=True, timeout=100)
+                self.assertEqual((done.returncode, words in done.stderr), (2, True), done.stderr)
+
     def test_cut_short(self):
         with tempfile.TemporaryDirectory() as folder:
             out, command = self.bench(folder)
