@@ -53,4 +53,8 @@ static inline void gm_spin_unlock(gm_spin *lock) { __atomic_store_n(&lock->held,
 /* ---- thread id (kernel), cached per thread. */
 int gm_thread_id(void);
 
+/* ---- a thread that the program cancels does not end between the two; it ends at its next cancellation point. May be nested. */
+void gm_cancel_hold(void);
+void gm_cancel_release(void);
+
 #endif

@@ -6,13 +6,14 @@
  * changes once appended, so the same count always gives the same time and later counts never give earlier times, whoever
  * converts and whenever. Only the newest RING segments are kept; older counts are taken as on the oldest kept one. */
 #include "shim/base/base.h"
+#include "shim/base/room.h"
+#include "shim/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -67,11 +68,11 @@ static inline uint64_t counter(void) {
 static bool kernel_trusts_counter(void) {
     static const char *const good[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page"};
     char name[64];
-    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+    int fd = gm_open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return true;
-    ssize_t length = read(fd, name, sizeof name - 1);
-    close(fd);
+    ssize_t length = gm_read(fd, name, sizeof name - 1);
+    gm_close(fd);
     if (length <= 0)
         return true;
     name[length] = '\0';
@@ -258,13 +259,16 @@ uint64_t gm_ticks(void) {
 }
 
 /* The thread's copy of the line it used last. A segment holds at least until it is due: the next one begins later. */
-static __thread struct {
+struct line {
     uint64_t tick, ns, slope, ticks; /* valid for [tick, tick + ticks) */
-} near __attribute__((tls_model("initial-exec")));
+};
+
+_Static_assert(sizeof(struct line) <= GM_ROOM_TRACE - GM_ROOM_CLOCK, "fits");
 
 uint64_t gm_ticks_to_ns(uint64_t ticks) {
-    if (GM_LIKELY(ticks - near.tick < near.ticks))
-        return near.ns + scale(ticks - near.tick, near.slope);
+    struct line *near = gm_room_part_known(GM_ROOM_CLOCK);
+    if (GM_LIKELY(near && ticks - near->tick < near->ticks))
+        return near->ns + scale(ticks - near->tick, near->slope);
     struct segment *first = ready_origin(), segment;
     uint64_t number;
     if (!__atomic_load_n(&use_counter, __ATOMIC_RELAXED))
@@ -274,18 +278,15 @@ uint64_t gm_ticks_to_ns(uint64_t ticks) {
     find_segment(first, ticks, &segment, &number);
     if (GM_UNLIKELY(ticks > segment.due) && number == __atomic_load_n(&newest, __ATOMIC_RELAXED))
         refine(&segment, number);
-    if (segment.due > segment.from.tick) {
-        near.tick = segment.from.tick;
-        near.ns = segment.from.ns;
-        near.slope = segment.slope;
-        near.ticks = segment.due - segment.from.tick;
-    }
+    if (segment.due > segment.from.tick && (near = gm_room_part(GM_ROOM_CLOCK)))
+        *near = (struct line){segment.from.tick, segment.from.ns, segment.slope, segment.due - segment.from.tick};
     return on_line(&segment, ticks);
 }
 
 uint64_t gm_ticks_span_ns(uint64_t ticks) {
-    if (GM_LIKELY(near.slope != 0))
-        return scale(ticks, near.slope);
+    const struct line *near = gm_room_part_known(GM_ROOM_CLOCK);
+    if (GM_LIKELY(near && near->slope != 0))
+        return scale(ticks, near->slope);
     struct segment *first = ready_origin(), segment;
     if (!__atomic_load_n(&use_counter, __ATOMIC_RELAXED))
         return ticks;

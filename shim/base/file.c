@@ -6,20 +6,28 @@
 
 const char *gm_file_map(const char *path, size_t *bytes) {
     struct stat status;
-    void *text = MAP_FAILED;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
+    char *text = NULL;
+    size_t size = 0, used = 0;
+    ssize_t got = 0;
+    int fd = gm_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
     if (fd < 0)
         return NULL;
     if (gm_fstat(fd, &status))
         error = errno;
     else if (!S_ISREG(status.st_mode))
         error = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-    else if (status.st_size && (text = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
+    else if ((size = (size_t)status.st_size) && !(text = gm_pages(size)))
+        error = ENOMEM;
+    while (!error && used < size && ((got = gm_read(fd, text + used, size - used)) > 0 || (got < 0 && errno == EINTR)))
+        used += got > 0 ? (size_t)got : 0;
+    if (got < 0)
         error = errno;
-    close(fd);
+    gm_close(fd);
+    if (text && (error || !used))
+        munmap(text, size);
     errno = error ? error : errno;
-    *bytes = error ? 0 : (size_t)status.st_size;
-    return error ? NULL : *bytes ? text : "";
+    *bytes = error ? 0 : used;
+    return error ? NULL : used ? text : "";
 }
 
 void gm_file_unmap(const char *text, size_t bytes) {

@@ -1,10 +1,17 @@
 #include "shim/base/hostmem.h"
+#include "shim/base/file.h"
 
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
 enum { PATH_SIZE = 1024, TEXT_SIZE = 8192, MOST_NODES = 64 };
+
+/* Too much for the stack of a thread that the program made small. */
+struct room {
+    char text[TEXT_SIZE], groups[2048];
+    char path[PATH_SIZE], group[PATH_SIZE], again[PATH_SIZE];
+};
 
 #define LEAST_HEADROOM ((uint64_t)512 << 20)
 #define UNLIMITED      ((uint64_t)1 << 62) /* version 1 writes a number near 2^63 */
@@ -13,12 +20,12 @@ enum { PATH_SIZE = 1024, TEXT_SIZE = 8192, MOST_NODES = 64 };
 static bool read_text(const char *path, char *text, size_t size) {
     size_t used = 0;
     ssize_t got;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gm_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    while (used < size - 1 && (got = read(fd, text + used, size - 1 - used)) > 0)
+    while (used < size - 1 && (got = gm_read(fd, text + used, size - 1 - used)) > 0)
         used += (size_t)got;
-    close(fd);
+    gm_close(fd);
     text[used] = '\0';
     return used > 0;
 }
@@ -53,34 +60,32 @@ static void bound(struct gm_hostmem *memory, uint64_t available) {
 
 /* ---- the machine and one node of it */
 
-static bool read_machine(const char *root, struct gm_hostmem *memory, char *text) {
-    char path[PATH_SIZE];
-    gm_format(path, sizeof path, "%s/proc/meminfo", root);
-    if (!read_text(path, text, TEXT_SIZE))
+static bool read_machine(const char *root, struct gm_hostmem *memory, struct room *room) {
+    gm_format(room->path, sizeof room->path, "%s/proc/meminfo", root);
+    if (!read_text(room->path, room->text, sizeof room->text))
         return false;
-    memory->available = number_of(text, "MemAvailable:") << 10;
-    memory->total = number_of(text, "MemTotal:") << 10;
+    memory->available = number_of(room->text, "MemAvailable:") << 10;
+    memory->total = number_of(room->text, "MemTotal:") << 10;
     return memory->total > 0;
 }
 
-static uint64_t node_total(const char *root, int node, char *text) {
-    char path[PATH_SIZE];
-    gm_format(path, sizeof path, "%s/sys/devices/system/node/node%d/meminfo", root, node);
-    return read_text(path, text, TEXT_SIZE) ? number_of(text, "MemTotal:") << 10 : 0;
+static uint64_t node_total(const char *root, int node, struct room *room) {
+    gm_format(room->path, sizeof room->path, "%s/sys/devices/system/node/node%d/meminfo", root, node);
+    return read_text(room->path, room->text, sizeof room->text) ? number_of(room->text, "MemTotal:") << 10 : 0;
 }
 
 /* A sandbox may show the machine's memory in one place and a figure of its own in the nodes: nodes that do not add up to the
  * machine say nothing about it. */
-static bool nodes_are_true(const char *root, uint64_t machine, char *text) {
+static bool nodes_are_true(const char *root, uint64_t machine, struct room *room) {
     uint64_t sum = 0;
     for (int node = 0; node < MOST_NODES; node++)
-        sum += node_total(root, node, text);
+        sum += node_total(root, node, room);
     return sum >= machine - machine / 10;
 }
 
-static void bound_by_node(const char *root, int node, struct gm_hostmem *memory, char *text) {
-    if (node >= 0 && nodes_are_true(root, memory->total, text) && node_total(root, node, text))
-        bound(memory, (number_of(text, "MemFree:") + number_of(text, "Inactive(file):")) << 10);
+static void bound_by_node(const char *root, int node, struct gm_hostmem *memory, struct room *room) {
+    if (node >= 0 && nodes_are_true(root, memory->total, room) && node_total(root, node, room))
+        bound(memory, (number_of(room->text, "MemFree:") + number_of(room->text, "Inactive(file):")) << 10);
 }
 
 /* ---- control groups */
@@ -91,22 +96,20 @@ static const struct layout {
   hybrid = {"/sys/fs/cgroup/unified", "memory.max", "memory.current", "inactive_file "},
   legacy = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "};
 
-static bool number_in(const char *root, const struct layout *layout, const char *group, const char *file, char *text,
-                      uint64_t *number) {
-    char path[PATH_SIZE];
-    int length = gm_format(path, sizeof path, "%s%s%s/%s", root, layout->mount, group, file);
-    return length < PATH_SIZE && read_text(path, text, TEXT_SIZE) && read_number(text, number);
+static bool read_in(const char *root, const struct layout *layout, const char *group, const char *file,
+                    struct room *room) {
+    int length = gm_format(room->path, sizeof room->path, "%s%s%s/%s", root, layout->mount, group, file);
+    return length < PATH_SIZE && read_text(room->path, room->text, sizeof room->text);
 }
 
-static void bound_by_group(const char *root, const struct layout *layout, const char *group, struct gm_hostmem *memory, char *text) {
-    char path[PATH_SIZE];
+static void bound_by_group(const char *root, const struct layout *layout, const char *group, struct gm_hostmem *memory,
+                           struct room *room) {
     uint64_t limit, used, cached = 0;
-    if (!number_in(root, layout, group, layout->limit, text, &limit) || limit >= UNLIMITED ||
-        !number_in(root, layout, group, layout->use, text, &used))
+    if (!read_in(root, layout, group, layout->limit, room) || !read_number(room->text, &limit) || limit >= UNLIMITED ||
+        !read_in(root, layout, group, layout->use, room) || !read_number(room->text, &used))
         return;
-    if (gm_format(path, sizeof path, "%s%s%s/memory.stat", root, layout->mount, group) < PATH_SIZE &&
-        read_text(path, text, TEXT_SIZE))
-        cached = number_of(text, layout->cached);
+    if (read_in(root, layout, group, "memory.stat", room))
+        cached = number_of(room->text, layout->cached);
     used = used > cached ? used - cached : 0;
     bound(memory, limit > used ? limit - used : 0);
     if (limit < memory->total)
@@ -115,7 +118,8 @@ static void bound_by_group(const char *root, const struct layout *layout, const 
 
 /* Every group from `group` up to the mount's root. A path that leads outside, as seen from another name space, or that is not
  * there, as in a container that mounts its own group as the root, leaves the root alone. */
-static void bound_by_groups(const char *root, const struct layout *layout, char *group, struct gm_hostmem *memory, char *text) {
+static void bound_by_groups(const char *root, const struct layout *layout, char *group, struct gm_hostmem *memory,
+                            struct room *room) {
     if (strstr(group, "/.."))
         group[0] = '\0';
     for (char *slash; group[0]; *slash = '\0') {
@@ -123,9 +127,9 @@ static void bound_by_groups(const char *root, const struct layout *layout, char 
         if (!slash)
             break;
         if (slash[1])
-            bound_by_group(root, layout, group, memory, text);
+            bound_by_group(root, layout, group, memory, room);
     }
-    bound_by_group(root, layout, "", memory, text);
+    bound_by_group(root, layout, "", memory, room);
 }
 
 static bool has_word(const char *list, size_t length, const char *word) {
@@ -137,25 +141,23 @@ static bool has_word(const char *list, size_t length, const char *word) {
 }
 
 /* Lines are "0::/group" of version 2 and "ID:CONTROLLER,...:/group" of version 1. */
-static void bound_by_cgroup(const char *root, struct gm_hostmem *memory, char *text) {
-    char path[PATH_SIZE], groups[2048], group[PATH_SIZE];
-    gm_format(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (!read_text(path, groups, sizeof groups))
+static void bound_by_cgroup(const char *root, struct gm_hostmem *memory, struct room *room) {
+    gm_format(room->path, sizeof room->path, "%s/proc/self/cgroup", root);
+    if (!read_text(room->path, room->groups, sizeof room->groups))
         return;
-    for (const char *line = groups; *line;) {
+    for (const char *line = room->groups; *line;) {
         size_t length = strcspn(line, "\n");
         const char *names = memchr(line, ':', length);
         const char *place = names ? memchr(names + 1, ':', length - (size_t)(names + 1 - line)) : NULL;
-        if (place && length - (size_t)(place + 1 - line) < sizeof group) {
+        if (place && length - (size_t)(place + 1 - line) < sizeof room->group) {
             bool version_2 = place == names + 1;
-            gm_format(group, sizeof group, "%.*s", (int)(length - (size_t)(place + 1 - line)), place + 1);
+            gm_format(room->group, sizeof room->group, "%.*s", (int)(length - (size_t)(place + 1 - line)), place + 1);
             if (version_2) {
-                char again[PATH_SIZE];
-                memcpy(again, group, sizeof again);
-                bound_by_groups(root, &unified, group, memory, text);
-                bound_by_groups(root, &hybrid, again, memory, text);
+                memcpy(room->again, room->group, sizeof room->again);
+                bound_by_groups(root, &unified, room->group, memory, room);
+                bound_by_groups(root, &hybrid, room->again, memory, room);
             } else if (has_word(names + 1, (size_t)(place - names - 1), "memory")) {
-                bound_by_groups(root, &legacy, group, memory, text);
+                bound_by_groups(root, &legacy, room->group, memory, room);
             }
         }
         line += length + (line[length] == '\n');
@@ -163,13 +165,16 @@ static void bound_by_cgroup(const char *root, struct gm_hostmem *memory, char *t
 }
 
 bool gm_hostmem_read(const char *root, int node, struct gm_hostmem *memory) {
-    char text[TEXT_SIZE];
+    struct room *room = gm_pages(sizeof *room);
     *memory = (struct gm_hostmem){0};
-    if (!read_machine(root, memory, text))
-        return false;
-    bound_by_node(root, node, memory, text);
-    bound_by_cgroup(root, memory, text);
-    return true;
+    bool known = room && read_machine(root, memory, room);
+    if (known) {
+        bound_by_node(root, node, memory, room);
+        bound_by_cgroup(root, memory, room);
+    }
+    if (room)
+        munmap(room, sizeof *room);
+    return known;
 }
 
 uint64_t gm_hostmem_takeable(const struct gm_hostmem *memory) {

@@ -13,7 +13,7 @@ struct gm_hostmem {
 /* Reads MemAvailable of /proc/meminfo, what memory node `node` (negative: any) has free or only caches files in, where the nodes
  * add up to the machine, and limit and use of each control group of /proc/self/cgroup up to the root (version 2, or version 1's
  * memory controller) where it is mounted at /sys/fs/cgroup. Files of a group that are cached and not in use count as free. `root`
- * stands before every path: "" outside tests. False: /proc/meminfo cannot be read, and nothing is known. Uses no heap; safe from
+ * stands before every path: "" outside tests. False: /proc/meminfo cannot be read, or there is no memory to read it into. Uses no heap; safe from
  * any thread. */
 GM_INTERNAL bool gm_hostmem_read(const char *root, int node, struct gm_hostmem *memory);
 

@@ -1,8 +1,6 @@
 /* One line, one write(2): lines of several threads and processes do not mix. errno is the host program's and is left as found. */
 #include "shim/base/base.h"
-
-#include <errno.h>
-#include <unistd.h>
+#include "shim/base/file.h"
 
 #define LINE 1024
 
@@ -12,7 +10,6 @@ static void write_line(const char *format, va_list args) {
     static const char prefix[] = "gpumem: ";
     const size_t head = sizeof prefix - 1;
     char line[LINE];
-    int saved = errno;
 
     __builtin_memcpy(line, prefix, head);
     int length = gm_vformat(line + head, sizeof line - head - 1, format, args);
@@ -22,11 +19,7 @@ static void write_line(const char *format, va_list args) {
         __builtin_memcpy(line + end - 3, "...", 3);
     }
     line[end++] = '\n';
-    ssize_t wrote;
-    do {
-        wrote = write(STDERR_FILENO, line, end);
-    } while (wrote < 0 && errno == EINTR);
-    errno = saved;
+    gm_quiet_say(STDERR_FILENO, line, end);
 }
 
 static bool enabled(enum gm_log_level level) {

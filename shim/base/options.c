@@ -2,11 +2,10 @@
  * before gm_options_load(), so the order of constructors does not matter. */
 #include "shim/base/options.h"
 #include "shim/base/base.h"
+#include "shim/base/file.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TEXT_SIZE = 4096, NAME_SIZE = 64, SHOWN = 80 };
 
@@ -21,15 +20,19 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_TRACE_FORMAT, GM_OPTION_CHOICE, "GPUMEM_TRACE_FORMAT", "trace-format", "auto", "", "auto binary csv", 0, 0,
      "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise."},
     {GM_OPT_TRACE_FLUSH, GM_OPTION_TIME, "GPUMEM_TRACE_FLUSH", "trace-flush", "100ms", "us, ms or s", NULL, 0, 0,
-     "Longest time an event of a CSV trace waits in memory before it is written; 0 = each at once."},
+     "Longest time an event waits in memory before it is written to the trace; 0 = each at once."},
     {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "0", "frames", NULL, 0, 64,
      "Stack frames recorded for each call site beyond the first."},
     {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,
      "How much to say on standard error."},
     {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
      "At exit, print by which doors calls came in and which ones were not watched."},
+    {GM_OPT_FREE, GM_OPTION_CHOICE, "GPUMEM_FREE", "free", "safe", "", "safe wait order async", 0, 0,
+     "When a cudaFree returns: wait = when earlier work of its context is done, as natively; order = at once, and later work runs behind "
+     "earlier work; async = at once, and only early reuse of the memory is excluded, which breaks programs that lean on the wait; safe "
+     "= the cheapest of these that the program cannot tell from the native call."},
     {GM_OPT_STRICT, GM_OPTION_BOOL, "GPUMEM_STRICT", "strict", "0", "", NULL, 0, 0,
-     "Let every cudaFree wait for earlier work of its context, as native cudaFree does, whatever memory is freed."},
+     "Another name for GPUMEM_FREE=wait."},
     {GM_OPT_MANAGED, GM_OPTION_CHOICE, "GPUMEM_MANAGED", "managed", "auto", "", "auto plain pool", 0, 0,
      "What managed placement uses: plain cuMemAllocManaged or a private managed pool; auto takes the pool where the driver "
      "has it."},
@@ -43,9 +46,6 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Range X of the active list: a size whose live counts differ by less than X is taken as short-lived."},
     {GM_OPT_FENCE_BATCH, GM_OPTION_COUNT, "GPUMEM_FENCE_BATCH", "fence-batch", "16", "frees", NULL, 1, 1024,
      "How many frees of the cache share one fence; 1 lets a block be reused soonest, more make a free cheaper."},
-    {GM_OPT_FENCE, GM_OPTION_CHOICE, "GPUMEM_FENCE", "fence", "host", "", "host device", 0, 0,
-     "Who waits when a size has reached its bound of blocks that are not known complete: the calling thread, or the device by an "
-     "event that all later work of the context waits for."},
     {GM_OPT_CACHE_LIMIT, GM_OPTION_BYTES, "GPUMEM_CACHE_LIMIT", "cache-limit", "0", "bytes", NULL, 0, 0,
      "Freed memory that the cache keeps for reuse on each device; 0 = a quarter of the device's memory."},
     {GM_OPT_CACHE_IDLE, GM_OPTION_TIME, "GPUMEM_CACHE_IDLE", "cache-idle", "10s", "us, ms or s", NULL, 0, 0,
@@ -62,9 +62,10 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at the end, vmm backs matching "
      "allocations by memory that can be mapped anew, move hands their pages over instead of copying them, move-overcommit does so also "
      "where the device has no room for old and new: until the old pages arrive the new block then lies in host memory."},
-    {GM_OPT_GROW_MATCH, GM_OPTION_TEXT, "GPUMEM_GROW_MATCH", "grow-match", "size>=2M", "RULES", NULL, 0, 0,
+    {GM_OPT_GROW_MATCH, GM_OPTION_TEXT, "GPUMEM_GROW_MATCH", "grow-match", "size>=2M,seen", "RULES", NULL, 0, 0,
      "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site whose block was grown by "
-     "hand before); a comma joins conditions, ; separates alternatives."},
+     "hand before, and none of whose blocks was exported); a comma joins conditions, ; separates alternatives. A block that is taken "
+     "cannot be exported to other processes: without seen, none that matches can."},
     {GM_OPT_FAIL_NTH, GM_OPTION_COUNT, "GPUMEM_FAIL_NTH", "fail-nth", "0", "allocations", NULL, 0, ANY,
      "Let the n-th allocation that a policy may place fail with out of memory, to try error handling; 0 = none."},
     {GM_OPT_STATS, GM_OPTION_TEXT, "GPUMEM_STATS", NULL, "", "FILE", NULL, 0, 0,
@@ -369,18 +370,10 @@ const char *gm_option_text(enum gm_option_id id) {
 bool gm_option_is_set(enum gm_option_id id) { return loaded() && values[id].set; }
 
 void gm_options_print(int fd) {
-    int saved = errno;
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         char line[NAME_SIZE + TEXT_SIZE];
         size_t length = (size_t)gm_format(line, sizeof line, "%s=%s\n", gm_option_rows[i].name,
                                           gm_option_text(gm_option_rows[i].id));
-        for (size_t done = 0; done < length;) {
-            ssize_t wrote = write(fd, line + done, length - done);
-            if (wrote < 0 && errno != EINTR)
-                goto out;
-            done += wrote > 0 ? (size_t)wrote : 0;
-        }
+        gm_quiet_say(fd, line, length);
     }
-out:
-    errno = saved;
 }

@@ -25,21 +25,21 @@ enum gm_option_id {
     GM_OPT_STACKS,        /* GPUMEM_STACKS count 0..64: frames kept per call site beyond the first, default 0 */
     GM_OPT_LOG,           /* GPUMEM_LOG choice off error warn info debug, default warn */
     GM_OPT_COVERAGE,      /* GPUMEM_COVERAGE bool: print the coverage report at exit */
-    GM_OPT_STRICT,        /* GPUMEM_STRICT bool: a free waits as native cudaFree does */
+    GM_OPT_FREE,          /* GPUMEM_FREE choice safe wait order async (enum gm_free_level), default safe: when a cudaFree returns */
+    GM_OPT_STRICT,        /* GPUMEM_STRICT bool: GPUMEM_FREE=wait */
     GM_OPT_MANAGED,       /* GPUMEM_MANAGED choice auto plain pool */
     GM_OPT_MANAGED_HEADROOM, /* GPUMEM_MANAGED_HEADROOM bytes kept free by managed memory, default 512M */
     GM_OPT_MANAGED_PREFETCH, /* GPUMEM_MANAGED_PREFETCH bool: bring a managed block to its device before it is handed out */
     GM_OPT_LIST_LENGTH,   /* GPUMEM_LIST_LENGTH count L, default 10 */
     GM_OPT_LIST_RANGE,    /* GPUMEM_LIST_RANGE count X, default 5 */
     GM_OPT_FENCE_BATCH,   /* GPUMEM_FENCE_BATCH count 1..1024: frees that share one fence, default 16 */
-    GM_OPT_FENCE,         /* GPUMEM_FENCE choice host device: who waits when no freed block is known complete */
     GM_OPT_CACHE_LIMIT,   /* GPUMEM_CACHE_LIMIT bytes a device kept for reuse, default 0 = a quarter of the device */
     GM_OPT_CACHE_IDLE,    /* GPUMEM_CACHE_IDLE time after which a kept block is given back, default 10s; 0 = never */
     GM_OPT_FILL,          /* GPUMEM_FILL choice off zero poison */
     GM_OPT_LIMIT,         /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
     GM_OPT_OOM,           /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,host,fail */
     GM_OPT_GROW,          /* GPUMEM_GROW choice off report vmm move move-overcommit */
-    GM_OPT_GROW_MATCH,    /* GPUMEM_GROW_MATCH text, default size>=2M: which allocations GPUMEM_GROW takes */
+    GM_OPT_GROW_MATCH,    /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
     GM_OPT_FAIL_NTH,      /* GPUMEM_FAIL_NTH count: the n-th movable allocation fails, default 0 = off */
     GM_OPT_STATS,         /* GPUMEM_STATS text: file of counters that gpumem run reads */
     GM_OPTION_COUNT_

@@ -1,10 +1,10 @@
 /* Waiting side of the spinlock. The holder may have lost its processor, or run at a lower real-time priority than the waiter:
  * pause first, then yield, then sleep, so that it gets to run in every case. */
 #include "shim/base/base.h"
+#include "shim/base/file.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 
 enum { PAUSES = 200, YIELDS = 1000 };
 
@@ -26,8 +26,7 @@ void gm_spin_lock_slow(gm_spin *lock) {
         } else if (tries < YIELDS) {
             sched_yield();
         } else {
-            const struct timespec nap = {0, 50000};
-            nanosleep(&nap, NULL);
+            gm_sleep(50000);
         }
     }
     errno = saved;

@@ -34,7 +34,49 @@ __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial
 static uint64_t taken = 1; /* bit of each shard in use; shard 0 is everybody's */
 static uint64_t used = 1;  /* those that ever were */
 
-static __thread unsigned mine __attribute__((tls_model("initial-exec"))); /* 0 = none of its own */
+static __thread unsigned char mine __attribute__((tls_model("initial-exec"))); /* 0 = none of its own */
+
+/* What a thread without a shard has counted since it last added up. */
+struct apart {
+    struct gm_stats_shard counts;
+    struct apart *next; /* of all that were ever made */
+    int taken;
+};
+static struct apart *aparts;
+static __thread struct apart *apart __attribute__((tls_model("initial-exec")));
+
+void gm_stats_add_up(void) {
+    uint64_t *from = (uint64_t *)apart, *to = (uint64_t *)gm_stats->shards;
+    for (size_t i = 0; from && i < sizeof apart->counts / sizeof *from; i++)
+        if (from[i]) {
+            __atomic_add_fetch(&to[i], from[i], __ATOMIC_RELAXED);
+            from[i] = 0;
+        }
+}
+
+static void leave_apart(void *unused) {
+    struct apart *left = apart;
+    gm_stats_add_up();
+    apart = NULL;
+    if (left)
+        __atomic_store_n(&left->taken, 0, __ATOMIC_RELEASE);
+}
+
+/* NULL: there is no memory. */
+static struct apart *take_apart(void) {
+    struct apart *found = __atomic_load_n(&aparts, __ATOMIC_ACQUIRE);
+    for (; found; found = found->next)
+        if (!__atomic_load_n(&found->taken, __ATOMIC_RELAXED) && !__atomic_exchange_n(&found->taken, 1, __ATOMIC_ACQUIRE))
+            return found;
+    found = gm_pages(sizeof *found);
+    if (!found)
+        return NULL;
+    found->taken = 1;
+    found->next = __atomic_load_n(&aparts, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&aparts, &found->next, found, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    return found;
+}
 
 static void leave_shard(void *value) {
     unsigned index = (unsigned)(uintptr_t)value;
@@ -51,13 +93,19 @@ struct gm_stats_shard *gm_stats_take_shard(void) {
             continue;
         __atomic_or_fetch(&used, 1ull << index, __ATOMIC_RELAXED);
         if (gm_thread_at_exit(leave_shard, (void *)(uintptr_t)index) == 0)
-            mine = index;
+            mine = (unsigned char)index;
         else
             __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
         break;
     }
-    gm_stats_shard = &gm_stats->shards[mine];
-    return gm_stats_shard;
+    if (mine) {
+        leave_apart(NULL);
+        gm_stats_shard = &gm_stats->shards[mine];
+        return gm_stats_shard;
+    }
+    if (!apart && (apart = take_apart()))
+        gm_thread_at_exit(leave_apart, apart);
+    return apart ? &apart->counts : gm_stats->shards;
 }
 
 static void name_program(struct gm_stats *stats) {
@@ -76,7 +124,7 @@ static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
             continue;
         /* Without disk blocks behind it a store would be a bus error; who cannot reserve has a file system
          * that does not need it. */
-        if (fallocate(fd, 0, (off_t)(i * sizeof *slots), sizeof *slots) && errno != EOPNOTSUPP &&
+        if (syscall(SYS_fallocate, fd, 0, (off_t)(i * sizeof *slots), sizeof *slots) && errno != EOPNOTSUPP &&
             errno != ENOSYS)
             return NULL;
         if (!__atomic_compare_exchange_n(&slots[i].pid, &nobody, (int32_t)getpid(), false, __ATOMIC_ACQ_REL,
@@ -89,7 +137,8 @@ static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
 
 static struct gm_stats *map_file(const char *path, const char **trouble, int *fd_out) {
     struct stat st;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    /* A memory file's name is a link to the descriptor of gpumem run. */
+    int fd = gm_open(path, O_RDWR | O_CLOEXEC | (strncmp(path, "/proc/", 6) ? O_NOFOLLOW : 0));
     *fd_out = fd;
     if (fd < 0) {
         *trouble = "cannot be opened";
@@ -114,7 +163,16 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
 #define SYS_memfd_create (-1)
 #endif
 enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 };              /* flags of memfd_create, Linux 3.17; the last one 6.3 */
-enum { ADD_SEALS = 1033, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 }; /* of fcntl */
+enum { ADD_SEALS = 1033, GET_SEALS, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 }; /* of fcntl */
+
+/* To a number out of the program's way; -1 when there is none and this one is standard input, output or error. */
+static int lift(int fd) {
+    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
+    if (high < 0 && fd > STDERR_FILENO)
+        return fd;
+    gm_close(fd);
+    return high;
+}
 
 /* Nobody can take the page away under us: a viewer must not be able to end the process by a bus error. */
 static int make_memory_file(void) {
@@ -126,33 +184,38 @@ static int make_memory_file(void) {
         fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | ALLOW_SEALING);
     if (fd < 0)
         return -1;
-    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
-    if (high >= 0 || fd <= STDERR_FILENO) {
-        close(fd);
-        fd = high;
-    }
+    fd = lift(fd);
     if (fd >= 0 && (ftruncate(fd, sizeof(struct gm_stats)) || gm_fcntl(fd, ADD_SEALS, SEAL_SEAL | SEAL_SHRINK | SEAL_GROW))) {
-        close(fd);
+        gm_close(fd);
         fd = -1;
     }
     return fd;
 }
 
-static struct gm_stats *map_memory_file(void) {
+/* A viewer finds the counters by the descriptor. */
+static void keep(int fd) {
     struct stat st;
+    if (fd >= 0 && gm_fstat(fd, &st)) {
+        gm_close(fd);
+        fd = -1;
+    }
+    place.fd = fd;
+    place.device = fd < 0 ? 0 : st.st_dev;
+    place.inode = fd < 0 ? 0 : st.st_ino;
+}
+
+static struct gm_stats *map_memory_file(void) {
     int fd = make_memory_file();
     if (fd < 0)
         return NULL;
     void *map = mmap(NULL, sizeof(struct gm_stats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED || gm_fstat(fd, &st)) {
-        close(fd);
+    if (map == MAP_FAILED) {
+        gm_close(fd);
         return NULL;
     }
     place.map = map;
     place.bytes = sizeof(struct gm_stats);
-    place.fd = fd;
-    place.device = st.st_dev;
-    place.inode = st.st_ino;
+    keep(fd);
     return map;
 }
 
@@ -160,7 +223,7 @@ static struct gm_stats *map_memory_file(void) {
 static void leave_place(void) {
     struct stat st;
     if (place.fd >= 0 && !gm_fstat(place.fd, &st) && st.st_dev == place.device && st.st_ino == place.inode)
-        close(place.fd);
+        gm_close(place.fd);
     place.fd = -1;
     if (place.map)
         munmap(place.map, place.bytes);
@@ -176,8 +239,11 @@ static struct gm_stats *map_slot(const char *path) {
     if (path != file_name)
         gm_format(file_name, sizeof file_name, "%s", path);
     struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_slot(slots, fd) : NULL;
-    if (fd >= 0)
-        close(fd);
+    int seals = slot ? gm_fcntl(fd, GET_SEALS, 0) : -1;
+    if (seals >= 0 && seals & SEAL_SHRINK)
+        keep(lift(fd));
+    else if (fd >= 0)
+        gm_close(fd);
     if (slot) {
         place.map = slots;
         place.bytes = GM_STATS_SLOTS * sizeof *slots;
@@ -236,6 +302,10 @@ void gm_stats_after_fork(void) {
     memcpy(private_counters.policy, policy, sizeof policy);
     gm_stats = &private_counters;
     gm_stats_shard = NULL;
+    for (struct apart *each = aparts; each; each = each->next) {
+        memset(&each->counts, 0, sizeof each->counts);
+        each->taken = each == apart;
+    }
     taken = used = 1ull | 1ull << mine; /* the other threads stayed behind */
     leave_place();
     if (shared)

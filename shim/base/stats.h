@@ -11,10 +11,11 @@
 #define GM_STATS_SLOTS  128 /* processes that one file can hold */
 #define GM_STATS_SHARDS 64
 #define GM_STATS_NAME   "gpumem-stats" /* of the memory file */
+#define GM_STATS_RUN    "gpumem-run"   /* of the one that gpumem run makes */
 
 /* Counters of one thread, raised without locked instructions; a thread that ends leaves its shard, counts and all, to the next.
- * Shard 0 belongs to the threads beyond GM_STATS_SHARDS - 1, whose counts may lose a step to each other. Readers add up. All
- * members are 64-bit counts that only grow. */
+ * Threads beyond GM_STATS_SHARDS - 1 count apart and add that to shard 0, which belongs to all of them, at the end of each call.
+ * Readers add up. All members are 64-bit counts that only grow. */
 struct gm_stats_shard {
     uint64_t allocs[GM_KIND_COUNT]; /* successful */
     uint64_t frees[GM_KIND_COUNT];
@@ -46,6 +47,7 @@ struct gm_stats {
     char program[64];       /* "" in a memory file: /proc/PID/exe says it */
     char policy[64];
     char trace[256];        /* file name, "" = none */
+    char free_sync[96];     /* why a cudaFree does more than exclude early reuse, "" = it does not; written at the end */
     uint64_t live_bytes[GM_KIND_COUNT];
     uint64_t peak_bytes[GM_KIND_COUNT];
     uint64_t slack_bytes[GM_KIND_COUNT];     /* what owners count beyond the live bytes */
@@ -68,36 +70,27 @@ void gm_stats_open(const char *path);
 /* In the child after fork: counts from zero, in a slot or memory file of its own where the parent had one. */
 void gm_stats_after_fork(void);
 
-/* This thread's shard. */
+/* This thread's shard; NULL where it has none, or none yet. */
 GM_INTERNAL extern __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
 struct gm_stats_shard *gm_stats_take_shard(void);
 static inline struct gm_stats_shard *gm_stats_mine(void) {
     return __builtin_expect(gm_stats_shard != NULL, 1) ? gm_stats_shard : gm_stats_take_shard();
 }
 
-/* Raises a counter of the thread's own shard. */
+/* Raises a counter of what gm_stats_mine gave. */
 static inline void gm_stats_count(uint64_t *counter, uint64_t by) { __atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED); }
 
-/* The difference of two such counters is shown as bytes, where a lost step would never heal: threads without a shard of their own
- * raise them by a locked instruction. */
-static inline void gm_stats_count_bytes(struct gm_stats_shard *shard, uint64_t *counter, uint64_t bytes) {
-    if (__builtin_expect(shard == gm_stats->shards, 0))
-        __atomic_add_fetch(counter, bytes, __ATOMIC_RELAXED);
-    else
-        gm_stats_count(counter, bytes);
+/* The call is over: what a thread without a shard counted becomes visible. */
+void gm_stats_add_up(void);
+static inline void gm_stats_settle(void) {
+    if (__builtin_expect(gm_stats_shard == NULL, 0))
+        gm_stats_add_up();
 }
 
 /* ---- what resources and fences report: one call each, at the place where it happens */
 
-static inline void gm_stats_kept(enum gm_kind kind, uint64_t bytes) {
-    struct gm_stats_shard *shard = gm_stats_mine();
-    gm_stats_count_bytes(shard, &shard->kept_in[kind], bytes);
-}
-
-static inline void gm_stats_unkept(enum gm_kind kind, uint64_t bytes) {
-    struct gm_stats_shard *shard = gm_stats_mine();
-    gm_stats_count_bytes(shard, &shard->kept_out[kind], bytes);
-}
+static inline void gm_stats_kept(enum gm_kind kind, uint64_t bytes) { gm_stats_count(&gm_stats_mine()->kept_in[kind], bytes); }
+static inline void gm_stats_unkept(enum gm_kind kind, uint64_t bytes) { gm_stats_count(&gm_stats_mine()->kept_out[kind], bytes); }
 
 static inline void gm_stats_fence_recorded(void) { gm_stats_count(&gm_stats_mine()->fence_records, 1); }
 static inline void gm_stats_fence_queried(void) { gm_stats_count(&gm_stats_mine()->fence_queries, 1); }

@@ -69,3 +69,20 @@ int gm_thread_id(void) {
     }
     return cached_id;
 }
+
+static __thread unsigned char holds __attribute__((tls_model("initial-exec")));
+static __thread unsigned char held __attribute__((tls_model("initial-exec"))); /* state to go back to */
+
+void gm_cancel_hold(void) {
+    int before;
+    if (holds++)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    held = (unsigned char)before;
+}
+
+void gm_cancel_release(void) {
+    int disabled;
+    if (!--holds)
+        pthread_setcancelstate(held, &disabled);
+}

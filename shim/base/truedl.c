@@ -150,13 +150,22 @@ int gm_true_dlclose(void *handle) {
 }
 
 /* Whoever interposes the thread functions (a sanitizer, a profiler) has to know of every thread: its functions come first. */
+static void *thread_create, *thread_detach;
+
+void gm_thread_find(void) {
+    __atomic_store_n(&thread_detach, gm_true_dlsym(RTLD_DEFAULT, "pthread_detach"), __ATOMIC_RELEASE);
+    __atomic_store_n(&thread_create, gm_true_dlsym(RTLD_DEFAULT, "pthread_create"), __ATOMIC_RELEASE);
+}
+
 int gm_thread_start(void *(*run)(void *), void *arg) {
     typedef int (*create_function)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    create_function create = (create_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_create");
-    int (*detach)(pthread_t) = (int (*)(pthread_t))gm_true_dlsym(RTLD_DEFAULT, "pthread_detach");
     sigset_t all, saved;
     pthread_t thread;
 
+    if (!__atomic_load_n(&thread_create, __ATOMIC_ACQUIRE))
+        gm_thread_find();
+    create_function create = (create_function)thread_create;
+    int (*detach)(pthread_t) = (int (*)(pthread_t))thread_detach;
     sigfillset(&all);
     if (!create || sigprocmask(SIG_SETMASK, &all, &saved) != 0)
         return -1;

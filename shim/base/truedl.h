@@ -17,6 +17,8 @@ void *gm_true_dlsym(void *handle, const char *name);
 void *gm_true_dlopen(const char *file, int mode);
 int gm_true_dlclose(void *handle);
 
+/* Looks up what gm_thread_start needs, which then waits for no lock of the loader. */
+void gm_thread_find(void);
 /* Starts a detached-from-signals thread through the process's libpthread; 0 on success, -1 when it has none. */
 int gm_thread_start(void *(*run)(void *), void *arg);
 /* Calls `leave(value)` when the calling thread ends; 0 on success. value must not be NULL. */

@@ -1,0 +1,118 @@
+/* Writing without disturbing the program: a broken pipe or a file size limit is an error here, never a
+ * signal. */
+#include "shim/base/file.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+
+struct quiet {
+    sigset_t ours, before, pending;
+};
+
+static void quiet_begin(struct quiet *q) {
+    sigemptyset(&q->ours);
+    sigaddset(&q->ours, SIGPIPE);
+    sigaddset(&q->ours, SIGXFSZ);
+    sigpending(&q->pending);
+    /* On Linux sigprocmask acts on the calling thread; it lives in libc also where pthread_sigmask does not.
+     */
+    sigprocmask(SIG_BLOCK, &q->ours, &q->before);
+}
+
+static void quiet_end(struct quiet *q, int error) {
+    int raised = error == EPIPE ? SIGPIPE : error == EFBIG ? SIGXFSZ : 0;
+    if (raised && !sigismember(&q->pending, raised)) {
+        static const struct timespec now = {0, 0};
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, raised);
+        while (syscall(SYS_rt_sigtimedwait, &one, NULL, &now, 8 /* bytes of the kernel's set */) < 0 && errno == EINTR)
+            ;
+    }
+    sigprocmask(SIG_SETMASK, &q->before, NULL);
+}
+
+/* Behind the offset, or, where that is negative, as write(2). */
+static ssize_t quiet(int fd, const void *data, size_t bytes, int64_t offset) {
+    struct quiet q;
+    quiet_begin(&q);
+    ssize_t written;
+    do
+        written = offset < 0 ? syscall(SYS_write, fd, data, bytes) : syscall(SYS_pwrite64, fd, data, bytes, offset);
+    while (written < 0 && errno == EINTR);
+    int error = written < 0 ? errno : 0;
+    quiet_end(&q, error);
+    errno = error;
+    return written;
+}
+
+ssize_t gm_quiet_write(int fd, const void *data, size_t bytes) {
+    return quiet(fd, data, bytes, -1);
+}
+
+ssize_t gm_quiet_pwrite(int fd, const void *data, size_t bytes, uint64_t offset) {
+    return quiet(fd, data, bytes, (int64_t)offset);
+}
+
+static uint64_t clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool gm_quiet_takes(int fd, unsigned wait_ms) {
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    uint64_t now = clock_ns(), until = now + wait_ms * UINT64_C(1000000);
+    long takes;
+    do {
+        uint64_t left = until > now ? until - now : 0;
+        const struct timespec wait = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+        takes = syscall(SYS_ppoll, &ready, 1, &wait, NULL, 0);
+    } while (takes < 0 && errno == EINTR && (now = clock_ns()) < until);
+    return takes > 0;
+}
+
+void gm_quiet_say(int fd, const char *text, size_t bytes) {
+    enum { WAIT_MS = 1000 };
+    static bool stuck;
+    int saved = errno;
+    bool takes = gm_quiet_takes(fd, __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : WAIT_MS);
+    if (takes)
+        gm_quiet_write(fd, text, bytes);
+    __atomic_store_n(&stuck, !takes, __ATOMIC_RELAXED);
+    errno = saved;
+}
+
+const char *gm_errno_text(int error) {
+    static const struct {
+        int error;
+        const char *text;
+    } rows[] = {
+        {ENOSPC, "no space left on device"},
+        {EDQUOT, "disk quota exceeded"},
+        {EFBIG, "file size limit reached"},
+        {EACCES, "permission denied"},
+        {EPERM, "not permitted"},
+        {ENOENT, "no such file or directory"},
+        {EISDIR, "is a directory"},
+        {ENOTDIR, "not a directory"},
+        {EROFS, "read-only file system"},
+        {EMFILE, "too many open files"},
+        {ENFILE, "too many open files"},
+        {EPIPE, "the reader has gone"},
+        {EIO, "input/output error"},
+        {EBADF, "the program closed it"},
+        {ENODEV, "cannot be mapped"},
+        {ENOMEM, "out of memory"},
+        {ENXIO, "no such device or address"},
+        {ELOOP, "too many symbolic links"},
+        {ENAMETOOLONG, "name too long"},
+        {ETXTBSY, "is a running program"},
+        {EAGAIN, "the reader does not read"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].error == error)
+            return rows[i].text;
+    return "unexpected error";
+}

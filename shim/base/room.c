@@ -1,0 +1,64 @@
+#include "shim/base/room.h"
+
+#include <string.h>
+
+#include "shim/base/truedl.h"
+
+enum { SLAB = 64 * 1024 };
+
+union room {
+    union room *next;
+    char bytes[GM_ROOM_BYTES];
+};
+
+__thread char *gm_room __attribute__((tls_model("initial-exec")));
+
+static gm_spin lock;
+static union room *unused;
+static enum gm_room_part leaving_part;
+static void (*leaving)(void *part);
+
+void gm_room_on_leave(enum gm_room_part part, void (*leave)(void *part)) {
+    leaving_part = part;
+    __atomic_store_n(&leaving, leave, __ATOMIC_RELEASE);
+}
+
+/* A destructor of the program's that runs later takes another one, and ends in here again. */
+static void leave_room(void *ended) {
+    union room *room = ended;
+    void (*leave)(void *) = __atomic_load_n(&leaving, __ATOMIC_ACQUIRE);
+    gm_room = NULL;
+    if (leave)
+        leave(room->bytes + leaving_part);
+    memset(room, 0, sizeof *room);
+    gm_spin_lock(&lock);
+    room->next = unused;
+    unused = room;
+    gm_spin_unlock(&lock);
+}
+
+static void add_rooms(void) {
+    union room *slab = gm_pages(SLAB);
+    for (size_t i = 0; slab && i < SLAB / sizeof *slab; i++) {
+        slab[i].next = unused;
+        unused = &slab[i];
+    }
+}
+
+char *gm_room_take(void) {
+    gm_spin_lock(&lock);
+    if (!unused)
+        add_rooms();
+    union room *room = unused;
+    if (room)
+        unused = room->next;
+    gm_spin_unlock(&lock);
+    if (!room)
+        return NULL;
+    room->next = NULL;
+    gm_room = room->bytes;
+    (void)gm_thread_at_exit(leave_room, room); /* else it is lost when the thread ends */
+    return gm_room;
+}
+
+void gm_room_after_fork(void) { lock.held = 0; }
