@@ -1,9 +1,10 @@
 /* The trace: a public, versioned contract between one writer (the shim) and one reader (the tools).
  *
  * File = header page, then chunks of at most GM_TRACE_CHUNK bytes, each a multiple of GM_TRACE_HEADER and saying its own length (a
- * thread's first chunk is small, later ones grow). Each chunk belongs to one thread; the kernel owns the pages from the moment they
- * are written (shared mapping), so a killed process loses nothing but an event half written. Pages that begin with no chunk magic
- * where a chunk is expected are a hole (a full disk, a process killed while it took a chunk): readers step over them page by page.
+ * thread's first chunk is small, later ones grow). Each chunk belongs to one thread; what it holds is true up to the length it states,
+ * and it is written at every flush interval, so a killed process loses its last interval at most. The file may end within its last
+ * chunk. Pages that begin with no chunk magic where a chunk is expected are a hole (a full disk, a chunk taken and not written yet, a
+ * file cut by somebody else): readers step over them page by page.
  * Events of one chunk have rising seq but for calls that interrupt each other. All integers are little endian.
  * Times are nanoseconds since the header's start_ns (CLOCK_MONOTONIC). */
 #ifndef GM_TRACE_EVENT_H
@@ -86,7 +87,7 @@ struct gm_trace_header { /* padded to GM_TRACE_HEADER */
     int32_t parent;        /* ppid */
     int32_t rank;          /* MPI/torchrun/Slurm, -1 none */
     uint32_t finished;     /* 1 after an orderly exit */
-    uint64_t dropped;      /* events that could not be written (disk full) */
+    uint64_t dropped;      /* events that could not be written (disk full), or were cut off by somebody else */
     char host[64];
     char program[256];     /* /proc/self/exe */
     char policy[64];

@@ -1,29 +1,23 @@
 /* The text trace: lines gather in one of two buffers and leave in single writes, so that lines never mix.
  *
- * A line waits at most the flush interval (a small thread sees to it); with interval 0 it is out before the
- * event returns. */
-#include "shim/base/truedl.h"
+ * A line waits at most the flush interval; with interval 0 it is out before the event returns. */
 #include "shim/base/file.h"
 #include "shim/trace/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BUFFER      (64u * 1024u)
 #define RECORD_LINE 16384u /* a record of 4096 bytes, every byte of it escaped */
-#define PIPE_PIECE  4096u  /* PIPE_BUF: up to here several writers of one pipe do not mix */
-#define PIPE_WAIT   1000   /* ms a reader may leave a full non-blocking pipe alone before lines are lost */
+#define ABOUT_LINES 4096u
+#define PIPE_WAIT   100    /* ms */
 
 static struct gm_trace_file *file;
 static uint64_t start_ns, flush_ns;
 static int pid;
-static bool flusher;     /* the thread runs */
-static uint32_t open_as; /* generation the buffers belong to */
 
 static gm_spin lock; /* guards what follows; never held across a system call */
 static char buffers[2][BUFFER];
@@ -43,14 +37,6 @@ static void lose(const char *text, size_t bytes, int error) {
     gm_log_once(&told, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name, gm_errno_text(error));
 }
 
-/* Length of the whole lines within the first `most` bytes; `most` when there is no line end. */
-static size_t whole_lines(const char *text, size_t bytes, size_t most) {
-    if (bytes <= most)
-        return bytes;
-    const char *last = memrchr(text, '\n', most);
-    return last ? (size_t)(last - text) + 1 : most;
-}
-
 /* Out with it; what cannot be written is counted. Only one thread at a time is here. */
 static void write_out(const char *text, size_t bytes) {
     if (!gm_trace_file_holds(file)) {
@@ -60,16 +46,7 @@ static void write_out(const char *text, size_t bytes) {
     const char *first = text;
     size_t rest_of_line = 0; /* bytes of a line that is half out */
     while (bytes) {
-        size_t piece = rest_of_line    ? rest_of_line
-                       : file->regular ? bytes
-                                       : whole_lines(text, bytes, PIPE_PIECE);
-        ssize_t written = gm_quiet_write(file->fd, text, piece);
-        if (written < 0 && errno == EAGAIN) {
-            struct pollfd ready = {.fd = file->fd, .events = POLLOUT};
-            if (poll(&ready, 1, PIPE_WAIT) > 0)
-                continue;
-            errno = EAGAIN;
-        }
+        ssize_t written = gm_quiet_write(file->fd, text, rest_of_line ? rest_of_line : bytes);
         if (written <= 0) {
             int error = written < 0 ? errno : ENOSPC;
             if (rest_of_line && file->regular) {
@@ -113,35 +90,46 @@ static void flush_held(void) {
     writing = false;
 }
 
-static void append(const char *text, size_t bytes, uint64_t now) {
+/* Only the thread that flushes waits for a reader. */
+static void end_for_pipe(size_t bytes, uint64_t now) {
+    bool half_full = gm_pipe_line(buffers[active], bytes);
+    bool due = half_full || (!gm_trace_flushes() && now - oldest_ns >= flush_ns);
+    if (due)
+        oldest_ns = now;
+    gm_spin_unlock(&lock);
+    if (due && gm_trace_flushes())
+        gm_trace_wake();
+    else if (due)
+        gm_pipe_flush(0);
+}
+
+/* Room for so much text, which append_end adds. Long text is made there: the stack may be small. */
+static char *append_begin(size_t most) {
     gm_spin_lock(&lock);
-    while (used + bytes > BUFFER)
+    while (used + most > BUFFER)
         flush_held();
+    return buffers[active] + used;
+}
+
+static void append_end(size_t bytes, uint64_t now) {
+    if (file->pipe) {
+        end_for_pipe(bytes, now);
+        return;
+    }
     if (!used)
         oldest_ns = now;
-    memcpy(buffers[active] + used, text, bytes);
     used += bytes;
-    if (!flush_ns || (!flusher && now - oldest_ns >= flush_ns))
+    if (!flush_ns || (!gm_trace_flushes() && now - oldest_ns >= flush_ns))
         flush_held();
     gm_spin_unlock(&lock);
 }
 
-/* Told its generation: the trace may have ended before this thread first runs. */
-static void *flush_often(void *opened_as) {
-    uint32_t generation = (uint32_t)(uintptr_t)opened_as;
-    struct timespec pause = {(time_t)(flush_ns / 1000000000u), (long)(flush_ns % 1000000000u)};
-    while (__atomic_load_n(&open_as, __ATOMIC_ACQUIRE) == generation) {
-        nanosleep(&pause, NULL);
-        gm_spin_lock(&lock);
-        if (__atomic_load_n(&open_as, __ATOMIC_ACQUIRE) == generation)
-            flush_held();
-        gm_spin_unlock(&lock);
-    }
-    return NULL;
+static void append(const char *text, size_t bytes, uint64_t now) {
+    memcpy(append_begin(bytes), text, bytes);
+    append_end(bytes, now);
 }
 
 void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *header, uint64_t interval) {
-    char about[4096];
     file = opened;
     start_ns = header->start_ns;
     flush_ns = interval;
@@ -150,12 +138,10 @@ void gm_lines_open(struct gm_trace_file *opened, const struct gm_trace_header *h
         file->append = true;
         gm_fcntl(file->fd, F_SETFL, gm_fcntl(file->fd, F_GETFL, 0) | O_APPEND);
     }
-    __atomic_store_n(&open_as, *gm_trace_generation, __ATOMIC_RELEASE);
-    flusher = false;
+    if (file->pipe)
+        gm_pipe_open(file);
     append(gm_trace_csv_header, strlen(gm_trace_csv_header), header->start_ns);
-    append(about, gm_trace_csv_about(about, sizeof about, header), header->start_ns);
-    if (flush_ns)
-        flusher = !gm_thread_start(flush_often, (void *)(uintptr_t)open_as);
+    append_end(gm_trace_csv_about(append_begin(ABOUT_LINES), ABOUT_LINES, header), header->start_ns);
 }
 
 void gm_lines_event(const struct gm_event *event) {
@@ -167,12 +153,25 @@ void gm_lines_event(const struct gm_event *event) {
 }
 
 void gm_lines_record(const struct gm_record *record) {
-    char line[RECORD_LINE];
-    append(line, gm_trace_csv_record(line, sizeof line, record), gm_now_ns());
+    append_end(gm_trace_csv_record(append_begin(RECORD_LINE), RECORD_LINE, record), gm_now_ns());
+}
+
+void gm_lines_flush(void) {
+    if (file->pipe) {
+        gm_pipe_flush(gm_trace_flushes() ? PIPE_WAIT : 0);
+        return;
+    }
+    gm_spin_lock(&lock);
+    flush_held();
+    gm_spin_unlock(&lock);
 }
 
 void gm_lines_finish(void) {
     char end[64];
+    if (file->pipe) {
+        gm_pipe_finish();
+        return;
+    }
     gm_spin_lock(&lock);
     flush_held();
     int length = gm_format(end, sizeof end, "# end dropped %llu\n",
@@ -182,12 +181,11 @@ void gm_lines_finish(void) {
     memcpy(buffers[active] + used, end, (size_t)length);
     used += (size_t)length;
     flush_held();
-    __atomic_store_n(&open_as, 0, __ATOMIC_RELEASE); /* the flusher ends */
     gm_spin_unlock(&lock);
 }
 
 void gm_lines_forget(void) {
-    __atomic_store_n(&open_as, 0, __ATOMIC_RELEASE);
+    gm_pipe_forget();
     lock.held = 0;
     writing = false;
     used = 0;

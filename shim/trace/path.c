@@ -82,11 +82,11 @@ static uint64_t clock_ns(clockid_t clock) {
 uint64_t gm_trace_process_start(void) {
     uint64_t now = clock_ns(CLOCK_REALTIME);
     char text[1024];
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    int fd = gm_open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return now;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
+    ssize_t length = gm_read(fd, text, sizeof text - 1);
+    gm_close(fd);
     if (length <= 0)
         return now;
     text[length] = 0;
@@ -128,7 +128,7 @@ static int numbered_name(char *out, size_t size, const char *name, int attempt) 
 
 static bool looks_like_trace(int fd) {
     char head[32];
-    ssize_t length = pread(fd, head, sizeof head, 0);
+    ssize_t length = gm_pread(fd, head, sizeof head, 0);
     return (length >= 8 && !memcmp(head, GM_TRACE_MAGIC, 8)) ||
            (length == (ssize_t)sizeof head && !memcmp(head, gm_trace_csv_header, sizeof head));
 }
@@ -176,7 +176,7 @@ static int lift(int fd) {
     int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
     if (high < 0)
         return fd;
-    close(fd);
+    gm_close(fd);
     return high;
 }
 
@@ -185,12 +185,32 @@ static void settle(struct gm_trace_file *file, int fd, bool regular) {
     file->fd = lift(fd);
     file->regular = regular;
     file->append = false;
+    file->pipe = false;
     file->device = 0;
     file->inode = 0;
     if (!gm_fstat(file->fd, &st)) {
+        file->pipe = !S_ISREG(st.st_mode);
         file->device = st.st_dev;
         file->inode = st.st_ino;
     }
+}
+
+/* Opened anew, a pipe need not wait: how the program writes to its own descriptor stays its choice. What cannot be opened so is
+ * shared. */
+static int share(int own) {
+    char name[32];
+    struct stat st;
+    gm_format(name, sizeof name, "/proc/self/fd/%d", own);
+    int fd = gm_fstat(own, &st) || !S_ISFIFO(st.st_mode) ? -1 : gm_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 ? fd : gm_fcntl(own, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
+}
+
+/* A pipe that exists is opened without waiting for a reader; -1 with ENXIO where there is none. */
+static int open_named(const char *name) {
+    struct stat st;
+    if (!gm_stat(name, &st) && S_ISFIFO(st.st_mode))
+        return gm_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return gm_open(name, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
 int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm_trace_file *file) {
@@ -203,7 +223,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
     }
     int own = descriptor_of(base);
     if (own >= 0) {
-        int fd = gm_fcntl(own, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
+        int fd = share(own);
         if (fd < 0) {
             gm_log(GM_LOG_ERROR, "cannot write the trace to '%s': %s", base, gm_errno_text(errno));
             return -1;
@@ -215,11 +235,13 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
     int again = 0;
     for (int attempt = 0; attempt < NAMES_TRIED; attempt++) {
         numbered_name(file->name, sizeof file->name, base, attempt);
-        int fd = open(file->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+        int fd = open_named(file->name);
         if (fd < 0 || gm_fstat(fd, &st)) {
-            gm_log(GM_LOG_ERROR, "cannot open trace file '%s': %s", file->name, gm_errno_text(errno));
+            bool unread = fd < 0 && errno == ENXIO && !gm_stat(file->name, &st) && S_ISFIFO(st.st_mode);
+            gm_log(GM_LOG_ERROR, "cannot open trace file '%s': %s", file->name,
+                   unread ? "a pipe that nobody reads" : gm_errno_text(errno));
             if (fd >= 0)
-                close(fd);
+                gm_close(fd);
             return -1;
         }
         if (!S_ISREG(st.st_mode)) {
@@ -233,7 +255,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
         case FOREIGN:
             gm_log(GM_LOG_ERROR, "'%s' exists and is not a gpumem trace: left alone, no trace is written",
                    file->name);
-            close(fd);
+            gm_close(fd);
             return -1;
         case AGAIN:
             if (again++ < NAMES_TRIED)
@@ -242,7 +264,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
         case TAKEN:
             break;
         }
-        close(fd);
+        gm_close(fd);
     }
     gm_log(GM_LOG_ERROR, "no free name for trace file '%s' after %d tries", base, NAMES_TRIED);
     return -1;
@@ -253,6 +275,8 @@ static bool is_ours(const struct gm_trace_file *file, int fd) {
     return fd >= 0 && !gm_fstat(fd, &st) && st.st_dev == file->device && st.st_ino == file->inode;
 }
 
+static gm_spin reopening;
+
 bool gm_trace_file_holds(struct gm_trace_file *file) {
     if (is_ours(file, file->fd))
         return true;
@@ -260,21 +284,24 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
         return false;
     /* Programs that close every descriptor they did not open exist; the number may be theirs now, so it is
      * not closed. */
-    int fd = open(file->name, O_RDWR | O_CLOEXEC | O_NOCTTY | (file->append ? O_APPEND : 0));
-    if (fd < 0)
-        return false;
-    if (!is_ours(file, fd)) {
-        close(fd);
-        return false;
+    gm_spin_lock(&reopening);
+    int fd = is_ours(file, file->fd) ? file->fd
+                                     : gm_open(file->name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (file->append ? O_APPEND : 0));
+    bool ours = is_ours(file, fd);
+    if (fd >= 0 && !ours)
+        gm_close(fd);
+    if (ours && fd != file->fd) {
+        flock(fd, LOCK_EX | LOCK_NB);
+        __atomic_store_n(&file->fd, lift(fd), __ATOMIC_RELAXED);
     }
-    flock(fd, LOCK_EX | LOCK_NB);
-    file->fd = lift(fd);
-    return true;
+    gm_spin_unlock(&reopening);
+    return ours;
 }
 
 void gm_trace_file_drop(struct gm_trace_file *file) {
+    reopening.held = 0; /* in the child of a fork */
     if (is_ours(file, file->fd))
-        close(file->fd);
+        gm_close(file->fd);
     file->fd = -1;
     file->name[0] = 0;
 }

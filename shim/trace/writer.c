@@ -2,6 +2,7 @@
  * child. */
 #include "shim/trace/writer.h"
 #include "shim/base/options.h"
+#include "shim/base/truedl.h"
 #include "shim/trace/parts.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 enum { FORMAT_AUTO, FORMAT_BINARY, FORMAT_CSV };
 enum state { STATE_UNOPENED, STATE_BINARY, STATE_TEXT, STATE_ENDED };
 
-bool gm_trace_on;
+bool gm_trace_on, gm_trace_flusher;
 void (*gm_trace_opened)(const char *name);
 
 static uint32_t no_trace; /* stands in until the first opening */
@@ -38,7 +39,7 @@ void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char 
     if (!name || !*name)
         return;
     /* Kept absolute: the program may change its directory before the first event. */
-    char here[GM_TRACE_NAME];
+    static char here[GM_TRACE_NAME];
     int length;
     if (name[0] != '/' && getcwd(here, sizeof here)) {
         /* A % in the directory's own name is no pattern. */
@@ -121,7 +122,7 @@ static void give_up(void) {
 
 /* Called with `opening` held. */
 static void open_trace(void) {
-    struct gm_trace_header header;
+    static struct gm_trace_header header;
     if (!gm_trace_on || !new_generation() ||
         gm_trace_open(pattern, process_start, gm_option_is_set(GM_OPT_STATS), &file)) {
         give_up();
@@ -131,7 +132,7 @@ static void open_trace(void) {
     bool text = wanted_format == FORMAT_CSV ||
                 (wanted_format == FORMAT_AUTO && (!file.regular || gm_trace_name_is_csv(file.name)));
     if (!text) {
-        int error = file.regular ? gm_chunks_open(&file, &header) : ENODEV;
+        int error = file.regular ? gm_chunks_open(&file, &header, flush_interval) : ENODEV;
         if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
             gm_log(GM_LOG_ERROR, "cannot write trace file '%s': %s", file.name, gm_errno_text(error));
             give_up();
@@ -148,6 +149,43 @@ static void open_trace(void) {
         gm_trace_opened(file.name);
 }
 
+/* ---- flushing */
+
+enum { FUTEX_WAIT = 128 /* private */, FUTEX_WAKE = 129 };
+static int woken;
+
+void gm_trace_wake(void) {
+    if (!__atomic_exchange_n(&woken, 1, __ATOMIC_RELAXED))
+        syscall(SYS_futex, &woken, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void flush(enum state now) {
+    if (now == STATE_BINARY)
+        gm_chunks_flush();
+    else if (now == STATE_TEXT)
+        gm_lines_flush();
+}
+
+/* Told its generation: the trace may have ended before this thread first runs. */
+static void *flush_often(void *opened_as) {
+    uint32_t generation = (uint32_t)(uintptr_t)opened_as;
+    const struct timespec interval = {(time_t)(flush_interval / 1000000000u), (long)(flush_interval % 1000000000u)};
+    for (;;) {
+        syscall(SYS_futex, &woken, FUTEX_WAIT, 0, &interval, NULL, 0);
+        __atomic_store_n(&woken, 0, __ATOMIC_RELAXED);
+        enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+        if (now == STATE_ENDED || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation)
+            return NULL;
+        flush(now);
+    }
+}
+
+/* Not under the lock: making a thread may wait for the loader's. */
+static void start_flusher(void) {
+    if (flush_interval && __atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_ENDED)
+        __atomic_store_n(&gm_trace_flusher, !gm_thread_start(flush_often, (void *)(uintptr_t)generations), __ATOMIC_RELEASE);
+}
+
 static enum state ready(void) {
     if (GM_UNLIKELY(is_untold_child()))
         gm_trace_after_fork();
@@ -155,15 +193,19 @@ static enum state ready(void) {
     if (GM_LIKELY(now != STATE_UNOPENED))
         return now;
     gm_spin_lock(&opening);
-    if (state == STATE_UNOPENED)
+    bool first = state == STATE_UNOPENED;
+    if (first)
         open_trace();
     now = state;
     gm_spin_unlock(&opening);
+    if (first)
+        start_flusher();
     return now;
 }
 
 void gm_trace_event(const struct gm_event *event) {
-    switch (ready()) {
+    enum state now = ready();
+    switch (now) {
     case STATE_BINARY:
         gm_chunks_event(event);
         break;
@@ -173,6 +215,9 @@ void gm_trace_event(const struct gm_event *event) {
     default:
         break;
     }
+    /* Often the program's last: what led to it is to be in the file. */
+    if (GM_UNLIKELY(event->action == GM_ACT_ALLOC_FAIL))
+        flush(now);
 }
 
 void gm_trace_record(const struct gm_record *record) {
@@ -208,6 +253,7 @@ void gm_trace_after_fork(void) {
         gm_chunks_forget();
     else if (state == STATE_TEXT)
         gm_lines_forget();
+    gm_trace_flusher = false; /* the thread stayed behind */
     gm_trace_file_drop(&file); /* else the child would keep the parent's lock alive */
     if (gm_trace_generation != &no_trace)
         new_generation();

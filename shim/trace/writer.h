@@ -1,5 +1,7 @@
 /* Trace writer: many threads append events without locks; the file is opened at the first event, so a process that never
- * allocates leaves none. On any trouble (disk full, no directory) it says so once, counts what is lost, and the program runs on. */
+ * allocates leaves none. A thread of its own writes at each flush interval what gathered in memory; an allocation that failed is written
+ * at once with all before it. On any trouble (disk full, no directory, nobody reads the pipe) it says so once, counts what is lost, and
+ * the program runs on: it never waits for a reader, and no file can end it. */
 #ifndef GM_TRACE_WRITER_H
 #define GM_TRACE_WRITER_H
 

@@ -1,0 +1,153 @@
+/* The text trace where it goes to a reader: lines gather in a ring and leave in pieces that a pipe takes whole, so that lines of
+ * several writers never mix. A reader that is slow, or gone, costs lines and not the program's time: they are counted, the log says so
+ * once and at the end, and the trace says how many are missing where. */
+#include "shim/trace/parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ROOM      (4u * 1024u * 1024u) /* a burst of 35 000 events */
+#define PIECE     4096u                /* PIPE_BUF */
+#define END_WAIT  UINT64_C(1000000000) /* ns that the reader gets for what is left at the end */
+
+static struct gm_trace_file *file;
+
+static gm_spin lock; /* guards what follows; never held across a system call */
+static char ring[ROOM];
+static size_t first, used;
+static bool writing;                /* some thread writes from the ring ... */
+static char piece[PIECE];           /* ... this */
+static bool ending;                 /* only the thread that ends the trace still writes */
+static uint64_t dropped, unnoticed; /* lines; the trace does not tell of the latter yet */
+
+static int told;
+
+void gm_pipe_open(struct gm_trace_file *opened) {
+    file = opened;
+}
+
+/* ---- the ring; the lock is held */
+
+static void copy_in(const char *text, size_t bytes) {
+    size_t at = (first + used) % ROOM, before_end = bytes < ROOM - at ? bytes : ROOM - at;
+    memcpy(ring + at, text, before_end);
+    memcpy(ring, text + before_end, bytes - before_end);
+    used += bytes;
+}
+
+/* Whole lines, or the beginning of one that is longer than a piece. */
+static size_t copy_out(void) {
+    size_t bytes = used < PIECE ? used : PIECE, before_end = bytes < ROOM - first ? bytes : ROOM - first;
+    memcpy(piece, ring + first, before_end);
+    memcpy(piece + before_end, ring, bytes - before_end);
+    const char *last = memrchr(piece, '\n', bytes);
+    return last ? (size_t)(last - piece) + 1 : bytes;
+}
+
+static uint64_t waiting_lines(void) {
+    uint64_t lines = 0;
+    for (size_t i = 0; i < used; i++)
+        lines += ring[(first + i) % ROOM] == '\n';
+    return lines;
+}
+
+static void lose_all(void) {
+    dropped += waiting_lines();
+    first = used = 0;
+}
+
+/* ---- lines */
+
+static void say(int error) {
+    gm_log_once(&told, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name, gm_errno_text(error));
+}
+
+bool gm_pipe_line(const char *text, size_t bytes) {
+    char note[64];
+    gm_spin_lock(&lock);
+    size_t noted = unnoticed ? (size_t)gm_format(note, sizeof note, "# dropped %llu\n", (unsigned long long)unnoticed) : 0;
+    bool fits = bytes + noted <= ROOM - used;
+    if (fits) {
+        copy_in(note, noted);
+        copy_in(text, bytes);
+        unnoticed = 0;
+    } else {
+        dropped++;
+        unnoticed++;
+    }
+    bool half = used > ROOM / 2;
+    gm_spin_unlock(&lock);
+    return half;
+}
+
+/* Waits for the reader until then at most. */
+static void flush_until(uint64_t until, bool last) {
+    int error = 0;
+    gm_spin_lock(&lock);
+    if (writing) {
+        gm_spin_unlock(&lock);
+        return;
+    }
+    writing = true;
+    while (used && !error && (last || !ending)) {
+        size_t bytes = copy_out();
+        gm_spin_unlock(&lock);
+        ssize_t written = -1;
+        uint64_t now = gm_now_ns();
+        if (!gm_trace_file_holds(file))
+            error = EBADF;
+        else if (!gm_quiet_takes(file->fd, now < until ? (unsigned)((until - now) / 1000000) : 0))
+            error = EAGAIN;
+        else if ((written = gm_quiet_write(file->fd, piece, bytes)) < 0)
+            error = errno;
+        gm_spin_lock(&lock);
+        if (written > 0) {
+            first = (first + (size_t)written) % ROOM;
+            used -= (size_t)written;
+        }
+    }
+    if (error && error != EAGAIN)
+        lose_all();
+    writing = false;
+    uint64_t lost = dropped;
+    gm_spin_unlock(&lock);
+    if (lost)
+        say(error ? error : EAGAIN);
+}
+
+void gm_pipe_flush(unsigned wait_ms) {
+    flush_until(gm_now_ns() + wait_ms * UINT64_C(1000000), false);
+}
+
+/* The thread that flushes stops at once, but for a write that the reader holds up. */
+void gm_pipe_finish(void) {
+    char end[64];
+    uint64_t until = gm_now_ns() + END_WAIT;
+    bool busy;
+    do {
+        gm_spin_lock(&lock);
+        ending = true;
+        busy = writing;
+        gm_spin_unlock(&lock);
+        if (busy)
+            gm_sleep(1000000);
+    } while (busy && gm_now_ns() < until);
+    flush_until(until, true);
+    gm_spin_lock(&lock);
+    unsigned long long lost = dropped + waiting_lines();
+    if (!writing)
+        lose_all();
+    gm_spin_unlock(&lock);
+    gm_pipe_line(end, (size_t)gm_format(end, sizeof end, "# end dropped %llu\n", lost));
+    flush_until(0, true);
+    if (lost)
+        gm_log(GM_LOG_ERROR, "trace '%s' lost %llu lines", file->name, lost);
+}
+
+void gm_pipe_forget(void) {
+    lock.held = 0;
+    writing = ending = false;
+    first = used = 0;
+    dropped = unnoticed = 0;
+    told = 0;
+}
