@@ -1,11 +1,18 @@
 /* Contexts seen so far: handle -> generation, device, small number. A handle may come back after its context died, so blocks
  * carry the generation and not the handle. */
+#include <sched.h>
+#include <string.h>
+
 #include "shim/base/base.h"
 #include "shim/driver/driver.h"
 
 enum { SLOTS = 1024 }; /* contexts alive at once; more are served without a generation of their own */
 
 static struct gm_context slots[SLOTS];
+static struct {
+    int users;  /* threads that hold the slot's context */
+    int ending; /* calls on their way that may end it */
+} uses[SLOTS];
 void (*gm_context_on_new)(const struct gm_context *context);
 static gm_spin lock;
 static uint64_t own_ids = 1ull << 48; /* far from the driver's small numbers */
@@ -47,7 +54,7 @@ bool gm_context_on(CUdevice device, struct gm_context *context) {
     bool found = false;
     gm_spin_lock(&lock);
     for (unsigned i = 0; i < SLOTS && !found; i++) {
-        found = slots[i].id && slots[i].device == device;
+        found = slots[i].id && slots[i].device == device && !uses[i].ending;
         if (found)
             *context = slots[i];
     }
@@ -118,6 +125,73 @@ bool gm_context_current(struct gm_context *context) {
     return GM_LIKELY(find(handle, context)) || look_first(handle, context);
 }
 
+/* ---- contexts that end while they are used */
+
+/* The slot, or -1. */
+static int slot_with(CUcontext handle, uint64_t id) {
+    for (unsigned i = slot_of(handle), probes = 0; id && probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
+        CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
+        if (seen == handle && __atomic_load_n(&slots[i].id, __ATOMIC_SEQ_CST) == id)
+            return (int)i;
+        if (!seen)
+            break;
+    }
+    return -1;
+}
+
+/* Whoever ends it marks it first and looks for users then, so one of the two sees the other. */
+int gm_context_hold(CUcontext handle, uint64_t id) {
+    int hold = slot_with(handle, id);
+    if (hold < 0)
+        return GM_CONTEXT_GONE;
+    __atomic_add_fetch(&uses[hold].users, 1, __ATOMIC_SEQ_CST);
+    bool gone = __atomic_load_n(&slots[hold].id, __ATOMIC_SEQ_CST) != id;
+    if (GM_LIKELY(!gone && !__atomic_load_n(&uses[hold].ending, __ATOMIC_SEQ_CST)))
+        return hold;
+    gm_context_let_go(hold);
+    return gone ? GM_CONTEXT_GONE : GM_CONTEXT_ENDING;
+}
+
+void gm_context_let_go(int hold) { __atomic_sub_fetch(&uses[hold].users, 1, __ATOMIC_SEQ_CST); }
+
+int gm_context_life(CUcontext handle, uint64_t id) {
+    int slot = slot_with(handle, id);
+    if (slot < 0)
+        return GM_CONTEXT_GONE;
+    return __atomic_load_n(&uses[slot].ending, __ATOMIC_SEQ_CST) ? GM_CONTEXT_ENDING : slot;
+}
+
+/* The lock is held. */
+static int slot_now(CUcontext handle) {
+    unsigned i = slot_of(handle);
+    for (unsigned probes = 0; handle && probes < SLOTS && slots[i].handle; i = (i + 1) % SLOTS, probes++)
+        if (slots[i].handle == handle && slots[i].id)
+            return (int)i;
+    return -1;
+}
+
+uint64_t gm_context_ending(CUcontext handle) {
+    gm_spin_lock(&lock);
+    int slot = slot_now(handle);
+    uint64_t id = slot < 0 ? 0 : slots[slot].id;
+    if (id)
+        __atomic_add_fetch(&uses[slot].ending, 1, __ATOMIC_SEQ_CST);
+    gm_spin_unlock(&lock);
+    /* Users are inside for a few microseconds; one that has not returned within a second (a stopped thread) must not
+     * hang the program. */
+    for (int spins = 0; id && __atomic_load_n(&uses[slot].users, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
+        sched_yield();
+    return id;
+}
+
+void gm_context_stays(CUcontext handle, uint64_t id) {
+    gm_spin_lock(&lock);
+    int slot = slot_with(handle, id);
+    if (slot >= 0 && uses[slot].ending)
+        __atomic_sub_fetch(&uses[slot].ending, 1, __ATOMIC_SEQ_CST);
+    gm_spin_unlock(&lock);
+}
+
 /* ---- who may access a device as a peer */
 
 enum { REACHES = 128 };
@@ -133,12 +207,13 @@ void gm_context_note_reach(CUdevice device, const struct gm_context *accessor) {
     gm_spin_lock(&lock);
     for (unsigned i = 0; i < reach_count && i < REACHES; i++)
         known |= reaches[i].device == device && reaches[i].accessor.id == accessor->id;
-    if (!known && reach_count < REACHES) {
+    bool stored = slot_with(accessor->handle, accessor->id) >= 0; /* else nobody could tell when it ends */
+    if (!known && stored && reach_count < REACHES) {
         reaches[reach_count].device = device;
         reaches[reach_count].accessor = *accessor;
     }
     if (!known && reach_count <= REACHES)
-        __atomic_store_n(&reach_count, reach_count + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&reach_count, stored ? reach_count + 1 : REACHES + 1, __ATOMIC_RELEASE);
     gm_spin_unlock(&lock);
 }
 
@@ -170,18 +245,16 @@ static void forget_reach(uint64_t id) {
 }
 
 bool gm_context_end(CUcontext handle, uint64_t *id) {
-    bool ended = false;
     gm_spin_lock(&lock);
-    for (unsigned i = slot_of(handle), probes = 0; handle && probes < SLOTS && slots[i].handle; i = (i + 1) % SLOTS, probes++)
-        if (slots[i].handle == handle && slots[i].id) {
-            *id = slots[i].id;
-            forget_reach(*id);
-            __atomic_store_n(&slots[i].id, 0, __ATOMIC_RELEASE);
-            ended = true;
-            break;
-        }
+    int slot = slot_now(handle);
+    if (slot >= 0) {
+        *id = slots[slot].id;
+        forget_reach(*id);
+        __atomic_store_n(&slots[slot].id, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&uses[slot].ending, 0, __ATOMIC_SEQ_CST);
+    }
     gm_spin_unlock(&lock);
-    return ended;
+    return slot >= 0;
 }
 
 static CUcontext primaries[64];
@@ -195,4 +268,25 @@ CUcontext gm_context_primary(CUdevice device) {
     return device >= 0 && device < 64 ? __atomic_load_n(&primaries[device], __ATOMIC_ACQUIRE) : NULL;
 }
 
-void gm_contexts_after_fork(void) { lock.held = 0; }
+/* It may never have been current while green contexts of it work. */
+bool gm_context_primary_lives(CUdevice device, struct gm_context *primary) {
+    CUcontext handle = gm_context_primary(device), current = NULL, popped;
+    unsigned flags;
+    int active = 0;
+    if (!handle || gm_context_find(handle, primary))
+        return handle != NULL;
+    if (gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || !active)
+        return false;
+    bool inside = gm_drv.ctx_get_current(&current) == CUDA_SUCCESS && current == handle;
+    if (!inside && gm_drv.ctx_push(handle) != CUDA_SUCCESS)
+        return false;
+    bool known = gm_context_current(primary);
+    if (!inside)
+        gm_drv.ctx_pop(&popped);
+    return known;
+}
+
+void gm_contexts_after_fork(void) {
+    lock.held = 0;
+    memset(uses, 0, sizeof uses);
+}

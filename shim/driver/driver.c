@@ -8,7 +8,6 @@
 struct gm_driver gm_drv;
 
 static void *library; /* published last: non-NULL means the table is complete */
-static gm_spin lock;
 
 typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
@@ -30,22 +29,52 @@ static void *find(void *handle, get_proc_address resolver, const char *symbol, c
     return gm_true_dlsym(handle, symbol);
 }
 
-static bool fill(void *handle) {
+/* Our own waits for the device. The program did not make these calls, so a thread that it cancels must not end in them. */
+#define WAIT(field, parameter, argument)                                                                     \
+    static __typeof__(gm_drv.field) true_##field;                                                            \
+    static CUresult CUDAAPI hold_##field parameter {                                                         \
+        gm_cancel_hold();                                                                                    \
+        CUresult result = true_##field argument;                                                             \
+        gm_cancel_release();                                                                                 \
+        return result;                                                                                       \
+    }
+WAIT(ctx_synchronize, (void), ())
+WAIT(stream_synchronize, (CUstream stream), (stream))
+WAIT(event_synchronize, (CUevent event), (event))
+#undef WAIT
+
+static void hold_waits(struct gm_driver *table) {
+#define WAIT(field)                                                                                          \
+    if (table->field) {                                                                                      \
+        __atomic_store_n(&true_##field, table->field, __ATOMIC_RELAXED);                                     \
+        table->field = hold_##field;                                                                         \
+    }
+    WAIT(ctx_synchronize)
+    WAIT(stream_synchronize)
+    WAIT(event_synchronize)
+#undef WAIT
+}
+
+static bool fill(void *handle, struct gm_driver *table) {
     get_proc_address resolver = (get_proc_address)gm_true_dlsym(handle, "cuGetProcAddress_v2");
     const char *missing = NULL;
+    static int told;
 #define X(field, symbol, name, version, optional)                                                            \
-    gm_drv.field = (__typeof__(gm_drv.field))find(handle, resolver, #symbol, name, version, optional);       \
-    if (!gm_drv.field && !(optional))                                                                        \
+    table->field = (__typeof__(table->field))find(handle, resolver, #symbol, name, version, optional);       \
+    if (!table->field && !(optional))                                                                        \
         missing = #symbol;
     GM_DRIVER_SYMBOLS(X)
 #undef X
     if (missing)
-        gm_log(GM_LOG_ERROR, "libcuda.so.1 has no %s: stepping aside", missing);
+        gm_log_once(&told, GM_LOG_ERROR, "libcuda.so.1 has no %s: stepping aside", missing);
     return !missing;
 }
 
+/* A look-up waits for the loader's lock, and who holds that, in a constructor of a library being loaded, may come here, too: threads
+ * that come early all look up, without a lock, and store the same. */
 bool gm_driver_ready(bool load) {
     static bool unusable;
+    struct gm_driver table;
 
     if (GM_LIKELY(__atomic_load_n(&library, __ATOMIC_ACQUIRE) != NULL))
         return true;
@@ -54,19 +83,21 @@ bool gm_driver_ready(bool load) {
     void *handle = gm_true_dlopen("libcuda.so.1", RTLD_LAZY | (load ? 0 : RTLD_NOLOAD));
     if (!handle)
         return false;
-    gm_spin_lock(&lock);
-    if (!library) {
-        if (fill(handle))
-            __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
-        else
-            __atomic_store_n(&unusable, true, __ATOMIC_RELAXED);
+    if (!fill(handle, &table)) {
+        __atomic_store_n(&unusable, true, __ATOMIC_RELAXED);
+        return false;
     }
-    gm_spin_unlock(&lock);
-    return library != NULL;
+    hold_waits(&table);
+#define X(field, symbol, name, version, optional) __atomic_store_n(&gm_drv.field, table.field, __ATOMIC_RELAXED);
+    GM_DRIVER_SYMBOLS(X)
+#undef X
+    __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
+    return true;
 }
 
 void gm_driver_use(const struct gm_driver *table) {
     gm_drv = *table;
+    hold_waits(&gm_drv);
     __atomic_store_n(&library, &gm_drv, __ATOMIC_RELEASE);
 }
 

@@ -22,21 +22,6 @@ static void restore(bool pushed) {
         gm_drv.ctx_pop(&popped);
 }
 
-/* The primary context if it lives; it may never have been current while green contexts of it work. */
-static bool primary_of(CUdevice device, struct gm_context *primary) {
-    CUcontext handle = gm_context_primary(device);
-    unsigned flags;
-    int active = 0;
-    bool pushed;
-    if (!handle || gm_context_find(handle, primary))
-        return handle != NULL;
-    if (gm_drv.primary_get_state(device, &flags, &active) != CUDA_SUCCESS || !active || !make_current(handle, &pushed))
-        return false;
-    bool known = gm_context_current(primary);
-    restore(pushed);
-    return known;
-}
-
 static bool add(struct gm_context *targets, unsigned *count, const struct gm_context *context) {
     for (unsigned i = 0; i < *count; i++)
         if (targets[i].handle == context->handle)
@@ -47,20 +32,28 @@ static bool add(struct gm_context *targets, unsigned *count, const struct gm_con
     return true;
 }
 
-static bool gather(struct gm_context *targets, unsigned *count, CUcontext context, uint64_t context_id, CUdevice device) {
+static bool add_primary(struct gm_context *targets, unsigned *count) {
+    struct gm_context primary;
+    CUdevice device = targets[0].device;
+    return gm_context_primary(device) == targets[0].handle || !gm_context_primary_lives(device, &primary) ||
+           add(targets, count, &primary);
+}
+
+/* Behind the block's own context, which is there; *owners of them are of its device, the first ones. */
+static bool gather(struct gm_context *targets, unsigned *count, unsigned *owners) {
     struct gm_context peers[GM_FENCE_POINTS], primary;
-    targets[0] = (struct gm_context){.handle = context, .id = context_id, .device = device};
     *count = 1;
-    if (gm_context_primary(device) != context && primary_of(device, &primary) && !add(targets, count, &primary))
+    if (!add_primary(targets, count))
         return false;
-    unsigned reach = gm_context_reach(device, peers, GM_FENCE_POINTS);
+    *owners = *count;
+    unsigned reach = gm_context_reach(targets[0].device, peers, GM_FENCE_POINTS);
     if (reach > GM_FENCE_POINTS)
         return false;
     for (unsigned i = 0; i < reach; i++) {
         if (!add(targets, count, &peers[i]))
             return false;
-        if (gm_context_primary(peers[i].device) != peers[i].handle && primary_of(peers[i].device, &primary) &&
-            !add(targets, count, &primary))
+        if (gm_context_primary(peers[i].device) != peers[i].handle &&
+            gm_context_primary_lives(peers[i].device, &primary) && !add(targets, count, &primary))
             return false;
     }
     return true;
@@ -68,9 +61,19 @@ static bool gather(struct gm_context *targets, unsigned *count, CUcontext contex
 
 /* ---- events */
 
-/* Brings an event of the context to place i. */
+/* What was recorded before, and events that went with their contexts. */
+static void forget(struct gm_fence *fence) {
+    unsigned left = 0;
+    fence->count = fence->owners = 0;
+    for (unsigned i = 0; i < fence->kept; i++)
+        if (gm_context_life(fence->points[i].context, fence->points[i].context_id) != GM_CONTEXT_GONE)
+            fence->points[left++] = fence->points[i];
+    fence->kept = left;
+}
+
+/* Brings an event of the context to place i. The context is held. */
 static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm_context *target) {
-    struct gm_fence_point found = {0};
+    struct gm_event_of found = {target->handle, target->id, NULL};
     unsigned at = i;
     bool pushed;
     while (at < fence->kept && fence->points[at].context_id != target->id)
@@ -87,26 +90,25 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
     restore(pushed);
     if (status)
         return status;
-    found.context_id = target->id;
     if (fence->kept < GM_FENCE_POINTS)
         fence->points[fence->kept++] = fence->points[i];
     else
-        gm_drv.event_destroy(fence->points[i].event);
+        gm_event_discard(&fence->points[i]);
     fence->points[i] = found;
     return GM_OK;
 }
 
 /* A driver that cannot record the context: its streams, one by one. Peers' work is not covered. */
-static gm_status record_streams(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
-    struct gm_context target = {.handle = context, .id = context_id, .device = device}, peer;
+static gm_status record_streams(struct gm_fence *fence, const struct gm_context *target) {
     CUstream streams[GM_FENCE_POINTS];
     gm_status status = GM_NOT_SUPPORTED;
+    struct gm_context peer;
     bool pushed;
-    if (gm_context_reach(device, &peer, 1) || !make_current(context, &pushed))
+    if (gm_context_reach(target->device, &peer, 1) || !make_current(target->handle, &pushed))
         return GM_NOT_SUPPORTED;
-    unsigned count = gm_streams_hold(context, streams, GM_FENCE_POINTS);
+    unsigned count = gm_streams_hold(target->handle, streams, GM_FENCE_POINTS);
     for (unsigned i = 0; i < count; i++) {
-        status = place_event(fence, i, &target);
+        status = place_event(fence, i, target);
         if (!status)
             status = (gm_status)gm_drv.event_record(fence->points[i].event, streams[i]);
         if (status)
@@ -115,58 +117,98 @@ static gm_status record_streams(struct gm_fence *fence, CUcontext context, uint6
     if (count)
         gm_streams_release();
     restore(pushed);
-    fence->count = status ? 0 : count;
+    fence->count = fence->owners = status ? 0 : count;
     return status;
 }
 
-gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
-    struct gm_context targets[GM_FENCE_POINTS];
-    unsigned count;
-    fence->count = 0;
-    if (!gm_drv.ctx_record_event)
-        return record_streams(fence, context, context_id, device);
-    if (!gather(targets, &count, context, context_id, device))
-        return GM_NOT_SUPPORTED;
+static gm_status record_context(struct gm_fence *fence, const struct gm_context *target) {
+    gm_status status = place_event(fence, fence->count, target);
+    if (!status)
+        status = (gm_status)gm_drv.ctx_record_event(target->handle, fence->points[fence->count].event);
+    fence->count += status == GM_OK;
+    return status;
+}
+
+/* Of a context that ends while the block's own stays, nothing is left to be recorded. */
+static gm_status record_held(struct gm_fence *fence, const struct gm_context *target, bool own) {
+    int hold = gm_context_hold(target->handle, target->id);
+    if (hold < 0)
+        return hold == GM_CONTEXT_GONE && !own ? GM_OK : GM_FENCE_PENDING;
+    gm_status status = gm_drv.ctx_record_event ? record_context(fence, target) : record_streams(fence, target);
+    gm_context_let_go(hold);
+    if (gm_is_gone_error(status))
+        return own ? GM_FENCE_PENDING : GM_OK;
+    return status;
+}
+
+static gm_status record_contexts(struct gm_fence *fence, const struct gm_context *targets, unsigned count,
+                                 unsigned owners) {
     for (unsigned i = 0; i < count; i++) {
-        gm_status status = place_event(fence, i, &targets[i]);
-        if (!status)
-            status = (gm_status)gm_drv.ctx_record_event(targets[i].handle, fence->points[i].event);
-        if (status)
+        gm_status status = record_held(fence, &targets[i], i == 0);
+        if (status) {
+            fence->count = 0;
             return status;
+        }
+        if (i + 1 == owners)
+            fence->owners = fence->count;
     }
-    fence->count = count;
     gm_stats_fence_recorded();
     return GM_OK;
+}
+
+gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
+    struct gm_context targets[GM_FENCE_POINTS] = {{.handle = context, .id = context_id, .device = device}};
+    unsigned count, owners;
+    forget(fence);
+    if (!gm_drv.ctx_record_event)
+        return record_held(fence, &targets[0], true);
+    if (!gather(targets, &count, &owners))
+        return GM_NOT_SUPPORTED;
+    return record_contexts(fence, targets, count, owners);
+}
+
+gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context *context, bool primary) {
+    struct gm_context targets[GM_FENCE_POINTS] = {*context};
+    unsigned count = 1;
+    forget(fence);
+    if (primary)
+        add_primary(targets, &count);
+    return record_contexts(fence, targets, count, count);
+}
+
+static bool is_own(const struct gm_fence *fence, unsigned i) {
+    return fence->points[i].context_id == fence->points[0].context_id;
 }
 
 gm_status gm_fence_query(const struct gm_fence *fence) {
     gm_status status = GM_OK;
     gm_stats_fence_queried();
     for (unsigned i = 0; i < fence->count && !status; i++)
-        status = (gm_status)gm_drv.event_query(fence->points[i].event);
+        status = gm_event_query(&fence->points[i], is_own(fence, i));
     return status;
 }
 
 gm_status gm_fence_wait(const struct gm_fence *fence) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     gm_status status = GM_OK;
     uint64_t begin = gm_ticks();
-    gm_drv.thread_exchange_capture_mode(&mode);
+    CUstreamCaptureMode mode = gm_capture_relax();
     for (unsigned i = 0; i < fence->count && !status; i++)
-        status = (gm_status)gm_drv.event_synchronize(fence->points[i].event);
-    gm_drv.thread_exchange_capture_mode(&mode);
+        status = i < fence->owners ? gm_event_wait(&fence->points[i], is_own(fence, i))
+                                   : gm_event_query(&fence->points[i], false);
+    gm_capture_unrelax(mode);
     gm_stats_fence_waited(gm_ticks_span_ns(gm_ticks() - begin));
     return status;
 }
 
-void gm_fence_forget(struct gm_fence *fence, uint64_t context_id) {
-    unsigned left = 0, count = 0;
-    for (unsigned i = 0; i < fence->kept; i++) {
-        if (fence->points[i].context_id == context_id)
-            continue;
-        count += i < fence->count;
-        fence->points[left++] = fence->points[i];
-    }
-    fence->kept = left;
-    fence->count = count;
+gm_status gm_fence_order(const struct gm_fence *fence, CUcontext context) {
+    gm_status status = GM_OK;
+    for (unsigned i = 0; i < fence->count && !status; i++)
+        status = gm_event_order(&fence->points[i], is_own(fence, i), context);
+    return status;
+}
+
+void gm_fence_discard(struct gm_fence *fence) {
+    for (unsigned i = 0; i < fence->kept; i++)
+        gm_event_discard(&fence->points[i]);
+    *fence = (struct gm_fence){0};
 }

@@ -39,6 +39,7 @@
     X(mem_pool_get_attribute, cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 1)                      \
     X(mem_pool_set_access, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1)                               \
     X(mem_pool_trim_to, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1)                                        \
+    X(device_get_default_mem_pool, cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", 11020, 1)         \
     X(mem_advise_first, cuMemAdvise, "cuMemAdvise", 8000, 1)                                                \
     X(mem_advise, cuMemAdvise_v2, "cuMemAdvise", 12020, 1)                                                   \
     X(mem_prefetch, cuMemPrefetchAsync, "cuMemPrefetchAsync", 8000, 1)                                       \

@@ -1,0 +1,331 @@
+#include "shim/driver/free_sync.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "shim/driver/fence.h"
+#include "shim/driver/streams.h"
+
+enum {
+    FENCES = 32,             /* frees that synchronise at one time; more wait for the whole context */
+    LONGEST_WAIT_MS = 10000, /* for work that a free left in flight, in a call that natively does not wait */
+};
+
+#define BIT(reason)    (1u << (reason))
+#define OTHERS         (BIT(GM_SYNC_CONTEXTS + 1) - 1) /* who reaches memory past the context's order */
+#define STREAMS        (BIT(GM_SYNC_PER_THREAD) | BIT(GM_SYNC_LINKED))
+
+static enum gm_free_level chosen = GM_FREE_ASYNC;
+static uint32_t noted;              /* BIT(enum gm_sync_reason) */
+static uint32_t created, destroyed; /* streams of the program */
+static uint32_t ordered;            /* destroyed streams whose work runs before whatever is submitted now */
+static uint32_t contexts;           /* that live */
+static bool synchronised;           /* a free has waited or ordered */
+
+static const char *const texts[GM_SYNC_REASONS] = {
+    [GM_SYNC_PEERS] = "wait: peer access",
+    [GM_SYNC_SHARED] = "wait: memory shared with other processes",
+    [GM_SYNC_RANGE] = "wait: memory exported as a range of addresses",
+    [GM_SYNC_EXTERNAL] = "wait: memory shared with a graphics library",
+    [GM_SYNC_GREEN] = "wait: a green context",
+    [GM_SYNC_CONTEXTS] = "wait: several contexts",
+    [GM_SYNC_HOST_MEMORY] = "wait: pinned, registered or managed memory of the program",
+    [GM_SYNC_PAGEABLE] = "wait: the device reaches all host memory",
+    [GM_SYNC_HOST_FUNCTION] = "wait: host functions in streams",
+    [GM_SYNC_QUERY] = "wait: the program asks whether work is done",
+    [GM_SYNC_PRINTF] = "wait: kernels that print",
+    [GM_SYNC_UNMAP] = "wait: the program unmaps memory",
+    [GM_SYNC_VALUES] = "wait: streams that wait for values in memory",
+    [GM_SYNC_SEMAPHORES] = "wait: streams that wait for external semaphores",
+    [GM_SYNC_PER_THREAD] = "order: per-thread default streams",
+    [GM_SYNC_LINKED] = "order: calls that are not watched",
+};
+
+/* ---- the level in force */
+
+static inline uint32_t reasons(void) { return __atomic_load_n(&noted, __ATOMIC_RELAXED); }
+
+/* Only the default stream carries work. */
+static inline bool is_one_stream(void) {
+    return __atomic_load_n(&created, __ATOMIC_RELAXED) == __atomic_load_n(&ordered, __ATOMIC_RELAXED);
+}
+
+static inline enum gm_free_level level(void) {
+    uint32_t why = reasons();
+    if (GM_LIKELY(chosen == GM_FREE_SAFE && !why && is_one_stream()))
+        return GM_FREE_ASYNC;
+    if (chosen == GM_FREE_SAFE)
+        return why & ~STREAMS ? GM_FREE_WAIT : GM_FREE_ORDER;
+    return chosen == GM_FREE_ORDER && why & OTHERS ? GM_FREE_WAIT : chosen;
+}
+
+const char *gm_free_sync_state(void) {
+    static const char *const fixed[] = {"safe", "wait", "order", "async"};
+    uint32_t why = reasons();
+    enum gm_free_level now = level();
+    if (chosen != GM_FREE_SAFE && now == chosen)
+        return fixed[chosen];
+    if (now == GM_FREE_ASYNC)
+        return "async: one stream";
+    return why ? texts[__builtin_ctz(why)] : "order: several streams";
+}
+
+bool gm_free_sync_slows(void) { return __atomic_load_n(&synchronised, __ATOMIC_RELAXED); }
+
+void gm_free_sync_setup(enum gm_free_level level) { chosen = level; }
+
+bool gm_free_sync_watches(void) { return chosen == GM_FREE_SAFE; }
+
+/* ---- fences of frees, apart from those of kept blocks */
+
+static struct {
+    struct gm_fence fence;
+    int busy;
+} pool[FENCES];
+static unsigned latest; /* where a fence was found */
+
+static struct gm_fence *take_fence(void) {
+    unsigned from = __atomic_load_n(&latest, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < FENCES; i++) {
+        unsigned at = (from + i) % FENCES;
+        int idle = 0;
+        if (__atomic_load_n(&pool[at].busy, __ATOMIC_RELAXED) ||
+            !__atomic_compare_exchange_n(&pool[at].busy, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        if (i)
+            __atomic_store_n(&latest, at, __ATOMIC_RELAXED);
+        return &pool[at].fence;
+    }
+    return NULL;
+}
+
+static void give_fence(struct gm_fence *fence) {
+    __atomic_store_n(&pool[((char *)fence - (char *)pool) / sizeof *pool].busy, 0, __ATOMIC_RELEASE);
+}
+
+/* An older driver has no event for a whole context. */
+static gm_status wait_for_context(CUcontext context) {
+    CUstreamCaptureMode mode;
+    CUcontext popped;
+    if (!gm_capture_guard_enter(&mode))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    gm_status status = (gm_status)gm_drv.ctx_push(context);
+    if (!status) {
+        status = (gm_status)gm_drv.ctx_synchronize();
+        gm_drv.ctx_pop(&popped);
+    }
+    gm_capture_guard_leave(mode);
+    return status;
+}
+
+/* While a capture is open, no event of a context may be recorded or waited for. A native free may be made, and waits. */
+static gm_status wait_by_native_free(CUcontext context) {
+    CUcontext popped;
+    CUdeviceptr block;
+    gm_status status = (gm_status)gm_drv.ctx_push(context);
+    if (status)
+        return status;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    gm_cancel_hold();
+    if (gm_drv.mem_alloc(&block, 1) == CUDA_SUCCESS)
+        status = (gm_status)GM_TWICE(gm_drv.mem_free(block));
+    gm_cancel_release();
+    gm_capture_unrelax(mode);
+    gm_drv.ctx_pop(&popped);
+    return status;
+}
+
+/* All work submitted to the context so far is done, or (`order`) runs before whatever is submitted from now on. */
+static gm_status synchronise(const struct gm_context *context, bool order) {
+    CUstreamCaptureMode mode;
+    struct gm_fence *fence = gm_drv.ctx_record_event && (!order || gm_drv.ctx_wait_event) ? take_fence() : NULL;
+    if (!fence)
+        return wait_for_context(context->handle);
+    gm_status status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (gm_capture_guard_enter(&mode)) {
+        status = gm_fence_record_owner(fence, context, reasons() & BIT(GM_SYNC_GREEN));
+        if (!status && order)
+            status = gm_fence_order(fence, context->handle);
+        gm_capture_guard_leave(mode);
+    }
+    if (!status && !order)
+        status = gm_fence_wait(fence);
+    give_fence(fence);
+    return status;
+}
+
+/* ---- work that a free of `safe` left in flight: the debt is paid when something might see it */
+
+static bool owing;
+static struct gm_context debtor; /* with several contexts frees wait, and nothing is owed */
+static gm_spin debtor_lock;
+
+static struct gm_context read_debtor(void) {
+    gm_spin_lock(&debtor_lock);
+    struct gm_context context = debtor;
+    gm_spin_unlock(&debtor_lock);
+    return context;
+}
+
+/* False: nothing is owed, or it cannot be paid now. An error stays for the program's own next call. */
+static bool pay(bool order) {
+    if (!__atomic_load_n(&owing, __ATOMIC_ACQUIRE))
+        return false;
+    struct gm_context context = read_debtor();
+    if (!order)
+        __atomic_store_n(&owing, false, __ATOMIC_SEQ_CST);
+    gm_status status = synchronise(&context, order);
+    if (gm_is_capture_error(status))
+        __atomic_store_n(&owing, true, __ATOMIC_RELEASE);
+    return status == GM_OK;
+}
+
+/* The same by a wait of limited length, for work that was submitted behind the free is waited for as well, and it may never end. */
+static bool pay_in_time(void) {
+    struct gm_context context = read_debtor();
+    struct gm_fence *fence = __atomic_load_n(&owing, __ATOMIC_ACQUIRE) ? take_fence() : NULL;
+    CUstreamCaptureMode mode;
+    gm_status status = GM_FENCE_PENDING;
+    if (!fence)
+        return false;
+    uint64_t begin = gm_now_ns();
+    if (gm_capture_guard_enter(&mode)) {
+        status = gm_drv.ctx_record_event ? gm_fence_record_owner(fence, &context, false)
+                                         : gm_fence_record(fence, context.handle, context.id, context.device);
+        gm_capture_guard_leave(mode);
+        while (!status && (status = gm_fence_query(fence)) == GM_FENCE_PENDING &&
+               gm_now_ns() - begin < LONGEST_WAIT_MS * 1000000ull && gm_context_life(context.handle, context.id) >= 0) {
+            status = GM_OK;
+            sched_yield();
+        }
+    }
+    if (!status)
+        status = gm_fence_wait(fence); /* complete; brings the output of kernels out */
+    give_fence(fence);
+    if (!status)
+        __atomic_store_n(&owing, false, __ATOMIC_RELEASE);
+    return status == GM_OK;
+}
+
+/* What a kernel printed before a free comes out with that free natively. */
+static void pay_at_end(void) { pay_in_time(); }
+
+static GM_RARE void owe(const struct gm_context *context) {
+    static bool at_end;
+    gm_spin_lock(&debtor_lock);
+    debtor = *context;
+    gm_spin_unlock(&debtor_lock);
+    __atomic_store_n(&owing, true, __ATOMIC_RELEASE);
+    /* Registered behind the driver's own function, so that it runs before that. */
+    if (!__atomic_exchange_n(&at_end, true, __ATOMIC_RELAXED))
+        atexit(pay_at_end);
+}
+
+static inline void leave_in_flight(CUcontext context, uint64_t context_id, CUdevice device) {
+    if (GM_LIKELY(__atomic_load_n(&owing, __ATOMIC_RELAXED)) || chosen != GM_FREE_SAFE)
+        return;
+    owe(&(struct gm_context){.handle = context, .id = context_id, .device = device});
+}
+
+/* ---- a free */
+
+static GM_APART gm_status synchronise_free(const struct gm_context *context, bool order, bool *settled) {
+    uint32_t streams_gone = __atomic_load_n(&destroyed, __ATOMIC_ACQUIRE);
+    struct gm_context peer;
+    if (order)
+        leave_in_flight(context->handle, context->id, context->device);
+    gm_status status = synchronise(context, order);
+    if (gm_is_capture_error(status)) /* the block is put aside until the capture ends */
+        return wait_by_native_free(context->handle);
+    if (status == GM_FENCE_PENDING) /* ... or the context */
+        return GM_OK;
+    if (status)
+        return status;
+    __atomic_store_n(&ordered, streams_gone, __ATOMIC_RELEASE);
+    __atomic_store_n(&synchronised, true, __ATOMIC_RELAXED);
+    *settled = !(reasons() & BIT(GM_SYNC_GREEN)) && !gm_context_reach(context->device, &peer, 1);
+    return GM_OK;
+}
+
+gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled) {
+    enum gm_free_level now = level();
+    *settled = false;
+    if (GM_UNLIKELY(now != GM_FREE_ASYNC)) {
+        struct gm_context of = {.handle = context, .id = context_id, .device = device};
+        return synchronise_free(&of, now == GM_FREE_ORDER, settled);
+    }
+    leave_in_flight(context, context_id, device);
+    return GM_OK;
+}
+
+bool gm_free_sync_query(void) {
+    if (GM_LIKELY(!__atomic_load_n(&owing, __ATOMIC_ACQUIRE)))
+        return false;
+    bool paid = pay_in_time();
+    gm_free_sync_note(GM_SYNC_QUERY);
+    return paid;
+}
+
+void gm_free_sync_unmap(void) {
+    if (GM_LIKELY(!__atomic_load_n(&owing, __ATOMIC_ACQUIRE)))
+        return;
+    pay_in_time();
+    gm_free_sync_note(GM_SYNC_UNMAP);
+}
+
+/* ---- what the process does */
+
+void gm_free_sync_note(enum gm_sync_reason reason) {
+    if (GM_LIKELY(reasons() & BIT(reason)))
+        return;
+    const char *before = gm_free_sync_state();
+    if (__atomic_fetch_or(&noted, BIT(reason), __ATOMIC_SEQ_CST) & BIT(reason))
+        return;
+    const char *after = gm_free_sync_state();
+    if (before != after)
+        gm_log(GM_LOG_INFO, "GPUMEM_FREE: %s", after);
+    if (BIT(reason) & OTHERS)
+        pay(false);
+    else if (BIT(reason) & STREAMS)
+        pay(true);
+}
+
+void gm_free_sync_per_thread(void) {
+    __atomic_store_n(&gm_streams_per_thread, 1, __ATOMIC_RELEASE);
+    gm_free_sync_note(GM_SYNC_PER_THREAD);
+}
+
+void gm_free_sync_stream_created(void) {
+    __atomic_add_fetch(&created, 1, __ATOMIC_SEQ_CST);
+    pay(true);
+}
+
+/* Its work may still run: the next free of `safe` orders it. */
+void gm_free_sync_stream_destroyed(void) { __atomic_add_fetch(&destroyed, 1, __ATOMIC_SEQ_CST); }
+
+void gm_free_sync_context(const struct gm_context *context) {
+    int pageable = 0;
+    if (__atomic_add_fetch(&contexts, 1, __ATOMIC_SEQ_CST) > 1)
+        gm_free_sync_note(GM_SYNC_CONTEXTS);
+    if (gm_drv.device_get_attribute && context->device >= 0 &&
+        gm_drv.device_get_attribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, context->device) == CUDA_SUCCESS && pageable)
+        gm_free_sync_note(GM_SYNC_PAGEABLE);
+}
+
+void gm_free_sync_context_gone(uint64_t context_id) {
+    if (__atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST) <= 1)
+        __atomic_and_fetch(&noted, ~BIT(GM_SYNC_CONTEXTS), __ATOMIC_SEQ_CST);
+    gm_spin_lock(&debtor_lock);
+    if (debtor.id == context_id)
+        __atomic_store_n(&owing, false, __ATOMIC_RELEASE);
+    gm_spin_unlock(&debtor_lock);
+}
+
+void gm_free_sync_after_fork(void) {
+    debtor_lock.held = 0;
+    owing = false;
+    for (unsigned i = 0; i < FENCES; i++) {
+        pool[i].busy = 0;
+        pool[i].fence = (struct gm_fence){0};
+    }
+}
