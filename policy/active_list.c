@@ -18,7 +18,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* The table lives in memory reserved at setup and never grows: one chunk for uthash's table, one for its
  * buckets. */
@@ -93,10 +95,10 @@ static _Thread_local struct {
     bool filling; /* its list says nothing yet */
 } pushed __attribute__((tls_model("initial-exec")));
 
-/* Lists that this thread used lately: no hash, no lock. Lists never go away. */
+/* Lists that this thread used lately, by their place among the nodes + 1: no hash, no lock. Lists never go away. */
 enum { RECENT = 8 };
 static _Thread_local struct {
-    struct list *lists[RECENT];
+    uint16_t places[RECENT];
     unsigned generation;
 } recent __attribute__((tls_model("initial-exec")));
 
@@ -104,7 +106,7 @@ static _Thread_local struct {
 static void wait_asleep(void) {
     const struct timespec nap = {0, 50000};
     int saved = errno;
-    nanosleep(&nap, NULL);
+    syscall(SYS_nanosleep, &nap, NULL); /* the library's function is a cancellation point */
     errno = saved;
 }
 
@@ -216,17 +218,19 @@ static __attribute__((noinline)) struct list *look_up(int device, size_t size, b
     if (recent.generation != state.generation)
         memset(&recent, 0, sizeof recent);
     recent.generation = state.generation;
-    if (list)
-        recent.lists[place] = list;
+    if (list) /* the last one's would be 65536: 0, it is not kept */
+        recent.places[place] = (uint16_t)((size_t)((char *)list - state.nodes) / state.node_bytes + 1);
     return list;
 }
 
 /* The list of a size, from this thread's memory where it can be; NULL: none (yet). */
 static struct list *list_of(int device, size_t size, bool add) {
     unsigned place = (unsigned)(((size ^ (uint64_t)device) * 0x9e3779b97f4a7c15ull) >> 61);
-    struct list *list = recent.lists[place];
-    if (list && recent.generation == state.generation && list->key.size == size && list->key.device == device)
-        return list;
+    if (recent.places[place] && recent.generation == state.generation) {
+        struct list *list = (struct list *)(void *)(state.nodes + (recent.places[place] - 1u) * state.node_bytes);
+        if (list->key.size == size && list->key.device == device)
+            return list;
+    }
     return look_up(device, size, add, place);
 }
 

@@ -163,8 +163,9 @@ static inline void tell_policy_freed(const struct gm_block *block) {
         tell_policy(block);
 }
 
-static void tell_released(const struct gm_block *stale, uint64_t sequence) {
-    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = sequence};
+/* A record found at the address of a new block: its free went past every door. */
+static GM_RARE void tell_stale(const struct gm_block *stale) {
+    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
     bump(&gm_stats_mine()->released[stale->kind]);
     count_gone(stale);
     tell_policy_freed(stale);
@@ -176,17 +177,6 @@ static void tell_released(const struct gm_block *stale, uint64_t sequence) {
     write_event(&scope, GM_ACT_RELEASE, stale, GM_OK, GM_REASON_NONE, stale->kind, 0);
 }
 
-/* A record found at the address of the scope's new block: its free went past every door. It went before the new block came, so it has
- * the place in the order that the new block held, and the new block takes the next one. */
-static GM_RARE void tell_stale(const struct gm_block *stale, struct gm_scope *scope, struct gm_registry *registry) {
-    struct gm_block replaced;
-    tell_released(stale, scope->sequence);
-    if (!scope->sequence)
-        return;
-    scope->block.sequence = scope->sequence = gm_trace_sequence();
-    gm_registry_add(registry, &scope->block, &replaced);
-}
-
 static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason, enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
     struct gm_block *block = &scope->block, stale;
@@ -196,14 +186,13 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
     block->context_number = request->context_number;
     if (block->reserved < block->size)
         block->reserved = block->size;
-    if (gm_trace_on)
-        scope->sequence = gm_trace_sequence();
-    block->sequence = scope->sequence;
     stale.address = 0;
     if (registry)
         gm_registry_add(registry, block, &stale);
     if (GM_UNLIKELY(stale.address))
-        tell_stale(&stale, scope, registry);
+        tell_stale(&stale);
+    if (gm_trace_on) /* behind whatever left the address before, a context that went included */
+        scope->sequence = gm_trace_sequence();
     bump(&shard->allocs[block->kind]);
     if (block->hit)
         bump(&shard->hits[block->kind]);
@@ -408,8 +397,14 @@ gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
         .call = scope->request.call,
         .stream = scope->request.stream,
         .per_thread = per_thread,
-        .strict = pipeline.strict,
     };
+    /* A native free synchronises by itself. */
+    if (GM_LIKELY(how.call == GM_CALL_FREE) && pipeline.synchronise && scope->block.kind != GM_KIND_NATIVE &&
+        scope->block.call != GM_CALL_ALLOC_ASYNC) {
+        gm_status status = pipeline.synchronise(&scope->block, &how.settled);
+        if (GM_UNLIKELY(status))
+            return status;
+    }
     return scope->block.owner->row->free(scope->block.owner, &scope->block, &how);
 }
 
@@ -463,7 +458,7 @@ void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t ke
 /* ---- life of contexts */
 
 static void release(const struct gm_block *block, void *arg) {
-    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
+    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = block->sequence};
     struct gm_stats *stats = gm_stats;
 
     struct gm_resource *server = block->owner ? gm_decided_server(block->kind) : NULL;
@@ -509,7 +504,7 @@ void gm_pipeline_context_ending(uint64_t context_id) {
 void gm_pipeline_context_gone(uint64_t context_id) {
     struct gm_registry *registry = gm_registry_shared();
     if (registry)
-        gm_registry_drop_context(registry, context_id, release, NULL);
+        gm_registry_drop_context(registry, context_id, gm_trace_on ? gm_trace_sequence : NULL, release, NULL);
     if (pipeline.root && pipeline.root->row->context_gone)
         pipeline.root->row->context_gone(pipeline.root, context_id);
 }

@@ -24,7 +24,9 @@ struct gm_pipeline_setup {
     const struct gm_policy *policy;
     struct gm_resource *root; /* serves movable calls */
     bool timed;               /* measure calls even without a trace */
-    bool strict;              /* frees wait as native cudaFree does */
+    /* Synchronises for a free by cuMemFree, before the block's owner gets it back; sets gm_free_request.settled. An error is the
+     * free's own, and the block stays the program's. NULL: frees synchronise nothing. */
+    gm_status (*synchronise)(const struct gm_block *block, bool *settled);
     bool (*grows)(const struct gm_request *request); /* such a block is to be of GM_KIND_VMM; NULL: none */
     bool user_named;          /* the user named the policy: dropped soft promises are told */
     uint32_t wants;           /* enum gm_want bits of the policy */

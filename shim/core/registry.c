@@ -255,6 +255,22 @@ bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_
     return found;
 }
 
+/* Of this context only: since the context went, the address may have come again in another one. */
+static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void), struct gm_block *block) {
+    uint64_t hash = address_hash(block->address);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+
+    gm_spin_lock(&shard->lock);
+    struct node **at = address_link(shard, hash, block->address);
+    bool found = *at && (*at)->block.context_id == context_id;
+    if (found) {
+        remove_node(registry, shard, at, block);
+        block->sequence = number ? number() : 0;
+    }
+    gm_spin_unlock(&shard->lock);
+    return found;
+}
+
 bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
@@ -355,9 +371,9 @@ full:
     return copied;
 }
 
-enum { BATCH = 64 };
+enum { BATCH = 16 }; /* blocks on the stack, which the program may have made small */
 
-static void walk(struct gm_registry *registry, uint64_t context_id, bool take,
+static void walk(struct gm_registry *registry, uint64_t context_id, bool take, uint64_t (*number)(void),
                  void (*visit)(const struct gm_block *, void *), void *arg) {
     struct gm_block batch[BATCH];
     for (unsigned s = 0; s < SHARDS; s++) {
@@ -368,23 +384,21 @@ static void walk(struct gm_registry *registry, uint64_t context_id, bool take,
             if (count == 0)
                 break;
             for (size_t i = 0; i < count; i++)
-                if (!take || gm_registry_take(registry, batch[i].address, &batch[i]))
+                if (!take || take_dropped(registry, context_id, number, &batch[i]))
                     visit(&batch[i], arg);
-            if (take)
-                bucket = from; /* what was visited is gone; chains of any length are worked off */
-            else if (bucket == from)
-                bucket++; /* a chain longer than a batch: its rest is skipped */
+            if (!take && bucket == from)
+                bucket++; /* a chain longer than a batch: its rest is skipped; what is taken makes place for its rest */
         }
     }
 }
 
-void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id,
+void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
                               void (*visit)(const struct gm_block *block, void *arg), void *arg) {
-    walk(registry, context_id, true, visit, arg);
+    walk(registry, context_id, true, number, visit, arg);
 }
 
 void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg), void *arg) {
-    walk(registry, 0, false, visit, arg);
+    walk(registry, 0, false, NULL, visit, arg);
 }
 
 size_t gm_registry_count(const struct gm_registry *registry) {

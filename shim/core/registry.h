@@ -31,8 +31,9 @@ bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_
 bool gm_registry_mark(struct gm_registry *registry, uint64_t address);
 /* Copies the block that contains `address`. */
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block);
-/* Takes out blocks of the context one by one: calls visit(block, arg) for each after it was forgotten. */
-void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id,
+/* Takes out blocks of the context one by one: calls visit(block, arg) for each after it was forgotten. number (may be NULL) gives its
+ * `sequence` before anybody else can be remembered at its address. It is called with a lock held. */
+void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
                               void (*visit)(const struct gm_block *block, void *arg), void *arg);
 /* Calls visit for a copy of every live block, in no order; blocks added or taken meanwhile may be missed. */
 void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg), void *arg);

@@ -9,6 +9,7 @@
 #include <unwind.h>
 
 #include "shim/base/base.h"
+#include "shim/base/room.h"
 #include "shim/base/truedl.h"
 #include "shim/trace/writer.h"
 
@@ -63,22 +64,62 @@ static uint32_t word_count;
 static struct module modules[MODULES];
 static unsigned module_count;
 static unsigned extra_frames;
-static gm_spin lock; /* writers; readers go without */
+static gm_spin lock; /* writers; readers go without. The loader is never asked under it: who holds the loader's locks may wait here */
 
-static _Unwind_Reason_Code (*unwind)(_Unwind_Trace_Fn, void *);
+typedef _Unwind_Reason_Code (*unwind_function)(_Unwind_Trace_Fn, void *);
+static unwind_function unwind;
 static uintptr_t (*unwind_ip)(struct _Unwind_Context *);
 static uintptr_t (*unwind_cfa)(struct _Unwind_Context *);
+static int (*getattr)(pthread_t, pthread_attr_t *);
+static int (*getstack)(const pthread_attr_t *, void **, size_t *);
+static int (*destroy)(pthread_attr_t *);
+static bool blind; /* no unwinder, or no memory */
 
-static __thread __attribute__((tls_model("initial-exec"))) uintptr_t stack_low, stack_high;
+/* What a thread knows of itself. */
+enum { RECENT = 16 };
+struct known {
+    uintptr_t stack_low, stack_high; /* 0: not found yet */
+    struct {
+        const struct layout *layout;
+        uint32_t id, era;
+    } recent[RECENT]; /* its latest chains: most calls come from a few places */
+};
+
+_Static_assert(sizeof(struct known) <= GM_ROOM_RANGES - GM_ROOM_SITES, "fits");
+
+static void go_blind(void) {
+    if (!__atomic_exchange_n(&blind, true, __ATOMIC_RELAXED))
+        gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
+}
+
+/* Racing threads find the same. */
+#define FIND(function, handle, name)                                                                         \
+    __atomic_store_n(&function, (__typeof__(function))gm_true_dlsym(handle, name), __ATOMIC_RELAXED)
+
+bool gm_site_find_unwinder(void) {
+    if (__atomic_load_n(&blind, __ATOMIC_RELAXED))
+        return false;
+    if (__atomic_load_n(&unwind, __ATOMIC_ACQUIRE))
+        return true;
+    void *unwinder = gm_true_dlopen("libgcc_s.so.1", RTLD_NOW);
+    void *backtrace = unwinder ? gm_true_dlsym(unwinder, "_Unwind_Backtrace") : NULL;
+    if (backtrace) {
+        FIND(unwind_ip, unwinder, "_Unwind_GetIP");
+        FIND(unwind_cfa, unwinder, "_Unwind_GetCFA");
+    }
+    if (!backtrace || !unwind_ip || !unwind_cfa) {
+        go_blind();
+        return false;
+    }
+    FIND(getstack, RTLD_DEFAULT, "pthread_attr_getstack");
+    FIND(destroy, RTLD_DEFAULT, "pthread_attr_destroy");
+    FIND(getattr, RTLD_DEFAULT, "pthread_getattr_np");
+    __atomic_store_n(&unwind, (unwind_function)backtrace, __ATOMIC_RELEASE);
+    return true;
+}
 
 void gm_site_setup(unsigned extra, bool keys) {
-    void *unwinder = gm_true_dlopen("libgcc_s.so.1", RTLD_NOW);
     extra_frames = extra > 64 ? 64 : extra;
-    if (unwinder) {
-        unwind_ip = (uintptr_t(*)(struct _Unwind_Context *))gm_true_dlsym(unwinder, "_Unwind_GetIP");
-        unwind_cfa = (uintptr_t(*)(struct _Unwind_Context *))gm_true_dlsym(unwinder, "_Unwind_GetCFA");
-        unwind = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))gm_true_dlsym(unwinder, "_Unwind_Backtrace");
-    }
     layouts = gm_pages(LAYOUTS * sizeof(*layouts));
     chains = gm_pages((SITES + 1) * sizeof(*chains));
     table = gm_pages(2 * SITES * sizeof(*table));
@@ -86,17 +127,22 @@ void gm_site_setup(unsigned extra, bool keys) {
     if (keys)
         keys_of = gm_pages((SITES + 1) * sizeof(*keys_of));
     gm_sites_on = true;
-    if (!unwind || !unwind_ip || !unwind_cfa || !layouts || !chains || !table || !words || (keys && !keys_of)) {
-        unwind = NULL;
-        gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
-    }
+    if (!layouts || !chains || !table || !words || (keys && !keys_of))
+        go_blind();
 }
 
 /* ---- modules */
 
 struct module_search {
     uintptr_t ip;
-    int found;
+    bool found;
+    struct module module;
+    char path[512];
+    union {
+        struct gm_record_module record;
+        char bytes[sizeof(struct gm_record_module) + 64 + 2048];
+        uint64_t align;
+    } out;
 };
 
 static size_t padded(size_t bytes) { return (bytes + 7) & ~(size_t)7; }
@@ -130,43 +176,36 @@ static const char *module_path(const struct dl_phdr_info *info, char *buffer, si
     return buffer;
 }
 
-static void write_module(const struct dl_phdr_info *info, uintptr_t start, uintptr_t limit, const char *path) {
-    union {
-        struct gm_record_module record;
-        char bytes[sizeof(struct gm_record_module) + 64 + 2048];
-        uint64_t align;
-    } out = {0};
+static void describe_module(struct module_search *search, const struct dl_phdr_info *info, const char *path) {
+    struct gm_record_module *record = &search->out.record;
+    char *text = search->out.bytes + sizeof(*record);
     uint32_t id_bytes, path_bytes = (uint32_t)strlen(path);
     const unsigned char *id = build_id(info, &id_bytes);
 
     if (path_bytes > 2040)
         path_bytes = 2040;
-    out.record.base = info->dlpi_addr;
-    out.record.start = start;
-    out.record.limit = limit;
-    out.record.build_id_bytes = id_bytes;
-    out.record.path_bytes = path_bytes;
+    record->base = info->dlpi_addr;
+    record->start = search->module.start;
+    record->limit = search->module.limit;
+    record->build_id_bytes = id_bytes;
+    record->path_bytes = path_bytes;
     if (id)
-        memcpy(out.bytes + sizeof(out.record), id, id_bytes);
-    memcpy(out.bytes + sizeof(out.record) + padded(id_bytes), path, path_bytes);
-    out.record.head.type = GM_RECORD_MODULE;
-    out.record.head.bytes = (uint32_t)(sizeof(out.record) + padded(id_bytes) + padded(path_bytes));
-    gm_trace_record(&out.record.head);
+        memcpy(text, id, id_bytes);
+    memcpy(text + padded(id_bytes), path, path_bytes);
+    record->head.type = GM_RECORD_MODULE;
+    record->head.bytes = (uint32_t)(sizeof(*record) + padded(id_bytes) + padded(path_bytes));
 }
 
 static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
     struct module_search *search = arg;
-    char buffer[512];
 
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + segment->p_vaddr, limit = start + segment->p_memsz;
         if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || search->ip < start || search->ip >= limit)
             continue;
-        if (module_count == MODULES)
-            return 1;
-        const char *path = module_path(info, buffer, sizeof(buffer)), *slash = strrchr(path, '/');
-        modules[module_count] = (struct module){
+        const char *path = module_path(info, search->path, sizeof(search->path)), *slash = strrchr(path, '/');
+        search->module = (struct module){
             .start = start,
             .limit = limit,
             .base = info->dlpi_addr,
@@ -174,22 +213,48 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
             .runtime = strncmp(slash ? slash + 1 : path, "libcudart.so", 12) == 0,
             .c_library = gm_site_is_c_library(path, strlen(path)),
         };
-        write_module(info, start, limit, path);
-        search->found = (int)module_count++;
+        describe_module(search, info, path);
+        search->found = true;
         return 1;
     }
     return 0;
 }
 
-/* Index of the module that contains ip, -1 unknown; the lock is held. A module unloaded and another loaded at its place keeps
- * the first name: the record carries the build id, so a reader can tell. */
-static int find_module(uintptr_t ip) {
-    for (unsigned i = 0; i < module_count; i++)
+/* Index of the module that contains ip, -1 unknown. A module unloaded and another loaded at its place keeps the first name: the
+ * record carries the build id, so a reader can tell. */
+static int known_module(uintptr_t ip) {
+    unsigned count = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < count; i++)
         if (ip >= modules[i].start && ip < modules[i].limit)
             return (int)i;
-    struct module_search search = {ip, -1};
-    dl_iterate_phdr(visit_module, &search);
-    return search.found;
+    return -1;
+}
+
+static int add_module(const struct module_search *search) {
+    gm_spin_lock(&lock);
+    int known = known_module(search->ip); /* another thread may have been faster */
+    if (known < 0 && module_count < MODULES) {
+        known = (int)module_count;
+        modules[known] = search->module;
+        gm_trace_record(&search->out.record.head);
+        __atomic_store_n(&module_count, module_count + 1, __ATOMIC_RELEASE);
+    }
+    gm_spin_unlock(&lock);
+    return known;
+}
+
+/* The lock is not held. What is found is too much for a small stack. */
+static int find_module(uintptr_t ip) {
+    int known = known_module(ip);
+    struct module_search *search = known < 0 && module_count < MODULES ? gm_pages(sizeof(*search)) : NULL;
+    if (!search)
+        return known;
+    search->ip = ip;
+    dl_iterate_phdr(visit_module, search);
+    if (search->found)
+        known = add_module(search);
+    munmap(search, sizeof(*search));
+    return known;
 }
 
 /* ---- chains */
@@ -231,14 +296,14 @@ static void write_site(uint32_t id) {
     gm_trace_record(&out.record.head);
 }
 
-/* The lock is held. */
+/* The lock is held; the modules of the chain are known. */
 static void name_chain(uint32_t id) {
     const struct chain *chain = &chains[id];
     struct gm_site_keys *keys = &keys_of[id];
     gm_site_keys_begin(keys);
     for (unsigned i = chain->outside; i < chain->count && (i == chain->outside || i < GM_SITE_KEY_FRAMES); i++) {
         uintptr_t ip = words[chain->first + i];
-        int module = find_module(ip);
+        int module = known_module(ip);
         if (module >= 0 && modules[module].c_library)
             break;
         gm_site_keys_add(keys, module < 0 ? GM_SITE_NO_MODULE : modules[module].key, module < 0 ? 0 : ip - modules[module].base);
@@ -346,8 +411,8 @@ static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
     unwind(step, &walk);
     if (!walk.count)
         return 0;
-    gm_spin_lock(&lock);
     unsigned count = cut(&walk, &outside);
+    gm_spin_lock(&lock);
     uint32_t id = add_chain(walk.ip, count, outside);
     if (id)
         learn_layout(&walk, count, frame);
@@ -357,42 +422,31 @@ static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
 
 /* Bounds of the thread's own stack: slots are read only within. A program on a stack of its own making (coroutines) lies
  * outside and is unwound each time. */
-static void find_stack(void) {
+static void find_stack(struct known *known) {
     void **end = gm_thread_id() == getpid() ? gm_elf_symbol("ld-linux", "__libc_stack_end") : NULL;
     pthread_attr_t attributes;
     void *low = NULL;
     size_t size = 0;
-    typedef int (*getattr_function)(pthread_t, pthread_attr_t *);
-    typedef int (*getstack_function)(const pthread_attr_t *, void **, size_t *);
-    typedef int (*destroy_function)(pthread_attr_t *);
-    static getattr_function getattr;
-    static getstack_function getstack;
-    static destroy_function destroy;
 
-    stack_low = stack_high = 1;
+    known->stack_low = known->stack_high = 1;
     /* For the first thread the C library would read /proc/self/maps, which takes milliseconds once the driver has mapped its memory. */
     if (end && *end) {
-        stack_high = (uintptr_t)*end;
-        stack_low = stack_high - MAIN_STACK;
+        known->stack_high = (uintptr_t)*end;
+        known->stack_low = known->stack_high - MAIN_STACK;
         return;
-    }
-    if (!getattr) {
-        getstack = (getstack_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_attr_getstack");
-        destroy = (destroy_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_attr_destroy");
-        getattr = (getattr_function)gm_true_dlsym(RTLD_DEFAULT, "pthread_getattr_np");
     }
     if (!getattr || !getstack || !destroy || getattr(pthread_self(), &attributes) != 0)
         return;
     if (getstack(&attributes, &low, &size) == 0) {
-        stack_low = (uintptr_t)low;
-        stack_high = (uintptr_t)low + size;
+        known->stack_low = (uintptr_t)low;
+        known->stack_high = (uintptr_t)low + size;
     }
     destroy(&attributes);
 }
 
-static bool readable(const struct layout *layout, uintptr_t frame) {
+static bool readable(const struct known *known, const struct layout *layout, uintptr_t frame) {
     uintptr_t last = layout->count ? layout->offsets[layout->count - 1] : 0;
-    return frame + last + sizeof(uintptr_t) <= stack_high;
+    return frame + last + sizeof(uintptr_t) <= known->stack_high;
 }
 
 /* A guess that may fall between a function's variables: not an error, and AddressSanitizer need not look. */
@@ -400,12 +454,6 @@ __attribute__((no_sanitize("address"))) static uintptr_t slot_value(const struct
     return *(const uintptr_t *)(frame + layout->offsets[i]);
 }
 
-/* The thread's latest chains: most calls come from a few places. */
-enum { RECENT = 16 };
-static __thread __attribute__((tls_model("initial-exec"))) struct {
-    const struct layout *layout;
-    uint32_t id, era;
-} recent[RECENT];
 static uint32_t era = 1; /* moves on when ids begin anew */
 
 static bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame) {
@@ -419,33 +467,34 @@ static bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame
 uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
     uintptr_t ip[GM_SITE_FRAMES];
 
-    if (GM_UNLIKELY(!unwind))
+    if (GM_UNLIKELY(!__atomic_load_n(&unwind, __ATOMIC_ACQUIRE)) && !gm_site_find_unwinder())
         return 0;
-    if (GM_UNLIKELY(!stack_high))
-        find_stack();
-    if (GM_UNLIKELY(frame < stack_low || frame >= stack_high))
+    struct known *known = gm_room_part(GM_ROOM_SITES);
+    if (known && GM_UNLIKELY(!known->stack_high))
+        find_stack(known);
+    if (GM_UNLIKELY(!known || frame < known->stack_low || frame >= known->stack_high))
         return unwind_site(caller, frame);
     const struct layout *layout = __atomic_load_n(&by_caller[(caller >> 2) % CALLERS], __ATOMIC_ACQUIRE);
     if (GM_UNLIKELY(!layout))
         return unwind_site(caller, frame);
     /* The third frame tells calls of a static runtime apart. */
-    uintptr_t third = layout->count > 1 && readable(layout, frame) ? slot_value(layout, 1, frame) : 0;
+    uintptr_t third = layout->count > 1 && readable(known, layout, frame) ? slot_value(layout, 1, frame) : 0;
     unsigned place = (unsigned)((caller ^ third) * 0x9e3779b97f4a7c15ull >> 60);
-    const struct layout *last = recent[place].layout;
-    if (GM_LIKELY(last && recent[place].era == era && last->caller == caller && readable(last, frame) &&
-                  same_chain(last, recent[place].id, frame)))
-        return recent[place].id;
+    const struct layout *last = known->recent[place].layout;
+    if (GM_LIKELY(last && known->recent[place].era == era && last->caller == caller && readable(known, last, frame) &&
+                  same_chain(last, known->recent[place].id, frame)))
+        return known->recent[place].id;
     for (; layout; layout = layout->next) {
-        if (layout->caller != caller || !readable(layout, frame))
+        if (layout->caller != caller || !readable(known, layout, frame))
             continue;
         ip[0] = caller;
         for (unsigned i = 0; i < layout->count; i++)
             ip[i + 1] = slot_value(layout, i, frame);
         uint32_t id = find_chain(ip, layout->count + 1u);
         if (id) {
-            recent[place].layout = layout;
-            recent[place].id = id;
-            recent[place].era = era;
+            known->recent[place].layout = layout;
+            known->recent[place].id = id;
+            known->recent[place].era = era;
             return id;
         }
     }

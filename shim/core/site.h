@@ -18,9 +18,11 @@ enum { GM_SITE_FRAMES = 72 };
 /* Somebody wants call sites: a trace, or the policy. */
 GM_INTERNAL extern bool gm_sites_on;
 
-/* Finds the unwinder; `extra` frames are kept beyond the first outside the CUDA runtime (GPUMEM_STACKS); `keys`: for gm_site_keys.
- * Call before the first gm_site_find. Without an unwinder every site is 0. */
+/* `extra` frames are kept beyond the first outside the CUDA runtime (GPUMEM_STACKS); `keys`: for gm_site_keys.
+ * Call before the first gm_site_find. */
 void gm_site_setup(unsigned extra, bool keys);
+/* Finds the unwinder, else the first gm_site_find does; waits for locks of the loader. False: there is none, every site is 0. */
+bool gm_site_find_unwinder(void);
 
 /* What a site that gm_site_find returned is called in other runs, for the life of the process; NULL for 0, and when no keys were asked
  * for. */

@@ -1,7 +1,9 @@
 #include "shim/region/quiet.h"
 
-#include "shim/base/base.h"
+#include "shim/base/file.h"
 #include "shim/driver/fence.h"
+
+enum { NAP_NS = 50000 };
 
 /* Waits for what was submitted and not for what other threads submit meanwhile, where the driver can tell. */
 static gm_status wait_own(const struct gm_context *context) {
@@ -13,13 +15,14 @@ static gm_status wait_own(const struct gm_context *context) {
     if (gm_drv.ctx_record_event)
         status = gm_fence_record(&fence, context->handle, context->id, context->device);
     bool recorded = status == GM_OK;
-    if (status == GM_NOT_SUPPORTED)
+    if (status == GM_NOT_SUPPORTED || status == GM_FENCE_PENDING) /* a peer's context may be ending */
         status = (gm_status)gm_drv.ctx_synchronize();
     gm_capture_guard_leave(mode);
-    if (recorded)
-        status = gm_fence_wait(&fence);
-    for (unsigned i = 0; i < fence.kept; i++)
-        gm_drv.event_destroy(fence.points[i].event);
+    /* Of other contexts it only asks. */
+    while (recorded && (status = gm_fence_wait(&fence)) == GM_FENCE_PENDING &&
+           gm_context_life(context->handle, context->id) >= 0)
+        gm_sleep(NAP_NS);
+    gm_fence_discard(&fence);
     return status;
 }
 
