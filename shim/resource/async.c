@@ -36,6 +36,13 @@ static gm_status async_free(struct gm_resource *self, const struct gm_block *blo
 
 static size_t async_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
 
+static size_t async_releasable(struct gm_resource *self, int device) {
+    gm_pool_give_idle(&family, device);
+    return 0;
+}
+
+static bool async_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
+
 static void async_context_gone(struct gm_resource *self, uint64_t context_id) { gm_pool_context_gone(&family, context_id); }
 
 static void async_capture(struct gm_resource *self, int change) {
@@ -52,12 +59,14 @@ const struct gm_resource_row gm_resource_async = {
     .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
     .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; peers reach it by pool access, which is set "
-              "when peer access is enabled and not taken back; cuMemGetAddressRange and BUFFER_ID speak of the pool's block; "
-              "freed memory stays reserved for this process until trimmed",
+              "when peer access is enabled and not taken back; BUFFER_ID speaks of the pool's block; "
+              "freed memory stays reserved for this process until trimmed or until the program asks for free memory",
     .kind = GM_KIND_ASYNC,
     .alloc = async_alloc,
     .free = async_free,
     .trim = async_trim,
+    .releasable = async_releasable,
+    .keeps = async_keeps,
     .context_gone = async_context_gone,
     .capture = async_capture,
     .peer_enabled = async_peer_enabled,

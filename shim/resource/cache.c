@@ -5,7 +5,8 @@
  * a block comes back as the driver would give it, and one kept block is one native allocation, whole.
  *
  * Who waits, and for what. The cache never makes a thread wait for more than the program's own calls would have:
- *  - a free does not wait, except where it gives memory back (below) and under GPUMEM_STRICT.
+ *  - a free does not wait here, except where it gives memory back (below). What cudaFree promises beyond that was kept before the block
+ *    came here (GPUMEM_FREE, shim/driver/free_sync.h); a block whose free synchronised is ready at once.
  *  - an allocation waits only for a fence that the same thread recorded in a free: natively it would have waited there. Else it goes
  *    to the driver. So a kernel that waits for another thread's next kernel cannot hang.
  *  - memory is given back by native frees, which wait for the whole context and let no other thread submit meanwhile. They happen
@@ -27,7 +28,6 @@
 
 #include "shim/base/options.h"
 #include "shim/base/stats.h"
-#include "shim/driver/device_wait.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
 #include "shim/resource/budget.h"
@@ -106,7 +106,7 @@ static bool wait_for_own(struct gm_shard *shard, uint64_t context_id, size_t siz
     struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_class(shelf, size) : NULL;
     struct gm_batch *batch = class && class->pending.count ? gm_kept_first(&class->pending)->batch : NULL;
     if (batch && batch->state == GM_BATCH_RECORDED && batch->thread == this_thread() && !gm_capture_any())
-        waited = gm_cache_overtake(shard, shelf, batch, &gone) == GM_OK;
+        waited = gm_cache_settle(shard, shelf, batch, true, &gone) == GM_OK;
     gm_spin_unlock(&shard->lock);
     return waited;
 }
@@ -130,8 +130,6 @@ static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *s
     return address;
 }
 
-static bool has_some(const struct gm_shard *shard) { return __atomic_load_n(&shard->bytes, __ATOMIC_RELAXED) != 0; }
-
 /* Where memory is short, or counted, a block takes no more than was asked for. */
 static bool may_waste(const struct gm_cache *state, int device) {
     return !gm_budget_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
@@ -142,11 +140,11 @@ static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_re
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
     for (unsigned i = 0; i < used && !address; i++)
-        if (i != mine && has_some(&state->shards[i]))
+        if (i != mine && gm_cache_has_some(&state->shards[i], request->device))
             address = take(&state->shards[i], context_id, *size, &waiting);
     bool waste = !address && may_waste(state, request->device);
     for (unsigned i = 0; waste && i < used && !address; i++)
-        if (has_some(&state->shards[(mine + i) % used]))
+        if (gm_cache_has_some(&state->shards[(mine + i) % used], request->device))
             address = take_near(&state->shards[(mine + i) % used], context_id, size);
     if (!address && waiting && waiting + *size > GM_CACHE_ROTATION && wait_for_own(&state->shards[mine], context_id, *size))
         address = take(&state->shards[mine], context_id, *size, &waiting);
@@ -219,8 +217,6 @@ static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *s
     struct gm_batch *batch = NULL;
     bool gone, own = false;
     gm_status status = gm_cache_record(shard, shelf, this_thread(), &batch, &gone);
-    if (!status && !gone && how->strict && batch->state == GM_BATCH_RECORDED)
-        status = gm_cache_settle(shard, shelf, batch, true, &gone);
     if (!gone && shelf->aside)
         own = gm_shelf_withdraw(shard, shelf, block->address);
     bool more = !gone && (shelf->aside || gm_cache_untidy(self->state, shelf, batch));
@@ -236,12 +232,25 @@ static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *s
 static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
                                         const struct gm_free_request *how) {
     const struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
-    bool condemned = shelf && shelf->condemned;
+    bool condemned = shelf && shelf->condemned.count;
     gm_spin_unlock(&shard->lock);
     gm_status status = gm_cache_free_upstream(self, block, how);
     if (condemned)
         gm_cache_drain(self, shard, block->context_id);
     return status;
+}
+
+/* Nothing submitted before this free can touch the block any more, so it needs no fence. Every so often a batch is closed all the same,
+ * an empty one if need be, because that is when a shelf is tidied. The shard's lock is held, and let go. */
+static GM_APART gm_status keep_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
+                                       const struct gm_block *block, const struct gm_free_request *how) {
+    const struct gm_cache *state = self->state;
+    if (!gm_shelf_put_ready(shard, shelf, block->address, block->reserved))
+        return free_natively(self, shard, block, how);
+    if (++shelf->settled % state->frees == 0 && !gm_capture_any() && (shelf->open || gm_shelf_open(shelf)))
+        return fence_off(self, shard, shelf, block, how);
+    gm_spin_unlock(&shard->lock);
+    return GM_OK;
 }
 
 static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
@@ -254,14 +263,16 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     struct gm_shard *shard = &state->shards[my_shard()];
     gm_spin_lock(&shard->lock);
     struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
-    if (GM_UNLIKELY(!gm_cache_may_keep(state, shard, shelf, block->device, block->reserved)))
+    if (GM_UNLIKELY(!gm_cache_may_keep(state, shelf, block->device, block->reserved)))
         shelf = gm_cache_make_room(self, shard, block);
+    if (GM_UNLIKELY(how->settled) && shelf)
+        return keep_settled(self, shard, shelf, block, how);
     struct gm_batch *batch = GM_LIKELY(shelf) ? gm_shelf_put(shard, shelf, block->address, block->reserved) : NULL;
     if (GM_UNLIKELY(!batch))
         return free_natively(self, shard, block, how);
     bool full = (batch->count >= state->frees && shelf->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
-                batch->bytes * gm_cache_shards_used() >= ALL_BATCH_BYTES;
-    if (GM_LIKELY(!full && !how->strict) || gm_capture_any()) {
+                (batch->bytes >= ALL_BATCH_BYTES / GM_CACHE_SHARDS && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
+    if (GM_LIKELY(!full) || gm_capture_any()) {
         gm_spin_unlock(&shard->lock);
         return GM_OK;
     }
@@ -275,8 +286,7 @@ static bool cache_keeps(struct gm_resource *self, uint64_t address) {
     bool found = gm_adaptor_keeps(self, address);
     for (unsigned i = 0; i < GM_CACHE_SHARDS && !found; i++) {
         gm_spin_lock(&state->shards[i].lock);
-        for (const struct gm_shelf *shelf = state->shards[i].shelves; shelf && !found; shelf = shelf->next)
-            found = !shelf->gone && gm_shelf_holds(shelf, address);
+        found = gm_shard_holds(&state->shards[i], address);
         gm_spin_unlock(&state->shards[i].lock);
     }
     return found;
@@ -312,8 +322,6 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     state->frees = (unsigned)frees;
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
-    if (gm_option_number(GM_OPT_FENCE) == 1)
-        gm_device_wait_want();
     return GM_OK;
 }
 
@@ -321,7 +329,7 @@ const struct gm_resource_row gm_resource_cache = {
     .name = "cache",
     .summary = "freed blocks of the wrapped resource, kept and reused once everything submitted before the free is done",
     .properties = ~0u,
-    .breaks = "a free does not wait for earlier work, and an error of that work shows at a later call; freed memory stays with this "
+    .breaks = "an error of earlier work may show at a later call than the free; freed memory stays with this "
               "process until it is reused, unused for a while, trimmed or wanted elsewhere in the process; out of memory while a kernel "
               "runs that never ends, an allocation waits for that kernel",
     .adaptor = true,

@@ -6,6 +6,7 @@
 #include "shim/resource/rdma.h"
 
 #define SLACK   ((size_t)64 << 20)
+#define STEPS   64 /* of the limit: one is the least that an allowance is raised by while there is room */
 #define LOOK_NS 100000000ull /* free memory and loaded libraries are looked at no more often than this */
 
 uint64_t gm_cache_limit(struct gm_cache *state, int device) {
@@ -22,10 +23,53 @@ uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     return limit;
 }
 
-static uint64_t kept_bytes(const struct gm_cache *state) {
+/* The allowances of all shards together never exceed the limit, and no shard keeps more than its own. So the limit
+ * holds for the device as a whole, while a free looks at its own shard alone. */
+bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, size_t size) {
+    struct gm_cache_device *at = &state->devices[device];
+    struct gm_share *share = &shard->shares[device];
+    uint64_t limit = __atomic_load_n(&at->limit, __ATOMIC_RELAXED), more;
+    uint64_t allowed = __atomic_load_n(&at->allowed, __ATOMIC_RELAXED);
+    if (share->bytes + size <= share->allowance)
+        return true;
+    do {
+        uint64_t need = share->bytes + size - share->allowance, left = limit - allowed;
+        if (need > left)
+            return false;
+        more = limit / STEPS < left ? limit / STEPS : left;
+        more = need > more ? need : more;
+    } while (!__atomic_compare_exchange_n(&at->allowed, &allowed, allowed + more, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    share->allowance += more;
+    return true;
+}
+
+size_t gm_cache_gather(struct gm_cache *state, int device, size_t size) {
+    struct gm_cache_device *at = &state->devices[device];
+    uint64_t limit = __atomic_load_n(&at->limit, __ATOMIC_RELAXED);
+    uint64_t left = limit - __atomic_load_n(&at->allowed, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < gm_cache_shards_used() && left < size; i++) {
+        struct gm_share *share = &state->shards[i].shares[device];
+        gm_spin_lock(&state->shards[i].lock);
+        size_t unused = share->allowance - share->bytes;
+        share->allowance -= unused;
+        gm_spin_unlock(&state->shards[i].lock);
+        left = limit - __atomic_sub_fetch(&at->allowed, unused, __ATOMIC_RELAXED);
+    }
+    return left < size ? size - left : 0;
+}
+
+size_t gm_cache_unfenced(const struct gm_cache *state) {
+    size_t bytes = 0;
+    for (unsigned i = 0; i < gm_cache_shards_used(); i++)
+        bytes += __atomic_load_n(&state->shards[i].unfenced, __ATOMIC_RELAXED);
+    return bytes;
+}
+
+static uint64_t kept_bytes(const struct gm_cache *state, int device) {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < gm_cache_shards_used(); i++)
-        bytes += __atomic_load_n(&state->shards[i].bytes, __ATOMIC_RELAXED);
+        bytes += __atomic_load_n(&state->shards[i].shares[device].bytes, __ATOMIC_RELAXED);
     return bytes;
 }
 
@@ -33,6 +77,8 @@ static uint64_t kept_bytes(const struct gm_cache *state) {
 void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device) {
     uint64_t now = gm_ticks(), looked = __atomic_load_n(&device->looked, __ATOMIC_RELAXED);
     size_t free_bytes, total;
+    if (gm_capture_any())
+        gm_capture_recheck();
     if (looked && gm_ticks_span_ns(now - looked) < LOOK_NS)
         return;
     if (!__atomic_compare_exchange_n(&device->looked, &looked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -49,7 +95,7 @@ void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device
 
 void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
-    uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED), kept = kept_bytes(state);
+    uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED), kept = kept_bytes(state, device);
     uint64_t live = owned > kept ? owned - kept : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
     while (live > peak)
         if (__atomic_compare_exchange_n(&at->peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

@@ -2,14 +2,12 @@
  * between. */
 #include "shim/resource/cache_parts.h"
 
-#include "shim/driver/device_wait.h"
-
 /* The driver cannot be relied on for this context any more: what is kept goes back natively with the next frees. */
-void gm_cache_step_aside(struct gm_shelf *shelf, gm_status status) {
+void gm_cache_step_aside(struct gm_shard *shard, struct gm_shelf *shelf, gm_status status) {
     if (!shelf->aside)
         gm_log(GM_LOG_INFO, "cache: error %d from a fence, nothing is kept for this context any more", status);
     shelf->aside = true;
-    gm_shelf_condemn_all(shelf);
+    gm_shelf_condemn_all(shard, shelf);
 }
 
 /* Asks, or waits, whether a recorded batch is complete. *gone: the context went meanwhile and the shelf with it. */
@@ -30,14 +28,14 @@ gm_status gm_cache_settle(struct gm_shard *shard, struct gm_shelf *shelf, struct
     if (!status)
         gm_shelf_complete(shelf, batch);
     else if (status != GM_FENCE_PENDING)
-        gm_cache_step_aside(shelf, status);
+        gm_cache_step_aside(shard, shelf, status);
     *gone = !gm_shelf_release(shard, shelf, batch);
     return status;
 }
 
 /* Closes the open batch and records its fence. GM_FENCE_PENDING: a capture runs, the batch stays open. */
 gm_status gm_cache_record(struct gm_shard *shard, struct gm_shelf *shelf, const void *thread, struct gm_batch **recorded, bool *gone) {
-    struct gm_batch *batch = gm_shelf_close(shelf);
+    struct gm_batch *batch = gm_shelf_close(shard, shelf);
     CUcontext context = (CUcontext)(uintptr_t)shelf->context;
     uint64_t id = shelf->context_id;
     int device = shelf->device;
@@ -57,27 +55,11 @@ gm_status gm_cache_record(struct gm_shard *shard, struct gm_shelf *shelf, const 
         return status;
     batch->thread = thread;
     if (status == GM_FENCE_PENDING)
-        gm_shelf_reopen(shelf, batch);
+        gm_shelf_reopen(shard, shelf, batch);
     else
         gm_shelf_recorded(shelf, batch);
     if (shelf->aside || (status && status != GM_FENCE_PENDING))
-        gm_cache_step_aside(shelf, status);
+        gm_cache_step_aside(shard, shelf, status);
     *recorded = batch;
     return status;
-}
-
-gm_status gm_cache_overtake(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch, bool *gone) {
-    gm_shelf_hold(shelf, batch);
-    CUcontext context = (CUcontext)(uintptr_t)shelf->context;
-    gm_spin_unlock(&shard->lock);
-    gm_status status = gm_device_wait(&batch->fence, context);
-    gm_spin_lock(&shard->lock);
-    if (!status)
-        gm_shelf_complete(shelf, batch);
-    else if (status != GM_NOT_SUPPORTED)
-        gm_cache_step_aside(shelf, status);
-    *gone = !gm_shelf_release(shard, shelf, batch);
-    if (status != GM_NOT_SUPPORTED || *gone)
-        return status;
-    return gm_cache_settle(shard, shelf, batch, true, gone);
 }

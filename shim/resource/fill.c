@@ -57,7 +57,7 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
         goto leave;
     status = gm_lane_stream(&lane, behind ? GM_LANE_FREE : GM_LANE_ALLOC, &stream);
     if (!status && behind)
-        status = gm_lane_fence(&lane, stream, NULL);
+        status = gm_lane_fence(&lane, stream);
     if (!status)
         status = (gm_status)gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
     if (!status && !behind)
@@ -89,6 +89,7 @@ static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *r
 
 static gm_status fill_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     const struct state *state = self->state;
+    struct gm_free_request behind = *how;
     /* The fill is a help; whether the block can be freed is for the free itself to say. Not while something captures: the fill
      * could become part of a graph that runs again, over memory that is somebody else's by then. */
     if (state->fill == FILL_POISON && gm_driver_ready(true) && !gm_capture_any()) {
@@ -96,8 +97,9 @@ static gm_status fill_free(struct gm_resource *self, const struct gm_block *bloc
                                                            : fill_privately(block, POISON, true);
         if (status)
             gm_log(GM_LOG_DEBUG, "block at %p was freed without poison: error %d", (void *)(uintptr_t)block->address, status);
+        behind.settled = behind.idle = false; /* the fill itself may still be under way */
     }
-    return gm_adaptor_free(self, block, how);
+    return gm_adaptor_free(self, block, &behind);
 }
 
 static void fill_context_gone(struct gm_resource *self, uint64_t context_id) {

@@ -1,5 +1,6 @@
 #include "shim/resource/lane.h"
 
+#include "shim/driver/event.h"
 #include "shim/driver/streams.h"
 
 enum { DEVICES = 64, EVENTS = 16 };
@@ -7,6 +8,7 @@ enum { DEVICES = 64, EVENTS = 16 };
 struct gm_lane_slot {
     gm_spin lock;
     uint64_t id; /* 0 = unused */
+    CUcontext context;
     unsigned event_count;
     CUstream streams[GM_LANE_USES];
     CUevent events[EVENTS];
@@ -25,14 +27,16 @@ static struct gm_lane_slot *find_slot(uint64_t id) {
     return NULL;
 }
 
-static struct gm_lane_slot *claim_slot(uint64_t id) {
+static struct gm_lane_slot *claim_slot(CUcontext context, uint64_t id) {
     gm_spin_lock(&table_lock);
     struct gm_lane_slot *slot = find_slot(id);
     for (unsigned i = 0; !slot && i < GM_LANES; i++)
         if (!slots[(id + i) % GM_LANES].id)
             slot = &slots[(id + i) % GM_LANES];
-    if (slot)
+    if (slot) {
+        slot->context = context;
         __atomic_store_n(&slot->id, id, __ATOMIC_RELEASE);
+    }
     gm_spin_unlock(&table_lock);
     return slot;
 }
@@ -40,7 +44,7 @@ static struct gm_lane_slot *claim_slot(uint64_t id) {
 bool gm_lane_of(CUcontext context, uint64_t context_id, int device, struct gm_lane *lane) {
     struct gm_lane_slot *slot = context_id ? find_slot(context_id) : NULL;
     if (!slot && context_id)
-        slot = claim_slot(context_id);
+        slot = claim_slot(context, context_id);
     *lane = (struct gm_lane){slot, context, context_id, device};
     return slot != NULL;
 }
@@ -137,18 +141,19 @@ void gm_lane_event_put(uint64_t id, CUevent event) {
     bool kept = false, alive;
     gm_spin_lock(&slot->lock);
     alive = slot->id == id;
+    const struct gm_event_of too_many = {slot->context, id, event};
     if (alive && slot->event_count < EVENTS) {
         slot->events[slot->event_count++] = event;
         kept = true;
     }
     gm_spin_unlock(&slot->lock);
     if (alive && !kept)
-        gm_drv.event_destroy(event);
+        gm_event_discard(&too_many);
 }
 
 /* ---- fences */
 
-static gm_status fence_context(const struct gm_lane *lane, CUstream stream, CUevent *kept) {
+static gm_status fence_context(const struct gm_lane *lane, CUstream stream) {
     CUevent event;
     if (!gm_drv.ctx_record_event)
         return (gm_status)gm_drv.ctx_synchronize();
@@ -159,44 +164,37 @@ static gm_status fence_context(const struct gm_lane *lane, CUstream stream, CUev
     if (!status)
         status = (gm_status)gm_drv.stream_wait_event(stream, event, 0);
     /* A wait holds the event's state of this moment, so the event may be recorded anew at once. */
-    if (!status && kept)
-        *kept = event;
-    else
-        gm_lane_event_put(lane->id, event);
+    gm_lane_event_put(lane->id, event);
     return status;
 }
 
-/* The primary context of another device or beside a context of the program's own making; its events are made in it. */
-static gm_status fence_primary(CUcontext primary, CUstream stream) {
-    struct gm_context seen;
+/* The primary context of another device or beside a context of the program's own making; its events are made in it.
+ * Another thread may end it: then its work is done. */
+static gm_status fence_primary(const struct gm_context *primary, CUstream stream) {
     struct gm_lane lane;
-    bool pushed;
-    gm_status status = gm_lane_enter(primary, &pushed);
-    if (status)
-        return status;
-    if (!gm_context_current(&seen) || !gm_lane_of(seen.handle, seen.id, seen.device, &lane))
-        status = (gm_status)gm_drv.ctx_synchronize();
-    else
-        status = fence_context(&lane, stream, NULL);
-    gm_lane_leave(pushed);
-    return status;
+    bool pushed, waits = !gm_drv.ctx_record_event || !gm_lane_of(primary->handle, primary->id, primary->device, &lane);
+    int hold = waits ? gm_context_life(primary->handle, primary->id) : gm_context_hold(primary->handle, primary->id);
+    if (hold < 0)
+        return hold == GM_CONTEXT_GONE ? GM_OK : GM_FENCE_PENDING;
+    gm_status status = gm_lane_enter(primary->handle, &pushed);
+    if (!status) {
+        status = waits ? (gm_status)gm_drv.ctx_synchronize() : fence_context(&lane, stream);
+        gm_lane_leave(pushed);
+    }
+    if (!waits)
+        gm_context_let_go(hold);
+    return gm_is_gone_error(status) ? GM_OK : status;
 }
 
-gm_status gm_lane_fence(const struct gm_lane *lane, CUstream stream, CUevent *event) {
+gm_status gm_lane_fence(const struct gm_lane *lane, CUstream stream) {
     uint64_t others = gm_lane_peers(lane->device);
-    if (event)
-        *event = NULL;
-    gm_status status = fence_context(lane, stream, event);
+    gm_status status = fence_context(lane, stream);
     if (lane->device >= 0 && lane->device < DEVICES)
         others |= 1ull << lane->device;
     for (int device = 0; others && !status; device++, others >>= 1) {
-        CUcontext primary = others & 1 ? gm_context_primary(device) : NULL;
-        if (primary && primary != lane->context)
-            status = fence_primary(primary, stream);
-    }
-    if (status && event) {
-        gm_lane_event_put(lane->id, *event);
-        *event = NULL;
+        struct gm_context primary;
+        if (others & 1 && gm_context_primary(device) != lane->context && gm_context_primary_lives(device, &primary))
+            status = fence_primary(&primary, stream);
     }
     return status;
 }

@@ -47,11 +47,11 @@ GM_INTERNAL gm_status gm_lane_event_take(const struct gm_lane *lane, CUevent *ev
 /* The event is kept for the next taker or destroyed; forgotten when the context `id` is gone. */
 GM_INTERNAL void gm_lane_event_put(uint64_t id, CUevent event);
 
-/* Makes `stream` wait for all work submitted so far in the context, in the primary context of its device, and in those of the
- * peers that may access the device: what a native free of the owner waits for, and what its own fence does not see (traps 7 and
- * 12). A driver without cuCtxRecordEvent: waits in the calling thread. *event (may be NULL) gets the context's event, to be
- * given back by the caller, or NULL where there is none. */
-GM_INTERNAL gm_status gm_lane_fence(const struct gm_lane *lane, CUstream stream, CUevent *event);
+/* Makes `stream` wait for all work submitted so far in the context, in the primary context of its device, and in those
+ * of the peers that may access the device: what a native free of the owner waits for, and what its own fence does not
+ * see (traps 7 and 12). A driver without cuCtxRecordEvent: waits in the calling thread. GM_FENCE_PENDING: a peer's
+ * context may be ending just now. */
+GM_INTERNAL gm_status gm_lane_fence(const struct gm_lane *lane, CUstream stream);
 
 /* `peer` may access `device`'s memory from now on. */
 GM_INTERNAL void gm_lane_enable_peer(int device, int peer);

@@ -19,32 +19,47 @@ static struct gm_parked parked_of(const struct gm_block *block) {
 
 /* ---- events */
 
-/* An event behind everything that may use the block: gpumem's own stream waits for it all, the event stands behind. */
-static gm_status event_behind_all(struct gm_parked *parked) {
-    struct gm_lane lane;
+static void stand_behind(struct gm_parked *parked, const struct gm_lane *lane, CUevent event) {
+    parked->event = event;
+    parked->event_context = (uint64_t)(uintptr_t)lane->context;
+    parked->event_context_id = lane->id;
+}
+
+static gm_status record_behind_all(struct gm_parked *parked, const struct gm_lane *lane) {
     CUstream stream;
     CUevent event;
     bool pushed;
-    if (!gm_lane_of((CUcontext)(uintptr_t)parked->context, parked->context_id, parked->device, &lane))
-        return GM_NOT_SUPPORTED;
-    gm_status status = gm_lane_enter(lane.context, &pushed);
+    gm_status status = gm_lane_enter(lane->context, &pushed);
     if (status)
         return status;
-    status = gm_lane_stream(&lane, GM_LANE_FREE, &stream);
+    status = gm_lane_stream(lane, GM_LANE_FREE, &stream);
     if (!status)
-        status = gm_lane_fence(&lane, stream, NULL);
+        status = gm_lane_fence(lane, stream);
     if (!status)
-        status = gm_lane_event_take(&lane, &event);
+        status = gm_lane_event_take(lane, &event);
     if (!status) {
         status = (gm_status)gm_drv.event_record(event, stream);
-        if (status) {
-            gm_lane_event_put(lane.id, event);
-        } else {
-            parked->event = event;
-            parked->event_context_id = lane.id;
-        }
+        if (status)
+            gm_lane_event_put(lane->id, event);
+        else
+            stand_behind(parked, lane, event);
     }
     gm_lane_leave(pushed);
+    return status;
+}
+
+/* An event behind everything that may use the block: gpumem's own stream waits for it all, the event stands behind.
+ * None when the block's context is gone, and its work with it. */
+static gm_status event_behind_all(struct gm_parked *parked) {
+    CUcontext context = (CUcontext)(uintptr_t)parked->context;
+    struct gm_lane lane;
+    int hold = gm_context_hold(context, parked->context_id);
+    if (hold < 0)
+        return hold == GM_CONTEXT_GONE ? GM_OK : GM_FENCE_PENDING;
+    gm_status status = GM_NOT_SUPPORTED;
+    if (gm_lane_of(context, parked->context_id, parked->device, &lane))
+        status = record_behind_all(parked, &lane);
+    gm_context_let_go(hold);
     return status;
 }
 
@@ -73,12 +88,10 @@ static gm_status event_on_stream(const struct gm_free_request *how, struct gm_pa
         status = gm_lane_event_take(&lane, &event);
     if (!status) {
         status = (gm_status)record(event, stream);
-        if (status) {
+        if (status)
             gm_lane_event_put(lane.id, event);
-        } else {
-            parked->event = event;
-            parked->event_context_id = lane.id;
-        }
+        else
+            stand_behind(parked, &lane, event);
     }
     gm_lane_leave(pushed);
     return status;
@@ -86,14 +99,16 @@ static gm_status event_on_stream(const struct gm_free_request *how, struct gm_pa
 
 /* Not under the capture guard: a wait may be long, and a relaxed thread disturbs no capture that begins meanwhile. */
 static gm_status free_behind_event(struct gm_later *later, const struct gm_parked *parked, bool wait) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    const struct gm_event_of event = {(CUcontext)(uintptr_t)parked->event_context, parked->event_context_id,
+                                      parked->event};
+    bool near = parked->event_context_id == parked->context_id;
     gm_status status = GM_OK;
-    gm_drv.thread_exchange_capture_mode(&mode);
+    CUstreamCaptureMode mode = gm_capture_relax();
     if (parked->event)
-        status = (gm_status)(wait ? gm_drv.event_synchronize(parked->event) : gm_drv.event_query(parked->event));
-    if (!status)
+        status = wait && near ? gm_event_wait(&event, false) : gm_event_query(&event, false);
+    if (!status || gm_context_life((CUcontext)(uintptr_t)parked->context, parked->context_id) == GM_CONTEXT_GONE)
         status = later->free_now(parked);
-    gm_drv.thread_exchange_capture_mode(&mode);
+    gm_capture_unrelax(mode);
     return status;
 }
 
@@ -124,16 +139,20 @@ static gm_status dismiss(struct gm_later *later, struct gm_parked *parked) {
     return status;
 }
 
-void gm_later_leave_quarantine(struct gm_later *later) {
-    CUstreamCaptureMode mode;
+static void dismiss_all(struct gm_later *later) {
     struct gm_parked parked;
-    if (!gm_parking_count(&later->quarantine) || !gm_capture_guard_enter(&mode))
-        return;
     for (uint32_t left = gm_parking_count(&later->quarantine); left && gm_parking_pop(&later->quarantine, &parked); left--)
         if (dismiss(later, &parked)) {
             gm_parking_unpop(&later->quarantine, &parked);
             break;
         }
+}
+
+void gm_later_leave_quarantine(struct gm_later *later) {
+    CUstreamCaptureMode mode;
+    if (!gm_parking_count(&later->quarantine) || !gm_capture_guard_enter(&mode))
+        return;
+    dismiss_all(later);
     gm_capture_guard_leave(mode);
 }
 
@@ -147,8 +166,14 @@ void gm_later_flush(struct gm_later *later) {
 
 uint64_t gm_later_drain(struct gm_later *later) {
     uint64_t before = gm_parking_bytes(&later->waiting) + gm_parking_bytes(&later->quarantine);
-    gm_later_leave_quarantine(later);
-    while (!gm_capture_any() && free_oldest(later, true))
+    if (later->waits_itself) {
+        CUstreamCaptureMode mode = gm_capture_relax();
+        dismiss_all(later);
+        gm_capture_unrelax(mode);
+    } else {
+        gm_later_leave_quarantine(later);
+    }
+    while (free_oldest(later, true))
         ;
     uint64_t after = gm_parking_bytes(&later->waiting) + gm_parking_bytes(&later->quarantine);
     return before > after ? before - after : 0;
@@ -172,12 +197,15 @@ static gm_status free_behind_all(struct gm_later *later, const struct gm_block *
         return gm_parking_push(&later->quarantine, &parked);
     gm_status status = event_behind_all(&parked);
     gm_capture_guard_leave(mode);
-    if (gm_is_capture_error(status)) /* a capture began through a door that nobody watches */
+    if (gm_is_put_off(status))
         return gm_parking_push(&later->quarantine, &parked);
     if (status)
         return status;
     status = free_behind_event(later, &parked, true);
-    gm_lane_event_put(parked.event_context_id, parked.event);
+    if (status == GM_FENCE_PENDING) /* the context may be ending */
+        status = gm_parking_push(&later->waiting, &parked);
+    else
+        gm_lane_event_put(parked.event_context_id, parked.event);
     return status;
 }
 

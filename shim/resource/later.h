@@ -24,7 +24,7 @@ GM_INTERNAL gm_status gm_later_free(struct gm_later *later, const struct gm_bloc
 GM_INTERNAL void gm_later_leave_quarantine(struct gm_later *later);
 /* Frees what may go, without waiting. */
 GM_INTERNAL void gm_later_flush(struct gm_later *later);
-/* Frees all, waiting for it; returns the bytes freed. */
+/* Frees all, waiting for it, except what needs a fence while a stream captures; returns the bytes freed. */
 GM_INTERNAL uint64_t gm_later_drain(struct gm_later *later);
 /* The context is gone and its work with it: its blocks are freed now. */
 GM_INTERNAL void gm_later_context_gone(struct gm_later *later, uint64_t context_id);

@@ -72,8 +72,11 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
 /* ---- free */
 
 static gm_status free_now(const struct gm_parked *parked) {
+    CUcontext context = (CUcontext)(uintptr_t)parked->context;
     bool pushed;
-    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)parked->context, &pushed);
+    if (gm_context_life(context, parked->context_id) == GM_CONTEXT_GONE) /* and the memory with it */
+        return GM_OK;
+    gm_status status = gm_lane_enter(context, &pushed);
     if (status)
         return status;
     status = (gm_status)gm_drv.mem_free(parked->address);

@@ -108,6 +108,13 @@ static gm_status managed_pool_free(struct gm_resource *self, const struct gm_blo
 
 static size_t managed_pool_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
 
+static size_t managed_pool_releasable(struct gm_resource *self, int device) {
+    gm_pool_give_idle(&family, device);
+    return 0;
+}
+
+static bool managed_pool_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
+
 static void managed_pool_context_gone(struct gm_resource *self, uint64_t context_id) {
     gm_ledger_forget(&alive, context_id);
     gm_managed_forget(context_id);
@@ -129,11 +136,14 @@ const struct gm_resource_row gm_resource_managed_pool = {
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
                   GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE | GM_PROP_OUTLIVES_CONTEXT,
     .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages migrate; no "
-              "attach flags and no cuStreamAttachMemAsync; freed memory stays reserved for this process until trimmed",
+              "attach flags and no cuStreamAttachMemAsync; freed memory stays reserved for this process until trimmed or until the "
+              "program asks for free memory",
     .kind = GM_KIND_MANAGED_POOL,
     .alloc = managed_pool_alloc,
     .free = managed_pool_free,
     .trim = managed_pool_trim,
+    .releasable = managed_pool_releasable,
+    .keeps = managed_pool_keeps,
     .context_gone = managed_pool_context_gone,
     .capture = managed_pool_capture,
     .peer_enabled = managed_pool_peer_enabled,

@@ -12,6 +12,7 @@ struct gm_parked {
     uint64_t context_id;
     uint64_t size;    /* bytes charged for it */
     void *event;      /* complete when the block may be freed; NULL = no event */
+    uint64_t event_context; /* handle */
     uint64_t event_context_id;
     int device;
 };

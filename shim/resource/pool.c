@@ -3,6 +3,8 @@
 #include "shim/base/stats.h"
 #include "shim/driver/fence.h"
 
+#define ANSWER_NS 100000u
+
 /* ---- pools of devices */
 
 static bool driver_has_pools(void) {
@@ -194,8 +196,25 @@ static gm_status free_in_order(uint64_t address, const struct gm_free_request *h
     return release ? (gm_status)release(address, (CUstream)how->stream) : GM_NOT_SUPPORTED;
 }
 
-/* Behind everything submitted so far. *event: as gm_lane_fence. */
-static gm_status free_fenced(const struct gm_lane *lane, uint64_t address, CUevent *event) {
+/* The stream of allocations never waits for work, and what is freed there can be given out, or back, at once. That
+ * disturbs no capture. */
+static gm_status free_idle(const struct gm_lane *lane, uint64_t address) {
+    CUstream stream;
+    bool pushed;
+    gm_status status = gm_lane_enter(lane->context, &pushed);
+    if (status)
+        return status;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    status = gm_lane_stream(lane, GM_LANE_ALLOC, &stream);
+    if (!status)
+        status = (gm_status)gm_drv.mem_free_async(address, stream);
+    gm_capture_unrelax(mode);
+    gm_lane_leave(pushed);
+    return status;
+}
+
+/* Behind everything submitted so far. */
+static gm_status free_in_context(const struct gm_lane *lane, uint64_t address) {
     CUstream stream;
     bool pushed;
     gm_status status = gm_lane_enter(lane->context, &pushed);
@@ -203,15 +222,19 @@ static gm_status free_fenced(const struct gm_lane *lane, uint64_t address, CUeve
         return status;
     status = gm_lane_stream(lane, GM_LANE_FREE, &stream);
     if (!status)
-        status = gm_lane_fence(lane, stream, event);
-    if (!status) {
+        status = gm_lane_fence(lane, stream);
+    if (!status)
         status = (gm_status)gm_drv.mem_free_async(address, stream);
-        if (status && event) {
-            gm_lane_event_put(lane->id, *event);
-            *event = NULL;
-        }
-    }
     gm_lane_leave(pushed);
+    return status;
+}
+
+static gm_status free_fenced(const struct gm_lane *lane, uint64_t address) {
+    int hold = gm_context_hold(lane->context, lane->id);
+    if (hold < 0)
+        return hold == GM_CONTEXT_GONE ? GM_INVALID_CONTEXT : GM_FENCE_PENDING;
+    gm_status status = free_in_context(lane, address);
+    gm_context_let_go(hold);
     return status;
 }
 
@@ -226,22 +249,8 @@ static gm_status park(struct gm_pool_family *family, const struct gm_block *bloc
     return gm_parking_push(&family->quarantine, &parked);
 }
 
-static bool is_capture_error(gm_status status) {
-    return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-}
-
-/* Outside the guard: a capture of another thread may begin while this one waits, and is not disturbed in relaxed mode. */
-static gm_status wait_relaxed(CUevent event) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    gm_drv.thread_exchange_capture_mode(&mode);
-    gm_status status = (gm_status)gm_drv.event_synchronize(event);
-    gm_drv.thread_exchange_capture_mode(&mode);
-    return status;
-}
-
 gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block, const struct gm_free_request *how) {
     CUstreamCaptureMode mode;
-    CUevent event = NULL;
     struct gm_lane lane;
 
     if (!gm_driver_ready(true))
@@ -250,19 +259,25 @@ gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *blo
         return free_in_order(block->address, how);
     if (how->call != GM_CALL_FREE || !gm_lane_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &lane))
         return GM_INVALID_VALUE;
+    if (how->idle)
+        return free_idle(&lane, block->address);
     gm_pool_flush(family);
     if (!gm_capture_guard_enter(&mode))
         return park(family, block);
-    gm_status status = free_fenced(&lane, block->address, how->strict ? &event : NULL);
+    gm_status status = free_fenced(&lane, block->address);
     gm_capture_guard_leave(mode);
-    if (is_capture_error(status)) /* a capture began through a door that nobody watches */
+    if (gm_is_put_off(status))
         return park(family, block);
-    if (event) {
-        /* The memory is given back whatever the wait says; an error of earlier work surfaces at the program's next call. */
-        wait_relaxed(event);
-        gm_lane_event_put(lane.id, event);
-    }
     return status;
+}
+
+/* Memory of a pool outlives the context it was given back in: any other of the device will do. */
+static bool lane_for(const struct gm_parked *parked, struct gm_lane *lane) {
+    CUcontext context = (CUcontext)(uintptr_t)parked->context;
+    struct gm_context now;
+    if (gm_context_life(context, parked->context_id) != GM_CONTEXT_GONE)
+        return gm_lane_of(context, parked->context_id, parked->device, lane);
+    return gm_context_current(&now) && now.device == parked->device && gm_lane_of(now.handle, now.id, now.device, lane);
 }
 
 void gm_pool_flush(struct gm_pool_family *family) {
@@ -274,10 +289,9 @@ void gm_pool_flush(struct gm_pool_family *family) {
         return;
     for (; left && gm_parking_pop(&family->quarantine, &parked); left--) {
         struct gm_lane lane;
-        gm_status status = GM_INVALID_VALUE;
-        if (gm_lane_of((CUcontext)(uintptr_t)parked.context, parked.context_id, parked.device, &lane))
-            status = free_fenced(&lane, parked.address, NULL);
-        if (status) { /* tried again at the next call */
+        if (!lane_for(&parked, &lane)) { /* a call in another context may have one */
+            gm_parking_push(&family->quarantine, &parked);
+        } else if (free_fenced(&lane, parked.address)) { /* tried again at the next call */
             gm_parking_unpop(&family->quarantine, &parked);
             break;
         }
@@ -307,7 +321,6 @@ uint64_t gm_pool_reserved(struct gm_pool_family *family) {
 size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     struct gm_context context;
     struct gm_lane lane;
-    CUstreamCaptureMode mode;
     size_t given = 0;
 
     if (!gm_driver_ready(false) || !gm_context_current(&context) || context.device < 0 || context.device >= GM_POOL_DEVICES)
@@ -316,22 +329,65 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     if (!pool || !gm_lane_of(context.handle, context.id, context.device, &lane))
         return 0;
     gm_pool_flush(family);
-    if (!gm_capture_guard_enter(&mode))
-        return 0;
+    CUstreamCaptureMode mode = gm_capture_relax();
     settle(&lane);
     uint64_t before = reserved_of(pool);
     if (gm_drv.mem_pool_trim_to(pool, before > bytes ? before - bytes : 0) == CUDA_SUCCESS) {
         uint64_t after = reserved_of(pool);
         given = before > after ? before - after : 0;
     }
-    gm_capture_guard_leave(mode);
+    gm_capture_unrelax(mode);
     gm_stats_trimmed(given);
     return given;
 }
 
+/* A stream without work takes microseconds to say so; one that waits for work (GPUMEM_FENCE=device) is not waited for. */
+static bool answers_idle(CUstream stream) {
+    gm_status status;
+    for (uint64_t begin = gm_ticks(); (status = (gm_status)gm_drv.stream_query(stream)) == GM_FENCE_PENDING;)
+        if (gm_ticks_span_ns(gm_ticks() - begin) > ANSWER_NS)
+            break;
+    return status == GM_OK;
+}
+
+void gm_pool_give_idle(struct gm_pool_family *family, int device) {
+    struct gm_context context;
+    struct gm_lane lane;
+    CUstreamCaptureMode mode;
+    CUstream stream;
+
+    if (device < 0 || device >= GM_POOL_DEVICES || !gm_context_current(&context) || context.device != device)
+        return;
+    CUmemoryPool pool = pool_seen(family, device);
+    if (!pool || !gm_lane_of(context.handle, context.id, device, &lane))
+        return;
+    gm_pool_flush(family);
+    if (!gm_capture_guard_enter(&mode))
+        return;
+    if (gm_lane_made(&lane, GM_LANE_ALLOC, &stream) && answers_idle(stream)) {
+        uint64_t before = reserved_of(pool);
+        gm_drv.mem_pool_trim_to(pool, 0);
+        uint64_t after = reserved_of(pool);
+        gm_stats_trimmed(before > after ? before - after : 0);
+    }
+    gm_capture_guard_leave(mode);
+}
+
+bool gm_pool_holds(struct gm_pool_family *family, uint64_t address) {
+    CUmemoryPool holder = NULL;
+    bool held = false, asked = false;
+    for (int device = 0; device < GM_POOL_DEVICES && !held; device++) {
+        CUmemoryPool pool = pool_seen(family, device);
+        if (pool && !asked && gm_drv.pointer_get_attribute(&holder, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) != CUDA_SUCCESS)
+            return false;
+        asked |= pool != NULL;
+        held = pool && pool == holder;
+    }
+    return held;
+}
+
 void gm_pool_context_gone(struct gm_pool_family *family, uint64_t context_id) {
-    /* The pool belongs to the device and lives on. */
-    gm_parking_forget(&family->quarantine, context_id);
+    /* The pool belongs to the device and lives on, and with it what waits in the quarantine. */
     gm_lane_forget(context_id);
 }
 

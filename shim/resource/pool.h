@@ -39,10 +39,14 @@ GM_INTERNAL gm_status gm_pool_free(struct gm_pool_family *family, const struct g
                                    const struct gm_free_request *how);
 /* Gives memory that the current device's pool keeps back to the driver, after waiting for the frees in flight. */
 GM_INTERNAL size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes);
+/* Gives back what the device's pool can without waiting for work. */
+GM_INTERNAL void gm_pool_give_idle(struct gm_pool_family *family, int device);
 /* Bytes that the pools of all devices hold, in use or kept. */
 GM_INTERNAL uint64_t gm_pool_reserved(struct gm_pool_family *family);
 GM_INTERNAL void gm_pool_context_gone(struct gm_pool_family *family, uint64_t context_id);
 GM_INTERNAL void gm_pool_peer_enabled(struct gm_pool_family *family, int device, int peer);
+/* True when the address lies in one of the family's pools: where no block of the program lives there, its memory is only kept. */
+GM_INTERNAL bool gm_pool_holds(struct gm_pool_family *family, uint64_t address);
 /* Frees what was given back during a capture, once none runs. */
 GM_INTERNAL void gm_pool_flush(struct gm_pool_family *family);
 

@@ -1,9 +1,9 @@
 #include "shim/resource/rdma.h"
+#include "shim/base/file.h"
 
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
-#include <unistd.h>
 
 static int read_adds(struct dl_phdr_info *info, size_t size, void *adds) {
     if (size >= offsetof(struct dl_phdr_info, dlpi_subs))
@@ -19,51 +19,47 @@ static const struct {
     {"/libgdrapi.so", "/dev/gdrdrv"},
 };
 
-static bool tells_rdma(const char *line, const bool *present) {
+static bool tells_rdma(const char *text, const bool *present) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strstr(line, rows[i].device) || (present[i] && strstr(line, rows[i].library)))
+        if (strstr(text, rows[i].device) || (present[i] && strstr(text, rows[i].library)))
             return true;
     return false;
 }
 
 /* Libraries that hand device memory to other processes and cards: MPI (Open MPI, MPICH and kin), UCX, NCCL, NVSHMEM, libfabric. */
-static bool tells_transport(const char *line, const bool *unused) {
+static bool tells_transport(const char *text, const bool *unused) {
     static const char *const names[] = {"/libmpi.so",  "/libmpich.so", "/libmpi_cray.so", "/libmpi_mt.so", "/libucp.so", "/libuct.so",
                                         "/libnccl.so", "/libnvshmem",  "/libfabric.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strstr(line, names[i]))
+        if (strstr(text, names[i]))
             return true;
     return false;
 }
 
-/* Lines of the map, from a buffer that keeps the beginning of an unfinished one. */
-static bool map_tells(int fd, bool (*tells)(const char *line, const bool *present), const bool *present) {
-    char text[4096];
+/* The map in pieces, each with the end of the one before: a name may lie across. */
+static bool map_tells(int fd, bool (*tells)(const char *text, const bool *present), const bool *present) {
+    enum { LONGEST_NAME = 32 };
+    char text[1024];
     size_t used = 0;
     ssize_t got;
-    while ((got = read(fd, text + used, sizeof text - 1 - used)) > 0) {
-        char *line = text, *end;
+    while ((got = gm_read(fd, text + used, sizeof text - 1 - used)) > 0) {
         used += (size_t)got;
         text[used] = '\0';
-        for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-            *end = '\0';
-            if (tells(line, present))
-                return true;
-        }
-        used = (size_t)(text + used - line);
-        if (used >= sizeof text - 1)
-            used = 0; /* longer than any path */
-        memmove(text, line, used);
+        if (tells(text, present))
+            return true;
+        size_t kept = used < LONGEST_NAME ? used : LONGEST_NAME;
+        memmove(text, text + used - kept, kept);
+        used = kept;
     }
     return false;
 }
 
-static bool process_tells(bool (*tells)(const char *line, const bool *present), const bool *present) {
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+static bool process_tells(bool (*tells)(const char *text, const bool *present), const bool *present) {
+    int fd = gm_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     bool found = map_tells(fd, tells, present);
-    close(fd);
+    gm_close(fd);
     return found;
 }
 

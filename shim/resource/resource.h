@@ -34,7 +34,7 @@ struct gm_block {
     uint64_t context_id; /* generation */
     uint16_t context_number;
     uint64_t stream;     /* stream-ordered: stream of the allocation */
-    uint64_t sequence;   /* trace: seq of its allocation */
+    uint64_t sequence;   /* trace: seq of its release, when it went with its context */
     uint32_t site;
     int16_t device;
     uint8_t call;        /* enum gm_call */
@@ -51,7 +51,8 @@ struct gm_free_request {
     enum gm_call call;   /* GM_CALL_FREE: behind all earlier work of the context; GM_CALL_FREE_ASYNC: in order of `stream` */
     uint64_t stream;
     bool per_thread;
-    bool strict;         /* wait until earlier work is done, as native cudaFree does */
+    bool settled;        /* all earlier work that may use the block is done, or runs before whatever uses the block next */
+    bool idle;           /* nobody uses the block any more: there is nothing to wait for, on the host or on the device */
 };
 
 struct gm_resource;
@@ -77,10 +78,11 @@ struct gm_resource_row {
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
     /* Gives cached memory back until `bytes` are free or nothing is left; returns bytes given back. May be NULL. */
     size_t (*trim)(struct gm_resource *self, size_t bytes);
-    /* Bytes of a device that the driver counts as used and that only wait for reuse: trim gives them back. May be NULL. */
+    /* Bytes of a device that the driver counts as used and that only wait for reuse: trim gives them back. A pool, which cannot tell,
+     * gives back what costs no wait and answers 0: the driver is to be asked afterwards. May be NULL. */
     size_t (*releasable)(struct gm_resource *self, int device);
-    /* True when a block that starts at `address` was freed and is only kept: to the program it is no memory. Slow: for frees that
-     * nobody knows. May be NULL. */
+    /* True when a block that starts at `address`, or, where blocks are cut from pools, contains it, was freed and is only kept: to the
+     * program it is no memory. Slow: for addresses at which no block lives. May be NULL. */
     bool (*keeps)(struct gm_resource *self, uint64_t address);
     /* A context was destroyed or reset: forget what belonged to it without touching the driver. May be NULL. */
     void (*context_gone)(struct gm_resource *self, uint64_t context_id);

@@ -1,9 +1,11 @@
 /* A cache over memory that is not native: blocks keep the kind of the maker that the cache wraps.
  *
  * A pair of a managed pool's own calls costs about 1 us, and a fence for each free 0.3 us more; a kept block costs neither. The
- * kept bytes stay charged with the maker, so that the rule of managed memory (managed.h) counts them. They are not offered as free
- * memory: how much of them lies on the device is not known, so nobody is told that they could be had back. */
+ * kept bytes stay charged with the maker, so that the rule of managed memory (managed.h) counts them. A pool gives memory back in pieces of
+ * its own size, and managed memory need not lie on the device: how much a program could have back is known only once it is given back.
+ * So a question for free memory gives back what nobody uses any more, and the driver's answer is true. */
 #include "shim/resource/adaptor.h"
+#include "shim/resource/cache.h"
 #include "shim/resource/rows.h"
 
 static gm_status true_kind_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
@@ -13,15 +15,20 @@ static gm_status true_kind_alloc(struct gm_resource *self, const struct gm_reque
     return status;
 }
 
+static size_t true_kind_releasable(struct gm_resource *self, int device) {
+    return self->upstream->row == &gm_resource_cache ? gm_cache_give_ready(self->upstream, device) : gm_adaptor_releasable(self, device);
+}
+
 const struct gm_resource_row gm_resource_true_kind = {
     .name = "true-kind",
-    .summary = "blocks of the wrapped cache under the kind of its maker; what it keeps is not told as free memory",
+    .summary = "blocks of the wrapped cache under the kind of its maker; a question for free memory gives back what it keeps",
     .properties = ~0u,
     .breaks = "",
     .adaptor = true,
     .alloc = true_kind_alloc,
     .free = gm_adaptor_free,
     .trim = gm_adaptor_trim,
+    .releasable = true_kind_releasable,
     .keeps = gm_adaptor_keeps,
     .context_gone = gm_adaptor_context_gone,
     .capture = gm_adaptor_capture,

@@ -19,6 +19,7 @@ enum { BLOCKS = 1024, EXTENTS = 192 };
 
 static struct mapped {
     uint64_t address; /* 0 = unused */
+    bool out;         /* whoever took it fills or empties it, without the lock: too large to be copied to a stack */
     uint64_t reserved, context_id;
     int device;
     unsigned count;
@@ -43,25 +44,17 @@ uint64_t gm_vmm_overcommitted(void) { return __atomic_load_n(&overcommitted, __A
 /* The lock is held. */
 static struct mapped *find(uint64_t address) {
     for (unsigned i = 0; i < blocks_used; i++)
-        if (blocks[i].address == address)
+        if (!blocks[i].out && blocks[i].address == address)
             return &blocks[i];
     return NULL;
 }
 
-static bool copy_of(uint64_t address, struct mapped *copy) {
-    gm_spin_lock(&lock);
-    const struct mapped *found = address ? find(address) : NULL;
-    if (found)
-        *copy = *found;
-    gm_spin_unlock(&lock);
-    return found != NULL;
-}
-
-static bool remember(const struct mapped *block) {
+/* A place for a new block, NULL: there is none. To be put back, with its address or 0. */
+static struct mapped *take_place(void) {
     if (!__atomic_load_n(&blocks, __ATOMIC_ACQUIRE)) {
         struct mapped *pages = gm_pages(BLOCKS * sizeof *pages), *none = NULL;
         if (!pages)
-            return false;
+            return NULL;
         __atomic_compare_exchange_n(&blocks, &none, pages, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
     gm_spin_lock(&lock);
@@ -69,27 +62,24 @@ static bool remember(const struct mapped *block) {
     if (!place && blocks_used < BLOCKS)
         place = &blocks[blocks_used++];
     if (place)
-        *place = *block;
+        place->out = true;
     gm_spin_unlock(&lock);
-    return place != NULL;
+    return place;
 }
 
-static bool forget(uint64_t address, struct mapped *copy) {
+static struct mapped *take_out(uint64_t address) {
     gm_spin_lock(&lock);
     struct mapped *found = address ? find(address) : NULL;
-    if (found) {
-        *copy = *found;
-        found->address = 0;
-    }
+    if (found)
+        found->out = true;
     gm_spin_unlock(&lock);
-    return found != NULL;
+    return found;
 }
 
-static void replace(const struct mapped *block) {
+static void put_back(struct mapped *place, uint64_t address) {
     gm_spin_lock(&lock);
-    struct mapped *found = find(block->address);
-    if (found)
-        *found = *block;
+    place->address = address;
+    place->out = false;
     gm_spin_unlock(&lock);
 }
 
@@ -110,10 +100,10 @@ static struct gm_vmm_extent take_aside(uint64_t address) {
 static uint64_t front_for(int device, uint64_t size) {
     uint64_t front = 0;
     gm_spin_lock(&lock);
-    for (unsigned i = 0; i < blocks_used; i++)
-        if (blocks[i].address && blocks[i].device == device && blocks[i].reserved < size && blocks[i].reserved > front &&
-            !blocks[i].extents[0].on_host)
-            front = blocks[i].reserved;
+    for (const struct mapped *block = blocks; block < blocks + blocks_used; block++)
+        if (!block->out && block->address && block->device == device && block->reserved < size && block->reserved > front &&
+            !block->extents[0].on_host)
+            front = block->reserved;
     gm_spin_unlock(&lock);
     return front;
 }
@@ -215,10 +205,7 @@ static gm_status make(struct mapped *block, uint64_t front) {
     if (status)
         goto release;
     block->address = address;
-    if (remember(block))
-        return GM_OK;
-    status = GM_NOT_SUPPORTED;
-    (void)unmap_extents(address, block->extents, block->count);
+    return GM_OK;
 release:
     gm_vmm_release(block->extents, block->count);
 unreserve:
@@ -246,10 +233,7 @@ static gm_status make_on_host(struct mapped *block, uint64_t front) {
     if (status)
         goto unreserve;
     block->address = address;
-    if (remember(block))
-        return GM_OK;
-    status = GM_NOT_SUPPORTED;
-    (void)unmap_extents(address, host, 1);
+    return GM_OK;
 unreserve:
     (void)GM_TWICE(gm_drv.mem_address_free(address, block->reserved));
 release_host:
@@ -260,8 +244,13 @@ release_aside:
 }
 
 bool gm_vmm_waits_on_host(uint64_t address) {
-    struct mapped block;
-    return overcommits && copy_of(address, &block) && block.aside.size;
+    if (!overcommits)
+        return false;
+    gm_spin_lock(&lock);
+    const struct mapped *block = address ? find(address) : NULL;
+    bool waits = block && block->aside.size;
+    gm_spin_unlock(&lock);
+    return waits;
 }
 
 void gm_vmm_settle(uint64_t address) {
@@ -271,19 +260,19 @@ void gm_vmm_settle(uint64_t address) {
 }
 
 static gm_status unmake(uint64_t address) {
-    struct mapped block;
     gm_vmm_settle(address);
-    if (!forget(address, &block))
+    struct mapped *block = take_out(address);
+    if (!block)
         return GM_INVALID_VALUE;
-    gm_status status = unmap_extents(address, block.extents, block.count);
+    gm_status status = unmap_extents(address, block->extents, block->count);
     if (status) {
-        block.address = address;
-        remember(&block);
+        put_back(block, address);
         return status;
     }
-    gm_vmm_release(block.extents, block.count);
-    if (GM_TWICE(gm_drv.mem_address_free(address, block.reserved)))
-        gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)block.reserved);
+    gm_vmm_release(block->extents, block->count);
+    if (GM_TWICE(gm_drv.mem_address_free(address, block->reserved)))
+        gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)block->reserved);
+    put_back(block, 0);
     return GM_OK;
 }
 
@@ -293,18 +282,25 @@ static struct gm_later later = {.free_now = free_now};
 
 /* ---- pages change hands */
 
-bool gm_vmm_can_move(uint64_t from, uint64_t to) {
-    struct mapped old, young;
+/* The lock is held. */
+static bool can_move(const struct mapped *old, const struct mapped *young) {
     uint64_t front = 0;
     unsigned fronts = 0;
-    if (!copy_of(from, &old) || !copy_of(to, &young) || old.device != young.device || old.context_id != young.context_id ||
-        old.reserved >= young.reserved || old.extents[0].on_host)
+    if (!old || !young || old->device != young->device || old->context_id != young->context_id ||
+        old->reserved >= young->reserved || old->extents[0].on_host)
         return false;
-    if (young.extents[0].on_host)
-        return young.aside.size == young.reserved - old.reserved && old.count < EXTENTS;
-    while (front < old.reserved && fronts < young.count)
-        front += young.extents[fronts++].size;
-    return front == old.reserved && young.count - fronts + old.count <= EXTENTS;
+    if (young->extents[0].on_host)
+        return young->aside.size == young->reserved - old->reserved && old->count < EXTENTS;
+    while (front < old->reserved && fronts < young->count)
+        front += young->extents[fronts++].size;
+    return front == old->reserved && young->count - fronts + old->count <= EXTENTS;
+}
+
+bool gm_vmm_can_move(uint64_t from, uint64_t to) {
+    gm_spin_lock(&lock);
+    bool can = from && to && can_move(find(from), find(to));
+    gm_spin_unlock(&lock);
+    return can;
 }
 
 /* Extents in place of the block's first ones, which stay its own on failure. */
@@ -319,44 +315,63 @@ static gm_status exchange(const struct mapped *block, unsigned firsts, const str
     return status;
 }
 
-gm_status gm_vmm_move(uint64_t from, uint64_t to) {
-    struct mapped old, young, made;
+/* On success `made` has what `young` had, with the pages of `old`. */
+static gm_status move_pages(struct mapped *old, struct mapped *young, struct mapped *made) {
+    struct gm_vmm_extent aside = young->aside;
     uint64_t front = 0;
     unsigned fronts = 0;
-    if (!gm_vmm_can_move(from, to) || !copy_of(from, &old) || !copy_of(to, &young))
-        return GM_NOT_SUPPORTED;
-    while (front < old.reserved)
-        front += young.extents[fronts++].size;
-    made = young;
-    made.aside.size = 0;
-    made.count = old.count;
-    for (unsigned i = 0; i < old.count; i++)
-        made.extents[i] = old.extents[i];
-    struct gm_vmm_extent aside = take_aside(to);
+    while (front < old->reserved)
+        front += young->extents[fronts++].size;
+    made->reserved = young->reserved;
+    made->context_id = young->context_id;
+    made->device = young->device;
+    made->count = old->count;
+    made->aside.size = young->aside.size = 0;
+    for (unsigned i = 0; i < old->count; i++)
+        made->extents[i] = old->extents[i];
     if (aside.size)
-        made.extents[made.count++] = aside;
-    gm_status status = !aside.size && young.extents[0].on_host ? GM_NOT_SUPPORTED : exchange(&young, fronts, made.extents, made.count);
+        made->extents[made->count++] = aside;
+    gm_status status = exchange(young, fronts, made->extents, made->count);
     if (status) { /* as it was: the old block still has its pages, too */
         if (aside.size)
             gm_vmm_release(&aside, 1);
         return status;
     }
-    for (unsigned i = fronts; i < young.count; i++)
-        made.extents[made.count++] = young.extents[i];
-    replace(&made);
-    forget(from, &old);
-    gm_vmm_spare_keep(young.device, young.extents, fronts);
-    if (unmap_extents(from, old.extents, old.count) || GM_TWICE(gm_drv.mem_address_free(from, old.reserved)))
-        gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)old.reserved);
+    for (unsigned i = fronts; i < young->count; i++)
+        made->extents[made->count++] = young->extents[i];
+    gm_vmm_spare_keep(young->device, young->extents, fronts);
+    if (unmap_extents(old->address, old->extents, old->count) ||
+        GM_TWICE(gm_drv.mem_address_free(old->address, old->reserved)))
+        gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)old->reserved);
     return GM_OK;
+}
+
+gm_status gm_vmm_move(uint64_t from, uint64_t to) {
+    struct mapped *made = take_place();
+    gm_status status = GM_NOT_SUPPORTED;
+    if (!made)
+        return status;
+    gm_spin_lock(&lock);
+    struct mapped *old = from ? find(from) : NULL, *young = to ? find(to) : NULL;
+    bool can = can_move(old, young);
+    if (can)
+        old->out = young->out = true;
+    gm_spin_unlock(&lock);
+    if (can) {
+        status = move_pages(old, young, made);
+        put_back(old, status ? from : 0);
+        put_back(young, status ? to : 0);
+    }
+    put_back(made, status ? 0 : to);
+    return status;
 }
 
 /* ---- requests */
 
-static gm_status shape(const struct gm_request *request, struct mapped *made) {
+static gm_status shape(const struct gm_request *request, uint64_t *reserved) {
     size_t granularity;
-    *made = (struct mapped){.device = request->device, .context_id = request->context_id};
-    if (request->call != GM_CALL_ALLOC || !request->size || !request->context_id || request->device < 0 || request->device >= GM_VMM_DEVICES)
+    if (request->call != GM_CALL_ALLOC || !request->size || !request->context_id || request->device < 0 ||
+        request->device >= GM_VMM_DEVICES)
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
@@ -368,45 +383,51 @@ static gm_status shape(const struct gm_request *request, struct mapped *made) {
     if (status)
         return status;
     uint64_t over = request->size % granularity;
-    return __builtin_add_overflow(request->size, over ? granularity - over : 0, &made->reserved) ? GM_OUT_OF_MEMORY : GM_OK;
+    return __builtin_add_overflow(request->size, over ? granularity - over : 0, reserved) ? GM_OUT_OF_MEMORY : GM_OK;
 }
 
-static void hand_out(struct gm_resource *self, const struct gm_request *request, const struct mapped *made, struct gm_block *block) {
-    struct gm_piece piece = {.address = made->address, .reserved = made->reserved};
-    gm_block_fill(block, self, request, &piece);
-}
-
-static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    struct mapped made;
+static gm_status serve(struct gm_resource *self, const struct gm_request *request, uint64_t reserved, uint64_t front,
+                       gm_status (*make_so)(struct mapped *block, uint64_t front), struct gm_block *block) {
     CUstreamCaptureMode mode;
-    gm_status status = shape(request, &made);
-    if (status)
-        return status;
+    struct mapped *made;
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
-    status = make(&made, split_fronts ? front_for(request->device, made.reserved) : 0);
+    gm_status status = GM_NOT_SUPPORTED;
+    if ((made = take_place()) != NULL) {
+        made->reserved = reserved;
+        made->context_id = request->context_id;
+        made->device = request->device;
+        made->count = 0;
+        made->aside.size = 0;
+        status = make_so(made, front);
+        if (!status) {
+            struct gm_piece piece = {.address = made->address, .reserved = reserved};
+            gm_block_fill(block, self, request, &piece);
+        }
+        put_back(made, status ? 0 : made->address);
+    }
     gm_capture_guard_leave(mode);
-    if (!status)
-        hand_out(self, request, &made, block);
     return status;
 }
 
+static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    uint64_t reserved;
+    gm_status status = shape(request, &reserved);
+    if (status)
+        return status;
+    return serve(self, request, reserved, split_fronts ? front_for(request->device, reserved) : 0, make, block);
+}
+
 static gm_status vmm_overcommit(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    struct mapped made;
-    CUstreamCaptureMode mode;
-    gm_status status = overcommits ? shape(request, &made) : GM_NOT_SUPPORTED;
+    uint64_t reserved, front;
+    gm_status status = overcommits ? shape(request, &reserved) : GM_NOT_SUPPORTED;
     if (status)
         return status;
-    uint64_t front = front_for(request->device, made.reserved);
-    if (!front || !gm_capture_guard_enter(&mode))
+    if (!(front = front_for(request->device, reserved)))
         return GM_NOT_SUPPORTED;
-    status = make_on_host(&made, front);
-    gm_capture_guard_leave(mode);
-    if (status)
-        return status;
-    __atomic_add_fetch(&overcommitted, 1, __ATOMIC_RELAXED);
-    hand_out(self, request, &made, block);
-    return GM_OK;
+    status = serve(self, request, reserved, front, make_on_host, block);
+    __atomic_add_fetch(&overcommitted, !status, __ATOMIC_RELAXED);
+    return status;
 }
 
 static gm_status vmm_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
@@ -428,16 +449,17 @@ static void vmm_context_gone(struct gm_resource *self, uint64_t context_id) {
 
 /* A reset may have unmapped it already, which is as good. */
 static void vmm_abandon(struct gm_resource *self, const struct gm_block *block) {
-    struct mapped gone;
     gm_vmm_settle(block->address);
-    if (!forget(block->address, &gone))
+    struct mapped *gone = take_out(block->address);
+    if (!gone)
         return;
     uint64_t at = block->address;
-    for (unsigned i = 0; i < gone.count; at += gone.extents[i++].size) {
-        gm_drv.mem_unmap(at, gone.extents[i].size);
-        gm_drv.mem_release(gone.extents[i].handle);
+    for (unsigned i = 0; i < gone->count; at += gone->extents[i++].size) {
+        gm_drv.mem_unmap(at, gone->extents[i].size);
+        gm_drv.mem_release(gone->extents[i].handle);
     }
-    gm_drv.mem_address_free(block->address, gone.reserved);
+    gm_drv.mem_address_free(block->address, gone->reserved);
+    put_back(gone, 0);
 }
 
 static void vmm_capture(struct gm_resource *self, int change) {
@@ -448,9 +470,16 @@ static void vmm_capture(struct gm_resource *self, int change) {
 static void vmm_peer_enabled(struct gm_resource *self, int device, int peer) { gm_lane_enable_peer(device, peer); }
 
 static void vmm_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
-    struct mapped found;
-    bool ok = peer >= 0 && peer < GM_VMM_DEVICES && copy_of(block->address, &found);
-    if (!ok || open_to(peer, 0, block->address, found.reserved, found.extents))
+    struct gm_vmm_extent first = {0};
+    uint64_t reserved = 0;
+    gm_spin_lock(&lock);
+    const struct mapped *found = block->address ? find(block->address) : NULL;
+    if (found) {
+        first = found->extents[0];
+        reserved = found->reserved;
+    }
+    gm_spin_unlock(&lock);
+    if (!reserved || peer < 0 || peer >= GM_VMM_DEVICES || open_to(peer, 0, block->address, reserved, &first))
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", peer, block->device);
 }
 

@@ -79,10 +79,10 @@ unsigned gm_vmm_spare_take(int device, uint64_t at_most, struct gm_vmm_extent *e
 }
 
 uint64_t gm_vmm_spare_release(bool only_idle) {
-    CUstreamCaptureMode mode;
     uint64_t bytes = 0;
-    if (GM_LIKELY(!__atomic_load_n(&kept_on, __ATOMIC_RELAXED)) || !gm_capture_guard_enter(&mode))
+    if (GM_LIKELY(!__atomic_load_n(&kept_on, __ATOMIC_RELAXED)) || (only_idle && gm_capture_any()))
         return 0;
+    CUstreamCaptureMode mode = gm_capture_relax();
     uint64_t idle_ns = gm_option_number(GM_OPT_CACHE_IDLE), now = gm_now_ns();
     for (int device = 0; device < GM_VMM_DEVICES && __atomic_load_n(&kept_on, __ATOMIC_RELAXED); device++) {
         struct spare taken = {0};
@@ -92,7 +92,7 @@ uint64_t gm_vmm_spare_release(bool only_idle) {
         gm_spin_unlock(&lock);
         bytes += drop(&taken);
     }
-    gm_capture_guard_leave(mode);
+    gm_capture_unrelax(mode);
     return bytes;
 }
 
