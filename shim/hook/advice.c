@@ -39,29 +39,29 @@ static void pin_range(CUdeviceptr address, size_t size) {
 
 void gm_hook_pin(CUdeviceptr address) { pin_range(address, 1); }
 
+/* Advice about freed memory would stay with the block that gets it next. */
+#define ADVISE(call)                                                                                         \
+    do {                                                                                                     \
+        CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call);                     \
+        if (result == CUDA_SUCCESS)                                                                          \
+            pin_range(address, size);                                                                        \
+        LEAVE(result);                                                                                       \
+    } while (0)
+
 HOOK(cuMemAdvise, CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
     ENTER(cuMemAdvise, address, size, advice, device);
-    CUresult result = gm_true.cuMemAdvise(address, size, advice, device);
-    if (result == CUDA_SUCCESS)
-        pin_range(address, size);
-    LEAVE(result);
+    ADVISE(gm_true.cuMemAdvise(address, size, advice, device));
 }
 
 HOOK(cuMemAdvise_v2, CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location) {
     ENTER(cuMemAdvise_v2, address, size, advice, location);
-    CUresult result = gm_true.cuMemAdvise_v2(address, size, advice, location);
-    if (result == CUDA_SUCCESS)
-        pin_range(address, size);
-    LEAVE(result);
+    ADVISE(gm_true.cuMemAdvise_v2(address, size, advice, location));
 }
 
 #define PREFETCH(symbol)                                                                                     \
     HOOK(symbol, CUdeviceptr address, size_t size, CUdevice device, CUstream stream) {                       \
         ENTER(symbol, address, size, device, stream);                                                        \
-        CUresult result = gm_true.symbol(address, size, device, stream);                                     \
-        if (result == CUDA_SUCCESS)                                                                          \
-            pin_range(address, size);                                                                        \
-        LEAVE(result);                                                                                       \
+        ADVISE(gm_true.symbol(address, size, device, stream));                                               \
     }
 PREFETCH(cuMemPrefetchAsync)
 PREFETCH(cuMemPrefetchAsync_ptsz)
@@ -69,10 +69,7 @@ PREFETCH(cuMemPrefetchAsync_ptsz)
 #define PREFETCH_V2(symbol)                                                                                  \
     HOOK(symbol, CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream) { \
         ENTER(symbol, address, size, location, flags, stream);                                               \
-        CUresult result = gm_true.symbol(address, size, location, flags, stream);                            \
-        if (result == CUDA_SUCCESS)                                                                          \
-            pin_range(address, size);                                                                        \
-        LEAVE(result);                                                                                       \
+        ADVISE(gm_true.symbol(address, size, location, flags, stream));                                      \
     }
 PREFETCH_V2(cuMemPrefetchAsync_v2)
 PREFETCH_V2(cuMemPrefetchAsync_v2_ptsz)

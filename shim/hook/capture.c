@@ -1,56 +1,65 @@
 /* Stream capture and graph memory. */
-#include "shim/driver/device_wait.h"
+#include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 
-static void begin(struct gm_scope *scope, CUstream stream) {
+static uint64_t begin(struct gm_scope *scope, CUstream stream, bool per_thread, CUstreamCaptureMode mode) {
     scope->request.stream = (uint64_t)(uintptr_t)stream;
-    gm_capture_begin();
+    scope->request.per_thread = per_thread;
+    uint64_t serial = gm_capture_begin(stream, per_thread, mode);
     gm_pipeline_capture(+1);
+    return serial;
 }
 
-static CUresult begun(struct gm_scope *scope, CUresult result) {
-    if (result != CUDA_SUCCESS) {
-        gm_capture_end();
+static CUresult begun(struct gm_scope *scope, uint64_t serial, CUresult result) {
+    gm_capture_begun(serial, result == CUDA_SUCCESS);
+    if (result != CUDA_SUCCESS)
         gm_pipeline_capture(-1);
-    }
     gm_pipeline_note(scope, GM_ACT_CAPTURE_BEGIN, 0, result);
     return result;
 }
 
-#define BEGIN_CAPTURE(symbol)                                                                                \
+void gm_hook_capture_lost(const struct gm_capture *capture) {
+    struct gm_scope scope;
+    gm_scope_begin(&scope, GM_CALL_NONE, 0, 0);
+    scope.request.stream = (uint64_t)(uintptr_t)capture->stream;
+    scope.request.per_thread = capture->per_thread;
+    gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+#define BEGIN_CAPTURE(symbol, twin)                                                                          \
     HOOK(symbol, CUstream stream, CUstreamCaptureMode mode) {                                                \
         struct gm_scope scope;                                                                               \
         ENTER(symbol, stream, mode);                                                                         \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
-        begin(&scope, stream);                                                                               \
-        LEAVE(begun(&scope, gm_true.symbol(stream, mode)));                                                  \
+        uint64_t serial = begin(&scope, stream, twin, mode);                                                 \
+        LEAVE(begun(&scope, serial, gm_true.symbol(stream, mode)));                                          \
     }
-BEGIN_CAPTURE(cuStreamBeginCapture_v2)
-BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz)
+BEGIN_CAPTURE(cuStreamBeginCapture_v2, false)
+BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true)
 
 /* The first variant had no mode. */
-#define BEGIN_CAPTURE_GLOBAL(symbol)                                                                         \
+#define BEGIN_CAPTURE_GLOBAL(symbol, twin)                                                                   \
     HOOK(symbol, CUstream stream) {                                                                          \
         struct gm_scope scope;                                                                               \
         ENTER(symbol, stream);                                                                               \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
-        begin(&scope, stream);                                                                               \
-        LEAVE(begun(&scope, gm_true.symbol(stream)));                                                        \
+        uint64_t serial = begin(&scope, stream, twin, CU_STREAM_CAPTURE_MODE_GLOBAL);                        \
+        LEAVE(begun(&scope, serial, gm_true.symbol(stream)));                                                \
     }
-BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture)
-BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture_ptsz)
+BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture, false)
+BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture_ptsz, true)
 
-#define BEGIN_CAPTURE_TO_GRAPH(symbol)                                                                       \
+#define BEGIN_CAPTURE_TO_GRAPH(symbol, twin)                                                                 \
     HOOK(symbol, CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, \
          size_t count, CUstreamCaptureMode mode) {                                                           \
         struct gm_scope scope;                                                                               \
         ENTER(symbol, stream, graph, dependencies, edges, count, mode);                                      \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
-        begin(&scope, stream);                                                                               \
-        LEAVE(begun(&scope, gm_true.symbol(stream, graph, dependencies, edges, count, mode)));               \
+        uint64_t serial = begin(&scope, stream, twin, mode);                                                 \
+        LEAVE(begun(&scope, serial, gm_true.symbol(stream, graph, dependencies, edges, count, mode)));       \
     }
-BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph)
-BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz)
+BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
+BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
 
 /* An end that reports an invalidated capture has ended it all the same; one for a stream that was not capturing, or from a
  * thread that may not end it, has not. Of any other error the stream itself is asked. */
@@ -71,15 +80,16 @@ static bool ended(CUstream stream, bool per_thread, CUresult result) {
     }
 }
 
-#define END_CAPTURE(symbol, per_thread)                                                                      \
+#define END_CAPTURE(symbol, twin)                                                                            \
     HOOK(symbol, CUstream stream, CUgraph *graph) {                                                          \
         struct gm_scope scope;                                                                               \
         ENTER(symbol, stream, graph);                                                                        \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
         scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
+        scope.request.per_thread = twin;                                                                     \
         CUresult result = gm_true.symbol(stream, graph);                                                     \
-        if (ended(stream, per_thread, result)) {                                                             \
-            gm_capture_end();                                                                                \
+        if (ended(stream, twin, result)) {                                                                   \
+            gm_capture_end(stream, twin);                                                                    \
             gm_pipeline_capture(-1);                                                                         \
         }                                                                                                    \
         gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, result);                                             \
@@ -117,15 +127,15 @@ HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode 
 }
 
 /* As the calls of waits.c. */
-static void refuse_waits(const CUgraphNodeParams *parameters) {
+static void note_waits(const CUgraphNodeParams *parameters) {
     if (!parameters)
         return;
     if (parameters->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-        gm_device_wait_refuse(GM_ENEMY_VALUES);
+        gm_free_sync_note(GM_SYNC_VALUES);
     else if (parameters->type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT)
-        gm_device_wait_refuse(GM_ENEMY_SEMAPHORES);
+        gm_free_sync_note(GM_SYNC_SEMAPHORES);
     else if (parameters->type == CU_GRAPH_NODE_TYPE_HOST)
-        gm_device_wait_refuse(GM_ENEMY_HOST);
+        gm_free_sync_note(GM_SYNC_HOST_FUNCTION);
 }
 
 static CUresult generic_node(struct gm_scope *scope, const CUgraphNodeParams *parameters, CUresult result) {
@@ -140,7 +150,7 @@ HOOK(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *depend
     struct gm_scope scope;
     ENTER(cuGraphAddNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
-    refuse_waits(parameters);
+    note_waits(parameters);
     LEAVE(generic_node(&scope, parameters, gm_true.cuGraphAddNode(node, graph, dependencies, count, parameters)));
 }
 
@@ -149,6 +159,6 @@ HOOK(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
     struct gm_scope scope;
     ENTER(cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
-    refuse_waits(parameters);
+    note_waits(parameters);
     LEAVE(generic_node(&scope, parameters, gm_true.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters)));
 }

@@ -1,5 +1,5 @@
 /* Contexts come and go; their memory goes with them. */
-#include "shim/driver/device_wait.h"
+#include "shim/driver/free_sync.h"
 #include "shim/driver/streams.h"
 #include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
@@ -29,8 +29,10 @@ static size_t trim_device(CUdevice device) {
 /* Streams of a context are known when it came by a door that also watches launches. */
 static void born(CUcontext context) {
     gm_move_context_made();
-    if (gm_door == GM_DOOR_SYMBOL || gm_door == GM_DOOR_AUDIT)
+    if (gm_door == GM_DOOR_SYMBOL || gm_door == GM_DOOR_AUDIT) {
         gm_streams_doubt(GM_STREAMS_LINKED);
+        gm_free_sync_note(GM_SYNC_LINKED);
+    }
     gm_streams_context(context);
 }
 
@@ -62,12 +64,28 @@ HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned
     LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_true.cuCtxCreate_v4(context, parameters, flags, device))));
 }
 
-static void gone(struct gm_scope *scope, CUcontext context, CUresult result) {
-    uint64_t id;
-    if (result == CUDA_SUCCESS)
+/* From here on nobody names the context's objects any more; its generation, 0 when it was never seen. */
+static uint64_t going(CUcontext context) {
+    gm_capture_going(NULL, context);
+    return gm_context_ending(context);
+}
+
+static void stays(CUcontext context, uint64_t id) {
+    gm_capture_gone(NULL, context, false);
+    gm_context_stays(context, id);
+}
+
+static void gone(struct gm_scope *scope, CUcontext context, uint64_t id, CUresult result) {
+    if (result == CUDA_SUCCESS) {
+        gm_capture_gone(NULL, context, true);
         gm_streams_context_gone(context);
-    if (result == CUDA_SUCCESS && gm_context_end(context, &id))
-        gm_pipeline_context_gone(id);
+        if (gm_context_end(context, &id)) {
+            gm_pipeline_context_gone(id);
+            gm_free_sync_context_gone(id);
+        }
+    } else {
+        stays(context, id);
+    }
     gm_pipeline_note(scope, GM_ACT_CONTEXT_GONE, (uint64_t)(uintptr_t)context, result);
 }
 
@@ -111,8 +129,9 @@ HOOK(cuCtxDestroy_v2, CUcontext context) {
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
     if (!is_primary(context)) /* of which the driver refuses it */
         empty_pools(context);
+    uint64_t id = going(context);
     CUresult result = gm_true.cuCtxDestroy_v2(context);
-    gone(&scope, context, result);
+    gone(&scope, context, id, result);
     LEAVE(result);
 }
 
@@ -148,9 +167,12 @@ static bool released_but_active(CUdevice device) {
         BEGIN(&scope, call, 0);                                                                              \
         CUcontext context = gm_context_primary(device);                                                      \
         before;                                                                                              \
+        uint64_t id = going(context);                                                                        \
         CUresult result = gm_true.symbol(device);                                                            \
         if (result != CUDA_SUCCESS || !(still_there))                                                        \
-            gone(&scope, context, result);                                                                   \
+            gone(&scope, context, id, result);                                                               \
+        else                                                                                                 \
+            stays(context, id);                                                                              \
         LEAVE(result);                                                                                       \
     }
 PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
@@ -162,18 +184,21 @@ PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, give_kept_bac
 
 HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
-    gm_device_wait_refuse(GM_ENEMY_GREEN);
+    gm_free_sync_note(GM_SYNC_GREEN);
     gm_streams_doubt(GM_STREAMS_GREEN);
     gm_move_context_made();
     LEAVE(WITH_TRIM_OF(device, gm_true.cuGreenCtxCreate(green, resources, device, flags)));
 }
 
-/* The context made from it, if it was ever used, and has a generation of its own. */
-static CUcontext own_context(CUgreenCtx green, struct gm_context *seen) {
+/* The context made from it. */
+static CUcontext context_of(CUgreenCtx green) {
     CUcontext context = NULL;
-    if (!gm_drv.ctx_from_green || gm_drv.ctx_from_green(&context, green) != CUDA_SUCCESS || !gm_context_find(context, seen))
-        return NULL;
-    return context == gm_context_primary(seen->device) ? NULL : context;
+    return gm_drv.ctx_from_green && gm_drv.ctx_from_green(&context, green) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* It was ever used, and has a generation of its own. */
+static bool is_own(CUcontext context, struct gm_context *seen) {
+    return gm_context_find(context, seen) && context != gm_context_primary(seen->device);
 }
 
 /* Memory made there may belong to the primary context and stay: what is kept is given back first, while the context can be entered;
@@ -183,12 +208,18 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     struct gm_context seen;
     ENTER(cuGreenCtxDestroy, green);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
-    CUcontext context = own_context(green, &seen);
+    CUcontext context = context_of(green);
     struct gm_resource *cache = gm_decided_server(GM_KIND_CACHE);
-    if (context && cache)
+    bool own = is_own(context, &seen);
+    if (own && cache)
         gm_cache_empty(cache, seen.id);
+    if (!own)
+        gm_capture_going(NULL, context);
+    uint64_t id = own ? going(context) : 0;
     CUresult result = gm_true.cuGreenCtxDestroy(green);
-    if (context)
-        gone(&scope, context, result);
+    if (own)
+        gone(&scope, context, id, result);
+    else
+        gm_capture_gone(NULL, context, result == CUDA_SUCCESS);
     LEAVE(result);
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shim/base/file.h"
 #include "shim/base/stats.h"
 #include "shim/hook/hook.h"
 
@@ -39,14 +40,13 @@ static void line(int fd, const char *format, ...) {
     va_end(args);
     if (length > (int)sizeof(text) - 1)
         length = sizeof(text) - 1;
-    if (write(fd, text, (size_t)length) < 0)
-        return;
+    gm_quiet_say(fd, text, (size_t)length);
 }
 
 /* A module carries a runtime of its own when its file holds the name that the runtime looks up. */
 static bool carries_runtime(const char *path) {
     bool found = false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gm_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
     off_t size = lseek(fd, 0, SEEK_END);
@@ -56,7 +56,7 @@ static bool carries_runtime(const char *path) {
         found = memmem(bytes, (size_t)size, needle, sizeof(needle)) != NULL;
         munmap(bytes, (size_t)size);
     }
-    close(fd);
+    gm_close(fd);
     return found;
 }
 

@@ -2,9 +2,10 @@
 #include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
 
-#include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "shim/base/file.h"
 #include "shim/base/truedl.h"
 #include "shim/hook/watch.h"
 
@@ -40,10 +41,11 @@ static const struct row rows[GM_ROW_COUNT] = {
 /* ---- true function -> row, open addressing; complete before gm_hooks_active is set and constant afterwards */
 
 enum { SLOTS = 1024 };
-static struct {
+struct slot {
     void *function;
     uint16_t row;
-} by_function[SLOTS];
+};
+static struct slot by_function[SLOTS];
 
 static unsigned slot_of(const void *function) {
     return (unsigned)(((uintptr_t)function >> 2) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
@@ -56,13 +58,13 @@ static int find_row(const void *function) {
     return -1;
 }
 
-static void add_function(void *function, unsigned row) {
+static void add_function(struct slot *slots, void *function, unsigned row) {
     unsigned at = slot_of(function);
-    while (by_function[at].function && by_function[at].function != function)
+    while (slots[at].function && slots[at].function != function)
         at = (at + 1) % SLOTS;
-    if (!by_function[at].function) {
-        by_function[at].function = function;
-        by_function[at].row = (uint16_t)row;
+    if (!slots[at].function) {
+        slots[at].function = function;
+        slots[at].row = (uint16_t)row;
     }
 }
 
@@ -89,63 +91,135 @@ const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }
 /* ---- true functions: by exact symbol, and what the resolver gives for (name, version, flags); a driver whose resolver hands
  * out other pointers than its symbol table is routed by both. Rows that neither knows are absent in this driver. */
 
-static void find_true_functions(void) {
+struct found {
+    struct slot by_function[SLOTS];
+    void *functions[GM_ROW_COUNT];
+    bool differs[GM_ROW_COUNT]; /* the resolver gives another function than the symbol table */
+};
+
+static void find_functions(struct found *found) {
     typedef CUresult (*resolver)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
     resolver resolve = (resolver)gm_driver_symbol("cuGetProcAddress_v2");
-    unsigned absent = 0, differing = 0;
 
     /* Exact symbols first: what the resolver gives for one row may be the exact function of another. */
     for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
-        *rows[i].true_function = gm_driver_symbol(rows[i].symbol);
-        if (*rows[i].true_function)
-            add_function(*rows[i].true_function, i);
+        found->functions[i] = gm_driver_symbol(rows[i].symbol);
+        if (found->functions[i])
+            add_function(found->by_function, found->functions[i], i);
     }
     for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
         const struct row *row = &rows[i];
-        void *exact = *row->true_function, *resolved = NULL;
+        void *exact = found->functions[i], *resolved = NULL;
         cuuint64_t flags = row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 
         if (resolve && resolve(row->name, &resolved, row->version, flags, NULL) != CUDA_SUCCESS)
             resolved = NULL;
         if (!exact)
-            *row->true_function = resolved;
+            found->functions[i] = resolved;
         if (resolved)
-            add_function(resolved, i);
-        if (resolved && exact && resolved != exact) {
+            add_function(found->by_function, resolved, i);
+        found->differs[i] = resolved && exact && resolved != exact;
+    }
+}
+
+/* True: every function has one address only. */
+static bool tell_functions(const struct found *found) {
+    unsigned absent = 0, differing = 0;
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
+        if (found->differs[i]) {
             differing++;
-            gm_log(GM_LOG_INFO, "%s: the resolver gives another function than the symbol table; both are routed", row->symbol);
+            gm_log(GM_LOG_INFO, "%s: the resolver gives another function than the symbol table; both are routed", rows[i].symbol);
         }
-        if (!exact && !resolved) {
+        if (!found->functions[i]) {
             absent++;
-            gm_log(GM_LOG_DEBUG, "%s: this driver has none", row->symbol);
+            gm_log(GM_LOG_DEBUG, "%s: this driver has none", rows[i].symbol);
         }
     }
-    gm_watch_start(!differing);
     if (absent || differing)
         gm_log(GM_LOG_INFO, "look-up routes: %u of %u symbols absent in this driver, %u with two functions", absent,
                (unsigned)GM_ROW_COUNT, differing);
+    return !differing;
+}
+
+/* Threads that come early found the same and store the same. */
+static void publish(const struct found *found) {
+    for (unsigned i = 0; i < GM_ROW_COUNT; i++)
+        __atomic_store_n(rows[i].true_function, found->functions[i], __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        __atomic_store_n(&by_function[i].row, found->by_function[i].row, __ATOMIC_RELAXED);
+        __atomic_store_n(&by_function[i].function, found->by_function[i].function, __ATOMIC_RELAXED);
+    }
+}
+
+/* ---- start
+ *
+ * Whoever asks the loader waits for its lock, and who holds that lock, in a constructor of a library being loaded, may make the
+ * process's first CUDA call and wait for the thread that starts. So each thread first asks the loader all that the start needs, for
+ * itself and under no lock or flag; the start proper never asks. The others wait for it, since a call that passed it by (a capture
+ * begun, peer access) would be missing later. */
+
+static bool ask_loader(struct found **found) {
+    *found = NULL;
+    if (!gm_driver_ready(false) || !(*found = gm_pages(sizeof **found)))
+        return false;
+    find_functions(*found);
+    publish(*found);
+    gm_watch_find();
+    gm_thread_find();
+    gm_registry_shared();
+    gm_process_prepare();
+    return true;
+}
+
+enum { IDLE = 0, STARTED = -1, ASIDE = -2 }; /* else the process whose thread starts */
+static int start_state;
+
+/* Nothing in the start waits for another thread, so this ends within milliseconds. The limit is for what nobody foresees, such as a
+ * file system that does not answer, and in the child of a fork the starting thread is missing: gpumem then steps aside for good, before
+ * anything was hooked. */
+static bool wait_for_start(void) {
+    enum { NAP_NS = 50000, MOST_NAPS = 100000 }; /* 5 s and more */
+    int now = __atomic_load_n(&start_state, __ATOMIC_ACQUIRE);
+    for (int naps = 0; now > 0; naps++) {
+        bool forked = now != getpid();
+        if ((forked || naps == MOST_NAPS) &&
+            __atomic_compare_exchange_n(&start_state, &now, ASIDE, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            gm_log(GM_LOG_ERROR, "the start %s: stepping aside", forked ? "was cut off by a fork" : "does not end");
+            return false;
+        }
+        gm_sleep(NAP_NS);
+        now = __atomic_load_n(&start_state, __ATOMIC_ACQUIRE);
+    }
+    return now == STARTED;
+}
+
+/* One thread starts the process. False: stepped aside. */
+static bool start(const struct found *found) {
+    int idle = IDLE, self = getpid();
+    if (!__atomic_compare_exchange_n(&start_state, &idle, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return wait_for_start();
+    gm_process_start();
+    gm_watch_start(tell_functions(found));
+    return __atomic_compare_exchange_n(&start_state, &self, STARTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 bool gm_hooks_ready(void) {
-    static int state; /* 0 idle, 1 some thread starts, 2 started */
+    struct found *found;
 
-    if (GM_LIKELY(__atomic_load_n(&state, __ATOMIC_ACQUIRE) == 2))
+    if (GM_LIKELY(__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)))
         return true;
-    if (starting || !gm_driver_ready(false))
+    if (starting || __atomic_load_n(&start_state, __ATOMIC_ACQUIRE) == ASIDE)
         return false;
-    int idle = 0;
-    if (__atomic_compare_exchange_n(&state, &idle, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        starting = true;
-        gm_process_start();
-        find_true_functions();
+    starting = true;
+    bool ready = ask_loader(&found) && start(found);
+    if (found)
+        munmap(found, sizeof *found);
+    if (ready) {
         __atomic_store_n(&gm_hooks_active, true, __ATOMIC_RELEASE);
-        __atomic_store_n(&state, 2, __ATOMIC_RELEASE);
-        starting = false;
-        return true;
+        gm_process_started();
     }
-    while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
-        sched_yield();
-    return true;
+    starting = false;
+    return ready;
 }
 
 void gm_hook_context(struct gm_scope *scope) {

@@ -59,35 +59,42 @@
 #define IS_ARGUMENT_3 cmpq $PER_THREAD, %rcx
 #define IS_ARGUMENT_4 cmpq $PER_THREAD, %r8
 #define IS_ARGUMENT_5 cmpq $PER_THREAD, %r9
+#define IS_ARGUMENT_7 cmpq $PER_THREAD, 16(%rsp)
 #define IS_ARGUMENT_8 cmpq $PER_THREAD, 24(%rsp)
 #define NOTE_TWIN(symbol)                                                                                    \
         FUNCTION(gm_watch_##symbol, .hidden);                                                                \
-        movb $1, gm_streams_per_thread(%rip);                                                                \
-        mov gm_watched_##symbol(%rip), %r11; jmp *%r11;                                                      \
+        lea gm_watched_##symbol(%rip), %r11;                                                                 \
+        cmpb $0, gm_streams_per_thread(%rip); je gm_watch_first; jmp *(%r11);                                \
         .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
 #define NOTE_IF(symbol, ...)                                                                                 \
         FUNCTION(gm_watch_##symbol, .hidden);                                                                \
-        __VA_ARGS__; jne 1f; movb $1, gm_streams_per_thread(%rip);                                                  \
-        1: mov gm_watched_##symbol(%rip), %r11; jmp *%r11;                                                   \
+        lea gm_watched_##symbol(%rip), %r11;                                                                 \
+        __VA_ARGS__; jne 1f; cmpb $0, gm_streams_per_thread(%rip); je gm_watch_first;                        \
+        1: jmp *(%r11);                                                                                      \
         .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
 #define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
 /* hStream of a CUlaunchConfig lies behind seven 32-bit fields and padding. */
 #define NOTE_CONFIG(symbol) NOTE_IF(symbol, cmpq $PER_THREAD, 32(%rdi));
+
+/* A call of ours in front of the program's, whose arguments stay as they came; %r11 stays, too. */
+#define CALL_AND_KEEP(function)                                                                              \
+        push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; push %r11;                           \
+        .cfi_adjust_cfa_offset 56;                                                                           \
+        sub $32, %rsp; .cfi_adjust_cfa_offset 32;                                                            \
+        movups %xmm0, (%rsp); movups %xmm1, 16(%rsp);                                                        \
+        call function;                                                                                       \
+        movups (%rsp), %xmm0; movups 16(%rsp), %xmm1;                                                        \
+        add $32, %rsp; .cfi_adjust_cfa_offset -32;                                                           \
+        pop %r11; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi;                                  \
+        .cfi_adjust_cfa_offset -56
+#define FIRST_WATCH CALL_AND_KEEP(gm_free_sync_per_thread); jmp *(%r11)
 
 #define GATE(number) endbr64; mov number, %r11d; jmp gm_gate
 #define GATE_NUMBER(number) $number
 #define COMMON_GATE                                                                                          \
         cmpl $0, gm_gate_watch(%rip); jne 1f;                                                                \
         0: lea gm_gate_functions(%rip), %rax; jmp *(%rax, %r11, 8);                                          \
-        1: push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; push %r11;                        \
-        .cfi_adjust_cfa_offset 56;                                                                           \
-        sub $32, %rsp; .cfi_adjust_cfa_offset 32;                                                            \
-        movups %xmm0, (%rsp); movups %xmm1, 16(%rsp);                                                        \
-        call gm_gate_entered;                                                                                \
-        movups (%rsp), %xmm0; movups 16(%rsp), %xmm1;                                                        \
-        add $32, %rsp; .cfi_adjust_cfa_offset -32;                                                           \
-        pop %r11; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi;                                  \
-        .cfi_adjust_cfa_offset -56;                                                                          \
+        1: CALL_AND_KEEP(gm_gate_entered);                                                                   \
         jmp 0b
 
 #elif defined(__aarch64__)
@@ -129,20 +136,33 @@
 #define IS_ARGUMENT_3 cmp x3, PER_THREAD
 #define IS_ARGUMENT_4 cmp x4, PER_THREAD
 #define IS_ARGUMENT_5 cmp x5, PER_THREAD
+#define IS_ARGUMENT_7 cmp x7, PER_THREAD
 #define IS_ARGUMENT_8 ldr x9, [sp]; cmp x9, PER_THREAD
-#define NOTE mov w9, 1; adrp x16, gm_streams_per_thread; strb w9, [x16, :lo12:gm_streams_per_thread]
-#define GO_ON(symbol) adrp x16, gm_watched_##symbol; ldr x16, [x16, :lo12:gm_watched_##symbol]; br x16
+#define WATCHED(symbol) adrp x16, gm_watched_##symbol; add x16, x16, :lo12:gm_watched_##symbol
+#define NOTE adrp x17, gm_streams_per_thread; ldrb w17, [x17, :lo12:gm_streams_per_thread]; cbz w17, gm_watch_first
 #define NOTE_TWIN(symbol)                                                                                    \
         FUNCTION(gm_watch_##symbol, .hidden);                                                                \
-        NOTE; GO_ON(symbol);                                                                                 \
+        WATCHED(symbol); NOTE; ldr x16, [x16]; br x16;                                                       \
         .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
 #define NOTE_IF(symbol, ...)                                                                                 \
         FUNCTION(gm_watch_##symbol, .hidden);                                                                \
-        __VA_ARGS__; b.ne 1f; NOTE;                                                                          \
-        1: GO_ON(symbol);                                                                                    \
+        WATCHED(symbol); __VA_ARGS__; b.ne 1f; NOTE;                                                         \
+        1: ldr x16, [x16]; br x16;                                                                           \
         .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
 #define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
 #define NOTE_CONFIG(symbol) NOTE_IF(symbol, ldr x9, [x0, #32]; cmp x9, PER_THREAD);
+
+/* A call of ours in front of the program's, whose arguments stay as they came; x16 stays, too. */
+#define CALL_AND_KEEP(function)                                                                              \
+        stp x29, x30, [sp, #-112]!; .cfi_def_cfa_offset 112; .cfi_offset 29, -112; .cfi_offset 30, -104;     \
+        mov x29, sp;                                                                                         \
+        stp x0, x1, [sp, #16]; stp x2, x3, [sp, #32]; stp x4, x5, [sp, #48]; stp x6, x7, [sp, #64];          \
+        stp d0, d1, [sp, #80]; str x16, [sp, #96];                                                           \
+        bl function;                                                                                         \
+        ldr x16, [sp, #96]; ldp d0, d1, [sp, #80];                                                           \
+        ldp x6, x7, [sp, #64]; ldp x4, x5, [sp, #48]; ldp x2, x3, [sp, #32]; ldp x0, x1, [sp, #16];          \
+        ldp x29, x30, [sp], #112; .cfi_restore 30; .cfi_restore 29; .cfi_def_cfa_offset 0
+#define FIRST_WATCH CALL_AND_KEEP(gm_free_sync_per_thread); ldr x16, [x16]; br x16
 
 #define GATE(number) hint #34; mov w16, number; b gm_gate
 #define GATE_NUMBER(number) number
@@ -150,14 +170,7 @@
         adrp x17, gm_gate_watch; ldr w17, [x17, :lo12:gm_gate_watch]; cbnz w17, 1f;                          \
         0: adrp x17, gm_gate_functions; add x17, x17, :lo12:gm_gate_functions;                               \
         ldr x16, [x17, x16, lsl #3]; br x16;                                                                 \
-        1: stp x29, x30, [sp, #-112]!; .cfi_def_cfa_offset 112; .cfi_offset 29, -112; .cfi_offset 30, -104;  \
-        mov x29, sp;                                                                                         \
-        stp x0, x1, [sp, #16]; stp x2, x3, [sp, #32]; stp x4, x5, [sp, #48]; stp x6, x7, [sp, #64];          \
-        stp d0, d1, [sp, #80]; str x16, [sp, #96];                                                           \
-        bl gm_gate_entered;                                                                                  \
-        ldr x16, [sp, #96]; ldp d0, d1, [sp, #80];                                                           \
-        ldp x6, x7, [sp, #64]; ldp x4, x5, [sp, #48]; ldp x2, x3, [sp, #32]; ldp x0, x1, [sp, #16];          \
-        ldp x29, x30, [sp], #112; .cfi_restore 30; .cfi_restore 29; .cfi_def_cfa_offset 0;                   \
+        1: CALL_AND_KEEP(gm_gate_entered);                                                                   \
         b 0b
 
 #else
@@ -189,6 +202,10 @@
 #define NOTE_EACH_TWIN(symbol) NOTE_TWIN(symbol);
 
         GM_WATCH_ROWS(NOTE_EXPLICIT, NOTE_CONFIG, NOTE_EACH_TWIN)
+
+        FUNCTION(gm_watch_first, .hidden)
+        FIRST_WATCH
+        .cfi_endproc; .size gm_watch_first, . - gm_watch_first
 
         FUNCTION(gm_gate, .hidden)
         COMMON_GATE

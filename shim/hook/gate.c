@@ -16,11 +16,10 @@ static gm_spin lock;
 
 /* They wait for work or ask for facts: no work and no memory changes by them. */
 static const char *const open_to_all[] = {
-    "cuCtxSynchronize", "cuCtxSynchronize_v2", "cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuStreamQuery", "cuStreamQuery_ptsz",
-    "cuEventSynchronize", "cuEventQuery", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxGetDevice_v2", "cuCtxGetId", "cuCtxGetFlags",
+    "cuCtxSynchronize", "cuCtxSynchronize_v2", "cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuEventSynchronize", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxGetDevice_v2", "cuCtxGetId", "cuCtxGetFlags",
     "cuCtxGetApiVersion", "cuDeviceGet", "cuDeviceGetCount", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDevicePrimaryCtxGetState",
     "cuDriverGetVersion", "cuGetErrorString", "cuGetErrorName", "cuGetExportTable", "cuStreamIsCapturing", "cuStreamIsCapturing_ptsz",
-    "cuThreadExchangeStreamCaptureMode", "cuEventElapsedTime", "cuEventElapsedTime_v2",
+    "cuThreadExchangeStreamCaptureMode",
 };
 enum { OPEN = sizeof open_to_all / sizeof *open_to_all };
 
@@ -66,6 +65,11 @@ static bool is_of_driver(const void *function) {
 void gm_hook_gate(enum gm_row row) {
     switch (row) {
     case GM_ROW_cuMemFree_v2:
+    case GM_ROW_cuEventQuery:
+    case GM_ROW_cuStreamQuery:
+    case GM_ROW_cuStreamQuery_ptsz:
+    case GM_ROW_cuEventElapsedTime:
+    case GM_ROW_cuEventElapsedTime_v2:
     case GM_ROW_cuGetProcAddress:
     case GM_ROW_cuGetProcAddress_v2:
     case GM_ROW_cuMemGetInfo_v2:

@@ -2,9 +2,9 @@
 #include "shim/hook/grow.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "policy/rules.h"
+#include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/core/registry.h"
 #include "shim/hook/hook.h"
@@ -15,19 +15,32 @@ enum gm_grow gm_grow_mode;
 
 static bool sees_copies; /* copies are hooked */
 
-/* ---- sites where growth was seen: call sites of the larger block */
+/* ---- sites where growth was seen: call sites of the larger block
+ *
+ * A block that is taken cannot be exported, and a block that the program holds cannot become another one. So by default a block is taken
+ * only where an earlier one of its call site was grown by hand: the first arrays of a site stay native and are copied. A site whose
+ * blocks are exported is not taken at all. */
 
 enum { SITES = 1 << 17 }; /* ids are dense from 1; those beyond are never seen */
 
-static uint64_t seen[SITES / 64];
+static uint64_t seen[SITES / 64], exported[SITES / 64];
 
-static bool was_seen(uint32_t site) {
-    return site && site < SITES && __atomic_load_n(&seen[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1;
+static bool is_noted(const uint64_t *sites, uint32_t site) {
+    return site && site < SITES && __atomic_load_n(&sites[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1;
 }
 
-static void note_seen(uint32_t site) {
+static void note(uint64_t *sites, uint32_t site) {
     if (site && site < SITES)
-        __atomic_fetch_or(&seen[site / 64], 1ull << site % 64, __ATOMIC_RELAXED);
+        __atomic_fetch_or(&sites[site / 64], 1ull << site % 64, __ATOMIC_RELAXED);
+}
+
+static bool was_seen(uint32_t site) { return is_noted(seen, site) && !is_noted(exported, site); }
+
+void gm_grow_exported(uint64_t address) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    if (gm_grow_mode >= GM_GROW_VMM && registry && gm_registry_find_range(registry, address, &block))
+        note(exported, block.site);
 }
 
 /* ---- which allocations: conditions as in the rules of policy static */
@@ -134,7 +147,7 @@ void gm_grow_freed(uint64_t address) {
     gm_spin_lock(&lock);
     for (unsigned i = 0; i < COPIES; i++) {
         if (copies[i].from == address) {
-            note_seen(copies[i].site);
+            note(seen, copies[i].site);
             grown.count++;
             grown.bytes += copies[i].size;
             grown.largest = copies[i].size > grown.largest ? copies[i].size : grown.largest;
@@ -163,8 +176,7 @@ void gm_grow_report(int fd) {
         length += gm_format(line + length, sizeof line - (size_t)length, "; %llu blocks that the device had no memory for",
                             (unsigned long long)gm_vmm_overcommitted());
     line[length++] = '\n';
-    if (write(fd, line, (size_t)length) < 0)
-        return;
+    gm_quiet_say(fd, line, (size_t)length);
 }
 
 void gm_grow_after_fork(void) {
@@ -172,6 +184,7 @@ void gm_grow_after_fork(void) {
     memset(&grown, 0, sizeof grown);
     memset(copies, 0, sizeof copies);
     memset(seen, 0, sizeof seen); /* the child's call sites are numbered anew */
+    memset(exported, 0, sizeof exported);
     gm_move_after_fork();
 }
 

@@ -20,6 +20,8 @@ GM_INTERNAL bool gm_grow_takes(const struct gm_request *request);
 GM_INTERNAL void *gm_grow_route(void *function);
 /* A block was made by cuMemAlloc; one is about to be freed by cuMemFree: it was grown by hand if it was copied before. */
 GM_INTERNAL void gm_grow_freed(uint64_t address);
+/* The program exports the block that contains `address`, or tries to: where growth is only seen, its call site is left alone. */
+GM_INTERNAL void gm_grow_exported(uint64_t address);
 /* One line to file descriptor fd, where anything was asked. */
 GM_INTERNAL void gm_grow_report(int fd);
 GM_INTERNAL void gm_grow_after_fork(void);

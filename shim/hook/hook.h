@@ -7,6 +7,8 @@
 #include "shim/core/site.h"
 #include "shim/base/stats.h"
 #include "shim/driver/driver.h"
+#include "shim/driver/free_sync.h"
+#include "shim/driver/streams.h"
 #include "shim/hook/rows.h"
 #include "shim/trace/writer.h"
 
@@ -38,7 +40,8 @@ void gm_route_unhooked(const char *name);
 /* Remembers who looked something up, and tells whether anyone in [start, limit) did (coverage report). */
 void gm_note_caller(const void *caller);
 bool gm_module_looked_up(uintptr_t start, uintptr_t limit);
-/* Makes hooks work: finds the true functions and starts the process's pipeline. False while no driver is loaded. */
+/* Makes hooks work: finds the true functions and starts the process's pipeline. False while no driver is loaded, in the middle of the
+ * start, and when gpumem stepped aside. */
 bool gm_hooks_ready(void);
 
 /* ---- what every hook begins and ends with: one program call is one event, however deep it goes */
@@ -57,6 +60,16 @@ GM_INTERNAL extern __thread int gm_door, gm_depth __attribute__((tls_model("init
 GM_INTERNAL extern int gm_gate_watch;
 GM_INTERNAL void gm_hook_gate(enum gm_row row);
 
+/* Is it the variant for programs built with per-thread default streams? Known when compiling. */
+static inline bool gm_row_is_twin(enum gm_row row) {
+    switch (row) {
+#define ROW(symbol, name, version, twin) case GM_ROW_##symbol: return twin;
+        GM_HOOK_ROWS(ROW)
+#undef ROW
+    default: return false;
+    }
+}
+
 static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     if (GM_UNLIKELY(!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
         return gm_true.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
@@ -64,6 +77,8 @@ static inline enum gm_pass gm_hook_enter(enum gm_row row) {
         return GM_PASS_DRIVER;
     if (GM_UNLIKELY(__atomic_load_n(&gm_gate_watch, __ATOMIC_RELAXED)))
         gm_hook_gate(row);
+    if (gm_row_is_twin(row) && GM_UNLIKELY(!gm_streams_per_thread))
+        gm_free_sync_per_thread();
     gm_depth = 1;
     uint64_t *calls = &gm_stats_mine()->doors[gm_door];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
@@ -72,7 +87,10 @@ static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     return GM_PASS_HOOK;
 }
 
-static inline void gm_hook_leave(void) { gm_depth = 0; }
+static inline void gm_hook_leave(void) {
+    gm_stats_settle();
+    gm_depth = 0;
+}
 
 /* Defines a hook: HOOK(symbol, parameters) { ... } */
 #define HOOK(symbol, ...)                                                                                    \
@@ -106,6 +124,18 @@ static inline void gm_hook_leave(void) { gm_depth = 0; }
     gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0);                        \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
+/* pool.c: bit d: the program set the current pool of device d. True when the stream of this cuMemAllocAsync takes from such a pool; to be
+ * asked only while a bit is set. */
+GM_INTERNAL extern uint64_t gm_hook_pools_set;
+bool gm_hook_takes_from_set_pool(const struct gm_request *request);
+/* freed.c: who has the right answer about an address. */
+enum gm_known {
+    GM_KNOWN_TO_DRIVER, /* the driver */
+    GM_KNOWN_BLOCK,     /* *block contains it, as the program asked for it; its memory may be larger */
+    GM_KNOWN_FREED,     /* the driver knows it, and natively would not: the program freed that memory, or asked for less of it */
+};
+enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block);
+bool gm_hook_is_freed(CUdeviceptr address);
 /* advice.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back
  * as another block. */
 void gm_hook_pin(CUdeviceptr address);
@@ -124,7 +154,15 @@ void gm_hook_pin(CUdeviceptr address);
 #define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
 
 /* ---- start.c: options, policy, resources, trace of this process */
+/* What may wait for locks of the C library; any thread, before the start. */
+void gm_process_prepare(void);
+/* One thread; asks the loader for nothing and waits for no other thread. */
 void gm_process_start(void);
+/* Each thread that was there, afterwards. */
+void gm_process_started(void);
+
+/* ---- capture.c: gm_capture_on_lost */
+void gm_hook_capture_lost(const struct gm_capture *capture);
 
 /* ---- nvtx.c: writes the ranges that the calling thread has open, once there is a trace */
 void gm_nvtx_begin_waiting(void);

@@ -5,6 +5,7 @@ HOOK(cuMemAllocHost_v2, void **address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemAllocHost_v2, address, size);
     BEGIN(&scope, GM_CALL_ALLOC_HOST, size);
+    gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     CUresult result = WITH_TRIM(gm_true.cuMemAllocHost_v2(address, size));
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
     LEAVE(result);
@@ -14,6 +15,7 @@ HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuMemHostAlloc, address, size, flags);
     BEGIN(&scope, GM_CALL_HOST_ALLOC, size);
+    gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     CUresult result = WITH_TRIM(gm_true.cuMemHostAlloc(address, size, flags));
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
     LEAVE(result);
@@ -24,6 +26,7 @@ HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
         struct gm_scope scope;                                                                               \
         ENTER(symbol, address, size, flags);                                                                 \
         BEGIN(&scope, GM_CALL_HOST_REGISTER, size);                                                          \
+        gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                                              \
         CUresult result = gm_true.symbol(address, size, flags);                                              \
         gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, (uint64_t)(uintptr_t)address, 0, result);  \
         LEAVE(result);                                                                                       \
@@ -36,6 +39,8 @@ HOST_REGISTER(cuMemHostRegister_v2)
         struct gm_scope scope;                                                                               \
         uint64_t key = (uint64_t)(uintptr_t)address;                                                         \
         ENTER(symbol, address);                                                                              \
+        if (!address) /* nothing is freed */                                                                 \
+            LEAVE(gm_true.symbol(address));                                                                  \
         BEGIN_FREE(&scope, call, 0);                                                                              \
         gm_pipeline_free_begin(&scope, key);                                                                 \
         CUresult result = gm_true.symbol(address);                                                           \

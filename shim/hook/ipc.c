@@ -1,14 +1,16 @@
 /* Memory shared with other processes and devices. */
-#include "shim/driver/device_wait.h"
+#include "shim/driver/free_sync.h"
+#include "shim/hook/grow.h"
 #include "shim/hook/hook.h"
 
 HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
     struct gm_scope scope;
     ENTER(cuIpcGetMemHandle, handle, address);
     BEGIN(&scope, GM_CALL_IPC_GET, 0);
-    gm_device_wait_refuse(GM_ENEMY_SHARED);
-    CUresult result = gm_true.cuIpcGetMemHandle(handle, address);
+    gm_free_sync_note(GM_SYNC_SHARED);
+    CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : gm_true.cuIpcGetMemHandle(handle, address);
     gm_hook_pin(address);
+    gm_grow_exported(address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
     LEAVE(result);
 }
@@ -19,7 +21,7 @@ HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
         size_t size = 0;                                                                                     \
         ENTER(symbol, address, handle, flags);                                                               \
         BEGIN(&scope, GM_CALL_IPC_OPEN, 0);                                                                  \
-        gm_device_wait_refuse(GM_ENEMY_SHARED);                                                              \
+        gm_free_sync_note(GM_SYNC_SHARED);                                                              \
         CUresult result = WITH_TRIM(gm_true.symbol(address, handle, flags));                                 \
         if (result == CUDA_SUCCESS && gm_true.cuMemGetAddressRange_v2(NULL, &size, *address) == CUDA_SUCCESS) \
             scope.request.size = size;                                                                       \
@@ -43,9 +45,11 @@ HOOK(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr address, size_t si
     struct gm_scope scope;
     ENTER(cuMemGetHandleForAddressRange, handle, address, size, type, flags);
     BEGIN(&scope, GM_CALL_EXPORT_RANGE, size);
-    gm_device_wait_refuse(GM_ENEMY_RANGE);
-    CUresult result = gm_true.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
+    gm_free_sync_note(GM_SYNC_RANGE);
+    CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE
+                                                : gm_true.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
     gm_hook_pin(address);
+    gm_grow_exported(address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
     LEAVE(result);
 }
@@ -66,7 +70,7 @@ HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuCtxEnablePeerAccess, peer, flags);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    gm_device_wait_refuse(GM_ENEMY_PEERS);
+    gm_free_sync_note(GM_SYNC_PEERS);
     CUresult result = gm_true.cuCtxEnablePeerAccess(peer, flags);
     if (result == CUDA_SUCCESS) {
         struct gm_context accessor;

@@ -4,6 +4,7 @@
  * update of a graph that failed leaves the graph undefined, so neither is tried again. */
 #include "shim/driver/streams.h"
 #include "shim/hook/hook.h"
+#include "shim/hook/image.h"
 
 #define LIST(...) __VA_ARGS__
 #define TAKES_MEMORY(symbol, parameters, arguments)                                                          \
@@ -12,26 +13,45 @@
         LEAVE(WITH_TRIM(gm_true.symbol arguments));                                                          \
     }
 
-TAKES_MEMORY(cuModuleLoad, (CUmodule * module, const char *file), (module, file))
-TAKES_MEMORY(cuModuleLoadData, (CUmodule * module, const void *image), (module, image))
-TAKES_MEMORY(cuModuleLoadDataEx, (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
-             (module, image, count, options, values))
-TAKES_MEMORY(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image))
+/* Kernels that print show the host how far they are. */
+#define LOADS_CODE(symbol, parameters, arguments, prints)                                                    \
+    HOOK(symbol, LIST parameters) {                                                                          \
+        ENTER(symbol, LIST arguments);                                                                       \
+        if (prints)                                                                                          \
+            gm_free_sync_note(GM_SYNC_PRINTF);                                                               \
+        LEAVE(WITH_TRIM(gm_true.symbol arguments));                                                          \
+    }
+LOADS_CODE(cuModuleLoad, (CUmodule * module, const char *file), (module, file), gm_image_file_prints(file))
+LOADS_CODE(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), gm_image_prints(image))
+LOADS_CODE(cuModuleLoadDataEx, (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
+           (module, image, count, options, values), gm_image_prints(image))
+LOADS_CODE(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), gm_image_prints(image))
 TAKES_MEMORY(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name), (function, module, name))
-TAKES_MEMORY(cuModuleGetGlobal_v2, (CUdeviceptr * address, size_t *size, CUmodule module, const char *name),
-             (address, size, module, name))
+/* A variable may be managed memory. */
+static CUresult found_global(const CUdeviceptr *address, CUresult result) {
+    unsigned managed = 0;
+    if (result == CUDA_SUCCESS && address &&
+        gm_drv.pointer_get_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, *address) == CUDA_SUCCESS && managed)
+        gm_free_sync_note(GM_SYNC_HOST_MEMORY);
+    return result;
+}
+
+#define FINDS_GLOBAL(symbol, owner)                                                                          \
+    HOOK(symbol, CUdeviceptr *address, size_t *size, owner of, const char *name) {                           \
+        ENTER(symbol, address, size, of, name);                                                              \
+        LEAVE(found_global(address, WITH_TRIM(gm_true.symbol(address, size, of, name))));                    \
+    }
+FINDS_GLOBAL(cuModuleGetGlobal_v2, CUmodule)
+FINDS_GLOBAL(cuLibraryGetGlobal, CUlibrary)
+FINDS_GLOBAL(cuLibraryGetManaged, CUlibrary)
 
 #define JIT      CUjit_option *jit, void **jit_values, unsigned jit_count
 #define SETTINGS CUlibraryOption *options, void **values, unsigned count
-TAKES_MEMORY(cuLibraryLoadData, (CUlibrary * library, const void *code, JIT, SETTINGS),
-             (library, code, jit, jit_values, jit_count, options, values, count))
-TAKES_MEMORY(cuLibraryLoadFromFile, (CUlibrary * library, const char *file, JIT, SETTINGS),
-             (library, file, jit, jit_values, jit_count, options, values, count))
+LOADS_CODE(cuLibraryLoadData, (CUlibrary * library, const void *code, JIT, SETTINGS),
+           (library, code, jit, jit_values, jit_count, options, values, count), gm_image_prints(code))
+LOADS_CODE(cuLibraryLoadFromFile, (CUlibrary * library, const char *file, JIT, SETTINGS),
+           (library, file, jit, jit_values, jit_count, options, values, count), gm_image_file_prints(file))
 TAKES_MEMORY(cuLibraryGetModule, (CUmodule * module, CUlibrary library), (module, library))
-TAKES_MEMORY(cuLibraryGetGlobal, (CUdeviceptr * address, size_t *size, CUlibrary library, const char *name),
-             (address, size, library, name))
-TAKES_MEMORY(cuLibraryGetManaged, (CUdeviceptr * address, size_t *size, CUlibrary library, const char *name),
-             (address, size, library, name))
 TAKES_MEMORY(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, kernel))
 TAKES_MEMORY(cuFuncLoad, (CUfunction function), (function))
 
@@ -47,14 +67,14 @@ TAKES_MEMORY(cuGraphUpload, (CUgraphExec instance, CUstream stream), (instance, 
 TAKES_MEMORY(cuGraphUpload_ptsz, (CUgraphExec instance, CUstream stream), (instance, stream))
 
 TAKES_MEMORY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
-TAKES_MEMORY(cuGreenCtxStreamCreate, (CUstream * stream, CUgreenCtx green, unsigned flags, int priority),
-             (stream, green, flags, priority))
 
 /* ---- streams, which some drivers need to be known (shim/driver/streams.h) */
 
 static CUresult made(const CUstream *stream, CUresult result) {
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        gm_free_sync_stream_created();
         gm_streams_made(*stream);
+    }
     return result;
 }
 
@@ -68,11 +88,26 @@ HOOK(cuStreamCreateWithPriority, CUstream *stream, unsigned flags, int priority)
     LEAVE(made(stream, WITH_TRIM(gm_true.cuStreamCreateWithPriority(stream, flags, priority))));
 }
 
+HOOK(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned flags, int priority) {
+    ENTER(cuGreenCtxStreamCreate, stream, green, flags, priority);
+    CUresult result = WITH_TRIM(gm_true.cuGreenCtxStreamCreate(stream, green, flags, priority));
+    if (result == CUDA_SUCCESS)
+        gm_free_sync_stream_created();
+    LEAVE(result);
+}
+
+static CUresult destroyed(CUstream stream, CUresult result) {
+    gm_capture_gone(stream, NULL, result == CUDA_SUCCESS);
+    return result;
+}
+
 #define DESTROY(symbol)                                                                                      \
     HOOK(symbol, CUstream stream) {                                                                          \
         ENTER(symbol, stream);                                                                               \
         gm_streams_ending(stream);                                                                           \
-        LEAVE(gm_true.symbol(stream));                                                                       \
+        gm_free_sync_stream_destroyed();                                                                     \
+        gm_capture_going(stream, NULL);                                                                      \
+        LEAVE(destroyed(stream, gm_true.symbol(stream)));                                                    \
     }
 DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)

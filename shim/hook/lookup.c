@@ -39,7 +39,7 @@ static void find_next(void) {
 /* What a successful look-up of a driver's name is answered with. */
 static void *answer(void *function, const char *name) {
     if (gm_is_entry(function)) /* found our own export: through the program's own scope */
-        return gm_hooks_ready() ? function : NULL;
+        return gm_hooks_ready() || gm_driver_ready(false) ? function : NULL;
     if (!gm_hooks_ready())
         return function;
     void *entry = gm_route(function, GM_DOOR_DLSYM);

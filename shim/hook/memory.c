@@ -47,15 +47,26 @@ HOOK(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size
     LEAVE(status);
 }
 
-static CUresult alloc_async(struct gm_scope *scope, CUdeviceptr *address, CUstream stream, bool per_thread) {
-    scope->request.stream = (uint64_t)(uintptr_t)stream;
-    scope->request.per_thread = per_thread;
-    scope->request.capturing = is_capturing(stream, per_thread);
+static CUresult alloc_async(struct gm_scope *scope, CUdeviceptr *address) {
     gm_status status = gm_pipeline_alloc(scope);
     if (status == GM_OK)
         *address = scope->block.address;
     return status;
 }
+
+static void on_stream(struct gm_request *request, CUstream stream, bool per_thread) {
+    request->stream = (uint64_t)(uintptr_t)stream;
+    request->per_thread = per_thread;
+    request->capturing = is_capturing(stream, per_thread);
+}
+
+/* What the program's own pool answers is only recorded. */
+#define SEE_FROM_POOL(scope, address, call)                                                                  \
+    do {                                                                                                     \
+        CUresult result = WITHIN_LIMIT(scope, call);                                                         \
+        gm_pipeline_saw_alloc(scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *(address), 0, result);        \
+        LEAVE(result);                                                                                       \
+    } while (0)
 
 #define ALLOC_ASYNC(symbol, twin)                                                                            \
     HOOK(symbol, CUdeviceptr *address, size_t size, CUstream stream) {                                       \
@@ -64,7 +75,11 @@ static CUresult alloc_async(struct gm_scope *scope, CUdeviceptr *address, CUstre
         if (!address || !size)                                                                               \
             LEAVE(gm_true.symbol(address, size, stream));                                                    \
         BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                                            \
-        LEAVE(alloc_async(&scope, address, stream, twin));                                                   \
+        on_stream(&scope.request, stream, twin);                                                         \
+        if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&                            \
+            gm_hook_takes_from_set_pool(&scope.request))                                                     \
+            SEE_FROM_POOL(&scope, address, gm_true.symbol(address, size, stream));                           \
+        LEAVE(alloc_async(&scope, address));                                                                 \
     }
 ALLOC_ASYNC(cuMemAllocAsync, false)
 ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
@@ -76,12 +91,8 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
         struct gm_scope scope;                                                                               \
         ENTER(symbol, address, size, pool, stream);                                                          \
         BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                                        \
-        scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
-        scope.request.per_thread = twin;                                                                     \
-        scope.request.capturing = is_capturing(stream, twin);                                                \
-        CUresult result = WITHIN_LIMIT(&scope, gm_true.symbol(address, size, pool, stream));                            \
-        gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *address, 0, result);         \
-        LEAVE(result);                                                                                       \
+        on_stream(&scope.request, stream, twin);                                                         \
+        SEE_FROM_POOL(&scope, address, gm_true.symbol(address, size, pool, stream));                         \
     }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, false)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
@@ -90,6 +101,7 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuMemAllocManaged, address, size, flags);
     BEGIN(&scope, GM_CALL_ALLOC_MANAGED, size);
+    gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     gm_pipeline_charge(&scope, true);
     CUresult result = WITH_TRIM(gm_true.cuMemAllocManaged(address, size, flags));
     if (result == CUDA_SUCCESS)
@@ -157,17 +169,16 @@ FREE_ASYNC(cuMemFreeAsync, false)
 FREE_ASYNC(cuMemFreeAsync_ptsz, true)
 
 /* ---- questions: answered by the driver, which tells the truth about whatever backs the block, except that kept memory is free
- * memory to the program, and that a kept block may be up to 511 bytes larger than the one it serves now */
+ * memory to the program, and that a block may be larger than what the program asked for (freed.c) */
 
 HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     struct gm_context context;
-    size_t free_now, total, kept;
+    size_t free_now, total;
     ENTER(cuMemGetInfo_v2, free_bytes, total_bytes);
+    bool known = gm_context_current(&context);
+    size_t kept = known ? gm_pipeline_releasable(context.device) : 0; /* first: some is given back by it */
     CUresult result = gm_true.cuMemGetInfo_v2(free_bytes, total_bytes);
-    if (result != CUDA_SUCCESS || !gm_context_current(&context))
-        LEAVE(result);
-    kept = gm_pipeline_releasable(context.device);
-    if ((!kept && !gm_budget_on()) || gm_true.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS || !known || (!kept && !gm_budget_on()) || gm_true.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
         LEAVE(result);
     free_now = kept < total - free_now ? free_now + kept : total;
     gm_budget_view(context.device, &free_now, &total);
@@ -187,75 +198,61 @@ HOOK(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device) {
     LEAVE(result);
 }
 
-static bool is_rounded(const struct gm_block *block) {
-    return block->kind == GM_KIND_CACHE || block->kind == GM_KIND_MANAGED_POOL ||
-           block->kind == GM_KIND_HOST_NUMA || block->kind == GM_KIND_VMM;
-}
-
-/* The size asked for, where a kept block or whole granules of host memory serve it; `size` as the driver says elsewhere. */
-static size_t size_asked(uint64_t base, size_t size) {
-    struct gm_registry *registry = gm_registry_shared();
-    struct gm_block block;
-    if (!registry || !gm_registry_find(registry, base, &block) || block.call != GM_CALL_ALLOC || block.size > size)
-        return size;
-    return is_rounded(&block) ? block.size : size;
-}
-
-/* A block of several mappings is one to the program. */
-static bool is_mapped_block(CUdeviceptr address, struct gm_block *block) {
-    struct gm_registry *registry = gm_registry_shared();
-    return gm_grow_mode >= GM_GROW_VMM && registry && gm_registry_find_range(registry, address, block) && block->owner &&
-           block->kind == GM_KIND_VMM;
-}
-
 HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr address) {
     struct gm_block block;
-    CUdeviceptr start;
     ENTER(cuMemGetAddressRange_v2, base, size, address);
-    if (GM_UNLIKELY(is_mapped_block(address, &block))) {
-        if (base)
-            *base = block.address;
-        if (size)
-            *size = block.size;
-        LEAVE(CUDA_SUCCESS);
-    }
-    CUresult result = gm_true.cuMemGetAddressRange_v2(base, size, address);
-    if (result == CUDA_SUCCESS && size && (base || gm_true.cuMemGetAddressRange_v2(&start, NULL, address) == CUDA_SUCCESS))
-        *size = size_asked(base ? *base : start, *size);
+    enum gm_known known = gm_hook_known(address, &block);
+    if (known == GM_KNOWN_FREED)
+        LEAVE(CUDA_ERROR_NOT_FOUND);
+    bool mapped = known == GM_KNOWN_BLOCK && block.kind == GM_KIND_VMM; /* several mappings, perhaps */
+    CUresult result = mapped ? CUDA_SUCCESS : gm_true.cuMemGetAddressRange_v2(base, size, address);
+    if (result == CUDA_SUCCESS && known == GM_KNOWN_BLOCK && base)
+        *base = block.address;
+    if (result == CUDA_SUCCESS && known == GM_KNOWN_BLOCK && size)
+        *size = block.size;
     LEAVE(result);
 }
 
-static void answered(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
-    struct gm_block block;
-    CUdeviceptr base;
-    if ((attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) &&
-        is_mapped_block(address, &block))
-        *(uint64_t *)data = attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? block.size : block.address;
+static void answered(void *data, CUpointer_attribute attribute, CUdeviceptr address, enum gm_known known, const struct gm_block *block) {
+    if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+        *(uint64_t *)data = block->address;
+    else if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        *(size_t *)data = block->size;
     else if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
         gm_hook_pin(address);
-    else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE && gm_true.cuMemGetAddressRange_v2 &&
-             gm_true.cuMemGetAddressRange_v2(&base, NULL, address) == CUDA_SUCCESS)
-        *(size_t *)data = size_asked(base, *(size_t *)data);
 }
 
 HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+    struct gm_block block;
     ENTER(cuPointerGetAttribute, data, attribute, address);
+    enum gm_known known = gm_hook_known(address, &block);
+    if (known == GM_KNOWN_FREED)
+        LEAVE(CUDA_ERROR_INVALID_VALUE);
     CUresult result = gm_true.cuPointerGetAttribute(data, attribute, address);
     if (result == CUDA_SUCCESS)
-        answered(data, attribute, address);
+        answered(data, attribute, address, known, &block);
     LEAVE(result);
 }
 
+/* An address that nobody can have, for what the driver says of unknown ones. */
+#define NOWHERE ((CUdeviceptr)4096)
+
 HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
+    struct gm_block block;
     ENTER(cuPointerGetAttributes, count, attributes, data, address);
+    enum gm_known known = gm_hook_known(address, &block);
+    if (known == GM_KNOWN_FREED)
+        LEAVE(gm_true.cuPointerGetAttributes(count, attributes, data, NOWHERE));
     CUresult result = gm_true.cuPointerGetAttributes(count, attributes, data, address);
     for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
-        answered(data[i], attributes[i], address);
+        answered(data[i], attributes[i], address, known, &block);
     LEAVE(result);
 }
 
 HOOK(cuPointerSetAttribute, const void *value, CUpointer_attribute attribute, CUdeviceptr address) {
     ENTER(cuPointerSetAttribute, value, attribute, address);
+    if (gm_hook_is_freed(address))
+        LEAVE(CUDA_ERROR_INVALID_VALUE);
     CUresult result = gm_true.cuPointerSetAttribute(value, attribute, address);
     gm_hook_pin(address);
     LEAVE(result);

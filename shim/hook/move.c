@@ -235,8 +235,7 @@ bool gm_move_freed(const struct gm_block *block) {
             moved = gm_vmm_move(copy.from, copy.to) == GM_OK;
             gm_capture_guard_leave(mode);
         }
-        for (unsigned i = 0; i < fence.kept; i++)
-            gm_drv.event_destroy(fence.points[i].event);
+        gm_fence_discard(&fence);
         gm_lane_leave(pushed);
     }
     if (moved) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "shim/base/room.h"
 #include "shim/core/phase.h"
 #include "shim/hook/hook.h"
 #include "shim/trace/writer.h"
@@ -115,27 +116,35 @@ static uint32_t text_in(uint32_t domain, const struct attributes *a) {
 /* ---- ranges that are open before there is a trace */
 
 enum { WAITING = 16 };
-static __thread struct {
+struct waiting {
     unsigned count;
     struct {
         uint64_t range;
         uint32_t text;
     } rows[WAITING];
-} waiting __attribute__((tls_model("initial-exec")));
+};
+
+_Static_assert(sizeof(struct waiting) <= GM_ROOM_ERROR - GM_ROOM_RANGES, "fits");
 
 void gm_nvtx_begin_waiting(void) {
-    for (unsigned i = 0; i < waiting.count && gm_trace_on; i++)
-        gm_phase_note(GM_ACT_PHASE_BEGIN, waiting.rows[i].range, waiting.rows[i].text);
-    waiting.count = 0;
+    struct waiting *waiting = gm_room_part_known(GM_ROOM_RANGES);
+    if (!waiting)
+        return;
+    for (unsigned i = 0; i < waiting->count && gm_trace_on; i++)
+        gm_phase_note(GM_ACT_PHASE_BEGIN, waiting->rows[i].range, waiting->rows[i].text);
+    waiting->count = 0;
 }
 
 static void begin(uint64_t range, uint32_t text) {
     if (GM_LIKELY(gm_trace_on)) {
         gm_nvtx_begin_waiting();
         gm_phase_note(GM_ACT_PHASE_BEGIN, range, text);
-    } else if (waiting.count < WAITING) {
-        waiting.rows[waiting.count].range = range;
-        waiting.rows[waiting.count++].text = text;
+        return;
+    }
+    struct waiting *waiting = gm_room_part(GM_ROOM_RANGES);
+    if (waiting && waiting->count < WAITING) {
+        waiting->rows[waiting->count].range = range;
+        waiting->rows[waiting->count++].text = text;
     }
 }
 
@@ -145,9 +154,10 @@ static void end(uint64_t range) {
         gm_phase_note(GM_ACT_PHASE_END, range, 0);
         return;
     }
-    for (unsigned i = waiting.count; i-- > 0;) {
-        if (waiting.rows[i].range == range) {
-            memmove(&waiting.rows[i], &waiting.rows[i + 1], (--waiting.count - i) * sizeof(waiting.rows[0]));
+    struct waiting *waiting = gm_room_part_known(GM_ROOM_RANGES);
+    for (unsigned i = waiting ? waiting->count : 0; i-- > 0;) {
+        if (waiting->rows[i].range == range) {
+            memmove(&waiting->rows[i], &waiting->rows[i + 1], (--waiting->count - i) * sizeof(waiting->rows[0]));
             return;
         }
     }

@@ -1,11 +1,64 @@
-/* The program's own stream-ordered pools: recorded, never moved. */
-#include "shim/driver/device_wait.h"
+/* The program's own stream-ordered pools: recorded, never moved. The pool that it sets as a device's current one is such a pool, too:
+ * cuMemAllocAsync takes from it. */
+#include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
+
+enum { DEVICES = 64 };
+
+uint64_t gm_hook_pools_set;
+static CUmemoryPool current[DEVICES]; /* as the program set it; NULL: the device's default pool */
+
+static void set_current(CUdevice device, CUmemoryPool pool) {
+    if (device < 0 || device >= DEVICES)
+        return;
+    __atomic_store_n(&current[device], pool, __ATOMIC_RELAXED);
+    if (pool)
+        __atomic_or_fetch(&gm_hook_pools_set, 1ull << device, __ATOMIC_RELEASE);
+    else
+        __atomic_and_fetch(&gm_hook_pools_set, ~(1ull << device), __ATOMIC_RELEASE);
+}
+
+static void note_current(CUdevice device, CUmemoryPool pool) {
+    CUmemoryPool initial;
+    bool is_default = gm_drv.device_get_default_mem_pool && gm_drv.device_get_default_mem_pool(&initial, device) == CUDA_SUCCESS &&
+                      initial == pool;
+    set_current(device, is_default ? NULL : pool);
+}
+
+/* The driver asks the device of the stream, which need not be the current one. A device that is not known counts as set: the driver's
+ * own call is always right. */
+bool gm_hook_takes_from_set_pool(const struct gm_request *request) {
+    CUdevice device = request->device;
+    CUcontext owner = NULL;
+    struct gm_context seen;
+    if (request->stream > (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx &&
+        gm_drv.stream_get_ctx((CUstream)request->stream, &owner) == CUDA_SUCCESS && (uint64_t)(uintptr_t)owner != request->context)
+        device = gm_context_find(owner, &seen) ? seen.device : -1;
+    return device < 0 || device >= DEVICES || __atomic_load_n(&gm_hook_pools_set, __ATOMIC_ACQUIRE) >> device & 1;
+}
+
+HOOK(cuDeviceSetMemPool, CUdevice device, CUmemoryPool pool) {
+    ENTER(cuDeviceSetMemPool, device, pool);
+    CUresult result = gm_true.cuDeviceSetMemPool(device, pool);
+    if (result == CUDA_SUCCESS)
+        note_current(device, pool);
+    LEAVE(result);
+}
+
+HOOK(cuMemSetMemPool, CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
+    ENTER(cuMemSetMemPool, location, type, pool);
+    CUresult result = gm_true.cuMemSetMemPool(location, type, pool);
+    if (result == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED)
+        note_current(location->id, pool);
+    LEAVE(result);
+}
 
 HOOK(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties) {
     struct gm_scope scope;
     ENTER(cuMemPoolCreate, pool, properties);
     BEGIN(&scope, GM_CALL_POOL_CREATE, 0);
+    if (properties && (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED))
+        gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     CUresult result = WITH_TRIM(gm_true.cuMemPoolCreate(pool, properties));
     gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_RESERVE,
                           result ? 0 : gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)*pool), 0, result);
@@ -19,6 +72,9 @@ HOOK(cuMemPoolDestroy, CUmemoryPool pool) {
     BEGIN_FREE(&scope, GM_CALL_POOL_DESTROY, 0);
     gm_pipeline_free_begin(&scope, key);
     CUresult result = gm_true.cuMemPoolDestroy(pool);
+    for (CUdevice device = 0; result == CUDA_SUCCESS && device < DEVICES; device++)
+        if (__atomic_load_n(&current[device], __ATOMIC_RELAXED) == pool) /* the driver takes the default pool again */
+            set_current(device, NULL);
     gm_pipeline_free_end(&scope, GM_ACT_UNRESERVE, key, result);
     LEAVE(result);
 }
@@ -36,7 +92,7 @@ HOOK(cuMemPoolExportPointer, CUmemPoolPtrExportData *data, CUdeviceptr address) 
     struct gm_scope scope;
     ENTER(cuMemPoolExportPointer, data, address);
     BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
-    gm_device_wait_refuse(GM_ENEMY_SHARED);
+    gm_free_sync_note(GM_SYNC_SHARED);
     CUresult result = gm_true.cuMemPoolExportPointer(data, address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
     LEAVE(result);
@@ -46,7 +102,7 @@ HOOK(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, CUmemPoolP
     struct gm_scope scope;
     ENTER(cuMemPoolImportPointer, address, pool, data);
     BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
-    gm_device_wait_refuse(GM_ENEMY_SHARED);
+    gm_free_sync_note(GM_SYNC_SHARED);
     CUresult result = gm_true.cuMemPoolImportPointer(address, pool, data);
     gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
     LEAVE(result);

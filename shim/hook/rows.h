@@ -54,6 +54,8 @@
     ROW(cuMemPoolTrimTo, cuMemPoolTrimTo, 11020, 0)                                                          \
     ROW(cuMemPoolExportPointer, cuMemPoolExportPointer, 11020, 0)                                            \
     ROW(cuMemPoolImportPointer, cuMemPoolImportPointer, 11020, 0)                                            \
+    ROW(cuDeviceSetMemPool, cuDeviceSetMemPool, 11020, 0)                                                    \
+    ROW(cuMemSetMemPool, cuMemSetMemPool, 13000, 0)                                                          \
     ROW(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, 0)                                                       \
     ROW(cuIpcOpenMemHandle, cuIpcOpenMemHandle, 4010, 0)                                                     \
     ROW(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle, 11000, 0)                                                 \
@@ -124,6 +126,25 @@
     ROW(cuLaunchHostFunc_ptsz, cuLaunchHostFunc, 10000, 1)                                                   \
     ROW(cuStreamAddCallback, cuStreamAddCallback, 5000, 0)                                                   \
     ROW(cuStreamAddCallback_ptsz, cuStreamAddCallback, 7000, 1)                                              \
+    ROW(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080, 0)                                                    \
+    ROW(cuMemcpyBatchAsync_ptsz, cuMemcpyBatchAsync, 12080, 1)                                               \
+    ROW(cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync, 13000, 0)                                                 \
+    ROW(cuMemcpyBatchAsync_v2_ptsz, cuMemcpyBatchAsync, 13000, 1)                                            \
+    ROW(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, 12080, 0)                                                \
+    ROW(cuMemcpy3DBatchAsync_ptsz, cuMemcpy3DBatchAsync, 12080, 1)                                           \
+    ROW(cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync, 13000, 0)                                             \
+    ROW(cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DBatchAsync, 13000, 1)                                        \
+    ROW(cuImportExternalMemory, cuImportExternalMemory, 10000, 0)                                            \
+    ROW(cuImportExternalSemaphore, cuImportExternalSemaphore, 10000, 0)                                      \
+    ROW(cuGraphicsMapResources, cuGraphicsMapResources, 3000, 0)                                             \
+    ROW(cuGraphicsMapResources_ptsz, cuGraphicsMapResources, 7000, 1)                                        \
+    ROW(cuMemGetDefaultMemPool, cuMemGetDefaultMemPool, 13000, 0)                                            \
+    ROW(cuMemGetMemPool, cuMemGetMemPool, 13000, 0)                                                          \
+    ROW(cuEventQuery, cuEventQuery, 2000, 0)                                                                 \
+    ROW(cuStreamQuery, cuStreamQuery, 2000, 0)                                                               \
+    ROW(cuStreamQuery_ptsz, cuStreamQuery, 7000, 1)                                                          \
+    ROW(cuEventElapsedTime, cuEventElapsedTime, 2000, 0)                                                     \
+    ROW(cuEventElapsedTime_v2, cuEventElapsedTime, 12080, 0)                                                 \
     ROW(cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, 11070, 0)                                        \
     ROW(cuGraphAddHostNode, cuGraphAddHostNode, 10000, 0)                                                    \
     ROW(cuGraphAddExternalSemaphoresWaitNode, cuGraphAddExternalSemaphoresWaitNode, 11020, 0)                \

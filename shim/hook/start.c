@@ -9,6 +9,7 @@
 
 #include "shim/base/file.h"
 #include "shim/base/options.h"
+#include "shim/base/room.h"
 #include "shim/base/truedl.h"
 #include "shim/core/phase.h"
 #include "shim/core/registry.h"
@@ -32,19 +33,19 @@ static bool starts_with(const char *text, const char *prefix) { return strncmp(t
 
 static bool debugger_attached(void) {
     char text[2048], comm[64];
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    int fd = gm_open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : gm_read(fd, text, sizeof(text) - 1);
     if (fd >= 0)
-        close(fd);
+        gm_close(fd);
     text[length > 0 ? length : 0] = '\0';
     const char *line = strstr(text, "TracerPid:\t");
     if (!line || line[11] == '0')
         return false;
     gm_format(text, sizeof(text), "/proc/%.*s/comm", (int)strcspn(line + 11, "\n"), line + 11);
-    fd = open(text, O_RDONLY | O_CLOEXEC);
-    length = fd < 0 ? -1 : read(fd, comm, sizeof(comm) - 1);
+    fd = gm_open(text, O_RDONLY | O_CLOEXEC);
+    length = fd < 0 ? -1 : gm_read(fd, comm, sizeof(comm) - 1);
     if (fd >= 0)
-        close(fd);
+        gm_close(fd);
     comm[length > 0 ? length : 0] = '\0';
     return starts_with(comm, "cuda-gdb");
 }
@@ -52,7 +53,7 @@ static bool debugger_attached(void) {
 /* Tools must see the program's own blocks. NULL: none is at work. */
 static const char *tool_at_work(void) {
     const char *preload = "";
-    for (char **variable = environ; *variable; variable++) {
+    for (char **variable = environ; variable && *variable; variable++) {
         if (starts_with(*variable, "CUDA_INJECTION64_PATH=") && (*variable)[22])
             return "CUDA_INJECTION64_PATH";
         if (starts_with(*variable, "NV_SANITIZER") || starts_with(*variable, "NV_COMPUTE_SANITIZER"))
@@ -169,6 +170,10 @@ static void choose_steps(const struct gm_policy *policy) {
 
 /* ---- contexts and devices are described in the trace when they are first seen */
 
+static gm_status synchronise(const struct gm_block *block, bool *settled) {
+    return gm_free_sync_before((CUcontext)(uintptr_t)block->context, block->context_id, block->device, settled);
+}
+
 static void describe_context(const struct gm_context *context) {
     static uint64_t told; /* bit of each device */
     struct gm_record_context record = {
@@ -203,18 +208,38 @@ static void describe_context(const struct gm_context *context) {
     gm_trace_record(&device.record.head);
 }
 
+static void meet_context(const struct gm_context *context) {
+    gm_free_sync_context(context);
+    describe_context(context);
+}
+
 /* ---- start, fork, end */
 
 static void name_trace(const char *file) { gm_format(gm_stats->trace, sizeof(gm_stats->trace), "%s", file); }
 
 static void in_child(void) {
+    gm_room_after_fork();
     gm_trace_after_fork();
     gm_site_after_fork();
     gm_phase_after_fork();
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
+    gm_free_sync_after_fork();
+    gm_captures_after_fork();
     gm_stats_after_fork();
     gm_grow_after_fork();
+}
+
+void gm_process_prepare(void) {
+    static bool registered;
+    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
+        pthread_atfork(NULL, NULL, in_child);
+}
+
+void gm_process_started(void) {
+    if (gm_sites_on)
+        gm_site_find_unwinder();
+    gm_nvtx_begin_waiting();
 }
 
 void gm_process_start(void) {
@@ -235,13 +260,14 @@ void gm_process_start(void) {
         .policy = policy,
         .root = build_resources(),
         .timed = gm_option_text(GM_OPT_STATS)[0] != '\0',
-        .strict = gm_option_bool(GM_OPT_STRICT),
+        .synchronise = synchronise,
         .user_named = user_named,
         .wants = wants,
         .advise = gm_hint_advise,
         .grows = gm_grow_mode >= GM_GROW_VMM ? gm_grow_takes : NULL,
     };
     gm_pipeline_setup(&setup);
+    gm_free_sync_setup(gm_option_bool(GM_OPT_STRICT) ? GM_FREE_WAIT : (enum gm_free_level)gm_option_number(GM_OPT_FREE));
     if (gm_option_text(GM_OPT_TRACE)[0]) {
         gm_trace_opened = name_trace;
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
@@ -249,9 +275,8 @@ void gm_process_start(void) {
     }
     if (gm_trace_on || wants & GM_WANT_SITE)
         gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
-    gm_nvtx_begin_waiting();
-    gm_context_on_new = describe_context;
-    pthread_atfork(NULL, NULL, in_child);
+    gm_context_on_new = meet_context;
+    gm_capture_on_lost = gm_hook_capture_lost;
     __atomic_store_n(&started, true, __ATOMIC_RELEASE);
     gm_log(GM_LOG_INFO, "gpumem %s: policy %s%s%s", GM_VERSION, policy->name, gm_trace_on ? ", trace " : "",
            gm_trace_on ? gm_option_text(GM_OPT_TRACE) : "");
@@ -286,5 +311,7 @@ __attribute__((destructor)) static void process_end(void) {
     tell_policy_ended();
     gm_grow_report(STDERR_FILENO);
     gm_trace_finish();
+    if (gm_free_sync_slows())
+        gm_format(gm_stats->free_sync, sizeof(gm_stats->free_sync), "%s", gm_free_sync_state());
     gm_stats->finished = 1;
 }

@@ -1,7 +1,7 @@
 /* Virtual memory management calls of the program: recorded, never moved. A handle counts as memory; a reservation and a mapping
  * are address space. A handle lives until its last release; memory behind it until the last unmap as well, which the driver
  * tells only by its free memory, so the trace shows both. */
-#include "shim/driver/device_wait.h"
+#include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 
 HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted, unsigned long long flags) {
@@ -29,6 +29,8 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
     ENTER(cuMemCreate, handle, size, properties, flags);
     BEGIN(&scope, GM_CALL_VMM_CREATE, size);
     bool on_host = properties && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (on_host)
+        gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     if (properties && !on_host)
         scope.request.device = properties->location.id;
     CUresult result = on_host ? WITH_TRIM(gm_true.cuMemCreate(handle, size, properties, flags))
@@ -70,6 +72,7 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemUnmap, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_UNMAP, size);
+    gm_free_sync_unmap();
     CUresult result = gm_true.cuMemUnmap(address, size);
     if (result != CUDA_SUCCESS) {
         gm_pipeline_free_end(&scope, GM_ACT_UNMAP, address, result);
@@ -92,7 +95,7 @@ HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle
     struct gm_scope scope;
     ENTER(cuMemExportToShareableHandle, shareable, handle, type, flags);
     BEGIN(&scope, GM_CALL_VMM_EXPORT, 0);
-    gm_device_wait_refuse(GM_ENEMY_SHARED);
+    gm_free_sync_note(GM_SYNC_SHARED);
     CUresult result = gm_true.cuMemExportToShareableHandle(shareable, handle, type, flags);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, gm_key(GM_SPACE_VMM_HANDLE, handle), result);
     LEAVE(result);
@@ -102,7 +105,7 @@ HOOK(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void 
     struct gm_scope scope;
     ENTER(cuMemImportFromShareableHandle, handle, shareable, type);
     BEGIN(&scope, GM_CALL_VMM_IMPORT, 0);
-    gm_device_wait_refuse(GM_ENEMY_SHARED);
+    gm_free_sync_note(GM_SYNC_SHARED);
     CUresult result = gm_true.cuMemImportFromShareableHandle(handle, shareable, type);
     gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
     LEAVE(result);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "shim/driver/driver.h"
+#include "shim/driver/free_sync.h"
 #include "shim/driver/streams.h"
+#include "shim/hook/grow.h"
 #include "shim/hook/watch_rows.h"
 
 #define WATCHER(symbol, ...)                                                                                 \
@@ -68,15 +70,22 @@ bool gm_watch_linked(void) {
     return search.found;
 }
 
-void gm_watch_start(bool all_known) {
-    if (gm_drv.ctx_record_event)
-        return;
+void gm_watch_find(void) {
     for (unsigned i = 0; i < ROWS; i++)
-        *rows[i].function = gm_driver_symbol(rows[i].symbol);
+        __atomic_store_n(rows[i].function, gm_driver_symbol(rows[i].symbol), __ATOMIC_RELAXED);
+}
+
+void gm_watch_start(bool all_known) {
+    if (gm_grow_mode >= GM_GROW_MOVE) /* gates stand in the watchers' place */
+        gm_free_sync_note(GM_SYNC_LINKED);
+    if (gm_drv.ctx_record_event && !gm_free_sync_watches())
+        return;
     active = true;
     gm_streams_watch(gm_watch_linked);
-    if (!all_known)
-        gm_streams_doubt(GM_STREAMS_LINKED);
+    if (all_known)
+        return;
+    gm_streams_doubt(GM_STREAMS_LINKED);
+    gm_free_sync_note(GM_SYNC_LINKED);
 }
 
 void *gm_watch_route(void *function) {

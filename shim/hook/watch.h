@@ -7,8 +7,9 @@
 
 #include "shim/base/base.h"
 
-/* Finds what is watched and tells the streams' book-keeping that it may rely on it. `all_known`: every hooked function has one
- * address only. To be called once the driver's table is complete. */
+/* Finds what is watched, once the driver's table is complete; any thread, any number of times. */
+GM_INTERNAL void gm_watch_find(void);
+/* Tells the streams' book-keeping that it may rely on it. `all_known`: every hooked function has one address only. */
 GM_INTERNAL void gm_watch_start(bool all_known);
 /* The watcher that stands for `function`, or `function` itself. */
 GM_INTERNAL void *gm_watch_route(void *function);

@@ -1,5 +1,5 @@
-/* Calls that give work to a stream, for drivers on which streams are watched (shim/driver/streams.h): nothing is hooked, it is only
- * noticed when a per-thread default stream is about to be used. The list ends with driver 12.4: newer ones can record contexts.
+/* Calls that give work to a stream. Nothing is hooked, it is only noticed when a per-thread default stream is about to be used: frees
+ * then order more (shim/driver/free_sync.h), and drivers that cannot record a context keep nothing (shim/driver/streams.h).
  * EXPLICIT(symbol, which argument the stream is): the handle CU_STREAM_PER_THREAD. CONFIG(symbol): the same, in the configuration of
  * a launch. TWIN(symbol): a twin for programs built with per-thread default streams.
  * Included by C and by assembly: macros only. */
@@ -63,6 +63,16 @@
     TWIN(cuStreamWriteValue32_v2_ptsz)                                                                       \
     EXPLICIT(cuStreamWriteValue64_v2, 0)                                                                     \
     TWIN(cuStreamWriteValue64_v2_ptsz)                                                                       \
+    EXPLICIT(cuMemBatchDecompressAsync, 4)                                                                   \
+    TWIN(cuMemBatchDecompressAsync_ptsz)                                                                     \
+    EXPLICIT(cuStreamWaitEvent, 0)                                                                           \
+    TWIN(cuStreamWaitEvent_ptsz)                                                                             \
+    EXPLICIT(cuEventRecord, 1)                                                                               \
+    TWIN(cuEventRecord_ptsz)                                                                                 \
+    EXPLICIT(cuEventRecordWithFlags, 1)                                                                      \
+    TWIN(cuEventRecordWithFlags_ptsz)                                                                        \
+    EXPLICIT(cuSignalExternalSemaphoresAsync, 3)                                                             \
+    TWIN(cuSignalExternalSemaphoresAsync_ptsz)                                                               \
     TWIN(cuMemcpy_ptds)                                                                                      \
     TWIN(cuMemcpyPeer_ptds)                                                                                  \
     TWIN(cuMemcpyHtoD_v2_ptds)                                                                               \

@@ -1,0 +1,46 @@
+/* What the program asked for, where the driver knows more: kept blocks were given back, blocks may be larger than asked, consist of
+ * several mappings, or lie in one pool. Questions about an address get the answer that they natively would: of the bytes asked for, and
+ * none about freed memory.
+ *
+ * Who asks about a block by its start pays one look-up. For other addresses the driver is asked where their memory starts, and only once
+ * there was a block of such a kind. What copies, fills and kernels do to freed memory is not seen here. */
+#include "shim/core/registry.h"
+#include "shim/hook/grow.h"
+#include "shim/hook/hook.h"
+
+static bool was_used(enum gm_kind kind) { return __atomic_load_n(&gm_stats->peak_bytes[kind], __ATOMIC_RELAXED); }
+
+static enum gm_known known_of(const struct gm_block *block) {
+    bool native = !block->owner || block->call != GM_CALL_ALLOC || block->kind == GM_KIND_NATIVE || block->kind == GM_KIND_MANAGED;
+    return native ? GM_KNOWN_TO_DRIVER : GM_KNOWN_BLOCK;
+}
+
+static bool has_many_starts(void) {
+    return was_used(GM_KIND_ASYNC) || was_used(GM_KIND_MANAGED_POOL) || gm_grow_mode >= GM_GROW_VMM;
+}
+
+/* No living block starts at the address. */
+static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdeviceptr address, struct gm_block *block) {
+    CUdeviceptr start;
+    if (gm_drv.pointer_get_attribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS)
+        return GM_KNOWN_TO_DRIVER; /* that there is nothing */
+    if (start != address && gm_registry_find(registry, start, block) && address - start < block->reserved)
+        return address - start < block->size ? known_of(block) : known_of(block) ? GM_KNOWN_FREED : GM_KNOWN_TO_DRIVER;
+    if (has_many_starts() && gm_registry_find_range(registry, address, block))
+        return known_of(block);
+    if (!gm_pipeline_keeps(start) && (start == address || !gm_pipeline_keeps(address)))
+        return GM_KNOWN_TO_DRIVER;
+    return start != address && gm_registry_find_range(registry, address, block) ? known_of(block) : GM_KNOWN_FREED;
+}
+
+enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block) {
+    struct gm_registry *registry = gm_registry_shared();
+    if (!registry || (!has_many_starts() && !was_used(GM_KIND_CACHE) && !was_used(GM_KIND_HOST_NUMA)))
+        return GM_KNOWN_TO_DRIVER;
+    return gm_registry_find(registry, address, block) ? known_of(block) : look_inside(registry, address, block);
+}
+
+bool gm_hook_is_freed(CUdeviceptr address) {
+    struct gm_block block;
+    return gm_hook_known(address, &block) == GM_KNOWN_FREED;
+}
