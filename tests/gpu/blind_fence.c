@@ -8,6 +8,12 @@ gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t co
     return GM_OK;
 }
 
+gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context *context, bool primary) {
+    fence->count = 0;
+    return GM_OK;
+}
+
 gm_status gm_fence_query(const struct gm_fence *fence) { return GM_OK; }
 gm_status gm_fence_wait(const struct gm_fence *fence) { return GM_OK; }
-void gm_fence_forget(struct gm_fence *fence, uint64_t context_id) {}
+gm_status gm_fence_order(const struct gm_fence *fence, CUcontext context) { return GM_OK; }
+void gm_fence_discard(struct gm_fence *fence) {}

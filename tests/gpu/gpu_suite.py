@@ -5,17 +5,18 @@ usage: gpu_suite.py --source DIR --toolkit DIR --cc CC --shim FILE [--hidden FIL
 
 PART: shared | static | driver (the small programs of tests/preload, built here against NVIDIA's runtime of either kind),
 ipc (kept blocks exported to another process), capture (captures beside a busy cache), waiting (programs that wait for themselves),
+order (programs that lean on the wait of cudaFree; ORDER_ROWS: only cases whose name contains one of these words),
 frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer (compute-sanitizer with the shim loaded), peers (two
 GPUs reach each other's memory), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
-rows at a time, default 2), pressure (a program that
-needs 1.5 times GPUMEM_LIMIT = 1 GiB), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
+rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), pressure (a program that
+needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
 it), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product;
 SPGEMM_ROWS: only products whose arguments contain one of these words). Ends with
 77 without a GPU, peers and nccl without two.
 
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
-waiting and stress a second time; without it those rows say that they were skipped.
+waiting, order and stress a second time; without it those rows say that they were skipped.
 """
 
 import argparse
@@ -30,26 +31,32 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
 
+import ordering  # noqa: E402
+from in_flight import in_flight  # noqa: E402
 from place import SKIP, Failure, Place  # noqa: E402
 from products import spgemm  # noqa: E402
 from run_preload import CASES, POLICIES  # noqa: E402
 
 WORKERS = 6  # programs at a time: each brings up a context of its own
 
-DRIVER = ["driver_linked", "driver_dlopened", "advice", "arrays", "vmm", "weak_driver", "next_symbol", "graph_memory", "late_error",
+DRIVER = ["driver_linked", "driver_dlopened", "advice", "arrays", "vmm", "freed_pointers", "weak_driver", "next_symbol", "graph_memory", "late_error",
           "no_cuda"]
 RUNTIME = ["runtime_basic", "threads", "fork_child", "exec_self", "leaks", "wrong_free", "managed", "async", "pitch", "pools",
            "host_memory", "per_thread_stream", "context_reset", "capture", "ipc", "two_sites", "out_of_memory", "kernel"]
 SHARED_ONLY = ["weak_runtime", "two_runtimes"]
 WAITING = ["collective", "collective_alloc", "value_stream", "value_host", "alone", "persistent"]
+ORDER = [f"{program}_{case}" for program, rows in ordering.ROWS.items() for case in rows
+         if any(word in f"{program}_{case}" for word in os.environ.get("ORDER_ROWS", "").split(","))]
 # part: (cases, cases that also hold for a shim without context events)
 CONCEPTS = {
     "ipc": (["ipc", "ipc_kept", "ipc_kept_plain_importer"], ["ipc"]),
     "capture": (["capture", "graph_memory", "capture_modes_runtime", "capture_modes_driver"],
                 ["capture", "graph_memory", "capture_modes_runtime", "capture_modes_driver"]),
     "waiting": (["self_waiting_" + what for what in WAITING], ["self_waiting_alone", "self_waiting_persistent"]),
+    "order": (ORDER, [case for case in ORDER if case.endswith(("lazy_table", "one_thread", "host_pinned", "_flag"))]),
 }
-KERNELS = ["kernel", "ipc_kept", "capture_modes", "self_waiting"]  # programs that nvcc compiles
+KERNELS = ["kernel", "ipc_kept", "capture_modes", "self_waiting", *ordering.ROWS]  # programs that nvcc compiles
+SPINNING = ("waiting", "order")  # kernels that spin share the device's time
 
 
 def gpus():
@@ -72,8 +79,9 @@ def build(options, name, shape):
     target.parent.mkdir(parents=True, exist_ok=True)
     library = options.toolkit / "lib64"
     if name in KERNELS:
-        command = [str(options.toolkit / "bin" / "nvcc"), "-cudart", shape, "-arch=native", "-O1", "-I", str(source), "-o", str(target),
-                   str(source / (name + ".cu")), "-L", str(library / "stubs"), "-lcuda"]
+        streams = ["--default-stream", "per-thread"] if name.endswith("per_thread") else []
+        command = [str(options.toolkit / "bin" / "nvcc"), "-cudart", shape, *streams, "-arch=native", "-O1", "-I", str(source),
+                   "-o", str(target), str(source / (name + ".cu")), "-L", str(library / "stubs"), "-lcuda"]
     else:
         link = {
             "shared": ["-L", str(library), "-lcudart"],
@@ -123,14 +131,14 @@ def concept(options, part):
     cases, hidden_cases = CONCEPTS[part]
     shape_of = {case: "driver" if case == "graph_memory" else None for case in cases}
     jobs = [(case, shape_of[case] or shape, options.shim, shape_of[case] or shape)
-            for case in cases for shape in (("static",) if part == "waiting" else ("static", "shared"))
+            for case in cases for shape in (("static",) if part in SPINNING else ("static", "shared"))
             if shape == "static" or not shape_of[case]]
     if options.hidden:
         jobs += [(case, shape_of[case] or "static", options.hidden, "hidden") for case in hidden_cases]
     else:
         yield "hidden", "skipped", "no --hidden shim"
     build_all(options, [(program_of(case), shape) for case, shape, _, _ in jobs])
-    at_once = 2 if part == "waiting" else WORKERS  # kernels that spin share the device's time
+    at_once = 2 if part in SPINNING else WORKERS
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         yield from pool.map(lambda job: run_case(options, *job), jobs)
 
@@ -306,7 +314,10 @@ STRESS = [
     ("cache limit 64M batch 1", "cache", {"GPUMEM_CACHE_LIMIT": "64M", "GPUMEM_FENCE_BATCH": "1"}, []),
     ("cache idle 1ms", "cache", {"GPUMEM_CACHE_IDLE": "1ms"}, []),
     ("cache strict", "cache", {"GPUMEM_STRICT": "1"}, []),
-    ("cache fence device", "cache", {"GPUMEM_FENCE": "device", "GPUMEM_CACHE_LIMIT": "64M"}, []),
+    ("cache order", "cache", {"GPUMEM_FREE": "order", "GPUMEM_CACHE_LIMIT": "64M"}, []),
+    ("cache without waits", "cache", {"GPUMEM_FREE": "async"}, []),
+    ("cache without waits batch 1", "cache", {"GPUMEM_FREE": "async", "GPUMEM_FENCE_BATCH": "1"}, []),
+    ("async without waits", "async", {"GPUMEM_FREE": "async"}, []),
     ("auto", "auto", {}, []),
     ("auto strict", "auto", {"GPUMEM_STRICT": "1"}, []),
     ("auto limit 64M batch 1", "auto", {"GPUMEM_CACHE_LIMIT": "64M", "GPUMEM_FENCE_BATCH": "1"}, []),
@@ -357,7 +368,7 @@ def stress(options):
     target = options.work / "stress"
     # The same cache with its fences cut must be caught, else the runs above prove nothing.
     if options.blind:
-        environment = dict(os.environ, LD_PRELOAD=str(options.blind), GPUMEM_POLICY="cache")
+        environment = dict(os.environ, LD_PRELOAD=str(options.blind), GPUMEM_POLICY="cache", GPUMEM_FREE="async")
         done = subprocess.run([str(target), "5"], env=environment, capture_output=True, text=True, timeout=400)
         caught = done.returncode != 0 and done.stdout.startswith("ok stress ") and done.stdout != "ok stress 0 wrong\n"
         results.append(("stress without fences", "ok" if caught else "FAILED",
@@ -401,7 +412,8 @@ def pressure(options):
     done, events = execute(options, [str(target), "1024"], "auto", GPUMEM_LIMIT="1GiB", GPUMEM_OOM="fail")
     good = (done.returncode, done.stdout) == (3, "out of memory after 16\n")
     results.append(("fail", "ok" if good else "FAILED", "" if good else f"{done.returncode} {done.stdout} {done.stderr[-500:]}"))
-    return results
+    build(options, "free_memory", "driver")  # nothing else may take memory meanwhile
+    return [*results, run_case(options, "free_memory", "driver", options.shim, "driver")]
 
 
 def cooperating(options, name):
@@ -465,7 +477,7 @@ def grown_beside(options, name, libraries):
     if native.returncode != 0:
         return [(name, "FAILED", f"natively {native.returncode} {native.stdout} {native.stderr[-500:]}")]
     for mode in ("report", "vmm", "move", "move-overcommit"):
-        done, _ = execute(options, [str(target)], "auto", GPUMEM_GROW=mode)
+        done, _ = execute(options, [str(target)], "auto", GPUMEM_GROW=mode, GPUMEM_GROW_MATCH="size>=2M")
         good = done.returncode == 0 and done.stdout.splitlines()[:1] == native.stdout.splitlines()[:1]
         moved = re.search(r"(\d+) times pages moved", done.stderr)
         if mode.startswith("move") and good and not (moved and int(moved[1])):
@@ -513,7 +525,7 @@ def main():
     parser.add_argument("--core", type=pathlib.Path, help="libgpumem-core.a, for region and vector")
     parser.add_argument("--spgemm", type=pathlib.Path, help="the SpGEMM driver")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
-             "pressure": pressure, "region": region, "vector": vector, "grow": grow,
+             "pressure": pressure, "region": region, "vector": vector, "grow": grow, "in_flight": in_flight,
              "spgemm": lambda options: spgemm(options, WORKERS)}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 // Threads times streams, random sizes. A block's kernels write it, linger, and verify it; it is freed at once, or after a while, by its
 // own thread or by another, always behind its work: memory that is handed out again before earlier work is done shows as a wrong word.
 // Arguments: seconds, threads, "own" or "peers" (threads take turns on two devices and let the other device's kernels work on their
-// blocks as well; cudaFree waits for the owner's work only, so the other device's is waited for).
+// blocks as well; cudaFree waits for the owner's work only, so the other device's is waited for), seed.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -13,26 +13,11 @@
 #include <vector>
 
 #include "check.h"
+#include "kernels.h"
+#include "settle.h"
 
 static const size_t HELD = 24;    // blocks that a thread keeps for a while
 static const size_t HANDED = 256; // blocks on their way to another thread
-
-__global__ void fill(unsigned *block, size_t count, unsigned pattern) {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-        block[i] = pattern + (unsigned)i;
-}
-
-__global__ void linger(long long cycles) {
-    long long until = clock64() + cycles;
-    while (clock64() < until)
-        ;
-}
-
-__global__ void verify(const unsigned *block, size_t count, unsigned pattern, unsigned long long *wrong) {
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
-        if (block[i] != pattern + (unsigned)i)
-            atomicAdd(wrong, 1ull);
-}
 
 struct Block {
     unsigned *address;
@@ -62,14 +47,20 @@ static bool take_over(Block *block) {
     return true;
 }
 
+#ifdef SIM_TWINS
+static const unsigned SMALLER = 5; // kernels run on the host
+#else
+static const unsigned SMALLER = 0;
+#endif
+
 static size_t random_count(std::mt19937 &random) {
     if (random() % 200 == 0)
-        return (size_t)1 << (22 + random() % 3); // 16 to 64 MiB
-    return (size_t)256 << random() % 13;         // 1 KiB to 4 MiB: sizes meet again
+        return (size_t)1 << (22 - SMALLER + random() % 3); // 16 to 64 MiB
+    return (size_t)256 << random() % (13 - SMALLER);       // 1 KiB to 4 MiB: sizes meet again
 }
 
-static void work(unsigned number, double seconds, int devices, unsigned long long *const *wrong) {
-    std::mt19937 random(number * 7919 + 1);
+static void work(unsigned number, double seconds, int devices, unsigned seed, unsigned long long *const *wrong) {
+    std::mt19937 random(number * 7919 + seed);
     int device = (int)(number % (unsigned)devices), other = (device + 1) % devices;
     std::vector<cudaStream_t> streams(8);
     std::vector<Block> held;
@@ -152,6 +143,7 @@ int main(int argc, char **argv) {
     double seconds = argc > 1 ? std::atof(argv[1]) : 5;
     unsigned count = argc > 2 ? (unsigned)std::atoi(argv[2]) : 16;
     int devices = argc > 3 && std::strcmp(argv[3], "peers") == 0 ? 2 : 1;
+    unsigned seed = argc > 4 ? (unsigned)std::strtoul(argv[4], nullptr, 10) : 1;
     unsigned long long *wrong[2] = {}, result, sum = 0;
     std::vector<std::thread> threads;
 
@@ -164,7 +156,7 @@ int main(int argc, char **argv) {
         CHECK(cudaDeviceSynchronize());
     }
     for (unsigned i = 0; i < count; i++)
-        threads.emplace_back(work, i, seconds, devices, wrong);
+        threads.emplace_back(work, i, seconds, devices, seed, wrong);
     for (auto &thread : threads)
         thread.join();
     for (auto &block : hands)
@@ -176,6 +168,7 @@ int main(int argc, char **argv) {
         CHECK(cudaFree(wrong[device]));
         sum += result;
     }
+    settle();
     std::fprintf(stderr, "%lu rounds\n", rounds.load());
     std::printf("ok stress %llu wrong\n", sum);
     return sum != 0;

@@ -54,6 +54,11 @@ static void *enter_driver(void *memory) {
     return NULL;
 }
 
+static void export(void *memory) {
+    cudaIpcMemHandle_t handle;
+    MUST(cudaIpcGetMemHandle(&handle, memory));
+}
+
 static void before_copy(unsigned char *young, unsigned char *old, size_t size, unsigned char *aside) {
     if (is("written_before")) {
         MUST(cudaMemset(young, 0xee, size)); /* behind the copied bytes this stays */
@@ -61,6 +66,14 @@ static void before_copy(unsigned char *young, unsigned char *old, size_t size, u
     }
     if (is("busy"))
         MUST(cudaMemsetAsync(aside, 1, 1 << 20, stream));
+    if (is("exported_each"))
+        export(young);
+    if (is("exported_other")) {
+        void *other;
+        MUST(cudaMalloc(&other, size));
+        export(other);
+        MUST(cudaFree(other));
+    }
     if (is("exported") || is("exported_young")) {
         cudaIpcMemHandle_t handle;
         cudaIpcGetMemHandle(&handle, is("exported") ? old : young);

@@ -6,6 +6,7 @@ usage: run_grow.py --program FILE --shim FILE [--cuda DIR] [--linked FILE] [--pe
 
 --linked: the same program linked with the driver, which nobody watches. --per-thread: compiled for per-thread default streams.
 --streams: modes of the simulated streams, each tried; only with them is it known how small the card is, and what needs that is tried.
+Most of it names what is taken (GPUMEM_GROW_MATCH=size>=2M), so that every growth counts; what happens by default is tried beside.
 --full-card: tried, too, on a card that the program fills but for 800 MiB; of the host it takes as much.
 """
 
@@ -31,6 +32,10 @@ MIB = 1 << 20
 # Room for the array beside `aside`, but not for the last two steps' old and new.
 SMALL_CARD = {"SIMCUDA_MEMORY": str(25 * MIB), "GPUMEM_OOM": "fail"}
 BESIDE_A_SMALL_CARD = {"peers", "twice"}
+# All that is large is taken, so that every growth counts; by default a site is left native until growth was seen there.
+TAKEN = {"GPUMEM_GROW_MATCH": "size>=2M"}
+# way: moves by default, where the first array of a site and the one it grew to are still copied
+BY_DEFAULT = {"plain": STEPS - 2, "synchronised": STEPS - 2, "read": 0, "exported_each": 0, "exported_other": 0}
 # what takes how many of the growths: the first array comes from another call site than the larger ones
 MATCHES = {
     "seen": 2, "module=grow": STEPS, "module=libcudart.so.13": 0, "size>=6M": 3, "size>=6M;seen": 3, "device=0,size=1M..1G": STEPS,
@@ -48,7 +53,7 @@ def run(options, program, way, **settings):
     if options.cuda:
         environment["LD_LIBRARY_PATH"] = ":".join(filter(None, [str(options.cuda), environment.get("LD_LIBRARY_PATH")]))
         environment["SIMCUDA_DEVICES"] = "2" if way == "peers" else "1"
-    environment.update(settings)
+    environment.update({name: value for name, value in {**TAKEN, **settings}.items() if value is not None})
     return subprocess.run([str(program), *way.split()], env=environment, capture_output=True, text=True, timeout=120)
 
 
@@ -144,6 +149,18 @@ def spare_pages(options):
                 yield f"spare pages, limit {limit}: {done.returncode} {done.stderr}, {made} made"
 
 
+def by_default(options):
+    """Pages move once growth was seen, and whoever exports a block gets its handle: nothing that did not grow was touched."""
+    for (way, moves), mode in itertools.product(BY_DEFAULT.items(), ("vmm", "move", "move-overcommit")):
+        native = run(options, options.program, way)
+        done = run(options, options.program, way, LD_PRELOAD=str(options.shim), GPUMEM_GROW=mode, GPUMEM_GROW_MATCH=None)
+        told = REPORT.search(done.stderr)
+        if (done.returncode, done.stdout) != (native.returncode, native.stdout):
+            yield f"{mode} by default, {way}: {done.returncode} {done.stdout}{done.stderr}, natively {native.returncode} {native.stderr}"
+        elif mode != "vmm" and (not told or (int(told[1]), int(told[4])) != (STEPS, moves)):
+            yield f"{mode} by default, {way}: {done.stderr}, not {moves} moves"
+
+
 def matched(options):
     for match, moves in MATCHES.items():
         done = run(options, options.program, "plain", LD_PRELOAD=str(options.shim), GPUMEM_GROW="move", GPUMEM_GROW_MATCH=match)
@@ -152,7 +169,7 @@ def matched(options):
             yield f"matched by {match}: {done.returncode} {done.stderr}, not {moves} moves"
     for match, says in WRONG_MATCHES.items():
         done = run(options, options.program, "plain", LD_PRELOAD=str(options.shim), GPUMEM_GROW="move", GPUMEM_GROW_MATCH=match)
-        if done.returncode or f"GPUMEM_GROW_MATCH: {says}" not in done.stderr or "using size>=2M" not in done.stderr:
+        if done.returncode or f"GPUMEM_GROW_MATCH: {says}" not in done.stderr or "using size>=2M,seen" not in done.stderr:
             yield f"matched by {match}: {done.returncode} {done.stderr}"
 
 
@@ -219,8 +236,8 @@ def main():
                 for trouble in small_card(options, way, moves, streams) if way not in BESIDE_A_SMALL_CARD else ():
                     failed += 1
                     print(f"{way} {' '.join(streams.values())}: {trouble}")
-    once = (matched, by_site, no_way_out, slow_answers, spare_pages) if "immediate" in options.streams else ()
-    for trouble in itertools.chain.from_iterable(check(options) for check in once):
+    once = [matched, by_site, no_way_out, slow_answers, spare_pages] if "immediate" in options.streams else []
+    for trouble in itertools.chain.from_iterable(check(options) for check in [by_default, *once]):
         failed += 1
         print(trouble)
     print(f"{failed} wrong" if failed else "ok grow")

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 
+import ordering
 from place import SKIP, check, check_same_output, is_simulated, run_case
 from traces import brief, check_life, check_trace, number, read_trace
 
@@ -70,6 +71,14 @@ def managed_memory(place):
             kinds = {row["kind"] for row in all_rows(events) if row["action"] == "alloc" and row["call"] == "cuMemAlloc"}
             allowed = {kind} if is_simulated(place) else {kind, "managed"}
             check(kinds <= allowed and kinds, f"{label}: cuMemAlloc served by {sorted(kinds)}")
+
+
+def free_memory(place):
+    """Under every policy; all of a simulated card is taken where the policy does not refuse so much."""
+    everything = ["all"] if is_simulated(place) else []
+    plain("free_memory", policies=[policy for policy in POLICIES if policy != "managed"], arguments=lambda place: everything,
+          warnings=True, settings=({}, {"GPUMEM_FENCE_BATCH": "1"}))(place)
+    plain("free_memory", policies=("managed",), settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_MANAGED": "plain"}))(place)
 
 
 def all_rows(events):
@@ -156,6 +165,64 @@ def further_marks(events, label):
     first, second = (int(mark["seq"]) for mark in marks)
     between = [row for row in all_rows(events) if row["action"] == "alloc" and first < int(row["seq"]) < second]
     check(len(between) == 40, f"{label}: {len(between)} allocations between the marks, not 40")
+
+
+def lost_capture(place):
+    """Captures that nobody can end any more are over: blocks are reused, nothing is out of memory, the trace says when."""
+
+    def further(events, label):
+        rows = all_rows(events)
+        begins, ends = (sum(row["action"] == action for row in rows) for action in ("capture_begin", "capture_end"))
+        check(begins == ends, f"{label}: {begins} captures, {ends} ended")
+        hits = sum(row["hit"] == "1" for row in rows if row["action"] == "alloc")
+        check(hits >= 150 or not is_simulated(place), f"{label}: {hits} hits")
+
+    card = {"SIMCUDA_MEMORY": str(1 << 30), "GPUMEM_CACHE_LIMIT": "1G", "GPUMEM_MANAGED_HEADROOM": "64M",
+            "GPUMEM_OOM": "trim,fail"}
+    for how in ("stream", "reset", "context", "thread", "leaked"):
+        program = dict(arguments=lambda place: [how], settings=({"GPUMEM_OOM": "trim,fail"}, card))
+        if how == "leaked":
+            plain("lost_capture", policies=("observe", "cache", "auto"), **program)(place)
+            continue
+        plain("lost_capture", policies=("observe", "async", "managed"), **program)(place)
+        plain("lost_capture", policies=("cache", "auto"), further=further, **program)(place)
+
+
+def capture_memory(place):
+    """What natively finds memory while a stream captures finds what is kept, and the capture survives."""
+    size = 1024
+    if not is_simulated(place):
+        print("skipped: takes a whole card")
+        sys.exit(SKIP)
+    card = {"SIMCUDA_MEMORY": str((size + 16) << 20), "GPUMEM_CACHE_LIMIT": "2G", "GPUMEM_MANAGED_HEADROOM": "1M",
+            "GPUMEM_OOM": "trim,fail"}
+    # What is freed during the capture goes back to a pool only after it.
+    for arguments, policies in (([], POLICIES), (["early"], ("observe", "cache", "managed", "auto"))):
+        card["GPUMEM_MANAGED"] = "plain" if arguments else "pool"
+        command = [place.program("capture_memory"), str(size), *arguments]
+        native = place.run_native(command, SIMCUDA_MEMORY=card["SIMCUDA_MEMORY"])
+        for policy, batch in itertools.product(policies, ("1", "16")):
+            label = f"capture_memory {arguments} under {policy}, a fence for {batch} frees"
+            done = place.run_shimmed(command, policy, GPUMEM_FENCE_BATCH=batch, **card)
+            # Managed memory beyond what is free is refused, said to be, and native then.
+            check_same_output(native, done, label, warnings=policy in ("managed", "active-list"))
+            if policy not in ("managed", "active-list"):
+                check_trace(done, policy, 0, label)
+
+
+def peer_reset(place):
+    """The end of a peer's context turns nothing off for the device that it could reach: most blocks are kept ones again."""
+    sim = {"SIMCUDA_DEVICES": "2"}
+    for how in ("reset", "release", "destroy", "held"):
+        command = [place.program("peer_reset"), how]
+        native = place.run_native(command, **sim)
+        for policy, batch in [*itertools.product(POLICIES, ("16",)), ("cache", "1"), ("auto", "1")]:
+            label = f"peer_reset {how} under {policy}, a fence for {batch} frees"
+            done = place.run_shimmed(command, policy, GPUMEM_FENCE_BATCH=batch, **sim)
+            check_same_output(native, done, label)
+            rows = [row for row in all_rows(check_trace(done, policy, 0, label)) if row["action"] == "alloc"]
+            hits = sum(row["hit"] == "1" for row in rows[-100:])
+            check(hits >= 80 or policy not in ("cache", "auto"), f"{label}: {hits} hits")
 
 
 def resolved_runtime(place):
@@ -313,27 +380,54 @@ def late_error(place):
                     check(codes[5] == native[5], f"{label}: allocations go on as if nothing were: {codes[5]}")
 
 
-def device_wait(place):
-    """GPUMEM_FENCE=device: the device waits at the bound of a size until one of the reasons against it is seen, which is said once."""
-    source = (pathlib.Path(__file__).parent / "device_wait.c").read_text()
-    table = source[source.index("} reasons[]"):source.index("int main")]
-    reasons = re.findall(r'\{"(\w+)", \w+\}', table)
-    check(len(reasons) > 15, f"reasons: {reasons}")
-    path = ":".join((str(place.options.cuda), str(place.options.programs)))
-    sim = {"SIMCUDA_DEVICES": "2", "LD_LIBRARY_PATH": path, "GPUMEM_FENCE_BATCH": "1"}
-    for reason in reasons:
-        command = [place.program("device_wait"), reason]
-        native = place.run_native(command, **sim)
-        on_host = place.run_shimmed(command, "cache", trace=False, **sim)
-        check_same_output(native, on_host, f"device_wait {reason}, host")
-        done = place.run_shimmed([*command, "device"], "cache", trace=False, GPUMEM_FENCE="device", **sim)
-        said = [line for line in done.stderr.splitlines() if "GPUMEM_FENCE=device" in line]
-        check((done.returncode, done.stdout) == (0, native.stdout), f"device_wait {reason}: {done.returncode} {done.stdout}{done.stderr}")
-        check(len(said) == (reason != "none") and len(done.stderr.splitlines()) == len(said), f"device_wait {reason}: said {done.stderr}")
-    # A driver that cannot: threads wait, and nothing is said.
-    done = place.run_shimmed([place.program("device_wait"), "none"], "cache", trace=False, GPUMEM_FENCE="device",
-                             **{**sim, "SIMCUDA_HIDE": "cuCtxWaitEvent"})
-    check(done.returncode == 0 and not done.stderr, f"device_wait without cuCtxWaitEvent: {done.returncode} {done.stderr}")
+# What a free does once the process has done that (free_sync.c); a second free where it differs.
+FREE_LEVELS = {
+    "async": ["no_reason"],
+    "order": ["a_stream", "priority_stream", "per_thread", "per_thread_launch", "twin", "twin_of_a_hook"],
+    "order async": ["ended_stream"],
+    "wait": [
+        "peers", "ipc_export", "ipc_import", "shareable", "import", "pool_pointer", "range", "value", "old_value", "value64",
+        "batch", "semaphore", "host_function", "callback", "host_node", "second_context", "green_context", "pinned", "pinned_too",
+        "registered", "managed", "host_handle", "managed_pool", "host_pool", "batch_copy", "external_memory", "external_semaphore",
+        "graphics", "printing", "ask_event", "ask_stream", "ask_time", "twin_value", "unmap",
+    ],
+}
+REACH_PAST_ORDER = {"peers", "ipc_export", "ipc_import", "shareable", "import", "pool_pointer", "range", "second_context", "green_context",
+                    "external_memory", "external_semaphore", "graphics"}
+ASKS = {"ask_event", "ask_stream", "ask_time", "unmap"}
+
+
+def free_sync(place):
+    """How far a free synchronises by default, once the process has done something that could show it; and where a level is named."""
+    source = (pathlib.Path(__file__).parent / "free_sync.c").read_text()
+    named = set(re.findall(r"REASON\((\w+)\)[,}]", source))
+    expected = {reason: level for level, reasons in FREE_LEVELS.items() for reason in reasons}
+    check(named == set(expected), f"reasons without an expectation: {named ^ set(expected)}")
+    sim = {"SIMCUDA_DEVICES": "2", "LD_LIBRARY_PATH": str(place.options.cuda)}
+
+    def levels(reason, policy, **variables):
+        done = place.run_shimmed([place.program("free_sync"), reason], policy, trace=False, **sim, **variables)
+        check(done.returncode == 0, f"free_sync {reason} under {policy} {variables}: {done.returncode} {done.stdout}{done.stderr}")
+        return re.fullmatch(rf"{reason}: (\w+), then (\w+) (\w+)\n", done.stdout).groups()
+
+    for reason, level in expected.items():
+        first, second = (level.split() * 2)[:2]
+        for policy in ("cache", "async"):
+            check(levels(reason, policy) == ("async", first, second), f"{reason} under {policy}: {levels(reason, policy)}")
+        found = levels(reason, "cache", GPUMEM_FREE="wait")
+        check(found == ("wait",) * 3, f"{reason} with wait: {found}")
+        if reason in ASKS:
+            continue  # natively done, and only `safe` and `wait` promise that
+        found = levels(reason, "cache", GPUMEM_FREE="order")
+        check(found == ("order", *["wait" if reason in REACH_PAST_ORDER else "order"] * 2), f"{reason} with order: {found}")
+        found = levels(reason, "cache", GPUMEM_FREE="async")
+        check(found == ("async",) * 3, f"{reason} with async: {found}")
+    # Drivers that lack it: whoever would order waits.
+    for hidden in ("cuCtxWaitEvent", "cuCtxRecordEvent,cuCtxWaitEvent"):
+        found = levels("a_stream", "cache", SIMCUDA_HIDE=hidden)
+        check(found[1:] == ("wait", "wait"), f"a stream without {hidden}: {found}")
+        found = levels("no_reason", "cache", GPUMEM_STRICT="1", SIMCUDA_HIDE=hidden)
+        check(found == ("wait",) * 3, f"strict without {hidden}: {found}")
 
 
 OLD_DRIVER = {"SIMCUDA_HIDE": "cuCtxRecordEvent"}
@@ -507,6 +601,9 @@ CASES = {
         "deepbind", only_shim, arguments=lambda place: [str(place.options.programs / "libplugin.so")]
     ),
     "capture": plain("capture"),
+    "lost_capture": lost_capture,
+    "peer_reset": peer_reset,
+    "capture_memory": capture_memory,
     # Other kinds than native memory drop the IPC promise; the driver then refuses the handle.
     "ipc": plain("ipc", policies=("observe", "cache", "auto"), further=further_two_processes),
     "ipc_kept": plain("ipc_kept", policies=("observe", "cache", "auto"), further=further_ipc_kept_both,
@@ -524,6 +621,9 @@ CASES = {
     "self_waiting_persistent": self_waiting("persistent"),
     "graph_memory": plain("graph_memory"),
     "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
+    "free_memory": free_memory,
+    "freed_pointers": plain("freed_pointers", settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_CACHE_LIMIT": "1M"},
+                                                       {"SIMCUDA_POOL_RANGE": "segment"})),
     "two_sites": plain("two_sites", further=further_two_sites),
     "plan_order": plain("plan_order"),
     "out_of_memory": plain("out_of_memory", warnings=True),
@@ -535,7 +635,7 @@ CASES = {
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),
     "starved": starved,
     "known_streams": known_streams,
-    "device_wait": device_wait,
+    "free_sync": free_sync,
     "late_error": late_error,
     "no_cuda": untouched,
     "options": options_reported,
@@ -543,6 +643,7 @@ CASES = {
     "other_interposer_driver": all_or_nothing("driver_dlopened_unoptimised", behind_and_before),
     "other_interposer_linked": all_or_nothing("driver_linked", behind_and_before, linked=True),
     "other_interposer_static": all_or_nothing("runtime_static", behind_and_before),
+    **ordering.CASES,
 }
 
 

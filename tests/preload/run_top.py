@@ -238,12 +238,17 @@ def closed():
 
 
 def launched():
-    """Under gpumem run the counters lie in the run's file."""
+    """Under gpumem run the counters lie in the run's memory file, which nobody can cut."""
     with Program(command=[GPUMEM, "run", "--library", SHIM, "--policy=cache", "--"], preload=False) as program:
         program.do("alloc", "odd")
         one = sample(program.pid)
         equal((one["counts"]["allocs"], one["memory"]["live_bytes"]), (2, MIB + 1000), "counts")
-        check(not descriptors(program.pid), "a descriptor stays open")
+        equal([os.readlink(link) for link in descriptors(program.pid)], ["/memfd:gpumem-run (deleted)"], "descriptors")
+        try:
+            os.truncate(descriptors(program.pid)[0], 0)
+            check(False, "the counters of a running program can be cut")
+        except PermissionError:
+            pass
         parent = program.pid
         program.do("fork", "odd")
         equal(sample(program.pid)["memory"]["live_bytes"], 1000, "the child's")

@@ -11,11 +11,21 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned thread_count;
 
+static pthread_key_t thread_key;
+
+static void thread_gone(void *id) {
+    sim_lock();
+    sim_streams_thread_gone((unsigned)(uintptr_t)id);
+    sim_unlock();
+}
+
 void sim_lock(void) {
     if (sim_self.depth++ == 0)
         pthread_mutex_lock(&lock);
-    if (!sim_self.id)
+    if (!sim_self.id) {
         sim_self.id = ++thread_count;
+        pthread_setspecific(thread_key, (void *)(uintptr_t)sim_self.id);
+    }
 }
 
 void sim_unlock(void) {
@@ -60,6 +70,7 @@ static void fork_prepare(void) { pthread_mutex_lock(&lock); }
 static void fork_done(void) { pthread_mutex_unlock(&lock); }
 
 __attribute__((constructor)) static void start(void) {
+    pthread_key_create(&thread_key, thread_gone); /* before anything takes the lock */
     sim_options_read();
     pthread_atfork(fork_prepare, fork_done, fork_done);
 }
@@ -122,6 +133,7 @@ static CUresult admit(const struct sim_symbol *sym, unsigned index, bool impleme
 
 CUresult sim_enter(struct sim_call *call, unsigned index, bool implemented) {
     const struct sim_symbol *sym = &sim_symbols[index];
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call->cancel_state);
     sim_lock();
     call->index = index;
     call->outer_per_thread = sim_self.per_thread;
@@ -135,5 +147,6 @@ CUresult sim_leave(struct sim_call *call, CUresult result, const uint64_t *value
     sim_log_call(call->index, result, values);
     sim_self.per_thread = call->outer_per_thread;
     sim_unlock();
+    pthread_setcancelstate(call->cancel_state, &call->cancel_state);
     return result;
 }

@@ -37,6 +37,34 @@ static void leave(struct sim_stream *s) {
 
 void sim_capture_invalidate(struct sim_capture *c) { c->invalid = true; }
 
+static void forget(struct sim_capture *c) {
+    for (struct sim_stream *each = sim_streams; each; each = each->next) {
+        if (each->capture == c)
+            leave(each);
+    }
+    for (struct sim_capture **link = &captures; *link; link = &(*link)->next) {
+        if (*link == c) {
+            *link = c->next;
+            break;
+        }
+    }
+    free(c);
+}
+
+void sim_capture_stream_gone(struct sim_stream *s) {
+    struct sim_capture *c = s->capture;
+    if (!c)
+        return;
+    sim_capture_invalidate(c);
+    if (!s->capture_origin) {
+        leave(s);
+        return;
+    }
+    if (c->own_graph)
+        sim_graph_delete(c->graph);
+    forget(c);
+}
+
 CUresult sim_capture_unsafe(void) {
     CUresult r = CUDA_SUCCESS;
     if (sim_self.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -240,17 +268,7 @@ CUresult sim_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
         sim_graph_delete(c->graph);
     if (phGraph)
         *phGraph = r == CUDA_SUCCESS ? c->graph : NULL;
-    for (struct sim_stream *each = sim_streams; each; each = each->next) {
-        if (each->capture == c)
-            leave(each);
-    }
-    for (struct sim_capture **link = &captures; *link; link = &(*link)->next) {
-        if (*link == c) {
-            *link = c->next;
-            break;
-        }
-    }
-    free(c);
+    forget(c);
     return r;
 }
 

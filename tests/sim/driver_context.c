@@ -18,7 +18,7 @@ CUresult sim_need_ctx(struct sim_ctx **out) {
     struct sim_ctx *c = sim_self.top ? sim_self.stack[sim_self.top - 1] : NULL;
     if (!c)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (!sim_ctx_valid((CUcontext)c))
+    if (!sim_ctx_valid((CUcontext)c) || c->dying)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *out = c;
     return CUDA_SUCCESS;
@@ -27,7 +27,7 @@ CUresult sim_need_ctx(struct sim_ctx **out) {
 CUresult sim_ctx_or_current(CUcontext handle, struct sim_ctx **out) {
     if (!handle)
         return sim_need_ctx(out);
-    if (!sim_ctx_valid(handle))
+    if (!sim_ctx_valid(handle) || ((struct sim_ctx *)handle)->dying)
         return CUDA_ERROR_INVALID_CONTEXT;
     *out = (struct sim_ctx *)handle;
     return CUDA_SUCCESS;
@@ -78,14 +78,14 @@ static void run_ready(struct sim_ctx *c) {
 
 /* The memory of a context dies with it; a primary context's handle lives on for the next retain. */
 void sim_ctx_kill(struct sim_ctx *c, bool keep) {
+    c->dying = true;
     run_ready(c);
     if (c->sticky == CUDA_SUCCESS)
         c->sticky = CUDA_ERROR_CONTEXT_IS_DESTROYED; /* what still waits is dropped */
     sim_finish_ctx(c);
     for (struct sim_stream *s = sim_streams; s; s = s->next) {
         if (s->ctx == c) {
-            if (s->capture)
-                sim_capture_invalidate(s->capture);
+            sim_capture_stream_gone(s);
             s->destroyed = true;
             s->magic = 0;
         }
@@ -149,7 +149,10 @@ CUresult sim_cuCtxDestroy_v2(CUcontext ctx) {
 CUresult sim_cuCtxDestroy(CUcontext ctx) { return sim_cuCtxDestroy_v2(ctx); }
 
 CUresult sim_cuCtxPushCurrent_v2(CUcontext ctx) {
-    return sim_ctx_valid(ctx) ? push((struct sim_ctx *)ctx) : CUDA_ERROR_INVALID_CONTEXT;
+    struct sim_ctx *c;
+    if (!ctx || sim_ctx_or_current(ctx, &c) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return push(c);
 }
 
 CUresult sim_cuCtxPopCurrent_v2(CUcontext *pctx) {

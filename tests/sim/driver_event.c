@@ -5,6 +5,20 @@
 
 bool sim_event_valid(CUevent e) { return e && e->magic == EVENT_MAGIC; }
 
+/* On a real driver the event is gone with its context, and to name it is to use freed memory. */
+static uint64_t stale_uses;
+
+uint64_t simcuda_stale_events(void) { return __atomic_load_n(&stale_uses, __ATOMIC_ACQUIRE); }
+
+static CUresult living(CUevent e) {
+    if (!sim_event_valid(e))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (sim_ctx_valid((CUcontext)e->ctx) && e->ctx->id == e->ctx_id && !e->ctx->dying)
+        return CUDA_SUCCESS;
+    __atomic_add_fetch(&stale_uses, 1, __ATOMIC_RELEASE);
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 void sim_event_unref(struct CUevent_st *e) {
     if (--e->refs > 0)
         return;
@@ -24,14 +38,13 @@ CUresult sim_cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     if (!phEvent || (Flags & ~7u) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
     CUevent e = calloc(1, sizeof *e);
-    *e = (struct CUevent_st){.magic = EVENT_MAGIC, .refs = 1, .ctx = ctx, .flags = Flags};
+    *e = (struct CUevent_st){.magic = EVENT_MAGIC, .refs = 1, .ctx = ctx, .ctx_id = ctx->id, .flags = Flags};
     *phEvent = e;
     return CUDA_SUCCESS;
 }
 
 CUresult sim_cuEventDestroy_v2(CUevent e) {
-    if (!sim_event_valid(e))
-        return CUDA_ERROR_INVALID_HANDLE;
+    SIM_TRY(living(e));
     e->magic = 0;
     sim_event_unref(e);
     return CUDA_SUCCESS;
@@ -42,8 +55,7 @@ CUresult sim_cuEventDestroy(CUevent e) { return sim_cuEventDestroy_v2(e); }
 CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream hStream, unsigned int flags) {
     struct sim_stream *s;
     SIM_TRY(sim_stream_get(hStream, &s));
-    if (!sim_event_valid(e))
-        return CUDA_ERROR_INVALID_HANDLE;
+    SIM_TRY(living(e));
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     if (s->ctx->device != e->ctx->device)
@@ -61,8 +73,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream hStream, unsigned int fl
 CUresult sim_cuEventRecord(CUevent e, CUstream hStream) { return sim_cuEventRecordWithFlags(e, hStream, 0); }
 
 static CUresult usable(CUevent e) {
-    if (!sim_event_valid(e))
-        return CUDA_ERROR_INVALID_HANDLE;
+    SIM_TRY(living(e));
     if (sim_event_capture(e)) {
         sim_capture_invalidate(e->capture);
         return CUDA_ERROR_CAPTURED_EVENT;
@@ -71,11 +82,22 @@ static CUresult usable(CUevent e) {
     return CUDA_SUCCESS;
 }
 
+/* Who polls lets time pass: the work that the event stands behind runs in the end, also where a test steps the streams. */
+static bool was_polled(CUevent e) {
+    if (++e->polls < 1000)
+        return false;
+    e->polls = 0;
+    sim_run_until(&e->dep);
+    return true;
+}
+
 CUresult sim_cuEventQuery(CUevent e) {
     SIM_TRY(usable(e));
+    if (e->recorded && !sim_dep_done(&e->dep) && !was_polled(e))
+        return CUDA_ERROR_NOT_READY;
     if (e->recorded && (!sim_dep_done(&e->dep) || (e->told && sim_now() < e->told)))
         return CUDA_ERROR_NOT_READY;
-    return sim_ctx_valid((CUcontext)e->ctx) ? e->ctx->sticky : CUDA_SUCCESS;
+    return e->ctx->sticky;
 }
 
 CUresult sim_cuEventSynchronize(CUevent e) {
@@ -107,8 +129,7 @@ CUresult sim_cuEventElapsedTime(float *pMilliseconds, CUevent a, CUevent b) {
 CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent e, unsigned int Flags) {
     struct sim_stream *s;
     SIM_TRY(sim_stream_get(hStream, &s));
-    if (!sim_event_valid(e))
-        return CUDA_ERROR_INVALID_HANDLE;
+    SIM_TRY(living(e));
     if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_event_capture(e))
@@ -127,11 +148,13 @@ CUresult sim_cuStreamWaitEvent(CUstream hStream, CUevent e, unsigned int Flags) 
 /* ---- the whole context ---- */
 
 static CUresult record_ctx(struct sim_ctx *c, CUevent e) {
-    if (!sim_event_valid(e) || e->ctx->device != c->device)
+    SIM_TRY(living(e));
+    if (e->ctx->device != c->device)
         return CUDA_ERROR_INVALID_HANDLE;
     SIM_TRY(sim_capture_in_ctx(c));
     e->capture = NULL;
     e->recorded = !sim_opt.blind_fence;
+    e->polls = 0;
     e->dep = sim_dep_ctx(c);
     e->time = sim_now();
     e->told = sim_opt.answer_ns ? e->time + sim_opt.answer_ns : 0;
@@ -150,8 +173,7 @@ static void remember_wait(struct sim_ctx *c, const struct sim_dep *d) {
 }
 
 static CUresult wait_ctx(struct sim_ctx *c, CUevent e) {
-    if (!sim_event_valid(e))
-        return CUDA_ERROR_INVALID_HANDLE;
+    SIM_TRY(living(e));
     SIM_TRY(sim_capture_in_ctx(c));
     if (sim_event_capture(e)) {
         sim_capture_invalidate(e->capture);

@@ -107,10 +107,21 @@ static void run_set(const struct sim_set *s) {
 
 static _Thread_local struct sim_op *touching;
 
+/* The block that was there when the kernel was launched: stream-ordered memory may be promised to later work already. */
+static struct sim_block *block_of(const struct sim_op *op, uintptr_t addr) {
+    for (unsigned i = 0; i < op->range_count; i++) {
+        struct sim_block *b = op->ranges[i].block;
+        if (addr >= b->addr && addr - b->addr < b->size)
+            return b;
+    }
+    return sim_block_at(addr);
+}
+
 /* Mappings that lie side by side are one array to a kernel. */
-static bool may_touch(const struct sim_ctx *ctx, uintptr_t addr, size_t size, bool write) {
+static bool may_touch(const struct sim_op *op, uintptr_t addr, size_t size, bool write) {
+    const struct sim_ctx *ctx = op->stream->ctx;
     for (uintptr_t end = addr + size; addr < end;) {
-        struct sim_block *b = sim_block_at(addr);
+        struct sim_block *b = block_of(op, addr);
         if (!b || b->state != STATE_LIVE || !may_use(ctx, b, true) || (write && !may_write(ctx, b)))
             return false;
         addr = b->addr + b->size;
@@ -121,7 +132,7 @@ static bool may_touch(const struct sim_ctx *ctx, uintptr_t addr, size_t size, bo
 static void *touch(const void *ptr, size_t size, int write) {
     void *alias = NULL;
     sim_lock();
-    if (may_touch(touching->stream->ctx, (uintptr_t)ptr, size, write))
+    if (may_touch(touching, (uintptr_t)ptr, size, write))
         alias = sim_alias((uintptr_t)ptr);
     else
         sim_violation(touching->stream->ctx, "a kernel used an address that is no live memory", (uintptr_t)ptr, size);

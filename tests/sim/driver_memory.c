@@ -100,10 +100,13 @@ CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevice
     struct sim_block *b = sim_block_at(dptr);
     if (!b || b->state == STATE_FREED || b->free_submitted)
         return CUDA_ERROR_NOT_FOUND;
+    uintptr_t start;
+    size_t size;
+    sim_block_range(b, &start, &size);
     if (pbase)
-        *pbase = b->addr;
+        *pbase = start;
     if (psize)
-        *psize = b->size;
+        *psize = size;
     return CUDA_SUCCESS;
 }
 

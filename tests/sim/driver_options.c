@@ -195,6 +195,7 @@ void sim_options_read(void) {
     sim_opt.free_locks = strcmp(env("SIMCUDA_FREE", "context"), "locked") == 0;
     sim_opt.latency = strcmp(env("SIMCUDA_LATENCY", "none"), "h200") == 0;
     sim_opt.answer_ns = strtoull(env("SIMCUDA_ANSWER", "0"), NULL, 0);
+    sim_opt.whole_segments = strcmp(env("SIMCUDA_POOL_RANGE", "block"), "segment") == 0;
     sim_opt.blind_fence = strcmp(env("SIMCUDA_FENCE", "true"), "blind") == 0;
     simcuda_set_streams(env("SIMCUDA_STREAMS", "immediate"));
     simcuda_set_hidden(env("SIMCUDA_HIDE", ""));

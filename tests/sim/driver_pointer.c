@@ -43,7 +43,15 @@ static size_t value_size(CUpointer_attribute attribute) {
     }
 }
 
+void sim_block_range(const struct sim_block *b, uintptr_t *start, size_t *size) {
+    bool whole = b->kind == KIND_POOL && sim_opt.whole_segments;
+    *start = whole ? sim_extent_va(sim_pool_extent(b)) : b->addr;
+    *size = whole ? sim_pool_extent(b)->size : b->size;
+}
+
 static CUresult answer(const struct sim_block *b, CUpointer_attribute attribute, uintptr_t ptr, uint64_t *value) {
+    uintptr_t start;
+    size_t size;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         if (b->kind == KIND_VMM || b->kind == KIND_POOL)
@@ -79,11 +87,13 @@ static CUresult answer(const struct sim_block *b, CUpointer_attribute attribute,
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        *value = b->addr;
+        sim_block_range(b, &start, &size);
+        *value = start;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        *value = b->size;
+        sim_block_range(b, &start, &size);
+        *value = size;
         break;
     case CU_POINTER_ATTRIBUTE_MAPPED:
         *value = 1;

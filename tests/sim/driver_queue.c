@@ -146,6 +146,7 @@ CUresult sim_submit(struct sim_stream *s, struct sim_op *op) {
     if (op->kind == OP_EVENT && op->u.event) {
         op->u.event->dep = sim_dep_stream(s);
         op->u.event->recorded = true;
+        op->u.event->polls = 0;
     }
     if (s->tail)
         s->tail->next = op;
@@ -339,6 +340,16 @@ struct sim_stream *sim_stream_of_thread(struct sim_ctx *ctx) {
     struct sim_stream *s = sim_stream_new(ctx, CU_STREAM_DEFAULT, 0);
     s->owner = sim_self.id;
     return s;
+}
+
+void sim_streams_thread_gone(unsigned thread) {
+    for (struct sim_stream *s = sim_streams; s; s = s->next) {
+        if (s->destroyed || s->owner != thread)
+            continue;
+        sim_capture_stream_gone(s);
+        s->destroyed = true;
+        s->magic = 0;
+    }
 }
 
 CUresult sim_stream_get(CUstream handle, struct sim_stream **out) {

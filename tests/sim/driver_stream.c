@@ -26,9 +26,7 @@ CUresult sim_cuStreamDestroy_v2(CUstream hStream) {
     if (r == CUDA_ERROR_INVALID_HANDLE)
         return r;
     s = (struct sim_stream *)hStream;
-    if (s->capture)
-        sim_capture_invalidate(s->capture);
-    s->capture = NULL;
+    sim_capture_stream_gone(s);
     s->destroyed = true;
     s->magic = 0;
     return CUDA_SUCCESS;

@@ -36,6 +36,7 @@ extern const unsigned sim_error_count;
 struct sim_call {
     unsigned index;
     int outer_per_thread;
+    int cancel_state; /* a thread that is cancelled ends behind the call, not inside with the lock held */
     bool locked;
 };
 
@@ -50,7 +51,7 @@ struct sim_options {
     size_t memory;
     enum sim_mode mode;
     uint64_t seed, answer_ns;
-    bool strict, noop_kernels, free_waits_for_device, free_locks, latency, blind_fence;
+    bool strict, noop_kernels, free_waits_for_device, free_locks, latency, blind_fence, whole_segments;
 };
 extern struct sim_options sim_opt;
 void sim_options_read(void);
@@ -115,6 +116,7 @@ struct sim_ctx {
     uint64_t id;
     unsigned flags;
     bool primary;
+    bool dying; /* being destroyed or reset: nobody else may use it any more */
     struct sim_ctx *parent; /* of a green context's CUcontext: the primary context */
     CUresult sticky;
     unsigned peers; /* bit per device whose memory this context may use */
@@ -167,6 +169,7 @@ void sim_block_gone(struct sim_block *b);             /* out of the tree, state 
 void sim_block_untree(struct sim_block *b);
 void sim_block_unref(struct sim_block *b);
 bool sim_is_device(const struct sim_block *b);
+void sim_block_range(const struct sim_block *b, uintptr_t *start, size_t *size); /* as the driver tells it */
 void sim_blocks_each(void (*fn)(struct sim_block *, void *), void *arg);
 void *sim_alias(uintptr_t addr);                      /* where the driver itself reaches that address */
 
@@ -289,6 +292,7 @@ void sim_finish_ctx(struct sim_ctx *ctx);
 CUresult sim_stream_get(CUstream handle, struct sim_stream **s);
 struct sim_stream *sim_stream_new(struct sim_ctx *ctx, unsigned flags, int priority);
 struct sim_stream *sim_stream_of_thread(struct sim_ctx *ctx);
+void sim_streams_thread_gone(unsigned thread); /* with its per-thread default streams; what is queued still runs */
 struct sim_dep sim_dep_stream(struct sim_stream *s);
 struct sim_dep sim_dep_ctx(struct sim_ctx *ctx);
 void sim_violation(struct sim_ctx *ctx, const char *what, uintptr_t addr, size_t size);
@@ -306,11 +310,14 @@ struct CUevent_st {
     unsigned magic;
     int refs;
     struct sim_ctx *ctx;
+    uint64_t ctx_id; /* the context's; a primary one lives on at the same place with another */
     unsigned flags;
     bool recorded;
+    unsigned polls; /* answers "not ready" in a row */
     struct sim_dep dep;
     uint64_t time;
     uint64_t told; /* not before */
+    unsigned asked;
     struct sim_capture *capture;
     struct CUgraphNode_st **capture_nodes;
     unsigned capture_count;
@@ -328,6 +335,8 @@ CUresult sim_capture_legacy(struct sim_stream *s); /* implicit dependency on a c
 CUresult sim_capture_wait(struct sim_stream *s, struct CUevent_st *e);
 CUresult sim_capture_record(struct sim_stream *s, struct CUevent_st *e);
 void sim_capture_invalidate(struct sim_capture *c);
+/* With the stream that began it a capture ends; by another one's end it gets invalid. */
+void sim_capture_stream_gone(struct sim_stream *s);
 struct sim_capture *sim_event_capture(struct CUevent_st *e); /* the running capture e was recorded in */
 #define SIM_UNSAFE()                                                                                                  \
     do {                                                                                                              \

@@ -40,6 +40,7 @@
  *                             relies on it must be caught by its tests
  *   SIMCUDA_ANSWER=NS         a context-wide event is told complete no sooner after it was recorded: a device takes its time even
  *                             when it has nothing else to do
+ *   SIMCUDA_POOL_RANGE=block|segment  what questions about ranges say of pool memory: the block, or all that the pool got at once
  *   SIMCUDA_STRICT=1          the host cannot touch device memory; kernels get usable addresses for p parameters
  *   SIMCUDA_NOOP_KERNELS=1    kernels without a twin do nothing
  *   SIMCUDA_LATENCY=none|h200 busy-wait as long as the calls took on an H200
@@ -101,6 +102,8 @@ SIMCUDA_API uint64_t simcuda_check_runs(void);
 SIMCUDA_API uint64_t simcuda_violations(void);
 SIMCUDA_API const char *simcuda_last_violation(void); /* text, valid until the next violation; "" when none */
 SIMCUDA_API void simcuda_reset_counters(void);
+/* Calls that named an event of a context that was destroyed or reset, or was just then. */
+SIMCUDA_API uint64_t simcuda_stale_events(void);
 
 /* Stream that stands for "unknown": every queued operation on the bytes is a hazard. */
 #define SIMCUDA_ANY_STREAM ((void *)-1)

@@ -22,6 +22,31 @@ static void stream_ordered_reuse_is_caught(void **state) {
     OK(cuMemAlloc(&p, 16));
 }
 
+static void touch_first_word(const struct simcuda_launch *l) {
+    uint32_t *word = l->touch(*(void **)l->args[0], 4, 1);
+    if (word)
+        *word = *(uint32_t *)l->args[2];
+}
+
+/* Memory given back and got again behind a kernel in its stream is the kernel's until then. */
+static void memory_is_promised_in_order(void **state) {
+    CUdeviceptr first, again;
+    CUstream s = new_stream();
+    (void)state;
+    assert_int_equal(simcuda_register_kernel("touch_first_word", "p84", touch_first_word), 0);
+    simcuda_set_streams("manual");
+    OK(cuMemAllocAsync(&first, MIB, s));
+    launch("touch_first_word", first, 4, 7, s);
+    OK(cuMemFreeAsync(first, s));
+    OK(cuMemAllocAsync(&again, MIB, s));
+    assert_int_equal(again, first);
+    launch("touch_first_word", again, 4, 8, s);
+    OK(cuStreamSynchronize(s));
+    assert_int_equal(simcuda_violations(), 0);
+    OK(cuMemFreeAsync(again, s));
+    OK(cuStreamSynchronize(s));
+}
+
 static void notes_and_patterns_catch_reuse(void **state) {
     CUdeviceptr p;
     CUstream a = new_stream(), b = new_stream();
@@ -205,6 +230,7 @@ static void value_waits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(stream_ordered_reuse_is_caught),
+        TEST(memory_is_promised_in_order),
         TEST(notes_and_patterns_catch_reuse),
         TEST(legacy_stream_orders),
         TEST(context_events),

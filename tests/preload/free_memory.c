@@ -1,0 +1,57 @@
+/* Memory that was freed is free: cuMemGetInfo says so, beside blocks that live. Argument "all": and nearly all of it can be had at once. */
+#include <cuda.h>
+
+#include "program.h"
+
+enum { MIB = 1 << 20, ROUNDS = 4, SMALL = 10, SLACK = 8 * MIB };
+
+static CUdeviceptr get(size_t size) {
+    CUdeviceptr address;
+    MUST(cuMemAlloc(&address, size));
+    note_alloc("cuMemAlloc", (long long)size, (void *)(uintptr_t)address);
+    return address;
+}
+
+static void give(CUdeviceptr address) {
+    note_free("cuMemFree", (void *)(uintptr_t)address);
+    MUST(cuMemFree(address));
+}
+
+static size_t free_memory(void) {
+    size_t bytes = 0, total = 0;
+    MUST(cuMemGetInfo(&bytes, &total));
+    EXPECT(bytes <= total);
+    return bytes;
+}
+
+int main(int count, char **arguments) {
+    CUdeviceptr alive[ROUNDS], blocks[SMALL];
+    CUcontext context;
+    MUST(cuInit(0));
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    MUST(cuCtxSetCurrent(context));
+    give(get(64 * MIB)); /* what a first allocation brings with it stays */
+    MUST(cuCtxSynchronize());
+    size_t before = free_memory();
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t large = (size_t)(32 + 2 * round) * MIB; /* whole pieces of any pool, so that no other block lies in them */
+        CUdeviceptr block = get(large);
+        alive[round] = get(100000);
+        for (int i = 0; i < SMALL; i++)
+            blocks[i] = get((size_t)300000 + (size_t)i * 1000);
+        MUST(cuMemsetD8(block, 1, large));
+        EXPECT(free_memory() + large <= before);
+        give(block);
+        for (int i = 0; i < SMALL; i++)
+            give(blocks[i]);
+        MUST(cuCtxSynchronize());
+        EXPECT(free_memory() + SLACK >= before);
+    }
+    if (count > 1 && strcmp(arguments[1], "all") == 0)
+        give(get(free_memory() - 64 * MIB)); /* natively, too, some of it is in pieces */
+    for (int round = 0; round < ROUNDS; round++)
+        give(alive[round]);
+    MUST(cuDevicePrimaryCtxRelease(0));
+    printf("ok free_memory\n");
+    return 0;
+}

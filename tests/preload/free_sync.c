@@ -1,0 +1,283 @@
+/* How far a cudaFree synchronises on the simulated driver, before and after something that the process does. Everything is looked up as
+ * the runtime does it, so that nothing but the named reason is there. Arguments: the reason, and the level that is expected from then
+ * on; see run_free_sync.py. Prints the levels of two frees before and two after it. */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include "program.h"
+#include "simcuda.h"
+
+enum { MIB = 1 << 20, BYTES = 1 * MIB };
+
+#define D(symbol) ((__typeof__(&symbol))look_up(#symbol))
+
+static void *look_up(const char *symbol) {
+    static void *driver;
+    if (!driver)
+        driver = dlopen("libcuda.so.1", RTLD_NOW);
+    void *found = driver ? dlsym(driver, symbol) : NULL;
+    EXPECT(found != NULL);
+    return found;
+}
+
+static CUcontext context;
+static CUstream stream; /* NULL: the default stream */
+static CUfunction fill, verify;
+static CUdeviceptr word;
+
+static void launch(CUfunction kernel, CUdeviceptr address, uint32_t pattern) {
+    uint64_t bytes = 65536;
+    void *arguments[] = {&address, &bytes, &pattern};
+    MUST(D(cuLaunchKernel)(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+}
+
+static CUdeviceptr free_behind_work(uint32_t pattern) {
+    CUdeviceptr block;
+    D(simcuda_set_streams)("manual");
+    MUST(D(cuMemAlloc_v2)(&block, BYTES));
+    launch(fill, block, pattern);
+    launch(verify, block, pattern);
+    MUST(D(cuMemFree_v2)(block));
+    return block;
+}
+
+static const char *level(void) {
+    uint64_t waits = D(simcuda_calls)("cuCtxWaitEvent"), checked = D(simcuda_check_runs)();
+    free_behind_work(7);
+    const char *seen = D(simcuda_check_runs)() > checked                ? "wait"
+                       : D(simcuda_calls)("cuCtxWaitEvent") > waits ? "order"
+                                                                    : "async";
+    D(simcuda_run_all)();
+    D(simcuda_set_streams)("immediate");
+    MUST(D(cuCtxSynchronize)());
+    EXPECT(D(simcuda_check_mismatches)() == 0 && D(simcuda_violations)() == 0);
+    return seen;
+}
+
+static void nothing(void *data) { (void)data; }
+static void called(CUstream of, CUresult status, void *data) { (void)of, (void)status, (void)data; }
+
+static void peers(void) {
+    CUcontext peer;
+    MUST(D(cuDevicePrimaryCtxRetain)(&peer, 1));
+    MUST(D(cuCtxEnablePeerAccess)(peer, 0));
+}
+static void ipc_export(void) {
+    CUipcMemHandle handle;
+    D(cuIpcGetMemHandle)(&handle, word);
+}
+static void ipc_import(void) {
+    CUipcMemHandle handle = {{0}};
+    CUdeviceptr address;
+    EXPECT(D(cuIpcOpenMemHandle_v2)(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS);
+}
+static void shareable(void) {
+    CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+    CUmemGenericAllocationHandle handle;
+    int file;
+    MUST(D(cuMemCreate)(&handle, 2 * MIB, &kind, 0));
+    D(cuMemExportToShareableHandle)(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+static void import(void) {
+    CUmemGenericAllocationHandle handle;
+    EXPECT(D(cuMemImportFromShareableHandle)(&handle, NULL, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
+}
+static void pool_pointer(void) {
+    CUmemPoolPtrExportData data;
+    EXPECT(D(cuMemPoolExportPointer)(&data, word) != CUDA_SUCCESS);
+}
+static void range(void) {
+    int file = -1;
+    D(cuMemGetHandleForAddressRange)(&file, word, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+}
+static void value(void) { MUST(D(cuStreamWaitValue32_v2)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
+static void old_value(void) { MUST(D(cuStreamWaitValue32)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
+static void twin_value(void) { MUST(D(cuStreamWaitValue32_v2_ptsz)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
+static void value64(void) { MUST(D(cuStreamWaitValue64_v2)(stream, word, 0, CU_STREAM_WAIT_VALUE_GEQ)); }
+static void batch(void) {
+    CUstreamBatchMemOpParams row = {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = word}};
+    MUST(D(cuStreamBatchMemOp_v2)(stream, 1, &row, 0));
+}
+static void semaphore(void) { D(cuWaitExternalSemaphoresAsync)(NULL, NULL, 0, stream); }
+static void host_function(void) { MUST(D(cuLaunchHostFunc)(stream, nothing, NULL)); }
+static void callback(void) { MUST(D(cuStreamAddCallback)(stream, called, NULL, 0)); }
+static void host_node(void) {
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphNodeParams parameters = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {.fn = nothing}};
+    MUST(D(cuGraphCreate)(&graph, 0));
+    D(cuGraphAddNode_v2)(&node, graph, NULL, NULL, 0, &parameters);
+}
+static void second_context(void) {
+    CUcontext second;
+    CUdeviceptr block;
+    MUST(D(cuCtxCreate_v2)(&second, 0, 0));
+    MUST(D(cuMemAlloc_v2)(&block, 4096));
+    MUST(D(cuMemFree_v2)(block));
+    MUST(D(cuCtxSetCurrent)(context));
+}
+static void green_context(void) {
+    CUdevResource whole;
+    CUdevResourceDesc resources;
+    CUgreenCtx green;
+    MUST(D(cuDeviceGetDevResource)(0, &whole, CU_DEV_RESOURCE_TYPE_SM));
+    MUST(D(cuDevResourceGenerateDesc)(&resources, &whole, 1));
+    MUST(D(cuGreenCtxCreate)(&green, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+}
+static void no_reason(void) {}
+static void pinned(void) {
+    void *host;
+    MUST(D(cuMemHostAlloc)(&host, 4096, 0));
+}
+static void pinned_too(void) {
+    void *host;
+    MUST(D(cuMemAllocHost_v2)(&host, 4096));
+}
+static void registered(void) {
+    static char host[4 * 4096];
+    MUST(D(cuMemHostRegister_v2)(host, sizeof host, 0));
+}
+static void managed(void) {
+    CUdeviceptr address;
+    MUST(D(cuMemAllocManaged)(&address, 4096, CU_MEM_ATTACH_GLOBAL));
+}
+static void host_handle(void) {
+    CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA};
+    CUmemGenericAllocationHandle handle;
+    D(cuMemCreate)(&handle, 2 * MIB, &kind, 0);
+}
+static void managed_pool(void) {
+    CUmemPoolProps kind = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemoryPool pool;
+    D(cuMemPoolCreate)(&pool, &kind);
+}
+static void host_pool(void) {
+    CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemoryPool pool;
+    D(cuMemGetDefaultMemPool)(&pool, &where, CU_MEM_ALLOCATION_TYPE_PINNED);
+}
+static void batch_copy(void) { D(cuMemcpyBatchAsync_v2)(NULL, NULL, NULL, 0, NULL, NULL, 0, stream); }
+static void external_memory(void) { D(cuImportExternalMemory)(NULL, NULL); }
+static void external_semaphore(void) { D(cuImportExternalSemaphore)(NULL, NULL); }
+static void graphics(void) { D(cuGraphicsMapResources)(0, NULL, stream); }
+static void printing(void) {
+    CUmodule module;
+    static const char text[] = ".version 9.0\n.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a)\n";
+    D(cuModuleLoadData)(&module, text);
+}
+static void a_stream(void) {
+    CUstream made;
+    MUST(D(cuStreamCreate)(&made, CU_STREAM_NON_BLOCKING));
+}
+static void priority_stream(void) {
+    CUstream made;
+    MUST(D(cuStreamCreateWithPriority)(&made, CU_STREAM_NON_BLOCKING, 0));
+}
+static void ended_stream(void) {
+    CUstream made;
+    MUST(D(cuStreamCreate)(&made, CU_STREAM_NON_BLOCKING));
+    MUST(D(cuStreamDestroy_v2)(made));
+}
+static void per_thread(void) { MUST(D(cuMemsetD8Async)(word, 0, 64, CU_STREAM_PER_THREAD)); }
+static void per_thread_launch(void) {
+    CUstream before = stream;
+    stream = CU_STREAM_PER_THREAD;
+    launch(fill, word, 0);
+    stream = before;
+}
+static void twin(void) { MUST(D(cuMemsetD8Async_ptsz)(word, 0, 64, NULL)); }
+static void twin_of_a_hook(void) {
+    CUdeviceptr block;
+    MUST(D(cuMemAllocAsync_ptsz)(&block, 4096, NULL));
+}
+
+/* A free leaves work in flight; the question behind it must be answered as natively. */
+static void ask_event(void) {
+    CUevent event;
+    MUST(D(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING));
+    D(simcuda_set_streams)("manual");
+    launch(fill, word, 0);
+    MUST(D(cuEventRecord)(event, stream));
+    free_behind_work(1);
+    MUST(D(cuEventQuery)(event));
+    D(simcuda_run_all)();
+    D(simcuda_set_streams)("immediate");
+}
+static void ask_stream(void) {
+    free_behind_work(1);
+    MUST(D(cuStreamQuery)(stream));
+    D(simcuda_run_all)();
+    D(simcuda_set_streams)("immediate");
+}
+static void ask_time(void) {
+    CUevent begin, end;
+    float milliseconds;
+    MUST(D(cuEventCreate)(&begin, 0));
+    MUST(D(cuEventCreate)(&end, 0));
+    D(simcuda_set_streams)("manual");
+    MUST(D(cuEventRecord)(begin, stream));
+    launch(fill, word, 0);
+    MUST(D(cuEventRecord)(end, stream));
+    free_behind_work(1);
+    MUST(D(cuEventElapsedTime)(&milliseconds, begin, end));
+    D(simcuda_run_all)();
+    D(simcuda_set_streams)("immediate");
+}
+/* Natively the free has waited for the work on it. */
+static void unmap(void) {
+    CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemAccessDesc access = {kind.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr address;
+    MUST(D(cuMemCreate)(&handle, 2 * MIB, &kind, 0));
+    MUST(D(cuMemAddressReserve)(&address, 2 * MIB, 0, 0, 0));
+    MUST(D(cuMemMap)(address, 2 * MIB, 0, handle, 0));
+    MUST(D(cuMemSetAccess)(address, 2 * MIB, &access, 1));
+    D(simcuda_set_streams)("manual");
+    launch(fill, address, 1);
+    free_behind_work(1);
+    MUST(D(cuMemUnmap)(address, 2 * MIB));
+    D(simcuda_run_all)();
+    D(simcuda_set_streams)("immediate");
+    EXPECT(D(simcuda_violations)() == 0);
+}
+static const struct {
+    const char *name;
+    void (*comes)(void);
+} reasons[] = {
+#define REASON(name) {#name, name}
+    REASON(no_reason), REASON(peers), REASON(ipc_export), REASON(ipc_import), REASON(shareable), REASON(import),
+    REASON(pool_pointer), REASON(range), REASON(value), REASON(old_value), REASON(twin_value), REASON(value64),
+    REASON(batch), REASON(semaphore), REASON(host_function), REASON(callback), REASON(host_node),
+    REASON(second_context), REASON(green_context), REASON(pinned), REASON(pinned_too), REASON(registered),
+    REASON(managed), REASON(host_handle), REASON(managed_pool), REASON(host_pool), REASON(batch_copy),
+    REASON(external_memory), REASON(external_semaphore), REASON(graphics), REASON(printing), REASON(a_stream),
+    REASON(priority_stream), REASON(ended_stream), REASON(per_thread), REASON(per_thread_launch), REASON(twin),
+    REASON(twin_of_a_hook), REASON(ask_event), REASON(ask_stream), REASON(ask_time),
+    REASON(unmap),
+};
+
+int main(int count, char **words) {
+    void (*comes)(void) = NULL;
+    CUmodule module;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons && count > 1; i++)
+        if (strcmp(words[1], reasons[i].name) == 0)
+            comes = reasons[i].comes;
+    EXPECT(comes != NULL);
+    MUST(D(cuInit)(0));
+    MUST(D(cuDevicePrimaryCtxRetain)(&context, 0));
+    MUST(D(cuCtxSetCurrent)(context));
+    MUST(D(cuModuleLoadData)(&module, "kernels of the simulated driver"));
+    MUST(D(cuModuleGetFunction)(&fill, module, SIMCUDA_KERNEL_FILL));
+    MUST(D(cuModuleGetFunction)(&verify, module, SIMCUDA_KERNEL_CHECK));
+    MUST(D(cuMemAlloc_v2)(&word, 2 * MIB));
+    MUST(D(cuMemsetD8_v2)(word, 0, 2 * MIB));
+    const char *before = level();
+    before = level();
+    comes();
+    const char *first = level(), *second = level();
+    printf("%s: %s, then %s %s\n", words[1], before, first, second);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* What all of loading does: a block by the driver alone, which asks the dynamic linker for nothing. */
+#include <cuda.h>
+
+#include "program.h"
+
+static inline void use_memory(size_t size) {
+    CUdevice device;
+    CUcontext context;
+    CUdeviceptr memory = 0;
+    unsigned char *back = malloc(size);
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&device, 0));
+    MUST(cuDevicePrimaryCtxRetain(&context, device));
+    MUST(cuCtxSetCurrent(context));
+    for (int round = 0; round < 5; round++) {
+        MUST(cuMemAlloc(&memory, size));
+        note_alloc("cuMemAlloc", (long long)size, (void *)(uintptr_t)memory);
+        MUST(cuMemsetD8(memory, 0x5a, size));
+        MUST(cuMemcpyDtoH(back, memory, size));
+        EXPECT(all_bytes_are(back, 0x5a, size));
+        note_free("cuMemFree", (void *)(uintptr_t)memory);
+        MUST(cuMemFree(memory));
+    }
+    MUST(cuDevicePrimaryCtxRelease(device));
+    free(back);
+}

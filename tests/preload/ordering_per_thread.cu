@@ -1,0 +1,2 @@
+/* Compiled for per-thread default streams. */
+#include "ordering_device.cu"

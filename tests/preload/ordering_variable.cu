@@ -1,0 +1,19 @@
+/* As ordering_host.cu; apart from it because such a variable shows in the program's image, whatever the case. */
+#include "ordering.h"
+
+static __managed__ unsigned variable[WORDS];
+
+static int managed_variable(void) {
+    void *scratch = device_alloc(shared.scratch_size);
+    launch_linger(shared.one);
+    launch_make(shared.one, scratch, shared.salt);
+    MUST(cudaMemcpyAsync(variable, scratch, BYTES, cudaMemcpyDeviceToDevice, shared.one));
+    device_free(scratch);
+    return !holds(variable, shared.salt);
+}
+
+static const struct ordering_case rows[] = {{"managed_variable", NULL, managed_variable}};
+
+int main(int count, char **argument) {
+    return run_rounds("ordering_variable", rows, sizeof rows / sizeof *rows, count > 1 ? argument[1] : NULL);
+}
