@@ -27,6 +27,12 @@ def symbols(path):
     return found
 
 
+def thread_local_bytes(path):
+    """Of each thread, out of the reserve for libraries that are loaded late."""
+    sizes = re.findall(r'^ +TLS +\S+ \S+ \S+ \S+ (0x[0-9a-f]+) ', readelf('-l', path), re.MULTILINE)
+    return sum(int(size, 16) for size in sizes)
+
+
 def needed_versions(path):
     """Version names that other libraries must have, GLIBC_2.17 and the like."""
     text = readelf('--version-info', path)

@@ -4,7 +4,7 @@
 usage: symbols_test.py CC LIBGPUMEM_CORE.so [LIBGPUMEM.so LIBGPUMEM_AUDIT.so]
 
 A library to preload must not pull in CUDA or a C++ runtime, must not export what a program could mistake for the CUDA
-runtime, and must load on every glibc from 2.17 on.
+runtime, must load on every glibc from 2.17 on, and must hold no cancellation point.
 """
 import os
 import re
@@ -19,6 +19,14 @@ CORE_EXPORT = re.compile(r'^gpumem_')
 AUDIT_EXPORT = re.compile(r'^la_')
 SHIM_EXPORT = re.compile(r'^(cu[A-Z].*|dlsym|dlvsym|gpumem_.*|InitializeInjectionNvtx2)$')
 OLDEST_GLIBC = (2, 17)
+MOST_THREAD_LOCAL = 128  # bytes: glibc keeps some 1600 for all libraries of a process that are loaded late
+# A thread that the program cancels ends in one of these, wherever it is called: inside a hook with gpumem's locks held.
+CANCELLATION_POINT = re.compile(
+    r'^(accept4?|clock_nanosleep|close|connect|copy_file_range|creat|epoll_p?wait2?|fallocate|fcntl|fdatasync|fsync|lockf|'
+    r'mq_.*(send|receive)|msgrcv|msgsnd|msync|nanosleep|open|openat|pause|p?poll|p?select|posix_fallocate|preadv?2?|'
+    r'pthread_(cond_(timed)?wait|join|testcancel)|pwritev?2?|readv?|recv(from|m?msg)?|sem_(timed)?wait|send(to|m?msg)?|'
+    r'sig(pause|suspend|timedwait|wait|waitinfo)|u?sleep|splice|sync_file_range|system|tcdrain|tee|vmsplice|wait[34]?|'
+    r'waitid|waitpid|writev?|f(open|close|read|write|flush|gets|puts|getc|putc)|v?d?f?printf|puts|putchar|__.*_chk)(64)?$')
 
 
 def faults(path, allowed):
@@ -26,6 +34,8 @@ def faults(path, allowed):
     for name in elf.dynamic(path, 'NEEDED'):
         if FORBIDDEN_LIBRARY.match(name):
             yield f'needs {name}'
+    if elf.thread_local_bytes(path) > MOST_THREAD_LOCAL:
+        yield f'takes {elf.thread_local_bytes(path)} thread-local bytes'
     symbols = elf.symbols(path)
     if not any(s.defined and allowed.match(s.name) for s in symbols):
         yield 'exports nothing'
@@ -36,6 +46,8 @@ def faults(path, allowed):
             yield f'exports {s.name} without a version'
         if not s.defined and too_new(s.version):
             yield f'needs {s.name} of {s.version}'
+        if not s.defined and CANCELLATION_POINT.match(s.name):
+            yield f'calls {s.name}, where a thread may be cancelled'
     for version in elf.needed_versions(path):
         if too_new(version):
             yield f'needs {version}'
@@ -55,11 +67,12 @@ def check_the_checker(cc):
         with open(source, 'w') as out:
             out.write('#define _GNU_SOURCE\n#include <unistd.h>\n'
                       'int gpumem_plain(void) { return 0; }\nint cudaMalloc(void) { return 0; }\n'
-                      'int other(void) { char b[8]; return getentropy(b, sizeof b); }\n')
+                      'static __thread char own[150];\nchar *gpumem_own(void) { return own; }\n'
+                      'int other(void) { char b[8]; return getentropy(b, sizeof b) || write(2, b, 1); }\n')
         subprocess.run([*cc, '-shared', '-fPIC', '-o', library, source, '-Wl,--no-as-needed', '-lgcc_s'], check=True)
         found = ' '.join(faults(library, SHIM_EXPORT))
         for fault in ('exports cudaMalloc', 'exports other', 'gpumem_plain without a version', 'needs libgcc_s',
-                      'needs getentropy of GLIBC_2.25'):
+                      'needs getentropy of GLIBC_2.25', 'takes 150 thread-local bytes', 'calls write'):
             assert fault in found, f'not noticed: {fault}; only: {found}'
 
 

@@ -100,6 +100,37 @@ static void captured(void) {
 
 static CUmemoryPool pool;
 
+static size_t used_in_pool(void) {
+    cuuint64_t used = 0;
+    MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    return used;
+}
+
+/* While the program's pool is the device's, stream-ordered memory comes from it: by either call that says so, until the default pool is
+ * back or the program's is gone. */
+static void from_set_pool(const CUmemPoolProps *properties) {
+    CUmemLocation location = properties->location;
+    CUmemoryPool standard, second;
+    CUdeviceptr address;
+    CUresult (*set)(CUmemLocation *, CUmemAllocationType, CUmemoryPool) = NULL; /* drivers from 13.0 on */
+    MUST(cuDeviceGetDefaultMemPool(&standard, 0));
+    for (int by_location = 0; by_location < 2; by_location++) {
+        size_t before = used_in_pool();
+        if (by_location && (cuGetProcAddress("cuMemSetMemPool", (void **)&set, 13000, 0, NULL) != CUDA_SUCCESS || !set))
+            break;
+        MUST(by_location ? set(&location, CU_MEM_ALLOCATION_TYPE_PINNED, pool) : cuDeviceSetMemPool(0, pool));
+        MUST(cuMemAllocAsync(&address, 9001, stream));
+        EXPECT(used_in_pool() >= before + 9001);
+        keep(by_location ? "from_placed_pool" : "from_set_pool", address, 9001, 1);
+        MUST(by_location ? set(&location, CU_MEM_ALLOCATION_TYPE_PINNED, standard) : cuDeviceSetMemPool(0, standard));
+    }
+    get_async("async_default_pool", 410001);
+    MUST(cuMemPoolCreate(&second, properties));
+    MUST(cuDeviceSetMemPool(0, second));
+    MUST(cuMemPoolDestroy(second));
+    get_async("async_pool_gone", 420001);
+}
+
 static void never_moved(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUDA_ARRAY_DESCRIPTOR shape = {.Width = 64, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
@@ -110,6 +141,7 @@ static void never_moved(void) {
     MUST(cuMemAllocFromPoolAsync(&address, 6001, pool, stream));
     keep("from_pool", address, 6001, 1);
     printf("reference async ipc=%d\n", ipc_answer(address));
+    from_set_pool(&properties);
     MUST(cuMemAllocManaged(&address, 7001, CU_MEM_ATTACH_GLOBAL));
     memset((void *)address, 7, 7001); /* the host's too */
     keep("user_managed", address, 7001, 0);

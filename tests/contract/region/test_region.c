@@ -195,7 +195,7 @@ static void a_capture_keeps_what_it_may_use(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     (void)state;
     CU(gpumem_region_grow(region, 4 * MIB));
-    gm_capture_begin();
+    gm_capture_begin(bench.stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CU(cuStreamBeginCapture_v2(bench.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     struct gpumem_view before = view_of(region), after;
     assert_int_equal(gpumem_region_shrink(region, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -206,7 +206,7 @@ static void a_capture_keeps_what_it_may_use(void **state) {
     CU(gpumem_region_grow(region, 8 * MIB)); /* mapping is no work of a stream */
     CUgraph graph;
     CU(cuStreamEndCapture(bench.stream, &graph));
-    gm_capture_end();
+    gm_capture_end(bench.stream, false);
     CU(cuGraphDestroy(graph));
     CU(gpumem_region_release(region));
 }

@@ -2,7 +2,7 @@
  * there or on another that waits, and freed while all of it is still queued. Memory handed out before earlier work on it has run
  * shows as a wrong word or as a violation that the driver counts.
  *
- * usage: test_stress [--stack TEXT] [--seed N] [--seeds N] [--steps N] [--threads N] [--large] [--device-wait] [--watch-streams] [--leave-out]
+ * usage: test_stress [--stack TEXT] [--seed N] [--seeds N] [--steps N] [--threads N] [--large] [--order] [--watch-streams] [--leave-out]
  *                    [--expect-mistakes]
  * One seed is --steps steps of each thread, --seeds of them from --seed on; --seed 0 takes 1, 2, 3 ... until something is wrong. One thread repeats exactly. Ends with 0 when
  * nothing was wrong, or, with --expect-mistakes, when something was. --watch-streams: fences over known streams, as on a driver older
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/driver/device_wait.h"
+#include "shim/driver/free_sync.h"
 #include "shim/driver/streams.h"
 #include "shim/resource/resource.h"
 #include "simcuda.h"
@@ -76,7 +76,7 @@ static void take(struct worker *worker, unsigned slot) {
 
 /* Checks where the block was filled, or on a stream that waits for that one, and frees with the check still queued. */
 static void give(struct worker *worker, unsigned slot) {
-    struct gm_free_request how = {.call = GM_CALL_FREE, .strict = pick(worker, 100) == 0};
+    struct gm_free_request how = {.call = GM_CALL_FREE};
     CUstream stream = worker->streams[worker->slots[slot].stream];
     if (pick(worker, 3) == 0) {
         CUstream other = worker->streams[pick(worker, STREAMS)];
@@ -85,6 +85,7 @@ static void give(struct worker *worker, unsigned slot) {
         stream = other;
     }
     launch(verify, stream, &worker->slots[slot].block, worker->slots[slot].pattern);
+    MUST(gm_free_sync_before(context, seen.id, seen.device, &how.settled));
     MUST(resource->row->free(resource, &worker->slots[slot].block, &how));
     worker->slots[slot].block.address = 0;
 }
@@ -199,7 +200,7 @@ static void start(const char *stack) {
 int main(int count, char **words) {
     const char *stack = "cache(native)";
     unsigned long seed = 1, seeds = 1, threads = 1;
-    bool expect = false, device_wait = false;
+    bool expect = false, order = false;
     for (int i = 1; i < count; i++) {
         const char *value = i + 1 < count ? words[i + 1] : "";
         if (strcmp(words[i], "--expect-mistakes") == 0) {
@@ -218,8 +219,8 @@ int main(int count, char **words) {
             leave_out = true;
             continue;
         }
-        if (strcmp(words[i], "--device-wait") == 0) {
-            device_wait = true;
+        if (strcmp(words[i], "--order") == 0) {
+            order = true;
             continue;
         }
         if (strcmp(words[i], "--stack") == 0)
@@ -239,12 +240,11 @@ int main(int count, char **words) {
     if (!threads || threads > MOST_THREADS)
         return 2;
     start(stack);
-    if (device_wait)
-        gm_device_wait_want();
+    gm_free_sync_setup(order ? GM_FREE_ORDER : GM_FREE_ASYNC);
     uint64_t mistakes = 0;
     for (unsigned long at = seed ? seed : 1; !mistakes && (!seed || at < seed + seeds); at++)
         mistakes += round_of(at, (unsigned)threads);
-    if (device_wait && gm_drv.ctx_wait_event && !device_waits) {
+    if (order && gm_drv.ctx_wait_event && !device_waits) {
         fprintf(stderr, "the device never waited\n");
         return 1;
     }

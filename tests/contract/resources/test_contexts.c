@@ -14,7 +14,7 @@ static void test_a_capture_is_not_disturbed(void **state) {
         struct gm_free_request in_capture = ordered_free((uint64_t)(uintptr_t)world.one);
         CUgraph graph;
 
-        gm_capture_begin();
+        gm_capture_begin(world.one, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
         CU(cuStreamBeginCapture_v2(world.one, CU_STREAM_CAPTURE_MODE_GLOBAL));
         if (resource->row->capture)
             resource->row->capture(resource, 1);
@@ -32,7 +32,7 @@ static void test_a_capture_is_not_disturbed(void **state) {
         }
         assert_int_equal(simcuda_calls("cuCtxRecordEvent"), 0);
         CU(cuStreamEndCapture(world.one, &graph));
-        gm_capture_end();
+        gm_capture_end(world.one, false);
         if (resource->row->capture)
             resource->row->capture(resource, -1);
 
@@ -68,6 +68,33 @@ static void test_context_gone(void **state) {
             if (maker->row->abandon)
                 maker->row->abandon((struct gm_resource *)maker, &lost);
         }
+    }
+}
+
+/* Freed during a capture, put aside, and then its context goes before the capture does: memory of a pool is not
+ * lost. */
+static void test_pool_memory_put_aside_outlives_its_context(void **state) {
+    static const char *const pools[] = {"async", "managed-pool"};
+    for (int i = 0; i < 2; i++) {
+        struct gm_resource *resource = stack_named(pools[i]);
+        struct world world, other;
+        CUgraph graph;
+        world_open(&other);
+        size_t live = simcuda_live_blocks();
+        world_open(&world);
+        struct gm_request request = plain_request(&world.origin, BYTES);
+        struct gm_block block = get(resource, &request);
+        gm_capture_begin(other.one, false, CU_STREAM_CAPTURE_MODE_RELAXED);
+        CU(cuStreamBeginCapture_v2(other.one, CU_STREAM_CAPTURE_MODE_RELAXED));
+        give(resource, &block);
+        world_close(&world, resource);
+        assert_int_equal(simcuda_live_blocks(), live + 1);
+        CU(cuCtxSetCurrent(other.context));
+        CU(cuStreamEndCapture(other.one, &graph));
+        gm_capture_end(other.one, false);
+        resource->row->capture(resource, -1);
+        assert_int_equal(simcuda_live_blocks(), live);
+        world_close(&other, resource);
     }
 }
 
@@ -164,6 +191,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_capture_is_not_disturbed),
         cmocka_unit_test(test_context_gone),
+        cmocka_unit_test(test_pool_memory_put_aside_outlives_its_context),
         cmocka_unit_test(test_free_with_another_context_current),
         cmocka_unit_test(test_peers_reach_pools),
         cmocka_unit_test(test_peers_reach_host_memory),

@@ -25,7 +25,7 @@ static void try_all(struct gm_resource *resource, const struct world *world, str
     }
     for (int i = 0; i < 5; i++) {
         struct gm_free_request how = i == 3 ? ordered_free(stream) : plain_free();
-        how.strict = i == 4;
+        how.settled = i == 4;
         if (outcome->live[i] && release(resource, &outcome->blocks[i], &how) == GM_OK)
             outcome->live[i] = false;
     }
@@ -135,6 +135,55 @@ static void test_kept_memory_is_free_memory(void **state) {
     world_close(&world, resource);
 }
 
+/* A pool's memory: given back when somebody asks, beside a block that lives, and never waited for. */
+static void test_memory_that_a_pool_keeps_is_free_memory(void **state) {
+    static const char *const names[] = {"true-kind(cache(async))", "true-kind(cache(1,async))", "true-kind(cache(1,managed-pool))"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct gm_resource *resource = stack_named(names[i]);
+        struct world world;
+        struct gm_block blocks[20];
+        size_t before, after, total;
+        world_open(&world);
+        if (!gm_fence_supported()) {
+            world_close(&world, resource);
+            skip();
+        }
+        struct gm_request small = plain_request(&world.origin, 300000), large = plain_request(&world.origin, (size_t)10 << 20);
+        struct gm_block alive = get(resource, &small), block = get(resource, &large);
+        give(resource, &block);
+        assert_int_equal(resource->row->releasable(resource, 0), 0);
+        CU(cuMemGetInfo_v2(&before, &total));
+        for (int round = 0; round < 3; round++) {
+            for (size_t j = 0; j < 20; j++)
+                blocks[j] = get(resource, j % 2 ? &small : &large);
+            for (size_t j = 0; j < 20; j++)
+                give(resource, &blocks[j]);
+            CU(cuMemGetInfo_v2(&after, &total));
+            assert_true(before - after >= 10 * large.size);
+            assert_int_equal(resource->row->releasable(resource, 0), 0);
+            CU(cuMemGetInfo_v2(&after, &total));
+            assert_int_equal(before, after);
+        }
+        block = get(resource, &large);
+        simcuda_set_streams("manual");
+        world_fill(&world, world.one, &block, 1);
+        int pending = simcuda_pending();
+        give(resource, &block);
+        assert_int_equal(resource->row->releasable(resource, 0), 0); /* in use still */
+        assert_true(pending > 0 && simcuda_pending() >= pending);
+        CU(cuMemGetInfo_v2(&after, &total));
+        assert_int_equal(before - after, large.size);
+        simcuda_run_all();
+        simcuda_set_streams("immediate");
+        assert_int_equal(resource->row->releasable(resource, 0), 0);
+        CU(cuMemGetInfo_v2(&after, &total));
+        assert_int_equal(before, after);
+        give(resource, &alive);
+        assert_int_equal(simcuda_violations(), 0);
+        world_close(&world, resource);
+    }
+}
+
 static void test_managed_memory_stays_below_what_is_free(void **state) {
     for (int stack = 2; stack < 4; stack++) {
         struct gm_resource *resource = built[stack], *other = built[5 - stack];
@@ -171,6 +220,7 @@ int main(void) {
         cmocka_unit_test(test_any_driver_call_may_fail),
         cmocka_unit_test(test_pool_is_trimmed_before_out_of_memory),
         cmocka_unit_test(test_kept_memory_is_free_memory),
+        cmocka_unit_test(test_memory_that_a_pool_keeps_is_free_memory),
         cmocka_unit_test(test_managed_memory_stays_below_what_is_free),
     };
     return cmocka_run_group_tests(tests, build_stacks, NULL);

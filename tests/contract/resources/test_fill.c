@@ -38,9 +38,37 @@ static void test_fill_content(void **state) {
     assert_true(strstr(error, "\"red\"") && strstr(error, "poison"));
 }
 
+/* A free before which all work was done: its poison is new work, which the next owner must not find on its memory. */
+static void test_poison_stays_behind(void **state) {
+    char error[320];
+    struct world world;
+    struct gm_resource *resource = gm_resource_build("fill(poison,cache(native))", error, sizeof error);
+    assert_non_null(resource);
+    world_open(&world);
+    struct gm_request plain = plain_request(&world.origin, BYTES);
+    struct gm_free_request how = plain_free();
+    how.settled = true;
+    for (int round = 0; round < 4; round++) {
+        struct gm_block block = get(resource, &plain);
+        simcuda_set_streams("manual");
+        assert_int_equal(release(resource, &block, &how), GM_OK);
+        block = get(resource, &plain);
+        world_fill(&world, world.one, &block, 0x55555555);
+        CU(cuStreamSynchronize(world.one));
+        simcuda_run_all();
+        simcuda_set_streams("immediate");
+        assert_int_equal(world_differing(&world, &block, 0x55555555), 0);
+        assert_int_equal(release(resource, &block, &how), GM_OK);
+    }
+    assert_int_equal(simcuda_violations(), 0);
+    trim(resource);
+    world_close(&world, resource);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fill_content),
+        cmocka_unit_test(test_poison_stays_behind),
     };
     return cmocka_run_group_tests(tests, build_stacks, NULL);
 }

@@ -135,25 +135,22 @@ static void test_the_suite_sees_a_cache_without_fences(void **state) {
 static void test_free_waits_only_where_it_says_so(void **state) {
     struct world world;
     EACH_STACK(resource, world) {
-        for (int strict = 0; strict < 2; strict++) {
-            struct gm_request request = plain_request(&world.origin, BYTES);
-            struct gm_block block = get(resource, &request);
-            struct gm_free_request how = plain_free();
-            how.strict = strict;
-            simcuda_reset_counters();
-            simcuda_set_streams("manual");
-            world_fill(&world, world.one, &block, 1);
-            world_check(&world, world.one, &block, 1);
-            assert_int_equal(release(resource, &block, &how), GM_OK);
-            /* Waits where it cannot record. */
-            bool by_lane = (is_pool(resource) && !is_cache(resource)) || strcmp(resource->row->name, "fill") == 0;
-            bool waits = strict || !(is_pool(resource) || is_cache(resource)) || (by_lane && !gm_drv.ctx_record_event) ||
-                         (is_cache(resource) && !gm_fence_supported());
-            assert_int_equal(simcuda_check_runs(), waits ? 1 : 0);
-            simcuda_run_all();
-            assert_int_equal(simcuda_violations(), 0);
-            simcuda_set_streams("immediate");
-        }
+        struct gm_request request = plain_request(&world.origin, BYTES);
+        struct gm_block block = get(resource, &request);
+        struct gm_free_request how = plain_free();
+        simcuda_reset_counters();
+        simcuda_set_streams("manual");
+        world_fill(&world, world.one, &block, 1);
+        world_check(&world, world.one, &block, 1);
+        assert_int_equal(release(resource, &block, &how), GM_OK);
+        /* Waits where it cannot record. */
+        bool by_lane = (is_pool(resource) && !is_cache(resource)) || strcmp(resource->row->name, "fill") == 0;
+        bool waits = !(is_pool(resource) || is_cache(resource)) || (by_lane && !gm_drv.ctx_record_event) ||
+                     (is_cache(resource) && !gm_fence_supported());
+        assert_int_equal(simcuda_check_runs(), waits ? 1 : 0);
+        simcuda_run_all();
+        assert_int_equal(simcuda_violations(), 0);
+        simcuda_set_streams("immediate");
     }
 }
 

@@ -85,8 +85,8 @@ void test_the_trace_tells_it_all(void **state) {
     assert_int_equal(gm_reader_header(reader)->finished, 1);
     assert_string_equal(gm_reader_header(reader)->policy, "counting");
     gm_reader_close(reader);
-    assert_int_equal(reading.marks, 13);
-    assert_int_equal(reading.releases, 201); /* 200 with their context, one stale */
+    assert_int_equal(reading.marks, 14);
+    assert_int_equal(reading.releases, 202); /* 201 with their context, one stale */
     assert_int_equal(reading.fails, 4);
     assert_int_equal(reading.free_fails, 5);
     assert_int_equal(reading.unknown, 4); /* all but the one whose free failed below */

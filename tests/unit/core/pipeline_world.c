@@ -6,6 +6,7 @@
 /* ---- a policy that counts what it is told */
 
 struct told told;
+void (*when_freed)(void);
 
 static void counting_decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
     __atomic_add_fetch(&told.decided, 1, __ATOMIC_RELAXED);
@@ -15,6 +16,9 @@ static void counting_failed(const struct gm_request *request) { __atomic_add_fet
 static void counting_freed(const struct gm_request *request) {
     __atomic_add_fetch(&told.freed, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&told.last_freed, request->size, __ATOMIC_RELAXED);
+    void (*then)(void) = __atomic_exchange_n(&when_freed, NULL, __ATOMIC_ACQ_REL);
+    if (then)
+        then();
 }
 static const struct gm_policy counting = {
     .name = "counting", .decide = counting_decide, .failed = counting_failed, .freed = counting_freed};

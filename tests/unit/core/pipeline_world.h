@@ -24,6 +24,8 @@ struct told {
     size_t last_freed;
 };
 extern struct told told;
+/* Called once, when the policy is told of a free; may be NULL. */
+extern void (*when_freed)(void);
 
 /* The resource `delaying` stands still in the middle of a free or an allocation, when the memory below has changed hands already. */
 struct door {

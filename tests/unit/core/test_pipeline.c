@@ -154,6 +154,36 @@ static void *get_once(void *arg) {
     return get(512, address) == GM_OK ? arg : NULL;
 }
 
+/* The driver gives an address of the context that went to another one before the release of the old block is written. */
+static uint64_t comes_again;
+
+static void *take_address(void *arg) {
+    struct gm_scope scope = scope_of(GM_CALL_ALLOC, 256);
+    scope.request.context_id = 8;
+    gm_pipeline_saw_alloc(&scope, GM_KIND_NATIVE, GM_ACT_ALLOC, comes_again, 0, GM_OK);
+    return arg;
+}
+
+static void take_address_in_thread(void) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, take_address, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+static void test_an_address_of_a_gone_context_comes_again(void **state) {
+    begin_test("address_comes_again", build("sim"));
+    assert_int_equal(get(512, &comes_again), GM_OK);
+    when_freed = take_address_in_thread;
+    gm_pipeline_context_gone(7);
+    assert_null(when_freed);
+    assert_int_equal(gpumem_live_count(), 1);
+    struct gm_scope scope = scope_of(GM_CALL_FREE, 0);
+    gm_pipeline_free_begin(&scope, comes_again);
+    assert_true(scope.known && scope.block.context_id == 8);
+    gm_pipeline_free_end(&scope, GM_ACT_FREE, comes_again, GM_OK);
+    check_balance();
+}
+
 static void test_temporary(void **state) {
     uint64_t a, b, again;
     pthread_t thread;
@@ -227,6 +257,7 @@ int main(void) {
         cmocka_unit_test(test_unknown_and_double_frees),
         cmocka_unit_test(test_a_stale_record_is_released),
         cmocka_unit_test(test_a_context_takes_its_blocks_along),
+        cmocka_unit_test(test_an_address_of_a_gone_context_comes_again),
         cmocka_unit_test(test_temporary),
         cmocka_unit_test(test_reuse_while_the_free_is_under_way),
         cmocka_unit_test(test_remembered_only_after_it_was_got),

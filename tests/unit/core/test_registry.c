@@ -143,16 +143,50 @@ static void test_each_and_drop_context(void **state) {
     gm_registry_each(registry, count_visit, sum);
     assert_true(sum[0] == BLOCKS && sum[1] == expected);
     struct take_while_visiting visit = {registry, 3, 0};
-    gm_registry_drop_context(registry, 3, visit_dropped, &visit);
+    gm_registry_drop_context(registry, 3, NULL, visit_dropped, &visit);
     assert_int_equal(visit.count, BLOCKS / CONTEXTS);
     assert_int_equal(gm_registry_count(registry), BLOCKS - BLOCKS / CONTEXTS);
     visit.context = 77;
-    gm_registry_drop_context(registry, 77, visit_dropped, &visit);
+    gm_registry_drop_context(registry, 77, NULL, visit_dropped, &visit);
     assert_int_equal(gm_registry_count(registry), BLOCKS - BLOCKS / CONTEXTS);
     for (visit.context = 1; visit.context <= CONTEXTS; visit.context++)
-        gm_registry_drop_context(registry, visit.context, visit_dropped, &visit);
+        gm_registry_drop_context(registry, visit.context, NULL, visit_dropped, &visit);
     assert_int_equal(gm_registry_count(registry), 0);
     assert_int_equal(visit.count, BLOCKS);
+}
+
+/* While a context's blocks leave, their addresses come again in another context. */
+struct come_again {
+    struct gm_registry *registry;
+    uint64_t last, dropped, numbered;
+};
+
+static uint64_t next_number(void) {
+    static uint64_t last;
+    return ++last;
+}
+
+static void all_come_again(const struct gm_block *block, void *arg) {
+    struct come_again *again = arg;
+    again->numbered += block->sequence == ++again->dropped;
+    for (uint64_t i = 0; again->dropped == 1 && i < again->last; i++) {
+        struct gm_block newer = at(BASE + i * 512, 512);
+        newer.context_id = 9;
+        assert_int_equal(gm_registry_add(again->registry, &newer, NULL), GM_OK);
+    }
+}
+
+static void test_drop_leaves_newer_blocks(void **state) {
+    struct come_again again = {fresh(), 5000, 0, 0};
+    for (uint64_t i = 0; i < again.last; i++) {
+        struct gm_block block = at(BASE + i * 512, 512);
+        block.context_id = 3;
+        assert_int_equal(gm_registry_add(again.registry, &block, NULL), GM_OK);
+    }
+    gm_registry_drop_context(again.registry, 3, next_number, all_come_again, &again);
+    assert_int_equal(again.dropped, 1);
+    assert_int_equal(again.numbered, 1);
+    assert_int_equal(gm_registry_count(again.registry), again.last);
 }
 
 #ifndef MILLION
@@ -244,7 +278,7 @@ static void *visit_again_and_again(void *arg) {
     uint64_t sum[2] = {0};
     while (!__atomic_load_n((int *)arg, __ATOMIC_ACQUIRE)) {
         gm_registry_each(work.registry, count_visit, sum);
-        gm_registry_drop_context(work.registry, 99, count_visit, sum); /* nobody's */
+        gm_registry_drop_context(work.registry, 99, NULL, count_visit, sum); /* nobody's */
     }
     return NULL;
 }
@@ -321,6 +355,7 @@ int main(void) {
         cmocka_unit_test(test_range_at_the_ends_of_the_space),
         cmocka_unit_test(test_replaced_record),
         cmocka_unit_test(test_each_and_drop_context),
+        cmocka_unit_test(test_drop_leaves_newer_blocks),
         cmocka_unit_test(test_a_million),
         cmocka_unit_test(test_threads_by_address),
         cmocka_unit_test(test_threads_by_range),

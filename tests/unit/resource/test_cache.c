@@ -27,17 +27,24 @@ static struct {
     CUcontext event_context[EVENTS];
     uintptr_t made;
     int records, queries, waits, exchanges;
+    CUstreamCaptureMode mode; /* of the thread */
     CUresult record_answer, recorded_state; /* of cuCtxRecordEvent; of an event after it */
     size_t free_bytes;
 } fake;
 
 #define CONTEXT(n) ((CUcontext)(uintptr_t)(0x1000 * (n)))
+#define STREAM ((CUstream)(uintptr_t)0x5000)
 
 static CUresult get_current(CUcontext *context) { return *context = fake.current, CUDA_SUCCESS; }
 static CUresult push(CUcontext context) { return fake.current = context, CUDA_SUCCESS; }
 static CUresult pop(CUcontext *context) { return *context = fake.current, fake.current = CONTEXT(1), CUDA_SUCCESS; }
 static CUresult get_device(CUdevice *device) { return *device = 0, CUDA_SUCCESS; }
-static CUresult exchange(CUstreamCaptureMode *mode) { return fake.exchanges++, (void)mode, CUDA_SUCCESS; }
+static CUresult exchange(CUstreamCaptureMode *mode) {
+    CUstreamCaptureMode before = fake.mode;
+    fake.mode = *mode;
+    *mode = before;
+    return fake.exchanges++, CUDA_SUCCESS;
+}
 static CUresult get_info(size_t *free_bytes, size_t *total) {
     return *free_bytes = fake.free_bytes, *total = 1024 * MIB, CUDA_SUCCESS;
 }
@@ -61,6 +68,7 @@ static CUresult query(CUevent event) {
     return fake.queries++, fake.events[(uintptr_t)event];
 }
 static CUresult wait(CUevent event) {
+    assert_true(fake.mode == CU_STREAM_CAPTURE_MODE_RELAXED);
     fake.waits++;
     if (fake.events[(uintptr_t)event] == CUDA_ERROR_NOT_READY)
         fake.events[(uintptr_t)event] = CUDA_SUCCESS;
@@ -75,6 +83,15 @@ static void all_complete(void) {
 /* ---- blocks */
 
 static struct gm_resource *cache, *maker;
+
+/* As it is current somewhere; its generation as of now. */
+static struct gm_context context_of(CUcontext handle) {
+    struct gm_context context;
+    fake.current = handle;
+    assert_true(gm_context_current(&context));
+    fake.current = CONTEXT(1);
+    return context;
+}
 
 static void open_cache(const char *text) {
     char error[200];
@@ -93,7 +110,9 @@ static void open_cache(const char *text) {
 }
 
 static gm_status try_get(size_t size, struct gm_block *block) {
-    struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .device = 0, .context = (uint64_t)(uintptr_t)CONTEXT(1), .context_id = 7};
+    struct gm_context context = context_of(CONTEXT(1));
+    struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .device = 0,
+                                 .context = (uint64_t)(uintptr_t)context.handle, .context_id = context.id};
     return cache->row->alloc(cache, &request, block);
 }
 
@@ -106,8 +125,8 @@ static struct gm_block get(size_t size) {
     return block;
 }
 
-static gm_status try_give(const struct gm_block *block, bool strict) {
-    struct gm_free_request how = {.call = GM_CALL_FREE, .strict = strict};
+static gm_status try_give(const struct gm_block *block, bool settled) {
+    struct gm_free_request how = {.call = GM_CALL_FREE, .settled = settled};
     return cache->row->free(cache, block, &how);
 }
 
@@ -164,7 +183,8 @@ static void sizes_and_contexts_are_kept_apart(void **state) {
     struct gm_block block = get(1000), other;
     give(&block);
     assert_false(get(2000).hit);
-    struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000, .context = (uint64_t)(uintptr_t)CONTEXT(2), .context_id = 8};
+    struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000, .context = (uint64_t)(uintptr_t)CONTEXT(2),
+                                 .context_id = context_of(CONTEXT(2)).id};
     assert_int_equal(cache->row->alloc(cache, &request, &other), GM_OK);
     assert_false(other.hit);
     other = get(1001); /* the same 512 bytes of the device */
@@ -272,12 +292,29 @@ static void large_blocks_do_not_rotate(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 1);
 }
 
-static void strict_frees_wait(void **state) {
-    open_cache("cache(sim)");
-    struct gm_block block = get(MIB);
-    assert_int_equal(try_give(&block, true), GM_OK);
-    assert_int_equal(fake.waits, 1);
-    assert_true(get(MIB).hit);
+static void settled_blocks_are_ready_without_a_fence(void **state) {
+    open_cache("cache(4,sim)");
+    for (int i = 1; i <= 3; i++) {
+        struct gm_block block = get(MIB);
+        assert_int_equal(block.hit, i > 1);
+        assert_int_equal(try_give(&block, true), GM_OK);
+    }
+    assert_int_equal(fake.records + fake.queries + fake.waits, 0);
+}
+
+/* Idle blocks would stay for ever, and blocks of earlier frees would wait for a fence that nobody records. */
+static void settled_frees_close_batches_too(void **state) {
+    open_cache("cache(4,sim)");
+    struct gm_block pending = get(2 * MIB);
+    give(&pending);
+    assert_false(get(2 * MIB).hit);
+    for (int i = 0; i < 4; i++) {
+        struct gm_block block = get(MIB);
+        assert_int_equal(try_give(&block, true), GM_OK);
+    }
+    assert_int_equal(fake.records, 1);
+    all_complete();
+    assert_true(get(2 * MIB).hit);
 }
 
 /* ---- errors */
@@ -433,6 +470,153 @@ static void pinned_blocks_are_never_kept(void **state) {
     assert_int_equal(fake.records, 0);
 }
 
+/* ---- threads that come and go */
+
+static void in_new_thread(void *(*run)(void *), size_t argument) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, (void *)(uintptr_t)argument), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *leave_one(void *size) {
+    struct gm_block block = get((size_t)(uintptr_t)size);
+    give(&block);
+    return NULL;
+}
+
+static void *leave_five(void *size) {
+    struct gm_block blocks[5];
+    for (int i = 0; i < 5; i++)
+        blocks[i] = get((size_t)(uintptr_t)size);
+    for (int i = 0; i < 5; i++)
+        give(&blocks[i]);
+    return NULL;
+}
+
+static void threads_that_are_gone_take_no_room(void **state) {
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int i = 0; i < 40; i++)
+        in_new_thread(leave_one, 4096);
+    struct gm_block block = get(250 * MIB);
+    give(&block);
+    assert_true(get(250 * MIB).hit);
+}
+
+/* A quarter of the card in all, whoever freed, with what was freed last. */
+static void the_limit_holds_for_all_threads_together(void **state) {
+    struct gm_block mine = {0};
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    gm_stats->peak_total = 4096 * MIB; /* the live total bounds nothing */
+    struct gm_block live = get(200 * MIB);
+    for (size_t i = 0; i < 40; i++) {
+        in_new_thread(leave_five, 10 * MIB + i * 4096);
+        assert_true(gm_sim_live_bytes(maker) - live.reserved <= 256 * MIB);
+        assert_true(gm_sim_live_bytes(maker) - live.reserved >= (i < 4 ? 50 * (i + 1) : 240) * MIB);
+    }
+    give(&live);
+    assert_true(gm_sim_live_bytes(maker) <= 256 * MIB);
+    mine = get(200 * MIB);
+    assert_true(mine.address == live.address);
+    assert_true(get(10 * MIB + 39 * 4096).hit);
+    assert_true(get(10 * MIB + 39 * 4096).hit);
+    gm_stats->peak_total = 0;
+}
+
+static void what_is_unused_longest_goes_whoever_freed_it(void **state) {
+    static const size_t sizes[] = {20, 30, 45, 68, 100};
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int i = 0; i < 5; i++)
+        in_new_thread(leave_one, sizes[i] * MIB);
+    assert_true(gm_sim_live_bytes(maker) <= 125 * MIB + 64 * MIB);
+    assert_true(get(100 * MIB).hit);
+    assert_true(get(68 * MIB).hit);
+    assert_false(get(20 * MIB).hit);
+}
+
+static void batches_are_as_large_behind_many_threads(void **state) {
+    struct gm_block blocks[6];
+    open_cache("cache(100,sim)");
+    for (int i = 0; i < 20; i++)
+        in_new_thread(leave_one, 4096);
+    for (int i = 0; i < 6; i++)
+        blocks[i] = get(MIB);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(fake.records, 0);
+        give(&blocks[i]);
+    }
+    assert_int_equal(fake.records, 1);
+}
+
+static void all_batches_together_are_bounded(void **state) {
+    open_cache("cache(100,sim)");
+    for (int i = 0; i < 15; i++)
+        in_new_thread(leave_five, MIB);
+    assert_in_range(fake.records, 2, 4); /* 64 MiB without a fence at the 13th */
+    int records = fake.records;
+    in_new_thread(leave_five, MIB);
+    in_new_thread(leave_five, MIB);
+    assert_true(fake.records > records);
+}
+
+static void idle_blocks_of_threads_that_are_gone_go_too(void **state) {
+    const struct timespec nap = {0, 900000000};
+    open_cache("cache(2,sim)");
+    in_new_thread(leave_five, MIB); /* two batches with a fence, one without */
+    all_complete();
+    struct gm_block blocks[2] = {get(4096), get(4096)};
+    for (int i = 0; i < 3; i++) {
+        give(&blocks[0]);
+        give(&blocks[1]);
+        blocks[0] = get(4096);
+        blocks[1] = get(4096);
+        assert_int_equal(gm_sim_live_count(maker), (i == 0 ? 5 : i == 1 ? 1 : 0) + 2);
+        nanosleep(&nap, NULL);
+    }
+}
+
+static void little_free_memory_ends_what_all_threads_keep(void **state) {
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int i = 0; i < 5; i++)
+        in_new_thread(leave_one, MIB << i);
+    const struct timespec nap = {0, 110000000};
+    nanosleep(&nap, NULL);
+    fake.free_bytes = 100 * MIB;
+    struct gm_block block = get(64 * MIB);
+    give(&block);
+    assert_int_equal(gm_sim_live_count(maker), 0);
+}
+
+/* ---- a free that is a mistake */
+
+static void knows_what_it_keeps(void **state) {
+    enum { COUNT = 1000 };
+    static struct gm_block blocks[COUNT];
+    open_cache("cache(sim)");
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = get(512 * (size_t)(1 + i % 7));
+    for (int i = 0; i < COUNT / 2; i++)
+        give(&blocks[i]);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(cache->row->keeps(cache, blocks[i].address) == (i < COUNT / 2));
+    assert_false(cache->row->keeps(cache, blocks[0].address + 256));
+    for (int i = COUNT / 2; i < COUNT; i++) {
+        give(&blocks[i]);
+        assert_true(cache->row->keeps(cache, blocks[i].address));
+    }
+    all_complete();
+    for (int i = 0; i < COUNT; i++) {
+        struct gm_block again = get(512 * (size_t)(1 + i % 7));
+        assert_false(cache->row->keeps(cache, again.address));
+    }
+    cache->row->trim(cache, SIZE_MAX);
+    for (int i = 0; i < COUNT; i++)
+        assert_false(cache->row->keeps(cache, blocks[i].address));
+}
+
 /* ---- capture, contexts, peers */
 
 static void frees_of_a_capture_are_fenced_after_it(void **state) {
@@ -445,20 +629,41 @@ static void frees_of_a_capture_are_fenced_after_it(void **state) {
         give(&ready[i]); /* each asks about the one before */
     get(4096);
     int records = fake.records, queries = fake.queries, exchanges = fake.exchanges;
-    gm_capture_begin();
+    gm_capture_begin(STREAM, false, CU_STREAM_CAPTURE_MODE_RELAXED);
     for (int i = 0; i < 4; i++)
         give(&blocks[i]);
     assert_true(get(4096).hit); /* known complete before */
     assert_false(get(MIB).hit); /* freed during the capture */
-    assert_int_equal(cache->row->trim(cache, SIZE_MAX), 0);
-    assert_int_equal(try_give(&blocks[4], true), GM_OK);
+    give(&blocks[4]);
     assert_true(fake.records == records && fake.queries == queries && fake.exchanges == exchanges && !fake.waits);
-    gm_capture_end();
+    gm_capture_end(STREAM, false);
     assert_false(get(MIB).hit); /* still without a fence */
     give(&blocks[5]);
     assert_int_equal(fake.records, records + 1);
     for (int i = 0; i < 6; i++)
         assert_true(get(MIB).hit);
+}
+
+/* Native frees in relaxed mode disturb no capture: blocks that were freed before it and during it, complete or not. */
+static void out_of_memory_in_a_capture_gives_all_back(void **state) {
+    struct gm_block blocks[9], block;
+    open_cache("cache(1,sim)");
+    gm_sim_set_memory(maker, 100 * MIB);
+    for (int i = 0; i < 9; i++)
+        blocks[i] = get(10 * MIB);
+    for (int i = 0; i < 6; i++) {
+        fake.recorded_state = i < 3 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+        give(&blocks[i]);
+    }
+    gm_capture_begin(STREAM, false, CU_STREAM_CAPTURE_MODE_RELAXED);
+    int records = fake.records, queries = fake.queries;
+    for (int i = 6; i < 9; i++)
+        give(&blocks[i]);
+    assert_int_equal(try_get(95 * MIB, &block), GM_OK);
+    assert_int_equal(gm_sim_live_count(maker), 1);
+    assert_true(fake.records == records && fake.queries == queries && fake.mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    assert_int_equal(try_get(95 * MIB, &block), GM_OUT_OF_MEMORY);
+    gm_capture_end(STREAM, false);
 }
 
 static void a_context_goes_without_the_driver(void **state) {
@@ -470,7 +675,9 @@ static void a_context_goes_without_the_driver(void **state) {
         for (int i = 0; i < 18; i++)
             give(&blocks[i]);
         int records = fake.records, queries = fake.queries;
-        cache->row->context_gone(cache, 7);
+        uint64_t id;
+        assert_true(gm_context_end(CONTEXT(1), &id));
+        cache->row->context_gone(cache, id);
         assert_true(fake.records == records && fake.queries == queries && !fake.waits);
         assert_int_equal(gm_sim_live_count(maker), 0);
         all_complete();
@@ -478,19 +685,17 @@ static void a_context_goes_without_the_driver(void **state) {
         assert_false(block.hit);
         uintptr_t made = fake.made;
         for (int i = 0; i < 4; i++)
-            give(&(struct gm_block){.address = block.address + (uint64_t)i, .size = 1, .reserved = 512, .owner = cache, .context_id = 7,
+            give(&(struct gm_block){.address = block.address + (uint64_t)i, .size = 1, .reserved = 512, .owner = cache,
+                                    .context_id = block.context_id,
                                     .context = block.context, .call = GM_CALL_ALLOC, .kind = GM_KIND_CACHE});
         assert_int_equal(fake.made, made + 1); /* no event of the old context is used again */
     }
 }
 
 static void peers_that_reach_the_device_are_fenced(void **state) {
-    struct gm_context peer = {.handle = CONTEXT(5), .id = 55, .device = 0};
     open_cache("cache(1,sim)");
     struct gm_block block = get(MIB), other = get(MIB);
-    fake.current = CONTEXT(5);
-    assert_true(gm_context_current(&peer));
-    fake.current = CONTEXT(1);
+    struct gm_context peer = context_of(CONTEXT(5));
     gm_context_note_reach(0, &peer);
     give(&block);
     assert_int_equal(fake.records, 2);
@@ -502,6 +707,27 @@ static void peers_that_reach_the_device_are_fenced(void **state) {
     assert_true(gm_context_end(CONTEXT(5), &id));
     give(&other);
     assert_int_equal(fake.records, 3);
+}
+
+/* A peer's kernel may wait for what this thread submits next. */
+static void nobody_waits_for_a_peer(void **state) {
+    struct gm_block blocks[4];
+    uint64_t id;
+    open_cache("cache(1,sim)");
+    struct gm_context peer = context_of(CONTEXT(6));
+    gm_context_note_reach(0, &peer);
+    for (int i = 0; i < 4; i++)
+        blocks[i] = get(8 * MIB);
+    for (int i = 0; i < 4; i++)
+        give(&blocks[i]);
+    assert_false(get(8 * MIB).hit); /* more wait for their fences than may, but the peer is not done */
+    for (uintptr_t event = 1; event <= fake.made; event++)
+        assert_true(fake.event_context[event] != CONTEXT(6) || fake.events[event] == CUDA_ERROR_NOT_READY);
+    assert_int_equal(fake.waits, 1);
+    all_complete();
+    assert_true(get(8 * MIB).hit);
+    assert_true(gm_context_end(CONTEXT(6), &id));
+    assert_true(get(8 * MIB).hit);
 }
 
 int main(void) {
@@ -518,7 +744,8 @@ int main(void) {
         cmocka_unit_test(larger_blocks_serve_only_when_complete),
         cmocka_unit_test(ever_new_sizes_are_served),
         cmocka_unit_test(large_blocks_do_not_rotate),
-        cmocka_unit_test(strict_frees_wait),
+        cmocka_unit_test(settled_blocks_are_ready_without_a_fence),
+        cmocka_unit_test(settled_frees_close_batches_too),
         cmocka_unit_test(an_error_of_the_record_is_the_frees_own),
         cmocka_unit_test(an_error_of_a_query_sets_the_cache_aside),
         cmocka_unit_test(a_failed_native_free_is_tried_again),
@@ -531,9 +758,19 @@ int main(void) {
         cmocka_unit_test(idle_blocks_go_with_later_frees),
         cmocka_unit_test(pinned_blocks_are_never_kept),
         cmocka_unit_test(frees_of_a_capture_are_fenced_after_it),
+        cmocka_unit_test(out_of_memory_in_a_capture_gives_all_back),
         cmocka_unit_test(a_context_goes_without_the_driver),
         cmocka_unit_test(peers_that_reach_the_device_are_fenced),
-        cmocka_unit_test(waits_only_for_an_own_free), /* last: a second thread halves the shares */
+        cmocka_unit_test(nobody_waits_for_a_peer),
+        cmocka_unit_test(waits_only_for_an_own_free),
+        cmocka_unit_test(threads_that_are_gone_take_no_room),
+        cmocka_unit_test(the_limit_holds_for_all_threads_together),
+        cmocka_unit_test(what_is_unused_longest_goes_whoever_freed_it),
+        cmocka_unit_test(batches_are_as_large_behind_many_threads),
+        cmocka_unit_test(all_batches_together_are_bounded),
+        cmocka_unit_test(idle_blocks_of_threads_that_are_gone_go_too),
+        cmocka_unit_test(little_free_memory_ends_what_all_threads_keep),
+        cmocka_unit_test(knows_what_it_keeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

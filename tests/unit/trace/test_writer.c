@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -253,16 +254,64 @@ static void sigkill_loses_nothing(void **state) {
     assert_int_equal(finished, 0);
 }
 
+/* Long enough for the thread that flushes every 10 ms, also on a busy machine. */
+static void let_it_flush(void) {
+    nanosleep(&(struct timespec){0, 500000000}, NULL);
+}
+
 static void write_wait_and_kill(void) {
     gm_trace_setup(path, AUTO, 10000000, "auto", "1");
     write_events(0x1000, 50);
-    nanosleep(&(struct timespec){0, 500000000}, NULL);
+    let_it_flush();
     raise(SIGKILL);
 }
 
-static void a_text_event_waits_no_longer_than_the_interval(void **state) {
+static void an_event_waits_no_longer_than_the_interval(void **state) {
     assert_int_equal(WTERMSIG(in_child(write_wait_and_kill)), SIGKILL);
     assert_int_equal(read_back(path, NULL, NULL), 50);
+}
+
+static void *write_hold_and_wait(void *unused) {
+    write_events(0x5000, 2000);
+    pause();
+    return NULL;
+}
+
+static void others_write_and_kill(void) {
+    pthread_t threads[3];
+    gm_trace_setup(path, AUTO, 10000000, "auto", "1");
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, write_hold_and_wait, NULL);
+    while (gm_trace_sequence() < 6000)
+        sched_yield();
+    let_it_flush();
+    raise(SIGKILL);
+}
+
+static void idle_threads_lose_nothing_either(void **state) {
+    assert_int_equal(WTERMSIG(in_child(others_write_and_kill)), SIGKILL);
+    assert_in_range(read_back(path, NULL, NULL), 5000, 6000); /* the loop takes numbers, too */
+}
+
+static void fail_and_abort(void) {
+    gm_trace_setup(path, AUTO, 60000000000u, "auto", "1");
+    write_events(0x1000, 500);
+    struct gm_event e = {.seq = gm_trace_sequence(), .action = GM_ACT_ALLOC_FAIL, .call = GM_CALL_ALLOC};
+    gm_trace_event(&e);
+    raise(SIGKILL);
+}
+
+static void what_led_to_a_failed_allocation_is_there(void **state) {
+    char error[512];
+    struct gm_event e;
+    int thread, count = 0, failed = 0;
+    assert_int_equal(WTERMSIG(in_child(fail_and_abort)), SIGKILL);
+    struct gm_reader *r = gm_reader_open(path, error, sizeof error);
+    for (; gm_reader_next(r, &e, &thread); count++)
+        failed += e.action == GM_ACT_ALLOC_FAIL;
+    gm_reader_close(r);
+    assert_int_equal(count, 501);
+    assert_int_equal(failed, 1);
 }
 
 /* ---- fork */
@@ -343,6 +392,32 @@ static int said_lines(void (*body)(void), const char *words) {
     }
     fclose(f);
     return lines;
+}
+
+/* ---- somebody cuts the file */
+
+static void write_while_the_file_is_cut(void) {
+    gm_trace_setup(path, AUTO, 10000000, "auto", "1");
+    write_events(0x1000, 20000);
+    let_it_flush();
+    if (truncate(path, 0))
+        _exit(2);
+    write_events(0x100000, 5000);
+    let_it_flush();
+    if (truncate(path, 2000))
+        _exit(2);
+    write_events(0x200000, 5000);
+    gm_trace_finish();
+}
+
+static void a_file_cut_by_others_harms_nobody(void **state) {
+    uint64_t dropped;
+    uint32_t finished;
+    assert_int_equal(said_lines(write_while_the_file_is_cut, "was cut by another program"), 1);
+    int count = read_back(path, &finished, &dropped);
+    assert_int_equal(finished, 1);
+    assert_in_range(count, 5000, 10000);
+    assert_in_range(dropped, 15000, 20000); /* what was still in memory is written again */
 }
 
 static void a_full_disk_is_said_once_and_counted(void **state) {
@@ -462,7 +537,66 @@ static void write_to_closed_pipe(void) {
 }
 
 static void a_closed_pipe_does_not_kill(void **state) {
-    assert_int_equal(said_lines(write_to_closed_pipe, "the reader has gone"), 1);
+    assert_int_equal(said_lines(write_to_closed_pipe, "trace '/dev/stdout' lo"), 2); /* at once, and how many at the end */
+}
+
+static void write_to_unread_pipe(void) {
+    alarm(60);
+    gm_trace_setup(path, CSV, 10000000, "auto", "1");
+    write_events(0x1000, 100000);
+    gm_trace_finish();
+}
+
+static void a_pipe_without_a_reader_holds_nobody_up(void **state) {
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(said_lines(write_to_unread_pipe, "a pipe that nobody reads"), 1);
+}
+
+/* Ends of a pipe that say when the child has written, and when it may go on. */
+static int ready[2], go_on[2];
+
+static void write_more_than_a_pipe_holds(void) {
+    char byte = 0;
+    alarm(60);
+    gm_trace_setup(path, CSV, 10000000, "auto", "1");
+    write_events(0x1000, 200000);
+    if (write(ready[1], &byte, 1) != 1 || read(go_on[0], &byte, 1) != 1)
+        _exit(2);
+    write_events(0x1000, 10);
+    gm_trace_finish();
+}
+
+/* Runs the writer, whose pipe is read only when it has written all, and counts what comes. */
+static void read_late(void) {
+    char line[512];
+    int fd = open(path, O_RDONLY | O_NONBLOCK), status;
+    uint64_t lines = 0, gaps = 0, number, total = 0;
+    if (fd < 0 || pipe(ready) || pipe(go_on))
+        _exit(2);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(fd);
+        write_more_than_a_pipe_holds();
+        _exit(0);
+    }
+    if (read(ready[0], line, 1) != 1)
+        _exit(3);
+    fcntl(fd, F_SETFL, 0);
+    FILE *f = fdopen(fd, "r");
+    while (fgets(line, sizeof line, f) && sscanf(line, "# end dropped %lu", &total) != 1) {
+        lines += line[0] >= '0' && line[0] <= '9';
+        gaps += sscanf(line, "# dropped %lu", &number) == 1 ? number : 0;
+        if (lines == 1000 && write(go_on[1], line, 1) != 1)
+            _exit(4);
+    }
+    waitpid(pid, &status, 0);
+    if (status || !lines || !total || lines + total != 200010 || gaps > total)
+        _exit(5);
+}
+
+static void a_slow_reader_costs_lines_and_no_time(void **state) {
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(said_lines(read_late, "' lo"), 2); /* loses, and lost so many at the end */
 }
 
 static void write_and_close_everything(void) {
@@ -502,7 +636,10 @@ int main(void) {
         BINARY_CASE(short_lived_threads_cost_a_page_each),
         BOTH(the_end_is_safe_while_threads_write),
         BOTH(sigkill_loses_nothing),
-        CSV_CASE(a_text_event_waits_no_longer_than_the_interval),
+        BOTH(an_event_waits_no_longer_than_the_interval),
+        BOTH(idle_threads_lose_nothing_either),
+        BOTH(what_led_to_a_failed_allocation_is_there),
+        BINARY_CASE(a_file_cut_by_others_harms_nobody),
         BOTH(a_forked_child_gets_its_own_file),
         BOTH(a_bare_clone_does_not_write_into_the_parent),
         BOTH(a_full_disk_is_said_once_and_counted),
@@ -513,6 +650,8 @@ int main(void) {
         BOTH(a_foreign_file_is_never_touched),
         BINARY_CASE(a_pipe_gets_text),
         BINARY_CASE(a_closed_pipe_does_not_kill),
+        CSV_CASE(a_pipe_without_a_reader_holds_nobody_up),
+        CSV_CASE(a_slow_reader_costs_lines_and_no_time),
         BOTH(a_program_that_closes_all_descriptors_keeps_its_trace),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,0 +1,94 @@
+/* What threads have of their own beyond thread-local variables. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/base/room.h"
+
+enum { THREADS = 500, TOGETHER = 100 };
+
+static unsigned left, wrong;
+static pthread_barrier_t all_there;
+
+static void count_left(void *part) {
+    __atomic_add_fetch(&left, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&wrong, *(char *)part != 7, __ATOMIC_RELAXED);
+}
+
+static void *use(void *unused) {
+    char *part = gm_room_part(GM_ROOM_TRACE), *other = gm_room_part(GM_ROOM_ERROR);
+    (void)unused;
+    for (int i = 0; part && i < GM_ROOM_BYTES - GM_ROOM_TRACE; i++)
+        __atomic_add_fetch(&wrong, part[i] != 0, __ATOMIC_RELAXED);
+    if (!part || other - part != GM_ROOM_ERROR - GM_ROOM_TRACE || gm_room_part_known(GM_ROOM_TRACE) != part)
+        return NULL;
+    memset(part, 7, GM_ROOM_BYTES - GM_ROOM_TRACE);
+    return part;
+}
+
+static void *use_beside_others(void *unused) {
+    void *part = use(unused);
+    pthread_barrier_wait(&all_there);
+    return part;
+}
+
+static void one_after_the_other_they_share_memory(void **state) {
+    void *first = NULL, *part;
+    left = wrong = 0;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, use, NULL), 0);
+        assert_int_equal(pthread_join(thread, &part), 0);
+        assert_non_null(part);
+        first = first ? first : part;
+        assert_ptr_equal(part, first);
+    }
+    assert_int_equal(left, THREADS);
+    assert_int_equal(wrong, 0);
+}
+
+static void at_one_time_each_has_its_own(void **state) {
+    pthread_t threads[TOGETHER];
+    void *parts[TOGETHER];
+    left = wrong = 0;
+    pthread_barrier_init(&all_there, NULL, TOGETHER);
+    for (int i = 0; i < TOGETHER; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_beside_others, NULL), 0);
+    for (int i = 0; i < TOGETHER; i++) {
+        assert_int_equal(pthread_join(threads[i], &parts[i]), 0);
+        assert_non_null(parts[i]);
+        for (int j = 0; j < i; j++)
+            assert_ptr_not_equal(parts[i], parts[j]);
+    }
+    pthread_barrier_destroy(&all_there);
+    assert_int_equal(left, TOGETHER);
+    assert_int_equal(wrong, 0);
+}
+
+static void *look(void *unused) {
+    (void)unused;
+    return gm_room_part_known(GM_ROOM_CLOCK);
+}
+
+static void who_needs_none_has_none(void **state) {
+    pthread_t thread;
+    void *part = &thread;
+    assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
+    assert_int_equal(pthread_join(thread, &part), 0);
+    assert_null(part);
+}
+
+int main(void) {
+    gm_room_on_leave(GM_ROOM_TRACE, count_left);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_after_the_other_they_share_memory),
+        cmocka_unit_test(at_one_time_each_has_its_own),
+        cmocka_unit_test(who_needs_none_has_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+/* The list of captures, over a driver of which every answer is scripted here. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "shim/driver/driver.h"
+
+#define CONTEXT(n) ((CUcontext)(uintptr_t)(0x1000 * (n)))
+#define STREAM(n)  ((CUstream)(uintptr_t)(0x100 * (n)))
+#define GLOBAL     CU_STREAM_CAPTURE_MODE_GLOBAL
+#define RELAXED    CU_STREAM_CAPTURE_MODE_RELAXED
+
+static const struct timespec long_since = {.tv_nsec = 130000000}; /* longer than captures last unasked */
+
+static struct {
+    CUresult answer;
+    CUstreamCaptureStatus status;
+    int asked, lost;
+    int hold_up, held_up; /* is_capturing: an asker stays inside; is inside */
+    struct gm_capture last;
+} fake;
+
+static __thread CUcontext current;
+
+static CUresult get_current(CUcontext *context) { return *context = current, CUDA_SUCCESS; }
+static CUresult exchange(CUstreamCaptureMode *mode) { return (void)mode, CUDA_SUCCESS; }
+/* Streams from 100 on are of context 2. */
+static CUresult context_of(CUstream stream, CUcontext *context) {
+    return *context = stream < STREAM(100) ? CONTEXT(1) : CONTEXT(2), CUDA_SUCCESS;
+}
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status) {
+    (void)stream;
+    __atomic_add_fetch(&fake.asked, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&fake.held_up, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&fake.hold_up, __ATOMIC_SEQ_CST))
+        ;
+    __atomic_store_n(&fake.held_up, 0, __ATOMIC_SEQ_CST);
+    return *status = fake.status, fake.answer;
+}
+static void lost(const struct gm_capture *capture) { fake.lost++, fake.last = *capture; }
+
+static int start(void **state) {
+    (void)state;
+    gm_captures_after_fork();
+    memset(&fake, 0, sizeof fake);
+    current = CONTEXT(1);
+    gm_drv = (struct gm_driver){
+        .ctx_get_current = get_current, .thread_exchange_capture_mode = exchange,
+        .stream_get_ctx = context_of, .stream_is_capturing = is_capturing,
+    };
+    gm_capture_on_lost = lost;
+    return 0;
+}
+
+static void begin(CUstream stream, bool per_thread, CUstreamCaptureMode mode) {
+    gm_capture_begun(gm_capture_begin(stream, per_thread, mode), true);
+}
+
+static bool may_disturb(void) {
+    CUstreamCaptureMode mode;
+    bool inside = gm_capture_guard_enter(&mode);
+    if (inside)
+        gm_capture_guard_leave(mode);
+    return inside;
+}
+
+static void a_begin_that_fails_is_no_capture(void **state) {
+    (void)state;
+    begin(STREAM(1), false, GLOBAL);
+    gm_capture_begun(gm_capture_begin(STREAM(1), false, GLOBAL), false); /* it captures already */
+    assert_int_equal(gm_captures, 1);
+    gm_capture_end(STREAM(2), false);
+    assert_int_equal(gm_captures, 1);
+    assert_false(may_disturb());
+    gm_capture_end(STREAM(1), false);
+    gm_capture_end(STREAM(1), false);
+    assert_true(may_disturb() && !fake.lost && !fake.asked);
+}
+
+static void more_than_a_page_of_them(void **state) {
+    (void)state;
+    for (uintptr_t i = 1; i <= 3000; i++)
+        begin(STREAM(1000 + i), false, RELAXED);
+    assert_int_equal(gm_captures, 3000);
+    for (uintptr_t i = 3000; i > 0; i -= 2)
+        gm_capture_end(STREAM(1000 + i), false);
+    assert_int_equal(gm_captures, 1500);
+    gm_capture_going(NULL, CONTEXT(2));
+    gm_capture_gone(NULL, CONTEXT(2), true);
+    assert_true(gm_captures == 0 && fake.lost == 1500);
+}
+
+static void they_go_with_their_stream(void **state) {
+    (void)state;
+    begin(STREAM(1), false, GLOBAL);
+    begin(STREAM(2), false, RELAXED);
+    gm_capture_going(STREAM(1), NULL);
+    gm_capture_gone(STREAM(1), NULL, false); /* it could not be destroyed */
+    assert_int_equal(gm_captures, 2);
+    gm_capture_going(STREAM(1), NULL);
+    gm_capture_gone(STREAM(1), NULL, true);
+    assert_true(gm_captures == 1 && fake.lost == 1 && fake.last.stream == STREAM(1) && fake.last.context == CONTEXT(1));
+    gm_capture_going(STREAM(2), NULL);
+    begin(STREAM(3), false, GLOBAL);
+    gm_capture_end(STREAM(2), false); /* ended by another thread meanwhile */
+    begin(STREAM(2), false, GLOBAL);  /* and the place of the destroyed stream used again */
+    gm_capture_gone(STREAM(2), NULL, true);
+    assert_true(gm_captures == 2 && fake.lost == 1);
+}
+
+static void they_go_with_their_context(void **state) {
+    (void)state;
+    begin(STREAM(1), false, GLOBAL);
+    begin(STREAM(100), false, GLOBAL);
+    begin(STREAM(101), false, RELAXED);
+    current = CONTEXT(2);
+    begin(NULL, true, RELAXED);
+    gm_capture_going(NULL, CONTEXT(2));
+    gm_capture_gone(NULL, CONTEXT(2), false);
+    assert_int_equal(gm_captures, 4);
+    gm_capture_going(NULL, CONTEXT(2));
+    gm_capture_gone(NULL, CONTEXT(2), true);
+    assert_true(gm_captures == 1 && fake.lost == 3);
+    gm_capture_end(STREAM(1), false);
+    assert_true(may_disturb());
+}
+
+/* ---- threads */
+
+static void *begin_default(void *mode) {
+    current = CONTEXT(1);
+    begin(mode ? CU_STREAM_PER_THREAD : NULL, !mode, RELAXED);
+    return NULL;
+}
+
+static void *begin_and_end_default(void *unused) {
+    current = CONTEXT(1);
+    begin(NULL, true, GLOBAL);
+    current = CONTEXT(2);
+    begin(NULL, true, GLOBAL);
+    gm_capture_end(CU_STREAM_PER_THREAD, false); /* the same stream by its other name */
+    return unused;
+}
+
+static void in_thread(void *(*run)(void *), void *argument) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, argument), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void each_thread_has_a_default_stream(void **state) {
+    (void)state;
+    begin(NULL, true, GLOBAL);
+    in_thread(begin_default, NULL);
+    in_thread(begin_default, "by handle");
+    in_thread(begin_and_end_default, NULL);
+    assert_int_equal(gm_captures, 4);
+    assert_false(gm_capture_recheck()); /* those of the threads that ended are over, at once */
+    assert_true(gm_captures == 1 && fake.lost == 3 && !fake.asked && fake.last.per_thread);
+    gm_capture_end(NULL, false); /* the legacy stream is another */
+    assert_int_equal(gm_captures, 1);
+    gm_capture_end(NULL, true);
+    assert_true(may_disturb());
+}
+
+static void *begin_two(void *unused) {
+    current = CONTEXT(1);
+    begin(STREAM(1), false, RELAXED);
+    begin(STREAM(2), false, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    return unused;
+}
+
+static void only_relaxed_ones_outlive_their_thread(void **state) {
+    (void)state;
+    in_thread(begin_two, NULL);
+    assert_false(may_disturb());
+    assert_true(gm_captures == 1 && fake.lost == 1 && fake.last.stream == STREAM(2));
+    gm_capture_end(STREAM(1), false);
+    assert_true(may_disturb());
+}
+
+/* ---- those that last */
+
+static void the_driver_is_asked(void **state) {
+    (void)state;
+    fake.status = CU_STREAM_CAPTURE_STATUS_NONE;
+    begin(STREAM(1), false, GLOBAL);
+    uint64_t coming = gm_capture_begin(STREAM(2), false, GLOBAL); /* the driver has not begun it yet */
+    assert_false(gm_capture_recheck());
+    assert_int_equal(fake.asked, 0);
+    nanosleep(&long_since, NULL);
+    assert_false(gm_capture_recheck());
+    assert_true(fake.asked == 1 && gm_captures == 1 && fake.lost == 1 && fake.last.stream == STREAM(1));
+    gm_capture_begun(coming, true);
+    fake.status = CU_STREAM_CAPTURE_STATUS_INVALIDATED; /* still to be ended */
+    begin(NULL, true, GLOBAL);                          /* nobody else can name it */
+    for (int i = 0; i < 1000; i++)
+        assert_false(may_disturb());
+    nanosleep(&long_since, NULL);
+    assert_false(may_disturb());
+    assert_in_range(fake.asked, 2, 4); /* and not 1000 times */
+    fake.answer = CUDA_ERROR_ILLEGAL_ADDRESS;
+    nanosleep(&long_since, NULL);
+    assert_false(may_disturb());
+    assert_int_equal(gm_captures, 2);
+    gm_capture_end(NULL, true);
+    fake.answer = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    nanosleep(&long_since, NULL);
+    assert_true(may_disturb());
+    assert_int_equal(fake.lost, 2);
+}
+
+static void *ask(void *unused) {
+    gm_capture_recheck();
+    return unused;
+}
+
+static int destroyed;
+
+static void *destroy(void *unused) {
+    gm_capture_going(STREAM(1), NULL);
+    __atomic_store_n(&destroyed, 1, __ATOMIC_SEQ_CST);
+    gm_capture_gone(STREAM(1), NULL, true);
+    return unused;
+}
+
+/* A stream is not destroyed under a thread that asks about it. */
+static void askers_are_waited_for(void **state) {
+    pthread_t asker, destroyer;
+    (void)state;
+    fake.status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    fake.hold_up = 1;
+    begin(STREAM(1), false, GLOBAL);
+    nanosleep(&long_since, NULL);
+    assert_int_equal(pthread_create(&asker, NULL, ask, NULL), 0);
+    while (!__atomic_load_n(&fake.held_up, __ATOMIC_SEQ_CST))
+        ;
+    assert_int_equal(pthread_create(&destroyer, NULL, destroy, NULL), 0);
+    for (int i = 0; i < 100; i++) { /* far less than the bound of the wait */
+        nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+        assert_false(__atomic_load_n(&destroyed, __ATOMIC_SEQ_CST));
+    }
+    __atomic_store_n(&fake.hold_up, 0, __ATOMIC_SEQ_CST);
+    pthread_join(asker, NULL);
+    pthread_join(destroyer, NULL);
+    assert_true(destroyed && gm_captures == 0 && fake.lost == 1);
+}
+
+int main(void) {
+    gm_clock_init();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_begin_that_fails_is_no_capture, start),
+        cmocka_unit_test_setup(more_than_a_page_of_them, start),
+        cmocka_unit_test_setup(they_go_with_their_stream, start),
+        cmocka_unit_test_setup(they_go_with_their_context, start),
+        cmocka_unit_test_setup(each_thread_has_a_default_stream, start),
+        cmocka_unit_test_setup(only_relaxed_ones_outlive_their_thread, start),
+        cmocka_unit_test_setup(the_driver_is_asked, start),
+        cmocka_unit_test_setup(askers_are_waited_for, start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

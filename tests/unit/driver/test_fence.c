@@ -1,0 +1,265 @@
+/* Fences of several contexts of which some end, over a driver of which every answer is scripted here. Events of a
+ * context that ended, or is just ending, are never named. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "shim/driver/fence.h"
+
+#define CONTEXT(n) ((CUcontext)(uintptr_t)(0x1000 * (n)))
+enum { EVENTS = 256, OWN = 1, PEER = 2, PENDING = GM_FENCE_PENDING };
+
+static struct {
+    CUcontext current;
+    uintptr_t made;
+    CUcontext context[EVENTS];
+    CUresult answer[EVENTS];
+    bool forbidden[EVENTS]; /* its context is gone */
+    CUresult record, push;
+    int records, queries, waits, destroyed;
+    int hold_up, held_up;
+} fake;
+
+static void name(CUevent event) { assert_false(fake.forbidden[(uintptr_t)event]); }
+
+static CUresult get_current(CUcontext *context) { return *context = fake.current, CUDA_SUCCESS; }
+static CUresult push(CUcontext context) { return fake.push ? fake.push : (fake.current = context, CUDA_SUCCESS); }
+static CUresult pop(CUcontext *context) { return *context = fake.current, fake.current = CONTEXT(OWN), CUDA_SUCCESS; }
+static CUresult get_device(CUdevice *device) { return *device = 0, CUDA_SUCCESS; }
+static CUresult exchange(CUstreamCaptureMode *mode) { return (void)mode, CUDA_SUCCESS; }
+static CUresult get_state(CUdevice device, unsigned *flags, int *active) {
+    return (void)device, (void)flags, *active = 0, CUDA_SUCCESS;
+}
+static CUresult create(CUevent *event, unsigned flags) {
+    (void)flags;
+    assert_in_range(++fake.made, 1, EVENTS - 1);
+    fake.context[fake.made] = fake.current;
+    return *event = (CUevent)fake.made, CUDA_SUCCESS;
+}
+static CUresult destroy(CUevent event) { return name(event), fake.destroyed++, CUDA_SUCCESS; }
+static CUresult record(CUcontext context, CUevent event) {
+    name(event);
+    assert_ptr_equal(fake.context[(uintptr_t)event], context);
+    fake.records++;
+    if (context == CONTEXT(PEER) && fake.record)
+        return fake.record;
+    return fake.answer[(uintptr_t)event] = CUDA_ERROR_NOT_READY, CUDA_SUCCESS;
+}
+static CUresult query(CUevent event) {
+    name(event);
+    fake.queries++;
+    __atomic_store_n(&fake.held_up, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&fake.hold_up, __ATOMIC_SEQ_CST))
+        ;
+    return fake.answer[(uintptr_t)event];
+}
+static CUresult wait(CUevent event) { return name(event), fake.waits++, fake.answer[(uintptr_t)event] = CUDA_SUCCESS; }
+
+static struct gm_context see(unsigned n) {
+    struct gm_context context;
+    fake.current = CONTEXT(n);
+    assert_true(gm_context_current(&context));
+    fake.current = CONTEXT(OWN);
+    return context;
+}
+
+static struct gm_context reach(unsigned n) {
+    struct gm_context context = see(n);
+    gm_context_note_reach(0, &context);
+    return context;
+}
+
+static void forbid(unsigned n) {
+    for (unsigned i = 0; i < EVENTS; i++)
+        fake.forbidden[i] |= fake.context[i] == CONTEXT(n);
+}
+
+static void end(unsigned n) {
+    uint64_t id;
+    if (gm_context_end(CONTEXT(n), &id))
+        forbid(n);
+}
+
+static struct gm_context own;
+
+static gm_status record_own(struct gm_fence *fence) { return gm_fence_record(fence, own.handle, own.id, 0); }
+
+static void own_is(CUresult answer) {
+    for (unsigned i = 0; i < EVENTS; i++)
+        if (fake.context[i] == CONTEXT(OWN))
+            fake.answer[i] = answer;
+}
+
+static void peer_is(CUresult answer) {
+    for (unsigned i = 0; i < EVENTS; i++)
+        if (fake.context[i] == CONTEXT(PEER))
+            fake.answer[i] = answer;
+}
+
+static int start(void **state) {
+    (void)state;
+    gm_drv = (struct gm_driver){
+        .ctx_get_current = get_current, .ctx_push = push, .ctx_pop = pop, .ctx_get_device = get_device,
+        .primary_get_state = get_state, .thread_exchange_capture_mode = exchange, .event_create = create,
+        .event_destroy = destroy, .event_query = query, .event_synchronize = wait, .ctx_record_event = record,
+    };
+    memset(&fake, 0, sizeof fake);
+    own = see(OWN);
+    return 0;
+}
+
+static int stop(void **state) {
+    (void)state;
+    for (unsigned n = OWN; n < 40; n++)
+        end(n);
+    return 0;
+}
+
+static void a_peer_that_ended_is_done(void **state) {
+    struct gm_fence fence = {0};
+    (void)state;
+    reach(PEER);
+    assert_int_equal(record_own(&fence), GM_OK);
+    assert_int_equal(fake.records, 2);
+    own_is(CUDA_SUCCESS);
+    assert_int_equal(gm_fence_query(&fence), PENDING);
+    end(PEER);
+    assert_int_equal(gm_fence_query(&fence), GM_OK);
+    assert_int_equal(gm_fence_wait(&fence), GM_OK);
+    see(PEER); /* at the same place, another one */
+    assert_int_equal(gm_fence_query(&fence), GM_OK);
+    assert_int_equal(record_own(&fence), GM_OK);
+    assert_true(fake.records == 3 && fence.count == 1 && fence.kept == 1);
+    gm_fence_discard(&fence);
+    assert_int_equal(fake.destroyed, 1);
+}
+
+static void nothing_is_known_while_it_ends(void **state) {
+    struct gm_fence fence = {0}, other = {0};
+    (void)state;
+    reach(PEER);
+    assert_int_equal(record_own(&fence), GM_OK);
+    own_is(CUDA_SUCCESS);
+    peer_is(CUDA_SUCCESS);
+    uint64_t id = gm_context_ending(CONTEXT(PEER));
+    forbid(PEER);
+    int queries = fake.queries;
+    assert_int_equal(gm_fence_query(&fence), PENDING);
+    assert_int_equal(gm_fence_wait(&fence), PENDING);
+    assert_int_equal(fake.queries, queries + 1); /* of the block's own */
+    assert_int_equal(record_own(&other), PENDING);
+    assert_int_equal(other.count, 0);
+    memset(fake.forbidden, 0, sizeof fake.forbidden);
+    gm_context_stays(CONTEXT(PEER), id); /* the call did not end it */
+    assert_int_equal(gm_fence_query(&fence), GM_OK);
+    assert_int_equal(record_own(&other), GM_OK);
+    assert_int_equal(other.count, 2);
+    gm_fence_discard(&fence);
+    gm_fence_discard(&other);
+    assert_int_equal(fake.destroyed, 4);
+}
+
+static void the_blocks_own_context_ends(void **state) {
+    struct gm_fence fence = {0};
+    (void)state;
+    assert_int_equal(record_own(&fence), GM_OK);
+    own_is(CUDA_SUCCESS);
+    gm_context_ending(CONTEXT(OWN));
+    forbid(OWN);
+    assert_int_equal(gm_fence_query(&fence), PENDING);
+    end(OWN);
+    assert_int_equal(gm_fence_query(&fence), PENDING);
+    assert_int_equal(gm_fence_wait(&fence), PENDING);
+    assert_int_equal(record_own(&fence), PENDING);
+    gm_fence_discard(&fence);
+    assert_true(!fake.destroyed && !fake.waits);
+}
+
+/* Destroyed past every call that is watched: only the driver knows. */
+static void the_driver_says_that_it_is_gone(void **state) {
+    static const CUresult gone[] = {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
+                                    CUDA_ERROR_INVALID_HANDLE};
+    struct gm_fence fence = {0};
+    (void)state;
+    reach(PEER);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(record_own(&fence), GM_OK);
+        own_is(CUDA_SUCCESS);
+        peer_is(gone[i]);
+        assert_int_equal(gm_fence_query(&fence), GM_OK);
+        own_is(gone[i]);
+        assert_int_equal(gm_fence_query(&fence), i < 2 ? PENDING : gone[i]);
+    }
+    own_is(CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(gm_fence_query(&fence), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fake.record = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    assert_int_equal(record_own(&fence), GM_OK);
+    assert_int_equal(fence.count, 1);
+    own_is(CUDA_SUCCESS);
+    assert_int_equal(gm_fence_query(&fence), GM_OK);
+    fake.record = CUDA_ERROR_ILLEGAL_ADDRESS; /* there, and broken */
+    assert_int_equal(record_own(&fence), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* More contexts than a fence has places, one after the other. */
+static void many_come_and_go(void **state) {
+    struct gm_fence fence = {0};
+    (void)state;
+    for (unsigned n = PEER; n < 40; n++) {
+        reach(n);
+        assert_int_equal(record_own(&fence), GM_OK);
+        assert_int_equal(fence.count, 2);
+        end(n);
+    }
+    gm_fence_discard(&fence);
+    assert_int_equal(fake.destroyed, 1);
+}
+
+static void *ask(void *fence) { return (void *)(intptr_t)gm_fence_query(fence); }
+
+static int ending;
+
+static void *end_own(void *unused) {
+    gm_context_ending(CONTEXT(OWN));
+    __atomic_store_n(&ending, 1, __ATOMIC_SEQ_CST);
+    return unused;
+}
+
+static void askers_are_waited_for(void **state) {
+    struct gm_fence fence = {0};
+    pthread_t asker, ender;
+    (void)state;
+    assert_int_equal(record_own(&fence), GM_OK);
+    fake.hold_up = 1;
+    assert_int_equal(pthread_create(&asker, NULL, ask, &fence), 0);
+    while (!__atomic_load_n(&fake.held_up, __ATOMIC_SEQ_CST))
+        ;
+    assert_int_equal(pthread_create(&ender, NULL, end_own, NULL), 0);
+    for (int i = 0; i < 100; i++) { /* far less than the bound of the wait */
+        nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+        assert_false(__atomic_load_n(&ending, __ATOMIC_SEQ_CST));
+    }
+    __atomic_store_n(&fake.hold_up, 0, __ATOMIC_SEQ_CST);
+    pthread_join(asker, NULL);
+    pthread_join(ender, NULL);
+    assert_true(ending);
+}
+
+int main(void) {
+    gm_clock_init();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_peer_that_ended_is_done, start, stop),
+        cmocka_unit_test_setup_teardown(nothing_is_known_while_it_ends, start, stop),
+        cmocka_unit_test_setup_teardown(the_blocks_own_context_ends, start, stop),
+        cmocka_unit_test_setup_teardown(the_driver_says_that_it_is_gone, start, stop),
+        cmocka_unit_test_setup_teardown(many_come_and_go, start, stop),
+        cmocka_unit_test_setup_teardown(askers_are_waited_for, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
