@@ -35,8 +35,8 @@ WAYS = {
     "driver's calls": ("driver", None),
     "region": ("region", None),
     "region, exact": ("exact", None),
-    "unchanged, vmm": ("malloc", {"GPUMEM_GROW": "vmm", "GPUMEM_POLICY": "observe"}),
-    "unchanged, move": ("malloc", {"GPUMEM_GROW": "move", "GPUMEM_POLICY": "observe"}),
+    "unchanged, vmm": ("malloc", {"GPUMEM_GROW": "vmm", "GPUMEM_GROW_MATCH": "size>=2M", "GPUMEM_POLICY": "observe"}),
+    "unchanged, move": ("malloc", {"GPUMEM_GROW": "move", "GPUMEM_GROW_MATCH": "size>=2M", "GPUMEM_POLICY": "observe"}),
 }
 MALLOC, DRIVER, REGION, EXACT, MOVE = "cudaMalloc + copy", "driver's calls", "region", "region, exact", "unchanged, move"
 MAPPING = (DRIVER, REGION, EXACT)

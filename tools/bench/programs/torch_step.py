@@ -1,0 +1,34 @@
+"""A training step, 60 times; with `item` the loss is read in each step, for which PyTorch pins host memory. One line of the bench's kind."""
+import sys
+import time
+
+import torch
+
+torch.manual_seed(0)
+layers = [torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 10)]
+model = torch.nn.Sequential(*layers).cuda()
+optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+x = torch.randn(256, 1024, device="cuda")
+y = torch.randint(0, 10, (256,), device="cuda")
+item = "item" in sys.argv
+
+
+def step():
+    optimiser.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimiser.step()
+    return loss.item() if item else None
+
+
+for _ in range(20):
+    step()
+times = []
+for _ in range(60):
+    torch.cuda.synchronize()
+    begin = time.perf_counter_ns()
+    step()
+    torch.cuda.synchronize()
+    times.append(time.perf_counter_ns() - begin)
+times.sort()
+print("torch-step-item" if item else "torch-step", 60, times[0], times[len(times) // 2], times[-1])
