@@ -5,9 +5,24 @@
 #include <elfutils/libdwfl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
+
+/* A file that the program loaded, at whatever places. A session of libdwfl walks all its modules for each that is
+ * added, so each file has its own. */
+struct file {
+    Dwfl *dwfl;          /* NULL: the file is gone, or another one than the program ran */
+    Dwfl_Module *module;
+    uint64_t base;
+    UT_hash_handle hh;
+    unsigned key_bytes;
+    unsigned char key[]; /* path, zero, build id */
+};
+
+enum { OPEN_FILES = 256 }; /* with two descriptors each: programs may have 1024 */
 
 struct gm_debuginfo {
-    Dwfl *dwfl;
+    struct file *files; /* used longest ago first */
+    unsigned open;
 };
 
 static char *debuginfo_path;
@@ -19,38 +34,81 @@ static const Dwfl_Callbacks callbacks = {
 };
 
 struct gm_debuginfo *gm_debuginfo_new(void) {
-    struct gm_debuginfo *info = calloc(1, sizeof *info);
-    if (info && !(info->dwfl = dwfl_begin(&callbacks))) {
-        free(info);
-        return NULL;
-    }
-    return info;
+    return calloc(1, sizeof(struct gm_debuginfo));
+}
+
+static void close_file(struct gm_debuginfo *info, struct file *file) {
+    info->open -= file->dwfl != NULL;
+    HASH_DEL(info->files, file);
+    if (file->dwfl)
+        dwfl_end(file->dwfl);
+    free(file);
 }
 
 void gm_debuginfo_free(struct gm_debuginfo *info) {
     if (!info)
         return;
-    dwfl_end(info->dwfl);
+    while (info->files)
+        close_file(info, info->files);
     free(info);
 }
 
-/* The module's file, if it is still the one that the program ran. */
-static Dwfl_Module *open_module(Dwfl *dwfl, const struct gm_module *m, uint64_t address) {
-    Dwfl_Module *module = dwfl_addrmodule(dwfl, address);
+static bool is_same(Dwfl_Module *module, const struct gm_module *m) {
     GElf_Addr bias, id_address;
     const unsigned char *id;
-    if (!module) {
-        dwfl_report_begin_add(dwfl);
-        dwfl_report_elf(dwfl, m->path, m->path, -1, m->base, true);
-        dwfl_report_end(dwfl, NULL, NULL);
-        module = dwfl_addrmodule(dwfl, address);
-    }
-    if (!module || !dwfl_module_getelf(module, &bias))
-        return NULL;
+    if (!dwfl_module_getelf(module, &bias))
+        return false;
     int bytes = dwfl_module_build_id(module, &id, &id_address);
-    bool same = !m->build_id_bytes || bytes <= 0 ||
-                ((unsigned)bytes == m->build_id_bytes && !memcmp(id, m->build_id, m->build_id_bytes));
-    return same ? module : NULL;
+    return !m->build_id_bytes || bytes <= 0 ||
+           ((unsigned)bytes == m->build_id_bytes && !memcmp(id, m->build_id, m->build_id_bytes));
+}
+
+static void open_dwfl(struct file *file, const struct gm_module *m) {
+    file->base = m->base;
+    file->dwfl = dwfl_begin(&callbacks);
+    if (!file->dwfl)
+        return;
+    dwfl_report_begin(file->dwfl);
+    file->module = dwfl_report_elf(file->dwfl, m->path, m->path, -1, m->base, true);
+    dwfl_report_end(file->dwfl, NULL, NULL);
+    if (file->module && is_same(file->module, m))
+        return;
+    dwfl_end(file->dwfl);
+    file->dwfl = NULL;
+}
+
+/* NULL: no memory. */
+static struct file *find_file(struct gm_debuginfo *info, const struct gm_module *m) {
+    size_t path_bytes = strlen(m->path) + 1, bytes = path_bytes + m->build_id_bytes;
+    struct file *file = calloc(1, sizeof *file + bytes), *known;
+    if (!file)
+        return NULL;
+    memcpy(file->key, m->path, path_bytes);
+    if (m->build_id_bytes)
+        memcpy(file->key + path_bytes, m->build_id, m->build_id_bytes);
+    HASH_FIND(hh, info->files, file->key, bytes, known);
+    if (known) {
+        free(file);
+        HASH_DEL(info->files, known); /* to the end */
+        file = known;
+    } else {
+        file->key_bytes = (unsigned)bytes;
+        open_dwfl(file, m);
+        info->open += file->dwfl != NULL;
+    }
+    HASH_ADD(hh, info->files, key, file->key_bytes, file);
+    while (info->open > OPEN_FILES)
+        close_file(info, info->files);
+    return file;
+}
+
+/* The module's file, if it is still the one that the program ran; *address becomes the one in it. */
+static Dwfl_Module *open_module(struct gm_debuginfo *info, const struct gm_module *m, uint64_t *address) {
+    struct file *file = find_file(info, m);
+    if (!file || !file->dwfl)
+        return NULL;
+    *address = *address - m->base + file->base;
+    return dwfl_addrmodule(file->dwfl, *address) == file->module ? file->module : NULL;
 }
 
 /* The function by the symbol table. Internal functions of a runtime linked statically may have no symbol of
@@ -142,7 +200,7 @@ static unsigned scopes_at(Dwfl_Module *module, uint64_t address, struct gm_place
 
 unsigned gm_debuginfo_places(struct gm_debuginfo *info, const struct gm_module *m, uint64_t address,
                              struct gm_place places[GM_PLACES]) {
-    Dwfl_Module *module = info ? open_module(info->dwfl, m, address) : NULL;
+    Dwfl_Module *module = info ? open_module(info, m, &address) : NULL;
     bool exact;
     if (!module)
         return 0;

@@ -7,7 +7,7 @@
 
 enum { GM_PLACES = 16 };
 
-/* One function at an address. Texts live as long as the gm_debuginfo. */
+/* One function at an address. Texts live until the next question. */
 struct gm_place {
     const char *function; /* mangled; NULL = unknown */
     const char *file;     /* NULL = unknown */

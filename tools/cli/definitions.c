@@ -34,11 +34,21 @@ struct context {
     struct context *next;
 };
 
+/* Address ranges that belong to one module each, of the modules there were when the index was made. Later ones are
+ * looked at one by one; after as many such steps as there are modules the index is made anew. */
+struct module_index {
+    const struct module *newest;
+    size_t count, steps;
+    uint64_t *starts;             /* ascending; a range ends where the next one starts */
+    const struct module **owners; /* NULL: nobody's */
+};
+
 struct gm_definitions {
     struct site *sites;
     struct text *texts;
-    struct module
-        *modules; /* latest first: an address range may have been reused by a library loaded later */
+    struct module *modules; /* latest first: a library loaded later may have taken the address range of one before */
+    size_t module_count;
+    struct module_index index;
     struct device *devices, **last_device;
     struct context *contexts; /* latest first */
 };
@@ -67,6 +77,8 @@ void gm_definitions_free(struct gm_definitions *d) {
         next = m->next;
         free(m);
     }
+    free(d->index.starts);
+    free(d->index.owners);
     for (struct device *v = d->devices, *next; v; v = next) {
         next = v->next;
         free(v);
@@ -113,6 +125,7 @@ static bool add_module(struct gm_definitions *d, const struct gm_record_module *
         r->base, r->start, r->limit, (char *)m->data, m->data + r->path_bytes + 1, r->build_id_bytes};
     m->next = d->modules;
     d->modules = m;
+    d->module_count++;
     return true;
 }
 
@@ -193,14 +206,80 @@ void gm_definitions_each_site(const struct gm_definitions *d,
     }
 }
 
-bool gm_definitions_module(const struct gm_definitions *d, uint64_t address, struct gm_module *out) {
+static int compare_addresses(const void *a, const void *b) {
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* How many ranges start at the address or before. */
+static size_t starts_up_to(const struct module_index *index, uint64_t address) {
+    size_t low = 0, high = index->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (index->starts[middle] <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The first range from `at` on that has no owner; after[] leads past those that have. */
+static size_t next_unowned(size_t *after, size_t at) {
+    while (after[at] != at)
+        at = after[at] = after[after[at]];
+    return at;
+}
+
+/* Latest first, each module takes those ranges between its ends that have no owner yet. Without memory the index stays
+ * as it was. */
+static void make_index(struct gm_definitions *d) {
+    struct module_index index = {.newest = d->modules};
+    size_t room = 2 * d->module_count;
+    size_t *after = malloc((room + 1) * sizeof *after);
+    index.starts = malloc((room + 1) * sizeof *index.starts);
+    index.owners = calloc(room + 1, sizeof *index.owners);
+    d->index.steps = 0;
+    if (!after || !index.starts || !index.owners) {
+        free(after);
+        free(index.starts);
+        free(index.owners);
+        return;
+    }
     for (const struct module *m = d->modules; m; m = m->next) {
-        if (address >= m->module.start && address < m->module.limit) {
-            *out = m->module;
-            return true;
+        index.starts[index.count++] = m->module.start;
+        index.starts[index.count++] = m->module.limit;
+    }
+    qsort(index.starts, index.count, sizeof *index.starts, compare_addresses);
+    for (size_t i = 0; i <= index.count; i++)
+        after[i] = i;
+    for (const struct module *m = d->modules; m; m = m->next) {
+        size_t end = m->module.limit ? starts_up_to(&index, m->module.limit - 1) : 0;
+        size_t at = m->module.start ? starts_up_to(&index, m->module.start - 1) : 0;
+        for (at = next_unowned(after, at); at < end; at = next_unowned(after, at)) {
+            index.owners[at] = m;
+            after[at] = at + 1;
         }
     }
-    return false;
+    free(after);
+    free(d->index.starts);
+    free(d->index.owners);
+    d->index = index;
+}
+
+bool gm_definitions_module(struct gm_definitions *d, uint64_t address, struct gm_module *out) {
+    if (d->index.steps >= d->module_count && d->index.newest != d->modules)
+        make_index(d);
+    const struct module *m = d->modules;
+    for (; m != d->index.newest && (address < m->module.start || address >= m->module.limit); m = m->next)
+        d->index.steps++;
+    if (m == d->index.newest) {
+        size_t at = starts_up_to(&d->index, address);
+        m = at ? d->index.owners[at - 1] : NULL;
+    }
+    if (m)
+        *out = m->module;
+    return m != NULL;
 }
 
 bool gm_definitions_device(const struct gm_definitions *d, unsigned index, struct gm_device *out) {

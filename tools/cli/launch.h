@@ -42,6 +42,7 @@ int gm_child_run(const char *path, char **argv);
 /* ---- counters.c */
 struct gm_counters {
     struct gm_stats *slots;
+    int fd; /* of a memory file, which has no name but this; -1: `path` is a file */
     char path[GM_PATH];
 };
 /* Makes the file of counters, names it in GPUMEM_STATS. Without one the program still runs: `slots` is NULL

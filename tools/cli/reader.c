@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 bool gm_event_is_sane(const struct gm_event *e) {
-    return e->action < GM_ACT_COUNT && e->call < GM_CALL_COUNT && e->kind < GM_KIND_COUNT &&
+    return e->seq && e->action < GM_ACT_COUNT && e->call < GM_CALL_COUNT && e->kind < GM_KIND_COUNT &&
            e->reason < GM_REASON_COUNT && e->verdict < GM_KIND_COUNT;
 }
 

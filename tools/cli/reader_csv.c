@@ -319,6 +319,9 @@ static bool read_comment(struct gm_reader *r, char *text) {
         r->header.finished = 1;
         r->header.dropped = dropped;
     }
+    rest = text + 8;
+    if (!strncmp(text, "dropped ", 8) && take_number(&rest, &dropped))
+        r->header.dropped += dropped;
     return true;
 }
 

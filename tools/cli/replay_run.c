@@ -93,6 +93,12 @@ static struct gm_resource *build_resources(struct run *r) {
     return gm_resource_build("decided", r->out->error, sizeof r->out->error);
 }
 
+/* A replay has no work that could still run: a free that waits leaves its block ready. */
+static gm_status synchronise(const struct gm_block *block, bool *settled) {
+    *settled = true;
+    return GM_OK;
+}
+
 static bool set_up(struct run *r, const char *policy_text) {
     struct gm_oom_chain chain;
     char error[160];
@@ -100,8 +106,9 @@ static bool set_up(struct run *r, const char *policy_text) {
     struct gm_resource *root = policy ? build_resources(r) : NULL;
     if (!root)
         return false;
+    bool waits = gm_option_bool(GM_OPT_STRICT) || gm_option_number(GM_OPT_FREE) == 1;
     const struct gm_pipeline_setup setup = {
-        .policy = policy, .root = root, .strict = gm_option_bool(GM_OPT_STRICT), .user_named = true, .wants = r->wants};
+        .policy = policy, .root = root, .synchronise = waits ? synchronise : NULL, .user_named = true, .wants = r->wants};
     gm_pipeline_setup(&setup);
     const char *steps = strcmp(policy->name, "observe") || gm_option_is_set(GM_OPT_OOM) ? gm_option_text(GM_OPT_OOM) : "trim,fail";
     if (!gm_oom_parse(steps, &chain, error, sizeof error))
@@ -288,14 +295,16 @@ static void on_release(struct run *r, const struct gm_event *e) {
         free_block(r, e, block.bytes, free_of(e));
 }
 
-static void on_capture(struct run *r, int change) {
+static void on_capture(struct run *r, const struct gm_event *e, int change) {
+    CUstream stream = (CUstream)(uintptr_t)e->stream;
+    bool per_thread = (e->flags & GM_EVENT_PER_THREAD) != 0;
     if (change < 0 && !r->captures)
         return;
     r->captures += change;
     if (change > 0)
-        gm_capture_begin();
+        gm_capture_begin(stream, per_thread, CU_STREAM_CAPTURE_MODE_GLOBAL);
     else
-        gm_capture_end();
+        gm_capture_end(stream, per_thread);
     gm_pipeline_capture(change);
 }
 
@@ -343,10 +352,10 @@ static void on_event(struct run *r, const struct gm_event *e, int thread) {
         break;
     case GM_ACT_CAPTURE_BEGIN:
         if (!e->result)
-            on_capture(r, +1);
+            on_capture(r, e, +1);
         break;
     case GM_ACT_CAPTURE_END:
-        on_capture(r, -1);
+        on_capture(r, e, -1);
         break;
     case GM_ACT_CONTEXT_GONE:
         context_gone(r, e);

@@ -23,6 +23,7 @@ struct gm_symbols {
     char *(*demangle)(const char *mangled, char *room, size_t *length, int *status);
     void *cxx;
     struct trunk *trunks;
+    bool grown;
 };
 
 /* What is known of one return address. */
@@ -93,8 +94,9 @@ static void grow_trunk(const struct gm_site *site, void *arg) {
 /* Index of the first frame behind the trunk; 0 when no other site shares its innermost frame. */
 static unsigned leave_trunk(struct gm_symbols *s, const struct gm_site *site) {
     struct trunk *t;
-    if (!s->trunks)
+    if (!s->grown)
         gm_reader_each_site(s->reader, grow_trunk, s);
+    s->grown = true;
     HASH_FIND(hh, s->trunks, site->addresses, sizeof site->addresses[0], t);
     if (!t || (t->common == site->frames && t->addresses == site->addresses))
         return 0;

@@ -1,6 +1,7 @@
 /* Where the counters of a process are found: in a memory file that the library keeps open, by /proc/PID/fd, which needs no more
  * than the right to look at the process. Where the program has closed that descriptor, by the mapping's address in /proc/PID/maps and
- * process_vm_readv, which needs the right to trace it. Under gpumem run they lie in that run's file, which maps names. */
+ * process_vm_readv, which needs the right to trace it. Under gpumem run they lie in that run's memory file, or, where there is none, in
+ * a file, which maps names. */
 #include "tools/cli/watch.h"
 
 #include <ctype.h>
@@ -18,7 +19,7 @@
 
 enum { PATH = 512, LINE = 4096 + 256, PAGE = 4096 };
 
-static const char memory_file[] = "/memfd:" GM_STATS_NAME " (deleted)";
+static const char memory_file[] = "/memfd:" GM_STATS_NAME " (deleted)", run_file[] = "/memfd:" GM_STATS_RUN " (deleted)";
 
 /* The same as long as the process lives and has not become another program (the stack moves then). */
 struct identity {
@@ -137,20 +138,25 @@ static enum gm_watch_status judge_memory(pid_t pid, uint64_t address, int32_t ow
 
 /* ---- by an open descriptor */
 
-static enum gm_watch_status take_descriptor(struct gm_watch *w, const char *path, int32_t own) {
+/* The file holds one process's counters, or so many slots. */
+static enum gm_watch_status take_descriptor(struct gm_watch *w, const char *path, int32_t own, unsigned slots) {
     int fd = open(path, O_RDWR | O_CLOEXEC);
     bool writable = fd >= 0;
     if (fd < 0)
         fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno == EACCES || errno == EPERM ? GM_WATCH_DENIED : GM_WATCH_NO_COUNTERS;
-    enum gm_watch_status status = judge_file(fd, 0, own);
+    enum gm_watch_status status = GM_WATCH_NO_COUNTERS;
+    for (unsigned i = 0; i < slots && status == GM_WATCH_NO_COUNTERS; i++) {
+        w->offset = (off_t)(i * sizeof(struct gm_stats));
+        status = judge_file(fd, w->offset, own);
+    }
     if (status) {
         close(fd);
         return status;
     }
     w->fd = fd;
-    if (writable && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
+    if (slots == 1 && writable && (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
         void *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         w->map = map == MAP_FAILED ? NULL : map;
         w->until = w->map ? &((struct gm_stats *)w->map)->watched_until : NULL;
@@ -173,9 +179,9 @@ static enum gm_watch_status by_descriptor(struct gm_watch *w, int32_t own) {
         snprintf(path, sizeof path, "/proc/%d/fd/%s", (int)w->pid, entry->d_name);
         ssize_t length = readlink(path, target, sizeof target - 1);
         target[length > 0 ? length : 0] = 0;
-        if (strcmp(target, memory_file))
+        if (strcmp(target, memory_file) && strcmp(target, run_file))
             continue;
-        found = take_descriptor(w, path, own);
+        found = take_descriptor(w, path, own, strcmp(target, run_file) ? 1 : GM_STATS_SLOTS);
         if (found != GM_WATCH_NO_COUNTERS) /* a child of a bare clone() has its parent's, too */
             status = found;
     }
@@ -207,7 +213,8 @@ static bool parse_mapping(char *line, struct mapping *out) {
 
 static bool is_run_file(const struct mapping *m) {
     const char *slash = strrchr(m->name, '/');
-    return slash && !strncmp(slash, "/gpumem-", 8) && m->bytes == GM_STATS_SLOTS * sizeof(struct gm_stats);
+    return slash && (!strncmp(slash, "/gpumem-", 8) || !strcmp(m->name, run_file)) &&
+           m->bytes == GM_STATS_SLOTS * sizeof(struct gm_stats);
 }
 
 /* The process's slot of the file that gpumem run made: the file where it can be opened, else in the process's memory. */
