@@ -241,15 +241,22 @@ static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shar
 }
 
 /* Nothing submitted before this free can touch the block any more, so it needs no fence. Every so often a batch is closed all the same,
- * an empty one if need be, because that is when a shelf is tidied. The shard's lock is held, and let go. */
+ * an empty one if need be, because that is when a shelf is tidied. Without cuCtxRecordEvent a fence is an event in each of the program's
+ * streams, which cuStreamQuery would find busy; such drivers have no order either, so the free has waited and needs no fence to tell.
+ * The shard's lock is held, and let go. */
 static GM_APART gm_status keep_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
                                        const struct gm_block *block, const struct gm_free_request *how) {
     const struct gm_cache *state = self->state;
     if (!gm_shelf_put_ready(shard, shelf, block->address, block->reserved))
         return free_natively(self, shard, block, how);
-    if (++shelf->settled % state->frees == 0 && !gm_capture_any() && (shelf->open || gm_shelf_open(shelf)))
+    bool tidy = ++shelf->settled % state->frees == 0 && !gm_capture_any();
+    bool fence = tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL) && (shelf->open || gm_shelf_open(shelf));
+    if (fence)
         return fence_off(self, shard, shelf, block, how);
+    tidy = tidy && gm_cache_untidy(state, shelf, NULL);
     gm_spin_unlock(&shard->lock);
+    if (tidy)
+        gm_cache_tidy(self, shard, block->context_id, NULL);
     return GM_OK;
 }
 

@@ -84,7 +84,8 @@ GM_INTERNAL size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *sha
 /* The shelf of a freed block's context, made where there is none, with room for the block: blocks that were unused
  * longest, in any shard, are given back. NULL: the block is not to be kept. The lock is held, and let go meanwhile. */
 GM_INTERNAL struct gm_shelf *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block);
-/* Is there anything for gm_cache_tidy to do? The lock is held. */
+/* Is there anything for gm_cache_tidy to do? `latest`: the batch that was closed; NULL: the free has waited for the context. The lock is
+ * held. */
 GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_shelf *shelf, const struct gm_batch *latest);
 /* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. */
 GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest);

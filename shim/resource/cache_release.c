@@ -203,15 +203,16 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_shelf *sh
 /* Is there anything for tidy to do? */
 bool gm_cache_untidy(const struct gm_cache *state, const struct gm_shelf *shelf, const struct gm_batch *latest) {
     return shelf->first != latest || shelf->condemned.count || gm_cache_excess(state, shelf->device) ||
-           sweep_is_due(state, shelf, latest->stamp);
+           sweep_is_due(state, shelf, latest ? latest->stamp : gm_ticks());
 }
 
 /* Has the context done everything that was submitted to it? Only then does a native free not wait. */
 static bool is_quiet(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *latest, bool *gone) {
-    return latest->state != GM_BATCH_RECORDED || gm_cache_settle(shard, shelf, latest, false, gone) == GM_OK;
+    return !latest || latest->state != GM_BATCH_RECORDED || gm_cache_settle(shard, shelf, latest, false, gone) == GM_OK;
 }
 
-/* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. */
+/* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. No batch:
+ * that free has waited for the context. */
 void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
     struct gm_cache *state = self->state;
     uint64_t now = gm_ticks(), idle_ns = state->idle_ns;

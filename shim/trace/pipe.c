@@ -8,7 +8,8 @@
 
 #define ROOM      (4u * 1024u * 1024u) /* a burst of 35 000 events */
 #define PIECE     4096u                /* PIPE_BUF */
-#define END_WAIT  UINT64_C(1000000000) /* ns that the reader gets for what is left at the end */
+#define END_WAIT  UINT64_C(1000000000)  /* ns without a byte read, after which the rest is given up at the end */
+#define END_MOST  UINT64_C(10000000000) /* ns that a program's end takes at most, while a reader still reads */
 
 static struct gm_trace_file *file;
 
@@ -80,8 +81,9 @@ bool gm_pipe_line(const char *text, size_t bytes) {
     return half;
 }
 
-/* Waits for the reader until then at most. */
+/* Waits for the reader until then at most; `last`: the trace ends, and a reader that reads gets more time. */
 static void flush_until(uint64_t until, bool last) {
+    uint64_t most = gm_now_ns() + END_MOST;
     int error = 0;
     gm_spin_lock(&lock);
     if (writing) {
@@ -104,6 +106,8 @@ static void flush_until(uint64_t until, bool last) {
         if (written > 0) {
             first = (first + (size_t)written) % ROOM;
             used -= (size_t)written;
+            if (last && now < most)
+                until = now + END_WAIT;
         }
     }
     if (error && error != EAGAIN)
@@ -139,7 +143,7 @@ void gm_pipe_finish(void) {
         lose_all();
     gm_spin_unlock(&lock);
     gm_pipe_line(end, (size_t)gm_format(end, sizeof end, "# end dropped %llu\n", lost));
-    flush_until(0, true);
+    flush_until(gm_now_ns() + END_WAIT / 10, true);
     if (lost)
         gm_log(GM_LOG_ERROR, "trace '%s' lost %llu lines", file->name, lost);
 }
