@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 
 enum { SLAB = 64 * 1024 };
 

@@ -3,7 +3,7 @@
 #include "shim/base/stats.h"
 #include "shim/base/base.h"
 #include "shim/base/file.h"
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shim/base/base.h"
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 #include "shim/core/phase.h"
 #include "shim/core/pipeline.h"
 #include "shim/core/registry.h"

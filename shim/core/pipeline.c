@@ -1,9 +1,9 @@
 #include "shim/core/pipeline.h"
 
 #include "shim/core/site.h"
-#include "shim/resource/budget.h"
-#include "shim/resource/decided.h"
-#include "shim/resource/oom.h"
+#include "shim/base/limit.h"
+#include "shim/placement/router.h"
+#include "shim/placement/oom.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no address has them */
 

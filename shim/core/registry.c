@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 
 #include "shim/base/base.h"
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 
 enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 64 * 1024, CLASSES = 64 };
 

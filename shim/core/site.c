@@ -10,7 +10,7 @@
 
 #include "shim/base/base.h"
 #include "shim/base/room.h"
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 #include "shim/trace/writer.h"
 
 enum {

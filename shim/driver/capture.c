@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #include "shim/base/base.h"
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 #include "shim/driver/driver.h"
 
 enum { PAGE_BYTES = 16384 };

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include "shim/base/base.h"
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 
 struct gm_driver gm_drv;
 

@@ -7,7 +7,7 @@
 #include <link.h>
 #include <string.h>
 
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -1,10 +1,10 @@
 /* Contexts come and go; their memory goes with them. */
 #include "shim/driver/free_sync.h"
 #include "shim/driver/streams.h"
-#include "shim/hook/grow.h"
+#include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
-#include "shim/resource/cache.h"
-#include "shim/resource/decided.h"
+#include "shim/cache/cache.h"
+#include "shim/placement/router.h"
 
 /* Gives back what is kept on a device, which need not be the current one. */
 static size_t trim_device(CUdevice device) {

@@ -11,7 +11,7 @@
  *
  * Driver entries: one for each hooked symbol and door; each notes its door for the coverage report and jumps to the hook. */
 #include "shim/hook/rows.h"
-#include "shim/hook/watch_rows.h"
+#include "shim/hook/observer_rows.h"
 
 #define DOOR_SYMBOL   0
 #define DOOR_DLSYM    1

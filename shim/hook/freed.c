@@ -5,7 +5,7 @@
  * Who asks about a block by its start pays one look-up. For other addresses the driver is asked where their memory starts, and only once
  * there was a block of such a kind. What copies, fills and kernels do to freed memory is not seen here. */
 #include "shim/core/registry.h"
-#include "shim/hook/grow.h"
+#include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
 
 static bool was_used(enum gm_kind kind) { return __atomic_load_n(&gm_stats->peak_bytes[kind], __ATOMIC_RELAXED); }

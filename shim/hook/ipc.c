@@ -1,6 +1,6 @@
 /* Memory shared with other processes and devices. */
 #include "shim/driver/free_sync.h"
-#include "shim/hook/grow.h"
+#include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
 
 HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {

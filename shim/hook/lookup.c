@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 
 typedef void *(*dlsym_function)(void *, const char *);
 typedef void *(*dlvsym_function)(void *, const char *, const char *);

@@ -1,8 +1,8 @@
 /* Device memory that a policy may move, and every way to free it. */
-#include "shim/hook/grow.h"
+#include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
 #include "shim/core/registry.h"
-#include "shim/resource/budget.h"
+#include "shim/base/limit.h"
 #include "shim/resource/managed.h"
 
 static bool is_capturing(CUstream stream, bool per_thread) {

@@ -6,10 +6,10 @@
 
 #include "shim/base/base.h"
 #include "shim/gpumem.h"
-#include "shim/region/doors.h"
+#include "shim/driver/program_driver.h"
 #include "shim/region/error.h"
-#include "shim/region/quiet.h"
-#include "shim/region/span.h"
+#include "shim/driver/quiesce.h"
+#include "shim/driver/address_range.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

@@ -6,7 +6,7 @@
 
 #include "shim/base/base.h"
 #include "shim/gpumem.h"
-#include "shim/region/doors.h"
+#include "shim/driver/program_driver.h"
 #include "shim/region/error.h"
 
 #define PUBLIC __attribute__((visibility("default")))

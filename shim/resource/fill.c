@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "shim/resource/adaptor.h"
-#include "shim/resource/lane.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
 
 /* As float and double a large negative number, as an index out of any range. */

@@ -7,10 +7,10 @@
 #include "shim/resource/host_numa.h"
 
 #include "shim/resource/block.h"
-#include "shim/resource/lane.h"
-#include "shim/resource/later.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/resource/deferred_free.h"
 #include "shim/resource/pitch.h"
-#include "shim/resource/rdma.h"
+#include "shim/driver/transports.h"
 #include "shim/resource/rows.h"
 
 enum { DEVICES = 64 };

@@ -1,7 +1,7 @@
 /* A ceiling over the live bytes of what it wraps: out of memory, as a smaller device would say. */
 #include "shim/base/options.h"
 #include "shim/resource/adaptor.h"
-#include "shim/resource/ledger.h"
+#include "shim/resource/byte_counters.h"
 #include "shim/resource/rows.h"
 
 struct state {

@@ -2,9 +2,9 @@
 #include "shim/resource/managed.h"
 
 #include "shim/resource/block.h"
-#include "shim/resource/hints.h"
-#include "shim/resource/lane.h"
-#include "shim/resource/later.h"
+#include "shim/resource/managed_advice.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/resource/deferred_free.h"
 #include "shim/resource/pitch.h"
 #include "shim/resource/rows.h"
 

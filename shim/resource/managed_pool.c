@@ -1,8 +1,8 @@
 /* Managed memory from a private pool of the driver, CUDA 13: no wait at the free, at the price of device-wide requirements
  * (field guide, trap 18). */
-#include "shim/resource/decided.h"
-#include "shim/resource/hints.h"
-#include "shim/resource/ledger.h"
+#include "shim/placement/router.h"
+#include "shim/resource/managed_advice.h"
+#include "shim/resource/byte_counters.h"
 #include "shim/resource/managed.h"
 #include "shim/resource/pitch.h"
 #include "shim/resource/pool.h"

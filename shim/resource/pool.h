@@ -8,8 +8,8 @@
 #define GM_RESOURCE_POOL_H
 
 #include "shim/resource/block.h"
-#include "shim/resource/lane.h"
-#include "shim/resource/parking.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/resource/deferred_queue.h"
 
 #define GM_POOL_DEVICES 64
 

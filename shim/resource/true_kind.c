@@ -5,7 +5,7 @@
  * its own size, and managed memory need not lie on the device: how much a program could have back is known only once it is given back.
  * So a question for free memory gives back what nobody uses any more, and the driver's answer is true. */
 #include "shim/resource/adaptor.h"
-#include "shim/resource/cache.h"
+#include "shim/cache/cache.h"
 #include "shim/resource/rows.h"
 
 static gm_status true_kind_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {

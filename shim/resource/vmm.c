@@ -9,11 +9,11 @@
 
 #include "shim/resource/block.h"
 #include "shim/resource/host_numa.h"
-#include "shim/resource/lane.h"
-#include "shim/resource/later.h"
-#include "shim/resource/rdma.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/resource/deferred_free.h"
+#include "shim/driver/transports.h"
 #include "shim/resource/rows.h"
-#include "shim/resource/vmm_spare.h"
+#include "shim/resource/vmm_reserve.h"
 
 enum { BLOCKS = 1024, EXTENTS = 192 };
 

@@ -2,7 +2,7 @@
  * child. */
 #include "shim/trace/writer.h"
 #include "shim/base/options.h"
-#include "shim/base/truedl.h"
+#include "shim/base/real_dl.h"
 #include "shim/trace/parts.h"
 
 #include <errno.h>

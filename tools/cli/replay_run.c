@@ -12,11 +12,11 @@
 #include "shim/base/stats.h"
 #include "shim/core/pipeline.h"
 #include "shim/driver/driver.h"
-#include "shim/resource/budget.h"
-#include "shim/resource/cache.h"
-#include "shim/resource/decided.h"
+#include "shim/base/limit.h"
+#include "shim/cache/cache.h"
+#include "shim/placement/router.h"
 #include "shim/resource/managed.h"
-#include "shim/resource/oom.h"
+#include "shim/placement/oom.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shim/region/span.h"
+#include "shim/driver/address_range.h"
 
 static struct gpumem_region *new_region(size_t reserve, unsigned flags) {
     struct gpumem_region_options options = {.reserve = reserve, .flags = flags};

@@ -2,7 +2,7 @@
 #ifndef STACKS_H
 #define STACKS_H
 
-#include "shim/resource/decided.h"
+#include "shim/placement/router.h"
 #include "shim/resource/host_numa.h"
 #include "shim/resource/managed.h"
 #include "shim/resource/rows.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shim/base/options.h"
-#include "shim/resource/decided.h"
+#include "shim/placement/router.h"
 #include "shim/resource/managed.h"
 #include "world.h"
 

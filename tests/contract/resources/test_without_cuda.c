@@ -1,7 +1,7 @@
 /* The contract over everything that runs without a driver. */
 #include "contract.h"
 
-#include "shim/resource/decided.h"
+#include "shim/placement/router.h"
 #include "shim/resource/sim.h"
 
 static const struct origin origin = {.context = 0x1000, .context_id = 7, .device = 0};

@@ -15,7 +15,7 @@
 #include "shim/core/registry.h"
 #include "shim/base/stats.h"
 #include "shim/gpumem.h"
-#include "shim/resource/decided.h"
+#include "shim/placement/router.h"
 #include "shim/resource/sim.h"
 
 /* What the counting policy was told since begin_test. */

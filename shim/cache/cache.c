@@ -1,0 +1,355 @@
+/* Freed native blocks kept for the next request of their size, or of one somewhat smaller (overwriting lazily released memory, MemHC
+ * 5.1).
+ *
+ * A block is handed out again only when its fence is known complete: everything that was submitted before it was freed is done. So
+ * a block comes back as the driver would give it, and one kept block is one native allocation, whole.
+ *
+ * Who waits, and for what. The cache never makes a thread wait for more than the program's own calls would have:
+ *  - a free does not wait here, except where it gives memory back (below). What cudaFree promises beyond that was kept before the block
+ *    came here (GPUMEM_FREE, shim/driver/free_sync.h); a block whose free synchronised is ready at once.
+ *  - an allocation waits only for a fence that the same thread recorded in a free: natively it would have waited there. Else it goes
+ *    to the driver. So a kernel that waits for another thread's next kernel cannot hang.
+ *  - memory is given back by native frees, which wait for the whole context and let no other thread submit meanwhile. They happen
+ *    inside frees of the same context, when all its work is done: then there is nothing to wait for. In spite of work only at the
+ *    limit, where free memory is short, far over the largest live total, for blocks that were idle very long and after errors; the
+ *    program's own cudaFree would have waited there too. Further in gpumem_trim, and in an allocation only when the driver is out
+ *    of memory.
+ * The exception that is left: a program out of memory whose running kernel never ends waits in its allocation.
+ *
+ * What keeps the cache small. Blocks of one size that wait for their fences: ROTATION bytes, beyond which the thread that freed
+ * them waits for the oldest when it allocates. All blocks of a device: the limit, and beyond what was alive a quarter of the largest live
+ * total, others' blocks included, plus SLACK; when real free memory falls below
+ * the headroom nothing is kept any more. There is no thread: blocks that were not used for GPUMEM_CACHE_IDLE are given back when a
+ * batch of later frees of their context is closed, so a program that frees nothing more keeps what is there.
+ *
+ * Threads work on shards of their own, so that hot calls share no lock; a request that finds nothing in its own shard looks into the
+ * others. No lock is held across a driver call. */
+#include <string.h>
+
+#include "shim/base/options.h"
+#include "shim/base/stats.h"
+#include "shim/resource/adaptor.h"
+#include "shim/resource/block.h"
+#include "shim/base/limit.h"
+#include "shim/cache/cache.h"
+#include "shim/cache/parts.h"
+#include "shim/driver/internal_stream.h"
+#include "shim/resource/rows.h"
+
+#define GRANULE     ((size_t)512)      /* what native memory occupies: allocations of 1 to 512 bytes lie 512 bytes apart */
+/* Freed bytes without a fence, in one shard and over all: threads that record fences at once wait for each other in the driver. */
+#define BATCH_BYTES     ((size_t)6 << 20)
+#define ALL_BATCH_BYTES ((size_t)64 << 20)
+
+/* ---- threads and shards */
+
+unsigned gm_cache_shards = 1;
+static unsigned threads_seen; /* of all caches */
+static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
+
+static GM_APART void meet_thread(void) {
+    thread_number = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
+    if (thread_number > 1 && thread_number <= GM_CACHE_SHARDS)
+        __atomic_add_fetch(&gm_cache_shards, 1, __ATOMIC_RELAXED);
+}
+
+static inline unsigned my_shard(void) {
+    if (GM_UNLIKELY(!thread_number))
+        meet_thread();
+    return (thread_number - 1) % GM_CACHE_SHARDS;
+}
+
+/* A thread's number is never another's. */
+static const void *this_thread(void) { return (const void *)(uintptr_t)thread_number; }
+
+unsigned gm_cache_act_as(unsigned number) {
+    unsigned own = thread_number;
+    thread_number = number;
+    return own;
+}
+
+/* ---- allocation */
+
+/* Blocks of this size wait for their fences: asks about the oldest. The class as it is then, NULL when the context went meanwhile. */
+static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_size_class *class) {
+    struct gm_batch *batch = gm_kept_first(&class->pending)->batch;
+    size_t size = class->size;
+    bool gone;
+    if (batch->state != GM_BATCH_RECORDED || gm_capture_any())
+        return class;
+    gm_cache_settle(shard, shelf, batch, false, &gone);
+    return gone ? NULL : gm_shelf_class(shelf, size);
+}
+
+/* Looks into one shard for a block; its address, 0 when there is none. *waiting counts the bytes of this size that wait there for their
+ * fences. */
+static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting) {
+    uint64_t address = 0;
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_class(shelf, size) : NULL;
+    if (class && GM_UNLIKELY(!class->ready.count) && class->pending.count)
+        class = ask_oldest(shard, shelf, class);
+    if (class) {
+        address = gm_shelf_take(shard, shelf, class);
+        *waiting += class->pending.count * size;
+    }
+    gm_spin_unlock(&shard->lock);
+    return address;
+}
+
+/* The budget of this size is used up: waits for its oldest fence when this thread recorded it. */
+static bool wait_for_own(struct gm_shard *shard, uint64_t context_id, size_t size) {
+    bool waited = false, gone;
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_class(shelf, size) : NULL;
+    struct gm_batch *batch = class && class->pending.count ? gm_kept_first(&class->pending)->batch : NULL;
+    if (batch && batch->state == GM_BATCH_RECORDED && batch->thread == this_thread() && !gm_capture_any())
+        waited = gm_cache_settle(shard, shelf, batch, true, &gone) == GM_OK;
+    gm_spin_unlock(&shard->lock);
+    return waited;
+}
+
+/* A ready block that is somewhat larger, *size: a program that asks for another size each time would get all from the driver. Fences
+ * that are complete meanwhile are told first. */
+static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *size) {
+    bool gone = false;
+    uint64_t address = 0;
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_near(shelf, *size) : NULL;
+    while (!class && shelf && !shelf->aside && shelf->first && !gm_capture_any() &&
+           gm_cache_settle(shard, shelf, shelf->first, false, &gone) == GM_OK && !gone)
+        class = gm_shelf_near(shelf, *size);
+    if (class) {
+        *size = class->size;
+        address = gm_shelf_take(shard, shelf, class);
+    }
+    gm_spin_unlock(&shard->lock);
+    return address;
+}
+
+/* Where memory is short, or counted, a block takes no more than was asked for. */
+static bool may_waste(const struct gm_cache *state, int device) {
+    return !gm_budget_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
+}
+
+/* The thread's own shard has none ready: other threads' shards, larger blocks, then the thread's own fence. */
+static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size, size_t waiting) {
+    unsigned mine = my_shard(), used = gm_cache_shards_used();
+    uint64_t context_id = request->context_id, address = 0;
+    for (unsigned i = 0; i < used && !address; i++)
+        if (i != mine && gm_cache_has_some(&state->shards[i], request->device))
+            address = take(&state->shards[i], context_id, *size, &waiting);
+    bool waste = !address && may_waste(state, request->device);
+    for (unsigned i = 0; waste && i < used && !address; i++)
+        if (gm_cache_has_some(&state->shards[(mine + i) % used], request->device))
+            address = take_near(&state->shards[(mine + i) % used], context_id, size);
+    if (!address && waiting && waiting + *size > GM_CACHE_ROTATION && wait_for_own(&state->shards[mine], context_id, *size))
+        address = take(&state->shards[mine], context_id, *size, &waiting);
+    return address;
+}
+
+static inline uint64_t find_kept(struct gm_cache *state, const struct gm_request *request, size_t *size) {
+    size_t waiting = 0;
+    uint64_t address = take(&state->shards[my_shard()], request->context_id, *size, &waiting);
+    return GM_LIKELY(address) ? address : find_further(state, request, size, waiting);
+}
+
+static bool has_shape(const struct gm_request *request) {
+    return request->call == GM_CALL_ALLOC && request->context_id && request->size &&
+           request->size <= SIZE_MAX / 2 && request->device >= 0 && request->device < GM_CACHE_DEVICES;
+}
+
+static gm_status alloc_unkept(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    gm_status status = gm_adaptor_alloc(self, request, block);
+    if (!status)
+        block->kind = GM_KIND_CACHE;
+    return status;
+}
+
+static inline void hand_out(struct gm_resource *self, const struct gm_request *request, uint64_t address, size_t reserved, bool hit,
+                            struct gm_block *block) {
+    const struct gm_piece piece = {.address = address, .reserved = reserved};
+    gm_block_fill(block, self, request, &piece);
+    block->kind = GM_KIND_CACHE;
+    block->hit = hit;
+}
+
+static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size, struct gm_block *block) {
+    struct gm_cache *state = self->state;
+    struct gm_request rounded = *request;
+    struct gm_block got = {0};
+    rounded.size = size;
+    gm_cache_look_around(state, &state->devices[request->device]);
+    gm_status status = self->upstream->row->alloc(self->upstream, &rounded, &got);
+    if (status == GM_OUT_OF_MEMORY)
+        gm_stats_oom_step();
+    if (status == GM_OUT_OF_MEMORY && gm_cache_trim(self, SIZE_MAX))
+        status = self->upstream->row->alloc(self->upstream, &rounded, &got);
+    if (status)
+        return status;
+    gm_cache_count_owned(state, request->device, size);
+    hand_out(self, request, got.address, size, false, block);
+    return GM_OK;
+}
+
+static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct gm_cache *state = self->state;
+    if (GM_UNLIKELY(!has_shape(request)))
+        return alloc_unkept(self, request, block);
+    size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
+    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_kept(state, request, &size);
+    if (GM_UNLIKELY(!address))
+        return alloc_new(self, request, size, block);
+    hand_out(self, request, address, size, true, block);
+    return GM_OK;
+}
+
+/* ---- free */
+
+static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }
+
+/* Records the fence of the batch that `block` completed. An error is this free's own: natively it would have had it. */
+static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
+                                    const struct gm_block *block, const struct gm_free_request *how) {
+    struct gm_batch *batch = NULL;
+    bool gone, own = false;
+    gm_status status = gm_cache_record(shard, shelf, this_thread(), &batch, &gone);
+    if (!gone && shelf->aside)
+        own = gm_shelf_withdraw(shard, shelf, block->address);
+    bool more = !gone && (shelf->aside || gm_cache_untidy(self->state, shelf, batch));
+    gm_spin_unlock(&shard->lock);
+    if (!more)
+        return GM_OK;
+    status = own ? gm_cache_free_upstream(self, block, how) : GM_OK;
+    gm_cache_tidy(self, shard, block->context_id, batch);
+    return status;
+}
+
+/* The block is not to be kept. The shard's lock is held, and let go. */
+static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
+                                        const struct gm_free_request *how) {
+    const struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
+    bool condemned = shelf && shelf->condemned.count;
+    gm_spin_unlock(&shard->lock);
+    gm_status status = gm_cache_free_upstream(self, block, how);
+    if (condemned)
+        gm_cache_drain(self, shard, block->context_id);
+    return status;
+}
+
+/* Nothing submitted before this free can touch the block any more, so it needs no fence. Every so often a batch is closed all the same,
+ * an empty one if need be, because that is when a shelf is tidied. Without cuCtxRecordEvent a fence is an event in each of the program's
+ * streams, which cuStreamQuery would find busy; such drivers have no order either, so the free has waited and needs no fence to tell.
+ * The shard's lock is held, and let go. */
+static GM_APART gm_status keep_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
+                                       const struct gm_block *block, const struct gm_free_request *how) {
+    const struct gm_cache *state = self->state;
+    if (!gm_shelf_put_ready(shard, shelf, block->address, block->reserved))
+        return free_natively(self, shard, block, how);
+    bool tidy = ++shelf->settled % state->frees == 0 && !gm_capture_any();
+    bool fence = tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL) && (shelf->open || gm_shelf_open(shelf));
+    if (fence)
+        return fence_off(self, shard, shelf, block, how);
+    tidy = tidy && gm_cache_untidy(state, shelf, NULL);
+    gm_spin_unlock(&shard->lock);
+    if (tidy)
+        gm_cache_tidy(self, shard, block->context_id, NULL);
+    return GM_OK;
+}
+
+static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    struct gm_cache *state = self->state;
+    if (GM_UNLIKELY(block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES || !block->context_id))
+        return gm_adaptor_free(self, block, how);
+    if (GM_UNLIKELY(how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !can_fence()))
+        return gm_cache_free_upstream(self, block, how);
+
+    struct gm_shard *shard = &state->shards[my_shard()];
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
+    if (GM_UNLIKELY(!gm_cache_may_keep(state, shelf, block->device, block->reserved)))
+        shelf = gm_cache_make_room(self, shard, block);
+    if (GM_UNLIKELY(how->settled) && shelf)
+        return keep_settled(self, shard, shelf, block, how);
+    struct gm_batch *batch = GM_LIKELY(shelf) ? gm_shelf_put(shard, shelf, block->address, block->reserved) : NULL;
+    if (GM_UNLIKELY(!batch))
+        return free_natively(self, shard, block, how);
+    bool full = (batch->count >= state->frees && shelf->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
+                (batch->bytes >= ALL_BATCH_BYTES / GM_CACHE_SHARDS && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
+    if (GM_LIKELY(!full) || gm_capture_any()) {
+        gm_spin_unlock(&shard->lock);
+        return GM_OK;
+    }
+    return fence_off(self, shard, shelf, block, how);
+}
+
+/* ---- the rest of its life */
+
+static bool cache_keeps(struct gm_resource *self, uint64_t address) {
+    struct gm_cache *state = self->state;
+    bool found = gm_adaptor_keeps(self, address);
+    for (unsigned i = 0; i < GM_CACHE_SHARDS && !found; i++) {
+        gm_spin_lock(&state->shards[i].lock);
+        found = gm_shard_holds(&state->shards[i], address);
+        gm_spin_unlock(&state->shards[i].lock);
+    }
+    return found;
+}
+
+static void cache_context_gone(struct gm_resource *self, uint64_t context_id) {
+    struct gm_cache *state = self->state;
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        gm_spin_lock(&state->shards[i].lock);
+        gm_shard_forget(&state->shards[i], context_id);
+        gm_spin_unlock(&state->shards[i].lock);
+    }
+    gm_lane_forget(context_id);
+    gm_adaptor_context_gone(self, context_id);
+}
+
+/* The parent's blocks are not the child's, and locks may be held by threads that stayed behind. */
+static void cache_after_fork(struct gm_resource *self) {
+    struct gm_cache *state = self->state;
+    memset(state->shards, 0, sizeof state->shards);
+    memset(state->devices, 0, sizeof state->devices);
+    gm_adaptor_after_fork(self);
+}
+
+static const struct gm_option argument_row = {
+    .type = GM_OPTION_COUNT, .name = "cache", .initial = "16", .low = 1, .high = 1024, .help = "frees for each fence"};
+
+static gm_status cache_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    struct gm_cache *state = self->state;
+    uint64_t frees = gm_option_number(GM_OPT_FENCE_BATCH);
+    if (argument && gm_option_parse(&argument_row, argument, &frees, error, error_size))
+        return GM_INVALID_VALUE;
+    state->frees = (unsigned)frees;
+    state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
+    state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
+    return GM_OK;
+}
+
+const struct gm_resource_row gm_resource_cache = {
+    .name = "cache",
+    .summary = "freed blocks of the wrapped resource, kept and reused once everything submitted before the free is done",
+    .properties = ~0u,
+    .breaks = "an error of earlier work may show at a later call than the free; freed memory stays with this "
+              "process until it is reused, unused for a while, trimmed or wanted elsewhere in the process; out of memory while a kernel "
+              "runs that never ends, an allocation waits for that kernel",
+    .adaptor = true,
+    .arguments = "FREES",
+    .state_size = sizeof(struct gm_cache),
+    .open = cache_open,
+    .alloc = cache_alloc,
+    .free = cache_free,
+    .trim = gm_cache_trim,
+    .releasable = gm_cache_releasable,
+    .keeps = cache_keeps,
+    .context_gone = cache_context_gone,
+    .capture = gm_adaptor_capture,
+    .peer_enabled = gm_adaptor_peer_enabled,
+    .after_fork = cache_after_fork,
+};

@@ -1,0 +1,408 @@
+/* What a cache gives back: by native frees, which wait for the whole context. */
+#include "shim/base/stats.h"
+#include "shim/cache/parts.h"
+
+#include "shim/resource/adaptor.h"
+#include "shim/resource/block.h"
+#include "shim/cache/cache.h"
+#include "shim/driver/internal_stream.h"
+
+enum {
+    VICTIMS = 16,
+    BUSY_IDLES = 4, /* how much longer idle blocks stay where giving them back means a wait */
+};
+
+#define LARGE ((size_t)2 << 20) /* from here on a block has pages of its own, which really come back */
+
+gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    gm_status status = gm_adaptor_free(self, block, how);
+    if (!status && block->device >= 0 && block->device < GM_CACHE_DEVICES)
+        gm_cache_count_gone(self->state, block->device, block->reserved);
+    return status;
+}
+
+/* Native frees wait by themselves, which disturbs no capture. Those of a pool need a fence, which would, unless the
+ * block is idle. */
+static bool waits_itself(const struct gm_resource *self) { return self->upstream->properties & GM_PROP_CAPTURABLE; }
+
+/* Frees what a shelf condemned; its context is made current. What cannot be freed now stays condemned. */
+size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
+    struct gm_free_request how = {.call = GM_CALL_FREE};
+    struct gm_condemned victims[VICTIMS];
+    size_t given = 0;
+    bool pushed, failed = false;
+    while (!failed) {
+        gm_spin_lock(&shard->lock);
+        struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+        unsigned count = shelf ? gm_shelf_pop_condemned(shard, shelf, victims, VICTIMS) : 0;
+        struct gm_block block = {.call = GM_CALL_ALLOC, .kind = GM_KIND_CACHE, .context_id = context_id};
+        if (count) {
+            block.context = shelf->context;
+            block.device = (int16_t)shelf->device;
+        }
+        gm_spin_unlock(&shard->lock);
+        if (!count)
+            break;
+        CUstreamCaptureMode mode = gm_capture_relax();
+        /* Held, or else another thread could end the context and these would be new blocks' addresses. */
+        int hold = gm_context_hold((CUcontext)(uintptr_t)block.context, context_id);
+        failed = hold < 0 || gm_lane_enter((CUcontext)(uintptr_t)block.context, &pushed) != GM_OK;
+        bool inside = !failed;
+        unsigned freed = 0;
+        for (; freed < count && !failed; freed += !failed) {
+            block.address = victims[freed].address;
+            block.size = block.reserved = victims[freed].size;
+            how.idle = victims[freed].idle;
+            bool may = how.idle || waits_itself(self) || !gm_capture_any();
+            failed = !may || gm_cache_free_upstream(self, &block, &how) != GM_OK;
+            given += failed ? 0 : block.reserved;
+        }
+        if (inside)
+            gm_lane_leave(pushed);
+        if (hold >= 0)
+            gm_context_let_go(hold);
+        gm_capture_unrelax(mode);
+        gm_spin_lock(&shard->lock);
+        shelf = gm_shelf_of(shard, context_id);
+        for (; shelf && freed < count; freed++)
+            gm_shelf_condemn(shard, shelf, &victims[freed]);
+        gm_spin_unlock(&shard->lock);
+    }
+    gm_stats_trimmed(given);
+    return given;
+}
+
+/* ---- what was unused longest */
+
+/* Asks about the fences of a shelf, oldest first, until one is pending. */
+static void ask_recorded(struct gm_shard *shard, struct gm_shelf *shelf, bool *gone) {
+    for (unsigned asked = shelf->recorded_count; asked && !*gone && shelf->first; asked--)
+        if (gm_cache_settle(shard, shelf, shelf->first, false, gone))
+            break;
+}
+
+/* The same, with a fence for the open batch: its thread may be gone and never fill it. */
+static void ask_all(struct gm_shard *shard, struct gm_shelf *shelf, bool *gone) {
+    struct gm_batch *batch;
+    if (!shelf->aside && shelf->open)
+        gm_cache_record(shard, shelf, NULL, &batch, gone);
+    if (!*gone)
+        ask_recorded(shard, shelf, gone);
+}
+
+/* The shard whose ready block of the context, of about `least` bytes or more, is unused longest; NULL: none is ready.
+ * *until: the stamp of the longest unused one of the other shards. */
+static struct gm_shard *longest_unused(struct gm_cache *state, uint64_t context_id, int device, size_t least,
+                                       uint64_t *until) {
+    struct gm_shard *found = NULL;
+    uint64_t oldest = UINT64_MAX;
+    *until = UINT64_MAX;
+    for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
+        struct gm_shard *shard = &state->shards[i];
+        if (!gm_cache_has_some(shard, device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        const struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+        uint64_t stamp = shelf ? gm_shelf_oldest(shelf, least) : UINT64_MAX;
+        gm_spin_unlock(&shard->lock);
+        *until = stamp < oldest ? oldest : stamp < *until ? stamp : *until;
+        if (stamp < oldest) {
+            oldest = stamp;
+            found = shard;
+        }
+    }
+    return found;
+}
+
+/* Gives back about `bytes` of the context's ready blocks, those unused longest, from one shard, whose threads may be
+ * gone. Returns bytes; 0: nothing is ready. */
+static size_t give_oldest_back(struct gm_resource *self, uint64_t context_id, int device, size_t bytes) {
+    struct gm_cache *state = self->state;
+    size_t least = bytes / 16;
+    uint64_t until;
+    struct gm_shard *shard = longest_unused(state, context_id, device, least, &until);
+    if (!shard)
+        shard = longest_unused(state, context_id, device, least = 0, &until);
+    if (!shard)
+        return 0;
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    if (shelf)
+        gm_shelf_condemn_oldest(shelf, bytes, least, until);
+    gm_spin_unlock(&shard->lock);
+    return gm_cache_drain(self, shard, context_id);
+}
+
+/* Asks about the fences of all shards: nobody else does it for threads that are gone. */
+static void ask_everywhere(struct gm_cache *state, uint64_t context_id, int device) {
+    for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
+        struct gm_shard *shard = &state->shards[i];
+        bool gone = false;
+        if (!gm_cache_has_some(shard, device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+        if (shelf)
+            ask_recorded(shard, shelf, &gone);
+        gm_spin_unlock(&shard->lock);
+    }
+}
+
+/* ---- inside a free */
+
+/* The limit is reached. False: there is no room for the block still. */
+static bool make_room(struct gm_resource *self, const struct gm_block *block) {
+    struct gm_cache *state = self->state;
+    size_t missing = gm_cache_gather(state, block->device, block->reserved);
+    if (missing && block->reserved > gm_cache_limit(state, block->device))
+        return false;
+    if (missing)
+        ask_everywhere(state, block->context_id, block->device);
+    /* What other threads take meanwhile is not given back once more. */
+    for (size_t given = 0, back = 1; missing && back && given < block->reserved; given += back) {
+        back = give_oldest_back(self, block->context_id, block->device, missing);
+        missing = gm_cache_gather(state, block->device, block->reserved);
+    }
+    return !missing;
+}
+
+struct gm_shelf *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block) {
+    struct gm_cache *state = self->state;
+    struct gm_cache_device *at = &state->devices[block->device];
+    if (!__atomic_load_n(&at->limit, __ATOMIC_RELAXED)) {
+        gm_spin_unlock(&shard->lock);
+        gm_cache_limit(state, block->device);
+        gm_spin_lock(&shard->lock);
+    }
+    if (__atomic_load_n(&at->tight, __ATOMIC_RELAXED)) {
+        gm_spin_unlock(&shard->lock);
+        ask_everywhere(state, block->context_id, block->device);
+        while (give_oldest_back(self, block->context_id, block->device, SIZE_MAX))
+            ;
+        gm_spin_lock(&shard->lock);
+        return NULL;
+    }
+    struct gm_shelf *shelf = gm_shelf_make(shard, block->context, block->context_id, block->device);
+    if (!shelf || shelf->aside)
+        return NULL;
+    if (gm_cache_allow(state, shard, block->device, block->reserved))
+        return shelf;
+    gm_spin_unlock(&shard->lock);
+    bool room = make_room(self, block);
+    gm_spin_lock(&shard->lock);
+    shelf = gm_shelf_of(shard, block->context_id);
+    if (!room || !shelf || shelf->aside || !gm_cache_allow(state, shard, block->device, block->reserved))
+        return NULL;
+    return shelf;
+}
+
+static bool sweep_is_due(const struct gm_cache *state, const struct gm_shelf *shelf, uint64_t now) {
+    return state->idle_ns && now > shelf->swept && gm_ticks_span_ns(now - shelf->swept) > state->idle_ns / 4;
+}
+
+/* Is there anything for tidy to do? */
+bool gm_cache_untidy(const struct gm_cache *state, const struct gm_shelf *shelf, const struct gm_batch *latest) {
+    return shelf->first != latest || shelf->condemned.count || gm_cache_excess(state, shelf->device) ||
+           sweep_is_due(state, shelf, latest ? latest->stamp : gm_ticks());
+}
+
+/* Has the context done everything that was submitted to it? Only then does a native free not wait. */
+static bool is_quiet(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *latest, bool *gone) {
+    return !latest || latest->state != GM_BATCH_RECORDED || gm_cache_settle(shard, shelf, latest, false, gone) == GM_OK;
+}
+
+/* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. No batch:
+ * that free has waited for the context. */
+void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
+    struct gm_cache *state = self->state;
+    uint64_t now = gm_ticks(), idle_ns = state->idle_ns;
+    size_t over = 0;
+    int device = -1;
+    bool gone = false, sweep = false, give = false;
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    if (shelf && shelf->first && shelf->first != latest)
+        gm_cache_settle(shard, shelf, shelf->first, false, &gone);
+    if (shelf && !gone) {
+        device = shelf->device;
+        over = gm_cache_excess(state, device);
+        sweep = sweep_is_due(state, shelf, now);
+        if (sweep)
+            shelf->swept = now;
+        bool must = shelf->aside || gm_cache_overfull(state, shelf->device);
+        bool quiet = !must && (over || sweep || shelf->condemned.count) && is_quiet(shard, shelf, latest, &gone);
+        give = (must || quiet) && !gone;
+        if (!quiet)
+            idle_ns *= BUSY_IDLES;
+    }
+    gm_spin_unlock(&shard->lock);
+    if (give)
+        gm_cache_drain(self, shard, context_id);
+    if (give && over)
+        ask_everywhere(state, context_id, device);
+    for (size_t most = over, given = 0, back = 1; give && over && back && given < most; given += back) {
+        back = give_oldest_back(self, context_id, device, over);
+        over = gm_cache_excess(state, device);
+    }
+    for (unsigned i = 0; sweep && !gone && i < gm_cache_shards_used(); i++) {
+        gm_spin_lock(&state->shards[i].lock);
+        shelf = gm_shelf_of(&state->shards[i], context_id);
+        if (shelf)
+            ask_all(&state->shards[i], shelf, &gone);
+        if (gone)
+            shelf = NULL;
+        size_t before = shelf ? shelf->condemned.count : 0;
+        if (shelf)
+            gm_shelf_condemn_idle(shelf, now, idle_ns);
+        bool found = shelf && shelf->condemned.count != before;
+        gm_spin_unlock(&state->shards[i].lock);
+        if (found)
+            gm_cache_drain(self, &state->shards[i], context_id);
+    }
+}
+
+/* ---- when memory is wanted elsewhere */
+
+/* Shelves of a device (-1: any), a few at a time from *from on. */
+static unsigned list_shelves(struct gm_shard *shard, int device, uint64_t *ids, unsigned room, unsigned from) {
+    unsigned count = 0, seen = 0;
+    gm_spin_lock(&shard->lock);
+    for (struct gm_shelf *shelf = shard->shelves; shelf && count < room; shelf = shelf->next)
+        if ((device < 0 || shelf->device == device) && !shelf->gone && shelf->share->bytes && seen++ >= from)
+            ids[count++] = shelf->context_id;
+    gm_spin_unlock(&shard->lock);
+    return count;
+}
+
+/* Gives one shelf's blocks back: the ready ones, or (`pending`) all after waiting for their fences. */
+static size_t trim_shelf(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes, bool pending) {
+    bool gone = false;
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    for (unsigned i = 0; shelf && pending && shelf->first && !gone && i < 4 * GM_CACHE_FENCES; i++)
+        if (gm_cache_settle(shard, shelf, shelf->first, true, &gone))
+            break;
+    bool all = pending && (waits_itself(self) || !gm_capture_any());
+    if (shelf && !gone && gm_shelf_condemn_ready(shelf, bytes) < bytes && all)
+        gm_shelf_condemn_all(shard, shelf);
+    gm_spin_unlock(&shard->lock);
+    return gm_cache_drain(self, shard, context_id);
+}
+
+size_t gm_cache_trim(struct gm_resource *self, size_t bytes) {
+    struct gm_cache *state = self->state;
+    struct gm_context context;
+    uint64_t ids[32];
+    size_t given = 0;
+    gm_capture_recheck();
+    int device = gm_drv.ctx_get_current && gm_context_current(&context) ? context.device : -1;
+    for (int pending = 0; pending < 2; pending++)
+        for (unsigned i = 0; i < GM_CACHE_SHARDS && given < bytes; i++) {
+            unsigned count = list_shelves(&state->shards[i], device, ids, 32, 0);
+            for (unsigned j = 0; j < count && given < bytes; j++)
+                given += trim_shelf(self, &state->shards[i], ids[j], bytes - given, pending);
+        }
+    return given < bytes ? given + gm_adaptor_trim(self, bytes - given) : given;
+}
+
+size_t gm_cache_empty(struct gm_resource *cache, uint64_t context_id) {
+    struct gm_cache *state = cache->state;
+    size_t given = 0;
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        gm_spin_lock(&shard->lock);
+        struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+        if (shelf)
+            gm_shelf_condemn_all(shard, shelf);
+        gm_spin_unlock(&shard->lock);
+        given += gm_cache_drain(cache, shard, context_id);
+    }
+    return given;
+}
+
+/* Asks about all fences of the context, so that a program that looks after a free sees it. The lock is held, and let go meanwhile. */
+static void ask_fences(struct gm_shard *shard, uint64_t context_id) {
+    struct gm_shelf *shelf = gm_capture_any() ? NULL : gm_shelf_of(shard, context_id);
+    bool gone = false;
+    if (shelf)
+        ask_all(shard, shelf, &gone);
+}
+
+/* Free memory that is only kept: what is complete and has pages of its own. */
+size_t gm_cache_releasable(struct gm_resource *self, int device) {
+    struct gm_cache *state = self->state;
+    struct gm_context context;
+    size_t bytes = gm_adaptor_releasable(self, device);
+    bool known = gm_context_current(&context);
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        if (!gm_cache_has_some(shard, device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        if (known)
+            ask_fences(shard, context.id);
+        for (struct gm_shelf *shelf = shard->shelves; shelf; shelf = shelf->next)
+            if (shelf->device == device && !shelf->gone)
+                bytes += gm_shelf_ready_from(shelf, LARGE);
+        gm_spin_unlock(&shard->lock);
+    }
+    return bytes;
+}
+
+/* Takes up to `room` ready blocks of the context out. */
+static unsigned take_ready(struct gm_shard *shard, uint64_t context_id, struct gm_condemned *out, unsigned room) {
+    unsigned count = 0;
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
+    for (unsigned i = 0; shelf && i < GM_SHELF_BUCKETS && count < room; i++)
+        for (struct gm_link *ages = &shelf->ready[i].ages; ages->next != ages && count < room; count++) {
+            struct gm_size_class *class = gm_kept_of_age(ages->next)->class;
+            out[count].size = class->size;
+            out[count].idle = true;
+            out[count].address = gm_shelf_take(shard, shelf, class);
+        }
+    gm_spin_unlock(&shard->lock);
+    return count;
+}
+
+static bool give_idle(struct gm_resource *self, struct gm_shard *shard, const struct gm_context *context,
+                      const struct gm_condemned *kept) {
+    static const struct gm_free_request how = {.call = GM_CALL_FREE, .idle = true};
+    const struct gm_block block = {.address = kept->address,
+                                   .size = kept->size,
+                                   .reserved = kept->size,
+                                   .context = (uint64_t)(uintptr_t)context->handle,
+                                   .context_id = context->id,
+                                   .device = (int16_t)context->device,
+                                   .call = GM_CALL_ALLOC,
+                                   .kind = GM_KIND_CACHE};
+    if (gm_cache_free_upstream(self, &block, &how) == GM_OK)
+        return true;
+    gm_spin_lock(&shard->lock);
+    struct gm_shelf *shelf = gm_shelf_of(shard, context->id);
+    if (shelf)
+        gm_shelf_condemn(shard, shelf, kept);
+    gm_spin_unlock(&shard->lock);
+    return false;
+}
+
+size_t gm_cache_give_ready(struct gm_resource *self, int device) {
+    struct gm_cache *state = self->state;
+    struct gm_condemned ready[VICTIMS];
+    struct gm_context context;
+    bool able = !gm_capture_any() && gm_context_current(&context) && context.device == device;
+    for (unsigned i = 0; able && i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        if (!gm_cache_has_some(shard, device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        ask_fences(shard, context.id);
+        gm_spin_unlock(&shard->lock);
+        for (unsigned count = VICTIMS; able && count == VICTIMS;) {
+            count = take_ready(shard, context.id, ready, VICTIMS);
+            for (unsigned j = 0; j < count; j++)
+                able &= give_idle(self, shard, &context, &ready[j]);
+        }
+    }
+    return gm_adaptor_releasable(self, device);
+}

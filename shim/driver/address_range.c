@@ -1,0 +1,108 @@
+#include "shim/driver/address_range.h"
+
+#include "shim/base/base.h"
+#include "shim/driver/program_driver.h"
+
+static size_t round_up(size_t size, size_t unit) {
+    size_t over = size % unit;
+    return over ? size + (unit - over) : size;
+}
+
+gm_status gm_span_reserve(struct gm_span *range, size_t needed, size_t wanted) {
+    gm_status status;
+    size_t size = wanted > needed ? wanted : needed;
+    for (;;) {
+        status = (gm_status)gm_doors()->mem_address_reserve(&range->base, size, 0, 0, 0);
+        if (!status)
+            break;
+        if (size == needed)
+            return status;
+        size_t half = round_up(size / 2, (size_t)2 << 20);
+        size = half < size && half > needed ? half : needed;
+    }
+    range->reserved = range->segments[0] = size;
+    range->segment_count = 1;
+    return GM_OK;
+}
+
+static gm_status reserve_behind(struct gm_span *range, size_t size) {
+    CUdeviceptr end = range->base + range->reserved, got;
+    gm_status status = (gm_status)gm_doors()->mem_address_reserve(&got, size, 0, end, 0);
+    if (status)
+        return status;
+    if (got != end) {
+        (void)GM_TWICE(gm_doors()->mem_address_free(got, size));
+        return GM_NOT_SUPPORTED;
+    }
+    range->segments[range->segment_count++] = size;
+    range->reserved += size;
+    return GM_OK;
+}
+
+gm_status gm_span_extend(struct gm_span *range, size_t needed) {
+    size_t more = needed - range->reserved;
+    if (range->segment_count == GM_SPAN_SEGMENTS)
+        return GM_NOT_SUPPORTED;
+    /* Twice the addresses make extensions rare; they cost nothing else. */
+    if (more < range->reserved && range->reserved <= SIZE_MAX / 4 && reserve_behind(range, range->reserved) == GM_OK)
+        return GM_OK;
+    return reserve_behind(range, more);
+}
+
+void gm_span_cut(struct gm_span *range, unsigned segment_count) {
+    while (range->segment_count > segment_count) {
+        size_t size = range->segments[--range->segment_count];
+        range->reserved -= size;
+        if (GM_TWICE(gm_doors()->mem_address_free(range->base + range->reserved, size)))
+            gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be given back", size);
+    }
+}
+
+size_t gm_span_room(const struct gm_span *range, size_t offset) {
+    size_t end = 0;
+    for (unsigned i = 0; i < range->segment_count && end <= offset; i++)
+        end += range->segments[i];
+    return end - offset;
+}
+
+gm_status gm_span_map(const struct gm_span *range, const struct gm_place *place, size_t offset, const struct gm_extent *extent) {
+    CUdeviceptr address = range->base + offset;
+    gm_status status = (gm_status)gm_doors()->mem_map(address, extent->size, 0, extent->handle, 0);
+    if (status)
+        return status;
+    status = gm_place_open(place, address, extent->size, range->read_only);
+    if (status)
+        (void)gm_span_unmap(range, offset, extent);
+    return status;
+}
+
+gm_status gm_span_unmap(const struct gm_span *range, size_t offset, const struct gm_extent *extent) {
+    return (gm_status)GM_TWICE(gm_doors()->mem_unmap(range->base + offset, extent->size));
+}
+
+gm_status gm_span_map_all(const struct gm_span *range, const struct gm_place *place, const struct gm_extent *extents,
+                           unsigned count) {
+    size_t offset = 0;
+    for (unsigned i = 0; i < count; i++) {
+        gm_status status = gm_span_map(range, place, offset, &extents[i]);
+        if (status) {
+            while (i-- > 0) {
+                offset -= extents[i].size;
+                (void)gm_span_unmap(range, offset, &extents[i]);
+            }
+            return status;
+        }
+        offset += extents[i].size;
+    }
+    return GM_OK;
+}
+
+void gm_span_drop(struct gm_span *range, const struct gm_extent *extents, unsigned count) {
+    size_t offset = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (gm_span_unmap(range, offset, &extents[i]))
+            gm_log(GM_LOG_ERROR, "%zu bytes cannot be unmapped", extents[i].size);
+        offset += extents[i].size;
+    }
+    gm_span_cut(range, 0);
+}

@@ -1,0 +1,209 @@
+#include "shim/driver/internal_stream.h"
+
+#include "shim/driver/event.h"
+#include "shim/driver/streams.h"
+
+enum { DEVICES = 64, EVENTS = 16 };
+
+struct gm_lane_slot {
+    gm_spin lock;
+    uint64_t id; /* 0 = unused */
+    CUcontext context;
+    unsigned event_count;
+    CUstream streams[GM_LANE_USES];
+    CUevent events[EVENTS];
+};
+
+static struct gm_lane_slot slots[GM_LANES];
+static gm_spin table_lock;       /* claims and forgets */
+static uint64_t peers[DEVICES];
+
+static struct gm_lane_slot *find_slot(uint64_t id) {
+    for (unsigned i = 0; i < GM_LANES; i++) {
+        struct gm_lane_slot *slot = &slots[(id + i) % GM_LANES];
+        if (__atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) == id)
+            return slot;
+    }
+    return NULL;
+}
+
+static struct gm_lane_slot *claim_slot(CUcontext context, uint64_t id) {
+    gm_spin_lock(&table_lock);
+    struct gm_lane_slot *slot = find_slot(id);
+    for (unsigned i = 0; !slot && i < GM_LANES; i++)
+        if (!slots[(id + i) % GM_LANES].id)
+            slot = &slots[(id + i) % GM_LANES];
+    if (slot) {
+        slot->context = context;
+        __atomic_store_n(&slot->id, id, __ATOMIC_RELEASE);
+    }
+    gm_spin_unlock(&table_lock);
+    return slot;
+}
+
+bool gm_lane_of(CUcontext context, uint64_t context_id, int device, struct gm_lane *lane) {
+    struct gm_lane_slot *slot = context_id ? find_slot(context_id) : NULL;
+    if (!slot && context_id)
+        slot = claim_slot(context, context_id);
+    *lane = (struct gm_lane){slot, context, context_id, device};
+    return slot != NULL;
+}
+
+void gm_lane_forget(uint64_t context_id) {
+    gm_spin_lock(&table_lock);
+    struct gm_lane_slot *slot = find_slot(context_id);
+    if (slot) {
+        gm_spin_lock(&slot->lock);
+        slot->event_count = 0;
+        for (unsigned i = 0; i < GM_LANE_USES; i++)
+            __atomic_store_n(&slot->streams[i], NULL, __ATOMIC_RELAXED);
+        __atomic_store_n(&slot->id, 0, __ATOMIC_RELEASE);
+        gm_spin_unlock(&slot->lock);
+    }
+    gm_spin_unlock(&table_lock);
+}
+
+gm_status gm_lane_enter(CUcontext context, bool *pushed) {
+    CUcontext current = NULL;
+    *pushed = false;
+    if (gm_drv.ctx_get_current(&current) == CUDA_SUCCESS && current == context)
+        return GM_OK;
+    gm_status status = (gm_status)gm_drv.ctx_push(context);
+    *pushed = status == GM_OK;
+    return status;
+}
+
+void gm_lane_leave(bool pushed) {
+    CUcontext popped;
+    if (pushed)
+        gm_drv.ctx_pop(&popped);
+}
+
+/* Without the lock: ids never repeat, so a stream read while the slot had the lane's id, before and after, is the lane's. */
+bool gm_lane_made(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
+    struct gm_lane_slot *slot = lane->slot;
+    if (__atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) != lane->id)
+        return false;
+    CUstream seen = __atomic_load_n(&slot->streams[use], __ATOMIC_ACQUIRE);
+    if (!seen || __atomic_load_n(&slot->id, __ATOMIC_RELAXED) != lane->id)
+        return false;
+    *stream = seen;
+    return true;
+}
+
+gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
+    struct gm_lane_slot *slot = lane->slot;
+    CUstream made = NULL, seen = NULL;
+
+    if (!gm_lane_made(lane, use, &seen)) {
+        gm_status status = (gm_status)gm_drv.stream_create(&made, CU_STREAM_NON_BLOCKING);
+        if (status)
+            return status;
+        gm_streams_made(made); /* what runs there counts for a fence, as the program's own */
+        gm_spin_lock(&slot->lock);
+        if (slot->id == lane->id) {
+            seen = slot->streams[use];
+            if (!seen)
+                __atomic_store_n(&slot->streams[use], made, __ATOMIC_RELEASE);
+        }
+        gm_spin_unlock(&slot->lock);
+        if (seen) {
+            gm_streams_ending(made);
+            gm_drv.stream_destroy(made);
+        } else {
+            seen = made;
+        }
+    }
+    *stream = seen;
+    return GM_OK;
+}
+
+gm_status gm_lane_event_take(const struct gm_lane *lane, CUevent *event) {
+    struct gm_lane_slot *slot = lane->slot;
+    CUevent taken = NULL;
+    gm_spin_lock(&slot->lock);
+    if (slot->id == lane->id && slot->event_count)
+        taken = slot->events[--slot->event_count];
+    gm_spin_unlock(&slot->lock);
+    if (!taken) {
+        gm_status status = (gm_status)gm_drv.event_create(&taken, CU_EVENT_DISABLE_TIMING);
+        if (status)
+            return status;
+    }
+    *event = taken;
+    return GM_OK;
+}
+
+void gm_lane_event_put(uint64_t id, CUevent event) {
+    struct gm_lane_slot *slot = event ? find_slot(id) : NULL;
+    if (!slot)
+        return;
+    bool kept = false, alive;
+    gm_spin_lock(&slot->lock);
+    alive = slot->id == id;
+    const struct gm_event_of too_many = {slot->context, id, event};
+    if (alive && slot->event_count < EVENTS) {
+        slot->events[slot->event_count++] = event;
+        kept = true;
+    }
+    gm_spin_unlock(&slot->lock);
+    if (alive && !kept)
+        gm_event_discard(&too_many);
+}
+
+/* ---- fences */
+
+static gm_status fence_context(const struct gm_lane *lane, CUstream stream) {
+    CUevent event;
+    if (!gm_drv.ctx_record_event)
+        return (gm_status)gm_drv.ctx_synchronize();
+    gm_status status = gm_lane_event_take(lane, &event);
+    if (status)
+        return status;
+    status = (gm_status)gm_drv.ctx_record_event(lane->context, event);
+    if (!status)
+        status = (gm_status)gm_drv.stream_wait_event(stream, event, 0);
+    /* A wait holds the event's state of this moment, so the event may be recorded anew at once. */
+    gm_lane_event_put(lane->id, event);
+    return status;
+}
+
+/* The primary context of another device or beside a context of the program's own making; its events are made in it.
+ * Another thread may end it: then its work is done. */
+static gm_status fence_primary(const struct gm_context *primary, CUstream stream) {
+    struct gm_lane lane;
+    bool pushed, waits = !gm_drv.ctx_record_event || !gm_lane_of(primary->handle, primary->id, primary->device, &lane);
+    int hold = waits ? gm_context_life(primary->handle, primary->id) : gm_context_hold(primary->handle, primary->id);
+    if (hold < 0)
+        return hold == GM_CONTEXT_GONE ? GM_OK : GM_FENCE_PENDING;
+    gm_status status = gm_lane_enter(primary->handle, &pushed);
+    if (!status) {
+        status = waits ? (gm_status)gm_drv.ctx_synchronize() : fence_context(&lane, stream);
+        gm_lane_leave(pushed);
+    }
+    if (!waits)
+        gm_context_let_go(hold);
+    return gm_is_gone_error(status) ? GM_OK : status;
+}
+
+gm_status gm_lane_fence(const struct gm_lane *lane, CUstream stream) {
+    uint64_t others = gm_lane_peers(lane->device);
+    gm_status status = fence_context(lane, stream);
+    if (lane->device >= 0 && lane->device < DEVICES)
+        others |= 1ull << lane->device;
+    for (int device = 0; others && !status; device++, others >>= 1) {
+        struct gm_context primary;
+        if (others & 1 && gm_context_primary(device) != lane->context && gm_context_primary_lives(device, &primary))
+            status = fence_primary(&primary, stream);
+    }
+    return status;
+}
+
+void gm_lane_enable_peer(int device, int peer) {
+    if (device >= 0 && device < DEVICES && peer >= 0 && peer < DEVICES)
+        __atomic_or_fetch(&peers[device], 1ull << peer, __ATOMIC_SEQ_CST);
+}
+
+uint64_t gm_lane_peers(int device) {
+    return device >= 0 && device < DEVICES ? __atomic_load_n(&peers[device], __ATOMIC_SEQ_CST) : 0;
+}

@@ -1,0 +1,61 @@
+#include "shim/driver/program_driver.h"
+
+#include <dlfcn.h>
+
+#include "shim/base/base.h"
+#include "shim/base/real_dl.h"
+
+typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+
+static struct gm_driver hooked;
+static const struct gm_driver *doors; /* published when complete */
+static gm_spin lock;
+
+static bool ends_in(const char *symbol, const char *end) {
+    size_t length = __builtin_strlen(symbol), tail = __builtin_strlen(end);
+    return length > tail && __builtin_strcmp(symbol + length - tail, end) == 0;
+}
+
+/* The preloaded library's resolver hands out its hooks, whichever are active in this run. */
+static void ask(get_proc_address resolver, const char *symbol, const char *name, int version, void *own, void **function) {
+    cuuint64_t flags = ends_in(symbol, "_ptsz") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    if (!own || resolver(name, function, version, flags, NULL) != CUDA_SUCCESS)
+        *function = own;
+}
+
+static void fill(get_proc_address resolver) {
+#define X(field, symbol, name, version, optional)                                                            \
+    do {                                                                                                     \
+        void *function = NULL;                                                                               \
+        ask(resolver, #symbol, name, version, (void *)gm_drv.field, &function);                              \
+        hooked.field = (__typeof__(hooked.field))function;                                                   \
+    } while (0);
+    GM_DRIVER_SYMBOLS(X)
+#undef X
+}
+
+const struct gm_driver *gm_doors(void) {
+    const struct gm_driver *known = __atomic_load_n(&doors, __ATOMIC_ACQUIRE);
+    if (known)
+        return known;
+    if (!gm_driver_ready(true))
+        return NULL;
+    get_proc_address resolver = NULL;
+    if (gm_true_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1"))
+        resolver = (get_proc_address)gm_true_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
+    if (!resolver) {
+        __atomic_store_n(&doors, &gm_drv, __ATOMIC_RELEASE);
+        return &gm_drv;
+    }
+    gm_spin_lock(&lock);
+    bool mine = !hooked.ctx_get_current;
+    if (mine)
+        hooked.ctx_get_current = gm_drv.ctx_get_current;
+    gm_spin_unlock(&lock);
+    if (mine) {
+        fill(resolver);
+        __atomic_store_n(&doors, &hooked, __ATOMIC_RELEASE);
+        return &hooked;
+    }
+    return &gm_drv; /* another thread fills the table at this moment */
+}

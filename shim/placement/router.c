@@ -1,0 +1,159 @@
+/* A request goes to the resource of the wanted kind if that keeps its hard promises; where this cannot serve it (the driver
+ * lacks a function, managed memory would exceed what is free), to the next in line, native at last, and from there to the steps of
+ * GPUMEM_OOM. So a policy can only ever improve on the program's own call, never make a request fail that native memory could
+ * serve. */
+#include "shim/placement/router.h"
+
+#include "shim/placement/oom.h"
+
+static struct gm_resource *servers[GM_KIND_COUNT];
+static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
+bool gm_decided_overcommits;
+
+/* Pools hand out memory that other streams may use only when the pool's own stream got there; what is kept needs no such step. */
+const struct gm_decided_row gm_decided_rows[GM_DECIDED_ROWS] = {
+    {GM_KIND_NATIVE, "native"},
+    {GM_KIND_ASYNC, "true-kind(cache(async))"},
+    {GM_KIND_CACHE, "cache(native)"},
+    {GM_KIND_MANAGED, "managed"},
+    {GM_KIND_MANAGED_POOL, "true-kind(cache(managed-pool))"},
+    {GM_KIND_HOST_NUMA, "host-numa"},
+    {GM_KIND_VMM, "vmm"},
+};
+
+void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) {
+    servers[kind] = resource;
+    refused[kind] = resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
+}
+
+struct gm_resource *gm_decided_server(enum gm_kind kind) { return servers[kind]; }
+
+static enum gm_kind next_in_line(enum gm_kind kind) {
+    return kind == GM_KIND_MANAGED_POOL ? GM_KIND_MANAGED : GM_KIND_NATIVE;
+}
+
+/* GPUMEM_GROW=move-overcommit, before the steps: only this may bring the block to the device after all. What is kept goes first. */
+static bool overcommit(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    struct gm_resource *vmm = servers[GM_KIND_VMM], *native = servers[GM_KIND_NATIVE];
+    if (GM_LIKELY(request->wanted != GM_KIND_VMM) || !gm_decided_overcommits || request->capturing ||
+        !vmm || !vmm->row->overcommit || !gm_resource_keeps(vmm->properties, request))
+        return false;
+    size_t given = self->row->trim(self, SIZE_MAX);
+    if (gm_oom_on_trim)
+        gm_oom_on_trim(request, given);
+    return (given && (vmm->row->alloc(vmm, request, block) == GM_OK || native->row->alloc(native, request, block) == GM_OK)) ||
+           vmm->row->overcommit(vmm, request, block) == GM_OK;
+}
+
+static inline bool is_refused(enum gm_kind kind, const struct gm_request *request) { return refused[kind] & request->promises; }
+
+static inline gm_status ask(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
+    struct gm_resource *server = servers[kind];
+    if (GM_UNLIKELY(!server || is_refused(kind, request)))
+        return GM_NOT_SUPPORTED;
+    return server->row->alloc(server, request, block);
+}
+
+/* Native memory could not be had either. */
+static gm_status native_failed(struct gm_resource *self, const struct gm_request *request, gm_status status, enum gm_reason reason,
+                               struct gm_block *block) {
+    if (status != GM_OUT_OF_MEMORY)
+        return status;
+    if (overcommit(self, request, block)) {
+        block->reason = GM_REASON_NONE;
+        return GM_OK;
+    }
+    return gm_oom_serve(self, request, reason, block);
+}
+
+/* The wanted kind answered with `status`. */
+static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct gm_request *request, gm_status status,
+                                        struct gm_block *block) {
+    enum gm_reason reason = GM_REASON_NONE;
+    enum gm_kind kind = request->wanted;
+    while (status != GM_OK && kind != GM_KIND_NATIVE) {
+        if (is_refused(kind, request))
+            reason = GM_REASON_PROMISE;
+        else if (reason == GM_REASON_NONE)
+            reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
+        kind = next_in_line(kind);
+        status = ask(kind, request, block);
+    }
+    if (status)
+        return native_failed(self, request, status, reason, block);
+    block->reason = reason;
+    return GM_OK;
+}
+
+static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    if (GM_UNLIKELY(request->beyond_limit))
+        return gm_oom_serve(self, request, GM_REASON_NONE, block);
+    gm_status status = ask(request->wanted, request, block);
+    if (GM_UNLIKELY(status))
+        return serve_by_next(self, request, status, block);
+    block->reason = GM_REASON_NONE;
+    return GM_OK;
+}
+
+/* Blocks name their maker as owner, so they come back here only through adaptors. */
+static gm_status decided_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    struct gm_resource *server = servers[block->kind];
+    return server ? server->row->free(server, block, how) : GM_INVALID_VALUE;
+}
+
+static size_t decided_trim(struct gm_resource *self, size_t bytes) {
+    size_t given = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT && given < bytes; kind++)
+        if (servers[kind] && servers[kind]->row->trim)
+            given += servers[kind]->row->trim(servers[kind], bytes - given);
+    return given;
+}
+
+static size_t decided_releasable(struct gm_resource *self, int device) {
+    size_t bytes = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (servers[kind] && servers[kind]->row->releasable)
+            bytes += servers[kind]->row->releasable(servers[kind], device);
+    return bytes;
+}
+
+static bool decided_keeps(struct gm_resource *self, uint64_t address) {
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (servers[kind] && servers[kind]->row->keeps && servers[kind]->row->keeps(servers[kind], address))
+            return true;
+    return false;
+}
+
+static void decided_after_fork(struct gm_resource *self) {
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (servers[kind] && servers[kind]->row->after_fork)
+            servers[kind]->row->after_fork(servers[kind]);
+}
+
+#define EACH_SERVER(call, ...)                                                                               \
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)                                                         \
+        if (servers[kind] && servers[kind]->row->call)                                                       \
+    servers[kind]->row->call(servers[kind], __VA_ARGS__)
+
+static void decided_context_gone(struct gm_resource *self, uint64_t context_id) { EACH_SERVER(context_gone, context_id); }
+
+static void decided_capture(struct gm_resource *self, int change) { EACH_SERVER(capture, change); }
+
+static void decided_peer_enabled(struct gm_resource *self, int device, int peer) { EACH_SERVER(peer_enabled, device, peer); }
+
+const struct gm_resource_row gm_resource_decided = {
+    .name = "decided",
+    .summary = "whatever kind the policy decided for each request",
+    .properties = ~0u,
+    .breaks = "",
+    .kind = GM_KIND_NATIVE,
+    .alloc = decided_alloc,
+    .free = decided_free,
+    .trim = decided_trim,
+    .releasable = decided_releasable,
+    .keeps = decided_keeps,
+    .after_fork = decided_after_fork,
+    .context_gone = decided_context_gone,
+    .capture = decided_capture,
+    .peer_enabled = decided_peer_enabled,
+};

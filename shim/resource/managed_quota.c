@@ -1,0 +1,85 @@
+#include "shim/base/options.h"
+#include "shim/driver/driver.h"
+#include "shim/resource/byte_counters.h"
+#include "shim/resource/managed.h"
+
+#define FRESH_NS 1000000 /* how long a figure of free memory may be used again */
+
+enum { DEVICES = 64 };
+
+static struct gm_ledger ours; /* blocks of our makers, by context */
+static int64_t theirs;        /* the program's own calls */
+static uint64_t kept;         /* upper bound of what pools keep beyond live blocks */
+
+static struct {
+    uint64_t free, at_ns;
+} figures[DEVICES];
+
+uint64_t gm_managed_alive(void) {
+    int64_t noted = __atomic_load_n(&theirs, __ATOMIC_RELAXED);
+    return gm_ledger_total(&ours) + (noted > 0 ? (uint64_t)noted : 0);
+}
+
+/* The highest total of `ours` under which `available` bytes hold everything else and the headroom too. */
+static uint64_t ceiling_for(uint64_t available) {
+    int64_t noted = __atomic_load_n(&theirs, __ATOMIC_RELAXED);
+    uint64_t other = gm_option_number(GM_OPT_MANAGED_HEADROOM) + (noted > 0 ? (uint64_t)noted : 0) +
+                     __atomic_load_n(&kept, __ATOMIC_RELAXED);
+    return available > other ? available - other : 0;
+}
+
+static bool charge_by_fresh_figure(uint64_t context_id, int device, uint64_t bytes) {
+    uint64_t at = __atomic_load_n(&figures[device].at_ns, __ATOMIC_ACQUIRE);
+    if (!at || gm_now_ns() - at > FRESH_NS)
+        return false;
+    return gm_ledger_add(&ours, context_id, bytes, ceiling_for(__atomic_load_n(&figures[device].free, __ATOMIC_RELAXED) / 2));
+}
+
+/* Asks driver and pools. `kept` is emptied first: frees meanwhile count twice rather than not at all. */
+static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t bytes, uint64_t *available) {
+    size_t free_bytes, total;
+    gm_status status = (gm_status)gm_drv.mem_get_info(&free_bytes, &total);
+    if (status)
+        return status;
+    __atomic_store_n(&kept, 0, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&kept, gm_managed_pool_excess(), __ATOMIC_SEQ_CST);
+
+    __atomic_store_n(&figures[device].free, free_bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&figures[device].at_ns, gm_now_ns(), __ATOMIC_RELEASE);
+    *available = free_bytes;
+    return gm_ledger_add(&ours, context_id, bytes, ceiling_for(free_bytes)) ? GM_OK : GM_OUT_OF_MEMORY;
+}
+
+gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
+    static int once;
+    uint64_t available = 0;
+
+    if (device < 0 || device >= DEVICES)
+        return GM_NOT_SUPPORTED;
+    if (charge_by_fresh_figure(context_id, device, bytes))
+        return GM_OK;
+    gm_status status = charge_by_new_figure(context_id, device, bytes, &available);
+    if (status != GM_OUT_OF_MEMORY)
+        return status;
+    gm_managed_drain();
+    gm_managed_pool_give_back();
+    status = charge_by_new_figure(context_id, device, bytes, &available);
+    if (status == GM_OUT_OF_MEMORY)
+        gm_log_once(&once, GM_LOG_WARN,
+                    "managed memory refused: %llu bytes asked, %llu managed alive, %llu free on device %d, headroom %llu "
+                    "(GPUMEM_MANAGED_HEADROOM)",
+                    (unsigned long long)bytes, (unsigned long long)gm_managed_alive(), (unsigned long long)available, device,
+                    (unsigned long long)gm_option_number(GM_OPT_MANAGED_HEADROOM));
+    return status;
+}
+
+void gm_managed_discharge(uint64_t context_id, uint64_t bytes) { gm_ledger_subtract(&ours, context_id, bytes); }
+
+void gm_managed_retain(uint64_t context_id, uint64_t bytes) {
+    __atomic_add_fetch(&kept, bytes, __ATOMIC_SEQ_CST);
+    gm_ledger_subtract(&ours, context_id, bytes);
+}
+
+void gm_managed_forget(uint64_t context_id) { gm_ledger_forget(&ours, context_id); }
+
+void gm_managed_note(int64_t delta) { __atomic_add_fetch(&theirs, delta, __ATOMIC_RELAXED); }

@@ -1,0 +1,113 @@
+#include "shim/resource/vmm_reserve.h"
+
+#include "shim/base/options.h"
+#include "shim/base/stats.h"
+#include "shim/base/limit.h"
+
+static struct spare {
+    struct gm_vmm_extent extents[GM_VMM_SPARES];
+    unsigned count;
+    uint64_t bytes, since_ns;
+} spares[GM_VMM_DEVICES];
+static gm_spin lock;
+static unsigned kept_on; /* devices with a spare: most processes have none, and need not look */
+
+void gm_vmm_release(const struct gm_vmm_extent *extents, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (GM_TWICE(gm_drv.mem_release(extents[i].handle)))
+            gm_log(GM_LOG_ERROR, "a handle of %llu bytes cannot be released", (unsigned long long)extents[i].size);
+}
+
+/* The lock is held. */
+static struct spare take_out(struct spare *place) {
+    struct spare taken = *place;
+    if (taken.count)
+        __atomic_sub_fetch(&kept_on, 1, __ATOMIC_RELAXED);
+    place->count = 0;
+    place->bytes = 0;
+    return taken;
+}
+
+static uint64_t drop(const struct spare *taken) {
+    gm_vmm_release(taken->extents, taken->count);
+    gm_stats_unkept(GM_KIND_VMM, taken->bytes);
+    return taken->bytes;
+}
+
+static bool has_room(uint64_t bytes) {
+    size_t free_bytes, total;
+    if (!gm_drv.mem_get_info || gm_drv.mem_get_info(&free_bytes, &total))
+        return false;
+    uint64_t limit = gm_option_number(GM_OPT_CACHE_LIMIT);
+    return bytes <= (limit ? limit : total / 4) && free_bytes >= gm_budget_headroom(total);
+}
+
+void gm_vmm_spare_keep(int device, const struct gm_vmm_extent *extents, unsigned count) {
+    struct spare made = {.count = count, .since_ns = gm_now_ns()};
+    bool on_host = false;
+    for (unsigned i = 0; i < count; i++) {
+        made.bytes += extents[i].size;
+        on_host |= extents[i].on_host;
+    }
+    if (on_host || count > GM_VMM_SPARES || !has_room(made.bytes)) {
+        gm_vmm_release(extents, count);
+        return;
+    }
+    for (unsigned i = 0; i < count; i++)
+        made.extents[i] = extents[i];
+    gm_spin_lock(&lock);
+    struct spare before = take_out(&spares[device]);
+    spares[device] = made;
+    __atomic_add_fetch(&kept_on, 1, __ATOMIC_RELAXED);
+    gm_spin_unlock(&lock);
+    gm_stats_kept(GM_KIND_VMM, made.bytes);
+    drop(&before);
+}
+
+unsigned gm_vmm_spare_take(int device, uint64_t at_most, struct gm_vmm_extent *extents) {
+    struct spare taken = {0};
+    if (!__atomic_load_n(&kept_on, __ATOMIC_RELAXED))
+        return 0;
+    gm_spin_lock(&lock);
+    if (spares[device].bytes <= at_most)
+        taken = take_out(&spares[device]);
+    gm_spin_unlock(&lock);
+    for (unsigned i = 0; i < taken.count; i++)
+        extents[i] = taken.extents[i];
+    gm_stats_unkept(GM_KIND_VMM, taken.bytes);
+    return taken.count;
+}
+
+uint64_t gm_vmm_spare_release(bool only_idle) {
+    uint64_t bytes = 0;
+    if (GM_LIKELY(!__atomic_load_n(&kept_on, __ATOMIC_RELAXED)) || (only_idle && gm_capture_any()))
+        return 0;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    uint64_t idle_ns = gm_option_number(GM_OPT_CACHE_IDLE), now = gm_now_ns();
+    for (int device = 0; device < GM_VMM_DEVICES && __atomic_load_n(&kept_on, __ATOMIC_RELAXED); device++) {
+        struct spare taken = {0};
+        gm_spin_lock(&lock);
+        if (!only_idle || (idle_ns && now - spares[device].since_ns > idle_ns))
+            taken = take_out(&spares[device]);
+        gm_spin_unlock(&lock);
+        bytes += drop(&taken);
+    }
+    gm_capture_unrelax(mode);
+    return bytes;
+}
+
+uint64_t gm_vmm_spare_bytes(int device) {
+    if (device < 0 || device >= GM_VMM_DEVICES)
+        return 0;
+    gm_spin_lock(&lock);
+    uint64_t bytes = spares[device].bytes;
+    gm_spin_unlock(&lock);
+    return bytes;
+}
+
+void gm_vmm_spare_after_fork(void) {
+    lock.held = 0;
+    kept_on = 0;
+    for (int device = 0; device < GM_VMM_DEVICES; device++)
+        spares[device].count = 0, spares[device].bytes = 0;
+}

@@ -1,0 +1,91 @@
+/* Threads come and go over one cache: what all of them keep together stays within the limit, and nothing is lost. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "idle_driver.h"
+#include "shim/base/options.h"
+#include "shim/cache/parts.h"
+
+enum { ROUNDS = 6, THREADS = 6, STEPS = 1500, LIVE = 32 };
+
+static struct gm_resource *cache;
+static unsigned wrong;
+
+/* Random frees and allocations in two contexts, with all that others may ask of the cache in between. */
+static void *churn(void *seed) {
+    unsigned random = (unsigned)(uintptr_t)seed * 7919 + 1;
+    struct gm_block live[LIVE] = {0};
+    for (int i = 0; i < STEPS; i++) {
+        random = random * 1664525u + 1013904223u;
+        struct gm_block *block = &live[random >> 27];
+        struct gm_free_request how = {.call = GM_CALL_FREE, .settled = random >> 20 & 1};
+        const struct gm_context *context = &contexts[random >> 7 & 1];
+        struct gm_request request = {.call = GM_CALL_ALLOC, .size = (random >> 8) % (4 * MIB) + 1,
+                                     .context = (uint64_t)(uintptr_t)context->handle, .context_id = context->id};
+        bool failed = block->address && cache->row->free(cache, block, &how);
+        failed |= cache->row->alloc(cache, &request, block) != GM_OK;
+        failed |= i % 97 == 0 && cache->row->keeps(cache, block->address);
+        if (i % 501 == 0)
+            cache->row->releasable(cache, 0);
+        if (i % 1001 == 0)
+            cache->row->trim(cache, 10 * MIB);
+        __atomic_add_fetch(&wrong, failed, __ATOMIC_RELAXED);
+    }
+    for (int i = 0; i < LIVE; i++) {
+        struct gm_free_request how = {.call = GM_CALL_FREE};
+        bool failed = live[i].address && cache->row->free(cache, &live[i], &how);
+        __atomic_add_fetch(&wrong, failed, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static void what_all_keep_is_within_the_limit(void **unused) {
+    const struct gm_cache *state = cache->state;
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        size_t bytes = 0, allowed = 0;
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(uintptr_t)(round * THREADS + i + 1)), 0);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        for (int i = 0; i < GM_CACHE_SHARDS; i++) {
+            const struct gm_share *share = &state->shards[i].shares[0];
+            assert_true(share->bytes <= share->allowance);
+            bytes += share->bytes;
+            allowed += share->allowance;
+        }
+        assert_int_equal(wrong, 0);
+        assert_int_equal(bytes, got - freed);
+        assert_int_equal(allowed, state->devices[0].allowed);
+        assert_true(allowed <= state->devices[0].limit);
+        assert_true(bytes > 0);
+    }
+}
+
+static void nothing_is_left_of_contexts_that_are_gone(void **unused) {
+    const struct gm_cache *state = cache->state;
+    cache->row->context_gone(cache, contexts[0].id);
+    cache->row->trim(cache, SIZE_MAX);
+    cache->row->context_gone(cache, contexts[1].id);
+    for (int i = 0; i < GM_CACHE_SHARDS; i++)
+        assert_true(!state->shards[i].shares[0].bytes && !state->shards[i].unfenced && !state->shards[i].kept_count);
+}
+
+int main(void) {
+    static char idle[] = "GPUMEM_CACHE_IDLE=5ms";
+    char *environment[] = {idle, NULL};
+    gm_clock_init();
+    gm_options_load(environment);
+    card_bytes = 1024 * MIB;
+    cache = open_idle_cache();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_all_keep_is_within_the_limit),
+        cmocka_unit_test(nothing_is_left_of_contexts_that_are_gone),
+    };
+    return cache ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}

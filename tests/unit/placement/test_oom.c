@@ -1,0 +1,269 @@
+/* The steps when a device is out of memory, over servers that answer as told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/base/limit.h"
+#include "shim/placement/router.h"
+#include "shim/placement/oom.h"
+#include "shim/resource/rows.h"
+
+static struct gm_resource *root;
+static char asked[16]; /* a letter for each question, in order */
+static gm_status native_answers[3];
+static unsigned native_calls;
+static gm_status host_answer, managed_answer;
+static size_t kept;
+static size_t told;
+static unsigned trims_told;
+
+static void note(char letter) {
+    size_t used = strlen(asked);
+    assert_true(used + 1 < sizeof asked);
+    asked[used] = letter;
+    asked[used + 1] = '\0';
+}
+
+static gm_status give(struct gm_resource *self, gm_status status, struct gm_block *block) {
+    if (!status) {
+        block->address = 0x1000;
+        block->kind = (uint8_t)self->kind;
+        block->reason = GM_REASON_NONE;
+    }
+    return status;
+}
+
+static gm_status native_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    note('n');
+    return give(self, native_answers[native_calls++], block);
+}
+static gm_status host_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    note('h');
+    return give(self, host_answer, block);
+}
+static gm_status managed_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+    note('m');
+    return give(self, managed_answer, block);
+}
+static size_t native_trim(struct gm_resource *self, size_t bytes) {
+    note('t');
+    size_t given = kept;
+    kept = 0;
+    return given;
+}
+
+static const struct gm_resource_row native_row = {.name = "native", .alloc = native_alloc, .trim = native_trim};
+static const struct gm_resource_row host_row = {.name = "host", .alloc = host_alloc};
+static const struct gm_resource_row managed_row = {.name = "managed", .alloc = managed_alloc};
+static struct gm_resource native = {.row = &native_row, .properties = ~0u, .kind = GM_KIND_NATIVE};
+static struct gm_resource host = {.row = &host_row, .properties = ~0u, .kind = GM_KIND_HOST_NUMA};
+static struct gm_resource managed = {.row = &managed_row, .properties = ~0u, .kind = GM_KIND_MANAGED};
+
+static void on_trim(const struct gm_request *request, size_t given) {
+    assert_int_equal(request->size, 100);
+    told += given;
+    trims_told++;
+}
+
+static void use(const char *steps) {
+    struct gm_oom_chain chain;
+    char error[160];
+    assert_int_equal(gm_oom_parse(steps, &chain, error, sizeof error), GM_OK);
+    gm_oom_set(&chain);
+    asked[0] = '\0';
+    native_calls = trims_told = 0;
+    told = 0;
+    native_answers[0] = native_answers[1] = native_answers[2] = GM_OUT_OF_MEMORY;
+    host_answer = managed_answer = GM_OK;
+    kept = 0;
+    host.properties = managed.properties = ~0u;
+    gm_oom_on_trim = on_trim;
+}
+
+static gm_status ask(struct gm_request request, struct gm_block *block) {
+    struct gm_block untouched;
+    request.size = 100;
+    request.call = request.call ? request.call : GM_CALL_ALLOC;
+    memset(block, 0x5a, sizeof *block);
+    memcpy(&untouched, block, sizeof untouched);
+    gm_status status = root->row->alloc(root, &request, block);
+    if (status)
+        assert_memory_equal(block, &untouched, sizeof untouched);
+    return status;
+}
+
+static void test_steps_in_their_order(void **state) {
+    static const struct {
+        const char *steps, *asked;
+        gm_status host, managed, status;
+        enum gm_kind kind;
+    } rows[] = {
+        {"trim,host,fail", "nth", GM_OK, GM_OK, GM_OK, GM_KIND_HOST_NUMA},
+        {"host,trim", "nh", GM_OK, GM_OK, GM_OK, GM_KIND_HOST_NUMA},
+        {"host,managed", "nhm", GM_OUT_OF_MEMORY, GM_OK, GM_OK, GM_KIND_MANAGED},
+        {"managed,host", "nm", GM_OK, GM_OK, GM_OK, GM_KIND_MANAGED},
+        {"managed,host", "nmh", GM_OK, GM_NOT_SUPPORTED, GM_OK, GM_KIND_HOST_NUMA},
+        {"trim,managed,host,fail", "ntmh", GM_NOT_SUPPORTED, GM_OUT_OF_MEMORY, GM_OUT_OF_MEMORY, 0},
+        {"trim,host", "nth", 999, GM_OK, GM_OUT_OF_MEMORY, 0}, /* the program sees the device's answer */
+        {"fail", "n", GM_OK, GM_OK, GM_OUT_OF_MEMORY, 0},
+        {"trim", "nt", GM_OK, GM_OK, GM_OUT_OF_MEMORY, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct gm_block block;
+        use(rows[i].steps);
+        host_answer = rows[i].host;
+        managed_answer = rows[i].managed;
+        assert_int_equal(ask((struct gm_request){0}, &block), rows[i].status);
+        assert_string_equal(asked, rows[i].asked);
+        if (!rows[i].status) {
+            assert_int_equal(block.kind, rows[i].kind);
+            assert_int_equal(block.reason, GM_REASON_OUT_OF_MEMORY);
+        }
+    }
+}
+
+static void test_trim_and_retry(void **state) {
+    struct gm_block block;
+    use("trim,host");
+    kept = 4096;
+    native_answers[1] = GM_OK;
+    assert_int_equal(ask((struct gm_request){0}, &block), GM_OK);
+    assert_string_equal(asked, "ntn");
+    assert_int_equal(block.kind, GM_KIND_NATIVE);
+    assert_int_equal(block.reason, GM_REASON_NONE);
+    assert_int_equal(told, 4096);
+    use("trim,host");
+    kept = 4096; /* was not enough */
+    assert_int_equal(ask((struct gm_request){0}, &block), GM_OK);
+    assert_string_equal(asked, "ntnh");
+    assert_int_equal(trims_told, 1);
+    use("trim,host");
+    kept = 4096; /* another error than out of memory ends it */
+    native_answers[1] = 719;
+    assert_int_equal(ask((struct gm_request){0}, &block), 719);
+    assert_string_equal(asked, "ntn");
+}
+
+static void test_other_errors_start_no_steps(void **state) {
+    struct gm_block block;
+    use("trim,host");
+    native_answers[0] = 719;
+    assert_int_equal(ask((struct gm_request){0}, &block), 719);
+    assert_string_equal(asked, "n");
+}
+
+static void test_the_reason_of_a_fallback_stays(void **state) {
+    struct gm_block block;
+    use("trim");
+    managed_answer = GM_OUT_OF_MEMORY;
+    kept = 1;
+    native_answers[1] = GM_OK;
+    assert_int_equal(ask((struct gm_request){.wanted = GM_KIND_MANAGED}, &block), GM_OK);
+    assert_string_equal(asked, "mntn");
+    assert_int_equal(block.reason, GM_REASON_FALLBACK);
+}
+
+static void test_beyond_the_limit(void **state) {
+    struct gm_block block;
+    use("trim,host,fail");
+    kept = 4096; /* kept memory does not count against the limit: giving it back gains nothing */
+    assert_int_equal(ask((struct gm_request){.beyond_limit = true}, &block), GM_OK);
+    assert_string_equal(asked, "h");
+    assert_int_equal(kept, 4096);
+    use("trim,fail");
+    assert_int_equal(ask((struct gm_request){.beyond_limit = true}, &block), GM_OUT_OF_MEMORY);
+    assert_string_equal(asked, "");
+}
+
+static void test_captures_and_hard_promises(void **state) {
+    struct gm_block block;
+    use("host,managed");
+    assert_int_equal(ask((struct gm_request){.capturing = true, .call = GM_CALL_ALLOC_ASYNC}, &block), GM_OUT_OF_MEMORY);
+    assert_string_equal(asked, "n");
+    use("host,managed");
+    host.properties = GM_PROP_DEVICE_ACCESSIBLE;
+    assert_int_equal(ask((struct gm_request){.promises = GM_PROMISE_READY_ANYWHERE}, &block), GM_OK);
+    assert_string_equal(asked, "nm");
+}
+
+static void test_text(void **state) {
+    static const struct {
+        const char *text, *error;
+    } rows[] = {
+        {"foo", "\"foo\" is not a step; accepted: trim, host, managed, fail"},
+        {"trim,foo", "\"foo\" is not a step; accepted: trim, host, managed, fail"},
+        {"", "\"\" is not a step; accepted: trim, host, managed, fail"},
+        {"trim,", "\"\" is not a step; accepted: trim, host, managed, fail"},
+        {"trim host", "\"trim\" is not a step; accepted: trim, host, managed, fail"},
+        {"trims", "\"trims\" is not a step; accepted: trim, host, managed, fail"},
+        {"trim,host,trim", "\"trim\" is named twice; accepted: each of trim, host, managed, fail once"},
+        {"fail,host", "\"host\" stands behind fail, which ends the steps"},
+    };
+    struct gm_oom_chain chain = {.count = 77}, good;
+    char error[160];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(gm_oom_parse(rows[i].text, &chain, error, sizeof error), GM_INVALID_VALUE);
+        assert_string_equal(error, rows[i].error);
+        assert_int_equal(chain.count, 77);
+    }
+    assert_int_equal(gm_oom_parse(" managed , host,trim,fail ", &good, error, sizeof error), GM_OK);
+    assert_int_equal(good.count, 4);
+    assert_true(good.steps[0] == GM_OOM_MANAGED && good.steps[1] == GM_OOM_HOST && good.steps[2] == GM_OOM_TRIM);
+}
+
+static void test_budget(void **state) {
+    size_t free_bytes = 900, total = 2000;
+    gm_budget_view(0, &free_bytes, &total); /* no limit: as the driver says */
+    assert_true(free_bytes == 900 && total == 2000);
+    gm_budget_bytes = 1000;
+    assert_true(gm_budget_take(0, 600));
+    assert_false(gm_budget_take(0, 401));
+    assert_false(gm_budget_take(0, UINT64_MAX));
+    assert_true(gm_budget_take(1, 1000)); /* each device by itself */
+    assert_true(gm_budget_take(0, 400));
+    assert_int_equal(gm_budget_live(0), 1000);
+    gm_budget_force(0, 500); /* managed memory may exceed a card */
+    gm_budget_view(0, &free_bytes, &total);
+    assert_true(free_bytes == 0 && total == 1000);
+    gm_budget_give(0, 1200);
+    free_bytes = 900;
+    gm_budget_view(0, &free_bytes, &total);
+    assert_int_equal(free_bytes, 700);
+    free_bytes = 100; /* really less */
+    total = 800;
+    gm_budget_view(0, &free_bytes, &total);
+    assert_true(free_bytes == 100 && total == 800);
+    gm_budget_give(0, 5000);
+    assert_int_equal(gm_budget_live(0), 0);
+    assert_true(gm_budget_take(-1, 5000) && gm_budget_take(1000, 5000));
+    gm_budget_after_fork();
+    assert_int_equal(gm_budget_live(1), 0);
+    gm_budget_bytes = 0;
+}
+
+static int setup(void **state) {
+    char error[160];
+    root = gm_resource_build("decided", error, sizeof error);
+    gm_decided_serve(GM_KIND_NATIVE, &native);
+    gm_decided_serve(GM_KIND_HOST_NUMA, &host);
+    gm_decided_serve(GM_KIND_MANAGED, &managed);
+    return root ? 0 : -1;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_steps_in_their_order),
+        cmocka_unit_test(test_trim_and_retry),
+        cmocka_unit_test(test_other_errors_start_no_steps),
+        cmocka_unit_test(test_the_reason_of_a_fallback_stays),
+        cmocka_unit_test(test_beyond_the_limit),
+        cmocka_unit_test(test_captures_and_hard_promises),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_budget),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

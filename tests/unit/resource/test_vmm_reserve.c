@@ -1,0 +1,165 @@
+/* Pages left behind by a move, over a driver of which every answer is scripted here: kept once a device, handed out where they fit,
+ * released in every other case, each handle exactly once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "shim/base/options.h"
+#include "shim/resource/vmm_reserve.h"
+
+#define MIB ((uint64_t)1 << 20)
+enum { HANDLES = 64 };
+
+static int released[HANDLES];
+static size_t free_bytes;
+
+static CUresult release(CUmemGenericAllocationHandle handle) {
+    assert_in_range(handle, 0, HANDLES - 1);
+    return released[handle]++, CUDA_SUCCESS;
+}
+static CUresult get_info(size_t *left, size_t *total) { return *left = free_bytes, *total = 64 * 1024 * MIB, CUDA_SUCCESS; }
+
+static CUstreamCaptureMode mode;
+static int exchanges;
+
+static CUresult exchange(CUstreamCaptureMode *other) {
+    CUstreamCaptureMode before = mode;
+    mode = *other;
+    *other = before;
+    return exchanges++, CUDA_SUCCESS;
+}
+static CUresult release_relaxed(CUmemGenericAllocationHandle handle) {
+    bool may = mode == CU_STREAM_CAPTURE_MODE_RELAXED || !gm_capture_any();
+    return may ? release(handle) : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+static int start(void **unused) {
+    gm_vmm_spare_after_fork();
+    gm_drv = (struct gm_driver){
+        .mem_release = release_relaxed, .mem_get_info = get_info, .thread_exchange_capture_mode = exchange};
+    memset(released, 0, sizeof released);
+    exchanges = 0;
+    free_bytes = 32 * 1024 * MIB;
+    return 0;
+}
+
+/* `count` extents of 2 MiB from handle `first` on. */
+static void keep(int device, unsigned first, unsigned count) {
+    struct gm_vmm_extent extents[GM_VMM_SPARES + 1];
+    for (unsigned i = 0; i < count; i++)
+        extents[i] = (struct gm_vmm_extent){.handle = first + i, .size = 2 * MIB};
+    gm_vmm_spare_keep(device, extents, count);
+}
+
+static unsigned all_released(void) {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < HANDLES; i++) {
+        assert_in_range(released[i], 0, 1);
+        sum += (unsigned)released[i];
+    }
+    return sum;
+}
+
+static void handed_out_where_they_fit(void **unused) {
+    struct gm_vmm_extent got[GM_VMM_SPARES];
+    assert_int_equal(gm_vmm_spare_take(0, 100 * MIB, got), 0);
+    keep(0, 0, 3);
+    assert_int_equal(gm_vmm_spare_bytes(0), 6 * MIB);
+    assert_int_equal(gm_vmm_spare_bytes(1) + gm_vmm_spare_bytes(-1) + gm_vmm_spare_bytes(64), 0);
+    assert_int_equal(gm_vmm_spare_take(1, 100 * MIB, got), 0);
+    assert_int_equal(gm_vmm_spare_take(0, 6 * MIB - 1, got), 0);
+    assert_int_equal(gm_vmm_spare_take(0, 6 * MIB, got), 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(got[i].handle == i && got[i].size == 2 * MIB);
+    assert_int_equal(gm_vmm_spare_take(0, 6 * MIB, got), 0);
+    assert_int_equal(gm_vmm_spare_bytes(0), 0);
+    assert_int_equal(all_released(), 0);
+}
+
+static void one_set_a_device(void **unused) {
+    keep(0, 0, 2);
+    keep(1, 2, 2);
+    keep(0, 4, 4);
+    assert_true(released[0] && released[1] && all_released() == 2);
+    assert_int_equal(gm_vmm_spare_release(false), 12 * MIB);
+    assert_int_equal(all_released(), 8);
+    assert_int_equal(gm_vmm_spare_release(false), 0);
+}
+
+static void too_much_is_released(void **unused) {
+    keep(0, 0, GM_VMM_SPARES + 1);
+    assert_int_equal(all_released(), GM_VMM_SPARES + 1);
+    assert_int_equal(gm_vmm_spare_bytes(0), 0);
+    const struct gm_vmm_extent limit = {.handle = 20, .size = 64 * MIB}, more = {.handle = 21, .size = 66 * MIB},
+                               host = {.handle = 22, .size = 2 * MIB, .on_host = true};
+    gm_vmm_spare_keep(0, &more, 1);
+    gm_vmm_spare_keep(0, &host, 1);
+    assert_true(released[21] && released[22]);
+    gm_vmm_spare_keep(0, &limit, 1);
+    assert_int_equal(gm_vmm_spare_bytes(0), limit.size);
+}
+
+static void little_memory_left(void **unused) {
+    free_bytes = 2 * 1024 * MIB; /* 3 % of the device */
+    keep(0, 0, 1);
+    assert_int_equal(gm_vmm_spare_bytes(0), 2 * MIB);
+    free_bytes--;
+    keep(0, 1, 1);
+    assert_true(released[1]);
+    gm_drv.mem_get_info = NULL;
+    keep(0, 2, 1);
+    assert_true(released[2]);
+}
+
+static void released_when_idle(void **unused) {
+    keep(0, 0, 2);
+    assert_int_equal(gm_vmm_spare_release(true), 0);
+    const struct timespec nap = {0, 250000000};
+    nanosleep(&nap, NULL);
+    assert_int_equal(gm_vmm_spare_release(true), 4 * MIB);
+}
+
+/* Idle pages wait for its end; what is asked for is given, in relaxed mode. */
+static void captures_are_left_alone(void **unused) {
+    const struct timespec nap = {0, 250000000};
+    keep(0, 0, 2);
+    nanosleep(&nap, NULL);
+    gm_capture_begin(NULL, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    assert_int_equal(gm_vmm_spare_release(true), 0);
+    assert_true(!all_released() && !exchanges);
+    assert_int_equal(gm_vmm_spare_release(false), 4 * MIB);
+    assert_true(exchanges == 2 && mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    gm_capture_end(NULL, false);
+    keep(0, 2, 2);
+    nanosleep(&nap, NULL);
+    assert_int_equal(gm_vmm_spare_release(true), 4 * MIB);
+}
+
+static void nothing_in_a_child(void **unused) {
+    struct gm_vmm_extent got[GM_VMM_SPARES];
+    keep(0, 0, 2);
+    gm_vmm_spare_after_fork();
+    assert_int_equal(gm_vmm_spare_bytes(0), 0);
+    assert_int_equal(gm_vmm_spare_take(0, 100 * MIB, got), 0);
+    assert_int_equal(gm_vmm_spare_release(false), 0);
+    assert_int_equal(all_released(), 0);
+}
+
+int main(void) {
+    static char limit[] = "GPUMEM_CACHE_LIMIT=64M", idle[] = "GPUMEM_CACHE_IDLE=200ms";
+    char *environment[] = {limit, idle, NULL};
+    gm_clock_init();
+    gm_options_load(environment);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(handed_out_where_they_fit, start), cmocka_unit_test_setup(one_set_a_device, start),
+        cmocka_unit_test_setup(too_much_is_released, start),      cmocka_unit_test_setup(little_memory_left, start),
+        cmocka_unit_test_setup(released_when_idle, start),        cmocka_unit_test_setup(captures_are_left_alone, start),
+        cmocka_unit_test_setup(nothing_in_a_child, start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
