@@ -42,12 +42,12 @@ void gm_file_unmap(const char *text, size_t bytes);
 /* ---- quiet.c: writing that must not disturb the program */
 
 /* As write(2) and pwrite(2), without SIGPIPE and SIGXFSZ. */
-GM_INTERNAL ssize_t gm_quiet_write(int fd, const void *data, size_t bytes);
-GM_INTERNAL ssize_t gm_quiet_pwrite(int fd, const void *data, size_t bytes, uint64_t offset);
+GM_INTERNAL ssize_t gm_safe_write(int fd, const void *data, size_t bytes);
+GM_INTERNAL ssize_t gm_safe_pwrite(int fd, const void *data, size_t bytes, uint64_t offset);
 /* Can the descriptor take 4096 bytes (PIPE_BUF) at once, or say why not? Waits at most so long for it. */
-GM_INTERNAL bool gm_quiet_takes(int fd, unsigned wait_ms);
+GM_INTERNAL bool gm_safe_takes(int fd, unsigned wait_ms);
 /* Says a line where the program says its own. It is lost where nobody reads: a full pipe holds up the program once, for a moment. */
-GM_INTERNAL void gm_quiet_say(int fd, const char *text, size_t bytes);
+GM_INTERNAL void gm_safe_say(int fd, const char *text, size_t bytes);
 /* Words for an errno value, without locale or heap. */
 GM_INTERNAL const char *gm_errno_text(int error);
 

@@ -2,28 +2,28 @@
 
 #include <string.h>
 
-uint64_t gm_budget_bytes;
-static uint64_t live[GM_BUDGET_DEVICES];
+uint64_t gm_limit_bytes;
+static uint64_t live[GM_LIMIT_DEVICES];
 
-static bool is_known(int device) { return device >= 0 && device < GM_BUDGET_DEVICES; }
+static bool is_known(int device) { return device >= 0 && device < GM_LIMIT_DEVICES; }
 
-bool gm_budget_take(int device, uint64_t bytes) {
+bool gm_limit_take(int device, uint64_t bytes) {
     if (!is_known(device))
         return true;
     uint64_t seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED);
     do {
-        if (bytes > gm_budget_bytes || seen > gm_budget_bytes - bytes)
+        if (bytes > gm_limit_bytes || seen > gm_limit_bytes - bytes)
             return false;
     } while (!__atomic_compare_exchange_n(&live[device], &seen, seen + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return true;
 }
 
-void gm_budget_force(int device, uint64_t bytes) {
+void gm_limit_force(int device, uint64_t bytes) {
     if (is_known(device))
         __atomic_add_fetch(&live[device], bytes, __ATOMIC_RELAXED);
 }
 
-void gm_budget_give(int device, uint64_t bytes) {
+void gm_limit_give(int device, uint64_t bytes) {
     if (!is_known(device))
         return;
     uint64_t seen = __atomic_load_n(&live[device], __ATOMIC_RELAXED), left;
@@ -32,16 +32,16 @@ void gm_budget_give(int device, uint64_t bytes) {
     } while (!__atomic_compare_exchange_n(&live[device], &seen, left, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
-uint64_t gm_budget_live(int device) { return is_known(device) ? __atomic_load_n(&live[device], __ATOMIC_RELAXED) : 0; }
+uint64_t gm_limit_live(int device) { return is_known(device) ? __atomic_load_n(&live[device], __ATOMIC_RELAXED) : 0; }
 
-void gm_budget_view(int device, size_t *free_bytes, size_t *total) {
-    uint64_t used = gm_budget_live(device), left = gm_budget_bytes > used ? gm_budget_bytes - used : 0;
-    if (!gm_budget_bytes)
+void gm_limit_view(int device, size_t *free_bytes, size_t *total) {
+    uint64_t used = gm_limit_live(device), left = gm_limit_bytes > used ? gm_limit_bytes - used : 0;
+    if (!gm_limit_bytes)
         return;
-    if (*total > gm_budget_bytes)
-        *total = gm_budget_bytes;
+    if (*total > gm_limit_bytes)
+        *total = gm_limit_bytes;
     if (free_bytes && *free_bytes > left)
         *free_bytes = left;
 }
 
-void gm_budget_after_fork(void) { memset(live, 0, sizeof live); }
+void gm_limit_after_fork(void) { memset(live, 0, sizeof live); }

@@ -19,7 +19,7 @@ static void write_line(const char *format, va_list args) {
         __builtin_memcpy(line + end - 3, "...", 3);
     }
     line[end++] = '\n';
-    gm_quiet_say(STDERR_FILENO, line, end);
+    gm_safe_say(STDERR_FILENO, line, end);
 }
 
 static bool enabled(enum gm_log_level level) {

@@ -374,6 +374,6 @@ void gm_options_print(int fd) {
         char line[NAME_SIZE + TEXT_SIZE];
         size_t length = (size_t)gm_format(line, sizeof line, "%s=%s\n", gm_option_rows[i].name,
                                           gm_option_text(gm_option_rows[i].id));
-        gm_quiet_say(fd, line, length);
+        gm_safe_say(fd, line, length);
     }
 }

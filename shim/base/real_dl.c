@@ -134,17 +134,17 @@ static void *from_libc(const char *symbol, const char *older_home) {
         __atomic_store_n(&cached, function, __ATOMIC_RELEASE);                                               \
     }
 
-void *gm_true_dlsym(void *handle, const char *name) {
+void *gm_real_dlsym(void *handle, const char *name) {
     LIBC_FUNCTION("dlsym", "libdl.so");
     return function ? ((void *(*)(void *, const char *))function)(handle, name) : NULL;
 }
 
-void *gm_true_dlopen(const char *file, int mode) {
+void *gm_real_dlopen(const char *file, int mode) {
     LIBC_FUNCTION("dlopen", "libdl.so");
     return function ? ((void *(*)(const char *, int))function)(file, mode) : NULL;
 }
 
-int gm_true_dlclose(void *handle) {
+int gm_real_dlclose(void *handle) {
     LIBC_FUNCTION("dlclose", "libdl.so");
     return function ? ((int (*)(void *))function)(handle) : -1;
 }
@@ -153,8 +153,8 @@ int gm_true_dlclose(void *handle) {
 static void *thread_create, *thread_detach;
 
 void gm_thread_find(void) {
-    __atomic_store_n(&thread_detach, gm_true_dlsym(RTLD_DEFAULT, "pthread_detach"), __ATOMIC_RELEASE);
-    __atomic_store_n(&thread_create, gm_true_dlsym(RTLD_DEFAULT, "pthread_create"), __ATOMIC_RELEASE);
+    __atomic_store_n(&thread_detach, gm_real_dlsym(RTLD_DEFAULT, "pthread_detach"), __ATOMIC_RELEASE);
+    __atomic_store_n(&thread_create, gm_real_dlsym(RTLD_DEFAULT, "pthread_create"), __ATOMIC_RELEASE);
 }
 
 int gm_thread_start(void *(*run)(void *), void *arg) {

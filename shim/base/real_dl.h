@@ -1,7 +1,7 @@
 /* The C library's own dynamic-linking functions, found by reading the loaded objects' symbol tables: our library exports dlsym
  * and dlvsym itself, and on glibc before 2.34 these live in libdl.so.2, which nobody may have linked. */
-#ifndef GM_TRUEDL_H
-#define GM_TRUEDL_H
+#ifndef GM_REAL_DL_H
+#define GM_REAL_DL_H
 
 #include <link.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@ void *gm_elf_symbol(const char *soname, const char *symbol);
 void *gm_elf_symbol_of(const struct link_map *map, const char *symbol);
 
 /* libc's own functions (libdl's before glibc 2.34); NULL when the process has none. */
-void *gm_true_dlsym(void *handle, const char *name);
-void *gm_true_dlopen(const char *file, int mode);
-int gm_true_dlclose(void *handle);
+void *gm_real_dlsym(void *handle, const char *name);
+void *gm_real_dlopen(const char *file, int mode);
+int gm_real_dlclose(void *handle);
 
 /* Looks up what gm_thread_start needs, which then waits for no lock of the loader. */
 void gm_thread_find(void);

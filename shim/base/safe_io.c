@@ -47,11 +47,11 @@ static ssize_t quiet(int fd, const void *data, size_t bytes, int64_t offset) {
     return written;
 }
 
-ssize_t gm_quiet_write(int fd, const void *data, size_t bytes) {
+ssize_t gm_safe_write(int fd, const void *data, size_t bytes) {
     return quiet(fd, data, bytes, -1);
 }
 
-ssize_t gm_quiet_pwrite(int fd, const void *data, size_t bytes, uint64_t offset) {
+ssize_t gm_safe_pwrite(int fd, const void *data, size_t bytes, uint64_t offset) {
     return quiet(fd, data, bytes, (int64_t)offset);
 }
 
@@ -61,7 +61,7 @@ static uint64_t clock_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-bool gm_quiet_takes(int fd, unsigned wait_ms) {
+bool gm_safe_takes(int fd, unsigned wait_ms) {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
     uint64_t now = clock_ns(), until = now + wait_ms * UINT64_C(1000000);
     long takes;
@@ -73,13 +73,13 @@ bool gm_quiet_takes(int fd, unsigned wait_ms) {
     return takes > 0;
 }
 
-void gm_quiet_say(int fd, const char *text, size_t bytes) {
+void gm_safe_say(int fd, const char *text, size_t bytes) {
     enum { WAIT_MS = 1000 };
     static bool stuck;
     int saved = errno;
-    bool takes = gm_quiet_takes(fd, __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : WAIT_MS);
+    bool takes = gm_safe_takes(fd, __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : WAIT_MS);
     if (takes)
-        gm_quiet_write(fd, text, bytes);
+        gm_safe_write(fd, text, bytes);
     __atomic_store_n(&stuck, !takes, __ATOMIC_RELAXED);
     errno = saved;
 }

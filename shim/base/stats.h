@@ -28,8 +28,8 @@ struct gm_stats_shard {
     uint64_t released[GM_KIND_COUNT]; /* went with their context */
     uint64_t doors[4];      /* calls by door: exported symbol, dlsym, resolver, audit */
     uint64_t hits[GM_KIND_COUNT];     /* of allocs: served from memory that was kept */
-    uint64_t kept_in[GM_KIND_COUNT];  /* bytes of freed blocks that were kept for reuse ... */
-    uint64_t kept_out[GM_KIND_COUNT]; /* ... and that left: reused, given back, gone with their context */
+    uint64_t cached_in[GM_KIND_COUNT];  /* bytes of freed blocks that were kept for reuse ... */
+    uint64_t cached_out[GM_KIND_COUNT]; /* ... and that left: reused, given back, gone with their context */
     uint64_t fence_records, fence_queries;
     uint64_t fence_waits, fence_wait_ns; /* the host waited for the device */
     uint64_t trims, trimmed_bytes;       /* kept memory given back to the driver */
@@ -89,8 +89,8 @@ static inline void gm_stats_settle(void) {
 
 /* ---- what resources and fences report: one call each, at the place where it happens */
 
-static inline void gm_stats_kept(enum gm_kind kind, uint64_t bytes) { gm_stats_count(&gm_stats_mine()->kept_in[kind], bytes); }
-static inline void gm_stats_unkept(enum gm_kind kind, uint64_t bytes) { gm_stats_count(&gm_stats_mine()->kept_out[kind], bytes); }
+static inline void gm_stats_cached(enum gm_kind kind, uint64_t bytes) { gm_stats_count(&gm_stats_mine()->cached_in[kind], bytes); }
+static inline void gm_stats_uncached(enum gm_kind kind, uint64_t bytes) { gm_stats_count(&gm_stats_mine()->cached_out[kind], bytes); }
 
 static inline void gm_stats_fence_recorded(void) { gm_stats_count(&gm_stats_mine()->fence_records, 1); }
 static inline void gm_stats_fence_queried(void) { gm_stats_count(&gm_stats_mine()->fence_queries, 1); }

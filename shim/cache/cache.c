@@ -71,14 +71,14 @@ unsigned gm_cache_act_as(unsigned number) {
 /* ---- allocation */
 
 /* Blocks of this size wait for their fences: asks about the oldest. The class as it is then, NULL when the context went meanwhile. */
-static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_size_class *class) {
-    struct gm_batch *batch = gm_kept_first(&class->pending)->batch;
+static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_size_class *class) {
+    struct gm_batch *batch = gm_free_list_first(&class->pending)->batch;
     size_t size = class->size;
     bool gone;
     if (batch->state != GM_BATCH_RECORDED || gm_capture_any())
         return class;
-    gm_cache_settle(shard, shelf, batch, false, &gone);
-    return gone ? NULL : gm_shelf_class(shelf, size);
+    gm_cache_settle(shard, lists, batch, false, &gone);
+    return gone ? NULL : gm_size_class_of(lists, size);
 }
 
 /* Looks into one shard for a block; its address, 0 when there is none. *waiting counts the bytes of this size that wait there for their
@@ -86,12 +86,12 @@ static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct 
 static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_class(shelf, size) : NULL;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    struct gm_size_class *class = lists && !lists->aside ? gm_size_class_of(lists, size) : NULL;
     if (class && GM_UNLIKELY(!class->ready.count) && class->pending.count)
-        class = ask_oldest(shard, shelf, class);
+        class = ask_oldest(shard, lists, class);
     if (class) {
-        address = gm_shelf_take(shard, shelf, class);
+        address = gm_free_lists_take(shard, lists, class);
         *waiting += class->pending.count * size;
     }
     gm_spin_unlock(&shard->lock);
@@ -102,11 +102,11 @@ static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, si
 static bool wait_for_own(struct gm_shard *shard, uint64_t context_id, size_t size) {
     bool waited = false, gone;
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_class(shelf, size) : NULL;
-    struct gm_batch *batch = class && class->pending.count ? gm_kept_first(&class->pending)->batch : NULL;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    struct gm_size_class *class = lists && !lists->aside ? gm_size_class_of(lists, size) : NULL;
+    struct gm_batch *batch = class && class->pending.count ? gm_free_list_first(&class->pending)->batch : NULL;
     if (batch && batch->state == GM_BATCH_RECORDED && batch->thread == this_thread() && !gm_capture_any())
-        waited = gm_cache_settle(shard, shelf, batch, true, &gone) == GM_OK;
+        waited = gm_cache_settle(shard, lists, batch, true, &gone) == GM_OK;
     gm_spin_unlock(&shard->lock);
     return waited;
 }
@@ -117,14 +117,14 @@ static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *s
     bool gone = false;
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    struct gm_size_class *class = shelf && !shelf->aside ? gm_shelf_near(shelf, *size) : NULL;
-    while (!class && shelf && !shelf->aside && shelf->first && !gm_capture_any() &&
-           gm_cache_settle(shard, shelf, shelf->first, false, &gone) == GM_OK && !gone)
-        class = gm_shelf_near(shelf, *size);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    struct gm_size_class *class = lists && !lists->aside ? gm_free_lists_near(lists, *size) : NULL;
+    while (!class && lists && !lists->aside && lists->first && !gm_capture_any() &&
+           gm_cache_settle(shard, lists, lists->first, false, &gone) == GM_OK && !gone)
+        class = gm_free_lists_near(lists, *size);
     if (class) {
         *size = class->size;
-        address = gm_shelf_take(shard, shelf, class);
+        address = gm_free_lists_take(shard, lists, class);
     }
     gm_spin_unlock(&shard->lock);
     return address;
@@ -132,7 +132,7 @@ static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *s
 
 /* Where memory is short, or counted, a block takes no more than was asked for. */
 static bool may_waste(const struct gm_cache *state, int device) {
-    return !gm_budget_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
+    return !gm_limit_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
 }
 
 /* The thread's own shard has none ready: other threads' shards, larger blocks, then the thread's own fence. */
@@ -151,7 +151,7 @@ static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_re
     return address;
 }
 
-static inline uint64_t find_kept(struct gm_cache *state, const struct gm_request *request, size_t *size) {
+static inline uint64_t find_free(struct gm_cache *state, const struct gm_request *request, size_t *size) {
     size_t waiting = 0;
     uint64_t address = take(&state->shards[my_shard()], request->context_id, *size, &waiting);
     return GM_LIKELY(address) ? address : find_further(state, request, size, waiting);
@@ -162,7 +162,7 @@ static bool has_shape(const struct gm_request *request) {
            request->size <= SIZE_MAX / 2 && request->device >= 0 && request->device < GM_CACHE_DEVICES;
 }
 
-static gm_status alloc_unkept(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     gm_status status = gm_adaptor_alloc(self, request, block);
     if (!status)
         block->kind = GM_KIND_CACHE;
@@ -183,11 +183,11 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     struct gm_block got = {0};
     rounded.size = size;
     gm_cache_look_around(state, &state->devices[request->device]);
-    gm_status status = self->upstream->row->alloc(self->upstream, &rounded, &got);
+    gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, &got);
     if (status == GM_OUT_OF_MEMORY)
         gm_stats_oom_step();
     if (status == GM_OUT_OF_MEMORY && gm_cache_trim(self, SIZE_MAX))
-        status = self->upstream->row->alloc(self->upstream, &rounded, &got);
+        status = self->upstream->ops->alloc(self->upstream, &rounded, &got);
     if (status)
         return status;
     gm_cache_count_owned(state, request->device, size);
@@ -198,9 +198,9 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
 static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_cache *state = self->state;
     if (GM_UNLIKELY(!has_shape(request)))
-        return alloc_unkept(self, request, block);
+        return alloc_uncached(self, request, block);
     size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
-    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_kept(state, request, &size);
+    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, &size);
     if (GM_UNLIKELY(!address))
         return alloc_new(self, request, size, block);
     hand_out(self, request, address, size, true, block);
@@ -212,14 +212,14 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
 static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }
 
 /* Records the fence of the batch that `block` completed. An error is this free's own: natively it would have had it. */
-static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
+static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
                                     const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_batch *batch = NULL;
     bool gone, own = false;
-    gm_status status = gm_cache_record(shard, shelf, this_thread(), &batch, &gone);
-    if (!gone && shelf->aside)
-        own = gm_shelf_withdraw(shard, shelf, block->address);
-    bool more = !gone && (shelf->aside || gm_cache_untidy(self->state, shelf, batch));
+    gm_status status = gm_cache_record(shard, lists, this_thread(), &batch, &gone);
+    if (!gone && lists->aside)
+        own = gm_free_lists_withdraw(shard, lists, block->address);
+    bool more = !gone && (lists->aside || gm_cache_untidy(self->state, lists, batch));
     gm_spin_unlock(&shard->lock);
     if (!more)
         return GM_OK;
@@ -231,29 +231,29 @@ static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *s
 /* The block is not to be kept. The shard's lock is held, and let go. */
 static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
                                         const struct gm_free_request *how) {
-    const struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
-    bool condemned = shelf && shelf->condemned.count;
+    const struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
+    bool pending_release = lists && lists->pending_release.count;
     gm_spin_unlock(&shard->lock);
     gm_status status = gm_cache_free_upstream(self, block, how);
-    if (condemned)
+    if (pending_release)
         gm_cache_drain(self, shard, block->context_id);
     return status;
 }
 
 /* Nothing submitted before this free can touch the block any more, so it needs no fence. Every so often a batch is closed all the same,
- * an empty one if need be, because that is when a shelf is tidied. Without cuCtxRecordEvent a fence is an event in each of the program's
+ * an empty one if need be, because that is when a lists is tidied. Without cuCtxRecordEvent a fence is an event in each of the program's
  * streams, which cuStreamQuery would find busy; such drivers have no order either, so the free has waited and needs no fence to tell.
  * The shard's lock is held, and let go. */
-static GM_APART gm_status keep_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_shelf *shelf,
+static GM_APART gm_status keep_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
                                        const struct gm_block *block, const struct gm_free_request *how) {
     const struct gm_cache *state = self->state;
-    if (!gm_shelf_put_ready(shard, shelf, block->address, block->reserved))
+    if (!gm_free_lists_put_ready(shard, lists, block->address, block->reserved))
         return free_natively(self, shard, block, how);
-    bool tidy = ++shelf->settled % state->frees == 0 && !gm_capture_any();
-    bool fence = tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL) && (shelf->open || gm_shelf_open(shelf));
+    bool tidy = ++lists->settled % state->frees == 0 && !gm_capture_any();
+    bool fence = tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL) && (lists->open || gm_batch_open(lists));
     if (fence)
-        return fence_off(self, shard, shelf, block, how);
-    tidy = tidy && gm_cache_untidy(state, shelf, NULL);
+        return fence_off(self, shard, lists, block, how);
+    tidy = tidy && gm_cache_untidy(state, lists, NULL);
     gm_spin_unlock(&shard->lock);
     if (tidy)
         gm_cache_tidy(self, shard, block->context_id, NULL);
@@ -269,21 +269,21 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
 
     struct gm_shard *shard = &state->shards[my_shard()];
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, block->context_id);
-    if (GM_UNLIKELY(!gm_cache_may_keep(state, shelf, block->device, block->reserved)))
-        shelf = gm_cache_make_room(self, shard, block);
-    if (GM_UNLIKELY(how->settled) && shelf)
-        return keep_settled(self, shard, shelf, block, how);
-    struct gm_batch *batch = GM_LIKELY(shelf) ? gm_shelf_put(shard, shelf, block->address, block->reserved) : NULL;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
+    if (GM_UNLIKELY(!gm_cache_may_keep(state, lists, block->device, block->reserved)))
+        lists = gm_cache_make_room(self, shard, block);
+    if (GM_UNLIKELY(how->settled) && lists)
+        return keep_settled(self, shard, lists, block, how);
+    struct gm_batch *batch = GM_LIKELY(lists) ? gm_free_lists_put(shard, lists, block->address, block->reserved) : NULL;
     if (GM_UNLIKELY(!batch))
         return free_natively(self, shard, block, how);
-    bool full = (batch->count >= state->frees && shelf->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
+    bool full = (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
                 (batch->bytes >= ALL_BATCH_BYTES / GM_CACHE_SHARDS && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
     if (GM_LIKELY(!full) || gm_capture_any()) {
         gm_spin_unlock(&shard->lock);
         return GM_OK;
     }
-    return fence_off(self, shard, shelf, block, how);
+    return fence_off(self, shard, lists, block, how);
 }
 
 /* ---- the rest of its life */
@@ -299,15 +299,15 @@ static bool cache_keeps(struct gm_resource *self, uint64_t address) {
     return found;
 }
 
-static void cache_context_gone(struct gm_resource *self, uint64_t context_id) {
+static void cache_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     struct gm_cache *state = self->state;
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         gm_spin_lock(&state->shards[i].lock);
         gm_shard_forget(&state->shards[i], context_id);
         gm_spin_unlock(&state->shards[i].lock);
     }
-    gm_lane_forget(context_id);
-    gm_adaptor_context_gone(self, context_id);
+    gm_internal_forget(context_id);
+    gm_adaptor_context_destroyed(self, context_id);
 }
 
 /* The parent's blocks are not the child's, and locks may be held by threads that stayed behind. */
@@ -332,7 +332,7 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     return GM_OK;
 }
 
-const struct gm_resource_row gm_resource_cache = {
+const struct gm_resource_ops gm_resource_cache = {
     .name = "cache",
     .summary = "freed blocks of the wrapped resource, kept and reused once everything submitted before the free is done",
     .properties = ~0u,
@@ -348,7 +348,7 @@ const struct gm_resource_row gm_resource_cache = {
     .trim = gm_cache_trim,
     .releasable = gm_cache_releasable,
     .keeps = cache_keeps,
-    .context_gone = cache_context_gone,
+    .context_destroyed = cache_context_destroyed,
     .capture = gm_adaptor_capture,
     .peer_enabled = gm_adaptor_peer_enabled,
     .after_fork = cache_after_fork,

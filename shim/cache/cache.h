@@ -1,6 +1,6 @@
 /* What others may ask of the cache beyond its row. */
-#ifndef GM_RESOURCE_CACHE_H
-#define GM_RESOURCE_CACHE_H
+#ifndef GM_CACHE_CACHE_H
+#define GM_CACHE_CACHE_H
 
 #include "shim/base/base.h"
 #include "shim/resource/resource.h"

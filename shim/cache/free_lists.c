@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SLAB = 64 * 1024, FIRST_CLASS_LIMIT = 2 * GM_SHELF_FIRST_CLASSES, NEAR_TRIES = 32 };
+enum { SLAB = 64 * 1024, FIRST_CLASS_LIMIT = 2 * GM_FIRST_SIZE_CLASSES, NEAR_TRIES = 32 };
 
 /* ---- memory: from the kernel, kept for ever, used again within the shard */
 
@@ -26,51 +26,51 @@ enum { SLAB = 64 * 1024, FIRST_CLASS_LIMIT = 2 * GM_SHELF_FIRST_CLASSES, NEAR_TR
         taken;                                                                                               \
     })
 
-bool gm_shelf_more_kept(struct gm_shard *shard) {
-    ADD_UNUSED(shard->unused_kept, struct gm_kept);
-    return shard->unused_kept != NULL;
+bool gm_free_blocks_more(struct gm_shard *shard) {
+    ADD_UNUSED(shard->unused_blocks, struct gm_free_block);
+    return shard->unused_blocks != NULL;
 }
 
-static void clear_list(struct gm_kept_list *list) {
+static void clear_list(struct gm_free_list *list) {
     list->ends = (struct gm_link){&list->ends, &list->ends};
     list->count = 0;
 }
 
-struct gm_shelf *gm_shelf_make(struct gm_shard *shard, uint64_t context, uint64_t context_id, int device) {
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    if (shelf)
-        return shelf;
-    shelf = shard->unused_shelves;
-    if (shelf)
-        shard->unused_shelves = shelf->next;
+struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t context, uint64_t context_id, int device) {
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    if (lists)
+        return lists;
+    lists = shard->unused_lists;
+    if (lists)
+        shard->unused_lists = lists->next;
     else
-        shelf = gm_pages(sizeof *shelf);
-    if (!shelf)
+        lists = gm_pages(sizeof *lists);
+    if (!lists)
         return NULL;
-    struct gm_batch *unused = shelf->unused;
-    memset(shelf, 0, sizeof *shelf);
-    shelf->context = context;
-    shelf->context_id = context_id;
-    shelf->device = device;
-    shelf->share = &shard->shares[device];
-    shelf->unused = unused;
-    shelf->class_limit = FIRST_CLASS_LIMIT;
-    shelf->classes = shelf->first_classes;
-    shelf->class_slots = GM_SHELF_FIRST_CLASSES;
-    shelf->swept = gm_ticks();
-    clear_list(&shelf->condemned);
-    for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
-        shelf->ready[i].ages = (struct gm_link){&shelf->ready[i].ages, &shelf->ready[i].ages};
-    shelf->next = shard->shelves;
-    shard->shelves = shelf;
-    return shelf;
+    struct gm_batch *unused = lists->unused;
+    memset(lists, 0, sizeof *lists);
+    lists->context = context;
+    lists->context_id = context_id;
+    lists->device = device;
+    lists->share = &shard->shares[device];
+    lists->unused = unused;
+    lists->class_limit = FIRST_CLASS_LIMIT;
+    lists->classes = lists->first_classes;
+    lists->class_slots = GM_FIRST_SIZE_CLASSES;
+    lists->swept = gm_ticks();
+    clear_list(&lists->pending_release);
+    for (unsigned i = 0; i < GM_SIZE_BUCKETS; i++)
+        lists->ready[i].ages = (struct gm_link){&lists->ready[i].ages, &lists->ready[i].ages};
+    lists->next = shard->lists;
+    shard->lists = lists;
+    return lists;
 }
 
 /* ---- sizes */
 
-static void drop_empty_classes(struct gm_shard *shard, struct gm_shelf *shelf) {
-    for (unsigned i = 0; i < shelf->class_slots; i++)
-        for (struct gm_size_class **link = &shelf->classes[i]; *link;) {
+static void drop_empty_classes(struct gm_shard *shard, struct gm_free_lists *lists) {
+    for (unsigned i = 0; i < lists->class_slots; i++)
+        for (struct gm_size_class **link = &lists->classes[i]; *link;) {
             struct gm_size_class *class = *link;
             if (class->ready.count || class->pending.count) {
                 link = &class->next;
@@ -79,35 +79,35 @@ static void drop_empty_classes(struct gm_shard *shard, struct gm_shelf *shelf) {
             *link = class->next;
             class->next = shard->unused_classes;
             shard->unused_classes = class;
-            shelf->class_count--;
+            lists->class_count--;
         }
 }
 
-static void set_class_table(struct gm_shelf *shelf, struct gm_size_class **table, unsigned slots) {
-    struct gm_size_class **old = shelf->classes;
-    for (unsigned i = 0; i < shelf->class_slots; i++)
+static void set_class_table(struct gm_free_lists *lists, struct gm_size_class **table, unsigned slots) {
+    struct gm_size_class **old = lists->classes;
+    for (unsigned i = 0; i < lists->class_slots; i++)
         for (struct gm_size_class *class = old[i], *next; class; class = next) {
-            struct gm_size_class **slot = &table[gm_shelf_slot(class->size, slots)];
+            struct gm_size_class **slot = &table[gm_free_list_slot(class->size, slots)];
             next = class->next;
             class->next = *slot;
             *slot = class;
         }
-    if (old != shelf->first_classes)
-        munmap(old, shelf->class_slots * sizeof *old);
-    shelf->classes = table;
-    shelf->class_slots = slots;
+    if (old != lists->first_classes)
+        munmap(old, lists->class_slots * sizeof *old);
+    lists->classes = table;
+    lists->class_slots = slots;
 }
 
 /* Sizes that no block has any more go first. Without memory for a larger table chains grow longer. */
-static void make_class_room(struct gm_shard *shard, struct gm_shelf *shelf) {
-    drop_empty_classes(shard, shelf);
-    shelf->class_limit = 2 * shelf->class_count > FIRST_CLASS_LIMIT ? 2 * shelf->class_count : FIRST_CLASS_LIMIT;
-    unsigned slots = shelf->class_slots;
-    while (slots < shelf->class_limit / 2)
+static void make_class_room(struct gm_shard *shard, struct gm_free_lists *lists) {
+    drop_empty_classes(shard, lists);
+    lists->class_limit = 2 * lists->class_count > FIRST_CLASS_LIMIT ? 2 * lists->class_count : FIRST_CLASS_LIMIT;
+    unsigned slots = lists->class_slots;
+    while (slots < lists->class_limit / 2)
         slots *= 2;
-    struct gm_size_class **table = slots > shelf->class_slots ? gm_pages(slots * sizeof *table) : NULL;
+    struct gm_size_class **table = slots > lists->class_slots ? gm_pages(slots * sizeof *table) : NULL;
     if (table)
-        set_class_table(shelf, table, slots);
+        set_class_table(lists, table, slots);
 }
 
 /* Of a block that is larger than what was asked for. Large blocks are few and make the peak, small ones are many and do not. */
@@ -116,14 +116,14 @@ static size_t spare(size_t size) {
 }
 
 /* Looks at the newest few blocks of each bucket, whatever is kept: sizes of one bucket differ by an eighth at most. */
-struct gm_size_class *gm_shelf_near(const struct gm_shelf *shelf, size_t size) {
+struct gm_size_class *gm_free_lists_near(const struct gm_free_lists *lists, size_t size) {
     struct gm_size_class *found = NULL;
     size_t most = size + spare(size);
-    for (unsigned i = gm_shelf_bucket(size); i <= gm_shelf_bucket(most) && !found; i++) {
-        const struct gm_size_bucket *bucket = &shelf->ready[i];
+    for (unsigned i = gm_size_bucket_of(size); i <= gm_size_bucket_of(most) && !found; i++) {
+        const struct gm_size_bucket *bucket = &lists->ready[i];
         struct gm_link *age = bucket->ages.next;
         for (unsigned tries = NEAR_TRIES; tries && age != &bucket->ages; tries--, age = age->next) {
-            struct gm_size_class *class = gm_kept_of_age(age)->class;
+            struct gm_size_class *class = gm_free_block_of_age(age)->class;
             if (class->size > size && class->size <= most && (!found || class->size < found->size))
                 found = class;
         }
@@ -131,249 +131,249 @@ struct gm_size_class *gm_shelf_near(const struct gm_shelf *shelf, size_t size) {
     return found;
 }
 
-struct gm_size_class *gm_shelf_class_make(struct gm_shard *shard, struct gm_shelf *shelf, size_t size) {
-    if (shelf->class_count >= shelf->class_limit)
-        make_class_room(shard, shelf);
+struct gm_size_class *gm_size_class_make(struct gm_shard *shard, struct gm_free_lists *lists, size_t size) {
+    if (lists->class_count >= lists->class_limit)
+        make_class_room(shard, lists);
     struct gm_size_class *class = TAKE_UNUSED(shard->unused_classes, struct gm_size_class);
     if (!class)
         return NULL;
-    struct gm_size_class **slot = &shelf->classes[gm_shelf_slot(size, shelf->class_slots)];
-    *class = (struct gm_size_class){.next = *slot, .shelf = shelf, .size = size};
-    class->bucket = &shelf->ready[gm_shelf_bucket(size)];
+    struct gm_size_class **slot = &lists->classes[gm_free_list_slot(size, lists->class_slots)];
+    *class = (struct gm_size_class){.next = *slot, .lists = lists, .size = size};
+    class->bucket = &lists->ready[gm_size_bucket_of(size)];
     clear_list(&class->ready);
     clear_list(&class->pending);
     *slot = class;
-    shelf->class_count++;
+    lists->class_count++;
     return class;
 }
 
 /* ---- batches */
 
-struct gm_batch *gm_shelf_open(struct gm_shelf *shelf) {
-    struct gm_batch *batch = TAKE_UNUSED(shelf->unused, struct gm_batch);
+struct gm_batch *gm_batch_open(struct gm_free_lists *lists) {
+    struct gm_batch *batch = TAKE_UNUSED(lists->unused, struct gm_batch);
     if (batch) {
         batch->state = GM_BATCH_OPEN;
         batch->count = 0;
         batch->bytes = 0;
         batch->blocks = NULL;
     }
-    shelf->open = batch;
+    lists->open = batch;
     return batch;
 }
 
-static struct gm_batch *take_open(struct gm_shard *shard, struct gm_shelf *shelf) {
-    struct gm_batch *batch = shelf->open;
-    shelf->open = NULL;
-    gm_shelf_count_unfenced(shard, -batch->bytes);
+static struct gm_batch *take_open(struct gm_shard *shard, struct gm_free_lists *lists) {
+    struct gm_batch *batch = lists->open;
+    lists->open = NULL;
+    gm_free_lists_count_unfenced(shard, -batch->bytes);
     return batch;
 }
 
-struct gm_batch *gm_shelf_close(struct gm_shard *shard, struct gm_shelf *shelf) {
-    struct gm_batch *batch = take_open(shard, shelf);
+struct gm_batch *gm_batch_close(struct gm_shard *shard, struct gm_free_lists *lists) {
+    struct gm_batch *batch = take_open(shard, lists);
     batch->state = GM_BATCH_RECORDING;
     batch->stamp = gm_ticks();
     return batch;
 }
 
-void gm_shelf_recorded(struct gm_shelf *shelf, struct gm_batch *batch) {
+void gm_batch_recorded(struct gm_free_lists *lists, struct gm_batch *batch) {
     batch->state = GM_BATCH_RECORDED;
     batch->next = NULL;
-    batch->previous = shelf->last;
-    *(shelf->last ? &shelf->last->next : &shelf->first) = batch;
-    shelf->last = batch;
-    shelf->recorded_count++;
+    batch->previous = lists->last;
+    *(lists->last ? &lists->last->next : &lists->first) = batch;
+    lists->last = batch;
+    lists->recorded_count++;
 }
 
 /* What was put meanwhile joins it. */
-void gm_shelf_reopen(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch) {
-    struct gm_batch *younger = shelf->open;
-    gm_shelf_count_unfenced(shard, batch->bytes);
+void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch) {
+    struct gm_batch *younger = lists->open;
+    gm_free_lists_count_unfenced(shard, batch->bytes);
     while (younger && younger->blocks) {
-        struct gm_kept *kept = younger->blocks;
-        younger->blocks = kept->next_of_batch;
-        kept->batch = batch;
-        kept->next_of_batch = batch->blocks;
-        batch->blocks = kept;
+        struct gm_free_block *freed = younger->blocks;
+        younger->blocks = freed->next_of_batch;
+        freed->batch = batch;
+        freed->next_of_batch = batch->blocks;
+        batch->blocks = freed;
         batch->count++;
-        batch->bytes += kept->class->size;
+        batch->bytes += freed->class->size;
     }
     if (younger) {
-        younger->next = shelf->unused;
-        shelf->unused = younger;
+        younger->next = lists->unused;
+        lists->unused = younger;
     }
     batch->state = GM_BATCH_OPEN;
-    shelf->open = batch;
+    lists->open = batch;
 }
 
 /* Out of the recorded ones; used again once nobody asks about it any more. */
-static void spend(struct gm_shelf *shelf, struct gm_batch *batch) {
+static void spend(struct gm_free_lists *lists, struct gm_batch *batch) {
     if (batch->state == GM_BATCH_RECORDED) {
-        *(batch->previous ? &batch->previous->next : &shelf->first) = batch->next;
-        *(batch->next ? &batch->next->previous : &shelf->last) = batch->previous;
-        shelf->recorded_count--;
+        *(batch->previous ? &batch->previous->next : &lists->first) = batch->next;
+        *(batch->next ? &batch->next->previous : &lists->last) = batch->previous;
+        lists->recorded_count--;
     }
     batch->state = GM_BATCH_SPENT;
     if (batch->users)
         return;
-    batch->next = shelf->unused;
-    shelf->unused = batch;
+    batch->next = lists->unused;
+    lists->unused = batch;
 }
 
-void gm_shelf_complete(struct gm_shelf *shelf, struct gm_batch *batch) {
+void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch) {
     if (batch->state != GM_BATCH_RECORDED)
         return;
-    for (struct gm_kept *kept = batch->blocks, *next; kept; kept = next) {
-        next = kept->next_of_batch;
-        gm_kept_unlink(&kept->class->pending, kept);
-        gm_shelf_ready_in(kept, batch->stamp);
+    for (struct gm_free_block *freed = batch->blocks, *next; freed; freed = next) {
+        next = freed->next_of_batch;
+        gm_free_list_unlink(&freed->class->pending, freed);
+        gm_free_lists_ready_in(freed, batch->stamp);
     }
-    spend(shelf, batch);
+    spend(lists, batch);
 }
 
 /* ---- the end of blocks */
 
-static void condemn(struct gm_shelf *shelf, struct gm_kept *kept, size_t size) {
-    kept->class = NULL;
-    kept->shelf = shelf;
-    kept->size = size;
-    gm_kept_insert(&shelf->condemned, kept, shelf->condemned.ends.next);
+static void queue_release(struct gm_free_lists *lists, struct gm_free_block *freed, size_t size) {
+    freed->class = NULL;
+    freed->lists = lists;
+    freed->size = size;
+    gm_free_list_insert(&lists->pending_release, freed, lists->pending_release.ends.next);
 }
 
-static void condemn_batch(struct gm_shelf *shelf, struct gm_batch *batch) {
-    for (struct gm_kept *kept = batch->blocks, *next; kept; kept = next) {
-        next = kept->next_of_batch;
-        gm_kept_unlink(&kept->class->pending, kept);
-        kept->stamp = 0;
-        condemn(shelf, kept, kept->class->size);
+static void release_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
+    for (struct gm_free_block *freed = batch->blocks, *next; freed; freed = next) {
+        next = freed->next_of_batch;
+        gm_free_list_unlink(&freed->class->pending, freed);
+        freed->stamp = 0;
+        queue_release(lists, freed, freed->class->size);
     }
-    spend(shelf, batch);
+    spend(lists, batch);
 }
 
-static struct gm_kept *oldest_in(const struct gm_size_bucket *bucket) { return gm_kept_of_age(bucket->ages.previous); }
+static struct gm_free_block *oldest_in(const struct gm_size_bucket *bucket) { return gm_free_block_of_age(bucket->ages.previous); }
 
 /* Returns its bytes. */
-static size_t condemn_oldest_in(struct gm_shelf *shelf, struct gm_size_bucket *bucket) {
-    struct gm_kept *kept = oldest_in(bucket);
-    size_t size = kept->class->size;
-    gm_shelf_ready_out(kept);
-    condemn(shelf, kept, size);
+static size_t release_oldest_in(struct gm_free_lists *lists, struct gm_size_bucket *bucket) {
+    struct gm_free_block *freed = oldest_in(bucket);
+    size_t size = freed->class->size;
+    gm_free_lists_ready_out(freed);
+    queue_release(lists, freed, size);
     return size;
 }
 
 /* Of the blocks of about `least` bytes or more. */
-static const struct gm_size_bucket *longest_unused(const struct gm_shelf *shelf, size_t least) {
+static const struct gm_size_bucket *longest_unused(const struct gm_free_lists *lists, size_t least) {
     const struct gm_size_bucket *found = NULL;
-    for (unsigned i = gm_shelf_bucket(least); i < GM_SHELF_BUCKETS; i++)
-        if (shelf->ready[i].bytes && (!found || oldest_in(&shelf->ready[i])->stamp < oldest_in(found)->stamp))
-            found = &shelf->ready[i];
+    for (unsigned i = gm_size_bucket_of(least); i < GM_SIZE_BUCKETS; i++)
+        if (lists->ready[i].bytes && (!found || oldest_in(&lists->ready[i])->stamp < oldest_in(found)->stamp))
+            found = &lists->ready[i];
     return found;
 }
 
-uint64_t gm_shelf_oldest(const struct gm_shelf *shelf, size_t least) {
-    const struct gm_size_bucket *bucket = longest_unused(shelf, least);
+uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, size_t least) {
+    const struct gm_size_bucket *bucket = longest_unused(lists, least);
     return bucket ? oldest_in(bucket)->stamp : UINT64_MAX;
 }
 
-size_t gm_shelf_condemn_oldest(struct gm_shelf *shelf, size_t bytes, size_t least, uint64_t until) {
+size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least, uint64_t until) {
     const struct gm_size_bucket *bucket;
-    size_t condemned = 0;
-    while (condemned < bytes && (bucket = longest_unused(shelf, least)) && oldest_in(bucket)->stamp <= until)
-        condemned += condemn_oldest_in(shelf, &shelf->ready[bucket - shelf->ready]);
-    return condemned;
+    size_t pending_release = 0;
+    while (pending_release < bytes && (bucket = longest_unused(lists, least)) && oldest_in(bucket)->stamp <= until)
+        pending_release += release_oldest_in(lists, &lists->ready[bucket - lists->ready]);
+    return pending_release;
 }
 
 /* A native free costs the same at any size: many small blocks go only where no large one is left. */
-size_t gm_shelf_condemn_ready(struct gm_shelf *shelf, size_t bytes) {
-    size_t condemned = 0, more = 1;
-    for (; condemned < bytes && more; condemned += more) {
-        more = gm_shelf_condemn_oldest(shelf, 1, (bytes - condemned) / 16, UINT64_MAX);
+size_t gm_free_lists_release_ready(struct gm_free_lists *lists, size_t bytes) {
+    size_t pending_release = 0, more = 1;
+    for (; pending_release < bytes && more; pending_release += more) {
+        more = gm_free_lists_release_oldest(lists, 1, (bytes - pending_release) / 16, UINT64_MAX);
         if (!more)
-            more = gm_shelf_condemn_oldest(shelf, 1, 0, UINT64_MAX);
+            more = gm_free_lists_release_oldest(lists, 1, 0, UINT64_MAX);
     }
-    return condemned;
+    return pending_release;
 }
 
-static bool is_idle(const struct gm_kept *kept, uint64_t now, uint64_t idle_ns) {
-    return now > kept->stamp && gm_ticks_span_ns(now - kept->stamp) > idle_ns;
+static bool is_idle(const struct gm_free_block *freed, uint64_t now, uint64_t idle_ns) {
+    return now > freed->stamp && gm_ticks_span_ns(now - freed->stamp) > idle_ns;
 }
 
-void gm_shelf_condemn_idle(struct gm_shelf *shelf, uint64_t now, uint64_t idle_ns) {
-    for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
-        while (shelf->ready[i].bytes && is_idle(oldest_in(&shelf->ready[i]), now, idle_ns))
-            condemn_oldest_in(shelf, &shelf->ready[i]);
+void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint64_t idle_ns) {
+    for (unsigned i = 0; i < GM_SIZE_BUCKETS; i++)
+        while (lists->ready[i].bytes && is_idle(oldest_in(&lists->ready[i]), now, idle_ns))
+            release_oldest_in(lists, &lists->ready[i]);
 }
 
-size_t gm_shelf_ready_from(const struct gm_shelf *shelf, size_t least) {
+size_t gm_free_lists_ready_from(const struct gm_free_lists *lists, size_t least) {
     size_t bytes = 0;
-    for (unsigned i = gm_shelf_bucket(least); i < GM_SHELF_BUCKETS; i++)
-        bytes += shelf->ready[i].bytes;
+    for (unsigned i = gm_size_bucket_of(least); i < GM_SIZE_BUCKETS; i++)
+        bytes += lists->ready[i].bytes;
     return bytes;
 }
 
-void gm_shelf_condemn_all(struct gm_shard *shard, struct gm_shelf *shelf) {
-    for (unsigned i = 0; i < GM_SHELF_BUCKETS; i++)
-        while (shelf->ready[i].bytes)
-            condemn_oldest_in(shelf, &shelf->ready[i]);
-    while (shelf->first)
-        condemn_batch(shelf, shelf->first);
-    if (shelf->open)
-        condemn_batch(shelf, take_open(shard, shelf));
+void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lists) {
+    for (unsigned i = 0; i < GM_SIZE_BUCKETS; i++)
+        while (lists->ready[i].bytes)
+            release_oldest_in(lists, &lists->ready[i]);
+    while (lists->first)
+        release_batch(lists, lists->first);
+    if (lists->open)
+        release_batch(lists, take_open(shard, lists));
 }
 
-static void take_condemned(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_kept *kept) {
-    gm_kept_unlink(&shelf->condemned, kept);
-    gm_shelf_unnote(shard, shelf, kept, kept->size);
+static void take_pending_release(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_free_block *freed) {
+    gm_free_list_unlink(&lists->pending_release, freed);
+    gm_free_block_remove(shard, lists, freed, freed->size);
 }
 
-unsigned gm_shelf_pop_condemned(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_condemned *out,
+unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_pending_release *out,
                                 unsigned room) {
     unsigned count = 0;
-    for (; count < room && shelf->condemned.count; count++) {
-        struct gm_kept *kept = gm_kept_first(&shelf->condemned);
-        out[count] = (struct gm_condemned){kept->address, kept->size, kept->stamp != 0};
-        take_condemned(shard, shelf, kept);
+    for (; count < room && lists->pending_release.count; count++) {
+        struct gm_free_block *freed = gm_free_list_first(&lists->pending_release);
+        out[count] = (struct gm_pending_release){freed->address, freed->size, freed->stamp != 0};
+        take_pending_release(shard, lists, freed);
     }
     return count;
 }
 
-void gm_shelf_condemn(struct gm_shard *shard, struct gm_shelf *shelf, const struct gm_condemned *block) {
-    struct gm_kept *kept = gm_shelf_note(shard, shelf, block->address, block->size);
-    if (!kept) {
+void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists, const struct gm_pending_release *block) {
+    struct gm_free_block *freed = gm_free_block_add(shard, lists, block->address, block->size);
+    if (!freed) {
         gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost", (void *)(uintptr_t)block->address,
                block->size);
         return;
     }
-    kept->stamp = block->idle;
-    condemn(shelf, kept, block->size);
+    freed->stamp = block->idle;
+    queue_release(lists, freed, block->size);
 }
 
-bool gm_shelf_withdraw(struct gm_shard *shard, struct gm_shelf *shelf, uint64_t address) {
-    struct gm_link *at = shelf->condemned.ends.next;
-    while (at != &shelf->condemned.ends && ((struct gm_kept *)at)->address != address)
+bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address) {
+    struct gm_link *at = lists->pending_release.ends.next;
+    while (at != &lists->pending_release.ends && ((struct gm_free_block *)at)->address != address)
         at = at->next;
-    if (at == &shelf->condemned.ends)
+    if (at == &lists->pending_release.ends)
         return false;
-    take_condemned(shard, shelf, (struct gm_kept *)at);
+    take_pending_release(shard, lists, (struct gm_free_block *)at);
     return true;
 }
 
 /* ---- by address, from the first question on: the free of a block that is kept is a program's mistake, and rare */
 
-static void link_address(struct gm_kept **table, unsigned slots, struct gm_kept *kept) {
-    struct gm_kept **slot = &table[gm_shelf_slot(kept->address, slots)];
-    kept->next = *slot;
-    *slot = kept;
+static void link_address(struct gm_free_block **table, unsigned slots, struct gm_free_block *freed) {
+    struct gm_free_block **slot = &table[gm_free_list_slot(freed->address, slots)];
+    freed->next = *slot;
+    *slot = freed;
 }
 
 /* Keeps the old table when the kernel gives no memory. */
 static void set_address_slots(struct gm_shard *shard, unsigned slots) {
-    struct gm_kept **old = shard->addresses, **table = gm_pages(slots * sizeof *table);
+    struct gm_free_block **old = shard->addresses, **table = gm_pages(slots * sizeof *table);
     if (!table)
         return;
     for (unsigned i = 0; i < shard->address_slots; i++)
-        for (struct gm_kept *kept = old[i], *next; kept; kept = next) {
-            next = kept->next;
-            link_address(table, slots, kept);
+        for (struct gm_free_block *freed = old[i], *next; freed; freed = next) {
+            next = freed->next;
+            link_address(table, slots, freed);
         }
     if (old != shard->first_addresses)
         munmap(old, shard->address_slots * sizeof *old);
@@ -381,112 +381,112 @@ static void set_address_slots(struct gm_shard *shard, unsigned slots) {
     shard->address_slots = slots;
 }
 
-void gm_shelf_note_address(struct gm_shard *shard, struct gm_kept *kept) {
-    if (++shard->kept_count > 2 * shard->address_slots)
+void gm_free_block_index(struct gm_shard *shard, struct gm_free_block *freed) {
+    if (++shard->block_count > 2 * shard->address_slots)
         set_address_slots(shard, 2 * shard->address_slots);
-    link_address(shard->addresses, shard->address_slots, kept);
+    link_address(shard->addresses, shard->address_slots, freed);
 }
 
-void gm_shelf_unnote_address(struct gm_shard *shard, struct gm_kept *kept) {
-    struct gm_kept **slot = &shard->addresses[gm_shelf_slot(kept->address, shard->address_slots)];
-    while (*slot != kept)
+void gm_free_block_unindex(struct gm_shard *shard, struct gm_free_block *freed) {
+    struct gm_free_block **slot = &shard->addresses[gm_free_list_slot(freed->address, shard->address_slots)];
+    while (*slot != freed)
         slot = &(*slot)->next;
-    *slot = kept->next;
-    shard->kept_count--;
+    *slot = freed->next;
+    shard->block_count--;
 }
 
-static void note_addresses(struct gm_shard *shard, const struct gm_kept_list *list) {
+static void index_addresses(struct gm_shard *shard, const struct gm_free_list *list) {
     for (const struct gm_link *at = list->ends.next; at != &list->ends; at = at->next)
-        gm_shelf_note_address(shard, (struct gm_kept *)at);
+        gm_free_block_index(shard, (struct gm_free_block *)at);
 }
 
-static size_t count_kept(const struct gm_shelf *shelf) {
-    size_t count = shelf->condemned.count;
-    for (unsigned i = 0; i < shelf->class_slots; i++)
-        for (const struct gm_size_class *class = shelf->classes[i]; class; class = class->next)
+static size_t count_blocks(const struct gm_free_lists *lists) {
+    size_t count = lists->pending_release.count;
+    for (unsigned i = 0; i < lists->class_slots; i++)
+        for (const struct gm_size_class *class = lists->classes[i]; class; class = class->next)
             count += class->ready.count + class->pending.count;
     return count;
 }
 
-static void note_all_addresses(struct gm_shard *shard) {
+static void index_all_addresses(struct gm_shard *shard) {
     size_t count = 0;
     unsigned slots = GM_SHARD_FIRST_ADDRESSES;
-    for (const struct gm_shelf *shelf = shard->shelves; shelf; shelf = shelf->next)
-        count += count_kept(shelf);
+    for (const struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
+        count += count_blocks(lists);
     while (slots < count)
         slots *= 2;
     shard->addresses = shard->first_addresses;
     shard->address_slots = GM_SHARD_FIRST_ADDRESSES;
     if (slots > shard->address_slots)
         set_address_slots(shard, slots); /* at once: what fills it takes long enough */
-    for (const struct gm_shelf *shelf = shard->shelves; shelf; shelf = shelf->next) {
-        note_addresses(shard, &shelf->condemned);
-        for (unsigned i = 0; i < shelf->class_slots; i++)
-            for (const struct gm_size_class *class = shelf->classes[i]; class; class = class->next) {
-                note_addresses(shard, &class->ready);
-                note_addresses(shard, &class->pending);
+    for (const struct gm_free_lists *lists = shard->lists; lists; lists = lists->next) {
+        index_addresses(shard, &lists->pending_release);
+        for (unsigned i = 0; i < lists->class_slots; i++)
+            for (const struct gm_size_class *class = lists->classes[i]; class; class = class->next) {
+                index_addresses(shard, &class->ready);
+                index_addresses(shard, &class->pending);
             }
     }
 }
 
-static const struct gm_shelf *shelf_of(const struct gm_kept *kept) {
-    return kept->class ? kept->class->shelf : kept->shelf;
+static const struct gm_free_lists *lists_of(const struct gm_free_block *freed) {
+    return freed->class ? freed->class->lists : freed->lists;
 }
 
 bool gm_shard_holds(struct gm_shard *shard, uint64_t address) {
     if (!shard->addresses)
-        note_all_addresses(shard);
-    const struct gm_kept *kept = shard->addresses[gm_shelf_slot(address, shard->address_slots)];
-    while (kept && (kept->address != address || shelf_of(kept)->gone))
-        kept = kept->next;
-    return kept != NULL;
+        index_all_addresses(shard);
+    const struct gm_free_block *freed = shard->addresses[gm_free_list_slot(address, shard->address_slots)];
+    while (freed && (freed->address != address || lists_of(freed)->gone))
+        freed = freed->next;
+    return freed != NULL;
 }
 
 
 /* ---- without the lock, and without the context */
 
-void gm_shelf_hold(struct gm_shelf *shelf, struct gm_batch *batch) {
-    shelf->users++;
+void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch) {
+    lists->users++;
     if (batch)
         batch->users++;
 }
 
-/* Blocks and classes go; batches stay for the shelf's next context, whose fences take no event of this one. */
-static void clear(struct gm_shard *shard, struct gm_shelf *shelf) {
-    gm_shelf_condemn_all(shard, shelf);
-    while (shelf->condemned.count)
-        take_condemned(shard, shelf, gm_kept_first(&shelf->condemned));
-    drop_empty_classes(shard, shelf);
-    set_class_table(shelf, shelf->first_classes, GM_SHELF_FIRST_CLASSES);
-    for (struct gm_shelf **link = &shard->shelves; *link; link = &(*link)->next)
-        if (*link == shelf) {
-            *link = shelf->next;
+/* Blocks and classes go; batches stay for the lists's next context, whose fences take no event of this one. */
+static void clear(struct gm_shard *shard, struct gm_free_lists *lists) {
+    gm_free_lists_release_all(shard, lists);
+    while (lists->pending_release.count)
+        take_pending_release(shard, lists, gm_free_list_first(&lists->pending_release));
+    drop_empty_classes(shard, lists);
+    set_class_table(lists, lists->first_classes, GM_FIRST_SIZE_CLASSES);
+    for (struct gm_free_lists **link = &shard->lists; *link; link = &(*link)->next)
+        if (*link == lists) {
+            *link = lists->next;
             break;
         }
-    shelf->next = shard->unused_shelves;
-    shard->unused_shelves = shelf;
+    lists->next = shard->unused_lists;
+    shard->unused_lists = lists;
 }
 
-bool gm_shelf_release(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *batch) {
+bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch) {
     if (batch && --batch->users == 0 && batch->state == GM_BATCH_SPENT) {
-        batch->next = shelf->unused;
-        shelf->unused = batch;
+        batch->next = lists->unused;
+        lists->unused = batch;
     }
-    shelf->users--;
-    if (!shelf->gone)
+    lists->users--;
+    if (!lists->gone)
         return true;
     if (batch && batch->state == GM_BATCH_RECORDING)
-        condemn_batch(shelf, batch);
-    if (!shelf->users)
-        clear(shard, shelf);
+        release_batch(lists, batch);
+    if (!lists->users)
+        clear(shard, lists);
     return false;
 }
 
 void gm_shard_forget(struct gm_shard *shard, uint64_t context_id) {
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    if (!shelf)
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    if (!lists)
         return;
-    shelf->gone = true;
-    if (!shelf->users)
-        clear(shard, shelf);
+    lists->gone = true;
+    if (!lists->users)
+        clear(shard, lists);
 }

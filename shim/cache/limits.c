@@ -84,7 +84,7 @@ void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device
     if (!__atomic_compare_exchange_n(&device->looked, &looked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return; /* another thread does */
     if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS) {
-        bool tight = free_bytes < gm_budget_headroom(total);
+        bool tight = free_bytes < gm_device_headroom(total);
         __atomic_store_n(&device->tight, tight, __ATOMIC_RELAXED);
     }
     if (!gm_cache_has_rdma(state) && gm_rdma_in_process()) {

@@ -25,20 +25,20 @@ gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block
  * block is idle. */
 static bool waits_itself(const struct gm_resource *self) { return self->upstream->properties & GM_PROP_CAPTURABLE; }
 
-/* Frees what a shelf condemned; its context is made current. What cannot be freed now stays condemned. */
+/* Frees what a lists pending_release; its context is made current. What cannot be freed now stays pending_release. */
 size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
     struct gm_free_request how = {.call = GM_CALL_FREE};
-    struct gm_condemned victims[VICTIMS];
+    struct gm_pending_release victims[VICTIMS];
     size_t given = 0;
     bool pushed, failed = false;
     while (!failed) {
         gm_spin_lock(&shard->lock);
-        struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-        unsigned count = shelf ? gm_shelf_pop_condemned(shard, shelf, victims, VICTIMS) : 0;
+        struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+        unsigned count = lists ? gm_free_lists_pop_release(shard, lists, victims, VICTIMS) : 0;
         struct gm_block block = {.call = GM_CALL_ALLOC, .kind = GM_KIND_CACHE, .context_id = context_id};
         if (count) {
-            block.context = shelf->context;
-            block.device = (int16_t)shelf->device;
+            block.context = lists->context;
+            block.device = (int16_t)lists->device;
         }
         gm_spin_unlock(&shard->lock);
         if (!count)
@@ -46,7 +46,7 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
         CUstreamCaptureMode mode = gm_capture_relax();
         /* Held, or else another thread could end the context and these would be new blocks' addresses. */
         int hold = gm_context_hold((CUcontext)(uintptr_t)block.context, context_id);
-        failed = hold < 0 || gm_lane_enter((CUcontext)(uintptr_t)block.context, &pushed) != GM_OK;
+        failed = hold < 0 || gm_context_enter((CUcontext)(uintptr_t)block.context, &pushed) != GM_OK;
         bool inside = !failed;
         unsigned freed = 0;
         for (; freed < count && !failed; freed += !failed) {
@@ -58,14 +58,14 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
             given += failed ? 0 : block.reserved;
         }
         if (inside)
-            gm_lane_leave(pushed);
+            gm_context_leave(pushed);
         if (hold >= 0)
             gm_context_let_go(hold);
         gm_capture_unrelax(mode);
         gm_spin_lock(&shard->lock);
-        shelf = gm_shelf_of(shard, context_id);
-        for (; shelf && freed < count; freed++)
-            gm_shelf_condemn(shard, shelf, &victims[freed]);
+        lists = gm_free_lists_of(shard, context_id);
+        for (; lists && freed < count; freed++)
+            gm_free_lists_queue_release(shard, lists, &victims[freed]);
         gm_spin_unlock(&shard->lock);
     }
     gm_stats_trimmed(given);
@@ -74,20 +74,20 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
 
 /* ---- what was unused longest */
 
-/* Asks about the fences of a shelf, oldest first, until one is pending. */
-static void ask_recorded(struct gm_shard *shard, struct gm_shelf *shelf, bool *gone) {
-    for (unsigned asked = shelf->recorded_count; asked && !*gone && shelf->first; asked--)
-        if (gm_cache_settle(shard, shelf, shelf->first, false, gone))
+/* Asks about the fences of a lists, oldest first, until one is pending. */
+static void ask_recorded(struct gm_shard *shard, struct gm_free_lists *lists, bool *gone) {
+    for (unsigned asked = lists->recorded_count; asked && !*gone && lists->first; asked--)
+        if (gm_cache_settle(shard, lists, lists->first, false, gone))
             break;
 }
 
 /* The same, with a fence for the open batch: its thread may be gone and never fill it. */
-static void ask_all(struct gm_shard *shard, struct gm_shelf *shelf, bool *gone) {
+static void ask_all(struct gm_shard *shard, struct gm_free_lists *lists, bool *gone) {
     struct gm_batch *batch;
-    if (!shelf->aside && shelf->open)
-        gm_cache_record(shard, shelf, NULL, &batch, gone);
+    if (!lists->aside && lists->open)
+        gm_cache_record(shard, lists, NULL, &batch, gone);
     if (!*gone)
-        ask_recorded(shard, shelf, gone);
+        ask_recorded(shard, lists, gone);
 }
 
 /* The shard whose ready block of the context, of about `least` bytes or more, is unused longest; NULL: none is ready.
@@ -102,8 +102,8 @@ static struct gm_shard *longest_unused(struct gm_cache *state, uint64_t context_
         if (!gm_cache_has_some(shard, device))
             continue;
         gm_spin_lock(&shard->lock);
-        const struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-        uint64_t stamp = shelf ? gm_shelf_oldest(shelf, least) : UINT64_MAX;
+        const struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+        uint64_t stamp = lists ? gm_free_lists_oldest(lists, least) : UINT64_MAX;
         gm_spin_unlock(&shard->lock);
         *until = stamp < oldest ? oldest : stamp < *until ? stamp : *until;
         if (stamp < oldest) {
@@ -126,9 +126,9 @@ static size_t give_oldest_back(struct gm_resource *self, uint64_t context_id, in
     if (!shard)
         return 0;
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    if (shelf)
-        gm_shelf_condemn_oldest(shelf, bytes, least, until);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    if (lists)
+        gm_free_lists_release_oldest(lists, bytes, least, until);
     gm_spin_unlock(&shard->lock);
     return gm_cache_drain(self, shard, context_id);
 }
@@ -141,9 +141,9 @@ static void ask_everywhere(struct gm_cache *state, uint64_t context_id, int devi
         if (!gm_cache_has_some(shard, device))
             continue;
         gm_spin_lock(&shard->lock);
-        struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-        if (shelf)
-            ask_recorded(shard, shelf, &gone);
+        struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+        if (lists)
+            ask_recorded(shard, lists, &gone);
         gm_spin_unlock(&shard->lock);
     }
 }
@@ -166,7 +166,7 @@ static bool make_room(struct gm_resource *self, const struct gm_block *block) {
     return !missing;
 }
 
-struct gm_shelf *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block) {
+struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_cache_device *at = &state->devices[block->device];
     if (!__atomic_load_n(&at->limit, __ATOMIC_RELAXED)) {
@@ -182,33 +182,33 @@ struct gm_shelf *gm_cache_make_room(struct gm_resource *self, struct gm_shard *s
         gm_spin_lock(&shard->lock);
         return NULL;
     }
-    struct gm_shelf *shelf = gm_shelf_make(shard, block->context, block->context_id, block->device);
-    if (!shelf || shelf->aside)
+    struct gm_free_lists *lists = gm_free_lists_make(shard, block->context, block->context_id, block->device);
+    if (!lists || lists->aside)
         return NULL;
     if (gm_cache_allow(state, shard, block->device, block->reserved))
-        return shelf;
+        return lists;
     gm_spin_unlock(&shard->lock);
     bool room = make_room(self, block);
     gm_spin_lock(&shard->lock);
-    shelf = gm_shelf_of(shard, block->context_id);
-    if (!room || !shelf || shelf->aside || !gm_cache_allow(state, shard, block->device, block->reserved))
+    lists = gm_free_lists_of(shard, block->context_id);
+    if (!room || !lists || lists->aside || !gm_cache_allow(state, shard, block->device, block->reserved))
         return NULL;
-    return shelf;
+    return lists;
 }
 
-static bool sweep_is_due(const struct gm_cache *state, const struct gm_shelf *shelf, uint64_t now) {
-    return state->idle_ns && now > shelf->swept && gm_ticks_span_ns(now - shelf->swept) > state->idle_ns / 4;
+static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_lists *lists, uint64_t now) {
+    return state->idle_ns && now > lists->swept && gm_ticks_span_ns(now - lists->swept) > state->idle_ns / 4;
 }
 
 /* Is there anything for tidy to do? */
-bool gm_cache_untidy(const struct gm_cache *state, const struct gm_shelf *shelf, const struct gm_batch *latest) {
-    return shelf->first != latest || shelf->condemned.count || gm_cache_excess(state, shelf->device) ||
-           sweep_is_due(state, shelf, latest ? latest->stamp : gm_ticks());
+bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *lists, const struct gm_batch *latest) {
+    return lists->first != latest || lists->pending_release.count || gm_cache_excess(state, lists->device) ||
+           sweep_is_due(state, lists, latest ? latest->stamp : gm_ticks());
 }
 
 /* Has the context done everything that was submitted to it? Only then does a native free not wait. */
-static bool is_quiet(struct gm_shard *shard, struct gm_shelf *shelf, struct gm_batch *latest, bool *gone) {
-    return !latest || latest->state != GM_BATCH_RECORDED || gm_cache_settle(shard, shelf, latest, false, gone) == GM_OK;
+static bool is_quiet(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *latest, bool *gone) {
+    return !latest || latest->state != GM_BATCH_RECORDED || gm_cache_settle(shard, lists, latest, false, gone) == GM_OK;
 }
 
 /* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. No batch:
@@ -220,17 +220,17 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
     int device = -1;
     bool gone = false, sweep = false, give = false;
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    if (shelf && shelf->first && shelf->first != latest)
-        gm_cache_settle(shard, shelf, shelf->first, false, &gone);
-    if (shelf && !gone) {
-        device = shelf->device;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    if (lists && lists->first && lists->first != latest)
+        gm_cache_settle(shard, lists, lists->first, false, &gone);
+    if (lists && !gone) {
+        device = lists->device;
         over = gm_cache_excess(state, device);
-        sweep = sweep_is_due(state, shelf, now);
+        sweep = sweep_is_due(state, lists, now);
         if (sweep)
-            shelf->swept = now;
-        bool must = shelf->aside || gm_cache_overfull(state, shelf->device);
-        bool quiet = !must && (over || sweep || shelf->condemned.count) && is_quiet(shard, shelf, latest, &gone);
+            lists->swept = now;
+        bool must = lists->aside || gm_cache_overfull(state, lists->device);
+        bool quiet = !must && (over || sweep || lists->pending_release.count) && is_quiet(shard, lists, latest, &gone);
         give = (must || quiet) && !gone;
         if (!quiet)
             idle_ns *= BUSY_IDLES;
@@ -246,15 +246,15 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
     }
     for (unsigned i = 0; sweep && !gone && i < gm_cache_shards_used(); i++) {
         gm_spin_lock(&state->shards[i].lock);
-        shelf = gm_shelf_of(&state->shards[i], context_id);
-        if (shelf)
-            ask_all(&state->shards[i], shelf, &gone);
+        lists = gm_free_lists_of(&state->shards[i], context_id);
+        if (lists)
+            ask_all(&state->shards[i], lists, &gone);
         if (gone)
-            shelf = NULL;
-        size_t before = shelf ? shelf->condemned.count : 0;
-        if (shelf)
-            gm_shelf_condemn_idle(shelf, now, idle_ns);
-        bool found = shelf && shelf->condemned.count != before;
+            lists = NULL;
+        size_t before = lists ? lists->pending_release.count : 0;
+        if (lists)
+            gm_free_lists_release_idle(lists, now, idle_ns);
+        bool found = lists && lists->pending_release.count != before;
         gm_spin_unlock(&state->shards[i].lock);
         if (found)
             gm_cache_drain(self, &state->shards[i], context_id);
@@ -267,24 +267,24 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
 static unsigned list_shelves(struct gm_shard *shard, int device, uint64_t *ids, unsigned room, unsigned from) {
     unsigned count = 0, seen = 0;
     gm_spin_lock(&shard->lock);
-    for (struct gm_shelf *shelf = shard->shelves; shelf && count < room; shelf = shelf->next)
-        if ((device < 0 || shelf->device == device) && !shelf->gone && shelf->share->bytes && seen++ >= from)
-            ids[count++] = shelf->context_id;
+    for (struct gm_free_lists *lists = shard->lists; lists && count < room; lists = lists->next)
+        if ((device < 0 || lists->device == device) && !lists->gone && lists->share->bytes && seen++ >= from)
+            ids[count++] = lists->context_id;
     gm_spin_unlock(&shard->lock);
     return count;
 }
 
-/* Gives one shelf's blocks back: the ready ones, or (`pending`) all after waiting for their fences. */
-static size_t trim_shelf(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes, bool pending) {
+/* Gives one lists's blocks back: the ready ones, or (`pending`) all after waiting for their fences. */
+static size_t trim_lists(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes, bool pending) {
     bool gone = false;
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    for (unsigned i = 0; shelf && pending && shelf->first && !gone && i < 4 * GM_CACHE_FENCES; i++)
-        if (gm_cache_settle(shard, shelf, shelf->first, true, &gone))
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    for (unsigned i = 0; lists && pending && lists->first && !gone && i < 4 * GM_CACHE_FENCES; i++)
+        if (gm_cache_settle(shard, lists, lists->first, true, &gone))
             break;
     bool all = pending && (waits_itself(self) || !gm_capture_any());
-    if (shelf && !gone && gm_shelf_condemn_ready(shelf, bytes) < bytes && all)
-        gm_shelf_condemn_all(shard, shelf);
+    if (lists && !gone && gm_free_lists_release_ready(lists, bytes) < bytes && all)
+        gm_free_lists_release_all(shard, lists);
     gm_spin_unlock(&shard->lock);
     return gm_cache_drain(self, shard, context_id);
 }
@@ -300,7 +300,7 @@ size_t gm_cache_trim(struct gm_resource *self, size_t bytes) {
         for (unsigned i = 0; i < GM_CACHE_SHARDS && given < bytes; i++) {
             unsigned count = list_shelves(&state->shards[i], device, ids, 32, 0);
             for (unsigned j = 0; j < count && given < bytes; j++)
-                given += trim_shelf(self, &state->shards[i], ids[j], bytes - given, pending);
+                given += trim_lists(self, &state->shards[i], ids[j], bytes - given, pending);
         }
     return given < bytes ? given + gm_adaptor_trim(self, bytes - given) : given;
 }
@@ -311,9 +311,9 @@ size_t gm_cache_empty(struct gm_resource *cache, uint64_t context_id) {
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
         gm_spin_lock(&shard->lock);
-        struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-        if (shelf)
-            gm_shelf_condemn_all(shard, shelf);
+        struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+        if (lists)
+            gm_free_lists_release_all(shard, lists);
         gm_spin_unlock(&shard->lock);
         given += gm_cache_drain(cache, shard, context_id);
     }
@@ -322,10 +322,10 @@ size_t gm_cache_empty(struct gm_resource *cache, uint64_t context_id) {
 
 /* Asks about all fences of the context, so that a program that looks after a free sees it. The lock is held, and let go meanwhile. */
 static void ask_fences(struct gm_shard *shard, uint64_t context_id) {
-    struct gm_shelf *shelf = gm_capture_any() ? NULL : gm_shelf_of(shard, context_id);
+    struct gm_free_lists *lists = gm_capture_any() ? NULL : gm_free_lists_of(shard, context_id);
     bool gone = false;
-    if (shelf)
-        ask_all(shard, shelf, &gone);
+    if (lists)
+        ask_all(shard, lists, &gone);
 }
 
 /* Free memory that is only kept: what is complete and has pages of its own. */
@@ -341,36 +341,36 @@ size_t gm_cache_releasable(struct gm_resource *self, int device) {
         gm_spin_lock(&shard->lock);
         if (known)
             ask_fences(shard, context.id);
-        for (struct gm_shelf *shelf = shard->shelves; shelf; shelf = shelf->next)
-            if (shelf->device == device && !shelf->gone)
-                bytes += gm_shelf_ready_from(shelf, LARGE);
+        for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
+            if (lists->device == device && !lists->gone)
+                bytes += gm_free_lists_ready_from(lists, LARGE);
         gm_spin_unlock(&shard->lock);
     }
     return bytes;
 }
 
 /* Takes up to `room` ready blocks of the context out. */
-static unsigned take_ready(struct gm_shard *shard, uint64_t context_id, struct gm_condemned *out, unsigned room) {
+static unsigned take_ready(struct gm_shard *shard, uint64_t context_id, struct gm_pending_release *out, unsigned room) {
     unsigned count = 0;
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, context_id);
-    for (unsigned i = 0; shelf && i < GM_SHELF_BUCKETS && count < room; i++)
-        for (struct gm_link *ages = &shelf->ready[i].ages; ages->next != ages && count < room; count++) {
-            struct gm_size_class *class = gm_kept_of_age(ages->next)->class;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    for (unsigned i = 0; lists && i < GM_SIZE_BUCKETS && count < room; i++)
+        for (struct gm_link *ages = &lists->ready[i].ages; ages->next != ages && count < room; count++) {
+            struct gm_size_class *class = gm_free_block_of_age(ages->next)->class;
             out[count].size = class->size;
             out[count].idle = true;
-            out[count].address = gm_shelf_take(shard, shelf, class);
+            out[count].address = gm_free_lists_take(shard, lists, class);
         }
     gm_spin_unlock(&shard->lock);
     return count;
 }
 
 static bool give_idle(struct gm_resource *self, struct gm_shard *shard, const struct gm_context *context,
-                      const struct gm_condemned *kept) {
+                      const struct gm_pending_release *freed) {
     static const struct gm_free_request how = {.call = GM_CALL_FREE, .idle = true};
-    const struct gm_block block = {.address = kept->address,
-                                   .size = kept->size,
-                                   .reserved = kept->size,
+    const struct gm_block block = {.address = freed->address,
+                                   .size = freed->size,
+                                   .reserved = freed->size,
                                    .context = (uint64_t)(uintptr_t)context->handle,
                                    .context_id = context->id,
                                    .device = (int16_t)context->device,
@@ -379,16 +379,16 @@ static bool give_idle(struct gm_resource *self, struct gm_shard *shard, const st
     if (gm_cache_free_upstream(self, &block, &how) == GM_OK)
         return true;
     gm_spin_lock(&shard->lock);
-    struct gm_shelf *shelf = gm_shelf_of(shard, context->id);
-    if (shelf)
-        gm_shelf_condemn(shard, shelf, kept);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context->id);
+    if (lists)
+        gm_free_lists_queue_release(shard, lists, freed);
     gm_spin_unlock(&shard->lock);
     return false;
 }
 
 size_t gm_cache_give_ready(struct gm_resource *self, int device) {
     struct gm_cache *state = self->state;
-    struct gm_condemned ready[VICTIMS];
+    struct gm_pending_release ready[VICTIMS];
     struct gm_context context;
     bool able = !gm_capture_any() && gm_context_current(&context) && context.device == device;
     for (unsigned i = 0; able && i < GM_CACHE_SHARDS; i++) {

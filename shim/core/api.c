@@ -45,11 +45,11 @@ PUBLIC void gpumem_mark(const char *text) { mark(text); }
 PUBLIC size_t gpumem_trim(size_t bytes) { return gm_pipeline_trim(bytes); }
 #else
 PUBLIC void gpumem_mark(const char *text) {
-    void (*preloaded)(const char *) = (void (*)(const char *))gm_true_dlsym(RTLD_DEFAULT, "gpumem_preloaded_mark_1");
+    void (*preloaded)(const char *) = (void (*)(const char *))gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_mark_1");
     (preloaded ? preloaded : mark)(text);
 }
 PUBLIC size_t gpumem_trim(size_t bytes) {
-    size_t (*preloaded)(size_t) = (size_t (*)(size_t))gm_true_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1");
+    size_t (*preloaded)(size_t) = (size_t (*)(size_t))gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1");
     return (preloaded ? preloaded : gm_pipeline_trim)(bytes);
 }
 #endif

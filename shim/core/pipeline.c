@@ -96,7 +96,7 @@ static inline void count_gone(const struct gm_block *block) {
     if (!is_memory(block))
         return;
     if (GM_UNLIKELY(block->charged))
-        gm_budget_give(block->device, block->reserved);
+        gm_limit_give(block->device, block->reserved);
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
     if (slack && gm_kind_is_on_device(block->kind)) {
         __atomic_sub_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
@@ -217,7 +217,7 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
 
 /* Each soft promise that the backing does not keep is told, so that a later refusal of the driver explains itself. */
 static void tell_drops(struct gm_scope *scope) {
-    const struct gm_resource *server = gm_decided_server(scope->block.kind);
+    const struct gm_resource *server = gm_router_server(scope->block.kind);
     uint32_t dropped = server ? gm_resource_drops(server->properties, &scope->request) : 0;
     if (!dropped)
         return;
@@ -244,11 +244,11 @@ static void tell_trim(const struct gm_request *request, size_t given) {
 
 bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed) {
     const struct gm_request *request = &scope->request;
-    if (GM_LIKELY(!gm_budget_on()) || request->capturing || request->device < 0)
+    if (GM_LIKELY(!gm_limit_on()) || request->capturing || request->device < 0)
         return true;
     if (may_exceed)
-        gm_budget_force(request->device, request->size);
-    else if (!gm_budget_take(request->device, request->size))
+        gm_limit_force(request->device, request->size);
+    else if (!gm_limit_take(request->device, request->size))
         return false;
     scope->charged = request->size;
     return true;
@@ -256,12 +256,12 @@ bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed) {
 
 static void uncharge(struct gm_scope *scope) {
     if (GM_UNLIKELY(scope->charged))
-        gm_budget_give(scope->request.device, scope->charged);
+        gm_limit_give(scope->request.device, scope->charged);
     scope->charged = 0;
 }
 
 static gm_status serve(struct gm_scope *scope) {
-    return pipeline.root->row->alloc(pipeline.root, &scope->request, &scope->block);
+    return pipeline.root->ops->alloc(pipeline.root, &scope->request, &scope->block);
 }
 
 /* What was served elsewhere takes nothing of the limit; pitched memory may turn out larger than its rows. */
@@ -272,7 +272,7 @@ static bool settle_charge(struct gm_scope *scope) {
         return true;
     }
     size_t more = block->reserved > scope->charged ? block->reserved - scope->charged : 0;
-    if (more && !gm_budget_take(block->device, more))
+    if (more && !gm_limit_take(block->device, more))
         return false;
     block->charged = 1;
     return true;
@@ -291,8 +291,8 @@ static GM_APART gm_status serve_within_limit(struct gm_scope *scope) {
         struct gm_free_request how = {.call = GM_CALL_FREE};
         if (request->call == GM_CALL_ALLOC_ASYNC)
             how = (struct gm_free_request){GM_CALL_FREE_ASYNC, request->stream, request->per_thread, false};
-        if (scope->block.owner->row->free(scope->block.owner, &scope->block, &how)) {
-            gm_budget_force(request->device, scope->block.reserved - scope->charged);
+        if (scope->block.owner->ops->free(scope->block.owner, &scope->block, &how)) {
+            gm_limit_force(request->device, scope->block.reserved - scope->charged);
             scope->block.charged = 1; /* it cannot be had smaller, and not be given back */
             return GM_OK;
         }
@@ -345,7 +345,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         decision.reason = GM_REASON_GROWTH;
     }
     request->wanted = decision.kind;
-    gm_status status = gm_budget_on() ? serve_within_limit(scope) : serve(scope);
+    gm_status status = gm_limit_on() ? serve_within_limit(scope) : serve(scope);
     if (status != GM_OK) {
         if (decided && policy->failed)
             policy->failed(request);
@@ -405,7 +405,7 @@ gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
         if (GM_UNLIKELY(status))
             return status;
     }
-    return scope->block.owner->row->free(scope->block.owner, &scope->block, &how);
+    return scope->block.owner->ops->free(scope->block.owner, &scope->block, &how);
 }
 
 static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_status status) {
@@ -461,9 +461,9 @@ static void release(const struct gm_block *block, void *arg) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .sequence = block->sequence};
     struct gm_stats *stats = gm_stats;
 
-    struct gm_resource *server = block->owner ? gm_decided_server(block->kind) : NULL;
-    if (server && server->row->abandon)
-        server->row->abandon(server, block);
+    struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
+    if (server && server->ops->abandon)
+        server->ops->abandon(server, block);
     count_gone(block);
     bump(&gm_stats_mine()->released[block->kind]);
     __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
@@ -485,28 +485,28 @@ static void give_back(const struct gm_block *block, void *arg) {
     static const struct gm_free_request how = {.call = GM_CALL_FREE};
     const struct ending *ending = arg;
     if (block->context_id == ending->context_id && block->owner && block->kind == ending->server->kind)
-        block->owner->row->free(block->owner, block, &how);
+        block->owner->ops->free(block->owner, block, &how);
 }
 
 void gm_pipeline_context_ending(uint64_t context_id) {
     struct gm_registry *registry = gm_registry_shared();
     for (int kind = 0; kind < GM_KIND_COUNT && registry; kind++) {
-        struct gm_resource *server = gm_decided_server(kind);
+        struct gm_resource *server = gm_router_server(kind);
         if (!server || !(server->properties & GM_PROP_OUTLIVES_CONTEXT))
             continue;
         struct ending ending = {context_id, server};
         gm_registry_each(registry, give_back, &ending);
-        if (server->row->trim)
-            server->row->trim(server, SIZE_MAX);
+        if (server->ops->trim)
+            server->ops->trim(server, SIZE_MAX);
     }
 }
 
-void gm_pipeline_context_gone(uint64_t context_id) {
+void gm_pipeline_context_destroyed(uint64_t context_id) {
     struct gm_registry *registry = gm_registry_shared();
     if (registry)
         gm_registry_drop_context(registry, context_id, gm_trace_on ? gm_trace_sequence : NULL, release, NULL);
-    if (pipeline.root && pipeline.root->row->context_gone)
-        pipeline.root->row->context_gone(pipeline.root, context_id);
+    if (pipeline.root && pipeline.root->ops->context_destroyed)
+        pipeline.root->ops->context_destroyed(pipeline.root, context_id);
 }
 
 void gm_pipeline_pin(uint64_t base) {
@@ -516,23 +516,23 @@ void gm_pipeline_pin(uint64_t base) {
 }
 
 size_t gm_pipeline_trim(size_t bytes) {
-    size_t given = pipeline.root && pipeline.root->row->trim ? pipeline.root->row->trim(pipeline.root, bytes) : 0;
+    size_t given = pipeline.root && pipeline.root->ops->trim ? pipeline.root->ops->trim(pipeline.root, bytes) : 0;
     if (given)
         tell_trim(NULL, given);
     return given;
 }
 
 bool gm_pipeline_keeps(uint64_t address) {
-    return pipeline.root && pipeline.root->row->keeps && pipeline.root->row->keeps(pipeline.root, address);
+    return pipeline.root && pipeline.root->ops->keeps && pipeline.root->ops->keeps(pipeline.root, address);
 }
 
 size_t gm_pipeline_releasable(int device) {
-    return pipeline.root && pipeline.root->row->releasable ? pipeline.root->row->releasable(pipeline.root, device) : 0;
+    return pipeline.root && pipeline.root->ops->releasable ? pipeline.root->ops->releasable(pipeline.root, device) : 0;
 }
 
 void gm_pipeline_capture(int change) {
-    if (pipeline.root && pipeline.root->row->capture)
-        pipeline.root->row->capture(pipeline.root, change);
+    if (pipeline.root && pipeline.root->ops->capture)
+        pipeline.root->ops->capture(pipeline.root, change);
 }
 
 struct reach {
@@ -541,16 +541,16 @@ struct reach {
 
 static void let_peer_reach(const struct gm_block *block, void *arg) {
     const struct reach *reach = arg;
-    const struct gm_resource *server = block->owner ? gm_decided_server(block->kind) : NULL;
-    if (server && server->row->peer_reaches && block->device == reach->device)
-        server->row->peer_reaches(gm_decided_server(block->kind), block, reach->peer);
+    const struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
+    if (server && server->ops->peer_reaches && block->device == reach->device)
+        server->ops->peer_reaches(gm_router_server(block->kind), block, reach->peer);
 }
 
 void gm_pipeline_peer_enabled(int device, int peer) {
     struct gm_registry *registry = gm_registry_shared();
     struct reach reach = {device, peer};
-    if (pipeline.root && pipeline.root->row->peer_enabled)
-        pipeline.root->row->peer_enabled(pipeline.root, device, peer);
+    if (pipeline.root && pipeline.root->ops->peer_enabled)
+        pipeline.root->ops->peer_enabled(pipeline.root, device, peer);
     if (registry)
         gm_registry_each(registry, let_peer_reach, &reach);
 }
@@ -564,7 +564,7 @@ void gm_pipeline_after_fork(void) {
         gm_registry_after_fork(registry);
     if (pipeline.policy && pipeline.policy->after_fork)
         pipeline.policy->after_fork();
-    if (pipeline.root && pipeline.root->row->after_fork)
-        pipeline.root->row->after_fork(pipeline.root);
-    gm_budget_after_fork();
+    if (pipeline.root && pipeline.root->ops->after_fork)
+        pipeline.root->ops->after_fork(pipeline.root);
+    gm_limit_after_fork();
 }

@@ -192,7 +192,7 @@ struct gm_registry *gpumem_registry_1(void) { return owned(); }
 struct gm_registry *gm_registry_known;
 
 struct gm_registry *gm_registry_find_shared(void) {
-    struct gm_registry *(*owner)(void) = (struct gm_registry * (*)(void)) gm_true_dlsym(RTLD_DEFAULT, "gpumem_registry_1");
+    struct gm_registry *(*owner)(void) = (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_1");
     struct gm_registry *registry = owner ? owner() : owned();
     __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;

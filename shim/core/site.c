@@ -94,15 +94,15 @@ static void go_blind(void) {
 
 /* Racing threads find the same. */
 #define FIND(function, handle, name)                                                                         \
-    __atomic_store_n(&function, (__typeof__(function))gm_true_dlsym(handle, name), __ATOMIC_RELAXED)
+    __atomic_store_n(&function, (__typeof__(function))gm_real_dlsym(handle, name), __ATOMIC_RELAXED)
 
 bool gm_site_find_unwinder(void) {
     if (__atomic_load_n(&blind, __ATOMIC_RELAXED))
         return false;
     if (__atomic_load_n(&unwind, __ATOMIC_ACQUIRE))
         return true;
-    void *unwinder = gm_true_dlopen("libgcc_s.so.1", RTLD_NOW);
-    void *backtrace = unwinder ? gm_true_dlsym(unwinder, "_Unwind_Backtrace") : NULL;
+    void *unwinder = gm_real_dlopen("libgcc_s.so.1", RTLD_NOW);
+    void *backtrace = unwinder ? gm_real_dlsym(unwinder, "_Unwind_Backtrace") : NULL;
     if (backtrace) {
         FIND(unwind_ip, unwinder, "_Unwind_GetIP");
         FIND(unwind_cfa, unwinder, "_Unwind_GetCFA");

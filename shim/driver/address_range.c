@@ -8,11 +8,11 @@ static size_t round_up(size_t size, size_t unit) {
     return over ? size + (unit - over) : size;
 }
 
-gm_status gm_span_reserve(struct gm_span *range, size_t needed, size_t wanted) {
+gm_status gm_address_range_reserve(struct gm_address_range *range, size_t needed, size_t wanted) {
     gm_status status;
     size_t size = wanted > needed ? wanted : needed;
     for (;;) {
-        status = (gm_status)gm_doors()->mem_address_reserve(&range->base, size, 0, 0, 0);
+        status = (gm_status)gm_program_driver()->mem_address_reserve(&range->base, size, 0, 0, 0);
         if (!status)
             break;
         if (size == needed)
@@ -25,13 +25,13 @@ gm_status gm_span_reserve(struct gm_span *range, size_t needed, size_t wanted) {
     return GM_OK;
 }
 
-static gm_status reserve_behind(struct gm_span *range, size_t size) {
+static gm_status reserve_behind(struct gm_address_range *range, size_t size) {
     CUdeviceptr end = range->base + range->reserved, got;
-    gm_status status = (gm_status)gm_doors()->mem_address_reserve(&got, size, 0, end, 0);
+    gm_status status = (gm_status)gm_program_driver()->mem_address_reserve(&got, size, 0, end, 0);
     if (status)
         return status;
     if (got != end) {
-        (void)GM_TWICE(gm_doors()->mem_address_free(got, size));
+        (void)GM_TWICE(gm_program_driver()->mem_address_free(got, size));
         return GM_NOT_SUPPORTED;
     }
     range->segments[range->segment_count++] = size;
@@ -39,9 +39,9 @@ static gm_status reserve_behind(struct gm_span *range, size_t size) {
     return GM_OK;
 }
 
-gm_status gm_span_extend(struct gm_span *range, size_t needed) {
+gm_status gm_address_range_extend(struct gm_address_range *range, size_t needed) {
     size_t more = needed - range->reserved;
-    if (range->segment_count == GM_SPAN_SEGMENTS)
+    if (range->segment_count == GM_ADDRESS_RANGE_SEGMENTS)
         return GM_NOT_SUPPORTED;
     /* Twice the addresses make extensions rare; they cost nothing else. */
     if (more < range->reserved && range->reserved <= SIZE_MAX / 4 && reserve_behind(range, range->reserved) == GM_OK)
@@ -49,46 +49,46 @@ gm_status gm_span_extend(struct gm_span *range, size_t needed) {
     return reserve_behind(range, more);
 }
 
-void gm_span_cut(struct gm_span *range, unsigned segment_count) {
+void gm_address_range_cut(struct gm_address_range *range, unsigned segment_count) {
     while (range->segment_count > segment_count) {
         size_t size = range->segments[--range->segment_count];
         range->reserved -= size;
-        if (GM_TWICE(gm_doors()->mem_address_free(range->base + range->reserved, size)))
+        if (GM_TWICE(gm_program_driver()->mem_address_free(range->base + range->reserved, size)))
             gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be given back", size);
     }
 }
 
-size_t gm_span_room(const struct gm_span *range, size_t offset) {
+size_t gm_address_range_room(const struct gm_address_range *range, size_t offset) {
     size_t end = 0;
     for (unsigned i = 0; i < range->segment_count && end <= offset; i++)
         end += range->segments[i];
     return end - offset;
 }
 
-gm_status gm_span_map(const struct gm_span *range, const struct gm_place *place, size_t offset, const struct gm_extent *extent) {
+gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *place, size_t offset, const struct gm_extent *extent) {
     CUdeviceptr address = range->base + offset;
-    gm_status status = (gm_status)gm_doors()->mem_map(address, extent->size, 0, extent->handle, 0);
+    gm_status status = (gm_status)gm_program_driver()->mem_map(address, extent->size, 0, extent->handle, 0);
     if (status)
         return status;
-    status = gm_place_open(place, address, extent->size, range->read_only);
+    status = gm_location_open(place, address, extent->size, range->read_only);
     if (status)
-        (void)gm_span_unmap(range, offset, extent);
+        (void)gm_address_range_unmap(range, offset, extent);
     return status;
 }
 
-gm_status gm_span_unmap(const struct gm_span *range, size_t offset, const struct gm_extent *extent) {
-    return (gm_status)GM_TWICE(gm_doors()->mem_unmap(range->base + offset, extent->size));
+gm_status gm_address_range_unmap(const struct gm_address_range *range, size_t offset, const struct gm_extent *extent) {
+    return (gm_status)GM_TWICE(gm_program_driver()->mem_unmap(range->base + offset, extent->size));
 }
 
-gm_status gm_span_map_all(const struct gm_span *range, const struct gm_place *place, const struct gm_extent *extents,
+gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *place, const struct gm_extent *extents,
                            unsigned count) {
     size_t offset = 0;
     for (unsigned i = 0; i < count; i++) {
-        gm_status status = gm_span_map(range, place, offset, &extents[i]);
+        gm_status status = gm_address_range_map(range, place, offset, &extents[i]);
         if (status) {
             while (i-- > 0) {
                 offset -= extents[i].size;
-                (void)gm_span_unmap(range, offset, &extents[i]);
+                (void)gm_address_range_unmap(range, offset, &extents[i]);
             }
             return status;
         }
@@ -97,12 +97,12 @@ gm_status gm_span_map_all(const struct gm_span *range, const struct gm_place *pl
     return GM_OK;
 }
 
-void gm_span_drop(struct gm_span *range, const struct gm_extent *extents, unsigned count) {
+void gm_address_range_drop(struct gm_address_range *range, const struct gm_extent *extents, unsigned count) {
     size_t offset = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (gm_span_unmap(range, offset, &extents[i]))
+        if (gm_address_range_unmap(range, offset, &extents[i]))
             gm_log(GM_LOG_ERROR, "%zu bytes cannot be unmapped", extents[i].size);
         offset += extents[i].size;
     }
-    gm_span_cut(range, 0);
+    gm_address_range_cut(range, 0);
 }

@@ -143,13 +143,13 @@ static int slot_with(CUcontext handle, uint64_t id) {
 int gm_context_hold(CUcontext handle, uint64_t id) {
     int hold = slot_with(handle, id);
     if (hold < 0)
-        return GM_CONTEXT_GONE;
+        return GM_CONTEXT_DESTROYED;
     __atomic_add_fetch(&uses[hold].users, 1, __ATOMIC_SEQ_CST);
     bool gone = __atomic_load_n(&slots[hold].id, __ATOMIC_SEQ_CST) != id;
     if (GM_LIKELY(!gone && !__atomic_load_n(&uses[hold].ending, __ATOMIC_SEQ_CST)))
         return hold;
     gm_context_let_go(hold);
-    return gone ? GM_CONTEXT_GONE : GM_CONTEXT_ENDING;
+    return gone ? GM_CONTEXT_DESTROYED : GM_CONTEXT_ENDING;
 }
 
 void gm_context_let_go(int hold) { __atomic_sub_fetch(&uses[hold].users, 1, __ATOMIC_SEQ_CST); }
@@ -157,7 +157,7 @@ void gm_context_let_go(int hold) { __atomic_sub_fetch(&uses[hold].users, 1, __AT
 int gm_context_life(CUcontext handle, uint64_t id) {
     int slot = slot_with(handle, id);
     if (slot < 0)
-        return GM_CONTEXT_GONE;
+        return GM_CONTEXT_DESTROYED;
     return __atomic_load_n(&uses[slot].ending, __ATOMIC_SEQ_CST) ? GM_CONTEXT_ENDING : slot;
 }
 

@@ -26,7 +26,7 @@ static void *find(void *handle, get_proc_address resolver, const char *symbol, c
             function = NULL;
         return function;
     }
-    return gm_true_dlsym(handle, symbol);
+    return gm_real_dlsym(handle, symbol);
 }
 
 /* Our own waits for the device. The program did not make these calls, so a thread that it cancels must not end in them. */
@@ -56,7 +56,7 @@ static void hold_waits(struct gm_driver *table) {
 }
 
 static bool fill(void *handle, struct gm_driver *table) {
-    get_proc_address resolver = (get_proc_address)gm_true_dlsym(handle, "cuGetProcAddress_v2");
+    get_proc_address resolver = (get_proc_address)gm_real_dlsym(handle, "cuGetProcAddress_v2");
     const char *missing = NULL;
     static int told;
 #define X(field, symbol, name, version, optional)                                                            \
@@ -80,7 +80,7 @@ bool gm_driver_ready(bool load) {
         return true;
     if (__atomic_load_n(&unusable, __ATOMIC_RELAXED))
         return false;
-    void *handle = gm_true_dlopen("libcuda.so.1", RTLD_LAZY | (load ? 0 : RTLD_NOLOAD));
+    void *handle = gm_real_dlopen("libcuda.so.1", RTLD_LAZY | (load ? 0 : RTLD_NOLOAD));
     if (!handle)
         return false;
     if (!fill(handle, &table)) {
@@ -105,5 +105,5 @@ void *gm_driver_handle(void) { return __atomic_load_n(&library, __ATOMIC_ACQUIRE
 
 void *gm_driver_symbol(const char *symbol) {
     void *handle = gm_driver_handle();
-    return handle ? gm_true_dlsym(handle, symbol) : NULL;
+    return handle ? gm_real_dlsym(handle, symbol) : NULL;
 }

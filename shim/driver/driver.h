@@ -74,8 +74,8 @@ void gm_context_stays(CUcontext handle, uint64_t id);
 bool gm_context_end(CUcontext handle, uint64_t *id);
 /* Objects of a context go with it, and other threads may end it at any time. Whoever names such an object in a call
  * that does not wait holds the context meanwhile: no call that ends it runs then. Returns what gm_context_let_go takes,
- * or, where nothing is held, GM_CONTEXT_ENDING (it may be there afterwards) or GM_CONTEXT_GONE. */
-enum { GM_CONTEXT_ENDING = -1, GM_CONTEXT_GONE = -2 };
+ * or, where nothing is held, GM_CONTEXT_ENDING (it may be there afterwards) or GM_CONTEXT_DESTROYED. */
+enum { GM_CONTEXT_ENDING = -1, GM_CONTEXT_DESTROYED = -2 };
 int gm_context_hold(CUcontext handle, uint64_t id);
 void gm_context_let_go(int hold);
 /* The same answers, nothing is held. */

@@ -1,12 +1,12 @@
 #include "shim/driver/event.h"
 
 static gm_status without_context(int life, bool own) {
-    return life == GM_CONTEXT_GONE && !own ? GM_OK : GM_FENCE_PENDING;
+    return life == GM_CONTEXT_DESTROYED && !own ? GM_OK : GM_FENCE_PENDING;
 }
 
 static gm_status answer(gm_status status, bool own) {
     if (gm_is_gone_error(status))
-        return without_context(GM_CONTEXT_GONE, own);
+        return without_context(GM_CONTEXT_DESTROYED, own);
     return !own && status == CUDA_ERROR_INVALID_HANDLE ? GM_OK : status;
 }
 

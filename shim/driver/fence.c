@@ -66,7 +66,7 @@ static void forget(struct gm_fence *fence) {
     unsigned left = 0;
     fence->count = fence->owners = 0;
     for (unsigned i = 0; i < fence->kept; i++)
-        if (gm_context_life(fence->points[i].context, fence->points[i].context_id) != GM_CONTEXT_GONE)
+        if (gm_context_life(fence->points[i].context, fence->points[i].context_id) != GM_CONTEXT_DESTROYED)
             fence->points[left++] = fence->points[i];
     fence->kept = left;
 }
@@ -133,7 +133,7 @@ static gm_status record_context(struct gm_fence *fence, const struct gm_context 
 static gm_status record_held(struct gm_fence *fence, const struct gm_context *target, bool own) {
     int hold = gm_context_hold(target->handle, target->id);
     if (hold < 0)
-        return hold == GM_CONTEXT_GONE && !own ? GM_OK : GM_FENCE_PENDING;
+        return hold == GM_CONTEXT_DESTROYED && !own ? GM_OK : GM_FENCE_PENDING;
     gm_status status = gm_drv.ctx_record_event ? record_context(fence, target) : record_streams(fence, target);
     gm_context_let_go(hold);
     if (gm_is_gone_error(status))

@@ -74,7 +74,7 @@ bool gm_free_sync_slows(void) { return __atomic_load_n(&synchronised, __ATOMIC_R
 
 void gm_free_sync_setup(enum gm_free_level level) { chosen = level; }
 
-bool gm_free_sync_watches(void) { return chosen == GM_FREE_SAFE; }
+bool gm_free_sync_observes(void) { return chosen == GM_FREE_SAFE; }
 
 /* ---- fences of frees, apart from those of kept blocks */
 
@@ -312,7 +312,7 @@ void gm_free_sync_context(const struct gm_context *context) {
         gm_free_sync_note(GM_SYNC_PAGEABLE);
 }
 
-void gm_free_sync_context_gone(uint64_t context_id) {
+void gm_free_sync_context_destroyed(uint64_t context_id) {
     if (__atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST) <= 1)
         __atomic_and_fetch(&noted, ~BIT(GM_SYNC_CONTEXTS), __ATOMIC_SEQ_CST);
     gm_spin_lock(&debtor_lock);

@@ -50,7 +50,7 @@ enum gm_sync_reason {
 /* Before the first context. */
 GM_INTERNAL void gm_free_sync_setup(enum gm_free_level level);
 /* True when `safe` is in force: per-thread default streams are to be watched. */
-GM_INTERNAL bool gm_free_sync_watches(void);
+GM_INTERNAL bool gm_free_sync_observes(void);
 /* To be called before the true call that gives the reason. Cheap when the reason was noted before. */
 GM_INTERNAL void gm_free_sync_note(enum gm_sync_reason reason);
 /* A per-thread default stream is about to be used for the first time (entry.S). */
@@ -60,7 +60,7 @@ GM_INTERNAL void gm_free_sync_stream_created(void);
 GM_INTERNAL void gm_free_sync_stream_destroyed(void);
 /* A context is seen for the first time; is gone. */
 GM_INTERNAL void gm_free_sync_context(const struct gm_context *context);
-GM_INTERNAL void gm_free_sync_context_gone(uint64_t context_id);
+GM_INTERNAL void gm_free_sync_context_destroyed(uint64_t context_id);
 
 /* Synchronises for a free of a block of this context, before its owner gets it back. *settled: the block's next user may have it
  * at once, since all work that may use the block is done or runs first. Errors: that of earlier work, which the native call would have

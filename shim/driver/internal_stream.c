@@ -5,34 +5,34 @@
 
 enum { DEVICES = 64, EVENTS = 16 };
 
-struct gm_lane_slot {
+struct gm_internal_slot {
     gm_spin lock;
     uint64_t id; /* 0 = unused */
     CUcontext context;
     unsigned event_count;
-    CUstream streams[GM_LANE_USES];
+    CUstream streams[GM_INTERNAL_USES];
     CUevent events[EVENTS];
 };
 
-static struct gm_lane_slot slots[GM_LANES];
+static struct gm_internal_slot slots[GM_INTERNAL_CONTEXTS];
 static gm_spin table_lock;       /* claims and forgets */
 static uint64_t peers[DEVICES];
 
-static struct gm_lane_slot *find_slot(uint64_t id) {
-    for (unsigned i = 0; i < GM_LANES; i++) {
-        struct gm_lane_slot *slot = &slots[(id + i) % GM_LANES];
+static struct gm_internal_slot *find_slot(uint64_t id) {
+    for (unsigned i = 0; i < GM_INTERNAL_CONTEXTS; i++) {
+        struct gm_internal_slot *slot = &slots[(id + i) % GM_INTERNAL_CONTEXTS];
         if (__atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) == id)
             return slot;
     }
     return NULL;
 }
 
-static struct gm_lane_slot *claim_slot(CUcontext context, uint64_t id) {
+static struct gm_internal_slot *claim_slot(CUcontext context, uint64_t id) {
     gm_spin_lock(&table_lock);
-    struct gm_lane_slot *slot = find_slot(id);
-    for (unsigned i = 0; !slot && i < GM_LANES; i++)
-        if (!slots[(id + i) % GM_LANES].id)
-            slot = &slots[(id + i) % GM_LANES];
+    struct gm_internal_slot *slot = find_slot(id);
+    for (unsigned i = 0; !slot && i < GM_INTERNAL_CONTEXTS; i++)
+        if (!slots[(id + i) % GM_INTERNAL_CONTEXTS].id)
+            slot = &slots[(id + i) % GM_INTERNAL_CONTEXTS];
     if (slot) {
         slot->context = context;
         __atomic_store_n(&slot->id, id, __ATOMIC_RELEASE);
@@ -41,21 +41,21 @@ static struct gm_lane_slot *claim_slot(CUcontext context, uint64_t id) {
     return slot;
 }
 
-bool gm_lane_of(CUcontext context, uint64_t context_id, int device, struct gm_lane *lane) {
-    struct gm_lane_slot *slot = context_id ? find_slot(context_id) : NULL;
+bool gm_internal_of(CUcontext context, uint64_t context_id, int device, struct gm_internal *internal) {
+    struct gm_internal_slot *slot = context_id ? find_slot(context_id) : NULL;
     if (!slot && context_id)
         slot = claim_slot(context, context_id);
-    *lane = (struct gm_lane){slot, context, context_id, device};
+    *internal = (struct gm_internal){slot, context, context_id, device};
     return slot != NULL;
 }
 
-void gm_lane_forget(uint64_t context_id) {
+void gm_internal_forget(uint64_t context_id) {
     gm_spin_lock(&table_lock);
-    struct gm_lane_slot *slot = find_slot(context_id);
+    struct gm_internal_slot *slot = find_slot(context_id);
     if (slot) {
         gm_spin_lock(&slot->lock);
         slot->event_count = 0;
-        for (unsigned i = 0; i < GM_LANE_USES; i++)
+        for (unsigned i = 0; i < GM_INTERNAL_USES; i++)
             __atomic_store_n(&slot->streams[i], NULL, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->id, 0, __ATOMIC_RELEASE);
         gm_spin_unlock(&slot->lock);
@@ -63,7 +63,7 @@ void gm_lane_forget(uint64_t context_id) {
     gm_spin_unlock(&table_lock);
 }
 
-gm_status gm_lane_enter(CUcontext context, bool *pushed) {
+gm_status gm_context_enter(CUcontext context, bool *pushed) {
     CUcontext current = NULL;
     *pushed = false;
     if (gm_drv.ctx_get_current(&current) == CUDA_SUCCESS && current == context)
@@ -73,35 +73,35 @@ gm_status gm_lane_enter(CUcontext context, bool *pushed) {
     return status;
 }
 
-void gm_lane_leave(bool pushed) {
+void gm_context_leave(bool pushed) {
     CUcontext popped;
     if (pushed)
         gm_drv.ctx_pop(&popped);
 }
 
-/* Without the lock: ids never repeat, so a stream read while the slot had the lane's id, before and after, is the lane's. */
-bool gm_lane_made(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
-    struct gm_lane_slot *slot = lane->slot;
-    if (__atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) != lane->id)
+/* Without the lock: ids never repeat, so a stream read while the slot had the internal's id, before and after, is the internal's. */
+bool gm_internal_stream_made(const struct gm_internal *internal, enum gm_internal_use use, CUstream *stream) {
+    struct gm_internal_slot *slot = internal->slot;
+    if (__atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) != internal->id)
         return false;
     CUstream seen = __atomic_load_n(&slot->streams[use], __ATOMIC_ACQUIRE);
-    if (!seen || __atomic_load_n(&slot->id, __ATOMIC_RELAXED) != lane->id)
+    if (!seen || __atomic_load_n(&slot->id, __ATOMIC_RELAXED) != internal->id)
         return false;
     *stream = seen;
     return true;
 }
 
-gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstream *stream) {
-    struct gm_lane_slot *slot = lane->slot;
+gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_internal_use use, CUstream *stream) {
+    struct gm_internal_slot *slot = internal->slot;
     CUstream made = NULL, seen = NULL;
 
-    if (!gm_lane_made(lane, use, &seen)) {
+    if (!gm_internal_stream_made(internal, use, &seen)) {
         gm_status status = (gm_status)gm_drv.stream_create(&made, CU_STREAM_NON_BLOCKING);
         if (status)
             return status;
         gm_streams_made(made); /* what runs there counts for a fence, as the program's own */
         gm_spin_lock(&slot->lock);
-        if (slot->id == lane->id) {
+        if (slot->id == internal->id) {
             seen = slot->streams[use];
             if (!seen)
                 __atomic_store_n(&slot->streams[use], made, __ATOMIC_RELEASE);
@@ -118,11 +118,11 @@ gm_status gm_lane_stream(const struct gm_lane *lane, enum gm_lane_use use, CUstr
     return GM_OK;
 }
 
-gm_status gm_lane_event_take(const struct gm_lane *lane, CUevent *event) {
-    struct gm_lane_slot *slot = lane->slot;
+gm_status gm_internal_event_take(const struct gm_internal *internal, CUevent *event) {
+    struct gm_internal_slot *slot = internal->slot;
     CUevent taken = NULL;
     gm_spin_lock(&slot->lock);
-    if (slot->id == lane->id && slot->event_count)
+    if (slot->id == internal->id && slot->event_count)
         taken = slot->events[--slot->event_count];
     gm_spin_unlock(&slot->lock);
     if (!taken) {
@@ -134,8 +134,8 @@ gm_status gm_lane_event_take(const struct gm_lane *lane, CUevent *event) {
     return GM_OK;
 }
 
-void gm_lane_event_put(uint64_t id, CUevent event) {
-    struct gm_lane_slot *slot = event ? find_slot(id) : NULL;
+void gm_internal_event_put(uint64_t id, CUevent event) {
+    struct gm_internal_slot *slot = event ? find_slot(id) : NULL;
     if (!slot)
         return;
     bool kept = false, alive;
@@ -153,57 +153,57 @@ void gm_lane_event_put(uint64_t id, CUevent event) {
 
 /* ---- fences */
 
-static gm_status fence_context(const struct gm_lane *lane, CUstream stream) {
+static gm_status fence_context(const struct gm_internal *internal, CUstream stream) {
     CUevent event;
     if (!gm_drv.ctx_record_event)
         return (gm_status)gm_drv.ctx_synchronize();
-    gm_status status = gm_lane_event_take(lane, &event);
+    gm_status status = gm_internal_event_take(internal, &event);
     if (status)
         return status;
-    status = (gm_status)gm_drv.ctx_record_event(lane->context, event);
+    status = (gm_status)gm_drv.ctx_record_event(internal->context, event);
     if (!status)
         status = (gm_status)gm_drv.stream_wait_event(stream, event, 0);
     /* A wait holds the event's state of this moment, so the event may be recorded anew at once. */
-    gm_lane_event_put(lane->id, event);
+    gm_internal_event_put(internal->id, event);
     return status;
 }
 
 /* The primary context of another device or beside a context of the program's own making; its events are made in it.
  * Another thread may end it: then its work is done. */
 static gm_status fence_primary(const struct gm_context *primary, CUstream stream) {
-    struct gm_lane lane;
-    bool pushed, waits = !gm_drv.ctx_record_event || !gm_lane_of(primary->handle, primary->id, primary->device, &lane);
+    struct gm_internal internal;
+    bool pushed, waits = !gm_drv.ctx_record_event || !gm_internal_of(primary->handle, primary->id, primary->device, &internal);
     int hold = waits ? gm_context_life(primary->handle, primary->id) : gm_context_hold(primary->handle, primary->id);
     if (hold < 0)
-        return hold == GM_CONTEXT_GONE ? GM_OK : GM_FENCE_PENDING;
-    gm_status status = gm_lane_enter(primary->handle, &pushed);
+        return hold == GM_CONTEXT_DESTROYED ? GM_OK : GM_FENCE_PENDING;
+    gm_status status = gm_context_enter(primary->handle, &pushed);
     if (!status) {
-        status = waits ? (gm_status)gm_drv.ctx_synchronize() : fence_context(&lane, stream);
-        gm_lane_leave(pushed);
+        status = waits ? (gm_status)gm_drv.ctx_synchronize() : fence_context(&internal, stream);
+        gm_context_leave(pushed);
     }
     if (!waits)
         gm_context_let_go(hold);
     return gm_is_gone_error(status) ? GM_OK : status;
 }
 
-gm_status gm_lane_fence(const struct gm_lane *lane, CUstream stream) {
-    uint64_t others = gm_lane_peers(lane->device);
-    gm_status status = fence_context(lane, stream);
-    if (lane->device >= 0 && lane->device < DEVICES)
-        others |= 1ull << lane->device;
+gm_status gm_wait_for_users(const struct gm_internal *internal, CUstream stream) {
+    uint64_t others = gm_peers_of(internal->device);
+    gm_status status = fence_context(internal, stream);
+    if (internal->device >= 0 && internal->device < DEVICES)
+        others |= 1ull << internal->device;
     for (int device = 0; others && !status; device++, others >>= 1) {
         struct gm_context primary;
-        if (others & 1 && gm_context_primary(device) != lane->context && gm_context_primary_lives(device, &primary))
+        if (others & 1 && gm_context_primary(device) != internal->context && gm_context_primary_lives(device, &primary))
             status = fence_primary(&primary, stream);
     }
     return status;
 }
 
-void gm_lane_enable_peer(int device, int peer) {
+void gm_peers_enable(int device, int peer) {
     if (device >= 0 && device < DEVICES && peer >= 0 && peer < DEVICES)
         __atomic_or_fetch(&peers[device], 1ull << peer, __ATOMIC_SEQ_CST);
 }
 
-uint64_t gm_lane_peers(int device) {
+uint64_t gm_peers_of(int device) {
     return device >= 0 && device < DEVICES ? __atomic_load_n(&peers[device], __ATOMIC_SEQ_CST) : 0;
 }

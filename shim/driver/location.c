@@ -3,7 +3,7 @@
 #include "shim/base/hostmem.h"
 #include "shim/driver/program_driver.h"
 
-static CUmemAllocationProp properties_of(const struct gm_place *place) {
+static CUmemAllocationProp properties_of(const struct gm_location *place) {
     CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = place->device},
@@ -21,8 +21,8 @@ static bool has(CUdevice device, CUdevice_attribute attribute) {
     return gm_drv.device_get_attribute(&value, attribute, device) == CUDA_SUCCESS && value;
 }
 
-gm_status gm_place_ask(struct gm_place *place, bool host) {
-    const struct gm_driver *driver = gm_doors();
+gm_status gm_location_query(struct gm_location *place, bool host) {
+    const struct gm_driver *driver = gm_program_driver();
     place->node = -1;
     if (!driver->mem_address_reserve || !driver->mem_address_free || !driver->mem_create || !driver->mem_release ||
         !driver->mem_map || !driver->mem_unmap || !driver->mem_set_access || !driver->mem_get_allocation_granularity ||
@@ -41,38 +41,38 @@ gm_status gm_place_ask(struct gm_place *place, bool host) {
     return !status && !place->granularity ? GM_NOT_SUPPORTED : status;
 }
 
-uint64_t gm_place_spare(const struct gm_place *place) {
+uint64_t gm_location_free_bytes(const struct gm_location *place) {
     struct gm_hostmem memory;
     size_t unused = 0, total;
     if (place->node >= 0)
         return gm_hostmem_read("", place->node, &memory) ? gm_hostmem_takeable(&memory) : 0;
-    return gm_doors()->mem_get_info(&unused, &total) == CUDA_SUCCESS ? unused : 0;
+    return gm_program_driver()->mem_get_info(&unused, &total) == CUDA_SUCCESS ? unused : 0;
 }
 
-gm_status gm_place_create(const struct gm_place *place, size_t size, CUmemGenericAllocationHandle *handle) {
+gm_status gm_location_create(const struct gm_location *place, size_t size, CUmemGenericAllocationHandle *handle) {
     CUmemAllocationProp properties = properties_of(place);
-    if (place->node >= 0 && gm_place_spare(place) < size)
+    if (place->node >= 0 && gm_location_free_bytes(place) < size)
         return GM_OUT_OF_MEMORY;
-    return (gm_status)gm_doors()->mem_create(handle, size, &properties, 0);
+    return (gm_status)gm_program_driver()->mem_create(handle, size, &properties, 0);
 }
 
 static CUmemAccessDesc access_of(CUmemLocationType type, int id, CUmemAccess_flags flags) {
     return (CUmemAccessDesc){.location = {.type = type, .id = id}, .flags = flags};
 }
 
-gm_status gm_place_open(const struct gm_place *place, CUdeviceptr address, size_t size, bool read_only) {
+gm_status gm_location_open(const struct gm_location *place, CUdeviceptr address, size_t size, bool read_only) {
     CUmemAccess_flags flags = read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    CUmemAccessDesc list[GM_PLACE_DEVICES + 1];
+    CUmemAccessDesc list[GM_LOCATION_DEVICES + 1];
     unsigned count = 0;
-    for (int device = 0; device < GM_PLACE_DEVICES; device++)
+    for (int device = 0; device < GM_LOCATION_DEVICES; device++)
         if (device == place->device || place->peers >> device & 1)
             list[count++] = access_of(CU_MEM_LOCATION_TYPE_DEVICE, device, flags);
     if (place->node >= 0)
         list[count++] = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, place->node, flags);
-    return (gm_status)gm_doors()->mem_set_access(address, size, list, count);
+    return (gm_status)gm_program_driver()->mem_set_access(address, size, list, count);
 }
 
-gm_status gm_place_peer(CUdeviceptr address, size_t size, int peer, CUmemAccess_flags flags) {
+gm_status gm_location_peer(CUdeviceptr address, size_t size, int peer, CUmemAccess_flags flags) {
     CUmemAccessDesc access = access_of(CU_MEM_LOCATION_TYPE_DEVICE, peer, flags);
-    return (gm_status)gm_doors()->mem_set_access(address, size, &access, 1);
+    return (gm_status)gm_program_driver()->mem_set_access(address, size, &access, 1);
 }

@@ -34,15 +34,15 @@ static void fill(get_proc_address resolver) {
 #undef X
 }
 
-const struct gm_driver *gm_doors(void) {
+const struct gm_driver *gm_program_driver(void) {
     const struct gm_driver *known = __atomic_load_n(&doors, __ATOMIC_ACQUIRE);
     if (known)
         return known;
     if (!gm_driver_ready(true))
         return NULL;
     get_proc_address resolver = NULL;
-    if (gm_true_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1"))
-        resolver = (get_proc_address)gm_true_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
+    if (gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1"))
+        resolver = (get_proc_address)gm_real_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
     if (!resolver) {
         __atomic_store_n(&doors, &gm_drv, __ATOMIC_RELEASE);
         return &gm_drv;

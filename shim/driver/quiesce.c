@@ -50,7 +50,7 @@ static gm_status wait_peer(int device) {
     return status;
 }
 
-gm_status gm_quiet_wait(const struct gm_context *context, uint64_t peers) {
+gm_status gm_quiesce(const struct gm_context *context, uint64_t peers) {
     gm_status status = wait_own(context);
     for (int device = 0; peers && !status; device++, peers >>= 1)
         if (peers & 1 && device != context->device)

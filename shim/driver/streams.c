@@ -25,7 +25,7 @@ static const char *const reasons[GM_STREAMS_REASONS] = {
     [GM_STREAMS_LOST] = "the driver refused an event or a stream",
 };
 
-void gm_streams_watch(bool (*look_for_escapes)(void)) {
+void gm_streams_observe(bool (*look_for_escapes)(void)) {
     escapes = look_for_escapes;
     watching = gm_drv.ctx_record_event == NULL;
 }
@@ -70,7 +70,7 @@ void gm_streams_context(CUcontext context) {
     gm_spin_unlock(&lock);
 }
 
-void gm_streams_context_gone(CUcontext context) {
+void gm_streams_context_destroyed(CUcontext context) {
     if (!watching || !context)
         return;
     gm_spin_lock(&lock);

@@ -21,7 +21,7 @@ enum gm_streams_reason {
 
 /* All doors are watched, and does this driver need it? Before the first context. `look_for_escapes` is asked at each fence whether
  * something in the process may give work to streams past the watchers. */
-GM_INTERNAL void gm_streams_watch(bool (*look_for_escapes)(void));
+GM_INTERNAL void gm_streams_observe(bool (*look_for_escapes)(void));
 /* True when streams are watched and nothing is in doubt. */
 GM_INTERNAL bool gm_streams_usable(void);
 GM_INTERNAL void gm_streams_doubt(enum gm_streams_reason reason);
@@ -30,7 +30,7 @@ extern unsigned char gm_streams_per_thread __attribute__((visibility("hidden")))
 
 /* A context was made while all is watched; ended. */
 GM_INTERNAL void gm_streams_context(CUcontext context);
-GM_INTERNAL void gm_streams_context_gone(CUcontext context);
+GM_INTERNAL void gm_streams_context_destroyed(CUcontext context);
 /* A stream was made in the current context, is about to be destroyed. No lock may be held. */
 GM_INTERNAL void gm_streams_made(CUstream stream);
 GM_INTERNAL void gm_streams_ending(CUstream stream);

@@ -1,6 +1,6 @@
 /* Is a network card, or a driver for direct access, in play in this process? */
-#ifndef GM_RESOURCE_RDMA_H
-#define GM_RESOURCE_RDMA_H
+#ifndef GM_DRIVER_TRANSPORTS_H
+#define GM_DRIVER_TRANSPORTS_H
 
 #include "shim/base/base.h"
 

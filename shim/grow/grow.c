@@ -110,7 +110,7 @@ uint32_t gm_grow_start(void) {
     sees_copies = gm_grow_mode != GM_GROW_VMM || asks_for_seen();
     if (gm_grow_mode >= GM_GROW_MOVE)
         gm_vmm_split_fronts(gm_grow_mode == GM_GROW_OVERCOMMIT);
-    gm_decided_overcommits = gm_grow_mode == GM_GROW_OVERCOMMIT;
+    gm_router_overcommits = gm_grow_mode == GM_GROW_OVERCOMMIT;
     return gm_grow_mode == GM_GROW_REPORT ? 0 : gm_rules_wants(match.rules, match.count);
 }
 
@@ -167,7 +167,7 @@ void gm_grow_report(int fd) {
     int length = gm_format(line, sizeof line, "gpumem: growth by hand %llu times, %llu bytes copied for it, at most %llu at once",
                            (unsigned long long)grown.count, (unsigned long long)grown.bytes, (unsigned long long)grown.largest);
     if (gm_grow_mode >= GM_GROW_MOVE) {
-        gm_move_counts(&moves, &bytes, &made);
+        gm_handover_counts(&moves, &bytes, &made);
         length += gm_format(line + length, sizeof line - (size_t)length,
                             "; %llu times pages moved instead, %llu bytes not copied, %llu copies put off and made",
                             (unsigned long long)moves, (unsigned long long)bytes, (unsigned long long)made);
@@ -176,7 +176,7 @@ void gm_grow_report(int fd) {
         length += gm_format(line + length, sizeof line - (size_t)length, "; %llu blocks that the device had no memory for",
                             (unsigned long long)gm_vmm_overcommitted());
     line[length++] = '\n';
-    gm_quiet_say(fd, line, (size_t)length);
+    gm_safe_say(fd, line, (size_t)length);
 }
 
 void gm_grow_after_fork(void) {
@@ -185,7 +185,7 @@ void gm_grow_after_fork(void) {
     memset(copies, 0, sizeof copies);
     memset(seen, 0, sizeof seen); /* the child's call sites are numbered anew */
     memset(exported, 0, sizeof exported);
-    gm_move_after_fork();
+    gm_handover_after_fork();
 }
 
 /* ---- copies of device memory */
@@ -208,10 +208,10 @@ static bool put_off(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stre
     if (gm_grow_mode < GM_GROW_MOVE || gm_depth > 0)
         return false;
     gm_depth = 1;
-    bool put = gm_move_copy(to, from, size, stream);
+    bool put = gm_handover_copy(to, from, size, stream);
     gm_depth = 0;
-    if (!put && __atomic_load_n(&gm_gate_watch, __ATOMIC_SEQ_CST))
-        gm_gate_entered();
+    if (!put && __atomic_load_n(&gm_trampolines_active, __ATOMIC_SEQ_CST))
+        gm_handover_driver_entered();
     return put;
 }
 
@@ -250,5 +250,5 @@ void *gm_grow_route(void *function) {
         }
     }
     known = true;
-    return gm_grow_mode >= GM_GROW_MOVE ? gm_gate_of(function) : function;
+    return gm_grow_mode >= GM_GROW_MOVE ? gm_trampoline_of(function) : function;
 }

@@ -21,7 +21,7 @@
 
 #define ANSWER_NS 100000u
 
-int gm_gate_watch;
+int gm_trampolines_active;
 
 struct put_off {
     CUdeviceptr to, from;
@@ -43,19 +43,19 @@ static unsigned contexts_made;
 static uint64_t moves, moved_bytes, made_copies;
 
 /* The lock is held. */
-static void set_watch(void) { __atomic_store_n(&gm_gate_watch, waiting.from || fresh || making, __ATOMIC_SEQ_CST); }
+static void set_watch(void) { __atomic_store_n(&gm_trampolines_active, waiting.from || fresh || making, __ATOMIC_SEQ_CST); }
 
 static void make_copy(const struct put_off *copy) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool pushed;
     gm_drv.thread_exchange_capture_mode(&mode);
-    gm_status status = gm_lane_enter(copy->context, &pushed);
+    gm_status status = gm_context_enter(copy->context, &pushed);
     if (!status) {
         status = (gm_status)gm_drv.memcpy_async(copy->to, copy->from, copy->size, copy->stream);
         /* The program may have waited for it already: what comes next need not be ordered behind it in any other way. */
         if (!status)
             status = (gm_status)gm_drv.stream_synchronize(copy->stream);
-        gm_lane_leave(pushed);
+        gm_context_leave(pushed);
     }
     gm_drv.thread_exchange_capture_mode(&mode);
     if (status)
@@ -103,7 +103,7 @@ static void finish(void) {
     settle(stale);
 }
 
-void gm_gate_entered(void) {
+void gm_handover_driver_entered(void) {
     struct put_off copy;
     if (!take(&copy, 0))
         return;
@@ -129,7 +129,7 @@ static bool idle_since(const struct gm_block *block, struct gm_fence *fence, boo
     return status == GM_OK;
 }
 
-void gm_move_born(const struct gm_block *block) {
+void gm_handover_created(const struct gm_block *block) {
     CUstreamCaptureMode mode;
     bool recorded = false;
     if (gm_grow_mode < GM_GROW_MOVE || block->kind != GM_KIND_VMM)
@@ -150,12 +150,12 @@ void gm_move_born(const struct gm_block *block) {
         settle(block->address);
 }
 
-void gm_move_asked(void) {
+void gm_handover_address_queried(void) {
     gm_spin_lock(&lock);
     uint64_t address = fresh;
     gm_spin_unlock(&lock);
     if (address && gm_vmm_waits_on_host(address))
-        gm_gate_entered();
+        gm_handover_driver_entered();
 }
 
 static bool ours(const struct gm_block *block) {
@@ -165,12 +165,12 @@ static bool ours(const struct gm_block *block) {
 /* An object that is linked with the driver reaches it past every gate. Told once for each: what was linked stays so. */
 static bool passed_by(void) {
     static bool linked;
-    if (gm_watch_linked())
+    if (gm_observer_linked())
         __atomic_store_n(&linked, true, __ATOMIC_RELAXED);
     return __atomic_load_n(&linked, __ATOMIC_RELAXED);
 }
 
-void gm_move_context_made(void) { __atomic_add_fetch(&contexts_made, 1, __ATOMIC_SEQ_CST); }
+void gm_handover_context_made(void) { __atomic_add_fetch(&contexts_made, 1, __ATOMIC_SEQ_CST); }
 
 static bool is_only_context(void) {
     return gm_contexts_seen() == 1 && __atomic_load_n(&contexts_made, __ATOMIC_SEQ_CST) <= 1;
@@ -184,8 +184,8 @@ static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_bl
     if (!registry || gm_capture_any() || !is_only_context() || !gm_registry_find(registry, to, &young) ||
         !gm_registry_find(registry, from, old) || !ours(&young) || !ours(old))
         return false;
-    if (young.device != old->device || young.context_id != old->context_id || gm_lane_peers(old->device) || !size || size > old->size ||
-        passed_by() || !gm_gates_hold() || !gm_vmm_can_move(from, to))
+    if (young.device != old->device || young.context_id != old->context_id || gm_peers_of(old->device) || !size || size > old->size ||
+        passed_by() || !gm_trampolines_hold() || !gm_vmm_can_move(from, to))
         return false;
     /* Else what the program, or GPUMEM_FILL, wrote behind the copied bytes would be lost with the front. */
     *whole = size == old->size && old->size == old->reserved && !gm_vmm_waits_on_host(to);
@@ -201,18 +201,18 @@ static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_bl
     return idle;
 }
 
-bool gm_move_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+bool gm_handover_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     struct gm_block old;
     bool whole;
     gm_spin_lock(&lock);
     bool busy = waiting.from || making;
     gm_spin_unlock(&lock);
     if (busy)
-        gm_gate_entered();
+        gm_handover_driver_entered();
     if (stream == CU_STREAM_PER_THREAD || !may_wait(to, from, size, &old, &whole))
         return false;
     gm_spin_lock(&lock);
-    bool put = !making && !waiting.from && newest == to && (whole || fresh == to) && gm_gates_hold();
+    bool put = !making && !waiting.from && newest == to && (whole || fresh == to) && gm_trampolines_hold();
     if (put)
         waiting = (struct put_off){to, from, size, stream, (CUcontext)(uintptr_t)old.context, old.context_id, old.device};
     set_watch();
@@ -220,23 +220,23 @@ bool gm_move_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream
     return put;
 }
 
-bool gm_move_freed(const struct gm_block *block) {
+bool gm_handover_freed(const struct gm_block *block) {
     CUstreamCaptureMode mode;
     struct put_off copy;
     struct gm_fence fence = {0};
     if (!take(&copy, block->address)) {
-        gm_gate_entered();
+        gm_handover_driver_entered();
         return false;
     }
     bool moved = false;
     bool pushed;
-    if (!block->pinned_native && gm_lane_enter(copy.context, &pushed) == GM_OK) {
+    if (!block->pinned_native && gm_context_enter(copy.context, &pushed) == GM_OK) {
         if (idle_since(block, &fence, true) && gm_capture_guard_enter(&mode)) {
             moved = gm_vmm_move(copy.from, copy.to) == GM_OK;
             gm_capture_guard_leave(mode);
         }
         gm_fence_discard(&fence);
-        gm_lane_leave(pushed);
+        gm_context_leave(pushed);
     }
     if (moved) {
         __atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);
@@ -248,17 +248,17 @@ bool gm_move_freed(const struct gm_block *block) {
     return moved;
 }
 
-void gm_move_counts(uint64_t *count, uint64_t *bytes, uint64_t *made) {
+void gm_handover_counts(uint64_t *count, uint64_t *bytes, uint64_t *made) {
     *count = __atomic_load_n(&moves, __ATOMIC_RELAXED);
     *bytes = __atomic_load_n(&moved_bytes, __ATOMIC_RELAXED);
     *made = __atomic_load_n(&made_copies, __ATOMIC_RELAXED);
 }
 
-void gm_move_after_fork(void) {
+void gm_handover_after_fork(void) {
     lock.held = fences_used = 0;
     making = false;
     waiting.from = newest = fresh = 0;
     born = (struct gm_fence){0};
     born_known = false;
-    gm_gate_watch = 0;
+    gm_trampolines_active = 0;
 }

@@ -1,15 +1,15 @@
-/* Gates: entries of the driver's functions that are not hooked, told apart by number (entry.S). A gate looks at gm_gate_watch and
+/* Gates: entries of the driver's functions that are not hooked, told apart by number (entry.S). A gate looks at gm_trampolines_active and
  * jumps on with everything as it came. */
 #include <link.h>
 
 #include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
 
-enum { GATES = 1024, GATE_BYTES = 16 }; /* as in entry.S */
+enum { TRAMPOLINES = 1024, TRAMPOLINE_BYTES = 16 }; /* as in entry.S */
 
-GM_INTERNAL extern const char gm_gates[];
-GM_INTERNAL extern void *gm_gate_functions[GATES];
-void *gm_gate_functions[GATES];
+GM_INTERNAL extern const char gm_trampolines[];
+GM_INTERNAL extern void *gm_trampoline_functions[TRAMPOLINES];
+void *gm_trampoline_functions[TRAMPOLINES];
 
 static unsigned count;
 static gm_spin lock;
@@ -62,7 +62,7 @@ static bool is_of_driver(const void *function) {
 }
 
 /* Frees look for themselves whether they end what waits. */
-void gm_hook_gate(enum gm_row row) {
+void gm_hook_entered(enum gm_row row) {
     switch (row) {
     case GM_ROW_cuMemFree_v2:
     case GM_ROW_cuEventQuery:
@@ -76,35 +76,35 @@ void gm_hook_gate(enum gm_row row) {
     case GM_ROW_cuMemGetAddressRange_v2:
     case GM_ROW_cuDeviceTotalMem_v2: return;
     case GM_ROW_cuPointerGetAttribute:
-    case GM_ROW_cuPointerGetAttributes: gm_move_asked(); return;
-    default: gm_gate_entered();
+    case GM_ROW_cuPointerGetAttributes: gm_handover_address_queried(); return;
+    default: gm_handover_driver_entered();
     }
 }
 
 static bool overrun;
 
-bool gm_gates_hold(void) { return !__atomic_load_n(&overrun, __ATOMIC_SEQ_CST); }
+bool gm_trampolines_hold(void) { return !__atomic_load_n(&overrun, __ATOMIC_SEQ_CST); }
 
 /* What waits is brought in order before the function that nobody watches is known to anyone. */
 static void run_over(void) {
     if (!__atomic_exchange_n(&overrun, true, __ATOMIC_SEQ_CST))
         gm_log(GM_LOG_WARN, "GPUMEM_GROW: the program looked up more functions of the driver than can be watched (%d): no more pages move",
-               GATES);
-    gm_gate_entered();
+               TRAMPOLINES);
+    gm_handover_driver_entered();
 }
 
-void *gm_gate_of(void *function) {
+void *gm_trampoline_of(void *function) {
     if (is_open(function) || !is_of_driver(function))
         return function;
     gm_spin_lock(&lock);
     unsigned at = 0;
-    while (at < count && gm_gate_functions[at] != function)
+    while (at < count && gm_trampoline_functions[at] != function)
         at++;
-    if (at == count && count < GATES)
-        gm_gate_functions[count++] = function;
+    if (at == count && count < TRAMPOLINES)
+        gm_trampoline_functions[count++] = function;
     gm_spin_unlock(&lock);
-    if (at < GATES)
-        return (void *)(gm_gates + (size_t)at * GATE_BYTES);
+    if (at < TRAMPOLINES)
+        return (void *)(gm_trampolines + (size_t)at * TRAMPOLINE_BYTES);
     run_over();
     return function;
 }

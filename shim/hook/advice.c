@@ -31,7 +31,7 @@ static void pin_range(CUdeviceptr address, size_t size) {
     CUdeviceptr base;
     if (!registry || pinned_whole(registry, address, address, size))
         return;
-    if (gm_true.cuMemGetAddressRange_v2 && gm_true.cuMemGetAddressRange_v2(&base, NULL, address) == CUDA_SUCCESS &&
+    if (gm_real.cuMemGetAddressRange_v2 && gm_real.cuMemGetAddressRange_v2(&base, NULL, address) == CUDA_SUCCESS &&
         pinned_whole(registry, base, address, size))
         return;
     gm_registry_each(registry, pin_touched, &range);
@@ -50,18 +50,18 @@ void gm_hook_pin(CUdeviceptr address) { pin_range(address, 1); }
 
 HOOK(cuMemAdvise, CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
     ENTER(cuMemAdvise, address, size, advice, device);
-    ADVISE(gm_true.cuMemAdvise(address, size, advice, device));
+    ADVISE(gm_real.cuMemAdvise(address, size, advice, device));
 }
 
 HOOK(cuMemAdvise_v2, CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location) {
     ENTER(cuMemAdvise_v2, address, size, advice, location);
-    ADVISE(gm_true.cuMemAdvise_v2(address, size, advice, location));
+    ADVISE(gm_real.cuMemAdvise_v2(address, size, advice, location));
 }
 
 #define PREFETCH(symbol)                                                                                     \
     HOOK(symbol, CUdeviceptr address, size_t size, CUdevice device, CUstream stream) {                       \
         ENTER(symbol, address, size, device, stream);                                                        \
-        ADVISE(gm_true.symbol(address, size, device, stream));                                               \
+        ADVISE(gm_real.symbol(address, size, device, stream));                                               \
     }
 PREFETCH(cuMemPrefetchAsync)
 PREFETCH(cuMemPrefetchAsync_ptsz)
@@ -69,7 +69,7 @@ PREFETCH(cuMemPrefetchAsync_ptsz)
 #define PREFETCH_V2(symbol)                                                                                  \
     HOOK(symbol, CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream) { \
         ENTER(symbol, address, size, location, flags, stream);                                               \
-        ADVISE(gm_true.symbol(address, size, location, flags, stream));                                      \
+        ADVISE(gm_real.symbol(address, size, location, flags, stream));                                      \
     }
 PREFETCH_V2(cuMemPrefetchAsync_v2)
 PREFETCH_V2(cuMemPrefetchAsync_v2_ptsz)

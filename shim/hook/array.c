@@ -33,7 +33,7 @@ HOOK(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) 
     struct gm_scope scope;
     ENTER(cuArrayCreate_v2, array, descriptor);
     BEGIN(&scope, GM_CALL_ARRAY, bytes_2d(descriptor));
-    CUresult result = WITHIN_LIMIT(&scope, gm_true.cuArrayCreate_v2(array, descriptor));
+    CUresult result = WITHIN_LIMIT(&scope, gm_real.cuArrayCreate_v2(array, descriptor));
     saw(&scope, result ? NULL : *array, result);
     LEAVE(result);
 }
@@ -42,7 +42,7 @@ HOOK(cuArray3DCreate_v2, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descript
     struct gm_scope scope;
     ENTER(cuArray3DCreate_v2, array, descriptor);
     BEGIN(&scope, GM_CALL_ARRAY3D, bytes_3d(descriptor));
-    CUresult result = WITHIN_LIMIT(&scope, gm_true.cuArray3DCreate_v2(array, descriptor));
+    CUresult result = WITHIN_LIMIT(&scope, gm_real.cuArray3DCreate_v2(array, descriptor));
     saw(&scope, result ? NULL : *array, result);
     LEAVE(result);
 }
@@ -67,7 +67,7 @@ HOOK(cuMipmappedArrayCreate, CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIP
     struct gm_scope scope;
     ENTER(cuMipmappedArrayCreate, array, descriptor, levels);
     BEGIN(&scope, GM_CALL_MIPMAP, mipmap_bytes(descriptor, levels));
-    CUresult result = WITHIN_LIMIT(&scope, gm_true.cuMipmappedArrayCreate(array, descriptor, levels));
+    CUresult result = WITHIN_LIMIT(&scope, gm_real.cuMipmappedArrayCreate(array, descriptor, levels));
     saw(&scope, result ? NULL : *array, result);
     LEAVE(result);
 }
@@ -79,7 +79,7 @@ HOOK(cuMipmappedArrayCreate, CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIP
         ENTER(symbol, array);                                                                                \
         BEGIN_FREE(&scope, call, 0);                                                                              \
         gm_pipeline_free_begin(&scope, key);                                                                 \
-        CUresult result = gm_true.symbol(array);                                                             \
+        CUresult result = gm_real.symbol(array);                                                             \
         gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);                                              \
         LEAVE(result);                                                                                       \
     }

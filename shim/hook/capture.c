@@ -32,7 +32,7 @@ void gm_hook_capture_lost(const struct gm_capture *capture) {
         ENTER(symbol, stream, mode);                                                                         \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
         uint64_t serial = begin(&scope, stream, twin, mode);                                                 \
-        LEAVE(begun(&scope, serial, gm_true.symbol(stream, mode)));                                          \
+        LEAVE(begun(&scope, serial, gm_real.symbol(stream, mode)));                                          \
     }
 BEGIN_CAPTURE(cuStreamBeginCapture_v2, false)
 BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true)
@@ -44,7 +44,7 @@ BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true)
         ENTER(symbol, stream);                                                                               \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
         uint64_t serial = begin(&scope, stream, twin, CU_STREAM_CAPTURE_MODE_GLOBAL);                        \
-        LEAVE(begun(&scope, serial, gm_true.symbol(stream)));                                                \
+        LEAVE(begun(&scope, serial, gm_real.symbol(stream)));                                                \
     }
 BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture, false)
 BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture_ptsz, true)
@@ -56,7 +56,7 @@ BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture_ptsz, true)
         ENTER(symbol, stream, graph, dependencies, edges, count, mode);                                      \
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
         uint64_t serial = begin(&scope, stream, twin, mode);                                                 \
-        LEAVE(begun(&scope, serial, gm_true.symbol(stream, graph, dependencies, edges, count, mode)));       \
+        LEAVE(begun(&scope, serial, gm_real.symbol(stream, graph, dependencies, edges, count, mode)));       \
     }
 BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
 BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
@@ -87,7 +87,7 @@ static bool ended(CUstream stream, bool per_thread, CUresult result) {
         BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
         scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
         scope.request.per_thread = twin;                                                                     \
-        CUresult result = gm_true.symbol(stream, graph);                                                     \
+        CUresult result = gm_real.symbol(stream, graph);                                                     \
         if (ended(stream, twin, result)) {                                                                   \
             gm_capture_end(stream, twin);                                                                    \
             gm_pipeline_capture(-1);                                                                         \
@@ -112,7 +112,7 @@ HOOK(cuGraphAddMemAllocNode, CUgraphNode *node, CUgraph graph, const CUgraphNode
     struct gm_scope scope;
     ENTER(cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
-    CUresult result = gm_true.cuGraphAddMemAllocNode(node, graph, dependencies, count, parameters);
+    CUresult result = gm_real.cuGraphAddMemAllocNode(node, graph, dependencies, count, parameters);
     note_node(&scope, GM_CALL_GRAPH_ALLOC, GM_ACT_MAP, result ? 0 : parameters->dptr, parameters ? parameters->bytesize : 0, result);
     LEAVE(result);
 }
@@ -121,7 +121,7 @@ HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode 
     struct gm_scope scope;
     ENTER(cuGraphAddMemFreeNode, node, graph, dependencies, count, address);
     BEGIN(&scope, GM_CALL_GRAPH_FREE, 0);
-    CUresult result = gm_true.cuGraphAddMemFreeNode(node, graph, dependencies, count, address);
+    CUresult result = gm_real.cuGraphAddMemFreeNode(node, graph, dependencies, count, address);
     note_node(&scope, GM_CALL_GRAPH_FREE, GM_ACT_UNMAP, address, 0, result);
     LEAVE(result);
 }
@@ -151,7 +151,7 @@ HOOK(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *depend
     ENTER(cuGraphAddNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
     note_waits(parameters);
-    LEAVE(generic_node(&scope, parameters, gm_true.cuGraphAddNode(node, graph, dependencies, count, parameters)));
+    LEAVE(generic_node(&scope, parameters, gm_real.cuGraphAddNode(node, graph, dependencies, count, parameters)));
 }
 
 HOOK(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
@@ -160,5 +160,5 @@ HOOK(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
     ENTER(cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
     note_waits(parameters);
-    LEAVE(generic_node(&scope, parameters, gm_true.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters)));
+    LEAVE(generic_node(&scope, parameters, gm_real.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters)));
 }

@@ -28,8 +28,8 @@ static size_t trim_device(CUdevice device) {
 
 /* Streams of a context are known when it came by a door that also watches launches. */
 static void born(CUcontext context) {
-    gm_move_context_made();
-    if (gm_door == GM_DOOR_SYMBOL || gm_door == GM_DOOR_AUDIT) {
+    gm_handover_context_made();
+    if (gm_entry_way == GM_ENTRY_SYMBOL || gm_entry_way == GM_ENTRY_AUDIT) {
         gm_streams_doubt(GM_STREAMS_LINKED);
         gm_free_sync_note(GM_SYNC_LINKED);
     }
@@ -47,21 +47,21 @@ HOOK(cuCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v2, context, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_true.cuCtxCreate_v2(context, flags, device))));
+    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v2(context, flags, device))));
 }
 
 HOOK(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v3, context, affinity, count, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_true.cuCtxCreate_v3(context, affinity, count, flags, device))));
+    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v3(context, affinity, count, flags, device))));
 }
 
 HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v4, context, parameters, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_true.cuCtxCreate_v4(context, parameters, flags, device))));
+    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device))));
 }
 
 /* From here on nobody names the context's objects any more; its generation, 0 when it was never seen. */
@@ -78,10 +78,10 @@ static void stays(CUcontext context, uint64_t id) {
 static void gone(struct gm_scope *scope, CUcontext context, uint64_t id, CUresult result) {
     if (result == CUDA_SUCCESS) {
         gm_capture_gone(NULL, context, true);
-        gm_streams_context_gone(context);
+        gm_streams_context_destroyed(context);
         if (gm_context_end(context, &id)) {
-            gm_pipeline_context_gone(id);
-            gm_free_sync_context_gone(id);
+            gm_pipeline_context_destroyed(id);
+            gm_free_sync_context_destroyed(id);
         }
     } else {
         stays(context, id);
@@ -113,7 +113,7 @@ static void count_hold(CUdevice device, int change) {
 }
 
 /* This release is the last one as far as is known: what is only kept goes back. Blocks of the program stay, in case it is not. */
-static void give_kept_back(CUdevice device, CUcontext context) {
+static void give_free_back(CUdevice device, CUcontext context) {
     CUcontext popped;
     struct gm_context seen;
     if (device < 0 || device >= 64 || __atomic_load_n(&holds[device], __ATOMIC_RELAXED) != 1 || !context ||
@@ -130,7 +130,7 @@ HOOK(cuCtxDestroy_v2, CUcontext context) {
     if (!is_primary(context)) /* of which the driver refuses it */
         empty_pools(context);
     uint64_t id = going(context);
-    CUresult result = gm_true.cuCtxDestroy_v2(context);
+    CUresult result = gm_real.cuCtxDestroy_v2(context);
     gone(&scope, context, id, result);
     LEAVE(result);
 }
@@ -145,7 +145,7 @@ static bool primary_is_active(CUdevice device) {
 HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     ENTER(cuDevicePrimaryCtxRetain, context, device);
     bool there = primary_is_active(device);
-    CUresult result = WITH_TRIM_OF(device, gm_true.cuDevicePrimaryCtxRetain(context, device));
+    CUresult result = WITH_TRIM_OF(device, gm_real.cuDevicePrimaryCtxRetain(context, device));
     if (result == CUDA_SUCCESS && !there)
         born(*context);
     if (result == CUDA_SUCCESS) {
@@ -168,7 +168,7 @@ static bool released_but_active(CUdevice device) {
         CUcontext context = gm_context_primary(device);                                                      \
         before;                                                                                              \
         uint64_t id = going(context);                                                                        \
-        CUresult result = gm_true.symbol(device);                                                            \
+        CUresult result = gm_real.symbol(device);                                                            \
         if (result != CUDA_SUCCESS || !(still_there))                                                        \
             gone(&scope, context, id, result);                                                               \
         else                                                                                                 \
@@ -177,8 +177,8 @@ static bool released_but_active(CUdevice device) {
     }
 PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
 PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
-PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, give_kept_back(device, context), released_but_active(device))
-PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, give_kept_back(device, context), released_but_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, give_free_back(device, context), released_but_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, give_free_back(device, context), released_but_active(device))
 
 /* ---- green contexts: a part of a device's multiprocessors, with a context of its own that dies with it */
 
@@ -186,8 +186,8 @@ HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice 
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
     gm_free_sync_note(GM_SYNC_GREEN);
     gm_streams_doubt(GM_STREAMS_GREEN);
-    gm_move_context_made();
-    LEAVE(WITH_TRIM_OF(device, gm_true.cuGreenCtxCreate(green, resources, device, flags)));
+    gm_handover_context_made();
+    LEAVE(WITH_TRIM_OF(device, gm_real.cuGreenCtxCreate(green, resources, device, flags)));
 }
 
 /* The context made from it. */
@@ -209,14 +209,14 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     ENTER(cuGreenCtxDestroy, green);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
     CUcontext context = context_of(green);
-    struct gm_resource *cache = gm_decided_server(GM_KIND_CACHE);
+    struct gm_resource *cache = gm_router_server(GM_KIND_CACHE);
     bool own = is_own(context, &seen);
     if (own && cache)
         gm_cache_empty(cache, seen.id);
     if (!own)
         gm_capture_going(NULL, context);
     uint64_t id = own ? going(context) : 0;
-    CUresult result = gm_true.cuGreenCtxDestroy(green);
+    CUresult result = gm_real.cuGreenCtxDestroy(green);
     if (own)
         gone(&scope, context, id, result);
     else

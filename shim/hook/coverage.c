@@ -40,7 +40,7 @@ static void line(int fd, const char *format, ...) {
     va_end(args);
     if (length > (int)sizeof(text) - 1)
         length = sizeof(text) - 1;
-    gm_quiet_say(fd, text, (size_t)length);
+    gm_safe_say(fd, text, (size_t)length);
 }
 
 /* A module carries a runtime of its own when its file holds the name that the runtime looks up. */
@@ -85,13 +85,13 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
 }
 
 void gm_coverage_report(int fd) {
-    static const char *const doors[GM_DOORS] = {"exported symbol", "dlsym", "cuGetProcAddress", "audit"};
+    static const char *const doors[GM_ENTRY_WAYS] = {"exported symbol", "dlsym", "cuGetProcAddress", "audit"};
     const char *const *names;
     size_t name_count = gm_unhooked_names(&names);
     struct escape_search search = {fd, 0};
 
     line(fd, "gpumem: coverage\n  calls by door:\n");
-    for (unsigned door = 0; door < GM_DOORS; door++) {
+    for (unsigned door = 0; door < GM_ENTRY_WAYS; door++) {
         unsigned long long calls = 0;
         for (unsigned s = 0; s < GM_STATS_SHARDS; s++)
             calls += gm_stats->shards[s].doors[door];

@@ -7,16 +7,16 @@
  * Watchers: note that a per-thread default stream is used and jump on; handed out only where streams are watched.
  *
  * Gates: of functions that are not hooked, handed out under GPUMEM_GROW=move; each knows its number and jumps on, after telling
- * gm_gate_entered when gm_gate_watch asks for it.
+ * gm_handover_driver_entered when gm_trampolines_active asks for it.
  *
  * Driver entries: one for each hooked symbol and door; each notes its door for the coverage report and jumps to the hook. */
 #include "shim/hook/rows.h"
 #include "shim/hook/observer_rows.h"
 
-#define DOOR_SYMBOL   0
-#define DOOR_DLSYM    1
-#define DOOR_RESOLVER 2
-#define DOOR_AUDIT    3
+#define ENTRY_WAY_SYMBOL   0
+#define ENTRY_WAY_DLSYM    1
+#define ENTRY_WAY_RESOLVER 2
+#define ENTRY_WAY_AUDIT    3
 
         .text
 
@@ -47,7 +47,7 @@
 
 #define ENTRY(name, hook, visibility, door)                                                                  \
         FUNCTION(name, visibility);                                                                          \
-        mov gm_door@gottpoff(%rip), %r11;                                                                    \
+        mov gm_entry_way@gottpoff(%rip), %r11;                                                                    \
         movl $door, %fs:(%r11);                                                                              \
         jmp hook;                                                                                            \
         .cfi_endproc; .size name, . - name
@@ -62,16 +62,16 @@
 #define IS_ARGUMENT_7 cmpq $PER_THREAD, 16(%rsp)
 #define IS_ARGUMENT_8 cmpq $PER_THREAD, 24(%rsp)
 #define NOTE_TWIN(symbol)                                                                                    \
-        FUNCTION(gm_watch_##symbol, .hidden);                                                                \
-        lea gm_watched_##symbol(%rip), %r11;                                                                 \
-        cmpb $0, gm_streams_per_thread(%rip); je gm_watch_first; jmp *(%r11);                                \
-        .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
+        FUNCTION(gm_observer_##symbol, .hidden);                                                                \
+        lea gm_observed_##symbol(%rip), %r11;                                                                 \
+        cmpb $0, gm_streams_per_thread(%rip); je gm_observer_first; jmp *(%r11);                                \
+        .cfi_endproc; .size gm_observer_##symbol, . - gm_observer_##symbol
 #define NOTE_IF(symbol, ...)                                                                                 \
-        FUNCTION(gm_watch_##symbol, .hidden);                                                                \
-        lea gm_watched_##symbol(%rip), %r11;                                                                 \
-        __VA_ARGS__; jne 1f; cmpb $0, gm_streams_per_thread(%rip); je gm_watch_first;                        \
+        FUNCTION(gm_observer_##symbol, .hidden);                                                                \
+        lea gm_observed_##symbol(%rip), %r11;                                                                 \
+        __VA_ARGS__; jne 1f; cmpb $0, gm_streams_per_thread(%rip); je gm_observer_first;                        \
         1: jmp *(%r11);                                                                                      \
-        .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
+        .cfi_endproc; .size gm_observer_##symbol, . - gm_observer_##symbol
 #define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
 /* hStream of a CUlaunchConfig lies behind seven 32-bit fields and padding. */
 #define NOTE_CONFIG(symbol) NOTE_IF(symbol, cmpq $PER_THREAD, 32(%rdi));
@@ -87,14 +87,14 @@
         add $32, %rsp; .cfi_adjust_cfa_offset -32;                                                           \
         pop %r11; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi;                                  \
         .cfi_adjust_cfa_offset -56
-#define FIRST_WATCH CALL_AND_KEEP(gm_free_sync_per_thread); jmp *(%r11)
+#define FIRST_OBSERVER CALL_AND_KEEP(gm_free_sync_per_thread); jmp *(%r11)
 
-#define GATE(number) endbr64; mov number, %r11d; jmp gm_gate
-#define GATE_NUMBER(number) $number
-#define COMMON_GATE                                                                                          \
-        cmpl $0, gm_gate_watch(%rip); jne 1f;                                                                \
-        0: lea gm_gate_functions(%rip), %rax; jmp *(%rax, %r11, 8);                                          \
-        1: CALL_AND_KEEP(gm_gate_entered);                                                                   \
+#define TRAMPOLINE(number) endbr64; mov number, %r11d; jmp gm_trampoline
+#define TRAMPOLINE_NUMBER(number) $number
+#define COMMON_TRAMPOLINE                                                                                          \
+        cmpl $0, gm_trampolines_active(%rip); jne 1f;                                                                \
+        0: lea gm_trampoline_functions(%rip), %rax; jmp *(%rax, %r11, 8);                                          \
+        1: CALL_AND_KEEP(gm_handover_driver_entered);                                                                   \
         jmp 0b
 
 #elif defined(__aarch64__)
@@ -124,7 +124,7 @@
 
 #define ENTRY(name, hook, visibility, door)                                                                  \
         FUNCTION(name, visibility);                                                                          \
-        adrp x16, :gottprel:gm_door; ldr x16, [x16, :gottprel_lo12:gm_door];                                 \
+        adrp x16, :gottprel:gm_entry_way; ldr x16, [x16, :gottprel_lo12:gm_entry_way];                                 \
         mrs x17, tpidr_el0; mov w9, door; str w9, [x17, x16];                                                \
         b hook;                                                                                              \
         .cfi_endproc; .size name, . - name
@@ -138,17 +138,17 @@
 #define IS_ARGUMENT_5 cmp x5, PER_THREAD
 #define IS_ARGUMENT_7 cmp x7, PER_THREAD
 #define IS_ARGUMENT_8 ldr x9, [sp]; cmp x9, PER_THREAD
-#define WATCHED(symbol) adrp x16, gm_watched_##symbol; add x16, x16, :lo12:gm_watched_##symbol
-#define NOTE adrp x17, gm_streams_per_thread; ldrb w17, [x17, :lo12:gm_streams_per_thread]; cbz w17, gm_watch_first
+#define OBSERVED(symbol) adrp x16, gm_observed_##symbol; add x16, x16, :lo12:gm_observed_##symbol
+#define NOTE adrp x17, gm_streams_per_thread; ldrb w17, [x17, :lo12:gm_streams_per_thread]; cbz w17, gm_observer_first
 #define NOTE_TWIN(symbol)                                                                                    \
-        FUNCTION(gm_watch_##symbol, .hidden);                                                                \
-        WATCHED(symbol); NOTE; ldr x16, [x16]; br x16;                                                       \
-        .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
+        FUNCTION(gm_observer_##symbol, .hidden);                                                                \
+        OBSERVED(symbol); NOTE; ldr x16, [x16]; br x16;                                                       \
+        .cfi_endproc; .size gm_observer_##symbol, . - gm_observer_##symbol
 #define NOTE_IF(symbol, ...)                                                                                 \
-        FUNCTION(gm_watch_##symbol, .hidden);                                                                \
-        WATCHED(symbol); __VA_ARGS__; b.ne 1f; NOTE;                                                         \
+        FUNCTION(gm_observer_##symbol, .hidden);                                                                \
+        OBSERVED(symbol); __VA_ARGS__; b.ne 1f; NOTE;                                                         \
         1: ldr x16, [x16]; br x16;                                                                           \
-        .cfi_endproc; .size gm_watch_##symbol, . - gm_watch_##symbol
+        .cfi_endproc; .size gm_observer_##symbol, . - gm_observer_##symbol
 #define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
 #define NOTE_CONFIG(symbol) NOTE_IF(symbol, ldr x9, [x0, #32]; cmp x9, PER_THREAD);
 
@@ -162,15 +162,15 @@
         ldr x16, [sp, #96]; ldp d0, d1, [sp, #80];                                                           \
         ldp x6, x7, [sp, #64]; ldp x4, x5, [sp, #48]; ldp x2, x3, [sp, #32]; ldp x0, x1, [sp, #16];          \
         ldp x29, x30, [sp], #112; .cfi_restore 30; .cfi_restore 29; .cfi_def_cfa_offset 0
-#define FIRST_WATCH CALL_AND_KEEP(gm_free_sync_per_thread); ldr x16, [x16]; br x16
+#define FIRST_OBSERVER CALL_AND_KEEP(gm_free_sync_per_thread); ldr x16, [x16]; br x16
 
-#define GATE(number) hint #34; mov w16, number; b gm_gate
-#define GATE_NUMBER(number) number
-#define COMMON_GATE                                                                                          \
-        adrp x17, gm_gate_watch; ldr w17, [x17, :lo12:gm_gate_watch]; cbnz w17, 1f;                          \
-        0: adrp x17, gm_gate_functions; add x17, x17, :lo12:gm_gate_functions;                               \
+#define TRAMPOLINE(number) hint #34; mov w16, number; b gm_trampoline
+#define TRAMPOLINE_NUMBER(number) number
+#define COMMON_TRAMPOLINE                                                                                          \
+        adrp x17, gm_trampolines_active; ldr w17, [x17, :lo12:gm_trampolines_active]; cbnz w17, 1f;                          \
+        0: adrp x17, gm_trampoline_functions; add x17, x17, :lo12:gm_trampoline_functions;                               \
         ldr x16, [x17, x16, lsl #3]; br x16;                                                                 \
-        1: CALL_AND_KEEP(gm_gate_entered);                                                                   \
+        1: CALL_AND_KEEP(gm_handover_driver_entered);                                                                   \
         b 0b
 
 #else
@@ -192,36 +192,36 @@
         VERSION(dlvsym, gm_dlvsym_2_34, gm_dlvsym, @@GLIBC_2.34)
 
 #define ENTRIES(symbol, name, version, twin)                                                                 \
-        ENTRY(symbol, gm_hook_##symbol, .protected, DOOR_SYMBOL);                                            \
-        ENTRY(gm_dlsym_##symbol, gm_hook_##symbol, .hidden, DOOR_DLSYM);                                     \
-        ENTRY(gm_resolver_##symbol, gm_hook_##symbol, .hidden, DOOR_RESOLVER);                               \
-        ENTRY(gm_audit_##symbol, gm_hook_##symbol, .hidden, DOOR_AUDIT);
+        ENTRY(symbol, gm_hook_##symbol, .protected, ENTRY_WAY_SYMBOL);                                            \
+        ENTRY(gm_dlsym_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_DLSYM);                                     \
+        ENTRY(gm_resolver_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_RESOLVER);                               \
+        ENTRY(gm_audit_##symbol, gm_hook_##symbol, .hidden, ENTRY_WAY_AUDIT);
 
         GM_HOOK_ROWS(ENTRIES)
 
 #define NOTE_EACH_TWIN(symbol) NOTE_TWIN(symbol);
 
-        GM_WATCH_ROWS(NOTE_EXPLICIT, NOTE_CONFIG, NOTE_EACH_TWIN)
+        GM_OBSERVER_ROWS(NOTE_EXPLICIT, NOTE_CONFIG, NOTE_EACH_TWIN)
 
-        FUNCTION(gm_watch_first, .hidden)
-        FIRST_WATCH
-        .cfi_endproc; .size gm_watch_first, . - gm_watch_first
+        FUNCTION(gm_observer_first, .hidden)
+        FIRST_OBSERVER
+        .cfi_endproc; .size gm_observer_first, . - gm_observer_first
 
-        FUNCTION(gm_gate, .hidden)
-        COMMON_GATE
-        .cfi_endproc; .size gm_gate, . - gm_gate
+        FUNCTION(gm_trampoline, .hidden)
+        COMMON_TRAMPOLINE
+        .cfi_endproc; .size gm_trampoline, . - gm_trampoline
 
-        .globl gm_gates; .hidden gm_gates; .type gm_gates, %object
+        .globl gm_trampolines; .hidden gm_trampolines; .type gm_trampolines, %object
         .p2align 4
-gm_gates:
+gm_trampolines:
         .cfi_startproc
         .set gate, 0
         .rept 1024
         .p2align 4
-        GATE(GATE_NUMBER(gate))
+        TRAMPOLINE(TRAMPOLINE_NUMBER(gate))
         .set gate, gate + 1
         .endr
         .cfi_endproc
-        .size gm_gates, . - gm_gates
+        .size gm_trampolines, . - gm_trampolines
 
         .section .note.GNU-stack, "", %progbits

@@ -21,18 +21,18 @@ struct row {
     int version;
     bool twin;
     void **true_function;
-    void *entries[GM_DOORS];
+    void *entries[GM_ENTRY_WAYS];
 };
 
-struct gm_true gm_true;
+struct gm_real gm_real;
 uint64_t gm_row_calls[GM_ROW_COUNT];
-__thread __attribute__((tls_model("initial-exec"))) int gm_door, gm_depth;
+__thread __attribute__((tls_model("initial-exec"))) int gm_entry_way, gm_depth;
 bool gm_hooks_active;
 static __thread __attribute__((tls_model("initial-exec"))) bool starting;
 
 static const struct row rows[GM_ROW_COUNT] = {
 #define ROW(symbol, name, version, twin)                                                                     \
-    {#symbol, #name, version, twin, (void **)&gm_true.symbol,                                                \
+    {#symbol, #name, version, twin, (void **)&gm_real.symbol,                                                \
      {(void *)&symbol, (void *)gm_dlsym_##symbol, (void *)gm_resolver_##symbol, (void *)gm_audit_##symbol}},
     GM_HOOK_ROWS(ROW)
 #undef ROW
@@ -70,20 +70,20 @@ static void add_function(struct slot *slots, void *function, unsigned row) {
 
 bool gm_is_entry(const void *address) {
     for (unsigned i = 0; i < GM_ROW_COUNT; i++)
-        for (unsigned door = 0; door < GM_DOORS; door++)
+        for (unsigned door = 0; door < GM_ENTRY_WAYS; door++)
             if (rows[i].entries[door] == address)
                 return true;
     return false;
 }
 
-void *gm_route(void *function, enum gm_door door) {
+void *gm_route(void *function, enum gm_entry_way door) {
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
     int row = find_row(function);
     if (row >= 0)
         return rows[row].entries[door];
     void *entry = gm_grow_route(function);
-    return entry == function ? gm_watch_route(function) : entry;
+    return entry == function ? gm_observer_route(function) : entry;
 }
 
 const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }
@@ -164,7 +164,7 @@ static bool ask_loader(struct found **found) {
         return false;
     find_functions(*found);
     publish(*found);
-    gm_watch_find();
+    gm_observer_find();
     gm_thread_find();
     gm_registry_shared();
     gm_process_prepare();
@@ -199,7 +199,7 @@ static bool start(const struct found *found) {
     if (!__atomic_compare_exchange_n(&start_state, &idle, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return wait_for_start();
     gm_process_start();
-    gm_watch_start(tell_functions(found));
+    gm_observer_start(tell_functions(found));
     return __atomic_compare_exchange_n(&start_state, &self, STARTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
@@ -236,7 +236,7 @@ __attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symb
 void *gpumem_audit_entry(const char *symbol) {
     for (unsigned i = 0; i < GM_ROW_COUNT; i++)
         if (strcmp(rows[i].symbol, symbol) == 0)
-            return rows[i].entries[GM_DOOR_AUDIT];
+            return rows[i].entries[GM_ENTRY_AUDIT];
     return NULL;
 }
 

@@ -20,19 +20,19 @@ enum gm_row {
 };
 
 /* True functions of the hooked symbols; NULL where this driver has none. */
-struct gm_true {
+struct gm_real {
 #define ROW(symbol, name, version, twin) __typeof__(&symbol) symbol;
     GM_HOOK_ROWS(ROW)
 #undef ROW
 };
-GM_INTERNAL extern struct gm_true gm_true;
+GM_INTERNAL extern struct gm_real gm_real;
 
-enum gm_door { GM_DOOR_SYMBOL, GM_DOOR_DLSYM, GM_DOOR_RESOLVER, GM_DOOR_AUDIT, GM_DOORS };
+enum gm_entry_way { GM_ENTRY_SYMBOL, GM_ENTRY_DLSYM, GM_ENTRY_RESOLVER, GM_ENTRY_AUDIT, GM_ENTRY_WAYS };
 
 /* ---- doors.c */
 
 /* Entry of the hook that stands for `function` when a door hands it out, or `function` itself when it is not hooked. */
-void *gm_route(void *function, enum gm_door door);
+void *gm_route(void *function, enum gm_entry_way door);
 /* True when `address` is an entry of ours. */
 bool gm_is_entry(const void *address);
 /* Remembers the name of a function that was handed out as it is, if it has to do with memory (coverage report). */
@@ -54,11 +54,11 @@ enum gm_pass {
 /* Calls of each hooked symbol (coverage report). */
 extern uint64_t gm_row_calls[GM_ROW_COUNT];
 GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
-GM_INTERNAL extern __thread int gm_door, gm_depth __attribute__((tls_model("initial-exec")));
+GM_INTERNAL extern __thread int gm_entry_way, gm_depth __attribute__((tls_model("initial-exec")));
 
 /* Under GPUMEM_GROW=move (grow.h): a hooked call enters the driver. */
-GM_INTERNAL extern int gm_gate_watch;
-GM_INTERNAL void gm_hook_gate(enum gm_row row);
+GM_INTERNAL extern int gm_trampolines_active;
+GM_INTERNAL void gm_hook_entered(enum gm_row row);
 
 /* Is it the variant for programs built with per-thread default streams? Known when compiling. */
 static inline bool gm_row_is_twin(enum gm_row row) {
@@ -72,15 +72,15 @@ static inline bool gm_row_is_twin(enum gm_row row) {
 
 static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     if (GM_UNLIKELY(!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
-        return gm_true.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
+        return gm_real.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
     if (GM_UNLIKELY(gm_depth > 0))
         return GM_PASS_DRIVER;
-    if (GM_UNLIKELY(__atomic_load_n(&gm_gate_watch, __ATOMIC_RELAXED)))
-        gm_hook_gate(row);
+    if (GM_UNLIKELY(__atomic_load_n(&gm_trampolines_active, __ATOMIC_RELAXED)))
+        gm_hook_entered(row);
     if (gm_row_is_twin(row) && GM_UNLIKELY(!gm_streams_per_thread))
         gm_free_sync_per_thread();
     gm_depth = 1;
-    uint64_t *calls = &gm_stats_mine()->doors[gm_door];
+    uint64_t *calls = &gm_stats_mine()->doors[gm_entry_way];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(gm_coverage_on))
         __atomic_add_fetch(&gm_row_calls[row], 1, __ATOMIC_RELAXED);
@@ -103,10 +103,10 @@ static inline void gm_hook_leave(void) {
         enum gm_pass pass = gm_hook_enter(GM_ROW_##symbol);                                                  \
         if (GM_UNLIKELY(pass == GM_PASS_NONE))                                                               \
             return CUDA_ERROR_NOT_INITIALIZED;                                                               \
-        if (GM_UNLIKELY(pass == GM_PASS_DRIVER || !gm_true.symbol)) {                                        \
+        if (GM_UNLIKELY(pass == GM_PASS_DRIVER || !gm_real.symbol)) {                                        \
             if (pass == GM_PASS_HOOK)                                                                        \
                 gm_hook_leave();                                                                             \
-            return gm_true.symbol ? gm_true.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED;                  \
+            return gm_real.symbol ? gm_real.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED;                  \
         }                                                                                                    \
     } while (0)
 

@@ -6,7 +6,7 @@ HOOK(cuMemAllocHost_v2, void **address, size_t size) {
     ENTER(cuMemAllocHost_v2, address, size);
     BEGIN(&scope, GM_CALL_ALLOC_HOST, size);
     gm_free_sync_note(GM_SYNC_HOST_MEMORY);
-    CUresult result = WITH_TRIM(gm_true.cuMemAllocHost_v2(address, size));
+    CUresult result = WITH_TRIM(gm_real.cuMemAllocHost_v2(address, size));
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
     LEAVE(result);
 }
@@ -16,7 +16,7 @@ HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
     ENTER(cuMemHostAlloc, address, size, flags);
     BEGIN(&scope, GM_CALL_HOST_ALLOC, size);
     gm_free_sync_note(GM_SYNC_HOST_MEMORY);
-    CUresult result = WITH_TRIM(gm_true.cuMemHostAlloc(address, size, flags));
+    CUresult result = WITH_TRIM(gm_real.cuMemHostAlloc(address, size, flags));
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, result ? 0 : (uint64_t)(uintptr_t)*address, 0, result);
     LEAVE(result);
 }
@@ -27,7 +27,7 @@ HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
         ENTER(symbol, address, size, flags);                                                                 \
         BEGIN(&scope, GM_CALL_HOST_REGISTER, size);                                                          \
         gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                                              \
-        CUresult result = gm_true.symbol(address, size, flags);                                              \
+        CUresult result = gm_real.symbol(address, size, flags);                                              \
         gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, (uint64_t)(uintptr_t)address, 0, result);  \
         LEAVE(result);                                                                                       \
     }
@@ -40,10 +40,10 @@ HOST_REGISTER(cuMemHostRegister_v2)
         uint64_t key = (uint64_t)(uintptr_t)address;                                                         \
         ENTER(symbol, address);                                                                              \
         if (!address) /* nothing is freed */                                                                 \
-            LEAVE(gm_true.symbol(address));                                                                  \
+            LEAVE(gm_real.symbol(address));                                                                  \
         BEGIN_FREE(&scope, call, 0);                                                                              \
         gm_pipeline_free_begin(&scope, key);                                                                 \
-        CUresult result = gm_true.symbol(address);                                                           \
+        CUresult result = gm_real.symbol(address);                                                           \
         gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);                                              \
         LEAVE(result);                                                                                       \
     }

@@ -8,7 +8,7 @@ HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
     ENTER(cuIpcGetMemHandle, handle, address);
     BEGIN(&scope, GM_CALL_IPC_GET, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : gm_true.cuIpcGetMemHandle(handle, address);
+    CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : gm_real.cuIpcGetMemHandle(handle, address);
     gm_hook_pin(address);
     gm_grow_exported(address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
@@ -22,8 +22,8 @@ HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
         ENTER(symbol, address, handle, flags);                                                               \
         BEGIN(&scope, GM_CALL_IPC_OPEN, 0);                                                                  \
         gm_free_sync_note(GM_SYNC_SHARED);                                                              \
-        CUresult result = WITH_TRIM(gm_true.symbol(address, handle, flags));                                 \
-        if (result == CUDA_SUCCESS && gm_true.cuMemGetAddressRange_v2(NULL, &size, *address) == CUDA_SUCCESS) \
+        CUresult result = WITH_TRIM(gm_real.symbol(address, handle, flags));                                 \
+        if (result == CUDA_SUCCESS && gm_real.cuMemGetAddressRange_v2(NULL, &size, *address) == CUDA_SUCCESS) \
             scope.request.size = size;                                                                       \
         gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);     \
         LEAVE(result);                                                                                       \
@@ -36,7 +36,7 @@ HOOK(cuIpcCloseMemHandle, CUdeviceptr address) {
     ENTER(cuIpcCloseMemHandle, address);
     BEGIN_FREE(&scope, GM_CALL_IPC_CLOSE, 0);
     gm_pipeline_free_begin(&scope, address);
-    CUresult result = gm_true.cuIpcCloseMemHandle(address);
+    CUresult result = gm_real.cuIpcCloseMemHandle(address);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, address, result);
     LEAVE(result);
 }
@@ -47,7 +47,7 @@ HOOK(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr address, size_t si
     BEGIN(&scope, GM_CALL_EXPORT_RANGE, size);
     gm_free_sync_note(GM_SYNC_RANGE);
     CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE
-                                                : gm_true.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
+                                                : gm_real.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
     gm_hook_pin(address);
     gm_grow_exported(address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
@@ -71,7 +71,7 @@ HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
     ENTER(cuCtxEnablePeerAccess, peer, flags);
     BEGIN(&scope, GM_CALL_NONE, 0);
     gm_free_sync_note(GM_SYNC_PEERS);
-    CUresult result = gm_true.cuCtxEnablePeerAccess(peer, flags);
+    CUresult result = gm_real.cuCtxEnablePeerAccess(peer, flags);
     if (result == CUDA_SUCCESS) {
         struct gm_context accessor;
         CUdevice device = device_of(peer);
@@ -85,5 +85,5 @@ HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
 
 HOOK(cuCtxDisablePeerAccess, CUcontext peer) {
     ENTER(cuCtxDisablePeerAccess, peer);
-    LEAVE(gm_true.cuCtxDisablePeerAccess(peer));
+    LEAVE(gm_real.cuCtxDisablePeerAccess(peer));
 }

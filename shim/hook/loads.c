@@ -10,7 +10,7 @@
 #define TAKES_MEMORY(symbol, parameters, arguments)                                                          \
     HOOK(symbol, LIST parameters) {                                                                          \
         ENTER(symbol, LIST arguments);                                                                       \
-        LEAVE(WITH_TRIM(gm_true.symbol arguments));                                                          \
+        LEAVE(WITH_TRIM(gm_real.symbol arguments));                                                          \
     }
 
 /* Kernels that print show the host how far they are. */
@@ -19,7 +19,7 @@
         ENTER(symbol, LIST arguments);                                                                       \
         if (prints)                                                                                          \
             gm_free_sync_note(GM_SYNC_PRINTF);                                                               \
-        LEAVE(WITH_TRIM(gm_true.symbol arguments));                                                          \
+        LEAVE(WITH_TRIM(gm_real.symbol arguments));                                                          \
     }
 LOADS_CODE(cuModuleLoad, (CUmodule * module, const char *file), (module, file), gm_image_file_prints(file))
 LOADS_CODE(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), gm_image_prints(image))
@@ -39,7 +39,7 @@ static CUresult found_global(const CUdeviceptr *address, CUresult result) {
 #define FINDS_GLOBAL(symbol, owner)                                                                          \
     HOOK(symbol, CUdeviceptr *address, size_t *size, owner of, const char *name) {                           \
         ENTER(symbol, address, size, of, name);                                                              \
-        LEAVE(found_global(address, WITH_TRIM(gm_true.symbol(address, size, of, name))));                    \
+        LEAVE(found_global(address, WITH_TRIM(gm_real.symbol(address, size, of, name))));                    \
     }
 FINDS_GLOBAL(cuModuleGetGlobal_v2, CUmodule)
 FINDS_GLOBAL(cuLibraryGetGlobal, CUlibrary)
@@ -80,17 +80,17 @@ static CUresult made(const CUstream *stream, CUresult result) {
 
 HOOK(cuStreamCreate, CUstream *stream, unsigned flags) {
     ENTER(cuStreamCreate, stream, flags);
-    LEAVE(made(stream, WITH_TRIM(gm_true.cuStreamCreate(stream, flags))));
+    LEAVE(made(stream, WITH_TRIM(gm_real.cuStreamCreate(stream, flags))));
 }
 
 HOOK(cuStreamCreateWithPriority, CUstream *stream, unsigned flags, int priority) {
     ENTER(cuStreamCreateWithPriority, stream, flags, priority);
-    LEAVE(made(stream, WITH_TRIM(gm_true.cuStreamCreateWithPriority(stream, flags, priority))));
+    LEAVE(made(stream, WITH_TRIM(gm_real.cuStreamCreateWithPriority(stream, flags, priority))));
 }
 
 HOOK(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned flags, int priority) {
     ENTER(cuGreenCtxStreamCreate, stream, green, flags, priority);
-    CUresult result = WITH_TRIM(gm_true.cuGreenCtxStreamCreate(stream, green, flags, priority));
+    CUresult result = WITH_TRIM(gm_real.cuGreenCtxStreamCreate(stream, green, flags, priority));
     if (result == CUDA_SUCCESS)
         gm_free_sync_stream_created();
     LEAVE(result);
@@ -107,7 +107,7 @@ static CUresult destroyed(CUstream stream, CUresult result) {
         gm_streams_ending(stream);                                                                           \
         gm_free_sync_stream_destroyed();                                                                     \
         gm_capture_going(stream, NULL);                                                                      \
-        LEAVE(destroyed(stream, gm_true.symbol(stream)));                                                    \
+        LEAVE(destroyed(stream, gm_real.symbol(stream)));                                                    \
     }
 DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)

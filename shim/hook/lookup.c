@@ -23,7 +23,7 @@ static bool is_driver_name(const char *name) {
 }
 
 static void find_next(void) {
-    void *next = gm_true_dlsym(RTLD_NEXT, "dlsym"), *next_versioned = gm_true_dlsym(RTLD_NEXT, "dlvsym");
+    void *next = gm_real_dlsym(RTLD_NEXT, "dlsym"), *next_versioned = gm_real_dlsym(RTLD_NEXT, "dlvsym");
     if (!next)
         next = gm_elf_symbol("libc.so", "dlsym");
     if (!next)
@@ -42,7 +42,7 @@ static void *answer(void *function, const char *name) {
         return gm_hooks_ready() || gm_driver_ready(false) ? function : NULL;
     if (!gm_hooks_ready())
         return function;
-    void *entry = gm_route(function, GM_DOOR_DLSYM);
+    void *entry = gm_route(function, GM_ENTRY_DLSYM);
     if (entry == function)
         gm_route_unhooked(name);
     return entry;
@@ -53,7 +53,7 @@ static int route(void *handle, const char *name, void *found, void **result) {
     if (found) {
         *result = answer(found, name);
         if (!*result) /* our export must not make a program believe in a driver that is not there: leave libc's error behind */
-            gm_true_dlsym(RTLD_NEXT, name);
+            gm_real_dlsym(RTLD_NEXT, name);
         return 1;
     }
     /* Not found from our scope; the caller's own may see more. */
@@ -89,7 +89,7 @@ int gm_route_dlvsym(void *handle, const char *name, const char *version, void **
 
 static CUresult routed(CUresult result, const char *symbol, void **function) {
     if (result == CUDA_SUCCESS && function && *function) {
-        void *entry = gm_route(*function, GM_DOOR_RESOLVER);
+        void *entry = gm_route(*function, GM_ENTRY_RESOLVER);
         if (entry == *function)
             gm_route_unhooked(symbol);
         *function = entry;
@@ -100,12 +100,12 @@ static CUresult routed(CUresult result, const char *symbol, void **function) {
 HOOK(cuGetProcAddress, const char *symbol, void **function, int version, cuuint64_t flags) {
     ENTER(cuGetProcAddress, symbol, function, version, flags);
     gm_note_caller(__builtin_return_address(0));
-    LEAVE(routed(gm_true.cuGetProcAddress(symbol, function, version, flags), symbol, function));
+    LEAVE(routed(gm_real.cuGetProcAddress(symbol, function, version, flags), symbol, function));
 }
 
 HOOK(cuGetProcAddress_v2, const char *symbol, void **function, int version, cuuint64_t flags,
      CUdriverProcAddressQueryResult *status) {
     ENTER(cuGetProcAddress_v2, symbol, function, version, flags, status);
     gm_note_caller(__builtin_return_address(0));
-    LEAVE(routed(gm_true.cuGetProcAddress_v2(symbol, function, version, flags, status), symbol, function));
+    LEAVE(routed(gm_real.cuGetProcAddress_v2(symbol, function, version, flags, status), symbol, function));
 }

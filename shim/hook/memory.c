@@ -16,14 +16,14 @@ static bool is_capturing(CUstream stream, bool per_thread) {
 HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
     struct gm_scope scope;
     if (!address || !size) /* the driver's own answer */
-        return gm_true.cuMemAlloc_v2 ? gm_true.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
+        return gm_real.cuMemAlloc_v2 ? gm_real.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
     ENTER(cuMemAlloc_v2, address, size);
     BEGIN(&scope, GM_CALL_ALLOC, size);
     gm_status status = gm_pipeline_alloc(&scope);
     if (status == GM_OK) {
         *address = scope.block.address;
         if (GM_UNLIKELY(gm_grow_mode != GM_GROW_OFF))
-            gm_move_born(&scope.block);
+            gm_handover_created(&scope.block);
         if (GM_UNLIKELY(gm_coverage_on))
             gm_coverage_sample(scope.request.device);
     }
@@ -34,7 +34,7 @@ HOOK(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size
     struct gm_scope scope;
     ENTER(cuMemAllocPitch_v2, address, pitch, width, height, element_size);
     if (!address || !pitch || !width || !height)
-        LEAVE(gm_true.cuMemAllocPitch_v2(address, pitch, width, height, element_size));
+        LEAVE(gm_real.cuMemAllocPitch_v2(address, pitch, width, height, element_size));
     BEGIN(&scope, GM_CALL_ALLOC_PITCH, width * height);
     scope.request.width = width;
     scope.request.height = height;
@@ -73,12 +73,12 @@ static void on_stream(struct gm_request *request, CUstream stream, bool per_thre
         struct gm_scope scope;                                                                               \
         ENTER(symbol, address, size, stream);                                                                \
         if (!address || !size)                                                                               \
-            LEAVE(gm_true.symbol(address, size, stream));                                                    \
+            LEAVE(gm_real.symbol(address, size, stream));                                                    \
         BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                                            \
         on_stream(&scope.request, stream, twin);                                                         \
         if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&                            \
             gm_hook_takes_from_set_pool(&scope.request))                                                     \
-            SEE_FROM_POOL(&scope, address, gm_true.symbol(address, size, stream));                           \
+            SEE_FROM_POOL(&scope, address, gm_real.symbol(address, size, stream));                           \
         LEAVE(alloc_async(&scope, address));                                                                 \
     }
 ALLOC_ASYNC(cuMemAllocAsync, false)
@@ -92,7 +92,7 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
         ENTER(symbol, address, size, pool, stream);                                                          \
         BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                                        \
         on_stream(&scope.request, stream, twin);                                                         \
-        SEE_FROM_POOL(&scope, address, gm_true.symbol(address, size, pool, stream));                         \
+        SEE_FROM_POOL(&scope, address, gm_real.symbol(address, size, pool, stream));                         \
     }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, false)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
@@ -103,7 +103,7 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
     BEGIN(&scope, GM_CALL_ALLOC_MANAGED, size);
     gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     gm_pipeline_charge(&scope, true);
-    CUresult result = WITH_TRIM(gm_true.cuMemAllocManaged(address, size, flags));
+    CUresult result = WITH_TRIM(gm_real.cuMemAllocManaged(address, size, flags));
     if (result == CUDA_SUCCESS)
         gm_managed_note((int64_t)size);
     gm_pipeline_saw_alloc(&scope, GM_KIND_MANAGED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
@@ -129,15 +129,15 @@ static GM_APART bool gave_pages(const struct gm_scope *scope, CUdeviceptr addres
     if (gm_grow_mode < GM_GROW_MOVE)
         return false;
     if (scope->known && scope->block.kind == GM_KIND_VMM && scope->block.owner)
-        return gm_move_freed(&scope->block);
-    gm_gate_entered();
+        return gm_handover_freed(&scope->block);
+    gm_handover_driver_entered();
     return false;
 }
 
 HOOK(cuMemFree_v2, CUdeviceptr address) {
     struct gm_scope scope;
     if (!address)
-        return gm_true.cuMemFree_v2 ? gm_true.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
+        return gm_real.cuMemFree_v2 ? gm_real.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
     ENTER(cuMemFree_v2, address);
     BEGIN_FREE(&scope, GM_CALL_FREE, 0);
     gm_pipeline_free_begin(&scope, address);
@@ -145,7 +145,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     CUresult result = moved                            ? CUDA_SUCCESS
                       : scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
                       : freed_before(&scope, address)    ? CUDA_ERROR_INVALID_VALUE
-                                                         : gm_true.cuMemFree_v2(address);
+                                                         : gm_real.cuMemFree_v2(address);
     freed(&scope, address, result);
     LEAVE(result);
 }
@@ -161,7 +161,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
         gm_pipeline_free_begin(&scope, address);                                                             \
         CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, twin)  \
                           : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE                        \
-                                                           : gm_true.symbol(address, stream);                \
+                                                           : gm_real.symbol(address, stream);                \
         freed(&scope, address, result);                                                                      \
         LEAVE(result);                                                                                       \
     }
@@ -177,11 +177,11 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     ENTER(cuMemGetInfo_v2, free_bytes, total_bytes);
     bool known = gm_context_current(&context);
     size_t kept = known ? gm_pipeline_releasable(context.device) : 0; /* first: some is given back by it */
-    CUresult result = gm_true.cuMemGetInfo_v2(free_bytes, total_bytes);
-    if (result != CUDA_SUCCESS || !known || (!kept && !gm_budget_on()) || gm_true.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
+    CUresult result = gm_real.cuMemGetInfo_v2(free_bytes, total_bytes);
+    if (result != CUDA_SUCCESS || !known || (!kept && !gm_limit_on()) || gm_real.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
         LEAVE(result);
     free_now = kept < total - free_now ? free_now + kept : total;
-    gm_budget_view(context.device, &free_now, &total);
+    gm_limit_view(context.device, &free_now, &total);
     if (free_bytes)
         *free_bytes = free_now;
     if (total_bytes)
@@ -192,9 +192,9 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
 /* The runtime asks it for the properties of a device. */
 HOOK(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device) {
     ENTER(cuDeviceTotalMem_v2, bytes, device);
-    CUresult result = gm_true.cuDeviceTotalMem_v2(bytes, device);
+    CUresult result = gm_real.cuDeviceTotalMem_v2(bytes, device);
     if (result == CUDA_SUCCESS && bytes)
-        gm_budget_view(device, NULL, bytes);
+        gm_limit_view(device, NULL, bytes);
     LEAVE(result);
 }
 
@@ -205,7 +205,7 @@ HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr addre
     if (known == GM_KNOWN_FREED)
         LEAVE(CUDA_ERROR_NOT_FOUND);
     bool mapped = known == GM_KNOWN_BLOCK && block.kind == GM_KIND_VMM; /* several mappings, perhaps */
-    CUresult result = mapped ? CUDA_SUCCESS : gm_true.cuMemGetAddressRange_v2(base, size, address);
+    CUresult result = mapped ? CUDA_SUCCESS : gm_real.cuMemGetAddressRange_v2(base, size, address);
     if (result == CUDA_SUCCESS && known == GM_KNOWN_BLOCK && base)
         *base = block.address;
     if (result == CUDA_SUCCESS && known == GM_KNOWN_BLOCK && size)
@@ -228,7 +228,7 @@ HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdevicep
     enum gm_known known = gm_hook_known(address, &block);
     if (known == GM_KNOWN_FREED)
         LEAVE(CUDA_ERROR_INVALID_VALUE);
-    CUresult result = gm_true.cuPointerGetAttribute(data, attribute, address);
+    CUresult result = gm_real.cuPointerGetAttribute(data, attribute, address);
     if (result == CUDA_SUCCESS)
         answered(data, attribute, address, known, &block);
     LEAVE(result);
@@ -242,8 +242,8 @@ HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, vo
     ENTER(cuPointerGetAttributes, count, attributes, data, address);
     enum gm_known known = gm_hook_known(address, &block);
     if (known == GM_KNOWN_FREED)
-        LEAVE(gm_true.cuPointerGetAttributes(count, attributes, data, NOWHERE));
-    CUresult result = gm_true.cuPointerGetAttributes(count, attributes, data, address);
+        LEAVE(gm_real.cuPointerGetAttributes(count, attributes, data, NOWHERE));
+    CUresult result = gm_real.cuPointerGetAttributes(count, attributes, data, address);
     for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
         answered(data[i], attributes[i], address, known, &block);
     LEAVE(result);
@@ -253,7 +253,7 @@ HOOK(cuPointerSetAttribute, const void *value, CUpointer_attribute attribute, CU
     ENTER(cuPointerSetAttribute, value, attribute, address);
     if (gm_hook_is_freed(address))
         LEAVE(CUDA_ERROR_INVALID_VALUE);
-    CUresult result = gm_true.cuPointerSetAttribute(value, attribute, address);
+    CUresult result = gm_real.cuPointerSetAttribute(value, attribute, address);
     gm_hook_pin(address);
     LEAVE(result);
 }

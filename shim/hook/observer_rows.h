@@ -3,10 +3,10 @@
  * EXPLICIT(symbol, which argument the stream is): the handle CU_STREAM_PER_THREAD. CONFIG(symbol): the same, in the configuration of
  * a launch. TWIN(symbol): a twin for programs built with per-thread default streams.
  * Included by C and by assembly: macros only. */
-#ifndef GM_HOOK_WATCH_ROWS_H
-#define GM_HOOK_WATCH_ROWS_H
+#ifndef GM_HOOK_OBSERVER_ROWS_H
+#define GM_HOOK_OBSERVER_ROWS_H
 
-#define GM_WATCH_ROWS(EXPLICIT, CONFIG, TWIN)                                                                \
+#define GM_OBSERVER_ROWS(EXPLICIT, CONFIG, TWIN)                                                                \
     CONFIG(cuLaunchKernelEx)                                                                                 \
     TWIN(cuLaunchKernelEx_ptsz)                                                                              \
     EXPLICIT(cuLaunchCooperativeKernel, 8)                                                                   \

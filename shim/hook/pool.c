@@ -39,7 +39,7 @@ bool gm_hook_takes_from_set_pool(const struct gm_request *request) {
 
 HOOK(cuDeviceSetMemPool, CUdevice device, CUmemoryPool pool) {
     ENTER(cuDeviceSetMemPool, device, pool);
-    CUresult result = gm_true.cuDeviceSetMemPool(device, pool);
+    CUresult result = gm_real.cuDeviceSetMemPool(device, pool);
     if (result == CUDA_SUCCESS)
         note_current(device, pool);
     LEAVE(result);
@@ -47,7 +47,7 @@ HOOK(cuDeviceSetMemPool, CUdevice device, CUmemoryPool pool) {
 
 HOOK(cuMemSetMemPool, CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
     ENTER(cuMemSetMemPool, location, type, pool);
-    CUresult result = gm_true.cuMemSetMemPool(location, type, pool);
+    CUresult result = gm_real.cuMemSetMemPool(location, type, pool);
     if (result == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED)
         note_current(location->id, pool);
     LEAVE(result);
@@ -59,7 +59,7 @@ HOOK(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties) {
     BEGIN(&scope, GM_CALL_POOL_CREATE, 0);
     if (properties && (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED))
         gm_free_sync_note(GM_SYNC_HOST_MEMORY);
-    CUresult result = WITH_TRIM(gm_true.cuMemPoolCreate(pool, properties));
+    CUresult result = WITH_TRIM(gm_real.cuMemPoolCreate(pool, properties));
     gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_RESERVE,
                           result ? 0 : gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)*pool), 0, result);
     LEAVE(result);
@@ -71,7 +71,7 @@ HOOK(cuMemPoolDestroy, CUmemoryPool pool) {
     ENTER(cuMemPoolDestroy, pool);
     BEGIN_FREE(&scope, GM_CALL_POOL_DESTROY, 0);
     gm_pipeline_free_begin(&scope, key);
-    CUresult result = gm_true.cuMemPoolDestroy(pool);
+    CUresult result = gm_real.cuMemPoolDestroy(pool);
     for (CUdevice device = 0; result == CUDA_SUCCESS && device < DEVICES; device++)
         if (__atomic_load_n(&current[device], __ATOMIC_RELAXED) == pool) /* the driver takes the default pool again */
             set_current(device, NULL);
@@ -83,7 +83,7 @@ HOOK(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep) {
     struct gm_scope scope;
     ENTER(cuMemPoolTrimTo, pool, keep);
     BEGIN(&scope, GM_CALL_POOL_CREATE, keep);
-    CUresult result = gm_true.cuMemPoolTrimTo(pool, keep);
+    CUresult result = gm_real.cuMemPoolTrimTo(pool, keep);
     gm_pipeline_note(&scope, GM_ACT_TRIM, gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)pool), result);
     LEAVE(result);
 }
@@ -93,7 +93,7 @@ HOOK(cuMemPoolExportPointer, CUmemPoolPtrExportData *data, CUdeviceptr address) 
     ENTER(cuMemPoolExportPointer, data, address);
     BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_true.cuMemPoolExportPointer(data, address);
+    CUresult result = gm_real.cuMemPoolExportPointer(data, address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);
     LEAVE(result);
 }
@@ -103,7 +103,7 @@ HOOK(cuMemPoolImportPointer, CUdeviceptr *address, CUmemoryPool pool, CUmemPoolP
     ENTER(cuMemPoolImportPointer, address, pool, data);
     BEGIN(&scope, GM_CALL_POOL_IMPORT_POINTER, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_true.cuMemPoolImportPointer(address, pool, data);
+    CUresult result = gm_real.cuMemPoolImportPointer(address, pool, data);
     gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
     LEAVE(result);
 }

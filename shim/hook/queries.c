@@ -7,9 +7,9 @@
 #define QUERY(symbol, parameters, arguments)                                                                 \
     HOOK(symbol, LIST parameters) {                                                                          \
         ENTER(symbol, LIST arguments);                                                                       \
-        CUresult result = gm_true.symbol arguments;                                                          \
+        CUresult result = gm_real.symbol arguments;                                                          \
         if (result == CUDA_ERROR_NOT_READY && gm_free_sync_query())                                          \
-            result = gm_true.symbol arguments;                                                               \
+            result = gm_real.symbol arguments;                                                               \
         LEAVE(result);                                                                                       \
     }
 

@@ -136,8 +136,8 @@ static struct gm_resource *build_resources(void) {
     uint64_t fill = gm_option_number(GM_OPT_FILL);
     char text[160] = "decided", wrapped[160];
 
-    for (unsigned i = 0; i < GM_DECIDED_ROWS; i++)
-        gm_decided_serve(gm_decided_rows[i].kind, build(gm_decided_rows[i].stack));
+    for (unsigned i = 0; i < GM_ROUTER_ROWS; i++)
+        gm_router_serve(gm_router_rows[i].kind, build(gm_router_rows[i].stack));
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);
@@ -165,7 +165,7 @@ static void choose_steps(const struct gm_policy *policy) {
     if (!named && gm_oom_parse(strcmp(policy->name, "observe") ? initial : "trim,fail", &chain, error, sizeof(error)) != GM_OK)
         return;
     gm_oom_set(&chain);
-    gm_budget_bytes = gm_option_number(GM_OPT_LIMIT);
+    gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
 }
 
 /* ---- contexts and devices are described in the trace when they are first seen */
@@ -263,7 +263,7 @@ void gm_process_start(void) {
         .synchronise = synchronise,
         .user_named = user_named,
         .wants = wants,
-        .advise = gm_hint_advise,
+        .advise = gm_managed_advice_advise,
         .grows = gm_grow_mode >= GM_GROW_VMM ? gm_grow_takes : NULL,
     };
     gm_pipeline_setup(&setup);
@@ -287,7 +287,7 @@ static bool passed_by(void) {
     bool asked = false;
     for (char **variable = environ; variable && *variable; variable++)
         asked |= starts_with(*variable, "GPUMEM_COVERAGE=");
-    if (!asked || !gm_true_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
+    if (!asked || !gm_real_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
         return false;
     gm_options_load(environ);
     return gm_option_bool(GM_OPT_COVERAGE);

@@ -9,12 +9,12 @@
 #include "shim/grow/grow.h"
 #include "shim/hook/observer_rows.h"
 
-#define WATCHER(symbol, ...)                                                                                 \
-    GM_INTERNAL void gm_watch_##symbol(void);                                                                \
-    GM_INTERNAL void *gm_watched_##symbol;                                                                   \
-    void *gm_watched_##symbol;
-GM_WATCH_ROWS(WATCHER, WATCHER, WATCHER)
-#undef WATCHER
+#define OBSERVER(symbol, ...)                                                                                 \
+    GM_INTERNAL void gm_observer_##symbol(void);                                                                \
+    GM_INTERNAL void *gm_observed_##symbol;                                                                   \
+    void *gm_observed_##symbol;
+GM_OBSERVER_ROWS(OBSERVER, OBSERVER, OBSERVER)
+#undef OBSERVER
 
 _Static_assert(offsetof(CUlaunchConfig, hStream) == 32, "the watcher of cuLaunchKernelEx reads the stream there");
 
@@ -23,9 +23,9 @@ static const struct {
     void (*watcher)(void);
     void **function;
 } rows[] = {
-#define WATCHER(symbol, ...) {#symbol, gm_watch_##symbol, &gm_watched_##symbol},
-    GM_WATCH_ROWS(WATCHER, WATCHER, WATCHER)
-#undef WATCHER
+#define OBSERVER(symbol, ...) {#symbol, gm_observer_##symbol, &gm_observed_##symbol},
+    GM_OBSERVER_ROWS(OBSERVER, OBSERVER, OBSERVER)
+#undef OBSERVER
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -62,7 +62,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
     return 0;
 }
 
-bool gm_watch_linked(void) {
+bool gm_observer_linked(void) {
     static unsigned long long known;
     struct search search = {.known = __atomic_load_n(&known, __ATOMIC_RELAXED)};
     dl_iterate_phdr(visit, &search);
@@ -70,25 +70,25 @@ bool gm_watch_linked(void) {
     return search.found;
 }
 
-void gm_watch_find(void) {
+void gm_observer_find(void) {
     for (unsigned i = 0; i < ROWS; i++)
         __atomic_store_n(rows[i].function, gm_driver_symbol(rows[i].symbol), __ATOMIC_RELAXED);
 }
 
-void gm_watch_start(bool all_known) {
+void gm_observer_start(bool all_known) {
     if (gm_grow_mode >= GM_GROW_MOVE) /* gates stand in the watchers' place */
         gm_free_sync_note(GM_SYNC_LINKED);
-    if (gm_drv.ctx_record_event && !gm_free_sync_watches())
+    if (gm_drv.ctx_record_event && !gm_free_sync_observes())
         return;
     active = true;
-    gm_streams_watch(gm_watch_linked);
+    gm_streams_observe(gm_observer_linked);
     if (all_known)
         return;
     gm_streams_doubt(GM_STREAMS_LINKED);
     gm_free_sync_note(GM_SYNC_LINKED);
 }
 
-void *gm_watch_route(void *function) {
+void *gm_observer_route(void *function) {
     for (unsigned i = 0; active && i < ROWS; i++)
         if (*rows[i].function == function)
             return (void *)rows[i].watcher;

@@ -1,6 +1,6 @@
 /* Watchers of streams on drivers that cannot record a context (watch_rows.h). */
-#ifndef GM_HOOK_WATCH_H
-#define GM_HOOK_WATCH_H
+#ifndef GM_HOOK_STREAM_OBSERVER_H
+#define GM_HOOK_STREAM_OBSERVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,14 +8,14 @@
 #include "shim/base/base.h"
 
 /* Finds what is watched, once the driver's table is complete; any thread, any number of times. */
-GM_INTERNAL void gm_watch_find(void);
+GM_INTERNAL void gm_observer_find(void);
 /* Tells the streams' book-keeping that it may rely on it. `all_known`: every hooked function has one address only. */
-GM_INTERNAL void gm_watch_start(bool all_known);
+GM_INTERNAL void gm_observer_start(bool all_known);
 /* The watcher that stands for `function`, or `function` itself. */
-GM_INTERNAL void *gm_watch_route(void *function);
+GM_INTERNAL void *gm_observer_route(void *function);
 
 /* Is some object of the process linked with the driver itself, so that its calls need no look-up? False also where no object was
  * loaded since the last question. */
-GM_INTERNAL bool gm_watch_linked(void);
+GM_INTERNAL bool gm_observer_linked(void);
 
 #endif

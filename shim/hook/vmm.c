@@ -8,7 +8,7 @@ HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, C
     struct gm_scope scope;
     ENTER(cuMemAddressReserve, address, size, alignment, wanted, flags);
     BEGIN(&scope, GM_CALL_VMM_RESERVE, size);
-    CUresult result = gm_true.cuMemAddressReserve(address, size, alignment, wanted, flags);
+    CUresult result = gm_real.cuMemAddressReserve(address, size, alignment, wanted, flags);
     gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, result ? 0 : gm_key(GM_SPACE_RESERVATION, *address), 0, result);
     LEAVE(result);
 }
@@ -19,7 +19,7 @@ HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
     ENTER(cuMemAddressFree, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_ADDRESS_FREE, size);
     gm_pipeline_free_begin(&scope, key);
-    CUresult result = gm_true.cuMemAddressFree(address, size);
+    CUresult result = gm_real.cuMemAddressFree(address, size);
     gm_pipeline_free_end(&scope, GM_ACT_UNRESERVE, key, result);
     LEAVE(result);
 }
@@ -33,8 +33,8 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
         gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     if (properties && !on_host)
         scope.request.device = properties->location.id;
-    CUresult result = on_host ? WITH_TRIM(gm_true.cuMemCreate(handle, size, properties, flags))
-                              : WITHIN_LIMIT(&scope, gm_true.cuMemCreate(handle, size, properties, flags));
+    CUresult result = on_host ? WITH_TRIM(gm_real.cuMemCreate(handle, size, properties, flags))
+                              : WITHIN_LIMIT(&scope, gm_real.cuMemCreate(handle, size, properties, flags));
     gm_pipeline_saw_alloc(&scope, on_host ? GM_KIND_HOST : GM_KIND_VMM, GM_ACT_ALLOC,
                           result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
     LEAVE(result);
@@ -47,7 +47,7 @@ HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     ENTER(cuMemRelease, handle);
     BEGIN_FREE(&scope, GM_CALL_VMM_RELEASE, 0);
     gm_pipeline_free_begin(&scope, key);
-    CUresult result = gm_true.cuMemRelease(handle);
+    CUresult result = gm_real.cuMemRelease(handle);
     gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);
     LEAVE(result);
 }
@@ -55,14 +55,14 @@ HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
 HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
     ENTER(cuMemRetainAllocationHandle, handle, address);
     gm_hook_pin((CUdeviceptr)(uintptr_t)address);
-    LEAVE(gm_true.cuMemRetainAllocationHandle(handle, address));
+    LEAVE(gm_real.cuMemRetainAllocationHandle(handle, address));
 }
 
 HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
     struct gm_scope scope;
     ENTER(cuMemMap, address, size, offset, handle, flags);
     BEGIN(&scope, GM_CALL_VMM_MAP, size);
-    CUresult result = gm_true.cuMemMap(address, size, offset, handle, flags);
+    CUresult result = gm_real.cuMemMap(address, size, offset, handle, flags);
     gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_MAP, address, 0, result);
     LEAVE(result);
 }
@@ -73,7 +73,7 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
     ENTER(cuMemUnmap, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_UNMAP, size);
     gm_free_sync_unmap();
-    CUresult result = gm_true.cuMemUnmap(address, size);
+    CUresult result = gm_real.cuMemUnmap(address, size);
     if (result != CUDA_SUCCESS) {
         gm_pipeline_free_end(&scope, GM_ACT_UNMAP, address, result);
         LEAVE(result);
@@ -96,7 +96,7 @@ HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle
     ENTER(cuMemExportToShareableHandle, shareable, handle, type, flags);
     BEGIN(&scope, GM_CALL_VMM_EXPORT, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_true.cuMemExportToShareableHandle(shareable, handle, type, flags);
+    CUresult result = gm_real.cuMemExportToShareableHandle(shareable, handle, type, flags);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, gm_key(GM_SPACE_VMM_HANDLE, handle), result);
     LEAVE(result);
 }
@@ -106,7 +106,7 @@ HOOK(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void 
     ENTER(cuMemImportFromShareableHandle, handle, shareable, type);
     BEGIN(&scope, GM_CALL_VMM_IMPORT, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
-    CUresult result = gm_true.cuMemImportFromShareableHandle(handle, shareable, type);
+    CUresult result = gm_real.cuMemImportFromShareableHandle(handle, shareable, type);
     gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
     LEAVE(result);
 }

@@ -8,7 +8,7 @@
     HOOK(symbol, LIST parameters) {                                                                          \
         ENTER(symbol, LIST arguments);                                                                       \
         gm_free_sync_note(reason);                                                                        \
-        LEAVE(gm_true.symbol arguments);                                                                     \
+        LEAVE(gm_real.symbol arguments);                                                                     \
     }
 
 #define VALUE(symbol, type)                                                                                  \
@@ -80,7 +80,7 @@ WAITS(cuGraphicsMapResources_ptsz, GM_SYNC_EXTERNAL, RESOURCES, (count, resource
         ENTER(symbol, pool, location, type);                                                                 \
         if (OF_HOST(location, type))                                                                         \
             gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                                          \
-        LEAVE(gm_true.symbol(pool, location, type));                                                         \
+        LEAVE(gm_real.symbol(pool, location, type));                                                         \
     }
 POOL_OF(cuMemGetDefaultMemPool)
 POOL_OF(cuMemGetMemPool)

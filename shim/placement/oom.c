@@ -54,13 +54,13 @@ gm_status gm_oom_parse(const char *text, struct gm_oom_chain *out, char *error, 
 
 static gm_status trim_and_retry(struct gm_resource *root, const struct gm_request *request, enum gm_reason reason,
                                 struct gm_block *block) {
-    struct gm_resource *native = gm_decided_server(GM_KIND_NATIVE);
+    struct gm_resource *native = gm_router_server(GM_KIND_NATIVE);
     if (request->beyond_limit || !native)
         return GM_OUT_OF_MEMORY;
-    size_t given = root->row->trim(root, SIZE_MAX);
+    size_t given = root->ops->trim(root, SIZE_MAX);
     if (gm_oom_on_trim)
         gm_oom_on_trim(request, given);
-    gm_status status = given ? native->row->alloc(native, request, block) : GM_OUT_OF_MEMORY;
+    gm_status status = given ? native->ops->alloc(native, request, block) : GM_OUT_OF_MEMORY;
     if (!status)
         block->reason = (uint8_t)reason;
     return status;
@@ -68,9 +68,9 @@ static gm_status trim_and_retry(struct gm_resource *root, const struct gm_reques
 
 /* A tier that cannot serve is no failure of the request: the next step is asked. */
 static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
-    struct gm_resource *server = gm_decided_server(kind);
+    struct gm_resource *server = gm_router_server(kind);
     if (!server || request->capturing || !gm_resource_keeps(server->properties, request) ||
-        server->row->alloc(server, request, block) != GM_OK)
+        server->ops->alloc(server, request, block) != GM_OK)
         return GM_OUT_OF_MEMORY;
     block->reason = GM_REASON_OUT_OF_MEMORY;
     return GM_OK;

@@ -1,7 +1,7 @@
 /* What happens when a device is out of memory, or GPUMEM_LIMIT says so: the steps of GPUMEM_OOM, one after the other, until one of
  * them has served the request. The program sees the driver's answer only when none has. */
-#ifndef GM_RESOURCE_OOM_H
-#define GM_RESOURCE_OOM_H
+#ifndef GM_PLACEMENT_OOM_H
+#define GM_PLACEMENT_OOM_H
 
 #include "shim/base/base.h"
 #include "shim/resource/resource.h"
@@ -31,7 +31,7 @@ GM_INTERNAL extern void (*gm_oom_on_trim)(const struct gm_request *request, size
 
 /* Walks the chain for a request that native memory had no room for, or whose bytes the limit refused. Success: *block is
  * filled; its reason is `reason` where native memory served after a trim, else GM_REASON_OUT_OF_MEMORY. On failure it is untouched,
- * and the native answer comes back. `root` is what trims, gm_decided_server tells who serves a kind. */
+ * and the native answer comes back. `root` is what trims, gm_router_server tells who serves a kind. */
 GM_INTERNAL gm_status gm_oom_serve(struct gm_resource *root, const struct gm_request *request, enum gm_reason reason,
                                    struct gm_block *block);
 

@@ -8,10 +8,10 @@
 
 static struct gm_resource *servers[GM_KIND_COUNT];
 static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
-bool gm_decided_overcommits;
+bool gm_router_overcommits;
 
 /* Pools hand out memory that other streams may use only when the pool's own stream got there; what is kept needs no such step. */
-const struct gm_decided_row gm_decided_rows[GM_DECIDED_ROWS] = {
+const struct gm_router_row gm_router_rows[GM_ROUTER_ROWS] = {
     {GM_KIND_NATIVE, "native"},
     {GM_KIND_ASYNC, "true-kind(cache(async))"},
     {GM_KIND_CACHE, "cache(native)"},
@@ -21,12 +21,12 @@ const struct gm_decided_row gm_decided_rows[GM_DECIDED_ROWS] = {
     {GM_KIND_VMM, "vmm"},
 };
 
-void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource) {
+void gm_router_serve(enum gm_kind kind, struct gm_resource *resource) {
     servers[kind] = resource;
     refused[kind] = resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
 }
 
-struct gm_resource *gm_decided_server(enum gm_kind kind) { return servers[kind]; }
+struct gm_resource *gm_router_server(enum gm_kind kind) { return servers[kind]; }
 
 static enum gm_kind next_in_line(enum gm_kind kind) {
     return kind == GM_KIND_MANAGED_POOL ? GM_KIND_MANAGED : GM_KIND_NATIVE;
@@ -35,14 +35,14 @@ static enum gm_kind next_in_line(enum gm_kind kind) {
 /* GPUMEM_GROW=move-overcommit, before the steps: only this may bring the block to the device after all. What is kept goes first. */
 static bool overcommit(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_resource *vmm = servers[GM_KIND_VMM], *native = servers[GM_KIND_NATIVE];
-    if (GM_LIKELY(request->wanted != GM_KIND_VMM) || !gm_decided_overcommits || request->capturing ||
-        !vmm || !vmm->row->overcommit || !gm_resource_keeps(vmm->properties, request))
+    if (GM_LIKELY(request->wanted != GM_KIND_VMM) || !gm_router_overcommits || request->capturing ||
+        !vmm || !vmm->ops->overcommit || !gm_resource_keeps(vmm->properties, request))
         return false;
-    size_t given = self->row->trim(self, SIZE_MAX);
+    size_t given = self->ops->trim(self, SIZE_MAX);
     if (gm_oom_on_trim)
         gm_oom_on_trim(request, given);
-    return (given && (vmm->row->alloc(vmm, request, block) == GM_OK || native->row->alloc(native, request, block) == GM_OK)) ||
-           vmm->row->overcommit(vmm, request, block) == GM_OK;
+    return (given && (vmm->ops->alloc(vmm, request, block) == GM_OK || native->ops->alloc(native, request, block) == GM_OK)) ||
+           vmm->ops->overcommit(vmm, request, block) == GM_OK;
 }
 
 static inline bool is_refused(enum gm_kind kind, const struct gm_request *request) { return refused[kind] & request->promises; }
@@ -51,7 +51,7 @@ static inline gm_status ask(enum gm_kind kind, const struct gm_request *request,
     struct gm_resource *server = servers[kind];
     if (GM_UNLIKELY(!server || is_refused(kind, request)))
         return GM_NOT_SUPPORTED;
-    return server->row->alloc(server, request, block);
+    return server->ops->alloc(server, request, block);
 }
 
 /* Native memory could not be had either. */
@@ -85,7 +85,7 @@ static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct g
     return GM_OK;
 }
 
-static gm_status decided_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status router_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     if (GM_UNLIKELY(request->beyond_limit))
         return gm_oom_serve(self, request, GM_REASON_NONE, block);
     gm_status status = ask(request->wanted, request, block);
@@ -96,64 +96,64 @@ static gm_status decided_alloc(struct gm_resource *self, const struct gm_request
 }
 
 /* Blocks name their maker as owner, so they come back here only through adaptors. */
-static gm_status decided_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status router_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_resource *server = servers[block->kind];
-    return server ? server->row->free(server, block, how) : GM_INVALID_VALUE;
+    return server ? server->ops->free(server, block, how) : GM_INVALID_VALUE;
 }
 
-static size_t decided_trim(struct gm_resource *self, size_t bytes) {
+static size_t router_trim(struct gm_resource *self, size_t bytes) {
     size_t given = 0;
     for (int kind = 0; kind < GM_KIND_COUNT && given < bytes; kind++)
-        if (servers[kind] && servers[kind]->row->trim)
-            given += servers[kind]->row->trim(servers[kind], bytes - given);
+        if (servers[kind] && servers[kind]->ops->trim)
+            given += servers[kind]->ops->trim(servers[kind], bytes - given);
     return given;
 }
 
-static size_t decided_releasable(struct gm_resource *self, int device) {
+static size_t router_releasable(struct gm_resource *self, int device) {
     size_t bytes = 0;
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (servers[kind] && servers[kind]->row->releasable)
-            bytes += servers[kind]->row->releasable(servers[kind], device);
+        if (servers[kind] && servers[kind]->ops->releasable)
+            bytes += servers[kind]->ops->releasable(servers[kind], device);
     return bytes;
 }
 
-static bool decided_keeps(struct gm_resource *self, uint64_t address) {
+static bool router_keeps(struct gm_resource *self, uint64_t address) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (servers[kind] && servers[kind]->row->keeps && servers[kind]->row->keeps(servers[kind], address))
+        if (servers[kind] && servers[kind]->ops->keeps && servers[kind]->ops->keeps(servers[kind], address))
             return true;
     return false;
 }
 
-static void decided_after_fork(struct gm_resource *self) {
+static void router_after_fork(struct gm_resource *self) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (servers[kind] && servers[kind]->row->after_fork)
-            servers[kind]->row->after_fork(servers[kind]);
+        if (servers[kind] && servers[kind]->ops->after_fork)
+            servers[kind]->ops->after_fork(servers[kind]);
 }
 
 #define EACH_SERVER(call, ...)                                                                               \
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)                                                         \
-        if (servers[kind] && servers[kind]->row->call)                                                       \
-    servers[kind]->row->call(servers[kind], __VA_ARGS__)
+        if (servers[kind] && servers[kind]->ops->call)                                                       \
+    servers[kind]->ops->call(servers[kind], __VA_ARGS__)
 
-static void decided_context_gone(struct gm_resource *self, uint64_t context_id) { EACH_SERVER(context_gone, context_id); }
+static void router_context_destroyed(struct gm_resource *self, uint64_t context_id) { EACH_SERVER(context_destroyed, context_id); }
 
-static void decided_capture(struct gm_resource *self, int change) { EACH_SERVER(capture, change); }
+static void router_capture(struct gm_resource *self, int change) { EACH_SERVER(capture, change); }
 
-static void decided_peer_enabled(struct gm_resource *self, int device, int peer) { EACH_SERVER(peer_enabled, device, peer); }
+static void router_peer_enabled(struct gm_resource *self, int device, int peer) { EACH_SERVER(peer_enabled, device, peer); }
 
-const struct gm_resource_row gm_resource_decided = {
+const struct gm_resource_ops gm_resource_router = {
     .name = "decided",
     .summary = "whatever kind the policy decided for each request",
     .properties = ~0u,
     .breaks = "",
     .kind = GM_KIND_NATIVE,
-    .alloc = decided_alloc,
-    .free = decided_free,
-    .trim = decided_trim,
-    .releasable = decided_releasable,
-    .keeps = decided_keeps,
-    .after_fork = decided_after_fork,
-    .context_gone = decided_context_gone,
-    .capture = decided_capture,
-    .peer_enabled = decided_peer_enabled,
+    .alloc = router_alloc,
+    .free = router_free,
+    .trim = router_trim,
+    .releasable = router_releasable,
+    .keeps = router_keeps,
+    .after_fork = router_after_fork,
+    .context_destroyed = router_context_destroyed,
+    .capture = router_capture,
+    .peer_enabled = router_peer_enabled,
 };

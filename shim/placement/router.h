@@ -1,24 +1,24 @@
 /* The resource behind every movable call: serves each request by the kind that the policy decided, or steps back. */
-#ifndef GM_DECIDED_H
-#define GM_DECIDED_H
+#ifndef GM_PLACEMENT_ROUTER_H
+#define GM_PLACEMENT_ROUTER_H
 
 #include "shim/base/base.h"
 #include "shim/resource/resource.h"
 
 /* Who serves each kind: stacks of resources as text (gm_resource_build). */
-enum { GM_DECIDED_ROWS = 7 };
-struct gm_decided_row {
+enum { GM_ROUTER_ROWS = 7 };
+struct gm_router_row {
     enum gm_kind kind;
     const char *stack;
 };
-GM_INTERNAL extern const struct gm_decided_row gm_decided_rows[GM_DECIDED_ROWS];
+GM_INTERNAL extern const struct gm_router_row gm_router_rows[GM_ROUTER_ROWS];
 
 /* Registers who serves a kind. Not thread-safe: before the first request. NULL leaves the kind to its fallback. */
-void gm_decided_serve(enum gm_kind kind, struct gm_resource *resource);
-struct gm_resource *gm_decided_server(enum gm_kind kind);
+void gm_router_serve(enum gm_kind kind, struct gm_resource *resource);
+struct gm_resource *gm_router_server(enum gm_kind kind);
 
 /* A request for GM_KIND_VMM that the device has no memory for goes to its maker's overcommit before the steps of GPUMEM_OOM. Set before
  * the first request. */
-GM_INTERNAL extern bool gm_decided_overcommits;
+GM_INTERNAL extern bool gm_router_overcommits;
 
 #endif

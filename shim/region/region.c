@@ -22,12 +22,12 @@ struct state {
     size_t size, mapped;
     unsigned count; /* extents */
     unsigned range_count;
-    struct gm_span ranges[RANGES]; /* the region's own, the one to read only */
+    struct gm_address_range ranges[RANGES]; /* the region's own, the one to read only */
 };
 
 struct gpumem_region {
     struct gm_context context;
-    struct gm_place place;
+    struct gm_location place;
     unsigned flags;
     unsigned room; /* of extents */
     struct gm_extent *extents;
@@ -45,7 +45,7 @@ static const char *name_of(gm_status status) {
 static gm_status failed(const struct gpumem_region *region, gm_status status, const char *what, size_t size) {
     return gm_fail(status, "%s from %zu to %zu bytes on device %d%s: %s; %llu bytes free", what, region->now.size, size,
                    region->place.device, region->place.node >= 0 ? ", host memory" : "", name_of(status),
-                   (unsigned long long)gm_place_spare(&region->place));
+                   (unsigned long long)gm_location_free_bytes(&region->place));
 }
 
 /* ---- context */
@@ -92,13 +92,13 @@ static bool round_to(size_t size, size_t unit, size_t *rounded) {
 static gm_status make(const struct gpumem_region_options *options, struct gpumem_region *region) {
     struct state *now = &region->now;
     size_t wanted;
-    gm_status status = gm_place_ask(&region->place, options->flags & GPUMEM_REGION_HOST);
+    gm_status status = gm_location_query(&region->place, options->flags & GPUMEM_REGION_HOST);
     if (status)
         return gm_fail(status, "device %d has no virtual memory management%s: %s", region->place.device,
                        options->flags & GPUMEM_REGION_HOST ? " of host memory" : "", name_of(status));
     if (!round_to(options->reserve ? options->reserve : ample(region->place.device), region->place.granularity, &wanted))
         return gm_fail(GM_OUT_OF_MEMORY, "%zu bytes of addresses asked", options->reserve);
-    status = gm_span_reserve(&now->ranges[0], options->reserve ? wanted : region->place.granularity, wanted);
+    status = gm_address_range_reserve(&now->ranges[0], options->reserve ? wanted : region->place.granularity, wanted);
     if (status)
         return gm_fail(status, "%zu bytes of addresses asked: %s", wanted, name_of(status));
     now->range_count = 1;
@@ -110,7 +110,7 @@ PUBLIC int gpumem_region_create(const struct gpumem_region_options *options, str
     struct gm_context context;
     if (!options)
         options = &plain;
-    if (!gm_doors())
+    if (!gm_program_driver())
         return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
     if (!gm_context_current(&context))
         return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
@@ -119,7 +119,7 @@ PUBLIC int gpumem_region_create(const struct gpumem_region_options *options, str
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a region");
     made->context = context;
     made->flags = options->flags;
-    made->place = (struct gm_place){
+    made->place = (struct gm_location){
         .device = context.device,
         .peers = options->peers,
         .exportable = options->flags & GPUMEM_REGION_EXPORTABLE,
@@ -137,14 +137,14 @@ PUBLIC int gpumem_region_create(const struct gpumem_region_options *options, str
 /* ---- growing */
 
 /* New addresses for all there is, beside the old ones. */
-static gm_status move_range(struct gpumem_region *region, struct gm_span *range, size_t target) {
-    struct gm_span fresh = {.read_only = range->read_only};
-    gm_status status = gm_span_reserve(&fresh, target, target <= SIZE_MAX / 4 ? target * 2 : target);
+static gm_status move_range(struct gpumem_region *region, struct gm_address_range *range, size_t target) {
+    struct gm_address_range fresh = {.read_only = range->read_only};
+    gm_status status = gm_address_range_reserve(&fresh, target, target <= SIZE_MAX / 4 ? target * 2 : target);
     if (status)
         return status;
-    status = gm_span_map_all(&fresh, &region->place, region->extents, region->now.count);
+    status = gm_address_range_map_all(&fresh, &region->place, region->extents, region->now.count);
     if (status)
-        gm_span_cut(&fresh, 0);
+        gm_address_range_cut(&fresh, 0);
     else
         *range = fresh;
     return status;
@@ -153,8 +153,8 @@ static gm_status move_range(struct gpumem_region *region, struct gm_span *range,
 static gm_status make_room(struct gpumem_region *region, size_t target) {
     gm_status status = GM_OK;
     for (unsigned i = 0; i < region->now.range_count && !status; i++) {
-        struct gm_span *range = &region->now.ranges[i];
-        if (range->reserved < target && gm_span_extend(range, target))
+        struct gm_address_range *range = &region->now.ranges[i];
+        if (range->reserved < target && gm_address_range_extend(range, target))
             status = move_range(region, range, target);
     }
     return status;
@@ -173,7 +173,7 @@ static gm_status list_more(struct gpumem_region *region) {
 }
 
 static void release_handle(const struct gm_extent *extent) {
-    if (GM_TWICE(gm_doors()->mem_release(extent->handle)))
+    if (GM_TWICE(gm_program_driver()->mem_release(extent->handle)))
         gm_log(GM_LOG_ERROR, "a handle of %zu bytes cannot be released", extent->size);
 }
 
@@ -182,17 +182,17 @@ static gm_status add_extent(struct gpumem_region *region, size_t size) {
     struct gm_extent extent = {.size = size};
     gm_status status = list_more(region);
     if (!status)
-        status = gm_place_create(&region->place, size, &extent.handle);
+        status = gm_location_create(&region->place, size, &extent.handle);
     if (status)
         return status;
     unsigned mapped = 0;
     while (mapped < now->range_count && !status) {
-        status = gm_span_map(&now->ranges[mapped], &region->place, now->mapped, &extent);
+        status = gm_address_range_map(&now->ranges[mapped], &region->place, now->mapped, &extent);
         mapped += !status;
     }
     if (status) {
         while (mapped-- > 0)
-            (void)gm_span_unmap(&now->ranges[mapped], now->mapped, &extent);
+            (void)gm_address_range_unmap(&now->ranges[mapped], now->mapped, &extent);
         release_handle(&extent);
         return status;
     }
@@ -217,7 +217,7 @@ static gm_status add_extents(struct gpumem_region *region, size_t target) {
     while (now->mapped < target && !status) {
         size_t need = target - now->mapped, room = SIZE_MAX, ahead = ahead_of(region);
         for (unsigned i = 0; i < now->range_count; i++) {
-            size_t here = gm_span_room(&now->ranges[i], now->mapped);
+            size_t here = gm_address_range_room(&now->ranges[i], now->mapped);
             room = here < room ? here : room;
         }
         need = need < room ? need : room;
@@ -242,14 +242,14 @@ static void undo(struct gpumem_region *region, const struct state *before) {
         const struct gm_extent *extent = &region->extents[--now->count];
         now->mapped -= extent->size;
         for (unsigned i = 0; i < now->range_count; i++)
-            (void)gm_span_unmap(&now->ranges[i], now->mapped, extent);
+            (void)gm_address_range_unmap(&now->ranges[i], now->mapped, extent);
         release_handle(extent);
     }
     for (unsigned i = 0; i < before->range_count; i++) {
         if (before->ranges[i].base != now->ranges[i].base)
-            gm_span_drop(&now->ranges[i], region->extents, before->count);
+            gm_address_range_drop(&now->ranges[i], region->extents, before->count);
         else
-            gm_span_cut(&now->ranges[i], before->ranges[i].segment_count);
+            gm_address_range_cut(&now->ranges[i], before->ranges[i].segment_count);
     }
     region->now = *before;
 }
@@ -260,14 +260,14 @@ static gm_status grow(struct gpumem_region *region, size_t target) {
     if (!status)
         status = add_extents(region, target);
     if (!status && moved(&before, &region->now))
-        status = gm_quiet_wait(&region->context, region->place.peers);
+        status = gm_quiesce(&region->context, region->place.peers);
     if (status) {
         undo(region, &before);
         return status;
     }
     for (unsigned i = 0; i < before.range_count; i++)
         if (before.ranges[i].base != region->now.ranges[i].base)
-            gm_span_drop(&before.ranges[i], region->extents, before.count);
+            gm_address_range_drop(&before.ranges[i], region->extents, before.count);
     return GM_OK;
 }
 
@@ -299,10 +299,10 @@ static gm_status unmap_last(struct gpumem_region *region) {
     const struct gm_extent *extent = &region->extents[now->count - 1];
     size_t offset = now->mapped - extent->size;
     for (unsigned i = now->range_count; i-- > 0;) {
-        gm_status status = gm_span_unmap(&now->ranges[i], offset, extent);
+        gm_status status = gm_address_range_unmap(&now->ranges[i], offset, extent);
         if (status) {
             while (++i < now->range_count)
-                (void)gm_span_map(&now->ranges[i], &region->place, offset, extent);
+                (void)gm_address_range_map(&now->ranges[i], &region->place, offset, extent);
             return status;
         }
     }
@@ -317,7 +317,7 @@ static gm_status shrink(struct gpumem_region *region, size_t size) {
     gm_status status = GM_OK;
     if (!now->count || now->mapped - region->extents[now->count - 1].size < size)
         return GM_OK;
-    status = gm_quiet_wait(&region->context, region->place.peers);
+    status = gm_quiesce(&region->context, region->place.peers);
     while (!status && now->count && now->mapped - region->extents[now->count - 1].size >= size)
         status = unmap_last(region);
     return status;
@@ -347,7 +347,7 @@ PUBLIC int gpumem_region_release(struct gpumem_region *region) {
         return GM_OK;
     gm_status status = enter(region, &pushed);
     if (!status)
-        status = gm_quiet_wait(&region->context, region->place.peers);
+        status = gm_quiesce(&region->context, region->place.peers);
     if (status == GM_STREAM_CAPTURE) {
         leave(pushed);
         return gm_fail(status, "a region of %zu bytes cannot be released while a stream is captured", region->now.size);
@@ -355,7 +355,7 @@ PUBLIC int gpumem_region_release(struct gpumem_region *region) {
     CUstreamCaptureMode mode = relax();
     struct state *now = &region->now;
     for (unsigned i = 0; i < now->range_count; i++)
-        gm_span_drop(&now->ranges[i], region->extents, now->count);
+        gm_address_range_drop(&now->ranges[i], region->extents, now->count);
     for (unsigned i = 0; i < now->count; i++)
         release_handle(&region->extents[i]);
     restore(mode);
@@ -369,7 +369,7 @@ PUBLIC int gpumem_region_release(struct gpumem_region *region) {
 
 /* ---- looking */
 
-static void show(const struct gpumem_region *region, const struct gm_span *range, struct gpumem_view *view) {
+static void show(const struct gpumem_region *region, const struct gm_address_range *range, struct gpumem_view *view) {
     *view = (struct gpumem_view){
         .base = (void *)(uintptr_t)range->base,
         .size = region->now.size,
@@ -384,15 +384,15 @@ PUBLIC void gpumem_region_view(const struct gpumem_region *region, struct gpumem
 }
 
 static gm_status add_alias(struct gpumem_region *region) {
-    struct gm_span alias = {.read_only = true};
+    struct gm_address_range alias = {.read_only = true};
     size_t reserved = region->now.ranges[0].reserved;
-    gm_status status = gm_span_reserve(&alias, reserved, reserved);
+    gm_status status = gm_address_range_reserve(&alias, reserved, reserved);
     if (status)
         return status;
     /* The region may lie in several reservations, no mapping of which crosses a border: one piece of addresses holds them all. */
-    status = gm_span_map_all(&alias, &region->place, region->extents, region->now.count);
+    status = gm_address_range_map_all(&alias, &region->place, region->extents, region->now.count);
     if (status)
-        gm_span_cut(&alias, 0);
+        gm_address_range_cut(&alias, 0);
     else
         region->now.ranges[region->now.range_count++] = alias;
     return status;
@@ -422,7 +422,7 @@ static gm_status allow(struct gpumem_region *region, int peer) {
     for (unsigned r = 0; r < now->range_count; r++) {
         size_t offset = 0;
         for (unsigned i = 0; i < now->count; i++) {
-            gm_status status = gm_place_peer(now->ranges[r].base + offset, region->extents[i].size, peer,
+            gm_status status = gm_location_peer(now->ranges[r].base + offset, region->extents[i].size, peer,
                                              now->ranges[r].read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ
                                                                       : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
             if (status)
@@ -436,7 +436,7 @@ static gm_status allow(struct gpumem_region *region, int peer) {
 
 PUBLIC int gpumem_region_allow(struct gpumem_region *region, int peer) {
     bool pushed;
-    if (peer < 0 || peer >= GM_PLACE_DEVICES)
+    if (peer < 0 || peer >= GM_LOCATION_DEVICES)
         return gm_fail(GM_INVALID_VALUE, "no device %d", peer);
     gm_status status = enter(region, &pushed);
     if (status)
@@ -449,12 +449,12 @@ PUBLIC int gpumem_region_allow(struct gpumem_region *region, int peer) {
 }
 
 PUBLIC int gpumem_region_export(const struct gpumem_region *region, unsigned index, int *descriptor, size_t *size) {
-    if (!region->place.exportable || !gm_doors()->mem_export)
+    if (!region->place.exportable || !gm_program_driver()->mem_export)
         return gm_fail(GM_NOT_SUPPORTED, "the region was not made with GPUMEM_REGION_EXPORTABLE");
     if (index >= region->now.count)
         return gm_fail(GM_INVALID_VALUE, "handle %u of %u", index, region->now.count);
     int made = -1;
-    gm_status status = (gm_status)gm_doors()->mem_export(&made, region->extents[index].handle,
+    gm_status status = (gm_status)gm_program_driver()->mem_export(&made, region->extents[index].handle,
                                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (status)
         return gm_fail(status, "a handle of %zu bytes cannot be exported: %s", region->extents[index].size, name_of(status));

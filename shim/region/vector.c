@@ -39,7 +39,7 @@ static gm_status checked(CUresult result, const char *what, size_t size) {
 }
 
 static gm_status copy(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size) {
-    return size ? checked(gm_doors()->memcpy_async(to, from, size, vector->stream), "a copy", size) : GM_OK;
+    return size ? checked(gm_program_driver()->memcpy_async(to, from, size, vector->stream), "a copy", size) : GM_OK;
 }
 
 /* Copies `size` bytes from `from` to `to` where both overlap, in pieces that do not: from the far end when going up. */
@@ -100,7 +100,7 @@ static gm_status own_index(const struct gpumem_vector *vector, const void *value
 
 static gm_status zero(const struct gpumem_vector *vector, size_t first, size_t count) {
     size_t size = count * vector->element;
-    return size ? checked(gm_doors()->memset_d8_async(at(vector, first), 0, size, vector->stream), "a fill", size) : GM_OK;
+    return size ? checked(gm_program_driver()->memset_d8_async(at(vector, first), 0, size, vector->stream), "a fill", size) : GM_OK;
 }
 
 /* One element copied, then doubled: reads what it wrote, so it costs as much as one copy of the whole and a few calls. */

@@ -43,7 +43,7 @@ static size_t async_releasable(struct gm_resource *self, int device) {
 
 static bool async_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
 
-static void async_context_gone(struct gm_resource *self, uint64_t context_id) { gm_pool_context_gone(&family, context_id); }
+static void async_context_destroyed(struct gm_resource *self, uint64_t context_id) { gm_pool_context_destroyed(&family, context_id); }
 
 static void async_capture(struct gm_resource *self, int change) {
     if (change < 0)
@@ -54,7 +54,7 @@ static void async_peer_enabled(struct gm_resource *self, int device, int peer) {
     gm_pool_peer_enabled(&family, device, peer);
 }
 
-const struct gm_resource_row gm_resource_async = {
+const struct gm_resource_ops gm_resource_async = {
     .name = "async",
     .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
@@ -67,7 +67,7 @@ const struct gm_resource_row gm_resource_async = {
     .trim = async_trim,
     .releasable = async_releasable,
     .keeps = async_keeps,
-    .context_gone = async_context_gone,
+    .context_destroyed = async_context_destroyed,
     .capture = async_capture,
     .peer_enabled = async_peer_enabled,
 };

@@ -2,107 +2,107 @@
 
 #define PAGE_BYTES ((size_t)16384)
 
-struct gm_parking_slot {
-    struct gm_parking_slot *next;
-    struct gm_parked parked;
+struct gm_deferred_slot {
+    struct gm_deferred_slot *next;
+    struct gm_deferred_block deferred;
 };
 
-static void set_sums(struct gm_parking *parking, int32_t count, int64_t bytes) {
-    __atomic_store_n(&parking->count, parking->count + (uint32_t)count, __ATOMIC_RELAXED);
-    __atomic_store_n(&parking->bytes, parking->bytes + (uint64_t)bytes, __ATOMIC_RELAXED);
+static void set_sums(struct gm_deferred_queue *queue, int32_t count, int64_t bytes) {
+    __atomic_store_n(&queue->count, queue->count + (uint32_t)count, __ATOMIC_RELAXED);
+    __atomic_store_n(&queue->bytes, queue->bytes + (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
-static void link_pages(struct gm_parking *parking, struct gm_parking_slot *slots) {
+static void link_pages(struct gm_deferred_queue *queue, struct gm_deferred_slot *slots) {
     for (size_t i = 0; i < PAGE_BYTES / sizeof *slots; i++) {
-        slots[i].next = parking->unused;
-        parking->unused = &slots[i];
+        slots[i].next = queue->unused;
+        queue->unused = &slots[i];
     }
 }
 
 /* An unused slot with the lock held, or NULL with the lock held. The kernel is asked without the lock. */
-static struct gm_parking_slot *take_slot(struct gm_parking *parking) {
-    if (!parking->unused) {
-        gm_spin_unlock(&parking->lock);
-        struct gm_parking_slot *slots = gm_pages(PAGE_BYTES);
-        gm_spin_lock(&parking->lock);
+static struct gm_deferred_slot *take_slot(struct gm_deferred_queue *queue) {
+    if (!queue->unused) {
+        gm_spin_unlock(&queue->lock);
+        struct gm_deferred_slot *slots = gm_pages(PAGE_BYTES);
+        gm_spin_lock(&queue->lock);
         if (slots)
-            link_pages(parking, slots);
+            link_pages(queue, slots);
     }
-    struct gm_parking_slot *slot = parking->unused;
+    struct gm_deferred_slot *slot = queue->unused;
     if (slot)
-        parking->unused = slot->next;
+        queue->unused = slot->next;
     return slot;
 }
 
-gm_status gm_parking_push(struct gm_parking *parking, const struct gm_parked *parked) {
-    gm_spin_lock(&parking->lock);
-    struct gm_parking_slot *slot = take_slot(parking);
+gm_status gm_deferred_queue_push(struct gm_deferred_queue *queue, const struct gm_deferred_block *deferred) {
+    gm_spin_lock(&queue->lock);
+    struct gm_deferred_slot *slot = take_slot(queue);
     if (slot) {
-        slot->parked = *parked;
+        slot->deferred = *deferred;
         slot->next = NULL;
-        if (parking->last)
-            parking->last->next = slot;
+        if (queue->last)
+            queue->last->next = slot;
         else
-            parking->first = slot;
-        parking->last = slot;
-        set_sums(parking, 1, (int64_t)parked->size);
+            queue->first = slot;
+        queue->last = slot;
+        set_sums(queue, 1, (int64_t)deferred->size);
     }
-    gm_spin_unlock(&parking->lock);
+    gm_spin_unlock(&queue->lock);
     return slot ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
-void gm_parking_unpop(struct gm_parking *parking, const struct gm_parked *parked) {
-    gm_spin_lock(&parking->lock);
-    struct gm_parking_slot *slot = take_slot(parking);
+void gm_deferred_queue_unpop(struct gm_deferred_queue *queue, const struct gm_deferred_block *deferred) {
+    gm_spin_lock(&queue->lock);
+    struct gm_deferred_slot *slot = take_slot(queue);
     if (slot) {
-        slot->parked = *parked;
-        slot->next = parking->first;
-        parking->first = slot;
-        if (!parking->last)
-            parking->last = slot;
-        set_sums(parking, 1, (int64_t)parked->size);
+        slot->deferred = *deferred;
+        slot->next = queue->first;
+        queue->first = slot;
+        if (!queue->last)
+            queue->last = slot;
+        set_sums(queue, 1, (int64_t)deferred->size);
     }
-    gm_spin_unlock(&parking->lock);
+    gm_spin_unlock(&queue->lock);
     if (!slot)
-        gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost", (void *)(uintptr_t)parked->address,
-               (size_t)parked->size);
+        gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost", (void *)(uintptr_t)deferred->address,
+               (size_t)deferred->size);
 }
 
-bool gm_parking_pop(struct gm_parking *parking, struct gm_parked *parked) {
-    if (!gm_parking_count(parking))
+bool gm_deferred_queue_pop(struct gm_deferred_queue *queue, struct gm_deferred_block *deferred) {
+    if (!gm_deferred_queue_count(queue))
         return false;
-    gm_spin_lock(&parking->lock);
-    struct gm_parking_slot *slot = parking->first;
+    gm_spin_lock(&queue->lock);
+    struct gm_deferred_slot *slot = queue->first;
     if (slot) {
-        parking->first = slot->next;
-        if (!parking->first)
-            parking->last = NULL;
-        *parked = slot->parked;
-        slot->next = parking->unused;
-        parking->unused = slot;
-        set_sums(parking, -1, -(int64_t)parked->size);
+        queue->first = slot->next;
+        if (!queue->first)
+            queue->last = NULL;
+        *deferred = slot->deferred;
+        slot->next = queue->unused;
+        queue->unused = slot;
+        set_sums(queue, -1, -(int64_t)deferred->size);
     }
-    gm_spin_unlock(&parking->lock);
+    gm_spin_unlock(&queue->lock);
     return slot;
 }
 
-void gm_parking_forget(struct gm_parking *parking, uint64_t context_id) {
-    gm_spin_lock(&parking->lock);
-    struct gm_parking_slot **link = &parking->first, *last = NULL;
+void gm_deferred_queue_forget(struct gm_deferred_queue *queue, uint64_t context_id) {
+    gm_spin_lock(&queue->lock);
+    struct gm_deferred_slot **link = &queue->first, *last = NULL;
     while (*link) {
-        struct gm_parking_slot *slot = *link;
-        if (slot->parked.context_id == context_id) {
+        struct gm_deferred_slot *slot = *link;
+        if (slot->deferred.context_id == context_id) {
             *link = slot->next;
-            set_sums(parking, -1, -(int64_t)slot->parked.size);
-            slot->next = parking->unused;
-            parking->unused = slot;
+            set_sums(queue, -1, -(int64_t)slot->deferred.size);
+            slot->next = queue->unused;
+            queue->unused = slot;
             continue;
         }
-        if (slot->parked.event && slot->parked.event_context_id == context_id)
-            slot->parked.event = NULL; /* its stream is gone, and the work in it */
+        if (slot->deferred.event && slot->deferred.event_context_id == context_id)
+            slot->deferred.event = NULL; /* its stream is gone, and the work in it */
         last = slot;
         link = &slot->next;
     }
-    parking->last = last;
-    gm_spin_unlock(&parking->lock);
+    queue->last = last;
+    gm_spin_unlock(&queue->lock);
 }

@@ -1,12 +1,12 @@
 /* Blocks that were given back but cannot be freed yet: during a stream capture, or until an event of their stream is complete.
  * A queue, oldest first, in slots that grow by pages. No driver call happens here. Zeroed memory is an empty queue. */
-#ifndef GM_RESOURCE_PARKING_H
-#define GM_RESOURCE_PARKING_H
+#ifndef GM_RESOURCE_DEFERRED_QUEUE_H
+#define GM_RESOURCE_DEFERRED_QUEUE_H
 
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-struct gm_parked {
+struct gm_deferred_block {
     uint64_t address;
     uint64_t context; /* handle */
     uint64_t context_id;
@@ -17,29 +17,29 @@ struct gm_parked {
     int device;
 };
 
-struct gm_parking_slot;
-struct gm_parking {
+struct gm_deferred_slot;
+struct gm_deferred_queue {
     gm_spin lock;
     uint32_t count; /* read without the lock as a hint */
     uint64_t bytes;
-    struct gm_parking_slot *first, *last, *unused;
+    struct gm_deferred_slot *first, *last, *unused;
 };
 
-/* Appends a copy. GM_OUT_OF_MEMORY: the kernel gave no page, nothing was parked. */
-GM_INTERNAL gm_status gm_parking_push(struct gm_parking *parking, const struct gm_parked *parked);
+/* Appends a copy. GM_OUT_OF_MEMORY: the kernel gave no page, nothing was deferred. */
+GM_INTERNAL gm_status gm_deferred_queue_push(struct gm_deferred_queue *queue, const struct gm_deferred_block *deferred);
 /* Puts a block back at the front: its free failed and is tried again later. Lost, and logged,
  * only when the kernel gives no page any more. */
-GM_INTERNAL void gm_parking_unpop(struct gm_parking *parking, const struct gm_parked *parked);
+GM_INTERNAL void gm_deferred_queue_unpop(struct gm_deferred_queue *queue, const struct gm_deferred_block *deferred);
 /* Takes the oldest. False: empty. */
-GM_INTERNAL bool gm_parking_pop(struct gm_parking *parking, struct gm_parked *parked);
+GM_INTERNAL bool gm_deferred_queue_pop(struct gm_deferred_queue *queue, struct gm_deferred_block *deferred);
 /* Forgets the blocks of a context; their events too, which die with their context. */
-GM_INTERNAL void gm_parking_forget(struct gm_parking *parking, uint64_t context_id);
+GM_INTERNAL void gm_deferred_queue_forget(struct gm_deferred_queue *queue, uint64_t context_id);
 
-static inline uint32_t gm_parking_count(const struct gm_parking *parking) {
-    return __atomic_load_n(&parking->count, __ATOMIC_RELAXED);
+static inline uint32_t gm_deferred_queue_count(const struct gm_deferred_queue *queue) {
+    return __atomic_load_n(&queue->count, __ATOMIC_RELAXED);
 }
-static inline uint64_t gm_parking_bytes(const struct gm_parking *parking) {
-    return __atomic_load_n(&parking->bytes, __ATOMIC_RELAXED);
+static inline uint64_t gm_deferred_queue_bytes(const struct gm_deferred_queue *queue) {
+    return __atomic_load_n(&queue->bytes, __ATOMIC_RELAXED);
 }
 
 #endif

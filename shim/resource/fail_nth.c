@@ -26,7 +26,7 @@ static gm_status fail_nth_alloc(struct gm_resource *self, const struct gm_reques
     return gm_adaptor_alloc(self, request, block);
 }
 
-const struct gm_resource_row gm_resource_fail_nth = {
+const struct gm_resource_ops gm_resource_fail_nth = {
     .name = "fail-nth",
     .summary = "the N-th allocation, counted from 1, fails with out of memory; all others pass",
     .properties = ~0u,
@@ -41,7 +41,7 @@ const struct gm_resource_row gm_resource_fail_nth = {
     .releasable = gm_adaptor_releasable,
     .keeps = gm_adaptor_keeps,
     .after_fork = gm_adaptor_after_fork,
-    .context_gone = gm_adaptor_context_gone,
+    .context_destroyed = gm_adaptor_context_destroyed,
     .capture = gm_adaptor_capture,
     .peer_enabled = gm_adaptor_peer_enabled,
 };

@@ -41,28 +41,28 @@ static gm_status fill_on_stream(const struct gm_block *block, unsigned char valu
 static gm_status fill_privately(const struct gm_block *block, unsigned char value, bool behind) {
     CUcontext context = (CUcontext)(uintptr_t)block->context;
     CUstreamCaptureMode mode;
-    struct gm_lane lane;
+    struct gm_internal internal;
     CUstream stream;
     bool pushed;
 
-    if (!gm_lane_of(context, block->context_id, block->device, &lane)) {
+    if (!gm_internal_of(context, block->context_id, block->device, &internal)) {
         static int once;
-        gm_log_once(&once, GM_LOG_WARN, "fill: more than %d contexts, the memory of the others is left as it is", GM_LANES);
+        gm_log_once(&once, GM_LOG_WARN, "fill: more than %d contexts, the memory of the others is left as it is", GM_INTERNAL_CONTEXTS);
         return GM_OK;
     }
     if (!gm_capture_guard_enter(&mode))
         return GM_OK;
-    gm_status status = gm_lane_enter(context, &pushed);
+    gm_status status = gm_context_enter(context, &pushed);
     if (status)
         goto leave;
-    status = gm_lane_stream(&lane, behind ? GM_LANE_FREE : GM_LANE_ALLOC, &stream);
+    status = gm_internal_stream(&internal, behind ? GM_INTERNAL_FREE : GM_INTERNAL_ALLOC, &stream);
     if (!status && behind)
-        status = gm_lane_fence(&lane, stream);
+        status = gm_wait_for_users(&internal, stream);
     if (!status)
         status = (gm_status)gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
     if (!status && !behind)
         status = (gm_status)gm_drv.stream_synchronize(stream);
-    gm_lane_leave(pushed);
+    gm_context_leave(pushed);
 leave:
     gm_capture_guard_leave(mode);
     return status;
@@ -102,12 +102,12 @@ static gm_status fill_free(struct gm_resource *self, const struct gm_block *bloc
     return gm_adaptor_free(self, block, &behind);
 }
 
-static void fill_context_gone(struct gm_resource *self, uint64_t context_id) {
-    gm_lane_forget(context_id);
-    gm_adaptor_context_gone(self, context_id);
+static void fill_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_internal_forget(context_id);
+    gm_adaptor_context_destroyed(self, context_id);
 }
 
-const struct gm_resource_row gm_resource_fill = {
+const struct gm_resource_ops gm_resource_fill = {
     .name = "fill",
     .summary = "memory is zeroed or poisoned at allocation, and poisoned at free",
     .properties = ~0u,
@@ -123,7 +123,7 @@ const struct gm_resource_row gm_resource_fill = {
     .releasable = gm_adaptor_releasable,
     .keeps = gm_adaptor_keeps,
     .after_fork = gm_adaptor_after_fork,
-    .context_gone = fill_context_gone,
+    .context_destroyed = fill_context_destroyed,
     .capture = gm_adaptor_capture,
     .peer_enabled = gm_adaptor_peer_enabled,
 };

@@ -139,11 +139,11 @@ static gm_status let_reach(uint64_t address, size_t bytes, uint64_t devices) {
 /* The device, the host, and the peers that may access the device, also one that becomes so meanwhile. */
 static gm_status open_to_all(CUdeviceptr address, size_t bytes, int device, int node) {
     CUmemAccessDesc list[DEVICES + 1];
-    uint64_t peers = gm_lane_peers(device);
+    uint64_t peers = gm_peers_of(device);
     unsigned count = list_devices(peers | 1ull << device, list);
     list[count++] = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
     gm_status status = (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
-    uint64_t since = gm_lane_peers(device) & ~peers;
+    uint64_t since = gm_peers_of(device) & ~peers;
     return !status && since ? let_reach(address, bytes, since) : status;
 }
 
@@ -196,17 +196,17 @@ gm_status gm_host_numa_create(int device, size_t size, unsigned long long *handl
     return status;
 }
 
-static gm_status free_now(const struct gm_parked *parked) {
-    gm_status status = (gm_status)gm_drv.mem_unmap(parked->address, parked->size);
+static gm_status free_now(const struct gm_deferred_block *deferred) {
+    gm_status status = (gm_status)gm_drv.mem_unmap(deferred->address, deferred->size);
     if (status)
         return status;
-    if (GM_TWICE(gm_drv.mem_address_free(parked->address, parked->size)))
-        gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be given back", (size_t)parked->size);
-    __atomic_sub_fetch(&alive, parked->size, __ATOMIC_RELAXED);
+    if (GM_TWICE(gm_drv.mem_address_free(deferred->address, deferred->size)))
+        gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be given back", (size_t)deferred->size);
+    __atomic_sub_fetch(&alive, deferred->size, __ATOMIC_RELAXED);
     return GM_OK;
 }
 
-static struct gm_later later = {.free_now = free_now};
+static struct gm_deferred_free later = {.free_now = free_now};
 
 /* ---- requests */
 
@@ -217,11 +217,11 @@ static bool serves(const struct gm_request *request) {
 
 static gm_status shape(const struct gm_request *request, const struct device *known, struct gm_piece *piece) {
     bool pushed;
-    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)request->context, &pushed);
+    gm_status status = gm_context_enter((CUcontext)(uintptr_t)request->context, &pushed);
     if (status)
         return status;
     status = gm_shape_of(request, piece);
-    gm_lane_leave(pushed);
+    gm_context_leave(pushed);
     if (status)
         return status;
     size_t over = piece->reserved % known->granularity;
@@ -233,7 +233,7 @@ static gm_status make_charged(const struct gm_request *request, const struct dev
     uint64_t spare;
     gm_status status = charge(known->node, bytes, &spare);
     /* What waits for its stream is waited for, but never in a call that the program knows as stream-ordered. */
-    if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_later_drain(&later))
+    if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_deferred_free_drain(&later))
         status = charge(known->node, bytes, &spare);
     if (status) {
         gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes asked, %llu to spare", bytes,
@@ -261,7 +261,7 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
         return GM_NOT_INITIALIZED;
     if (!driver_maps() || gm_rdma_in_process() || gm_transport_in_process())
         return GM_NOT_SUPPORTED;
-    gm_later_flush(&later);
+    gm_deferred_free_flush(&later);
     gm_status status = know_device(request->device, &known);
     if (!status)
         status = shape(request, &known, &piece);
@@ -276,7 +276,7 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
 }
 
 static gm_status host_numa_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    return gm_later_free(&later, block, how);
+    return gm_deferred_free_add(&later, block, how);
 }
 
 /* ---- the rest of its life */
@@ -284,13 +284,13 @@ static gm_status host_numa_free(struct gm_resource *self, const struct gm_block 
 static size_t host_numa_trim(struct gm_resource *self, size_t bytes) {
     /* No device memory comes of it, so nobody waits for it. */
     if (gm_driver_ready(false))
-        gm_later_flush(&later);
+        gm_deferred_free_flush(&later);
     return 0;
 }
 
-static void host_numa_context_gone(struct gm_resource *self, uint64_t context_id) {
-    gm_later_context_gone(&later, context_id);
-    gm_lane_forget(context_id);
+static void host_numa_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_deferred_free_context_destroyed(&later, context_id);
+    gm_internal_forget(context_id);
 }
 
 /* No work is left that could use it. A reset may have unmapped it already, which is as good. */
@@ -302,10 +302,10 @@ static void host_numa_abandon(struct gm_resource *self, const struct gm_block *b
 
 static void host_numa_capture(struct gm_resource *self, int change) {
     if (change < 0 && gm_driver_ready(false))
-        gm_later_flush(&later);
+        gm_deferred_free_flush(&later);
 }
 
-static void host_numa_peer_enabled(struct gm_resource *self, int device, int peer) { gm_lane_enable_peer(device, peer); }
+static void host_numa_peer_enabled(struct gm_resource *self, int device, int peer) { gm_peers_enable(device, peer); }
 
 static void host_numa_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
     if (peer < 0 || peer >= DEVICES || let_reach(block->address, block->reserved, 1ull << peer))
@@ -313,11 +313,11 @@ static void host_numa_peer_reaches(struct gm_resource *self, const struct gm_blo
 }
 
 static void host_numa_after_fork(struct gm_resource *self) {
-    gm_later_after_fork(&later);
+    gm_deferred_free_after_fork(&later);
     in_flight = alive = 0;
 }
 
-const struct gm_resource_row gm_resource_host_numa = {
+const struct gm_resource_ops gm_resource_host_numa = {
     .name = "host-numa",
     .summary = "host memory mapped to the device, within what the host can spare",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE |
@@ -329,7 +329,7 @@ const struct gm_resource_row gm_resource_host_numa = {
     .alloc = host_numa_alloc,
     .free = host_numa_free,
     .trim = host_numa_trim,
-    .context_gone = host_numa_context_gone,
+    .context_destroyed = host_numa_context_destroyed,
     .abandon = host_numa_abandon,
     .capture = host_numa_capture,
     .peer_enabled = host_numa_peer_enabled,

@@ -6,7 +6,7 @@
 
 struct state {
     uint64_t bytes;
-    struct gm_ledger live;
+    struct gm_byte_counters live;
 };
 
 static const struct gm_option argument_row = {
@@ -31,13 +31,13 @@ static gm_status limit_open(struct gm_resource *self, const char *argument, char
 static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct state *state = self->state;
     struct gm_block got = *block;
-    if (!gm_ledger_add(&state->live, request->context_id, request->size, state->bytes))
+    if (!gm_byte_counters_add(&state->live, request->context_id, request->size, state->bytes))
         return GM_OUT_OF_MEMORY;
     gm_status status = gm_adaptor_alloc(self, request, &got);
     if (status)
         goto uncount;
     size_t more = got.reserved > request->size ? got.reserved - request->size : 0;
-    if (more && !gm_ledger_add(&state->live, request->context_id, more, state->bytes)) {
+    if (more && !gm_byte_counters_add(&state->live, request->context_id, more, state->bytes)) {
         struct gm_free_request how = {.call = GM_CALL_FREE};
         if (request->call == GM_CALL_ALLOC_ASYNC)
             how = (struct gm_free_request){GM_CALL_FREE_ASYNC, request->stream, request->per_thread, false};
@@ -49,7 +49,7 @@ static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *
     return GM_OK;
 
 uncount:
-    gm_ledger_subtract(&state->live, request->context_id, request->size);
+    gm_byte_counters_subtract(&state->live, request->context_id, request->size);
     return status;
 }
 
@@ -57,17 +57,17 @@ static gm_status limit_free(struct gm_resource *self, const struct gm_block *blo
     struct state *state = self->state;
     gm_status status = gm_adaptor_free(self, block, how);
     if (!status)
-        gm_ledger_subtract(&state->live, block->context_id, block->reserved > block->size ? block->reserved : block->size);
+        gm_byte_counters_subtract(&state->live, block->context_id, block->reserved > block->size ? block->reserved : block->size);
     return status;
 }
 
-static void limit_context_gone(struct gm_resource *self, uint64_t context_id) {
+static void limit_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     struct state *state = self->state;
-    gm_ledger_forget(&state->live, context_id);
-    gm_adaptor_context_gone(self, context_id);
+    gm_byte_counters_forget(&state->live, context_id);
+    gm_adaptor_context_destroyed(self, context_id);
 }
 
-const struct gm_resource_row gm_resource_limit = {
+const struct gm_resource_ops gm_resource_limit = {
     .name = "limit",
     .summary = "out of memory beyond so many live bytes of the wrapped resource",
     .properties = ~0u,
@@ -82,7 +82,7 @@ const struct gm_resource_row gm_resource_limit = {
     .releasable = gm_adaptor_releasable,
     .keeps = gm_adaptor_keeps,
     .after_fork = gm_adaptor_after_fork,
-    .context_gone = limit_context_gone,
+    .context_destroyed = limit_context_destroyed,
     .capture = gm_adaptor_capture,
     .peer_enabled = gm_adaptor_peer_enabled,
 };

@@ -8,9 +8,9 @@
 #include "shim/resource/pitch.h"
 #include "shim/resource/rows.h"
 
-static gm_status free_now(const struct gm_parked *parked);
+static gm_status free_now(const struct gm_deferred_block *deferred);
 
-static struct gm_later later = {.free_now = free_now, .waits_itself = true};
+static struct gm_deferred_free later = {.free_now = free_now, .waits_itself = true};
 
 /* ---- allocation */
 
@@ -27,7 +27,7 @@ static gm_status alloc_charged(const struct gm_request *request, struct gm_piece
     status = (gm_status)gm_drv.mem_alloc_managed(&address, piece->reserved, CU_MEM_ATTACH_GLOBAL);
     if (!status) {
         piece->address = address;
-        gm_hint_prefetch(request, piece);
+        gm_managed_advice_prefetch(request, piece);
     }
     gm_capture_guard_leave(mode);
     if (status)
@@ -57,7 +57,7 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
         return GM_NOT_INITIALIZED;
     /* A free may wait for the GPU: never in a call that the program knows as stream-ordered. */
     if (request->call != GM_CALL_ALLOC_ASYNC)
-        gm_later_flush(&later);
+        gm_deferred_free_flush(&later);
     gm_status status = device_has_managed(request->device);
     if (!status)
         status = gm_shape_of(request, &piece);
@@ -71,25 +71,25 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
 
 /* ---- free */
 
-static gm_status free_now(const struct gm_parked *parked) {
-    CUcontext context = (CUcontext)(uintptr_t)parked->context;
+static gm_status free_now(const struct gm_deferred_block *deferred) {
+    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
     bool pushed;
-    if (gm_context_life(context, parked->context_id) == GM_CONTEXT_GONE) /* and the memory with it */
+    if (gm_context_life(context, deferred->context_id) == GM_CONTEXT_DESTROYED) /* and the memory with it */
         return GM_OK;
-    gm_status status = gm_lane_enter(context, &pushed);
+    gm_status status = gm_context_enter(context, &pushed);
     if (status)
         return status;
-    status = (gm_status)gm_drv.mem_free(parked->address);
-    gm_lane_leave(pushed);
+    status = (gm_status)gm_drv.mem_free(deferred->address);
+    gm_context_leave(pushed);
     if (!status)
-        gm_managed_discharge(parked->context_id, parked->size);
+        gm_managed_discharge(deferred->context_id, deferred->size);
     return status;
 }
 
-void gm_managed_drain(void) { gm_later_drain(&later); }
+void gm_managed_drain(void) { gm_deferred_free_drain(&later); }
 
 static gm_status managed_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    return gm_later_free(&later, block, how);
+    return gm_deferred_free_add(&later, block, how);
 }
 
 /* ---- the rest of its life */
@@ -103,19 +103,19 @@ static size_t managed_trim(struct gm_resource *self, size_t bytes) {
     return before > after ? (size_t)(before - after) : 0;
 }
 
-static void managed_context_gone(struct gm_resource *self, uint64_t context_id) {
-    gm_parking_forget(&later.waiting, context_id);
-    gm_parking_forget(&later.quarantine, context_id);
+static void managed_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_deferred_queue_forget(&later.waiting, context_id);
+    gm_deferred_queue_forget(&later.after_capture, context_id);
     gm_managed_forget(context_id);
-    gm_lane_forget(context_id);
+    gm_internal_forget(context_id);
 }
 
 static void managed_capture(struct gm_resource *self, int change) {
     if (change < 0 && gm_driver_ready(false))
-        gm_later_leave_quarantine(&later);
+        gm_deferred_free_captures_over(&later);
 }
 
-const struct gm_resource_row gm_resource_managed = {
+const struct gm_resource_ops gm_resource_managed = {
     .name = "managed",
     .summary = "cuMemAllocManaged, attached globally; refused beyond the device's free memory",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
@@ -127,6 +127,6 @@ const struct gm_resource_row gm_resource_managed = {
     .alloc = managed_alloc,
     .free = managed_free,
     .trim = managed_trim,
-    .context_gone = managed_context_gone,
+    .context_destroyed = managed_context_destroyed,
     .capture = managed_capture,
 };

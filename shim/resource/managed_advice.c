@@ -34,15 +34,15 @@ static gm_status prefetch(CUdeviceptr address, size_t bytes, int device, CUstrea
 
 /* On the context's own stream for it. */
 static gm_status prefetch_aside(CUcontext context, uint64_t context_id, int device, CUdeviceptr address, size_t bytes) {
-    struct gm_lane lane;
+    struct gm_internal internal;
     CUstream stream;
-    if (!gm_lane_of(context, context_id, device, &lane))
+    if (!gm_internal_of(context, context_id, device, &internal))
         return GM_NOT_SUPPORTED;
-    gm_status status = gm_lane_stream(&lane, GM_LANE_PREFETCH, &stream);
+    gm_status status = gm_internal_stream(&internal, GM_INTERNAL_PREFETCH, &stream);
     return status ? status : prefetch(address, bytes, device, stream, false);
 }
 
-void gm_hint_prefetch(const struct gm_request *request, const struct gm_piece *piece) {
+void gm_managed_advice_prefetch(const struct gm_request *request, const struct gm_piece *piece) {
     static int once;
     gm_status status;
     if (GM_LIKELY(!gm_option_bool(GM_OPT_MANAGED_PREFETCH)) || !device_migrates(request->device))
@@ -57,12 +57,12 @@ void gm_hint_prefetch(const struct gm_request *request, const struct gm_piece *p
                     request->device, status);
 }
 
-void gm_hint_settle(const struct gm_block *block) {
+void gm_managed_advice_settle(const struct gm_block *block) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    struct gm_lane lane;
+    struct gm_internal internal;
     CUstream stream;
-    if (!gm_lane_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &lane) ||
-        !gm_lane_made(&lane, GM_LANE_PREFETCH, &stream))
+    if (!gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal) ||
+        !gm_internal_stream_made(&internal, GM_INTERNAL_PREFETCH, &stream))
         return;
     gm_drv.thread_exchange_capture_mode(&mode);
     gm_drv.stream_synchronize(stream);
@@ -71,7 +71,7 @@ void gm_hint_settle(const struct gm_block *block) {
 
 /* ---- advice */
 
-bool gm_hint_can_undo(void) { return gm_drv.mem_advise != NULL; }
+bool gm_managed_advice_can_undo(void) { return gm_drv.mem_advise != NULL; }
 
 /* What a driver does not take of this memory, it has none of to forget: read-mostly of a pool's memory, accessed-by of the host. */
 static gm_status unset(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
@@ -95,10 +95,10 @@ static gm_status unset_all(const struct gm_block *block) {
     return status == GM_INVALID_VALUE || status == CUDA_ERROR_INVALID_DEVICE ? GM_OK : status;
 }
 
-gm_status gm_hint_undo(const struct gm_block *block) {
+gm_status gm_managed_advice_undo(const struct gm_block *block) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED, saved;
     bool pushed;
-    gm_status status = gm_lane_enter((CUcontext)(uintptr_t)block->context, &pushed);
+    gm_status status = gm_context_enter((CUcontext)(uintptr_t)block->context, &pushed);
     if (status)
         return status;
     gm_drv.thread_exchange_capture_mode(&mode);
@@ -109,7 +109,7 @@ gm_status gm_hint_undo(const struct gm_block *block) {
         prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address, block->reserved);
         gm_capture_guard_leave(saved);
     }
-    gm_lane_leave(pushed);
+    gm_context_leave(pushed);
     return status;
 }
 
@@ -150,11 +150,11 @@ static gm_status move_here(const struct gm_request *request, const struct gm_blo
     return prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address, block->reserved);
 }
 
-void gm_hint_advise(const struct gm_request *request, uint32_t advice, struct gm_block *block) {
+void gm_managed_advice_advise(const struct gm_request *request, uint32_t advice, struct gm_block *block) {
     static int once;
     CUstreamCaptureMode mode;
     bool pushed, reused = block->kind == GM_KIND_MANAGED_POOL;
-    if ((reused && !gm_hint_can_undo()) || gm_lane_enter((CUcontext)(uintptr_t)block->context, &pushed))
+    if ((reused && !gm_managed_advice_can_undo()) || gm_context_enter((CUcontext)(uintptr_t)block->context, &pushed))
         return;
     if (gm_capture_guard_enter(&mode)) {
         block->pinned_native |= reused;
@@ -164,5 +164,5 @@ void gm_hint_advise(const struct gm_request *request, uint32_t advice, struct gm
         if (status || moved)
             gm_log_once(&once, GM_LOG_INFO, "managed memory goes without a rule's advice: the driver answers %d", status ? status : moved);
     }
-    gm_lane_leave(pushed);
+    gm_context_leave(pushed);
 }

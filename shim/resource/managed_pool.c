@@ -23,7 +23,7 @@ static gm_status all_devices_concurrent(int *count) {
 
 static gm_status describe(int device, CUmemPoolProps *props) {
     int version = 0, count = 0, has_pools = 0;
-    gm_status status = gm_hint_can_undo() ? (gm_status)gm_drv.driver_get_version(&version) : GM_NOT_SUPPORTED;
+    gm_status status = gm_managed_advice_can_undo() ? (gm_status)gm_drv.driver_get_version(&version) : GM_NOT_SUPPORTED;
     if (!status && version < NEEDED_DRIVER)
         status = GM_NOT_SUPPORTED;
     if (!status)
@@ -47,18 +47,18 @@ static uint64_t reach(int device) {
     return count >= 64 ? UINT64_MAX : (1ull << count) - 1;
 }
 
-static struct gm_pool_family family = {.name = "managed-pool", .describe = describe, .reach = reach, .served = gm_hint_prefetch};
-static struct gm_ledger alive; /* bytes of blocks that are with the program, by context */
+static struct gm_pool_family family = {.name = "managed-pool", .describe = describe, .reach = reach, .served = gm_managed_advice_prefetch};
+static struct gm_byte_counters alive; /* bytes of blocks that are with the program, by context */
 
 uint64_t gm_managed_pool_excess(void) {
-    uint64_t reserved = gm_pool_reserved(&family), used = gm_ledger_total(&alive);
+    uint64_t reserved = gm_pool_reserved(&family), used = gm_byte_counters_total(&alive);
     return reserved > used ? reserved - used : 0;
 }
 
 void gm_managed_pool_give_back(void) {
-    struct gm_resource *server = gm_decided_server(GM_KIND_MANAGED_POOL);
-    if (server && server->row->trim)
-        server->row->trim(server, SIZE_MAX); /* with what a cache around the pool keeps */
+    struct gm_resource *server = gm_router_server(GM_KIND_MANAGED_POOL);
+    if (server && server->ops->trim)
+        server->ops->trim(server, SIZE_MAX); /* with what a cache around the pool keeps */
     else
         gm_pool_trim(&family, SIZE_MAX);
 }
@@ -73,7 +73,7 @@ static gm_status alloc_charged(const struct gm_request *request, struct gm_piece
     if (status)
         gm_managed_discharge(request->context_id, piece->reserved);
     else
-        gm_ledger_add(&alive, request->context_id, piece->reserved, UINT64_MAX);
+        gm_byte_counters_add(&alive, request->context_id, piece->reserved, UINT64_MAX);
     return status;
 }
 
@@ -93,14 +93,14 @@ static gm_status managed_pool_free(struct gm_resource *self, const struct gm_blo
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     /* The piece stays mapped, and with it what the program advised. */
-    gm_status status = GM_UNLIKELY(block->pinned_native) ? gm_hint_undo(block) : GM_OK;
+    gm_status status = GM_UNLIKELY(block->pinned_native) ? gm_managed_advice_undo(block) : GM_OK;
     if (status)
         return status;
     if (how->call == GM_CALL_FREE_ASYNC)
-        gm_hint_settle(block);
+        gm_managed_advice_settle(block);
     status = gm_pool_free(&family, block, how);
     if (!status) {
-        gm_ledger_subtract(&alive, block->context_id, block->reserved);
+        gm_byte_counters_subtract(&alive, block->context_id, block->reserved);
         gm_managed_retain(block->context_id, block->reserved);
     }
     return status;
@@ -115,10 +115,10 @@ static size_t managed_pool_releasable(struct gm_resource *self, int device) {
 
 static bool managed_pool_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
 
-static void managed_pool_context_gone(struct gm_resource *self, uint64_t context_id) {
-    gm_ledger_forget(&alive, context_id);
+static void managed_pool_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_byte_counters_forget(&alive, context_id);
     gm_managed_forget(context_id);
-    gm_pool_context_gone(&family, context_id);
+    gm_pool_context_destroyed(&family, context_id);
 }
 
 static void managed_pool_capture(struct gm_resource *self, int change) {
@@ -130,7 +130,7 @@ static void managed_pool_peer_enabled(struct gm_resource *self, int device, int 
     gm_pool_peer_enabled(&family, device, peer);
 }
 
-const struct gm_resource_row gm_resource_managed_pool = {
+const struct gm_resource_ops gm_resource_managed_pool = {
     .name = "managed-pool",
     .summary = "managed memory from a private pool (driver 13.0, concurrent managed access on all devices); a free does not wait",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
@@ -144,7 +144,7 @@ const struct gm_resource_row gm_resource_managed_pool = {
     .trim = managed_pool_trim,
     .releasable = managed_pool_releasable,
     .keeps = managed_pool_keeps,
-    .context_gone = managed_pool_context_gone,
+    .context_destroyed = managed_pool_context_destroyed,
     .capture = managed_pool_capture,
     .peer_enabled = managed_pool_peer_enabled,
 };

@@ -7,7 +7,7 @@
 
 enum { DEVICES = 64 };
 
-static struct gm_ledger ours; /* blocks of our makers, by context */
+static struct gm_byte_counters ours; /* blocks of our makers, by context */
 static int64_t theirs;        /* the program's own calls */
 static uint64_t kept;         /* upper bound of what pools keep beyond live blocks */
 
@@ -17,7 +17,7 @@ static struct {
 
 uint64_t gm_managed_alive(void) {
     int64_t noted = __atomic_load_n(&theirs, __ATOMIC_RELAXED);
-    return gm_ledger_total(&ours) + (noted > 0 ? (uint64_t)noted : 0);
+    return gm_byte_counters_total(&ours) + (noted > 0 ? (uint64_t)noted : 0);
 }
 
 /* The highest total of `ours` under which `available` bytes hold everything else and the headroom too. */
@@ -32,7 +32,7 @@ static bool charge_by_fresh_figure(uint64_t context_id, int device, uint64_t byt
     uint64_t at = __atomic_load_n(&figures[device].at_ns, __ATOMIC_ACQUIRE);
     if (!at || gm_now_ns() - at > FRESH_NS)
         return false;
-    return gm_ledger_add(&ours, context_id, bytes, ceiling_for(__atomic_load_n(&figures[device].free, __ATOMIC_RELAXED) / 2));
+    return gm_byte_counters_add(&ours, context_id, bytes, ceiling_for(__atomic_load_n(&figures[device].free, __ATOMIC_RELAXED) / 2));
 }
 
 /* Asks driver and pools. `kept` is emptied first: frees meanwhile count twice rather than not at all. */
@@ -47,7 +47,7 @@ static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t 
     __atomic_store_n(&figures[device].free, free_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&figures[device].at_ns, gm_now_ns(), __ATOMIC_RELEASE);
     *available = free_bytes;
-    return gm_ledger_add(&ours, context_id, bytes, ceiling_for(free_bytes)) ? GM_OK : GM_OUT_OF_MEMORY;
+    return gm_byte_counters_add(&ours, context_id, bytes, ceiling_for(free_bytes)) ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
 gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
@@ -73,13 +73,13 @@ gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
     return status;
 }
 
-void gm_managed_discharge(uint64_t context_id, uint64_t bytes) { gm_ledger_subtract(&ours, context_id, bytes); }
+void gm_managed_discharge(uint64_t context_id, uint64_t bytes) { gm_byte_counters_subtract(&ours, context_id, bytes); }
 
 void gm_managed_retain(uint64_t context_id, uint64_t bytes) {
     __atomic_add_fetch(&kept, bytes, __ATOMIC_SEQ_CST);
-    gm_ledger_subtract(&ours, context_id, bytes);
+    gm_byte_counters_subtract(&ours, context_id, bytes);
 }
 
-void gm_managed_forget(uint64_t context_id) { gm_ledger_forget(&ours, context_id); }
+void gm_managed_forget(uint64_t context_id) { gm_byte_counters_forget(&ours, context_id); }
 
 void gm_managed_note(int64_t delta) { __atomic_add_fetch(&theirs, delta, __ATOMIC_RELAXED); }

@@ -58,7 +58,7 @@ static gm_status native_free(struct gm_resource *self, const struct gm_block *bl
     return release ? (gm_status)release(block->address, (CUstream)how->stream) : GM_NOT_SUPPORTED;
 }
 
-const struct gm_resource_row gm_resource_native = {
+const struct gm_resource_ops gm_resource_native = {
     .name = "native",
     .summary = "what the program's own call would give",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |

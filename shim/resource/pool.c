@@ -76,7 +76,7 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
         return GM_OK;
     if (__atomic_load_n(&family->devices[device].unsupported, __ATOMIC_RELAXED))
         return GM_NOT_SUPPORTED;
-    uint64_t peers = gm_lane_peers(device), reach = family->reach ? family->reach(device) : 0;
+    uint64_t peers = gm_peers_of(device), reach = family->reach ? family->reach(device) : 0;
     CUmemoryPool made;
     gm_status status = make_pool(family, device, reach | peers, &made);
     if (status)
@@ -91,7 +91,7 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
         return GM_OK;
     }
     *pool = made;
-    uint64_t since = gm_lane_peers(device) & ~peers;
+    uint64_t since = gm_peers_of(device) & ~peers;
     if (since && set_access(made, device, since))
         gm_log(GM_LOG_WARN, "%s: peers of device %d cannot reach its pool", family->name, device);
     return GM_OK;
@@ -121,10 +121,10 @@ static gm_status alloc_in_order(CUmemoryPool pool, const struct gm_request *requ
     return (gm_status)alloc(address, bytes, pool, (CUstream)request->stream);
 }
 
-static gm_status alloc_ready(CUmemoryPool pool, const struct gm_lane *lane, size_t bytes, CUdeviceptr *address) {
+static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *internal, size_t bytes, CUdeviceptr *address) {
     CUstream stream;
     CUdeviceptr got;
-    gm_status status = gm_lane_stream(lane, GM_LANE_ALLOC, &stream);
+    gm_status status = gm_internal_stream(internal, GM_INTERNAL_ALLOC, &stream);
     if (!status)
         status = (gm_status)gm_drv.mem_alloc_from_pool_async(&got, bytes, pool, stream);
     if (status)
@@ -142,31 +142,31 @@ static gm_status alloc_ready(CUmemoryPool pool, const struct gm_lane *lane, size
 }
 
 /* Waits for the frees in flight, so that their memory can be reused or given back. */
-static void settle(const struct gm_lane *lane) {
+static void settle(const struct gm_internal *internal) {
     CUstream stream;
-    if (!gm_lane_stream(lane, GM_LANE_FREE, &stream))
+    if (!gm_internal_stream(internal, GM_INTERNAL_FREE, &stream))
         gm_drv.stream_synchronize(stream);
 }
 
-static gm_status alloc_once(CUmemoryPool pool, const struct gm_lane *lane, const struct gm_request *request, size_t bytes,
+static gm_status alloc_once(CUmemoryPool pool, const struct gm_internal *internal, const struct gm_request *request, size_t bytes,
                             CUdeviceptr *address) {
     return request->call == GM_CALL_ALLOC_ASYNC ? alloc_in_order(pool, request, bytes, address)
-                                                : alloc_ready(pool, lane, bytes, address);
+                                                : alloc_ready(pool, internal, bytes, address);
 }
 
-static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_lane *lane, const struct gm_request *request,
+static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_internal *internal, const struct gm_request *request,
                                struct gm_piece *piece) {
     CUmemoryPool pool;
     CUdeviceptr address = 0;
 
-    gm_status status = obtain_pool(family, lane->device, &pool);
+    gm_status status = obtain_pool(family, internal->device, &pool);
     if (status)
         return status;
-    status = alloc_once(pool, lane, request, piece->reserved, &address);
+    status = alloc_once(pool, internal, request, piece->reserved, &address);
     if (status == GM_OUT_OF_MEMORY) {
-        settle(lane);
+        settle(internal);
         gm_drv.mem_pool_trim_to(pool, 0);
-        status = alloc_once(pool, lane, request, piece->reserved, &address);
+        status = alloc_once(pool, internal, request, piece->reserved, &address);
     }
     piece->address = address;
     if (!status && family->served)
@@ -176,15 +176,15 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_la
 
 gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *request, struct gm_piece *piece) {
     CUstreamCaptureMode mode;
-    struct gm_lane lane;
+    struct gm_internal internal;
 
     if (!driver_has_pools() ||
-        !gm_lane_of((CUcontext)(uintptr_t)request->context, request->context_id, request->device, &lane))
+        !gm_internal_of((CUcontext)(uintptr_t)request->context, request->context_id, request->device, &internal))
         return GM_NOT_SUPPORTED;
     gm_pool_flush(family);
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
-    gm_status status = alloc_guarded(family, &lane, request, piece);
+    gm_status status = alloc_guarded(family, &internal, request, piece);
     gm_capture_guard_leave(mode);
     return status;
 }
@@ -198,73 +198,73 @@ static gm_status free_in_order(uint64_t address, const struct gm_free_request *h
 
 /* The stream of allocations never waits for work, and what is freed there can be given out, or back, at once. That
  * disturbs no capture. */
-static gm_status free_idle(const struct gm_lane *lane, uint64_t address) {
+static gm_status free_idle(const struct gm_internal *internal, uint64_t address) {
     CUstream stream;
     bool pushed;
-    gm_status status = gm_lane_enter(lane->context, &pushed);
+    gm_status status = gm_context_enter(internal->context, &pushed);
     if (status)
         return status;
     CUstreamCaptureMode mode = gm_capture_relax();
-    status = gm_lane_stream(lane, GM_LANE_ALLOC, &stream);
+    status = gm_internal_stream(internal, GM_INTERNAL_ALLOC, &stream);
     if (!status)
         status = (gm_status)gm_drv.mem_free_async(address, stream);
     gm_capture_unrelax(mode);
-    gm_lane_leave(pushed);
+    gm_context_leave(pushed);
     return status;
 }
 
 /* Behind everything submitted so far. */
-static gm_status free_in_context(const struct gm_lane *lane, uint64_t address) {
+static gm_status free_in_context(const struct gm_internal *internal, uint64_t address) {
     CUstream stream;
     bool pushed;
-    gm_status status = gm_lane_enter(lane->context, &pushed);
+    gm_status status = gm_context_enter(internal->context, &pushed);
     if (status)
         return status;
-    status = gm_lane_stream(lane, GM_LANE_FREE, &stream);
+    status = gm_internal_stream(internal, GM_INTERNAL_FREE, &stream);
     if (!status)
-        status = gm_lane_fence(lane, stream);
+        status = gm_wait_for_users(internal, stream);
     if (!status)
         status = (gm_status)gm_drv.mem_free_async(address, stream);
-    gm_lane_leave(pushed);
+    gm_context_leave(pushed);
     return status;
 }
 
-static gm_status free_fenced(const struct gm_lane *lane, uint64_t address) {
-    int hold = gm_context_hold(lane->context, lane->id);
+static gm_status free_fenced(const struct gm_internal *internal, uint64_t address) {
+    int hold = gm_context_hold(internal->context, internal->id);
     if (hold < 0)
-        return hold == GM_CONTEXT_GONE ? GM_INVALID_CONTEXT : GM_FENCE_PENDING;
-    gm_status status = free_in_context(lane, address);
+        return hold == GM_CONTEXT_DESTROYED ? GM_INVALID_CONTEXT : GM_FENCE_PENDING;
+    gm_status status = free_in_context(internal, address);
     gm_context_let_go(hold);
     return status;
 }
 
 static gm_status park(struct gm_pool_family *family, const struct gm_block *block) {
-    struct gm_parked parked = {
+    struct gm_deferred_block deferred = {
         .address = block->address,
         .context = block->context,
         .context_id = block->context_id,
         .size = block->reserved,
         .device = block->device,
     };
-    return gm_parking_push(&family->quarantine, &parked);
+    return gm_deferred_queue_push(&family->after_capture, &deferred);
 }
 
 gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block, const struct gm_free_request *how) {
     CUstreamCaptureMode mode;
-    struct gm_lane lane;
+    struct gm_internal internal;
 
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (how->call == GM_CALL_FREE_ASYNC)
         return free_in_order(block->address, how);
-    if (how->call != GM_CALL_FREE || !gm_lane_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &lane))
+    if (how->call != GM_CALL_FREE || !gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
         return GM_INVALID_VALUE;
     if (how->idle)
-        return free_idle(&lane, block->address);
+        return free_idle(&internal, block->address);
     gm_pool_flush(family);
     if (!gm_capture_guard_enter(&mode))
         return park(family, block);
-    gm_status status = free_fenced(&lane, block->address);
+    gm_status status = free_fenced(&internal, block->address);
     gm_capture_guard_leave(mode);
     if (gm_is_put_off(status))
         return park(family, block);
@@ -272,27 +272,27 @@ gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *blo
 }
 
 /* Memory of a pool outlives the context it was given back in: any other of the device will do. */
-static bool lane_for(const struct gm_parked *parked, struct gm_lane *lane) {
-    CUcontext context = (CUcontext)(uintptr_t)parked->context;
+static bool internal_for(const struct gm_deferred_block *deferred, struct gm_internal *internal) {
+    CUcontext context = (CUcontext)(uintptr_t)deferred->context;
     struct gm_context now;
-    if (gm_context_life(context, parked->context_id) != GM_CONTEXT_GONE)
-        return gm_lane_of(context, parked->context_id, parked->device, lane);
-    return gm_context_current(&now) && now.device == parked->device && gm_lane_of(now.handle, now.id, now.device, lane);
+    if (gm_context_life(context, deferred->context_id) != GM_CONTEXT_DESTROYED)
+        return gm_internal_of(context, deferred->context_id, deferred->device, internal);
+    return gm_context_current(&now) && now.device == deferred->device && gm_internal_of(now.handle, now.id, now.device, internal);
 }
 
 void gm_pool_flush(struct gm_pool_family *family) {
     CUstreamCaptureMode mode;
-    struct gm_parked parked;
-    uint32_t left = gm_parking_count(&family->quarantine);
+    struct gm_deferred_block deferred;
+    uint32_t left = gm_deferred_queue_count(&family->after_capture);
 
     if (GM_LIKELY(!left) || !gm_driver_ready(true) || !gm_capture_guard_enter(&mode))
         return;
-    for (; left && gm_parking_pop(&family->quarantine, &parked); left--) {
-        struct gm_lane lane;
-        if (!lane_for(&parked, &lane)) { /* a call in another context may have one */
-            gm_parking_push(&family->quarantine, &parked);
-        } else if (free_fenced(&lane, parked.address)) { /* tried again at the next call */
-            gm_parking_unpop(&family->quarantine, &parked);
+    for (; left && gm_deferred_queue_pop(&family->after_capture, &deferred); left--) {
+        struct gm_internal internal;
+        if (!internal_for(&deferred, &internal)) { /* a call in another context may have one */
+            gm_deferred_queue_push(&family->after_capture, &deferred);
+        } else if (free_fenced(&internal, deferred.address)) { /* tried again at the next call */
+            gm_deferred_queue_unpop(&family->after_capture, &deferred);
             break;
         }
     }
@@ -320,17 +320,17 @@ uint64_t gm_pool_reserved(struct gm_pool_family *family) {
 
 size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     struct gm_context context;
-    struct gm_lane lane;
+    struct gm_internal internal;
     size_t given = 0;
 
     if (!gm_driver_ready(false) || !gm_context_current(&context) || context.device < 0 || context.device >= GM_POOL_DEVICES)
         return 0;
     CUmemoryPool pool = pool_seen(family, context.device);
-    if (!pool || !gm_lane_of(context.handle, context.id, context.device, &lane))
+    if (!pool || !gm_internal_of(context.handle, context.id, context.device, &internal))
         return 0;
     gm_pool_flush(family);
     CUstreamCaptureMode mode = gm_capture_relax();
-    settle(&lane);
+    settle(&internal);
     uint64_t before = reserved_of(pool);
     if (gm_drv.mem_pool_trim_to(pool, before > bytes ? before - bytes : 0) == CUDA_SUCCESS) {
         uint64_t after = reserved_of(pool);
@@ -352,19 +352,19 @@ static bool answers_idle(CUstream stream) {
 
 void gm_pool_give_idle(struct gm_pool_family *family, int device) {
     struct gm_context context;
-    struct gm_lane lane;
+    struct gm_internal internal;
     CUstreamCaptureMode mode;
     CUstream stream;
 
     if (device < 0 || device >= GM_POOL_DEVICES || !gm_context_current(&context) || context.device != device)
         return;
     CUmemoryPool pool = pool_seen(family, device);
-    if (!pool || !gm_lane_of(context.handle, context.id, device, &lane))
+    if (!pool || !gm_internal_of(context.handle, context.id, device, &internal))
         return;
     gm_pool_flush(family);
     if (!gm_capture_guard_enter(&mode))
         return;
-    if (gm_lane_made(&lane, GM_LANE_ALLOC, &stream) && answers_idle(stream)) {
+    if (gm_internal_stream_made(&internal, GM_INTERNAL_ALLOC, &stream) && answers_idle(stream)) {
         uint64_t before = reserved_of(pool);
         gm_drv.mem_pool_trim_to(pool, 0);
         uint64_t after = reserved_of(pool);
@@ -386,15 +386,15 @@ bool gm_pool_holds(struct gm_pool_family *family, uint64_t address) {
     return held;
 }
 
-void gm_pool_context_gone(struct gm_pool_family *family, uint64_t context_id) {
-    /* The pool belongs to the device and lives on, and with it what waits in the quarantine. */
-    gm_lane_forget(context_id);
+void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id) {
+    /* The pool belongs to the device and lives on, and with it what waits in the after_capture. */
+    gm_internal_forget(context_id);
 }
 
 void gm_pool_peer_enabled(struct gm_pool_family *family, int device, int peer) {
     if (device < 0 || device >= GM_POOL_DEVICES || peer < 0 || peer >= GM_POOL_DEVICES)
         return;
-    gm_lane_enable_peer(device, peer);
+    gm_peers_enable(device, peer);
     CUmemoryPool pool = pool_seen(family, device);
     if (pool && set_access(pool, device, 1ull << peer))
         gm_log(GM_LOG_WARN, "%s: device %d cannot reach the pool of device %d", family->name, peer, device);

@@ -28,7 +28,7 @@ struct gm_pool_family {
         CUmemoryPool pool;
         bool unsupported;
     } devices[GM_POOL_DEVICES];
-    struct gm_parking quarantine; /* given back during a capture */
+    struct gm_deferred_queue after_capture; /* given back during a capture */
 };
 
 /* True when the request is of a kind that a pool serves, outside capture. */
@@ -43,7 +43,7 @@ GM_INTERNAL size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes);
 GM_INTERNAL void gm_pool_give_idle(struct gm_pool_family *family, int device);
 /* Bytes that the pools of all devices hold, in use or kept. */
 GM_INTERNAL uint64_t gm_pool_reserved(struct gm_pool_family *family);
-GM_INTERNAL void gm_pool_context_gone(struct gm_pool_family *family, uint64_t context_id);
+GM_INTERNAL void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id);
 GM_INTERNAL void gm_pool_peer_enabled(struct gm_pool_family *family, int device, int peer);
 /* True when the address lies in one of the family's pools: where no block of the program lives there, its memory is only kept. */
 GM_INTERNAL bool gm_pool_holds(struct gm_pool_family *family, uint64_t address);

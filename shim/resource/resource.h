@@ -57,7 +57,7 @@ struct gm_free_request {
 
 struct gm_resource;
 
-struct gm_resource_row {
+struct gm_resource_ops {
     const char *name;
     const char *summary;    /* one line */
     uint32_t properties;    /* enum gm_property; an adaptor masks its upstream's: effective = upstream & properties */
@@ -85,7 +85,7 @@ struct gm_resource_row {
      * program it is no memory. Slow: for addresses at which no block lives. May be NULL. */
     bool (*keeps)(struct gm_resource *self, uint64_t address);
     /* A context was destroyed or reset: forget what belonged to it without touching the driver. May be NULL. */
-    void (*context_gone)(struct gm_resource *self, uint64_t context_id);
+    void (*context_destroyed)(struct gm_resource *self, uint64_t context_id);
     /* The context of a living block is gone: gives back what did not go with it. May be NULL. */
     void (*abandon)(struct gm_resource *self, const struct gm_block *block);
     /* Capture began (+1) or ended (-1) somewhere in the process. May be NULL. */
@@ -99,14 +99,14 @@ struct gm_resource_row {
 };
 
 struct gm_resource {
-    const struct gm_resource_row *row;
+    const struct gm_resource_ops *ops;
     struct gm_resource *upstream; /* adaptors */
     uint32_t properties;          /* effective */
     enum gm_kind kind;            /* effective */
     void *state;                  /* row->state_size zeroed bytes */
 };
 
-extern const struct gm_resource_row *const gm_resource_rows[]; /* NULL-terminated */
+extern const struct gm_resource_ops *const gm_resource_rows[]; /* NULL-terminated */
 
 /* Builds a stack from text. Grammar: resource = maker | adaptor "(" [argument ","] resource ")". Memory is taken from pages of
  * the kernel and lives as long as the process. Returns NULL and a one-line error naming the offending word and what is accepted. */

@@ -5,19 +5,19 @@
 #include "shim/base/base.h"
 #include "shim/resource/resource.h"
 
-GM_INTERNAL extern const struct gm_resource_row gm_resource_decided;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_sim;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_limit;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_fail_nth;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_router;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_sim;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_limit;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_fail_nth;
 
-GM_INTERNAL extern const struct gm_resource_row gm_resource_native;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_async;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_managed;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_managed_pool;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_fill;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_cache;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_true_kind;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_host_numa;
-GM_INTERNAL extern const struct gm_resource_row gm_resource_vmm;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_native;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_async;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_managed;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_managed_pool;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_fill;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_cache;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_true_kind;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_host_numa;
+GM_INTERNAL extern const struct gm_resource_ops gm_resource_vmm;
 
 #endif

@@ -137,7 +137,7 @@ static gm_status sim_free(struct gm_resource *self, const struct gm_block *block
     return status;
 }
 
-static void sim_context_gone(struct gm_resource *self, uint64_t context_id) {
+static void sim_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     struct state *state = self->state;
     gm_spin_lock(&state->lock);
     for (unsigned i = 0; i < BUCKETS; i++)
@@ -183,7 +183,7 @@ uint64_t gm_sim_live_count(struct gm_resource *sim) { return locked(sim, &((stru
 
 uint64_t gm_sim_live_bytes(struct gm_resource *sim) { return locked(sim, &((struct state *)sim->state)->live_bytes); }
 
-const struct gm_resource_row gm_resource_sim = {
+const struct gm_resource_ops gm_resource_sim = {
     .name = "sim",
     .summary = "made-up addresses for tests without a GPU; no memory lies behind them",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
@@ -193,5 +193,5 @@ const struct gm_resource_row gm_resource_sim = {
     .state_size = sizeof(struct state),
     .alloc = sim_alloc,
     .free = sim_free,
-    .context_gone = sim_context_gone,
+    .context_destroyed = sim_context_destroyed,
 };

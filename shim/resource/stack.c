@@ -40,8 +40,8 @@ static const char *shown(struct word word, char out[48]) {
     return out;
 }
 
-static const struct gm_resource_row *find_row(struct word word) {
-    for (const struct gm_resource_row *const *row = gm_resource_rows; *row; row++)
+static const struct gm_resource_ops *find_row(struct word word) {
+    for (const struct gm_resource_ops *const *row = gm_resource_rows; *row; row++)
         if (strlen((*row)->name) == word.size && !memcmp((*row)->name, word.text, word.size))
             return *row;
     return NULL;
@@ -51,7 +51,7 @@ static const struct gm_resource_row *find_row(struct word word) {
 static void list_rows(char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
-    for (const struct gm_resource_row *const *row = gm_resource_rows; *row && used + 1 < size; row++) {
+    for (const struct gm_resource_ops *const *row = gm_resource_rows; *row && used + 1 < size; row++) {
         const char *comma = used ? ", " : "", *arguments = (*row)->arguments;
         if ((*row)->adaptor)
             used += (size_t)gm_format(out + used, size - used, "%s%s(%s%s...)", comma, (*row)->name,
@@ -74,7 +74,7 @@ static gm_status unknown_name(struct word word, char *error, size_t size) {
 
 /* Reads "[argument ,]" behind an adaptor's opening bracket. A word is an argument when a comma follows it. */
 static gm_status read_argument(struct gm_stack_plan *plan, const char **at, char *error, size_t size) {
-    const struct gm_resource_row *row = plan->items[plan->count].row;
+    const struct gm_resource_ops *row = plan->items[plan->count].ops;
     const char *begin = *at, *end = begin;
     char text[48];
     struct word word = read_word(&end);
@@ -121,14 +121,14 @@ gm_status gm_stack_parse(const char *text, struct gm_stack_plan *plan, char *err
     memset(plan, 0, sizeof *plan);
     for (;;) {
         struct word word = read_word(&at);
-        const struct gm_resource_row *row = find_row(word);
+        const struct gm_resource_ops *row = find_row(word);
         if (!row)
             return unknown_name(word, error, error_size);
         if (plan->count == GM_STACK_DEPTH) {
             gm_format(error, error_size, "\"%s\" is nested too deep; at most %d resources", shown(word, name), GM_STACK_DEPTH);
             return GM_INVALID_VALUE;
         }
-        plan->items[plan->count].row = row;
+        plan->items[plan->count].ops = row;
         if (!row->adaptor) {
             plan->count++;
             return expect_closing(at, plan->count - 1, error, error_size);
@@ -164,7 +164,7 @@ struct stack_head {
 static size_t stack_bytes(const struct gm_stack_plan *plan) {
     size_t bytes = sizeof(struct stack_head);
     for (unsigned i = 0; i < plan->count; i++)
-        bytes += ALIGNED(sizeof(struct gm_resource)) + ALIGNED(plan->items[i].row->state_size);
+        bytes += ALIGNED(sizeof(struct gm_resource)) + ALIGNED(plan->items[i].ops->state_size);
     return bytes;
 }
 
@@ -185,17 +185,17 @@ struct gm_resource *gm_resource_build(const char *text, char *error, size_t erro
     char *at = (char *)(head + 1);
     for (unsigned i = 0; i < plan.count; i++) {
         nodes[i] = (struct gm_resource *)at;
-        nodes[i]->row = plan.items[i].row;
+        nodes[i]->ops = plan.items[i].ops;
         nodes[i]->state = at + ALIGNED(sizeof(struct gm_resource));
-        at += ALIGNED(sizeof(struct gm_resource)) + ALIGNED(plan.items[i].row->state_size);
+        at += ALIGNED(sizeof(struct gm_resource)) + ALIGNED(plan.items[i].ops->state_size);
     }
     for (unsigned i = plan.count; i-- > 0;) {
         struct gm_resource *node = nodes[i];
         node->upstream = i + 1 < plan.count ? nodes[i + 1] : NULL;
-        node->properties = node->upstream ? node->upstream->properties & node->row->properties : node->row->properties;
-        node->kind = node->upstream ? node->upstream->kind : node->row->kind;
+        node->properties = node->upstream ? node->upstream->properties & node->ops->properties : node->ops->properties;
+        node->kind = node->upstream ? node->upstream->kind : node->ops->kind;
         const char *argument = plan.items[i].has_argument ? plan.items[i].argument : NULL;
-        if (node->row->open && node->row->open(node, argument, error, error_size)) {
+        if (node->ops->open && node->ops->open(node, argument, error, error_size)) {
             keep_one_line(error, error_size);
             gm_stack_discard(nodes[0]);
             return NULL;

@@ -12,7 +12,7 @@
 struct gm_stack_plan {
     unsigned count;
     struct {
-        const struct gm_resource_row *row;
+        const struct gm_resource_ops *ops;
         bool has_argument;
         char argument[GM_STACK_ARGUMENT];
     } items[GM_STACK_DEPTH];

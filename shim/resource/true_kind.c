@@ -16,10 +16,10 @@ static gm_status true_kind_alloc(struct gm_resource *self, const struct gm_reque
 }
 
 static size_t true_kind_releasable(struct gm_resource *self, int device) {
-    return self->upstream->row == &gm_resource_cache ? gm_cache_give_ready(self->upstream, device) : gm_adaptor_releasable(self, device);
+    return self->upstream->ops == &gm_resource_cache ? gm_cache_give_ready(self->upstream, device) : gm_adaptor_releasable(self, device);
 }
 
-const struct gm_resource_row gm_resource_true_kind = {
+const struct gm_resource_ops gm_resource_true_kind = {
     .name = "true-kind",
     .summary = "blocks of the wrapped cache under the kind of its maker; a question for free memory gives back what it keeps",
     .properties = ~0u,
@@ -30,7 +30,7 @@ const struct gm_resource_row gm_resource_true_kind = {
     .trim = gm_adaptor_trim,
     .releasable = true_kind_releasable,
     .keeps = gm_adaptor_keeps,
-    .context_gone = gm_adaptor_context_gone,
+    .context_destroyed = gm_adaptor_context_destroyed,
     .capture = gm_adaptor_capture,
     .peer_enabled = gm_adaptor_peer_enabled,
     .after_fork = gm_adaptor_after_fork,

@@ -164,7 +164,7 @@ static gm_status map_extents(int device, CUdeviceptr address, const struct gm_vm
         if ((status = (gm_status)gm_drv.mem_map(address + size, extents[mapped].size, 0, extents[mapped].handle, 0)) != GM_OK)
             break;
     if (!status)
-        status = open_to(device, gm_lane_peers(device), address, size, extents);
+        status = open_to(device, gm_peers_of(device), address, size, extents);
     if (status)
         (void)unmap_extents(address, extents, mapped);
     return status;
@@ -175,7 +175,7 @@ static gm_status create(struct mapped *block, uint64_t front) {
     CUmemAllocationProp properties = properties_of(block->device);
     const uint64_t ends[2] = {front, block->reserved};
     uint64_t made = 0;
-    block->count = front ? gm_vmm_spare_take(block->device, front, block->extents) : 0;
+    block->count = front ? gm_vmm_reserve_take(block->device, front, block->extents) : 0;
     for (unsigned i = 0; i < block->count; i++)
         made += block->extents[i].size;
     for (unsigned i = 0; i < 2; i++) {
@@ -276,9 +276,9 @@ static gm_status unmake(uint64_t address) {
     return GM_OK;
 }
 
-static gm_status free_now(const struct gm_parked *parked) { return unmake(parked->address); }
+static gm_status free_now(const struct gm_deferred_block *deferred) { return unmake(deferred->address); }
 
-static struct gm_later later = {.free_now = free_now};
+static struct gm_deferred_free later = {.free_now = free_now};
 
 /* ---- pages change hands */
 
@@ -339,7 +339,7 @@ static gm_status move_pages(struct mapped *old, struct mapped *young, struct map
     }
     for (unsigned i = fronts; i < young->count; i++)
         made->extents[made->count++] = young->extents[i];
-    gm_vmm_spare_keep(young->device, young->extents, fronts);
+    gm_vmm_reserve_keep(young->device, young->extents, fronts);
     if (unmap_extents(old->address, old->extents, old->count) ||
         GM_TWICE(gm_drv.mem_address_free(old->address, old->reserved)))
         gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be given back", (unsigned long long)old->reserved);
@@ -377,8 +377,8 @@ static gm_status shape(const struct gm_request *request, uint64_t *reserved) {
         return GM_NOT_INITIALIZED;
     if (gm_rdma_in_process() || gm_transport_in_process())
         return GM_NOT_SUPPORTED;
-    gm_later_flush(&later);
-    gm_vmm_spare_release(true);
+    gm_deferred_free_flush(&later);
+    gm_vmm_reserve_release(true);
     gm_status status = granularity_of(request->device, &granularity);
     if (status)
         return status;
@@ -431,20 +431,20 @@ static gm_status vmm_overcommit(struct gm_resource *self, const struct gm_reques
 }
 
 static gm_status vmm_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    gm_vmm_spare_release(true);
-    return gm_later_free(&later, block, how);
+    gm_vmm_reserve_release(true);
+    return gm_deferred_free_add(&later, block, how);
 }
 
 static size_t vmm_trim(struct gm_resource *self, size_t bytes) {
-    return gm_driver_ready(false) ? gm_later_drain(&later) + gm_vmm_spare_release(false) : 0;
+    return gm_driver_ready(false) ? gm_deferred_free_drain(&later) + gm_vmm_reserve_release(false) : 0;
 }
 
-static size_t vmm_releasable(struct gm_resource *self, int device) { return gm_vmm_spare_bytes(device); }
+static size_t vmm_releasable(struct gm_resource *self, int device) { return gm_vmm_reserve_bytes(device); }
 
-static void vmm_context_gone(struct gm_resource *self, uint64_t context_id) {
-    gm_later_context_gone(&later, context_id);
-    gm_vmm_spare_release(false);
-    gm_lane_forget(context_id);
+static void vmm_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_deferred_free_context_destroyed(&later, context_id);
+    gm_vmm_reserve_release(false);
+    gm_internal_forget(context_id);
 }
 
 /* A reset may have unmapped it already, which is as good. */
@@ -464,10 +464,10 @@ static void vmm_abandon(struct gm_resource *self, const struct gm_block *block) 
 
 static void vmm_capture(struct gm_resource *self, int change) {
     if (change < 0 && gm_driver_ready(false))
-        gm_later_flush(&later);
+        gm_deferred_free_flush(&later);
 }
 
-static void vmm_peer_enabled(struct gm_resource *self, int device, int peer) { gm_lane_enable_peer(device, peer); }
+static void vmm_peer_enabled(struct gm_resource *self, int device, int peer) { gm_peers_enable(device, peer); }
 
 static void vmm_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
     struct gm_vmm_extent first = {0};
@@ -484,13 +484,13 @@ static void vmm_peer_reaches(struct gm_resource *self, const struct gm_block *bl
 }
 
 static void vmm_after_fork(struct gm_resource *self) {
-    gm_later_after_fork(&later);
-    gm_vmm_spare_after_fork();
+    gm_deferred_free_after_fork(&later);
+    gm_vmm_reserve_after_fork();
     lock.held = 0;
     blocks_used = 0;
 }
 
-const struct gm_resource_row gm_resource_vmm = {
+const struct gm_resource_ops gm_resource_vmm = {
     .name = "vmm",
     .summary = "device memory mapped by virtual memory management, in whole granules of 2 MiB",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
@@ -503,7 +503,7 @@ const struct gm_resource_row gm_resource_vmm = {
     .free = vmm_free,
     .trim = vmm_trim,
     .releasable = vmm_releasable,
-    .context_gone = vmm_context_gone,
+    .context_destroyed = vmm_context_destroyed,
     .abandon = vmm_abandon,
     .capture = vmm_capture,
     .peer_enabled = vmm_peer_enabled,

@@ -5,7 +5,7 @@
 #include "shim/base/limit.h"
 
 static struct spare {
-    struct gm_vmm_extent extents[GM_VMM_SPARES];
+    struct gm_vmm_extent extents[GM_VMM_RESERVE_SLOTS];
     unsigned count;
     uint64_t bytes, since_ns;
 } spares[GM_VMM_DEVICES];
@@ -30,7 +30,7 @@ static struct spare take_out(struct spare *place) {
 
 static uint64_t drop(const struct spare *taken) {
     gm_vmm_release(taken->extents, taken->count);
-    gm_stats_unkept(GM_KIND_VMM, taken->bytes);
+    gm_stats_uncached(GM_KIND_VMM, taken->bytes);
     return taken->bytes;
 }
 
@@ -39,17 +39,17 @@ static bool has_room(uint64_t bytes) {
     if (!gm_drv.mem_get_info || gm_drv.mem_get_info(&free_bytes, &total))
         return false;
     uint64_t limit = gm_option_number(GM_OPT_CACHE_LIMIT);
-    return bytes <= (limit ? limit : total / 4) && free_bytes >= gm_budget_headroom(total);
+    return bytes <= (limit ? limit : total / 4) && free_bytes >= gm_device_headroom(total);
 }
 
-void gm_vmm_spare_keep(int device, const struct gm_vmm_extent *extents, unsigned count) {
+void gm_vmm_reserve_keep(int device, const struct gm_vmm_extent *extents, unsigned count) {
     struct spare made = {.count = count, .since_ns = gm_now_ns()};
     bool on_host = false;
     for (unsigned i = 0; i < count; i++) {
         made.bytes += extents[i].size;
         on_host |= extents[i].on_host;
     }
-    if (on_host || count > GM_VMM_SPARES || !has_room(made.bytes)) {
+    if (on_host || count > GM_VMM_RESERVE_SLOTS || !has_room(made.bytes)) {
         gm_vmm_release(extents, count);
         return;
     }
@@ -60,11 +60,11 @@ void gm_vmm_spare_keep(int device, const struct gm_vmm_extent *extents, unsigned
     spares[device] = made;
     __atomic_add_fetch(&kept_on, 1, __ATOMIC_RELAXED);
     gm_spin_unlock(&lock);
-    gm_stats_kept(GM_KIND_VMM, made.bytes);
+    gm_stats_cached(GM_KIND_VMM, made.bytes);
     drop(&before);
 }
 
-unsigned gm_vmm_spare_take(int device, uint64_t at_most, struct gm_vmm_extent *extents) {
+unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm_vmm_extent *extents) {
     struct spare taken = {0};
     if (!__atomic_load_n(&kept_on, __ATOMIC_RELAXED))
         return 0;
@@ -74,11 +74,11 @@ unsigned gm_vmm_spare_take(int device, uint64_t at_most, struct gm_vmm_extent *e
     gm_spin_unlock(&lock);
     for (unsigned i = 0; i < taken.count; i++)
         extents[i] = taken.extents[i];
-    gm_stats_unkept(GM_KIND_VMM, taken.bytes);
+    gm_stats_uncached(GM_KIND_VMM, taken.bytes);
     return taken.count;
 }
 
-uint64_t gm_vmm_spare_release(bool only_idle) {
+uint64_t gm_vmm_reserve_release(bool only_idle) {
     uint64_t bytes = 0;
     if (GM_LIKELY(!__atomic_load_n(&kept_on, __ATOMIC_RELAXED)) || (only_idle && gm_capture_any()))
         return 0;
@@ -96,7 +96,7 @@ uint64_t gm_vmm_spare_release(bool only_idle) {
     return bytes;
 }
 
-uint64_t gm_vmm_spare_bytes(int device) {
+uint64_t gm_vmm_reserve_bytes(int device) {
     if (device < 0 || device >= GM_VMM_DEVICES)
         return 0;
     gm_spin_lock(&lock);
@@ -105,7 +105,7 @@ uint64_t gm_vmm_spare_bytes(int device) {
     return bytes;
 }
 
-void gm_vmm_spare_after_fork(void) {
+void gm_vmm_reserve_after_fork(void) {
     lock.held = 0;
     kept_on = 0;
     for (int device = 0; device < GM_VMM_DEVICES; device++)

@@ -71,7 +71,7 @@ static void say_cut(void) {
 /* 0 or an errno value. */
 static int put(const void *data, size_t bytes, uint64_t offset) {
     for (size_t done = 0; done < bytes;) {
-        ssize_t written = gm_quiet_pwrite(file->fd, (const char *)data + done, bytes - done, offset + done);
+        ssize_t written = gm_safe_pwrite(file->fd, (const char *)data + done, bytes - done, offset + done);
         if (written <= 0)
             return written < 0 ? errno : ENOSPC;
         done += (size_t)written;

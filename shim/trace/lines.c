@@ -46,7 +46,7 @@ static void write_out(const char *text, size_t bytes) {
     const char *first = text;
     size_t rest_of_line = 0; /* bytes of a line that is half out */
     while (bytes) {
-        ssize_t written = gm_quiet_write(file->fd, text, rest_of_line ? rest_of_line : bytes);
+        ssize_t written = gm_safe_write(file->fd, text, rest_of_line ? rest_of_line : bytes);
         if (written <= 0) {
             int error = written < 0 ? errno : ENOSPC;
             if (rest_of_line && file->regular) {

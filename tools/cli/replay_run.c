@@ -81,14 +81,14 @@ static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
 
 /* As in the shim but for the host's memory, which depends on the machine, and for blocks that grow. */
 static struct gm_resource *build_resources(struct run *r) {
-    for (unsigned i = 0; i < GM_DECIDED_ROWS; i++) {
-        const struct gm_decided_row *row = &gm_decided_rows[i];
+    for (unsigned i = 0; i < GM_ROUTER_ROWS; i++) {
+        const struct gm_router_row *row = &gm_router_rows[i];
         if (row->kind == GM_KIND_HOST_NUMA || row->kind == GM_KIND_VMM)
             continue;
         struct gm_resource *resource = gm_resource_build(row->stack, r->out->error, sizeof r->out->error);
         if (!resource)
             return NULL;
-        gm_decided_serve(row->kind, resource);
+        gm_router_serve(row->kind, resource);
     }
     return gm_resource_build("decided", r->out->error, sizeof r->out->error);
 }
@@ -113,7 +113,7 @@ static bool set_up(struct run *r, const char *policy_text) {
     const char *steps = strcmp(policy->name, "observe") || gm_option_is_set(GM_OPT_OOM) ? gm_option_text(GM_OPT_OOM) : "trim,fail";
     if (!gm_oom_parse(steps, &chain, error, sizeof error))
         gm_oom_set(&chain);
-    gm_budget_bytes = gm_option_number(GM_OPT_LIMIT);
+    gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
     return true;
 }
 
@@ -281,7 +281,7 @@ static void context_gone(struct run *r, const struct gm_event *e) {
     gm_pipeline_context_ending(context.id);
     if (!gm_context_end(context.handle, &id))
         return;
-    gm_pipeline_context_gone(id);
+    gm_pipeline_context_destroyed(id);
     gm_card_leave(e->context);
 }
 

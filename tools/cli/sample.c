@@ -20,7 +20,7 @@ void gm_sample_take(struct gm_sample *out, const struct gm_stats *s, int32_t pid
     snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         out->live[k] = s->live_bytes[k];
-        out->kept[k] = at_least_zero(out->total.kept_in[k], out->total.kept_out[k]);
+        out->kept[k] = at_least_zero(out->total.cached_in[k], out->total.cached_out[k]);
         out->reserved[k] = out->live[k] + s->slack_bytes[k] + out->kept[k];
         out->peak[k] = s->peak_bytes[k];
         out->blocks[k] = gm_stats_blocks(&out->total, k);
@@ -56,5 +56,5 @@ struct gm_rates gm_sample_rates(const struct gm_sample *before, const struct gm_
 }
 
 bool gm_sample_has(const struct gm_sample *s, enum gm_kind kind) {
-    return s->total.allocs[kind] || s->peak[kind] || s->total.kept_in[kind];
+    return s->total.allocs[kind] || s->peak[kind] || s->total.cached_in[kind];
 }

@@ -54,7 +54,7 @@ static void policies(FILE *out) {
 
 static void resources(FILE *out) {
     for (int i = 0; gm_resource_rows[i]; i++) {
-        const struct gm_resource_row *row = gm_resource_rows[i];
+        const struct gm_resource_ops *row = gm_resource_rows[i];
         fputs(".TP\n.B ", out);
         text(out, row->name);
         if (row->adaptor)

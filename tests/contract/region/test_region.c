@@ -106,20 +106,20 @@ static void out_of_memory_names_the_bytes(void **state) {
 
 /* The thesis' first path: the addresses behind are free. */
 static void extends_where_the_addresses_behind_are_free(void **state) {
-    struct gm_span range = {.segment_count = 1, .reserved = 4 * MIB, .segments = {4 * MIB}};
+    struct gm_address_range range = {.segment_count = 1, .reserved = 4 * MIB, .segments = {4 * MIB}};
     CUdeviceptr hole;
     (void)state;
     CU(cuMemAddressReserve(&hole, 64 * MIB, 0, 0, 0));
     CU(cuMemAddressFree(hole, 64 * MIB));
     CU(cuMemAddressReserve(&range.base, 4 * MIB, 0, hole, 0));
     assert_int_equal(range.base, hole);
-    assert_int_equal(gm_span_extend(&range, 6 * MIB), GM_OK);
+    assert_int_equal(gm_address_range_extend(&range, 6 * MIB), GM_OK);
     assert_int_equal(range.base, hole);
     assert_true(range.reserved == 8 * MIB || range.reserved == 6 * MIB); /* twice as much where that is free, too */
     assert_int_equal(range.segment_count, 2);
-    assert_int_equal(gm_span_room(&range, 3 * MIB), MIB);
-    assert_int_equal(gm_span_room(&range, 4 * MIB), range.reserved - 4 * MIB);
-    gm_span_drop(&range, NULL, 0);
+    assert_int_equal(gm_address_range_room(&range, 3 * MIB), MIB);
+    assert_int_equal(gm_address_range_room(&range, 4 * MIB), range.reserved - 4 * MIB);
+    gm_address_range_drop(&range, NULL, 0);
 }
 
 /* Takes the addresses behind a region of `size` reserved bytes. */

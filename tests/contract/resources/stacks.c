@@ -31,7 +31,7 @@ bool is_pool(const struct gm_resource *resource) {
 }
 
 bool is_cache(const struct gm_resource *resource) {
-    while (resource && resource->row != &gm_resource_cache)
+    while (resource && resource->ops != &gm_resource_cache)
         resource = resource->upstream;
     return resource != NULL;
 }
@@ -40,7 +40,7 @@ struct gm_block get(struct gm_resource *resource, const struct gm_request *reque
     struct gm_block block;
     gm_status status = allocate(resource, request, &block);
     if (status)
-        fail_msg("%s: allocation answered %d", resource->row->name, status);
+        fail_msg("%s: allocation answered %d", resource->ops->name, status);
     return block;
 }
 
@@ -50,8 +50,8 @@ void give(struct gm_resource *resource, const struct gm_block *block) {
 }
 
 void trim(struct gm_resource *resource) {
-    if (resource->row->trim)
-        resource->row->trim(resource, SIZE_MAX);
+    if (resource->ops->trim)
+        resource->ops->trim(resource, SIZE_MAX);
 }
 
 int build_stacks(void **state) {

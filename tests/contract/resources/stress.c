@@ -68,7 +68,7 @@ static void take(struct worker *worker, unsigned slot) {
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = sizes[pick(worker, 6)], .device = seen.device, .context_id = seen.id,
                                  .context = (uint64_t)(uintptr_t)seen.handle};
     struct gm_block *block = &worker->slots[slot].block;
-    MUST(resource->row->alloc(resource, &request, block));
+    MUST(resource->ops->alloc(resource, &request, block));
     worker->slots[slot].pattern = (uint32_t)worker->random;
     worker->slots[slot].stream = pick(worker, STREAMS);
     launch(fill, worker->streams[worker->slots[slot].stream], block, worker->slots[slot].pattern);
@@ -86,7 +86,7 @@ static void give(struct worker *worker, unsigned slot) {
     }
     launch(verify, stream, &worker->slots[slot].block, worker->slots[slot].pattern);
     MUST(gm_free_sync_before(context, seen.id, seen.device, &how.settled));
-    MUST(resource->row->free(resource, &worker->slots[slot].block, &how));
+    MUST(resource->ops->free(resource, &worker->slots[slot].block, &how));
     worker->slots[slot].block.address = 0;
 }
 
@@ -131,8 +131,8 @@ static void *work(void *argument) {
             replace_stream(worker, pick(worker, STREAMS - 1));
         if (rare == 0)
             MUST(cuCtxSynchronize());
-        if (rare == 1 && resource->row->trim)
-            resource->row->trim(resource, SIZE_MAX);
+        if (rare == 1 && resource->ops->trim)
+            resource->ops->trim(resource, SIZE_MAX);
     }
     for (unsigned slot = 0; slot < SLOTS; slot++)
         if (worker->slots[slot].block.address)
@@ -182,7 +182,7 @@ static void start(const char *stack) {
         exit(1);
     gm_context_note_primary(0, context);
     if (watch_streams) {
-        gm_streams_watch(nothing_escapes);
+        gm_streams_observe(nothing_escapes);
         gm_streams_context(context);
     }
     if (!gm_context_current(&seen))

@@ -16,8 +16,8 @@ static void test_a_capture_is_not_disturbed(void **state) {
 
         gm_capture_begin(world.one, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
         CU(cuStreamBeginCapture_v2(world.one, CU_STREAM_CAPTURE_MODE_GLOBAL));
-        if (resource->row->capture)
-            resource->row->capture(resource, 1);
+        if (resource->ops->capture)
+            resource->ops->capture(resource, 1);
         request.capturing = true;
         assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
         request.capturing = false; /* began between the request and its service */
@@ -33,8 +33,8 @@ static void test_a_capture_is_not_disturbed(void **state) {
         assert_int_equal(simcuda_calls("cuCtxRecordEvent"), 0);
         CU(cuStreamEndCapture(world.one, &graph));
         gm_capture_end(world.one, false);
-        if (resource->row->capture)
-            resource->row->capture(resource, -1);
+        if (resource->ops->capture)
+            resource->ops->capture(resource, -1);
 
         block = get(resource, &request);
         give(resource, &block);
@@ -46,7 +46,7 @@ static void test_a_capture_is_not_disturbed(void **state) {
 
 /* ---- contexts, peers */
 
-static void test_context_gone(void **state) {
+static void test_context_destroyed(void **state) {
     for (int stack = 0; stack < STACKS; stack++) {
         struct gm_resource *resource = built[stack];
         for (int round = 0; round < 3; round++) {
@@ -65,8 +65,8 @@ static void test_context_gone(void **state) {
             world_close(&world, resource); /* with one block alive and one on its way */
             assert_int_equal(gm_managed_alive(), 0);
             assert_true(lost.address != 0);
-            if (maker->row->abandon)
-                maker->row->abandon((struct gm_resource *)maker, &lost);
+            if (maker->ops->abandon)
+                maker->ops->abandon((struct gm_resource *)maker, &lost);
         }
     }
 }
@@ -92,7 +92,7 @@ static void test_pool_memory_put_aside_outlives_its_context(void **state) {
         CU(cuCtxSetCurrent(other.context));
         CU(cuStreamEndCapture(other.one, &graph));
         gm_capture_end(other.one, false);
-        resource->row->capture(resource, -1);
+        resource->ops->capture(resource, -1);
         assert_int_equal(simcuda_live_blocks(), live);
         world_close(&other, resource);
     }
@@ -140,9 +140,9 @@ static void check_peers(struct gm_resource *resource) {
     uint64_t ended;
     assert_true(gm_context_current(&accessor));
     gm_context_note_reach(0, &accessor);
-    resource->row->peer_enabled(resource, 0, 1);
-    if (resource->row->peer_reaches)
-        resource->row->peer_reaches(resource, &early, 1);
+    resource->ops->peer_enabled(resource, 0, 1);
+    if (resource->ops->peer_reaches)
+        resource->ops->peer_reaches(resource, &early, 1);
     CU(cuModuleLoadData(&module, "peer"));
     CU(cuModuleGetFunction(&fill, module, SIMCUDA_KERNEL_FILL));
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -170,8 +170,8 @@ static void check_peers(struct gm_resource *resource) {
     gm_context_note_primary(1, NULL);
     CU(cuCtxDestroy_v2(peer));
     assert_true(gm_context_end(peer, &ended));
-    if (resource->row->context_gone)
-        resource->row->context_gone(resource, ended);
+    if (resource->ops->context_destroyed)
+        resource->ops->context_destroyed(resource, ended);
     CU(cuCtxSetCurrent(world.context));
     /* Fences go on without the peer. */
     for (int i = 0; i < 40; i++) {
@@ -190,7 +190,7 @@ static void test_work_of_peers_holds_a_block_back(void **state) { check_peers(bu
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_capture_is_not_disturbed),
-        cmocka_unit_test(test_context_gone),
+        cmocka_unit_test(test_context_destroyed),
         cmocka_unit_test(test_pool_memory_put_aside_outlives_its_context),
         cmocka_unit_test(test_free_with_another_context_current),
         cmocka_unit_test(test_peers_reach_pools),

@@ -121,15 +121,15 @@ static void test_kept_memory_is_free_memory(void **state) {
     struct gm_block block = get(resource, &request);
     give(resource, &block);
     CU(cuMemGetInfo_v2(&after, &total));
-    assert_int_equal(before - after, resource->row->releasable(resource, 0));
+    assert_int_equal(before - after, resource->ops->releasable(resource, 0));
     simcuda_set_streams("manual");
     block = get(resource, &request);
     assert_true(block.hit);
     world_fill(&world, world.one, &block, 1);
     give(resource, &block);
-    assert_int_equal(resource->row->releasable(resource, 0), 0); /* in use still */
+    assert_int_equal(resource->ops->releasable(resource, 0), 0); /* in use still */
     simcuda_run_all();
-    assert_int_equal(resource->row->trim(resource, 1), request.size);
+    assert_int_equal(resource->ops->trim(resource, 1), request.size);
     CU(cuMemGetInfo_v2(&after, &total));
     assert_int_equal(before, after);
     world_close(&world, resource);
@@ -151,7 +151,7 @@ static void test_memory_that_a_pool_keeps_is_free_memory(void **state) {
         struct gm_request small = plain_request(&world.origin, 300000), large = plain_request(&world.origin, (size_t)10 << 20);
         struct gm_block alive = get(resource, &small), block = get(resource, &large);
         give(resource, &block);
-        assert_int_equal(resource->row->releasable(resource, 0), 0);
+        assert_int_equal(resource->ops->releasable(resource, 0), 0);
         CU(cuMemGetInfo_v2(&before, &total));
         for (int round = 0; round < 3; round++) {
             for (size_t j = 0; j < 20; j++)
@@ -160,7 +160,7 @@ static void test_memory_that_a_pool_keeps_is_free_memory(void **state) {
                 give(resource, &blocks[j]);
             CU(cuMemGetInfo_v2(&after, &total));
             assert_true(before - after >= 10 * large.size);
-            assert_int_equal(resource->row->releasable(resource, 0), 0);
+            assert_int_equal(resource->ops->releasable(resource, 0), 0);
             CU(cuMemGetInfo_v2(&after, &total));
             assert_int_equal(before, after);
         }
@@ -169,13 +169,13 @@ static void test_memory_that_a_pool_keeps_is_free_memory(void **state) {
         world_fill(&world, world.one, &block, 1);
         int pending = simcuda_pending();
         give(resource, &block);
-        assert_int_equal(resource->row->releasable(resource, 0), 0); /* in use still */
+        assert_int_equal(resource->ops->releasable(resource, 0), 0); /* in use still */
         assert_true(pending > 0 && simcuda_pending() >= pending);
         CU(cuMemGetInfo_v2(&after, &total));
         assert_int_equal(before - after, large.size);
         simcuda_run_all();
         simcuda_set_streams("immediate");
-        assert_int_equal(resource->row->releasable(resource, 0), 0);
+        assert_int_equal(resource->ops->releasable(resource, 0), 0);
         CU(cuMemGetInfo_v2(&after, &total));
         assert_int_equal(before, after);
         give(resource, &alive);

@@ -116,12 +116,12 @@ static void test_abandoned_host_memory_is_given_back(void **state) {
     struct gm_request request = plain_request(&world.origin, BYTES);
     struct gm_request ordered = ordered_request(&world.origin, BYTES, (uint64_t)(uintptr_t)world.one);
     struct gm_free_request how = ordered_free(ordered.stream);
-    struct gm_block block = get(resource, &request), parked = get(resource, &ordered);
+    struct gm_block block = get(resource, &request), deferred = get(resource, &ordered);
     simcuda_set_streams("manual");
-    world_fill(&world, world.one, &parked, 1);
-    assert_int_equal(release(resource, &parked, &how), GM_OK);
+    world_fill(&world, world.one, &deferred, 1);
+    assert_int_equal(release(resource, &deferred, &how), GM_OK);
     world_close(&world, resource);
-    resource->row->abandon(resource, &block);
+    resource->ops->abandon(resource, &block);
     assert_int_equal(simcuda_live_reservations(), ranges);
     assert_int_equal(simcuda_live_handles(), handles);
     assert_int_equal(gm_host_numa_alive(), 0);

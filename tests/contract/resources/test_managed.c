@@ -34,7 +34,7 @@ static void give(struct gm_resource *resource, const struct gm_block *block) {
 
 static void finish(struct gm_resource *resource, const struct world *world, size_t live) {
     CU(cuCtxSynchronize());
-    resource->row->trim(resource, SIZE_MAX);
+    resource->ops->trim(resource, SIZE_MAX);
     assert_int_equal(simcuda_live_blocks(), live);
     assert_int_equal(simcuda_violations(), 0);
     assert_int_equal(gm_managed_alive(), 0);
@@ -117,7 +117,7 @@ static void test_kept_blocks_count_and_give_way(void **state) {
         world_close(&world, resource);
         skip();
     }
-    gm_decided_serve(GM_KIND_MANAGED_POOL, resource);
+    gm_router_serve(GM_KIND_MANAGED_POOL, resource);
     size_t live = simcuda_live_blocks();
     struct gm_request request = plain_request(&world.origin, 64 * MIB), large = plain_request(&world.origin, 96 * MIB);
     while (count < 64 && allocate(resource, &request, &blocks[count]) == GM_OK)
@@ -142,7 +142,7 @@ static void test_kept_blocks_count_and_give_way(void **state) {
         give(i % 2 ? plain : resource, &blocks[i]);
     block = get(plain, &request);
     give(plain, &block);
-    gm_decided_serve(GM_KIND_MANAGED_POOL, NULL);
+    gm_router_serve(GM_KIND_MANAGED_POOL, NULL);
     finish(resource, &world, live);
     world_close(&world, resource);
 }
@@ -190,8 +190,8 @@ static void test_devices_without_migration(void **state) {
         true_attribute = gm_drv.device_get_attribute;
         gm_drv.device_get_attribute = no_migration;
         struct gm_request request = plain_request(&world.origin, MIB);
-        gm_status refused = built[POOL]->row->alloc(built[POOL], &request, &block);
-        gm_status served = built[PLAIN]->row->alloc(built[PLAIN], &request, &block);
+        gm_status refused = built[POOL]->ops->alloc(built[POOL], &request, &block);
+        gm_status served = built[PLAIN]->ops->alloc(built[PLAIN], &request, &block);
         _exit(refused == GM_NOT_SUPPORTED && served == GM_OK && prefetched_to(&block) == CU_DEVICE_INVALID ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -239,7 +239,7 @@ static void test_prefetch_comes_before_the_free(void **state) {
             struct gm_block warm = get(resource, &request);
             give(resource, &warm);
             CU(cuCtxSynchronize());
-            resource->row->trim(resource, SIZE_MAX);
+            resource->ops->trim(resource, SIZE_MAX);
             simcuda_set_streams("manual");
             for (int i = 0; i < 8; i++)
                 blocks[i] = get(resource, &request);
@@ -331,8 +331,8 @@ static void test_advice_ends_during_a_capture(void **state) {
         give(resource, &block);
         CU(cuStreamEndCapture(world.one, &graph));
         gm_capture_end(world.one, false);
-        if (resource->row->capture)
-            resource->row->capture(resource, -1);
+        if (resource->ops->capture)
+            resource->ops->capture(resource, -1);
         next = get(resource, &request);
         assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, next.address, next.size), 0);
         assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, next.address, next.size), CU_DEVICE_INVALID);
@@ -418,7 +418,7 @@ static void *work(void *argument) {
         struct gm_request request = plain_request(&worker->world->origin, (1 + (size_t)rand_r(&worker->seed) % 4) * 256 * 1024);
         struct gm_block block;
         int value = 0;
-        if (worker->resource->row->alloc(worker->resource, &request, &block) != GM_OK) {
+        if (worker->resource->ops->alloc(worker->resource, &request, &block) != GM_OK) {
             worker->wrong++;
             continue;
         }
@@ -429,7 +429,7 @@ static void *work(void *argument) {
             worker->wrong += cuMemAdvise_v2(block.address, block.size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) != CUDA_SUCCESS;
             block.pinned_native = 1;
         }
-        worker->wrong += worker->resource->row->free(worker->resource, &block, &how) != GM_OK;
+        worker->wrong += worker->resource->ops->free(worker->resource, &block, &how) != GM_OK;
     }
     return NULL;
 }

@@ -85,7 +85,7 @@ static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *
         kept.address = 0;
         return GM_OK;
     }
-    gm_status status = self->upstream->row->alloc(self->upstream, request, block);
+    gm_status status = self->upstream->ops->alloc(self->upstream, request, block);
     if (!status)
         block->owner = self;
     return status;
@@ -93,14 +93,14 @@ static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *
 
 static gm_status hasty_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     if (kept.address)
-        return self->upstream->row->free(self->upstream, block, how);
+        return self->upstream->ops->free(self->upstream, block, how);
     kept = *block;
     return GM_OK;
 }
 
 static void test_the_suite_sees_early_reuse(void **state) {
-    static const struct gm_resource_row row = {.name = "hasty", .alloc = hasty_alloc, .free = hasty_free};
-    struct gm_resource hasty = {.row = &row, .upstream = built[0], .properties = built[0]->properties};
+    static const struct gm_resource_ops row = {.name = "hasty", .alloc = hasty_alloc, .free = hasty_free};
+    struct gm_resource hasty = {.ops = &row, .upstream = built[0], .properties = built[0]->properties};
     struct world world;
     unsigned seen = 0;
     world_open(&world);
@@ -144,7 +144,7 @@ static void test_free_waits_only_where_it_says_so(void **state) {
         world_check(&world, world.one, &block, 1);
         assert_int_equal(release(resource, &block, &how), GM_OK);
         /* Waits where it cannot record. */
-        bool by_lane = (is_pool(resource) && !is_cache(resource)) || strcmp(resource->row->name, "fill") == 0;
+        bool by_lane = (is_pool(resource) && !is_cache(resource)) || strcmp(resource->ops->name, "fill") == 0;
         bool waits = !(is_pool(resource) || is_cache(resource)) || (by_lane && !gm_drv.ctx_record_event) ||
                      (is_cache(resource) && !gm_fence_supported());
         assert_int_equal(simcuda_check_runs(), waits ? 1 : 0);

@@ -6,7 +6,7 @@
 
 /* An adaptor that works on the memory would wait for it. */
 static bool is_cache_itself(const struct gm_resource *resource) {
-    return is_cache(resource) && resource->row != &gm_resource_fill;
+    return is_cache(resource) && resource->ops != &gm_resource_fill;
 }
 
 struct two_threads {
@@ -32,13 +32,13 @@ static void *answer(void *argument) {
     struct gm_block blocks[3];
     cuCtxSetCurrent(shared->world.context);
     for (int i = 0; i < 3; i++)
-        if (shared->resource->row->alloc(shared->resource, &request, &blocks[i]) != GM_OK)
+        if (shared->resource->ops->alloc(shared->resource, &request, &blocks[i]) != GM_OK)
             return NULL;
     touch(shared, shared->world.two, &blocks[0]);
     cuStreamWriteValue32_v2(shared->world.two, shared->flag, 1, 0);
     for (int i = 0; i < 3; i++) {
         struct gm_free_request how = plain_free();
-        shared->resource->row->free(shared->resource, &blocks[i], &how);
+        shared->resource->ops->free(shared->resource, &blocks[i], &how);
     }
     return shared;
 }

@@ -15,15 +15,15 @@ static const char *const stacks[] = {
 };
 
 static void test_contract(void **state) {
-    gm_decided_serve(GM_KIND_NATIVE, build("sim"));
+    gm_router_serve(GM_KIND_NATIVE, build("sim"));
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         struct gm_resource *resource = build(stacks[i]);
-        if (resource->row->kind == GM_KIND_NATIVE && !resource->upstream) {
+        if (resource->ops->kind == GM_KIND_NATIVE && !resource->upstream) {
             /* Dispatch hands out blocks of its servers under their own name; the checks speak to the server it reaches. */
             struct gm_request request = plain_request(&origin, 100);
             struct gm_block block;
             assert_int_equal(allocate(resource, &request, &block), GM_OK);
-            assert_ptr_equal(block.owner, gm_decided_server(GM_KIND_NATIVE));
+            assert_ptr_equal(block.owner, gm_router_server(GM_KIND_NATIVE));
             resource = block.owner;
             struct gm_free_request how = plain_free();
             assert_int_equal(release(resource, &block, &how), GM_OK);
@@ -38,7 +38,7 @@ static void test_contract(void **state) {
 }
 
 static void test_every_row_says_what_it_is(void **state) {
-    for (const struct gm_resource_row *const *row = gm_resource_rows; *row; row++) {
+    for (const struct gm_resource_ops *const *row = gm_resource_rows; *row; row++) {
         assert_non_null((*row)->name);
         assert_true((*row)->summary && (*row)->summary[0]);
         assert_non_null((*row)->breaks);
@@ -70,7 +70,7 @@ static void test_limit(void **state) {
     assert_int_equal(allocate(limit, &rest, &b), 701);
     assert_int_equal(allocate(limit, &rest, &b), GM_OK);
 
-    limit->row->context_gone(limit, origin.context_id);
+    limit->ops->context_destroyed(limit, origin.context_id);
     assert_int_equal(gm_sim_live_count(sim), 0);
     struct gm_request all = plain_request(&origin, 1048576);
     assert_int_equal(allocate(limit, &all, &a), GM_OK);

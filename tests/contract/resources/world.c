@@ -18,7 +18,7 @@ void world_open(struct world *world) {
     assert_true(gm_driver_ready(true));
     gm_context_note_primary(0, world->context);
     if (getenv("WATCH_STREAMS")) {
-        gm_streams_watch(nothing_escapes);
+        gm_streams_observe(nothing_escapes);
         gm_streams_context(world->context);
     }
     assert_true(gm_context_current(&context));
@@ -38,14 +38,14 @@ void world_close(struct world *world, struct gm_resource *resource) {
     simcuda_set_streams("immediate");
     simcuda_run_all();
     if (resource->properties & GM_PROP_OUTLIVES_CONTEXT)
-        resource->row->trim(resource, SIZE_MAX);
+        resource->ops->trim(resource, SIZE_MAX);
     gm_context_note_primary(0, NULL);
-    gm_streams_context_gone(world->context);
+    gm_streams_context_destroyed(world->context);
     CU(cuCtxDestroy_v2(world->context));
     assert_true(gm_context_end(world->context, &id));
     assert_true(id == world->origin.context_id);
-    if (resource->row->context_gone)
-        resource->row->context_gone(resource, id);
+    if (resource->ops->context_destroyed)
+        resource->ops->context_destroyed(resource, id);
 }
 
 static void launch(CUfunction kernel, CUstream stream, const struct gm_block *block, uint32_t pattern) {

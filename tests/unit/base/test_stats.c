@@ -17,8 +17,8 @@ static pthread_barrier_t barrier;
 static void count_calls(int calls) {
     for (int i = 0; i < calls; i++) {
         gm_stats_count(&gm_stats_mine()->allocs[GM_KIND_NATIVE], 1);
-        gm_stats_kept(GM_KIND_CACHE, 512);
-        gm_stats_unkept(GM_KIND_CACHE, 256);
+        gm_stats_cached(GM_KIND_CACHE, 512);
+        gm_stats_uncached(GM_KIND_CACHE, 256);
         gm_stats_settle();
     }
 }
@@ -37,8 +37,8 @@ static void *work(void *unused) {
 static void expect(uint64_t calls, uint64_t ended) {
     struct gm_stats_shard total = gm_stats_total(gm_stats);
     assert_int_equal(total.allocs[GM_KIND_NATIVE], calls);
-    assert_int_equal(total.kept_in[GM_KIND_CACHE], calls * 512);
-    assert_int_equal(total.kept_out[GM_KIND_CACHE], calls * 256);
+    assert_int_equal(total.cached_in[GM_KIND_CACHE], calls * 512);
+    assert_int_equal(total.cached_out[GM_KIND_CACHE], calls * 256);
     assert_int_equal(total.failed_allocs, ended);
 }
 

@@ -15,14 +15,14 @@ static struct gm_resource *cache;
 static struct gm_block get(size_t size) {
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .context = 0x1000, .context_id = contexts[0].id};
     struct gm_block block = {0};
-    if (cache->row->alloc(cache, &request, &block))
+    if (cache->ops->alloc(cache, &request, &block))
         abort();
     return block;
 }
 
 static void give(const struct gm_block *block) {
     static const struct gm_free_request how = {.call = GM_CALL_FREE};
-    if (cache->row->free(cache, block, &how))
+    if (cache->ops->free(cache, block, &how))
         abort();
 }
 
@@ -47,7 +47,7 @@ static int pairs(void) {
 
 static int keeps(void) {
     for (size_t i = 0; i < ROUNDS; i++)
-        if (cache->row->keeps(cache, 0x10 + 512 * i) || !cache->row->keeps(cache, blocks[i * (count / ROUNDS)].address))
+        if (cache->ops->keeps(cache, 0x10 + 512 * i) || !cache->ops->keeps(cache, blocks[i * (count / ROUNDS)].address))
             return 1;
     return 0;
 }
@@ -66,13 +66,13 @@ static int put(void) {
     return 0;
 }
 
-static int trim_all(void) { return cache->row->trim(cache, SIZE_MAX) != freed || !freed; }
+static int trim_all(void) { return cache->ops->trim(cache, SIZE_MAX) != freed || !freed; }
 
-static int trim_most(void) { return cache->row->trim(cache, count * MIB) < count * MIB; }
+static int trim_most(void) { return cache->ops->trim(cache, count * MIB) < count * MIB; }
 
 static int releasable(void) {
     for (size_t i = 0; i < ROUNDS; i++)
-        if (cache->row->releasable(cache, 0) == 0)
+        if (cache->ops->releasable(cache, 0) == 0)
             return 1;
     return 0;
 }
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
         blocks[i] = get(operation->size(i));
     for (size_t i = 0; operation->kept && i < count; i++)
         give(&blocks[i]);
-    cache->row->releasable(cache, 0); /* all are ready */
+    cache->ops->releasable(cache, 0); /* all are ready */
     int wrong = measured(operation);
     if (wrong)
         fprintf(stderr, "kept_work: %s did not do what it should\n", operation->name);

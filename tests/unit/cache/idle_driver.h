@@ -46,9 +46,9 @@ static struct gm_context contexts[2]; /* that are known once the cache is open; 
 
 /* NULL: no memory. */
 static struct gm_resource *open_idle_cache(void) {
-    static const struct gm_resource_row row = {
+    static const struct gm_resource_ops row = {
         .name = "bump", .summary = "", .breaks = "", .properties = ~0u, .alloc = bump, .free = forget};
-    static struct gm_resource maker = {.row = &row, .properties = ~0u, .kind = GM_KIND_NATIVE};
+    static struct gm_resource maker = {.ops = &row, .properties = ~0u, .kind = GM_KIND_NATIVE};
     char error[200];
     gm_drv = (struct gm_driver){
         .ctx_get_current = get_current, .ctx_push = push, .ctx_pop = pop, .ctx_get_device = get_device,

@@ -113,7 +113,7 @@ static gm_status try_get(size_t size, struct gm_block *block) {
     struct gm_context context = context_of(CONTEXT(1));
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .device = 0,
                                  .context = (uint64_t)(uintptr_t)context.handle, .context_id = context.id};
-    return cache->row->alloc(cache, &request, block);
+    return cache->ops->alloc(cache, &request, block);
 }
 
 static struct gm_block get(size_t size) {
@@ -127,7 +127,7 @@ static struct gm_block get(size_t size) {
 
 static gm_status try_give(const struct gm_block *block, bool settled) {
     struct gm_free_request how = {.call = GM_CALL_FREE, .settled = settled};
-    return cache->row->free(cache, block, &how);
+    return cache->ops->free(cache, block, &how);
 }
 
 static void give(const struct gm_block *block) { assert_int_equal(try_give(block, false), GM_OK); }
@@ -185,7 +185,7 @@ static void sizes_and_contexts_are_kept_apart(void **state) {
     assert_false(get(2000).hit);
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000, .context = (uint64_t)(uintptr_t)CONTEXT(2),
                                  .context_id = context_of(CONTEXT(2)).id};
-    assert_int_equal(cache->row->alloc(cache, &request, &other), GM_OK);
+    assert_int_equal(cache->ops->alloc(cache, &request, &other), GM_OK);
     assert_false(other.hit);
     other = get(1001); /* the same 512 bytes of the device */
     assert_true(other.hit && other.address == block.address && other.reserved == 1024);
@@ -214,9 +214,9 @@ static void somewhat_larger_blocks_serve(void **state) {
     assert_false(get(513).address == tiny.address);
     got = get(30 * MIB);
     give(&got);
-    gm_budget_bytes = 1024 * MIB; /* GPUMEM_LIMIT: what a block takes counts */
+    gm_limit_bytes = 1024 * MIB; /* GPUMEM_LIMIT: what a block takes counts */
     assert_false(get(29 * MIB).hit);
-    gm_budget_bytes = 0;
+    gm_limit_bytes = 0;
     assert_true(get(29 * MIB).hit);
 }
 
@@ -358,9 +358,9 @@ static void a_failed_native_free_is_tried_again(void **state) {
     struct gm_block block = get(MIB);
     give(&block);
     gm_sim_fail_free(maker, 1, CUDA_ERROR_UNKNOWN);
-    assert_int_equal(cache->row->trim(cache, SIZE_MAX), 0);
+    assert_int_equal(cache->ops->trim(cache, SIZE_MAX), 0);
     assert_int_equal(gm_sim_live_count(maker), 1);
-    assert_int_equal(cache->row->trim(cache, SIZE_MAX), MIB);
+    assert_int_equal(cache->ops->trim(cache, SIZE_MAX), MIB);
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
@@ -601,20 +601,20 @@ static void knows_what_it_keeps(void **state) {
     for (int i = 0; i < COUNT / 2; i++)
         give(&blocks[i]);
     for (int i = 0; i < COUNT; i++)
-        assert_true(cache->row->keeps(cache, blocks[i].address) == (i < COUNT / 2));
-    assert_false(cache->row->keeps(cache, blocks[0].address + 256));
+        assert_true(cache->ops->keeps(cache, blocks[i].address) == (i < COUNT / 2));
+    assert_false(cache->ops->keeps(cache, blocks[0].address + 256));
     for (int i = COUNT / 2; i < COUNT; i++) {
         give(&blocks[i]);
-        assert_true(cache->row->keeps(cache, blocks[i].address));
+        assert_true(cache->ops->keeps(cache, blocks[i].address));
     }
     all_complete();
     for (int i = 0; i < COUNT; i++) {
         struct gm_block again = get(512 * (size_t)(1 + i % 7));
-        assert_false(cache->row->keeps(cache, again.address));
+        assert_false(cache->ops->keeps(cache, again.address));
     }
-    cache->row->trim(cache, SIZE_MAX);
+    cache->ops->trim(cache, SIZE_MAX);
     for (int i = 0; i < COUNT; i++)
-        assert_false(cache->row->keeps(cache, blocks[i].address));
+        assert_false(cache->ops->keeps(cache, blocks[i].address));
 }
 
 /* ---- capture, contexts, peers */
@@ -677,7 +677,7 @@ static void a_context_goes_without_the_driver(void **state) {
         int records = fake.records, queries = fake.queries;
         uint64_t id;
         assert_true(gm_context_end(CONTEXT(1), &id));
-        cache->row->context_gone(cache, id);
+        cache->ops->context_destroyed(cache, id);
         assert_true(fake.records == records && fake.queries == queries && !fake.waits);
         assert_int_equal(gm_sim_live_count(maker), 0);
         all_complete();

@@ -27,18 +27,18 @@ static void *churn(void *seed) {
         const struct gm_context *context = &contexts[random >> 7 & 1];
         struct gm_request request = {.call = GM_CALL_ALLOC, .size = (random >> 8) % (4 * MIB) + 1,
                                      .context = (uint64_t)(uintptr_t)context->handle, .context_id = context->id};
-        bool failed = block->address && cache->row->free(cache, block, &how);
-        failed |= cache->row->alloc(cache, &request, block) != GM_OK;
-        failed |= i % 97 == 0 && cache->row->keeps(cache, block->address);
+        bool failed = block->address && cache->ops->free(cache, block, &how);
+        failed |= cache->ops->alloc(cache, &request, block) != GM_OK;
+        failed |= i % 97 == 0 && cache->ops->keeps(cache, block->address);
         if (i % 501 == 0)
-            cache->row->releasable(cache, 0);
+            cache->ops->releasable(cache, 0);
         if (i % 1001 == 0)
-            cache->row->trim(cache, 10 * MIB);
+            cache->ops->trim(cache, 10 * MIB);
         __atomic_add_fetch(&wrong, failed, __ATOMIC_RELAXED);
     }
     for (int i = 0; i < LIVE; i++) {
         struct gm_free_request how = {.call = GM_CALL_FREE};
-        bool failed = live[i].address && cache->row->free(cache, &live[i], &how);
+        bool failed = live[i].address && cache->ops->free(cache, &live[i], &how);
         __atomic_add_fetch(&wrong, failed, __ATOMIC_RELAXED);
     }
     return NULL;
@@ -69,11 +69,11 @@ static void what_all_keep_is_within_the_limit(void **unused) {
 
 static void nothing_is_left_of_contexts_that_are_gone(void **unused) {
     const struct gm_cache *state = cache->state;
-    cache->row->context_gone(cache, contexts[0].id);
-    cache->row->trim(cache, SIZE_MAX);
-    cache->row->context_gone(cache, contexts[1].id);
+    cache->ops->context_destroyed(cache, contexts[0].id);
+    cache->ops->trim(cache, SIZE_MAX);
+    cache->ops->context_destroyed(cache, contexts[1].id);
     for (int i = 0; i < GM_CACHE_SHARDS; i++)
-        assert_true(!state->shards[i].shares[0].bytes && !state->shards[i].unfenced && !state->shards[i].kept_count);
+        assert_true(!state->shards[i].shares[0].bytes && !state->shards[i].unfenced && !state->shards[i].block_count);
 }
 
 int main(void) {

@@ -37,7 +37,7 @@ static void stand_still(int *hold) {
 }
 
 static gm_status delaying_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    gm_status status = self->upstream->row->alloc(self->upstream, request, block);
+    gm_status status = self->upstream->ops->alloc(self->upstream, request, block);
     if (status == GM_OK)
         block->owner = self;
     stand_still(&door.hold_alloc);
@@ -45,22 +45,22 @@ static gm_status delaying_alloc(struct gm_resource *self, const struct gm_reques
 }
 
 static gm_status delaying_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    gm_status status = self->upstream->row->free(self->upstream, block, how);
+    gm_status status = self->upstream->ops->free(self->upstream, block, how);
     stand_still(&door.hold_free);
     return status;
 }
 
-static void delaying_context_gone(struct gm_resource *self, uint64_t context_id) {
-    self->upstream->row->context_gone(self->upstream, context_id);
+static void delaying_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    self->upstream->ops->context_destroyed(self->upstream, context_id);
 }
 
-static const struct gm_resource_row delaying_row = {.name = "delaying",
+static const struct gm_resource_ops delaying_row = {.name = "delaying",
                                                     .properties = ~0u,
                                                     .adaptor = true,
                                                     .alloc = delaying_alloc,
                                                     .free = delaying_free,
-                                                    .context_gone = delaying_context_gone};
-struct gm_resource delaying = {.row = &delaying_row};
+                                                    .context_destroyed = delaying_context_destroyed};
+struct gm_resource delaying = {.ops = &delaying_row};
 
 /* ---- the program's side */
 

@@ -113,7 +113,7 @@ static void test_a_stale_record_is_released(void **state) {
     assert_int_equal(get(3000, &a), GM_OK);
     struct gm_block behind = {.address = a};
     struct gm_free_request how = {.call = GM_CALL_FREE};
-    assert_int_equal(sim->row->free(sim, &behind, &how), GM_OK);
+    assert_int_equal(sim->ops->free(sim, &behind, &how), GM_OK);
     assert_int_equal(get(2999, &b), GM_OK);
     assert_true(a == b);
     assert_int_equal(gpumem_live_count(), 1);
@@ -131,14 +131,14 @@ static void test_a_stale_record_is_released(void **state) {
 
 static void test_a_context_takes_its_blocks_along(void **state) {
     uint64_t a = 0, kept;
-    begin_test("context_gone", build("sim"));
+    begin_test("context_destroyed", build("sim"));
     for (int i = 0; i < 200; i++)
         assert_int_equal(get(512, &a), GM_OK);
     struct gm_scope other = scope_of(GM_CALL_ALLOC, 512);
     other.request.context_id = 8;
     assert_int_equal(gm_pipeline_alloc(&other), GM_OK);
     kept = other.block.address;
-    gm_pipeline_context_gone(7);
+    gm_pipeline_context_destroyed(7);
     assert_int_equal(gpumem_live_count(), 1);
     assert_int_equal(told.freed, 200);
     assert_int_equal(gm_stats->released_bytes, 200 * 512);
@@ -174,7 +174,7 @@ static void test_an_address_of_a_gone_context_comes_again(void **state) {
     begin_test("address_comes_again", build("sim"));
     assert_int_equal(get(512, &comes_again), GM_OK);
     when_freed = take_address_in_thread;
-    gm_pipeline_context_gone(7);
+    gm_pipeline_context_destroyed(7);
     assert_null(when_freed);
     assert_int_equal(gpumem_live_count(), 1);
     struct gm_scope scope = scope_of(GM_CALL_FREE, 0);

@@ -56,12 +56,12 @@ static size_t native_trim(struct gm_resource *self, size_t bytes) {
     return given;
 }
 
-static const struct gm_resource_row native_row = {.name = "native", .alloc = native_alloc, .trim = native_trim};
-static const struct gm_resource_row host_row = {.name = "host", .alloc = host_alloc};
-static const struct gm_resource_row managed_row = {.name = "managed", .alloc = managed_alloc};
-static struct gm_resource native = {.row = &native_row, .properties = ~0u, .kind = GM_KIND_NATIVE};
-static struct gm_resource host = {.row = &host_row, .properties = ~0u, .kind = GM_KIND_HOST_NUMA};
-static struct gm_resource managed = {.row = &managed_row, .properties = ~0u, .kind = GM_KIND_MANAGED};
+static const struct gm_resource_ops native_row = {.name = "native", .alloc = native_alloc, .trim = native_trim};
+static const struct gm_resource_ops host_row = {.name = "host", .alloc = host_alloc};
+static const struct gm_resource_ops managed_row = {.name = "managed", .alloc = managed_alloc};
+static struct gm_resource native = {.ops = &native_row, .properties = ~0u, .kind = GM_KIND_NATIVE};
+static struct gm_resource host = {.ops = &host_row, .properties = ~0u, .kind = GM_KIND_HOST_NUMA};
+static struct gm_resource managed = {.ops = &managed_row, .properties = ~0u, .kind = GM_KIND_MANAGED};
 
 static void on_trim(const struct gm_request *request, size_t given) {
     assert_int_equal(request->size, 100);
@@ -90,7 +90,7 @@ static gm_status ask(struct gm_request request, struct gm_block *block) {
     request.call = request.call ? request.call : GM_CALL_ALLOC;
     memset(block, 0x5a, sizeof *block);
     memcpy(&untouched, block, sizeof untouched);
-    gm_status status = root->row->alloc(root, &request, block);
+    gm_status status = root->ops->alloc(root, &request, block);
     if (status)
         assert_memory_equal(block, &untouched, sizeof untouched);
     return status;
@@ -217,40 +217,40 @@ static void test_text(void **state) {
 
 static void test_budget(void **state) {
     size_t free_bytes = 900, total = 2000;
-    gm_budget_view(0, &free_bytes, &total); /* no limit: as the driver says */
+    gm_limit_view(0, &free_bytes, &total); /* no limit: as the driver says */
     assert_true(free_bytes == 900 && total == 2000);
-    gm_budget_bytes = 1000;
-    assert_true(gm_budget_take(0, 600));
-    assert_false(gm_budget_take(0, 401));
-    assert_false(gm_budget_take(0, UINT64_MAX));
-    assert_true(gm_budget_take(1, 1000)); /* each device by itself */
-    assert_true(gm_budget_take(0, 400));
-    assert_int_equal(gm_budget_live(0), 1000);
-    gm_budget_force(0, 500); /* managed memory may exceed a card */
-    gm_budget_view(0, &free_bytes, &total);
+    gm_limit_bytes = 1000;
+    assert_true(gm_limit_take(0, 600));
+    assert_false(gm_limit_take(0, 401));
+    assert_false(gm_limit_take(0, UINT64_MAX));
+    assert_true(gm_limit_take(1, 1000)); /* each device by itself */
+    assert_true(gm_limit_take(0, 400));
+    assert_int_equal(gm_limit_live(0), 1000);
+    gm_limit_force(0, 500); /* managed memory may exceed a card */
+    gm_limit_view(0, &free_bytes, &total);
     assert_true(free_bytes == 0 && total == 1000);
-    gm_budget_give(0, 1200);
+    gm_limit_give(0, 1200);
     free_bytes = 900;
-    gm_budget_view(0, &free_bytes, &total);
+    gm_limit_view(0, &free_bytes, &total);
     assert_int_equal(free_bytes, 700);
     free_bytes = 100; /* really less */
     total = 800;
-    gm_budget_view(0, &free_bytes, &total);
+    gm_limit_view(0, &free_bytes, &total);
     assert_true(free_bytes == 100 && total == 800);
-    gm_budget_give(0, 5000);
-    assert_int_equal(gm_budget_live(0), 0);
-    assert_true(gm_budget_take(-1, 5000) && gm_budget_take(1000, 5000));
-    gm_budget_after_fork();
-    assert_int_equal(gm_budget_live(1), 0);
-    gm_budget_bytes = 0;
+    gm_limit_give(0, 5000);
+    assert_int_equal(gm_limit_live(0), 0);
+    assert_true(gm_limit_take(-1, 5000) && gm_limit_take(1000, 5000));
+    gm_limit_after_fork();
+    assert_int_equal(gm_limit_live(1), 0);
+    gm_limit_bytes = 0;
 }
 
 static int setup(void **state) {
     char error[160];
     root = gm_resource_build("decided", error, sizeof error);
-    gm_decided_serve(GM_KIND_NATIVE, &native);
-    gm_decided_serve(GM_KIND_HOST_NUMA, &host);
-    gm_decided_serve(GM_KIND_MANAGED, &managed);
+    gm_router_serve(GM_KIND_NATIVE, &native);
+    gm_router_serve(GM_KIND_HOST_NUMA, &host);
+    gm_router_serve(GM_KIND_MANAGED, &managed);
     return root ? 0 : -1;
 }
 

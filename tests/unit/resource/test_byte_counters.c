@@ -8,45 +8,45 @@
 
 #include "shim/resource/byte_counters.h"
 
-static struct gm_ledger ledger;
+static struct gm_byte_counters counters;
 
 static void test_ceiling_and_contexts(void **state) {
-    assert_true(gm_ledger_add(&ledger, 1, 60, 100));
-    assert_false(gm_ledger_add(&ledger, 2, 41, 100));
-    assert_true(gm_ledger_add(&ledger, 2, 40, 100));
-    assert_int_equal(gm_ledger_total(&ledger), 100);
-    gm_ledger_forget(&ledger, 1);
-    assert_int_equal(gm_ledger_total(&ledger), 40);
-    gm_ledger_subtract(&ledger, 1, 60); /* freed after its context was gone */
-    assert_int_equal(gm_ledger_total(&ledger), 40);
-    gm_ledger_subtract(&ledger, 2, 40);
-    assert_int_equal(gm_ledger_total(&ledger), 0);
-    assert_false(gm_ledger_add(&ledger, 1, 200, 100));
-    assert_false(gm_ledger_add(&ledger, 1, UINT64_MAX, 100));
+    assert_true(gm_byte_counters_add(&counters, 1, 60, 100));
+    assert_false(gm_byte_counters_add(&counters, 2, 41, 100));
+    assert_true(gm_byte_counters_add(&counters, 2, 40, 100));
+    assert_int_equal(gm_byte_counters_total(&counters), 100);
+    gm_byte_counters_forget(&counters, 1);
+    assert_int_equal(gm_byte_counters_total(&counters), 40);
+    gm_byte_counters_subtract(&counters, 1, 60); /* freed after its context was gone */
+    assert_int_equal(gm_byte_counters_total(&counters), 40);
+    gm_byte_counters_subtract(&counters, 2, 40);
+    assert_int_equal(gm_byte_counters_total(&counters), 0);
+    assert_false(gm_byte_counters_add(&counters, 1, 200, 100));
+    assert_false(gm_byte_counters_add(&counters, 1, UINT64_MAX, 100));
 }
 
 static void test_contexts_beyond_the_rows(void **state) {
-    for (uint64_t id = 1; id <= GM_LEDGER_CONTEXTS; id++)
-        assert_true(gm_ledger_add(&ledger, id * 977, 10, UINT64_MAX));
-    assert_false(gm_ledger_add(&ledger, 5, 10, UINT64_MAX));
-    gm_ledger_subtract(&ledger, 977 * 3, 10);
-    assert_true(gm_ledger_add(&ledger, 5, 10, UINT64_MAX));
-    for (uint64_t id = 1; id <= GM_LEDGER_CONTEXTS; id++)
-        gm_ledger_forget(&ledger, id * 977);
-    assert_int_equal(gm_ledger_total(&ledger), 10);
-    gm_ledger_forget(&ledger, 5);
-    assert_int_equal(gm_ledger_total(&ledger), 0);
+    for (uint64_t id = 1; id <= GM_BYTE_COUNTERS_CONTEXTS; id++)
+        assert_true(gm_byte_counters_add(&counters, id * 977, 10, UINT64_MAX));
+    assert_false(gm_byte_counters_add(&counters, 5, 10, UINT64_MAX));
+    gm_byte_counters_subtract(&counters, 977 * 3, 10);
+    assert_true(gm_byte_counters_add(&counters, 5, 10, UINT64_MAX));
+    for (uint64_t id = 1; id <= GM_BYTE_COUNTERS_CONTEXTS; id++)
+        gm_byte_counters_forget(&counters, id * 977);
+    assert_int_equal(gm_byte_counters_total(&counters), 10);
+    gm_byte_counters_forget(&counters, 5);
+    assert_int_equal(gm_byte_counters_total(&counters), 0);
 }
 
 static uint64_t highest;
 
 static void *add_and_subtract(void *arg) {
     for (int i = 0; i < 20000; i++)
-        if (gm_ledger_add(&ledger, (uint64_t)(uintptr_t)arg, 30, 100)) {
-            uint64_t total = gm_ledger_total(&ledger), seen = __atomic_load_n(&highest, __ATOMIC_RELAXED);
+        if (gm_byte_counters_add(&counters, (uint64_t)(uintptr_t)arg, 30, 100)) {
+            uint64_t total = gm_byte_counters_total(&counters), seen = __atomic_load_n(&highest, __ATOMIC_RELAXED);
             while (total > seen && !__atomic_compare_exchange_n(&highest, &seen, total, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                 ;
-            gm_ledger_subtract(&ledger, (uint64_t)(uintptr_t)arg, 30);
+            gm_byte_counters_subtract(&counters, (uint64_t)(uintptr_t)arg, 30);
         }
     return NULL;
 }
@@ -58,7 +58,7 @@ static void test_threads_never_pass_together(void **state) {
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     assert_true(highest >= 30 && highest <= 90);
-    assert_int_equal(gm_ledger_total(&ledger), 0);
+    assert_int_equal(gm_byte_counters_total(&counters), 0);
 }
 
 int main(void) {

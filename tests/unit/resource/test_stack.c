@@ -14,10 +14,10 @@ static void test_plan(void **state) {
     char error[320] = "";
     assert_int_equal(gm_stack_parse(" limit( 8 GiB , fail-nth(3,sim) ) ", &plan, error, sizeof error), GM_OK);
     assert_int_equal(plan.count, 3);
-    assert_string_equal(plan.items[0].row->name, "limit");
+    assert_string_equal(plan.items[0].ops->name, "limit");
     assert_string_equal(plan.items[0].argument, "8 GiB");
     assert_string_equal(plan.items[1].argument, "3");
-    assert_string_equal(plan.items[2].row->name, "sim");
+    assert_string_equal(plan.items[2].ops->name, "sim");
     assert_false(plan.items[2].has_argument);
 }
 
@@ -25,9 +25,9 @@ static void test_build(void **state) {
     char error[320] = "";
     struct gm_resource *top = gm_resource_build("limit(8GiB,fail-nth(3,sim))", error, sizeof error);
     assert_non_null(top);
-    assert_string_equal(top->row->name, "limit");
-    assert_string_equal(top->upstream->row->name, "fail-nth");
-    assert_string_equal(top->upstream->upstream->row->name, "sim");
+    assert_string_equal(top->ops->name, "limit");
+    assert_string_equal(top->upstream->ops->name, "fail-nth");
+    assert_string_equal(top->upstream->upstream->ops->name, "sim");
     assert_null(top->upstream->upstream->upstream);
     assert_int_equal(top->kind, GM_KIND_SIM);
     assert_int_equal(top->properties, top->upstream->upstream->properties);

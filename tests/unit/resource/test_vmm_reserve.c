@@ -39,7 +39,7 @@ static CUresult release_relaxed(CUmemGenericAllocationHandle handle) {
 }
 
 static int start(void **unused) {
-    gm_vmm_spare_after_fork();
+    gm_vmm_reserve_after_fork();
     gm_drv = (struct gm_driver){
         .mem_release = release_relaxed, .mem_get_info = get_info, .thread_exchange_capture_mode = exchange};
     memset(released, 0, sizeof released);
@@ -50,10 +50,10 @@ static int start(void **unused) {
 
 /* `count` extents of 2 MiB from handle `first` on. */
 static void keep(int device, unsigned first, unsigned count) {
-    struct gm_vmm_extent extents[GM_VMM_SPARES + 1];
+    struct gm_vmm_extent extents[GM_VMM_RESERVE_SLOTS + 1];
     for (unsigned i = 0; i < count; i++)
         extents[i] = (struct gm_vmm_extent){.handle = first + i, .size = 2 * MIB};
-    gm_vmm_spare_keep(device, extents, count);
+    gm_vmm_reserve_keep(device, extents, count);
 }
 
 static unsigned all_released(void) {
@@ -66,18 +66,18 @@ static unsigned all_released(void) {
 }
 
 static void handed_out_where_they_fit(void **unused) {
-    struct gm_vmm_extent got[GM_VMM_SPARES];
-    assert_int_equal(gm_vmm_spare_take(0, 100 * MIB, got), 0);
+    struct gm_vmm_extent got[GM_VMM_RESERVE_SLOTS];
+    assert_int_equal(gm_vmm_reserve_take(0, 100 * MIB, got), 0);
     keep(0, 0, 3);
-    assert_int_equal(gm_vmm_spare_bytes(0), 6 * MIB);
-    assert_int_equal(gm_vmm_spare_bytes(1) + gm_vmm_spare_bytes(-1) + gm_vmm_spare_bytes(64), 0);
-    assert_int_equal(gm_vmm_spare_take(1, 100 * MIB, got), 0);
-    assert_int_equal(gm_vmm_spare_take(0, 6 * MIB - 1, got), 0);
-    assert_int_equal(gm_vmm_spare_take(0, 6 * MIB, got), 3);
+    assert_int_equal(gm_vmm_reserve_bytes(0), 6 * MIB);
+    assert_int_equal(gm_vmm_reserve_bytes(1) + gm_vmm_reserve_bytes(-1) + gm_vmm_reserve_bytes(64), 0);
+    assert_int_equal(gm_vmm_reserve_take(1, 100 * MIB, got), 0);
+    assert_int_equal(gm_vmm_reserve_take(0, 6 * MIB - 1, got), 0);
+    assert_int_equal(gm_vmm_reserve_take(0, 6 * MIB, got), 3);
     for (unsigned i = 0; i < 3; i++)
         assert_true(got[i].handle == i && got[i].size == 2 * MIB);
-    assert_int_equal(gm_vmm_spare_take(0, 6 * MIB, got), 0);
-    assert_int_equal(gm_vmm_spare_bytes(0), 0);
+    assert_int_equal(gm_vmm_reserve_take(0, 6 * MIB, got), 0);
+    assert_int_equal(gm_vmm_reserve_bytes(0), 0);
     assert_int_equal(all_released(), 0);
 }
 
@@ -86,28 +86,28 @@ static void one_set_a_device(void **unused) {
     keep(1, 2, 2);
     keep(0, 4, 4);
     assert_true(released[0] && released[1] && all_released() == 2);
-    assert_int_equal(gm_vmm_spare_release(false), 12 * MIB);
+    assert_int_equal(gm_vmm_reserve_release(false), 12 * MIB);
     assert_int_equal(all_released(), 8);
-    assert_int_equal(gm_vmm_spare_release(false), 0);
+    assert_int_equal(gm_vmm_reserve_release(false), 0);
 }
 
 static void too_much_is_released(void **unused) {
-    keep(0, 0, GM_VMM_SPARES + 1);
-    assert_int_equal(all_released(), GM_VMM_SPARES + 1);
-    assert_int_equal(gm_vmm_spare_bytes(0), 0);
+    keep(0, 0, GM_VMM_RESERVE_SLOTS + 1);
+    assert_int_equal(all_released(), GM_VMM_RESERVE_SLOTS + 1);
+    assert_int_equal(gm_vmm_reserve_bytes(0), 0);
     const struct gm_vmm_extent limit = {.handle = 20, .size = 64 * MIB}, more = {.handle = 21, .size = 66 * MIB},
                                host = {.handle = 22, .size = 2 * MIB, .on_host = true};
-    gm_vmm_spare_keep(0, &more, 1);
-    gm_vmm_spare_keep(0, &host, 1);
+    gm_vmm_reserve_keep(0, &more, 1);
+    gm_vmm_reserve_keep(0, &host, 1);
     assert_true(released[21] && released[22]);
-    gm_vmm_spare_keep(0, &limit, 1);
-    assert_int_equal(gm_vmm_spare_bytes(0), limit.size);
+    gm_vmm_reserve_keep(0, &limit, 1);
+    assert_int_equal(gm_vmm_reserve_bytes(0), limit.size);
 }
 
 static void little_memory_left(void **unused) {
     free_bytes = 2 * 1024 * MIB; /* 3 % of the device */
     keep(0, 0, 1);
-    assert_int_equal(gm_vmm_spare_bytes(0), 2 * MIB);
+    assert_int_equal(gm_vmm_reserve_bytes(0), 2 * MIB);
     free_bytes--;
     keep(0, 1, 1);
     assert_true(released[1]);
@@ -118,10 +118,10 @@ static void little_memory_left(void **unused) {
 
 static void released_when_idle(void **unused) {
     keep(0, 0, 2);
-    assert_int_equal(gm_vmm_spare_release(true), 0);
+    assert_int_equal(gm_vmm_reserve_release(true), 0);
     const struct timespec nap = {0, 250000000};
     nanosleep(&nap, NULL);
-    assert_int_equal(gm_vmm_spare_release(true), 4 * MIB);
+    assert_int_equal(gm_vmm_reserve_release(true), 4 * MIB);
 }
 
 /* Idle pages wait for its end; what is asked for is given, in relaxed mode. */
@@ -130,23 +130,23 @@ static void captures_are_left_alone(void **unused) {
     keep(0, 0, 2);
     nanosleep(&nap, NULL);
     gm_capture_begin(NULL, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    assert_int_equal(gm_vmm_spare_release(true), 0);
+    assert_int_equal(gm_vmm_reserve_release(true), 0);
     assert_true(!all_released() && !exchanges);
-    assert_int_equal(gm_vmm_spare_release(false), 4 * MIB);
+    assert_int_equal(gm_vmm_reserve_release(false), 4 * MIB);
     assert_true(exchanges == 2 && mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
     gm_capture_end(NULL, false);
     keep(0, 2, 2);
     nanosleep(&nap, NULL);
-    assert_int_equal(gm_vmm_spare_release(true), 4 * MIB);
+    assert_int_equal(gm_vmm_reserve_release(true), 4 * MIB);
 }
 
 static void nothing_in_a_child(void **unused) {
-    struct gm_vmm_extent got[GM_VMM_SPARES];
+    struct gm_vmm_extent got[GM_VMM_RESERVE_SLOTS];
     keep(0, 0, 2);
-    gm_vmm_spare_after_fork();
-    assert_int_equal(gm_vmm_spare_bytes(0), 0);
-    assert_int_equal(gm_vmm_spare_take(0, 100 * MIB, got), 0);
-    assert_int_equal(gm_vmm_spare_release(false), 0);
+    gm_vmm_reserve_after_fork();
+    assert_int_equal(gm_vmm_reserve_bytes(0), 0);
+    assert_int_equal(gm_vmm_reserve_take(0, 100 * MIB, got), 0);
+    assert_int_equal(gm_vmm_reserve_release(false), 0);
     assert_int_equal(all_released(), 0);
 }
 

@@ -79,7 +79,7 @@ static pid_t child_with_counters(void (*act)(void)) {
     if (!pid) {
         gm_stats_open("");
         gm_stats_mine()->allocs[GM_KIND_NATIVE] += 3;
-        gm_stats_kept(GM_KIND_CACHE, 4096);
+        gm_stats_cached(GM_KIND_CACHE, 4096);
         if (act)
             act();
         if (write(told[1], "", 1) == 1)
@@ -166,8 +166,8 @@ static void test_rates(void **state) {
     a->hits[GM_KIND_CACHE] = 4;
     a->allocs[GM_KIND_NATIVE] = 100;
     a->frees[GM_KIND_CACHE] = 5;
-    a->kept_in[GM_KIND_CACHE] = 5000;
-    b->kept_out[GM_KIND_CACHE] = 4000;
+    a->cached_in[GM_KIND_CACHE] = 5000;
+    b->cached_out[GM_KIND_CACHE] = 4000;
     page.live_bytes[GM_KIND_CACHE] = 700;
     page.slack_bytes[GM_KIND_CACHE] = 30;
     page.live_bytes[GM_KIND_HOST] = 1 << 20;
@@ -188,7 +188,7 @@ static void test_rates(void **state) {
     b->frees[GM_KIND_CACHE] = 40; /* read before the other shard's allocations: more gone than came */
     a->time_ns = SECOND / 2;
     b->fence_waits = 4;
-    b->kept_out[GM_KIND_CACHE] = 5001;
+    b->cached_out[GM_KIND_CACHE] = 5001;
     gm_sample_take(&second, &page, 42, 7 * SECOND);
     rates = gm_sample_rates(&first, &second, true);
     assert_true(rates.seconds == 2 && rates.allocs == 10 && rates.frees == 20 && rates.fence_waits == 2);
