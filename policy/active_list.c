@@ -412,9 +412,7 @@ static gm_status setup_policy(struct gm_policy_setup *given) {
 }
 
 /* A stream-ordered call that is judged short-lived already has what it needs. */
-static void decide(const struct gm_request *request, const struct gm_usage *usage,
-                   struct gm_decision *decision) {
-    (void)usage;
+static void decide(const struct gm_request *request, struct gm_decision *decision) {
     decision->verdict = gm_active_list_allocated(request, &decision->reason);
     decision->kind = decision->verdict;
     if (request->capturing) {

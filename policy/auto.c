@@ -10,9 +10,7 @@ static gm_status setup(struct gm_policy_setup *given) {
     return status == GM_OK ? gm_active_list_setup(given) : status;
 }
 
-static void decide(const struct gm_request *request, const struct gm_usage *usage,
-                   struct gm_decision *decision) {
-    (void)usage;
+static void decide(const struct gm_request *request, struct gm_decision *decision) {
     decision->verdict = gm_active_list_allocated(request, &decision->reason);
     bool transient = decision->verdict == GM_KIND_ASYNC;
     if (!transient && gm_active_list_turns_over(request)) {

@@ -10,8 +10,7 @@ static gm_status setup(struct gm_policy_setup *given) {
     return status;
 }
 
-static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
-    (void)usage;
+static void decide(const struct gm_request *request, struct gm_decision *decision) {
     *decision = (struct gm_decision){managed, GM_REASON_POLICY, managed};
     if (request->capturing) {
         decision->kind = GM_KIND_NATIVE;

@@ -3,9 +3,8 @@
 
 static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "observe"); }
 
-static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+static void decide(const struct gm_request *request, struct gm_decision *decision) {
     (void)request;
-    (void)usage;
     *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_POLICY, GM_KIND_NATIVE};
 }
 

@@ -227,9 +227,8 @@ static void count(_Atomic uint64_t *counter) {
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+static void decide(const struct gm_request *request, struct gm_decision *decision) {
     enum gm_reason reason, list_reason;
-    (void)usage;
     enum gm_kind kind = gm_active_list_allocated(request, &list_reason);
     const struct entry *entry = request->object ? match(request, &reason) : NULL;
     if (request->object)

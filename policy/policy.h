@@ -168,10 +168,6 @@ struct gm_request {
     const struct gm_site_keys *where; /* the call site in terms that hold in other runs; NULL = unknown */
 };
 
-/* What the policy can know of the process when it decides. */
-struct gm_usage {
-    uint64_t live_bytes;  /* of this process, all kinds on devices */
-};
 
 /* 0 in every field before decide(). */
 struct gm_decision {
@@ -209,7 +205,7 @@ struct gm_policy {
     const char *summary; /* one line for help and manual */
     bool takes_argument;
     gm_status (*setup)(struct gm_policy_setup *setup);
-    void (*decide)(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision);
+    void (*decide)(const struct gm_request *request, struct gm_decision *decision);
     /* The request failed after decide(): undo what decide() recorded. May be NULL. */
     void (*failed)(const struct gm_request *request);
     /* A block that decide() saw was freed. `request` carries call, size, device of the allocation. May be NULL. */

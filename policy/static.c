@@ -65,8 +65,7 @@ static gm_status setup_static(struct gm_policy_setup *setup) {
     return status;
 }
 
-static void decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
-    (void)usage;
+static void decide(const struct gm_request *request, struct gm_decision *decision) {
     const struct gm_rule *rule = gm_rules_match(state.rules, state.count, request);
     gm_decide_kind(request, rule ? rule->kind : GM_KIND_NATIVE, rule ? GM_REASON_RULE : GM_REASON_POLICY, decision);
     decision->advice = rule && !request->capturing ? rule->advice : 0;

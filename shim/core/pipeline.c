@@ -67,8 +67,6 @@ static bool is_memory(const struct gm_block *block) {
     return !(address_space >> block->call & 1);
 }
 
-static uint64_t live_lately; /* after the latest allocation; what a policy gets to know, near enough */
-
 static GM_IN_PLACE void count_born(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
@@ -84,7 +82,6 @@ static GM_IN_PLACE void count_born(const struct gm_block *block) {
         __atomic_add_fetch(&stats->slack_bytes[block->kind], slack, __ATOMIC_RELAXED);
     }
     uint64_t live = gm_stats_live_on_devices(stats);
-    __atomic_store_n(&live_lately, live, __ATOMIC_RELAXED);
     raise_peak(&stats->peak_total, live);
     raise_peak(&stats->peak_reserved, live + __atomic_load_n(&stats->slack, __ATOMIC_RELAXED));
 }
@@ -337,8 +334,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     if (decided) {
         if (GM_UNLIKELY(pipeline.wants))
             identify(request);
-        struct gm_usage usage = {.live_bytes = __atomic_load_n(&live_lately, __ATOMIC_RELAXED)};
-        policy->decide(request, &usage, &decision);
+        policy->decide(request, &decision);
     }
     if (GM_UNLIKELY(pipeline.grows != NULL) && decided && pipeline.grows(request)) {
         decision.kind = GM_KIND_VMM;

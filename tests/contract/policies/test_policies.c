@@ -76,13 +76,12 @@ static const struct promise *promise_of(const char *policy) {
 /* Drives the policy to its judgement of a size: a loop, or growth; returns the last decision. */
 static struct gm_decision drive(const struct gm_policy *policy, enum gm_call call, bool transient, bool capturing) {
     struct gm_request request = {.call = call, .size = 4096, .device = 0, .capturing = capturing};
-    const struct gm_usage usage = {0};
     struct gm_decision decision;
     set_up(policy, transient);
     for (int i = 0; i < 12; i++) {
         request.object++;
         memset(&decision, 0xee, sizeof decision);
-        policy->decide(&request, &usage, &decision);
+        policy->decide(&request, &decision);
         if (transient && policy->freed)
             policy->freed(&request);
     }
@@ -173,7 +172,6 @@ static void reasons_are_given(void **unused) {
 
 /* A failed request leaves no mark: the run with failures in it decides like the one without. */
 static void failures_leave_no_mark(void **unused) {
-    const struct gm_usage usage = {0};
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = 640};
     for (int p = 0; gm_policies[p]; p++) {
         struct gm_decision plain[30], marked[30], lost;
@@ -181,9 +179,9 @@ static void failures_leave_no_mark(void **unused) {
             set_up(gm_policies[p], true);
             for (int i = 0; i < 30; i++) {
                 request.object = (uint64_t)i + 1;
-                gm_policies[p]->decide(&request, &usage, with ? &marked[i] : &plain[i]);
+                gm_policies[p]->decide(&request, with ? &marked[i] : &plain[i]);
                 for (int n = 0; with && n < i % 4; n++) {
-                    gm_policies[p]->decide(&request, &usage, &lost);
+                    gm_policies[p]->decide(&request, &lost);
                     if (gm_policies[p]->failed)
                         gm_policies[p]->failed(&request);
                 }

@@ -8,7 +8,7 @@
 struct told told;
 void (*when_freed)(void);
 
-static void counting_decide(const struct gm_request *request, const struct gm_usage *usage, struct gm_decision *decision) {
+static void counting_decide(const struct gm_request *request, struct gm_decision *decision) {
     __atomic_add_fetch(&told.decided, 1, __ATOMIC_RELAXED);
     *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_POLICY, GM_KIND_ASYNC};
 }

@@ -59,7 +59,6 @@ static void refused(const char *text, const char *line) {
 }
 
 static struct gm_decision ask(uint64_t object, size_t size, const char *site) {
-    static const struct gm_usage usage;
     struct gm_site_keys keys;
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .object = object};
     struct gm_decision decision = {0};
@@ -67,7 +66,7 @@ static struct gm_decision ask(uint64_t object, size_t size, const char *site) {
         assert_true(gm_site_keys_parse(site, strlen(site), &keys));
         request.where = &keys;
     }
-    plan()->decide(&request, &usage, &decision);
+    plan()->decide(&request, &decision);
     return decision;
 }
 

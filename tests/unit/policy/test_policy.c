@@ -72,14 +72,13 @@ static void managed_means_what_setup_said(void **unused) {
     const enum gm_kind kinds[] = {GM_KIND_MANAGED, GM_KIND_MANAGED_POOL};
     const char *const names[] = {"managed", "active-list"};
     const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 64};
-    const struct gm_usage usage = {0};
     for (int n = 0; n < 2; n++) {
         for (int k = 0; k < 2; k++) {
             struct gm_policy_setup setup = usual();
             struct gm_decision decision;
             setup.managed = kinds[k];
             assert_int_equal(gm_policy_find(names[n])->setup(&setup), GM_OK);
-            gm_policy_find(names[n])->decide(&request, &usage, &decision);
+            gm_policy_find(names[n])->decide(&request, &decision);
             assert_int_equal(decision.kind, kinds[k]);
             assert_int_equal(decision.verdict, kinds[k]);
         }
@@ -89,14 +88,13 @@ static void managed_means_what_setup_said(void **unused) {
 /* auto keeps what active-list would put into a pool and what turns over, and leaves the rest native. */
 static void auto_follows_the_lists_verdict(void **unused) {
     struct gm_decision by_auto[60], by_list[60];
-    const struct gm_usage usage = {0};
     for (int which = 0; which < 2; which++) {
         const struct gm_policy *policy = gm_policy_find(which ? "active-list" : "auto");
         struct gm_policy_setup setup = usual();
         assert_int_equal(policy->setup(&setup), GM_OK);
         for (int i = 0; i < 60; i++) {
             struct gm_request request = {.call = GM_CALL_ALLOC, .size = i % 2 ? 64 : 128};
-            policy->decide(&request, &usage, which ? &by_list[i] : &by_auto[i]);
+            policy->decide(&request, which ? &by_list[i] : &by_auto[i]);
             if (i % 9 == 0)
                 policy->failed(&request);
             else if (i % 2)
@@ -118,13 +116,12 @@ static void auto_follows_the_lists_verdict(void **unused) {
 static void auto_keeps_waves(void **unused) {
     const struct gm_policy *policy = gm_policy_find("auto");
     struct gm_policy_setup setup = usual();
-    const struct gm_usage usage = {0};
     const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 64};
     assert_int_equal(policy->setup(&setup), GM_OK);
     for (int wave = 0; wave < 3; wave++) {
         for (int i = 0; i < 30; i++) {
             struct gm_decision decision;
-            policy->decide(&request, &usage, &decision);
+            policy->decide(&request, &decision);
             assert_int_equal(decision.kind, wave ? GM_KIND_CACHE : GM_KIND_NATIVE);
             assert_int_equal(decision.verdict, GM_KIND_MANAGED);
             if (wave)
@@ -139,26 +136,25 @@ static void auto_keeps_waves(void **unused) {
 static void auto_keeps_what_turns_over_in_ever_new_sizes(void **unused) {
     const struct gm_policy *policy = gm_policy_find("auto");
     struct gm_policy_setup setup = usual();
-    const struct gm_usage usage = {0};
     struct gm_decision decision;
     assert_int_equal(policy->setup(&setup), GM_OK);
     for (size_t i = 0; i < 40; i++) {
         const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000000 + 512 * i};
-        policy->decide(&request, &usage, &decision);
+        policy->decide(&request, &decision);
         assert_int_equal(decision.kind, i < setup.list_length ? GM_KIND_NATIVE : GM_KIND_CACHE);
         assert_int_equal(decision.reason, i < setup.list_length ? GM_REASON_LIST_FILLING : GM_REASON_LIST_TURNOVER);
         policy->freed(&request);
     }
     const struct gm_request larger = {.call = GM_CALL_ALLOC, .size = 1 << 20};
     const struct gm_request elsewhere = {.call = GM_CALL_ALLOC, .size = 1000000, .device = 1};
-    policy->decide(&larger, &usage, &decision);
+    policy->decide(&larger, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
-    policy->decide(&elsewhere, &usage, &decision);
+    policy->decide(&elsewhere, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
     /* They pile up: as many alive as freed. */
     for (size_t i = 0; i < 50; i++) {
         const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 900000 + 512 * i};
-        policy->decide(&request, &usage, &decision);
+        policy->decide(&request, &decision);
     }
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
 }

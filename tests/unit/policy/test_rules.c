@@ -245,23 +245,22 @@ static struct gm_policy_setup setup_of(const char *argument) {
 static void the_policy_decides(void **unused) {
     static const char *const forms[] = {"size>=1M->managed,read-mostly;*->async", "@good"};
     const struct gm_policy *policy = gm_policy_find("static");
-    const struct gm_usage usage = {0};
     for (size_t i = 0; i < 2; i++) {
         struct gm_policy_setup setup = setup_of(forms[i]);
         struct gm_request request = usual();
         struct gm_decision decision = {0};
         assert_int_equal(policy->setup(&setup), GM_OK);
         assert_int_equal(setup.wants, 0);
-        policy->decide(&request, &usage, &decision);
+        policy->decide(&request, &decision);
         assert_int_equal(decision.kind, GM_KIND_ASYNC);
         assert_int_equal(decision.reason, GM_REASON_RULE);
         assert_int_equal(decision.advice, 0);
         request.size = 1 << 20;
-        policy->decide(&request, &usage, &decision);
+        policy->decide(&request, &decision);
         assert_int_equal(decision.kind, GM_KIND_MANAGED_POOL);
         assert_int_equal(decision.advice, GM_ADVICE_READ_MOSTLY);
         request.capturing = true;
-        policy->decide(&request, &usage, &decision);
+        policy->decide(&request, &decision);
         assert_int_equal(decision.kind, GM_KIND_NATIVE);
         assert_int_equal(decision.advice, 0);
     }
@@ -273,7 +272,7 @@ static void without_a_rule_native(void **unused) {
     struct gm_request request = usual();
     struct gm_decision decision = {.kind = GM_KIND_ASYNC};
     assert_int_equal(policy->setup(&setup), GM_OK);
-    policy->decide(&request, &(struct gm_usage){0}, &decision);
+    policy->decide(&request, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
     assert_int_equal(decision.reason, GM_REASON_POLICY);
 }
