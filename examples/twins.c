@@ -1,6 +1,6 @@
 /* Host twins of the examples' kernels. The simulated CUDA has no device code; it runs the function that carries the
  * kernel's mangled name instead. On a GPU nothing here is used, and the examples themselves know nothing of it. */
-#include "tests/sim/simcuda.h"
+#include "tools/sim/simcuda.h"
 
 /* Arguments arrive as they do in cuLaunchKernel; pointers already lead to memory that the host can reach. */
 #define ARG(type, index) (*(type *)launch->args[index])

@@ -1,5 +1,5 @@
 // Host twins of the kernels, for the simulated CUDA (see ../twins.c).
-#include "tests/sim/simcuda.h"
+#include "tools/sim/simcuda.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
-// Host twins of the kernels for the simulated CUDA, see tests/sim/simcuda.h. On a GPU nothing here is used.
+// Host twins of the kernels for the simulated CUDA, see tools/sim/simcuda.h. On a GPU nothing here is used.
 #include "elements.h"
-#include "tests/sim/simcuda.h"
+#include "tools/sim/simcuda.h"
 
 #include <utility>
 

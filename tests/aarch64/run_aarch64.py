@@ -53,11 +53,11 @@ class Build:
         )  # fmt: skip
 
     def driver(self):
-        sim = self.source / "tests/sim"
+        sim = self.source / "tools/sim"
         generated = [self.generated / name for name in ("sim_exports.c", "sim_errors.c")]
         return self.compile(
-            "libcuda.so.1", [*sorted(sim.glob("driver_*.c")), *generated], "-shared", "-fvisibility=hidden", f"-I{sim}",
-            f"-I{self.generated}", "-D__CUDA_API_VERSION_INTERNAL", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-pthread",
+            "libcuda.so.1", [*sorted(sim.glob("model/*.c")), *sorted(sim.glob("driver/*.c")), *generated], "-shared", "-fvisibility=hidden", f"-I{sim}",
+            f"-I{sim}/model", f"-I{self.generated}", "-D__CUDA_API_VERSION_INTERNAL", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-pthread",
         )  # fmt: skip
 
     def program(self, name, *flags):

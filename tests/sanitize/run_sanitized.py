@@ -45,7 +45,7 @@ def main():
         ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=0",
         UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
         TSAN_OPTIONS="halt_on_error=0:exitcode=66:die_after_fork=0",
-        LD_LIBRARY_PATH=str(pathlib.Path(folder, "tests/sim")),
+        LD_LIBRARY_PATH=str(pathlib.Path(folder, "tools/sim")),
     )
     failed = []
     for test in tests:

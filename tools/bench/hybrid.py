@@ -45,7 +45,7 @@ class Bench:
         self.shim, self.gpumem = options.build / "shim" / "libgpumem.so", options.build / "tools" / "gpumem"
         ending = "" if options.sim else "_static"
         self.he_ops, self.chunks = (options.build / "examples" / f"{name}{ending}" for name in ("he_ops", "chunks"))
-        self.cuda = options.build / "tests" / "sim" if options.sim else None
+        self.cuda = options.build / "tools" / "sim" if options.sim else None
         self.samples, self.ratios, self.lifetimes = hybrid_report.Samples(), [], {}
         self.failed, self.left_out, self.checksums, self.traces = {}, {}, {}, {}
         self.begin = time.monotonic()

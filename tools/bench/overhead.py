@@ -5,7 +5,7 @@ usage: overhead.py [--build DIR] [--rounds N] [--cuda DIR] [--policies A,B] [--o
 
 Driver calls made back to back, and starts. The allocation path of an ordinary program, beside other allocators: alloc.py.
 
---cuda: folder of libcuda.so.1 to use instead of the system's (the simulated one: build/tests/sim). Prints a table and writes
+--cuda: folder of libcuda.so.1 to use instead of the system's (the simulated one: build/tools/sim). Prints a table and writes
 JSON with commit, GPU and driver. Times are nanoseconds a pair of calls, or a process start; min / median / max over the rounds of
 each round's median. `added` is the median of the differences to native, round by round.
 """
@@ -89,7 +89,7 @@ def main():
             for name, variant in variants.items():
                 take(name, calls(variant, options))
     except common.NoCard:
-        print("overhead.py: no CUDA device; --cuda build/tests/sim uses the simulated one", file=sys.stderr)
+        print("overhead.py: no CUDA device; --cuda build/tools/sim uses the simulated one", file=sys.stderr)
         sys.exit(common.SKIP)
     except common.Failed as failure:
         sys.exit(f"overhead.py: {failure}")

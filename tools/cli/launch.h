@@ -31,7 +31,7 @@ int gm_preload_find(const char *wanted, char *path, size_t size);
 int gm_preload_set(const char *library);
 /* Sets LD_AUDIT to libgpumem-audit.so beside the library. */
 int gm_preload_audit(const char *library);
-/* Puts the simulated CUDA of the build tree in front of LD_LIBRARY_PATH. */
+/* Puts the simulated CUDA of the build tree or the installation in front of LD_LIBRARY_PATH. */
 int gm_preload_sim(void);
 
 /* ---- child.c */

@@ -33,23 +33,29 @@ static int resolve(const char *name, char *path, size_t size) {
     return 0;
 }
 
-int gm_preload_find(const char *wanted, char *path, size_t size) {
-    static const char *const places[] = {"../shim/libgpumem.so", "../" GM_LIBDIR "/libgpumem.so",
-                                         "../lib/libgpumem.so"};
+/* The first of the places, seen from this tool's folder, that has the file: build tree, installation. */
+static int find_near(const char *const *places, size_t count, const char *file, char *path, size_t size) {
     char folder[GM_PATH], candidate[2 * GM_PATH];
+    if (gm_own_folder(folder, sizeof folder))
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(candidate, sizeof candidate, "%s/%s%s", folder, places[i], file);
+        if (!resolve(candidate, path, size))
+            return 0;
+    }
+    return -1;
+}
+
+int gm_preload_find(const char *wanted, char *path, size_t size) {
+    static const char *const places[] = {"../shim", "../" GM_LIBDIR, "../lib"};
     if (wanted) {
         if (!resolve(wanted, path, size))
             return 0;
         fprintf(stderr, "gpumem: library '%s': %s\n", wanted, strerror(errno));
         return -1;
     }
-    if (!gm_own_folder(folder, sizeof folder)) {
-        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-            snprintf(candidate, sizeof candidate, "%s/%s", folder, places[i]);
-            if (!resolve(candidate, path, size))
-                return 0;
-        }
-    }
+    if (!find_near(places, sizeof places / sizeof places[0], "/libgpumem.so", path, size))
+        return 0;
     fputs("gpumem: libgpumem.so is neither in the build tree nor in the installation of this tool; use "
           "--library FILE\n",
           stderr);
@@ -88,15 +94,14 @@ int gm_preload_audit(const char *library) {
 }
 
 int gm_preload_sim(void) {
-    char folder[GM_PATH], sim[2 * GM_PATH], driver[2 * GM_PATH + 16];
-    if (gm_own_folder(folder, sizeof folder))
-        return -1;
-    snprintf(sim, sizeof sim, "%s/../tests/sim", folder);
-    snprintf(driver, sizeof driver, "%s/libcuda.so.1", sim);
-    char real[GM_PATH];
-    if (access(driver, R_OK) || resolve(sim, real, sizeof real)) {
-        fprintf(stderr, "gpumem: --sim needs the simulated CUDA, which is not built: no '%s'\n", driver);
+    static const char *const places[] = {"sim", "../" GM_LIBDIR "/gpumem/sim", "../lib/gpumem/sim"};
+    char driver[GM_PATH];
+    if (find_near(places, sizeof places / sizeof places[0], "/libcuda.so.1", driver, sizeof driver)) {
+        fputs("gpumem: --sim needs the simulated CUDA, which is neither in the build tree nor in the installation of "
+              "this tool\n",
+              stderr);
         return -1;
     }
-    return put_in_front("LD_LIBRARY_PATH", real);
+    *strrchr(driver, '/') = 0;
+    return put_in_front("LD_LIBRARY_PATH", driver);
 }
