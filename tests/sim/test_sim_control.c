@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,42 @@ static void hidden_names(void **state) {
     assert_int_equal(cuGetProcAddress("cuMemAlloc", &fn, 13000, 0, &found), CUDA_ERROR_INVALID_VALUE);
     OK(cuGetProcAddress("cuCtxRecordEvent", &fn, 12040, 0, &found));
     assert_null(fn);
+}
+
+/* What the call writes on stderr. */
+static void said_by(void (*call)(void), char *text, size_t size) {
+    int file = memfd_create("stderr", 0), own = dup(STDERR_FILENO);
+    dup2(file, STDERR_FILENO);
+    call();
+    dup2(own, STDERR_FILENO);
+    ssize_t length = pread(file, text, size - 1, 0);
+    text[length < 0 ? 0 : length] = 0;
+    close(file);
+    close(own);
+}
+
+static void launch_own_kernels(void) {
+    static const char *const names[] = {"first", "second", "first"};
+    for (int i = 0; i < 6; i++) {
+        CUfunction f;
+        CUmodule other;
+        OK(cuModuleLoadData(&other, "another image"));
+        OK(cuModuleGetFunction(&f, i < 3 ? module : other, names[i % 3]));
+        assert_int_equal(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+        OK(cuModuleUnload(other));
+    }
+}
+
+/* A kernel without a host function is named once. */
+static void own_kernels(void **state) {
+    char text[1024];
+    (void)state;
+    said_by(launch_own_kernels, text, sizeof text);
+    char *first = strstr(text, "kernel 'first' does not run"), *second = strstr(text, "kernel 'second' does not run");
+    assert_true(first && second && first < second);
+    assert_ptr_equal(strchr(strchr(text, '\n') + 1, '\n'), text + strlen(text) - 1); /* two lines */
+    said_by(launch_own_kernels, text, sizeof text);
+    assert_string_equal(text, "");
 }
 
 static void look_ups(void **state) {
@@ -134,6 +171,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(scripted_failures),
         TEST(hidden_names),
+        TEST(own_kernels),
         TEST(look_ups),
         TEST(strict_mode_crashes_the_host),
         TEST(host_functions_may_not_call),

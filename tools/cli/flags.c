@@ -6,7 +6,8 @@
 const struct gm_flag gm_flags[] = {
     {"library", "FILE", "run stat", "The libgpumem.so to load instead of this tool's own."},
     {"sim", "", "run stat",
-     "Run on a simulated GPU; for programs built with -cudart shared, on machines without a GPU."},
+     "Run on the simulated CUDA, without a GPU; for programs built with nvcc -cudart shared. It does not run a "
+     "program's own kernels: their launches fail, and stderr names each kernel once."},
     {"audit", "", "run stat", "Load the audit companion too; it sees plug-ins that escape LD_PRELOAD."},
     {"nvtx", "", "run stat",
      "Take the program's NVTX ranges and marks into the trace, unless another tool takes them; see report --phases."},

@@ -2,6 +2,7 @@
 #include "shim/base/options.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/flags.h"
 #include "tools/cli/launch.h"
 #include "tools/cli/reader.h"
 
@@ -17,28 +18,16 @@
 
 enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_NVTX, OWN_EXEC, OWN_HELP, ROWS };
 
-static const struct {
-    struct option option;
-    const char *argument, *help;
-} own_rows[] = {
-    {{"library", required_argument, NULL, OWN_LIBRARY},
-     "FILE",
-     "The libgpumem.so to load instead of this tool's own."},
-    {{"sim", no_argument, NULL, OWN_SIM},
-     "",
-     "Run on the simulated CUDA of the build tree; no GPU is needed."},
-    {{"audit", no_argument, NULL, OWN_AUDIT},
-     "",
-     "Load the audit companion too: sees plugins that escape LD_PRELOAD."},
-    {{"nvtx", no_argument, NULL, OWN_NVTX},
-     "",
-     "Take the program's NVTX ranges and marks into the trace, unless another tool takes them."},
-    {{"exec", no_argument, NULL, OWN_EXEC},
-     "",
-     "Become the program instead of waiting for it; no closing lines."},
-    {{"help", no_argument, NULL, OWN_HELP}, "", "This text."},
+/* Their help stands in gm_flags. */
+static const struct option own_options[] = {
+    {"library", required_argument, NULL, OWN_LIBRARY},
+    {"sim", no_argument, NULL, OWN_SIM},
+    {"audit", no_argument, NULL, OWN_AUDIT},
+    {"nvtx", no_argument, NULL, OWN_NVTX},
+    {"exec", no_argument, NULL, OWN_EXEC},
+    {"help", no_argument, NULL, OWN_HELP},
 };
-#define OWN_ROWS (sizeof own_rows / sizeof own_rows[0])
+#define OWN_OPTIONS (sizeof own_options / sizeof own_options[0])
 
 struct setup {
     const char *library;
@@ -46,9 +35,8 @@ struct setup {
 };
 
 static void make_options(struct option *out) {
-    size_t count = 0;
-    for (size_t i = 0; i < OWN_ROWS; i++)
-        out[count++] = own_rows[i].option;
+    size_t count = OWN_OPTIONS;
+    memcpy(out, own_options, sizeof own_options);
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         if (row->flag)
@@ -101,7 +89,7 @@ static int bad_option(const char *command, char **argv, const struct option *opt
 
 /* Reads the options up to the program's name; -1 = go on, else the exit status. */
 static int read_options(int argc, char **argv, struct setup *setup) {
-    struct option options[OWN_ROWS + GM_OPTION_COUNT_ + 1];
+    struct option options[OWN_OPTIONS + GM_OPTION_COUNT_ + 1];
     int option, status;
     make_options(options);
     opterr = 0;
@@ -245,9 +233,7 @@ static void print_options(void) {
                row->type == GM_OPTION_BOOL ? "" : (*values ? values : "N"), row->help);
         printf(" (%s, default %s)\n", row->name, *row->initial ? row->initial : "none");
     }
-    for (size_t i = 0; i < OWN_ROWS; i++)
-        printf("  --%s%s%s\n      %s\n", own_rows[i].option.name, *own_rows[i].argument ? "=" : "",
-               own_rows[i].argument, own_rows[i].help);
+    gm_flags_help("run");
 }
 
 void gm_command_run_help(void) {

@@ -2,8 +2,8 @@
  *
  * Kernels.  A launch looks for a host twin of the kernel, in this order: twins registered by
  * simcuda_register_kernel, then a symbol simtwin_NAME (NAME: the kernel's mangled name) in any loaded object
- * (build the program with -rdynamic).  Without one the launch answers CUDA_ERROR_NOT_SUPPORTED, or does
- * nothing under SIMCUDA_NOOP_KERNELS=1.
+ * (build the program with -rdynamic).  Without one the launch answers CUDA_ERROR_NOT_SUPPORTED, and a line on
+ * stderr names the kernel, once; under SIMCUDA_NOOP_KERNELS=1 the launch does nothing.
  *
  * Parameters of a twin are described by a string, one letter or group a parameter:
  *   p   pointer that the kernel uses: its block must live when the kernel runs

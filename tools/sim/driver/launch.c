@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_TWINS 256
 static struct {
@@ -174,12 +175,47 @@ static void name_pointers(struct sim_op *op) {
     }
 }
 
+/* ---- kernels without a twin */
+
+/* As the program's source has it where the program has a demangler; NULL: mangled. The caller frees it. */
+static char *source_name(const char *name) {
+    int status = -1;
+    char *(*demangle)(const char *, char *, size_t *, int *) = sim_find_symbol("__cxa_demangle");
+    return demangle ? demangle(name, NULL, NULL, &status) : NULL;
+}
+
+static void say_not_run(const char *name) {
+    char line[512], *source = source_name(name);
+    int length = snprintf(line, sizeof line,
+                          "simulated CUDA: kernel '%.300s' does not run here, it needs a GPU: its launches fail with "
+                          "CUDA_ERROR_NOT_SUPPORTED (SIMCUDA_NOOP_KERNELS=1: they do nothing)\n",
+                          source ? source : name);
+    free(source);
+    if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return; /* nobody reads it */
+}
+
+/* Says it once for each name, however many modules and devices have it. */
+static void refuse(const char *name) {
+    static char **said;
+    static size_t count;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(said[i], name) == 0)
+            return;
+    }
+    said = realloc(said, (count + 1) * sizeof *said);
+    said[count++] = strdup(name);
+    say_not_run(name);
+}
+
 struct sim_op *sim_launch_op(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared,
                              void **kernelParams, void **extra, CUresult *result) {
     const struct simcuda_twin *twin = sim_twin_find(f->name);
     *result = CUDA_ERROR_NOT_SUPPORTED;
-    if (!twin && !sim_opt.noop_kernels)
+    if (!twin && !sim_opt.noop_kernels) {
+        refuse(f->name);
         return NULL;
+    }
     struct sim_op *op = sim_op_new(OP_KERNEL);
     struct sim_launch *l = &op->u.launch;
     l->function = f;

@@ -44,7 +44,7 @@ struct sim_call {
 CUresult sim_enter(struct sim_call *call, unsigned index, bool implemented);
 CUresult sim_leave(struct sim_call *call, CUresult result, const uint64_t *values);
 
-/* ---- options (driver_options.c), read once ---- */
+/* ---- options (options.c), read once ---- */
 enum sim_mode { SIM_IMMEDIATE, SIM_MANUAL, SIM_RANDOM };
 struct sim_options {
     int devices, version;
@@ -62,7 +62,7 @@ void sim_latency(unsigned index);
 void sim_log_call(unsigned index, CUresult result, const uint64_t *values);
 void sim_reset_calls(void); /* how often each was called */
 
-/* ---- lock and thread state (driver_call.c) ---- */
+/* ---- lock and thread state (driver/call.c) ---- */
 struct sim_ctx;
 struct sim_thread {
     int per_thread;  /* the running call is a _ptsz or _ptds twin */
@@ -136,7 +136,7 @@ struct sim_ctx *sim_ctx_new(struct sim_device *d, unsigned flags);
 void sim_ctx_kill(struct sim_ctx *ctx, bool keep);
 CUresult sim_need_device(CUdevice dev, struct sim_device **d);
 
-/* ---- blocks: what an address belongs to (driver_blocks.c) ---- */
+/* ---- blocks: what an address belongs to (blocks.c) ---- */
 enum sim_kind { KIND_NATIVE, KIND_MANAGED, KIND_POOL, KIND_VMM, KIND_HOST, KIND_REGISTERED, KIND_IPC, KIND_GRAPH };
 enum sim_state { STATE_PENDING, STATE_LIVE, STATE_FREED };
 struct sim_handle;
@@ -173,7 +173,7 @@ void sim_block_range(const struct sim_block *b, uintptr_t *start, size_t *size);
 void sim_blocks_each(void (*fn)(struct sim_block *, void *), void *arg);
 void *sim_alias(uintptr_t addr);                      /* where the driver itself reaches that address */
 
-/* ---- physical memory (driver_physical.c) ---- */
+/* ---- physical memory (physical.c) ---- */
 struct sim_extent {
     struct sim_device *device;
     size_t offset, size;
@@ -194,7 +194,7 @@ void sim_pools_squeeze(struct sim_device *d);
 bool sim_pool_is_default(CUmemoryPool pool);
 struct sim_extent *sim_pool_extent(const struct sim_block *b); /* of a live block of a pool */
 
-/* ---- operations and streams (driver_queue.c) ---- */
+/* ---- operations and streams (queue.c) ---- */
 enum sim_op_kind {
     OP_EMPTY, OP_COPY, OP_SET, OP_KERNEL, OP_HOST, OP_EVENT, OP_WAIT, OP_ALLOC, OP_FREE, OP_WRITE, OP_WAIT_VALUE
 };
@@ -297,8 +297,8 @@ struct sim_dep sim_dep_stream(struct sim_stream *s);
 struct sim_dep sim_dep_ctx(struct sim_ctx *ctx);
 void sim_violation(struct sim_ctx *ctx, const char *what, uintptr_t addr, size_t size);
 void sim_reset_violations(void);
-void sim_reset_checks(void); /* what check kernels found (driver_launch.c) */
-void sim_execute(struct sim_op *op); /* driver_execute.c; may drop and retake the lock */
+void sim_reset_checks(void); /* what check kernels found (driver/launch.c) */
+void sim_execute(struct sim_op *op); /* execute.c; may drop and retake the lock */
 CUresult sim_copy_submit(struct sim_stream *s, const struct sim_copy *c, bool wait);
 void sim_pool_op(struct sim_op *op);
 void sim_sync_point(struct sim_ctx *ctx); /* pools give back what lies above their threshold */
