@@ -149,4 +149,5 @@ def main():
     write_errors(errors, dirs)
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -12,11 +12,6 @@ RT_API cudaError_t cudaGetDeviceCount(int *count) {
     return rt_error(count ? (cudaError_t)rt_legacy.cuDeviceGetCount(count) : cudaErrorInvalidValue);
 }
 
-RT_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device) {
-    cudaError_t e = rt_driver_ready();
-    return e ? e : rt_error((cudaError_t)rt_legacy.cuDeviceGetAttribute(value, (CUdevice_attribute)attr, device));
-}
-
 static int attribute(CUdevice_attribute a, int device) {
     int v = 0;
     rt_legacy.cuDeviceGetAttribute(&v, a, device);
@@ -87,37 +82,8 @@ RT_API cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
     cudaError_t e = rt_driver_ready();
     return e ? e : rt_error((cudaError_t)rt_legacy.cuDevicePrimaryCtxGetState(rt_device(), flags, &active));
 }
-RT_API cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
-    RT_CALL(rt_legacy.cuCtxSetLimit((CUlimit)limit, value));
-}
-RT_API cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
-    RT_CALL(rt_legacy.cuCtxGetLimit(value, (CUlimit)limit));
-}
-RT_API cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config) {
-    RT_CALL(rt_legacy.cuCtxGetCacheConfig((CUfunc_cache *)config));
-}
-RT_API cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) {
-    RT_CALL(rt_legacy.cuCtxSetCacheConfig((CUfunc_cache)config));
-}
-RT_API cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-    RT_CALL(rt_legacy.cuCtxGetStreamPriorityRange(least, greatest));
-}
-RT_API cudaError_t cudaDeviceGetPCIBusId(char *id, int len, int device) {
-    RT_CALL(rt_legacy.cuDeviceGetPCIBusId(id, len, device));
-}
-RT_API cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id) {
-    RT_CALL(rt_legacy.cuDeviceGetByPCIBusId(device, id));
-}
 
 /* ---- peers ---- */
-
-RT_API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-    cudaError_t e = rt_driver_ready();
-    return e ? e : rt_error((cudaError_t)rt_legacy.cuDeviceCanAccessPeer(can, device, peer));
-}
-RT_API cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int src, int dst) {
-    RT_CALL(rt_legacy.cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attr, src, dst));
-}
 
 static cudaError_t with_peer(int peer, bool enable, unsigned flags) {
     CUcontext ctx = NULL;

@@ -54,25 +54,10 @@ RT_API cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int fl
     return give((cudaError_t)rt_legacy.cuMemAllocManaged(&p, size, flags), devPtr, &p);
 }
 
-RT_API cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags) {
-    RT_CALL(rt_legacy.cuMemHostAlloc(pHost, size, flags));
-}
-RT_API cudaError_t cudaMallocHost(void **ptr, size_t size) { RT_CALL(rt_legacy.cuMemHostAlloc(ptr, size, 0)); }
 RT_API cudaError_t cudaFreeHost(void *ptr) {
     RT_READY();
     return ptr ? rt_error((cudaError_t)rt_legacy.cuMemFreeHost(ptr)) : cudaSuccess;
 }
-RT_API cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags) {
-    RT_CALL(rt_legacy.cuMemHostRegister(ptr, size, flags));
-}
-RT_API cudaError_t cudaHostUnregister(void *ptr) { RT_CALL(rt_legacy.cuMemHostUnregister(ptr)); }
-RT_API cudaError_t cudaHostGetFlags(unsigned int *flags, void *p) { RT_CALL(rt_legacy.cuMemHostGetFlags(flags, p)); }
-RT_API cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags) {
-    CUdeviceptr p = 0;
-    RT_READY();
-    return give((cudaError_t)rt_legacy.cuMemHostGetDevicePointer(&p, pHost, flags), pDevice, &p);
-}
-RT_API cudaError_t cudaMemGetInfo(size_t *free, size_t *total) { RT_CALL(rt_legacy.cuMemGetInfo(free, total)); }
 
 /* ---- copies ---- */
 
@@ -219,25 +204,6 @@ RT_TWIN(_ptsz, cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream
     return rt_error((cudaError_t)d->cuMemcpy3DAsync(&c, stream));
 }
 
-/* ---- fills ---- */
-
-RT_TWIN(_ptds, cudaMemset, (void *devPtr, int value, size_t count), (devPtr, value, count)) {
-    RT_CALL(d->cuMemsetD8(PTR(devPtr), (unsigned char)value, count));
-}
-RT_TWIN(_ptsz, cudaMemsetAsync, (void *devPtr, int value, size_t count, cudaStream_t stream),
-        (devPtr, value, count, stream)) {
-    RT_CALL(d->cuMemsetD8Async(PTR(devPtr), (unsigned char)value, count, stream));
-}
-RT_TWIN(_ptds, cudaMemset2D, (void *devPtr, size_t pitch, int value, size_t width, size_t height),
-        (devPtr, pitch, value, width, height)) {
-    RT_CALL(d->cuMemsetD2D8(PTR(devPtr), pitch, (unsigned char)value, width, height));
-}
-RT_TWIN(_ptsz, cudaMemset2DAsync,
-        (void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
-        (devPtr, pitch, value, width, height, stream)) {
-    RT_CALL(d->cuMemsetD2D8Async(PTR(devPtr), pitch, (unsigned char)value, width, height, stream));
-}
-
 /* ---- variables ---- */
 
 RT_API cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol) {
@@ -282,24 +248,8 @@ RT_TWIN(_ptsz, cudaMemcpyFromSymbolAsync,
     return e ? e : cudaMemcpyAsync_on(d, dst, (char *)p + offset, count, kind, stream);
 }
 
-/* ---- managed memory ---- */
-
 static CUmemLocation location(struct cudaMemLocation l) {
     return (CUmemLocation){.type = (CUmemLocationType)l.type, .id = l.id};
-}
-
-RT_API cudaError_t cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice,
-                                 struct cudaMemLocation where) {
-    RT_CALL(rt_legacy.cuMemAdvise(PTR(devPtr), count, (CUmem_advise)advice, location(where)));
-}
-RT_TWIN(_ptsz, cudaMemPrefetchAsync,
-        (const void *devPtr, size_t count, struct cudaMemLocation where, unsigned int flags, cudaStream_t stream),
-        (devPtr, count, where, flags, stream)) {
-    RT_CALL(d->cuMemPrefetchAsync(PTR(devPtr), count, location(where), flags, stream));
-}
-RT_API cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize, enum cudaMemRangeAttribute attribute,
-                                            const void *devPtr, size_t count) {
-    RT_CALL(rt_legacy.cuMemRangeGetAttribute(data, dataSize, (CUmem_range_attribute)attribute, PTR(devPtr), count));
 }
 
 RT_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *ptr) {
@@ -342,12 +292,6 @@ RT_TWIN(_ptsz, cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t stream
     }
     return give((cudaError_t)d->cuMemAllocAsync(&p, size, stream), devPtr, &p);
 }
-RT_TWIN(_ptsz, cudaMallocFromPoolAsync, (void **ptr, size_t size, cudaMemPool_t pool, cudaStream_t stream),
-        (ptr, size, pool, stream)) {
-    CUdeviceptr p = 0;
-    RT_READY();
-    return give((cudaError_t)d->cuMemAllocFromPoolAsync(&p, size, pool, stream), ptr, &p);
-}
 RT_TWIN(_ptsz, cudaFreeAsync, (void *devPtr, cudaStream_t stream), (devPtr, stream)) {
     RT_READY();
     return devPtr ? rt_error((cudaError_t)d->cuMemFreeAsync(PTR(devPtr), stream)) : cudaSuccess;
@@ -358,53 +302,6 @@ RT_API cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPo
                             .handleTypes = (CUmemAllocationHandleType)p->handleTypes,
                             .location = location(p->location), .maxSize = p->maxSize};
     return rt_error((cudaError_t)rt_legacy.cuMemPoolCreate(pool, &props));
-}
-RT_API cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { RT_CALL(rt_legacy.cuMemPoolDestroy(pool)); }
-RT_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) { RT_CALL(rt_legacy.cuMemPoolTrimTo(pool, keep)); }
-RT_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value) {
-    RT_CALL(rt_legacy.cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attr, value));
-}
-RT_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value) {
-    RT_CALL(rt_legacy.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attr, value));
-}
-RT_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count) {
-    RT_CALL(rt_legacy.cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)list, count));
-}
-RT_API cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
-                                        struct cudaMemLocation *where) {
-    CUmemLocation l = location(*where);
-    RT_CALL(rt_legacy.cuMemPoolGetAccess((CUmemAccess_flags *)flags, pool, &l));
-}
-RT_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
-    RT_CALL(rt_legacy.cuDeviceGetDefaultMemPool(pool, device));
-}
-RT_API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) {
-    RT_CALL(rt_legacy.cuDeviceGetMemPool(pool, device));
-}
-RT_API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
-    RT_CALL(rt_legacy.cuDeviceSetMemPool(device, pool));
-}
-
-/* ---- sharing ---- */
-
-RT_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr) {
-    RT_CALL(rt_legacy.cuIpcGetMemHandle((CUipcMemHandle *)handle, PTR(devPtr)));
-}
-RT_API cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags) {
-    CUdeviceptr p = 0;
-    CUipcMemHandle h;
-    RT_READY();
-    memcpy(&h, &handle, sizeof h);
-    return give((cudaError_t)rt_legacy.cuIpcOpenMemHandle(&p, h, flags), devPtr, &p);
-}
-RT_API cudaError_t cudaIpcCloseMemHandle(void *devPtr) { RT_CALL(rt_legacy.cuIpcCloseMemHandle(PTR(devPtr))); }
-RT_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
-    RT_CALL(rt_legacy.cuIpcGetEventHandle((CUipcEventHandle *)handle, event));
-}
-RT_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle) {
-    CUipcEventHandle h;
-    memcpy(&h, &handle, sizeof h);
-    RT_CALL(rt_legacy.cuIpcOpenEventHandle(event, h));
 }
 
 /* ---- arrays ---- */

@@ -340,8 +340,6 @@ RT_API cudaError_t cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *
     return rt_function(symbolPtr, (CUfunction *)functionPtr);
 }
 
-/* ---- attributes and occupancy ---- */
-
 RT_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func) {
     CUfunction f;
     RT_READY();
@@ -357,41 +355,3 @@ RT_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const 
     return cudaSuccess;
 }
 
-RT_API cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value) {
-    CUfunction f;
-    RT_READY();
-    cudaError_t e = rt_function(func, &f);
-    return e ? e : rt_error((cudaError_t)rt_legacy.cuFuncSetAttribute(f, (CUfunction_attribute)attr, value));
-}
-
-RT_API cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig) {
-    CUfunction f;
-    RT_READY();
-    cudaError_t e = rt_function(func, &f);
-    return e ? e : rt_error((cudaError_t)rt_legacy.cuFuncSetCacheConfig(f, (CUfunc_cache)cacheConfig));
-}
-
-RT_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, const void *func,
-                                                                          int blockSize, size_t shared,
-                                                                          unsigned int flags) {
-    CUfunction f;
-    RT_READY();
-    cudaError_t e = rt_function(func, &f);
-    return e ? e
-             : rt_error((cudaError_t)rt_legacy.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-                   numBlocks, f, blockSize, shared, flags));
-}
-
-RT_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize,
-                                                                 size_t shared) {
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, shared, 0);
-}
-
-RT_API cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *size, const void *func, int numBlocks,
-                                                             int blockSize) {
-    CUfunction f;
-    RT_READY();
-    cudaError_t e = rt_function(func, &f);
-    return e ? e
-             : rt_error((cudaError_t)rt_legacy.cuOccupancyAvailableDynamicSMemPerBlock(size, f, numBlocks, blockSize));
-}

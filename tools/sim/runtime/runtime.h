@@ -180,12 +180,13 @@ cudaError_t rt_function(const void *host, CUfunction *f);
 cudaError_t rt_variable(const void *host, CUdeviceptr *p, size_t *size);
 void rt_forget_device(int device); /* after a reset */
 
-#define RT_READY()                                                                                                    \
+#define RT_TRY(step)                                                                                                  \
     do {                                                                                                              \
-        cudaError_t ready_ = rt_ready();                                                                              \
-        if (ready_ != cudaSuccess)                                                                                    \
-            return ready_;                                                                                            \
+        cudaError_t error_ = (step);                                                                                  \
+        if (error_ != cudaSuccess)                                                                                    \
+            return error_;                                                                                            \
     } while (0)
+#define RT_READY() RT_TRY(rt_ready())
 /* One driver call as the whole of a runtime call. */
 #define RT_CALL(call)                                                                                                 \
     do {                                                                                                              \
