@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Installs into a folder, uses what is there, removes it again.
 
-usage: install_test.py BUILD_DIR MESON CC have_cuda|no_cuda
+usage: install_test.py BUILD_DIR MESON CC have_cuda|no_cuda [EXAMPLE]
 """
 import contextlib
 import os
@@ -75,7 +75,23 @@ def check_pkg_config(root, names, cc, libdir, version):
     assert printed.strip() == version, printed
 
 
-def main(build, meson, cc, cuda):
+def check_simulated_cuda(names, gpumem, libdir, example):
+    """Installed where no linker looks, and used by the installed tool."""
+    for name in ('libcuda.so.1', 'libcudart.so.13'):
+        assert re.search(r'/gpumem/sim/' + name, one(names, '/' + name + '$')), names
+    one(names, r'/include/gpumem/simcuda\.h$')
+    searched = run(gpumem, 'run', '--sim', '--', 'sh', '-c', 'echo "$LD_LIBRARY_PATH"', env=clean_environment())
+    assert searched.split(':')[0].strip() == os.path.join(libdir, 'gpumem', 'sim'), searched
+    if example:
+        text = run(gpumem, 'run', '--sim', '--policy', 'active-list', '--', example, env=clean_environment())
+        assert ' 0 wrong' in text or ' 0 bytes wrong' in text, text
+
+
+def clean_environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith(('LD_', 'GPUMEM_', 'SIMCUDA_'))}
+
+
+def main(build, meson, cc, cuda, example=None):
     with tempfile.TemporaryDirectory() as folder, log_kept(build):
         root = os.path.realpath(folder)
         run(*meson.split('|'), 'install', '-C', build, '--no-rebuild', '--destdir', root)
@@ -93,6 +109,7 @@ def main(build, meson, cc, cuda):
             # The preloaded library must be the installed one: its address map is the witness.
             maps = run(gpumem, 'run', '--', 'cat', '/proc/self/maps')
             assert os.path.join(libdir, 'libgpumem.so') in maps, maps
+            check_simulated_cuda(names, gpumem, libdir, example)
         run('ninja', '-C', build, 'uninstall')
         assert files_below(root) == [], files_below(root)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds the Debian package, installs it, uses it, removes it. Skips where that is not possible or not wise.
 
-usage: package_test.py SOURCE_DIR BUILD_DIR [EXAMPLE SIM_DIR]
+usage: package_test.py SOURCE_DIR BUILD_DIR [EXAMPLE]
 """
 import glob
 import os
@@ -36,25 +36,25 @@ def check_contents(deb):
     assert owners == {'root/root'}, owners
     for name in ('./usr/bin/gpumem', './usr/include/gpumem.h', './usr/share/doc/gpumem/copyright'):
         assert name in names, (name, names)
+    if any(n.endswith('/libgpumem.so') for n in names):
+        assert any(n.endswith('/gpumem/sim/libcuda.so.1') for n in names), names
     manuals = [n for n in names if '/man/man1/' in n and not n.endswith('/')]
     assert manuals and all(n.endswith('.gz') for n in manuals), manuals
     return [n[1:] for n in names if not n.endswith('/')]
 
 
-def try_installed(example, sim):
+def try_installed(example):
     version = run('/usr/bin/gpumem', '--version')
     assert version.startswith('gpumem '), version
     run('ldconfig', '-p')
     assert 'libgpumem-core.so.0' in run('ldconfig', '-p')
     if example:
-        # The system's gpumem and libgpumem.so; only the simulated CUDA is the build folder's.
-        env = dict(os.environ, LD_LIBRARY_PATH=sim)
-        text = run('/usr/bin/gpumem', 'run', '--', example, env=env)
+        text = run('/usr/bin/gpumem', 'run', '--sim', '--', example)
         assert ' 0 wrong' in text or ' 0 bytes wrong' in text, text
         print(text)
 
 
-def main(source, build, example=None, sim=None):
+def main(source, build, example=None):
     if not shutil.which('dpkg-deb'):
         skip('no dpkg-deb')
     run(os.path.join(source, 'tools', 'package'), '--no-setup', '--build', build)
@@ -66,7 +66,7 @@ def main(source, build, example=None, sim=None):
         skip('built and checked; a gpumem is installed here already, which is left alone')
     try:
         run('dpkg', '-i', deb)
-        try_installed(example, sim)
+        try_installed(example)
     finally:
         if installed():
             run('dpkg', '--purge', 'gpumem')
