@@ -346,6 +346,64 @@ static void two_devices(void **state) {
     OK(cuDevicePrimaryCtxReset(0));
 }
 
+static CUdeviceptr pool_block(CUmemoryPool *pool, CUdevice device, CUstream s) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+    CUdeviceptr p;
+    OK(cuMemPoolCreate(pool, &props));
+    OK(cuMemAllocFromPoolAsync(&p, MIB, *pool, s));
+    return p;
+}
+
+/* Between devices plain memory is copied in any case, memory of a pool or a mapping where it is open to both. */
+static void copies_between_devices(void **state) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemAccessDesc to[2] = {{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+                             {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr plain, far, pooled, mapped;
+    CUmemoryPool pool;
+    CUcontext other;
+    int can;
+    (void)state;
+    OK(cuMemAlloc(&plain, MIB));
+    pooled = pool_block(&pool, 0, NULL);
+    OK(cuMemAddressReserve(&mapped, 2 * MIB, 0, 0, 0));
+    OK(cuMemCreate(&handle, 2 * MIB, &prop, 0));
+    OK(cuMemMap(mapped, 2 * MIB, 0, handle, 0));
+    OK(cuMemRelease(handle));
+    OK(cuMemSetAccess(mapped, 2 * MIB, to, 1));
+    OK(cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cuCtxPushCurrent(other));
+    OK(cuMemAlloc(&far, MIB));
+    OK(cuCtxPopCurrent(NULL));
+    OK(cuMemcpyPeer(far, other, plain, ctx, MIB));
+    assert_int_equal(cuMemcpyPeer(far, other, pooled, ctx, MIB), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemcpyAsync(pooled, far, MIB, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemcpy(far, mapped, MIB), CUDA_ERROR_INVALID_VALUE);
+
+    assert_int_equal(simcuda_set_peers("some"), -1);
+    assert_int_equal(simcuda_set_peers("none"), 0);
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    assert_int_equal(can, 0);
+    assert_int_equal(cuCtxEnablePeerAccess(other, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    assert_int_equal(cuMemPoolSetAccess(pool, &to[1], 1), CUDA_ERROR_INVALID_DEVICE);
+    assert_int_equal(cuMemSetAccess(mapped, 2 * MIB, to, 2), CUDA_ERROR_INVALID_DEVICE);
+    OK(cuMemcpy(far, plain, MIB));
+
+    assert_int_equal(simcuda_set_peers("all"), 0);
+    OK(cuMemPoolSetAccess(pool, &to[1], 1));
+    OK(cuMemSetAccess(mapped, 2 * MIB, to, 2));
+    OK(cuMemcpyPeer(far, other, pooled, ctx, MIB));
+    OK(cuMemcpyAsync(pooled, far, MIB, NULL));
+    OK(cuMemcpy(far, mapped, MIB));
+    OK(cuMemUnmap(mapped, 2 * MIB));
+    OK(cuMemAddressFree(mapped, 2 * MIB));
+    OK(cuMemFreeAsync(pooled, NULL));
+    OK(cuMemPoolDestroy(pool));
+    OK(cuDevicePrimaryCtxRelease(1));
+    OK(cuMemFree(plain));
+}
+
 int main(int argc, char **argv) {
     if (argc == 3)
         return child(atoi(argv[1]), atoi(argv[2]));
@@ -362,6 +420,7 @@ int main(int argc, char **argv) {
         TEST(advice_belongs_to_pages),
         TEST(ipc_between_processes),
         TEST(two_devices),
+        TEST(copies_between_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

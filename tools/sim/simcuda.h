@@ -27,6 +27,8 @@
  *
  * Environment, read when the library is loaded:
  *   SIMCUDA_DEVICES=1         up to 8
+ *   SIMCUDA_PEERS=all|none    which devices can access each other's memory; a copy between two that cannot is staged for plain
+ *                             memory and refused for memory of pools and mappings
  *   SIMCUDA_MEMORY=BYTES      of each device, 4 GiB; every kind of device and managed memory counts
  *   SIMCUDA_VERSION=13000     driver version; newer names are unknown to cuGetProcAddress
  *   SIMCUDA_HIDE=NAME,...     names that play absent
@@ -119,6 +121,9 @@ SIMCUDA_API int simcuda_run_all(void);
 SIMCUDA_API int simcuda_pending(void);
 /* "immediate", "manual" or "random:SEED"; queued work stays queued. -1: unknown text. */
 SIMCUDA_API int simcuda_set_streams(const char *mode);
+
+/* As SIMCUDA_PEERS; what is open already stays so. -1: unknown text. */
+SIMCUDA_API int simcuda_set_peers(const char *which);
 
 /* As SIMCUDA_FAIL; calls are counted from now on. NULL or "" removes all. -1: unreadable text. */
 SIMCUDA_API int simcuda_set_failures(const char *script);

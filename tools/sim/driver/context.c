@@ -303,6 +303,8 @@ CUresult sim_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
         return CUDA_ERROR_INVALID_CONTEXT;
     if (peer->device == c->device)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (!sim_can_reach(c->device, peer->device))
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     if (c->peers >> peer->device->ordinal & 1)
         return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     c->peers |= 1u << peer->device->ordinal;

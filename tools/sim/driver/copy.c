@@ -17,6 +17,24 @@ static CUresult name_range(struct sim_op *op, uintptr_t addr, size_t size, bool 
     return sim_op_range(op, addr, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+static bool is_opened_memory(const struct sim_block *b) { return b->kind == KIND_POOL || b->kind == KIND_VMM; }
+
+static bool lies_on_device(const struct sim_block *b) {
+    return b->kind == KIND_NATIVE || b->kind == KIND_IPC || (b->kind == KIND_POOL && !b->host_access) || (b->kind == KIND_VMM && !b->flags);
+}
+
+/* Between devices, the stream's among them, memory of pools and mappings must be open to each; plain memory is staged. */
+static bool devices_reach(const struct sim_stream *s, const struct sim_op *op) {
+    const unsigned own = 1u << s->ctx->device->ordinal;
+    unsigned devices = own;
+    for (unsigned i = 0; i < op->range_count; i++)
+        devices |= lies_on_device(op->ranges[i].block) ? 1u << op->ranges[i].block->device->ordinal : 0;
+    for (unsigned i = 0; i < op->range_count && devices != own; i++)
+        if (is_opened_memory(op->ranges[i].block) && (devices & ~op->ranges[i].block->access))
+            return false;
+    return true;
+}
+
 CUresult sim_copy_submit(struct sim_stream *s, const struct sim_copy *c, bool wait) {
     size_t n = span(c->width, c->height, c->depth, c->spitch, c->sslice);
     bool from_pageable = false, to_pageable = false;
@@ -29,6 +47,8 @@ CUresult sim_copy_submit(struct sim_stream *s, const struct sim_copy *c, bool wa
     CUresult r = name_range(op, c->src, n, &from_pageable);
     if (r == CUDA_SUCCESS)
         r = name_range(op, c->dst, span(c->width, c->height, c->depth, c->dpitch, c->dslice), &to_pageable);
+    if (r == CUDA_SUCCESS && !devices_reach(s, op))
+        r = CUDA_ERROR_INVALID_VALUE;
     if (r != CUDA_SUCCESS) {
         sim_op_free(op);
         return r;

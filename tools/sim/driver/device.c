@@ -216,13 +216,15 @@ CUresult sim_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     return CUDA_SUCCESS;
 }
 
+bool sim_can_reach(const struct sim_device *d, const struct sim_device *other) { return d == other || !sim_opt.no_peers; }
+
 CUresult sim_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
-    struct sim_device *d;
+    struct sim_device *d, *peer;
     SIM_TRY(sim_need_device(dev, &d));
-    SIM_TRY(sim_need_device(peerDev, &d));
+    SIM_TRY(sim_need_device(peerDev, &peer));
     if (!canAccessPeer)
         return CUDA_ERROR_INVALID_VALUE;
-    *canAccessPeer = dev != peerDev;
+    *canAccessPeer = d != peer && sim_can_reach(d, peer);
     return CUDA_SUCCESS;
 }
 
@@ -232,7 +234,7 @@ CUresult sim_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, C
     SIM_TRY(sim_need_device(dst, &d));
     if (!value || src == dst)
         return src == dst ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
-    *value = attrib == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1;
+    *value = attrib != CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK && !sim_opt.no_peers;
     return CUDA_SUCCESS;
 }
 

@@ -453,7 +453,7 @@ CUresult sim_cuMemPoolSetAccess(CUmemoryPool p, const CUmemAccessDesc *map, size
         if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             return CUDA_ERROR_INVALID_VALUE;
         SIM_TRY(sim_need_device(map[i].location.id, &d));
-        if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && d == p->device)
+        if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? d == p->device : !p->window && !sim_can_reach(d, p->device))
             return CUDA_ERROR_INVALID_DEVICE;
     }
     for (size_t i = 0; i < count; i++) {

@@ -345,16 +345,30 @@ CUresult sim_cuMemUnmap(CUdeviceptr ptr, size_t size) {
     return CUDA_SUCCESS;
 }
 
+/* Host memory is in every device's reach. */
+static bool in_reach(const struct sim_device *d, CUdeviceptr ptr, size_t size) {
+    for (CUdeviceptr p = ptr; p < ptr + size;) {
+        const struct sim_block *b = sim_block_at(p);
+        if (!b->flags && !sim_can_reach(d, b->device))
+            return false;
+        p += b->size;
+    }
+    return true;
+}
+
 CUresult sim_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
     struct sim_device *d;
     if (!desc || count == 0)
         return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(whole_mappings(ptr, size));
     for (size_t i = 0; i < count; i++) {
-        if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
             SIM_TRY(sim_need_device(desc[i].location.id, &d));
-        else if (!on_host(&desc[i].location))
+            if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && !in_reach(d, ptr, size))
+                return CUDA_ERROR_INVALID_DEVICE;
+        } else if (!on_host(&desc[i].location)) {
             return CUDA_ERROR_INVALID_VALUE;
+        }
     }
     for (CUdeviceptr p = ptr; p < ptr + size;) {
         struct sim_block *b = sim_block_at(p);

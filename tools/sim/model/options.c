@@ -153,6 +153,14 @@ int simcuda_set_streams(const char *mode) {
     return result;
 }
 
+int simcuda_set_peers(const char *which) {
+    bool none = strcmp(which, "none") == 0;
+    if (!none && strcmp(which, "all") != 0)
+        return -1;
+    sim_opt.no_peers = none;
+    return 0;
+}
+
 /* Medians measured on one H200 (driver 580), idle device, small sizes; microseconds. */
 static void set_latencies(void) {
     static const struct {
@@ -197,6 +205,7 @@ void sim_options_read(void) {
     sim_opt.answer_ns = strtoull(env("SIMCUDA_ANSWER", "0"), NULL, 0);
     sim_opt.whole_segments = strcmp(env("SIMCUDA_POOL_RANGE", "block"), "segment") == 0;
     sim_opt.blind_fence = strcmp(env("SIMCUDA_FENCE", "true"), "blind") == 0;
+    simcuda_set_peers(env("SIMCUDA_PEERS", "all"));
     simcuda_set_streams(env("SIMCUDA_STREAMS", "immediate"));
     simcuda_set_hidden(env("SIMCUDA_HIDE", ""));
     simcuda_set_failures(env("SIMCUDA_FAIL", ""));

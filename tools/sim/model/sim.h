@@ -51,7 +51,7 @@ struct sim_options {
     size_t memory;
     enum sim_mode mode;
     uint64_t seed, answer_ns;
-    bool strict, noop_kernels, free_waits_for_device, free_locks, latency, blind_fence, whole_segments;
+    bool strict, noop_kernels, free_waits_for_device, free_locks, latency, blind_fence, whole_segments, no_peers;
 };
 extern struct sim_options sim_opt;
 void sim_options_read(void);
@@ -135,6 +135,7 @@ CUresult sim_ctx_or_current(CUcontext handle, struct sim_ctx **ctx);
 struct sim_ctx *sim_ctx_new(struct sim_device *d, unsigned flags);
 void sim_ctx_kill(struct sim_ctx *ctx, bool keep);
 CUresult sim_need_device(CUdevice dev, struct sim_device **d);
+bool sim_can_reach(const struct sim_device *d, const struct sim_device *other);
 
 /* ---- blocks: what an address belongs to (blocks.c) ---- */
 enum sim_kind { KIND_NATIVE, KIND_MANAGED, KIND_POOL, KIND_VMM, KIND_HOST, KIND_REGISTERED, KIND_IPC, KIND_GRAPH };

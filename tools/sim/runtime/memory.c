@@ -204,6 +204,40 @@ RT_TWIN(_ptsz, cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream
     return rt_error((cudaError_t)d->cuMemcpy3DAsync(&c, stream));
 }
 
+/* The contexts are the devices' primary ones; the driver tells the devices by the addresses. */
+static CUDA_MEMCPY3D_PEER solid_peer(const struct cudaMemcpy3DPeerParms *p) {
+    CUDA_MEMCPY3D_PEER c = {.WidthInBytes = p->extent.width, .Height = p->extent.height, .Depth = p->extent.depth};
+    c.srcXInBytes = p->srcPos.x;
+    c.srcY = p->srcPos.y;
+    c.srcZ = p->srcPos.z;
+    c.srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+    c.srcDevice = PTR(p->srcPtr.ptr);
+    c.srcArray = (CUarray)p->srcArray;
+    c.srcPitch = p->srcPtr.pitch;
+    c.srcHeight = p->srcPtr.ysize;
+    c.dstXInBytes = p->dstPos.x;
+    c.dstY = p->dstPos.y;
+    c.dstZ = p->dstPos.z;
+    c.dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+    c.dstDevice = PTR(p->dstPtr.ptr);
+    c.dstArray = (CUarray)p->dstArray;
+    c.dstPitch = p->dstPtr.pitch;
+    c.dstHeight = p->dstPtr.ysize;
+    return c;
+}
+
+RT_TWIN(_ptds, cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParms *p), (p)) {
+    RT_READY();
+    CUDA_MEMCPY3D_PEER c = solid_peer(p);
+    return rt_error((cudaError_t)d->cuMemcpy3DPeer(&c));
+}
+
+RT_TWIN(_ptsz, cudaMemcpy3DPeerAsync, (const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream), (p, stream)) {
+    RT_READY();
+    CUDA_MEMCPY3D_PEER c = solid_peer(p);
+    return rt_error((cudaError_t)d->cuMemcpy3DPeerAsync(&c, stream));
+}
+
 /* ---- variables ---- */
 
 RT_API cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol) {

@@ -65,6 +65,8 @@
     TWIN(cuMemcpy2DAsync, 3020, 7000) \
     TWIN(cuMemcpy3D, 3020, 7000) \
     TWIN(cuMemcpy3DAsync, 3020, 7000) \
+    TWIN(cuMemcpy3DPeer, 4000, 7000) \
+    TWIN(cuMemcpy3DPeerAsync, 4000, 7000) \
     TWIN(cuMemsetD8, 3020, 7000) \
     TWIN(cuMemsetD8Async, 3020, 7000) \
     TWIN(cuMemsetD2D8, 3020, 7000) \
