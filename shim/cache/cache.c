@@ -350,6 +350,6 @@ const struct gm_resource_ops gm_resource_cache = {
     .keeps = cache_keeps,
     .context_destroyed = cache_context_destroyed,
     .capture = gm_adaptor_capture,
-    .peer_enabled = gm_adaptor_peer_enabled,
+    .open_to = gm_adaptor_open_to,
     .after_fork = cache_after_fork,
 };

@@ -531,24 +531,18 @@ void gm_pipeline_capture(int change) {
         pipeline.root->ops->capture(pipeline.root, change);
 }
 
-struct reach {
-    int device, peer;
-};
-
-static void let_peer_reach(const struct gm_block *block, void *arg) {
-    const struct reach *reach = arg;
-    const struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
-    if (server && server->ops->peer_reaches && block->device == reach->device)
-        server->ops->peer_reaches(gm_router_server(block->kind), block, reach->peer);
+static void open_block(const struct gm_block *block, void *device) {
+    struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
+    if (server && server->ops->open_block_to && block->device != *(const int *)device)
+        server->ops->open_block_to(server, block, *(const int *)device);
 }
 
-void gm_pipeline_peer_enabled(int device, int peer) {
+void gm_pipeline_open_to(int device) {
     struct gm_registry *registry = gm_registry_shared();
-    struct reach reach = {device, peer};
-    if (pipeline.root && pipeline.root->ops->peer_enabled)
-        pipeline.root->ops->peer_enabled(pipeline.root, device, peer);
+    if (pipeline.root && pipeline.root->ops->open_to)
+        pipeline.root->ops->open_to(pipeline.root, device);
     if (registry)
-        gm_registry_each(registry, let_peer_reach, &reach);
+        gm_registry_each(registry, open_block, &device);
 }
 
 void gm_pipeline_after_fork(void) {

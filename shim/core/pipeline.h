@@ -99,7 +99,8 @@ bool gm_pipeline_keeps(uint64_t address);
 /* Bytes of a device that trim would give back without waiting for the program's work. */
 size_t gm_pipeline_releasable(int device);
 void gm_pipeline_capture(int change);
-void gm_pipeline_peer_enabled(int device, int peer);
+/* The device has a context from now on: what is alive on other devices is opened to it, for copies between them. */
+void gm_pipeline_open_to(int device);
 
 /* The policy in force, NULL before setup. */
 const struct gm_policy *gm_pipeline_policy(void);

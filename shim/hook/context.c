@@ -1,10 +1,12 @@
 /* Contexts come and go; their memory goes with them. */
 #include "shim/driver/free_sync.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
 #include "shim/cache/cache.h"
 #include "shim/placement/router.h"
+#include "shim/resource/reach.h"
 
 /* Gives back what is kept on a device, which need not be the current one. */
 static size_t trim_device(CUdevice device) {
@@ -26,6 +28,17 @@ static size_t trim_device(CUdevice device) {
         outcome;                                                                                             \
     })
 
+void gm_hook_device_used(CUcontext context, CUdevice device) {
+    bool pushed;
+    if (GM_LIKELY(!gm_reach_note(device)) || gm_context_enter(context, &pushed))
+        return;
+    CUstreamCaptureMode mode = gm_capture_relax();
+    gm_pipeline_open_to(device);
+    gm_capture_unrelax(mode);
+    gm_context_leave(pushed);
+    gm_reach_opened(device);
+}
+
 /* Streams of a context are known when it came by a door that also watches launches. */
 static void born(CUcontext context) {
     gm_handover_context_made();
@@ -36,9 +49,11 @@ static void born(CUcontext context) {
     gm_streams_context(context);
 }
 
-static CUresult created(struct gm_scope *scope, CUcontext *context, CUresult result) {
-    if (result == CUDA_SUCCESS && context)
+static CUresult created(struct gm_scope *scope, CUcontext *context, CUdevice device, CUresult result) {
+    if (result == CUDA_SUCCESS && context) {
         born(*context);
+        gm_hook_device_used(*context, device);
+    }
     gm_pipeline_note(scope, GM_ACT_CONTEXT, result || !context ? 0 : (uint64_t)(uintptr_t)*context, result);
     return result;
 }
@@ -47,21 +62,21 @@ HOOK(cuCtxCreate_v2, CUcontext *context, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v2, context, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v2(context, flags, device))));
+    LEAVE(created(&scope, context, device, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v2(context, flags, device))));
 }
 
 HOOK(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v3, context, affinity, count, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v3(context, affinity, count, flags, device))));
+    LEAVE(created(&scope, context, device, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v3(context, affinity, count, flags, device))));
 }
 
 HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v4, context, parameters, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device))));
+    LEAVE(created(&scope, context, device, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device))));
 }
 
 /* From here on nobody names the context's objects any more; its generation, 0 when it was never seen. */
@@ -150,6 +165,7 @@ HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
         born(*context);
     if (result == CUDA_SUCCESS) {
         gm_context_note_primary(device, *context);
+        gm_hook_device_used(*context, device);
         count_hold(device, 1);
     }
     LEAVE(result);

@@ -161,6 +161,9 @@ void gm_process_start(void);
 /* Each thread that was there, afterwards. */
 void gm_process_started(void);
 
+/* ---- context.c: a context of the device is there; returns when what is alive is open to the device */
+void gm_hook_device_used(CUcontext context, CUdevice device);
+
 /* ---- capture.c: gm_capture_on_lost */
 void gm_hook_capture_lost(const struct gm_capture *capture);
 

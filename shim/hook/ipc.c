@@ -1,5 +1,6 @@
 /* Memory shared with other processes and devices. */
 #include "shim/driver/free_sync.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
 
@@ -65,7 +66,7 @@ static CUdevice device_of(CUcontext context) {
     return device;
 }
 
-/* The current context may access the peer's memory from now on: the peer's resources must let it. */
+/* The current context may access the peer's memory from now on: a free there waits for its work, too. */
 HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuCtxEnablePeerAccess, peer, flags);
@@ -77,7 +78,7 @@ HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
         CUdevice device = device_of(peer);
         if (gm_context_current(&accessor))
             gm_context_note_reach(device, &accessor);
-        gm_pipeline_peer_enabled(device, scope.request.device);
+        gm_peers_enable(device, scope.request.device);
     }
     gm_pipeline_note(&scope, GM_ACT_PEER, (uint64_t)(uintptr_t)peer, result);
     LEAVE(result);

@@ -210,6 +210,7 @@ static void describe_context(const struct gm_context *context) {
 
 static void meet_context(const struct gm_context *context) {
     gm_free_sync_context(context);
+    gm_hook_device_used(context->handle, context->device);
     describe_context(context);
 }
 

@@ -139,7 +139,7 @@ static void router_context_destroyed(struct gm_resource *self, uint64_t context_
 
 static void router_capture(struct gm_resource *self, int change) { EACH_SERVER(capture, change); }
 
-static void router_peer_enabled(struct gm_resource *self, int device, int peer) { EACH_SERVER(peer_enabled, device, peer); }
+static void router_open_to(struct gm_resource *self, int device) { EACH_SERVER(open_to, device); }
 
 const struct gm_resource_ops gm_resource_router = {
     .name = "decided",
@@ -155,5 +155,5 @@ const struct gm_resource_ops gm_resource_router = {
     .after_fork = router_after_fork,
     .context_destroyed = router_context_destroyed,
     .capture = router_capture,
-    .peer_enabled = router_peer_enabled,
+    .open_to = router_open_to,
 };

@@ -44,8 +44,8 @@ void gm_adaptor_capture(struct gm_resource *self, int change) {
         upstream->ops->capture(upstream, change);
 }
 
-void gm_adaptor_peer_enabled(struct gm_resource *self, int device, int peer) {
+void gm_adaptor_open_to(struct gm_resource *self, int device) {
     struct gm_resource *upstream = self->upstream;
-    if (upstream->ops->peer_enabled)
-        upstream->ops->peer_enabled(upstream, device, peer);
+    if (upstream->ops->open_to)
+        upstream->ops->open_to(upstream, device);
 }

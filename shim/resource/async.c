@@ -50,16 +50,14 @@ static void async_capture(struct gm_resource *self, int change) {
         gm_pool_flush(&family);
 }
 
-static void async_peer_enabled(struct gm_resource *self, int device, int peer) {
-    gm_pool_peer_enabled(&family, device, peer);
-}
+static void async_open_to(struct gm_resource *self, int device) { gm_pool_open_to(&family, device); }
 
 const struct gm_resource_ops gm_resource_async = {
     .name = "async",
     .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
-    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; peers reach it by pool access, which is set "
-              "when peer access is enabled and not taken back; BUFFER_ID speaks of the pool's block; "
+    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; open to every device that has a context, "
+              "peer access or not; not served where devices cannot access each other; BUFFER_ID speaks of the pool's block; "
               "freed memory stays reserved for this process until trimmed or until the program asks for free memory",
     .kind = GM_KIND_ASYNC,
     .alloc = async_alloc,
@@ -69,5 +67,5 @@ const struct gm_resource_ops gm_resource_async = {
     .keeps = async_keeps,
     .context_destroyed = async_context_destroyed,
     .capture = async_capture,
-    .peer_enabled = async_peer_enabled,
+    .open_to = async_open_to,
 };

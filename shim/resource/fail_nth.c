@@ -43,5 +43,5 @@ const struct gm_resource_ops gm_resource_fail_nth = {
     .after_fork = gm_adaptor_after_fork,
     .context_destroyed = gm_adaptor_context_destroyed,
     .capture = gm_adaptor_capture,
-    .peer_enabled = gm_adaptor_peer_enabled,
+    .open_to = gm_adaptor_open_to,
 };

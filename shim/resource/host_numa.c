@@ -11,6 +11,7 @@
 #include "shim/resource/deferred_free.h"
 #include "shim/resource/pitch.h"
 #include "shim/driver/transports.h"
+#include "shim/resource/reach.h"
 #include "shim/resource/rows.h"
 
 enum { DEVICES = 64 };
@@ -136,14 +137,14 @@ static gm_status let_reach(uint64_t address, size_t bytes, uint64_t devices) {
     return (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
 }
 
-/* The device, the host, and the peers that may access the device, also one that becomes so meanwhile. */
+/* The host and every device that has a context, also one that gets it meanwhile: whether devices reach each other does not matter. */
 static gm_status open_to_all(CUdeviceptr address, size_t bytes, int device, int node) {
     CUmemAccessDesc list[DEVICES + 1];
-    uint64_t peers = gm_peers_of(device);
-    unsigned count = list_devices(peers | 1ull << device, list);
+    uint64_t others = gm_reach_devices();
+    unsigned count = list_devices(others | 1ull << device, list);
     list[count++] = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
     gm_status status = (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
-    uint64_t since = gm_peers_of(device) & ~peers;
+    uint64_t since = gm_reach_devices() & ~others;
     return !status && since ? let_reach(address, bytes, since) : status;
 }
 
@@ -305,11 +306,9 @@ static void host_numa_capture(struct gm_resource *self, int change) {
         gm_deferred_free_flush(&later);
 }
 
-static void host_numa_peer_enabled(struct gm_resource *self, int device, int peer) { gm_peers_enable(device, peer); }
-
-static void host_numa_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
-    if (peer < 0 || peer >= DEVICES || let_reach(block->address, block->reserved, 1ull << peer))
-        gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d in host memory", peer, block->device);
+static void host_numa_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
+    if (device < 0 || device >= DEVICES || let_reach(block->address, block->reserved, 1ull << device))
+        gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d in host memory", device, block->device);
 }
 
 static void host_numa_after_fork(struct gm_resource *self) {
@@ -332,7 +331,6 @@ const struct gm_resource_ops gm_resource_host_numa = {
     .context_destroyed = host_numa_context_destroyed,
     .abandon = host_numa_abandon,
     .capture = host_numa_capture,
-    .peer_enabled = host_numa_peer_enabled,
-    .peer_reaches = host_numa_peer_reaches,
+    .open_block_to = host_numa_open_block_to,
     .after_fork = host_numa_after_fork,
 };

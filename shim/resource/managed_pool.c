@@ -126,10 +126,6 @@ static void managed_pool_capture(struct gm_resource *self, int change) {
         gm_pool_flush(&family);
 }
 
-static void managed_pool_peer_enabled(struct gm_resource *self, int device, int peer) {
-    gm_pool_peer_enabled(&family, device, peer);
-}
-
 const struct gm_resource_ops gm_resource_managed_pool = {
     .name = "managed-pool",
     .summary = "managed memory from a private pool (driver 13.0, concurrent managed access on all devices); a free does not wait",
@@ -146,5 +142,4 @@ const struct gm_resource_ops gm_resource_managed_pool = {
     .keeps = managed_pool_keeps,
     .context_destroyed = managed_pool_context_destroyed,
     .capture = managed_pool_capture,
-    .peer_enabled = managed_pool_peer_enabled,
 };

@@ -2,6 +2,7 @@
 
 #include "shim/base/stats.h"
 #include "shim/driver/fence.h"
+#include "shim/resource/reach.h"
 
 #define ANSWER_NS 100000u
 
@@ -47,7 +48,7 @@ static gm_status set_attributes(CUmemoryPool pool) {
 static gm_status make_pool(struct gm_pool_family *family, int device, uint64_t reach, CUmemoryPool *made) {
     CUmemPoolProps props = {0};
     CUmemoryPool pool;
-    gm_status status = family->describe(device, &props);
+    gm_status status = gm_reach_all() ? family->describe(device, &props) : GM_NOT_SUPPORTED;
     if (status == GM_NOT_SUPPORTED)
         __atomic_store_n(&family->devices[device].unsupported, true, __ATOMIC_RELAXED);
     if (status)
@@ -76,9 +77,9 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
         return GM_OK;
     if (__atomic_load_n(&family->devices[device].unsupported, __ATOMIC_RELAXED))
         return GM_NOT_SUPPORTED;
-    uint64_t peers = gm_peers_of(device), reach = family->reach ? family->reach(device) : 0;
+    uint64_t open = gm_reach_devices(), reach = family->reach ? family->reach(device) : 0;
     CUmemoryPool made;
-    gm_status status = make_pool(family, device, reach | peers, &made);
+    gm_status status = make_pool(family, device, reach | open, &made);
     if (status)
         return status;
     gm_spin_lock(&family->lock);
@@ -91,9 +92,9 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
         return GM_OK;
     }
     *pool = made;
-    uint64_t since = gm_peers_of(device) & ~peers;
+    uint64_t since = gm_reach_devices() & ~open;
     if (since && set_access(made, device, since))
-        gm_log(GM_LOG_WARN, "%s: peers of device %d cannot reach its pool", family->name, device);
+        gm_log(GM_LOG_WARN, "%s: other devices cannot reach the pool of device %d", family->name, device);
     return GM_OK;
 }
 
@@ -391,11 +392,10 @@ void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_i
     gm_internal_forget(context_id);
 }
 
-void gm_pool_peer_enabled(struct gm_pool_family *family, int device, int peer) {
-    if (device < 0 || device >= GM_POOL_DEVICES || peer < 0 || peer >= GM_POOL_DEVICES)
-        return;
-    gm_peers_enable(device, peer);
-    CUmemoryPool pool = pool_seen(family, device);
-    if (pool && set_access(pool, device, 1ull << peer))
-        gm_log(GM_LOG_WARN, "%s: device %d cannot reach the pool of device %d", family->name, peer, device);
+void gm_pool_open_to(struct gm_pool_family *family, int device) {
+    for (int owner = 0; owner < GM_POOL_DEVICES; owner++) {
+        CUmemoryPool pool = pool_seen(family, owner);
+        if (pool && set_access(pool, owner, 1ull << device))
+            gm_log(GM_LOG_WARN, "%s: device %d cannot reach the pool of device %d", family->name, device, owner);
+    }
 }

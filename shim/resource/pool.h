@@ -3,7 +3,9 @@
  * A pool follows events and inserts dependencies by itself, so its pointers are good in the order of one stream only. The recipe
  * (field guide, trap 17): no event following, no internal dependencies, opportunistic reuse only. Allocation on a stream that
  * never waits, returned when complete: ready everywhere. Free behind a context-wide event on a second stream: returned at once,
- * reused only when all earlier work is done. Requests in stream order go to the program's own stream. */
+ * reused only when all earlier work is done. Requests in stream order go to the program's own stream.
+ *
+ * Only where all devices reach each other (reach.h): each pool is open to every device that has a context. */
 #ifndef GM_RESOURCE_POOL_H
 #define GM_RESOURCE_POOL_H
 
@@ -18,7 +20,7 @@ struct gm_pool_family {
     const char *name;
     /* Writes the properties of a device's pool. GM_NOT_SUPPORTED, which is remembered: device or driver cannot. */
     gm_status (*describe)(int device, CUmemPoolProps *props);
-    /* Devices that get access when the pool is made, besides the peers; bit d = device d. May be NULL. */
+    /* Devices that get access when the pool is made, besides those with contexts; bit d = device d. May be NULL. */
     uint64_t (*reach)(int device);
     /* Told of each piece before it is handed out, under the capture guard with the request's context current. May be NULL. */
     void (*served)(const struct gm_request *request, const struct gm_piece *piece);
@@ -44,7 +46,8 @@ GM_INTERNAL void gm_pool_give_idle(struct gm_pool_family *family, int device);
 /* Bytes that the pools of all devices hold, in use or kept. */
 GM_INTERNAL uint64_t gm_pool_reserved(struct gm_pool_family *family);
 GM_INTERNAL void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id);
-GM_INTERNAL void gm_pool_peer_enabled(struct gm_pool_family *family, int device, int peer);
+/* Opens the pools of all devices to `device`. */
+GM_INTERNAL void gm_pool_open_to(struct gm_pool_family *family, int device);
 /* True when the address lies in one of the family's pools: where no block of the program lives there, its memory is only kept. */
 GM_INTERNAL bool gm_pool_holds(struct gm_pool_family *family, uint64_t address);
 /* Frees what was given back during a capture, once none runs. */

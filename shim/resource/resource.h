@@ -90,10 +90,10 @@ struct gm_resource_ops {
     void (*abandon)(struct gm_resource *self, const struct gm_block *block);
     /* Capture began (+1) or ended (-1) somewhere in the process. May be NULL. */
     void (*capture)(struct gm_resource *self, int change);
-    /* Another device may access `device`'s memory from now on (cuCtxEnablePeerAccess). May be NULL. */
-    void (*peer_enabled)(struct gm_resource *self, int device, int peer);
-    /* The same for one living block of that device, where blocks are mapped one by one. May be NULL. */
-    void (*peer_reaches)(struct gm_resource *self, const struct gm_block *block, int peer);
+    /* `device` has a context from now on: copies between it and other devices need their memory open to it (reach.h). May be NULL. */
+    void (*open_to)(struct gm_resource *self, int device);
+    /* The same for one living block of another device, where blocks are mapped one by one. May be NULL. */
+    void (*open_block_to)(struct gm_resource *self, const struct gm_block *block, int device);
     /* In the child of a fork: what is kept belongs to the parent. May be NULL. */
     void (*after_fork)(struct gm_resource *self);
 };

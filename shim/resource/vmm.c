@@ -12,6 +12,7 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/deferred_free.h"
 #include "shim/driver/transports.h"
+#include "shim/resource/reach.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/vmm_reserve.h"
 
@@ -135,13 +136,13 @@ static gm_status granularity_of(int device, size_t *granularity) {
 }
 
 /* `size` bytes of extents that lie where `one` does. */
-static gm_status open_to(int device, uint64_t peers, CUdeviceptr address, uint64_t size, const struct gm_vmm_extent *one) {
+static gm_status give_access(int device, uint64_t others, CUdeviceptr address, uint64_t size, const struct gm_vmm_extent *one) {
     CUmemAccessDesc list[GM_VMM_DEVICES + 1];
     unsigned count = 0;
     if (one->on_host)
         list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = one->node}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     for (int i = 0; i < GM_VMM_DEVICES; i++)
-        if (i == device || peers >> i & 1)
+        if (i == device || others >> i & 1)
             list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     return (gm_status)gm_drv.mem_set_access(address, size, list, count);
 }
@@ -163,8 +164,11 @@ static gm_status map_extents(int device, CUdeviceptr address, const struct gm_vm
     for (; mapped < count; size += extents[mapped++].size)
         if ((status = (gm_status)gm_drv.mem_map(address + size, extents[mapped].size, 0, extents[mapped].handle, 0)) != GM_OK)
             break;
+    uint64_t others = gm_reach_devices();
     if (!status)
-        status = open_to(device, gm_peers_of(device), address, size, extents);
+        status = give_access(device, others, address, size, extents);
+    if (!status && gm_reach_devices() != others)
+        status = give_access(device, gm_reach_devices(), address, size, extents);
     if (status)
         (void)unmap_extents(address, extents, mapped);
     return status;
@@ -375,7 +379,7 @@ static gm_status shape(const struct gm_request *request, uint64_t *reserved) {
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
-    if (gm_rdma_in_process() || gm_transport_in_process())
+    if (gm_rdma_in_process() || gm_transport_in_process() || !gm_reach_all())
         return GM_NOT_SUPPORTED;
     gm_deferred_free_flush(&later);
     gm_vmm_reserve_release(true);
@@ -467,9 +471,7 @@ static void vmm_capture(struct gm_resource *self, int change) {
         gm_deferred_free_flush(&later);
 }
 
-static void vmm_peer_enabled(struct gm_resource *self, int device, int peer) { gm_peers_enable(device, peer); }
-
-static void vmm_peer_reaches(struct gm_resource *self, const struct gm_block *block, int peer) {
+static void vmm_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
     struct gm_vmm_extent first = {0};
     uint64_t reserved = 0;
     gm_spin_lock(&lock);
@@ -479,8 +481,8 @@ static void vmm_peer_reaches(struct gm_resource *self, const struct gm_block *bl
         reserved = found->reserved;
     }
     gm_spin_unlock(&lock);
-    if (!reserved || peer < 0 || peer >= GM_VMM_DEVICES || open_to(peer, 0, block->address, reserved, &first))
-        gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", peer, block->device);
+    if (reserved && device >= 0 && device < GM_VMM_DEVICES && give_access(device, 0, block->address, reserved, &first))
+        gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", device, block->device);
 }
 
 static void vmm_after_fork(struct gm_resource *self) {
@@ -494,9 +496,10 @@ const struct gm_resource_ops gm_resource_vmm = {
     .name = "vmm",
     .summary = "device memory mapped by virtual memory management, in whole granules of 2 MiB",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
-    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; each block takes whole granules of 2 MiB; at most "
-              "1024 blocks at a time, none while a stream captures; a free waits for the GPU; under GPUMEM_GROW=move-overcommit a block that the "
-              "device has no room for lies in host memory, pointer attributes say so, and device memory is what it is counted as",
+    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; not served where devices cannot access each "
+              "other; each block takes whole granules of 2 MiB; at most 1024 blocks at a time, none while a stream captures; a free waits "
+              "for the GPU; under GPUMEM_GROW=move-overcommit a block that the device has no room for lies in host memory, pointer "
+              "attributes say so, and device memory is what it is counted as",
     .kind = GM_KIND_VMM,
     .alloc = vmm_alloc,
     .overcommit = vmm_overcommit,
@@ -506,7 +509,6 @@ const struct gm_resource_ops gm_resource_vmm = {
     .context_destroyed = vmm_context_destroyed,
     .abandon = vmm_abandon,
     .capture = vmm_capture,
-    .peer_enabled = vmm_peer_enabled,
-    .peer_reaches = vmm_peer_reaches,
+    .open_block_to = vmm_open_block_to,
     .after_fork = vmm_after_fork,
 };

@@ -73,6 +73,29 @@ def managed_memory(place):
             check(kinds <= allowed and kinds, f"{label}: cuMemAlloc served by {sorted(kinds)}")
 
 
+def two_devices(place):
+    """Copies between devices have the codes and bytes that they have natively, whoever serves a block: pools and mappings where the
+    devices reach each other, else plain memory, which is said once."""
+    command = [place.program("two_devices")]
+    simulated = is_simulated(place)
+    runs = [(policy, {}) for policy in POLICIES]
+    runs += list(itertools.product(("async", "active-list"), ({"GPUMEM_GROW": "vmm"}, {"GPUMEM_LIMIT": "1M", "GPUMEM_OOM": "host"})))
+    for peers in ("all", "none") if simulated else ("",):
+        card = {"SIMCUDA_DEVICES": "2", "SIMCUDA_PEERS": peers} if simulated else {}
+        native = place.run_native(command, **card)
+        reach = "reach: 1\n" in native.stdout
+        for policy, options in runs:
+            label = f"two_devices, peers {peers}, under {policy} {options}"
+            done = place.run_shimmed(command, policy, GPUMEM_GROW_MATCH="size>=2M", **card, **options)
+            check_same_output(native, done, label, warnings=not reach)
+            events = check_trace(done, "any", 0, label)
+            opened = {"async", "managed-pool", "vmm"} & {row["kind"] for row in all_rows(events) if row["action"] == "alloc"}
+            wants = (policy in ("async", "managed", "active-list") and "GPUMEM_LIMIT" not in options) or "GPUMEM_GROW" in options
+            check(not simulated or bool(opened) == (reach and wants), f"{label}: served by {sorted(opened)}")
+            said = done.stderr.count("cannot access memory of device")
+            check(said == (not reach and wants), f"{label}: said {said} times\n{done.stderr}")
+
+
 def free_memory(place):
     """Under every policy; all of a simulated card is taken where the policy does not refuse so much."""
     everything = ["all"] if is_simulated(place) else []
@@ -624,6 +647,7 @@ CASES = {
     "free_memory": free_memory,
     "freed_pointers": plain("freed_pointers", settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_CACHE_LIMIT": "1M"},
                                                        {"SIMCUDA_POOL_RANGE": "segment"})),
+    "two_devices": two_devices,
     "two_sites": plain("two_sites", further=further_two_sites),
     "plan_order": plain("plan_order"),
     "out_of_memory": plain("out_of_memory", warnings=True),

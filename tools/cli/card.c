@@ -174,6 +174,11 @@ static CUresult device_get_count(int *count) {
     return CUDA_SUCCESS;
 }
 
+static CUresult device_can_access_peer(int *can, CUdevice device, CUdevice peer) {
+    *can = 1;
+    return CUDA_SUCCESS;
+}
+
 static CUresult driver_get_version(int *version) {
     *version = 13000;
     return CUDA_SUCCESS;
@@ -336,6 +341,7 @@ static const struct gm_driver driver = {
     .primary_get_state = primary_get_state,
     .driver_get_version = driver_get_version,
     .device_get_count = device_get_count,
+    .device_can_access_peer = device_can_access_peer,
     .device_get_attribute = device_get_attribute,
     .device_total_mem = device_total_mem,
     .mem_get_info = mem_get_info,

@@ -1,6 +1,9 @@
 /* Captures, contexts that end, frees under another context, devices that reach each other. */
 #include "stacks.h"
 
+#include "shim/driver/internal_stream.h"
+#include "shim/resource/reach.h"
+
 /* ---- capture */
 
 static void test_a_capture_is_not_disturbed(void **state) {
@@ -140,9 +143,12 @@ static void check_peers(struct gm_resource *resource) {
     uint64_t ended;
     assert_true(gm_context_current(&accessor));
     gm_context_note_reach(0, &accessor);
-    resource->ops->peer_enabled(resource, 0, 1);
-    if (resource->ops->peer_reaches)
-        resource->ops->peer_reaches(resource, &early, 1);
+    gm_peers_enable(0, 1);
+    assert_true(gm_reach_note(1));
+    if (resource->ops->open_to)
+        resource->ops->open_to(resource, 1);
+    if (resource->ops->open_block_to)
+        resource->ops->open_block_to(resource, &early, 1);
     CU(cuModuleLoadData(&module, "peer"));
     CU(cuModuleGetFunction(&fill, module, SIMCUDA_KERNEL_FILL));
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -1,0 +1,50 @@
+#include "shim/resource/reach.h"
+
+#include "shim/driver/driver.h"
+
+enum { DEVICES = 64 };
+enum answer { UNKNOWN, ALL, NOT_ALL };
+
+static uint64_t devices, opened;
+
+static void say(int accessor, int device) {
+    static int told;
+    gm_log_once(&told, GM_LOG_WARN, "device %d cannot access memory of device %d: memory of pools and mappings, which could not be "
+                "copied between them, is replaced by plain memory; CUDA_VISIBLE_DEVICES can hide unused devices", accessor, device);
+}
+
+static enum answer ask(void) {
+    int count = 0;
+    if (gm_drv.device_get_count(&count) != CUDA_SUCCESS)
+        return UNKNOWN;
+    for (int accessor = 0; accessor < count; accessor++)
+        for (int device = 0; device < count; device++) {
+            int can = accessor == device;
+            if (!can && gm_drv.device_can_access_peer(&can, accessor, device) != CUDA_SUCCESS)
+                return UNKNOWN;
+            if (!can) {
+                say(accessor, device);
+                return NOT_ALL;
+            }
+        }
+    return count <= DEVICES ? ALL : NOT_ALL;
+}
+
+bool gm_reach_all(void) {
+    static enum answer known;
+    enum answer answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (GM_UNLIKELY(answer == UNKNOWN))
+        __atomic_store_n(&known, answer = ask(), __ATOMIC_RELAXED);
+    return answer == ALL;
+}
+
+bool gm_reach_note(int device) {
+    if (device < 0 || device >= DEVICES || __atomic_load_n(&opened, __ATOMIC_ACQUIRE) >> device & 1)
+        return false;
+    __atomic_fetch_or(&devices, 1ull << device, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+void gm_reach_opened(int device) { __atomic_fetch_or(&opened, 1ull << device, __ATOMIC_RELEASE); }
+
+uint64_t gm_reach_devices(void) { return __atomic_load_n(&devices, __ATOMIC_SEQ_CST); }
