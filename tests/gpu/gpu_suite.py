@@ -7,7 +7,7 @@ PART: shared | static | driver (the small programs of tests/preload, built here 
 ipc (kept blocks exported to another process), capture (captures beside a busy cache), waiting (programs that wait for themselves),
 order (programs that lean on the wait of cudaFree; ORDER_ROWS: only cases whose name contains one of these words),
 frameworks (PyTorch, CuPy, Thrust, in each of their allocator modes), sanitizer (compute-sanitizer with the shim loaded), peers (two
-GPUs reach each other's memory), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
+GPUs reach each other's memory, or copy without), nccl (collectives in threads), stress (threads and streams whose kernels verify their memory;
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), pressure (a program that
 needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
@@ -236,8 +236,10 @@ def frameworks(options):
 
 
 def peers(options):
-    target = nvcc(options, "peers")
-    results = [framework(options, "peers", [str(target)], POLICIES)]
+    target, shapes = nvcc(options, "peers"), ("shared", "static")
+    build_all(options, [("two_devices", shape) for shape in shapes])
+    results = [run_case(options, "two_devices", shape, options.shim, shape) for shape in shapes]
+    results += [framework(options, "peers", [str(target)], POLICIES)]
     results += stress_rows(options, [row for row in STRESS if row[0].startswith("peers")])
     launcher = shutil.which("torchrun")
     if not launcher:
