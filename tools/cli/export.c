@@ -1,6 +1,7 @@
 #include "tools/cli/export.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/export_file.h"
+#include "tools/cli/export_rows.h"
 #include "tools/cli/flags.h"
 
 #include <stdlib.h>
@@ -9,8 +10,9 @@
 #include <unistd.h>
 
 static const struct gm_exporter *const exporters[] = {
-    &gm_exporter_csv,       &gm_exporter_rmm,      &gm_exporter_heaptrack, &gm_exporter_pprof,
-    &gm_exporter_collapsed, &gm_exporter_perfetto, &gm_exporter_sqlite,    &gm_exporter_torch,
+#define ROW(name, help) &gm_exporter_##name,
+    GM_EXPORT_ROWS(ROW)
+#undef ROW
 };
 
 struct options {
@@ -98,8 +100,7 @@ int gm_command_export(int argc, char **argv) {
     if (status >= 0)
         return status;
     if (!options.to)
-        return gm_usage_error(
-            "export: which format? --to=csv, rmm, heaptrack, pprof, collapsed, perfetto, sqlite or torch");
+        return gm_usage_error("export: which format? --to=%s", GM_EXPORT_NAMES);
     if (first + 1 != argc)
         return gm_usage_error("export: one trace, please: gpumem export --to=%s -o FILE TRACE",
                               options.to->name);

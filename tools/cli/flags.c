@@ -1,4 +1,5 @@
 #include "tools/cli/flags.h"
+#include "tools/cli/export_rows.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -52,7 +53,7 @@ const struct gm_flag gm_flags[] = {
     {"batch", "", "top",
      "Append lines instead of refreshing the screen. So it is when the output is no terminal."},
     {"json", "", "top", "One JSON object a line for each process and reading, for programs."},
-    {"to", "csv|rmm|heaptrack|pprof|collapsed|perfetto|sqlite|torch", "export", "Format to write."},
+    {"to", GM_EXPORT_NAMES, "export", "Format to write."},
     {"output", "FILE", "export plan", "File to write; - is standard output."},
     {"measure", "peak|bytes|allocations|leaked", "export",
      "What collapsed stacks count: bytes at the peak (the default), all bytes, allocations, or bytes never "

@@ -1,9 +1,10 @@
-/* Sections of gpumem report that are shown on request: one row each in section.c, one file each. */
+/* Sections of gpumem report that are shown on request: one row each in section_rows.h, one file each. */
 #ifndef GM_SECTION_H
 #define GM_SECTION_H
 
 #include "tools/cli/out.h"
 #include "tools/cli/report.h"
+#include "tools/cli/section_rows.h"
 
 struct gm_section {
     const char *flag; /* long option, without dashes */
@@ -15,7 +16,9 @@ struct gm_section {
     void (*drop)(struct gm_observer *watched); /* frees what the watcher holds, not itself; may be NULL */
 };
 
-#define GM_SECTION_COUNT 12
+#define ONE(...) +1
+enum { GM_SECTION_COUNT = GM_SECTION_ROWS(ONE) };
+#undef ONE
 extern const struct gm_section gm_sections[GM_SECTION_COUNT];
 
 /* report_peak.c ... */

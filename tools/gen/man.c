@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "shim/resource/resource.h"
+#include "tools/cli/export_rows.h"
+#include "tools/cli/section_rows.h"
 #include "tools/cli/words.h"
 
 /* Text of a paragraph: a hyphen that users may copy is a minus, a leading dot is no request. */
@@ -138,6 +140,24 @@ static void columns(FILE *out) {
         term(out, name, gm_column_meaning(name));
 }
 
+/* Names of the options that show one part of the report, as a sentence's list. */
+static void parts(FILE *out) {
+    static const char *const names[] = {
+#define ROW(name, ...) #name,
+        GM_SECTION_ROWS(ROW)
+#undef ROW
+    };
+    size_t count = sizeof names / sizeof *names;
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s.BR \\-\\-%s%s\n", i + 1 == count ? "and\n" : "", names[i], i + 1 == count ? " ." : i + 2 == count ? "" : " ,");
+}
+
+static void formats(FILE *out) {
+#define ROW(name, help) term(out, #name, help);
+    GM_EXPORT_ROWS(ROW)
+#undef ROW
+}
+
 /* The command whose flags belong at this line; NULL = none. */
 static const char *command_of(const char *line) {
     char marker[64];
@@ -161,6 +181,8 @@ bool gm_gen_man(FILE *out, FILE *template_file) {
         {".\\\" @actions@\n", actions},
         {".\\\" @reasons@\n", reasons},
         {".\\\" @columns@\n", columns},
+        {".\\\" @parts@\n", parts},
+        {".\\\" @formats@\n", formats},
     };
     char line[1024];
     while (fgets(line, sizeof line, template_file)) {

@@ -1,7 +1,11 @@
-/* gpumem-rows: --readme | --man TEMPLATE | --bash | --zsh | --fish | --names, each to standard output. */
+/* gpumem-rows: --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names, each to standard output. */
 #include "tools/gen/gen.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "tools/cli/export_rows.h"
+#include "tools/cli/section_rows.h"
 
 void gm_gen_value(FILE *out, const struct gm_option *row, const char *joint) {
     if (row->type == GM_OPTION_BOOL) {
@@ -24,33 +28,58 @@ void gm_gen_value(FILE *out, const struct gm_option *row, const char *joint) {
 
 const char *gm_gen_default(const struct gm_option *row) { return *row->initial ? row->initial : "none"; }
 
-static void readme_cell(const char *text) {
-    for (; *text; text++) {
-        if (*text == '|')
-            fputc('\\', stdout);
-        fputc(*text, stdout);
+enum { README_WIDTH = 118 };
+
+/* The options one needs; libgpumem(7) has all. */
+static const enum gm_option_id readme_options[] = {
+    GM_OPT_POLICY,   GM_OPT_FREE,  GM_OPT_TRACE, GM_OPT_STACKS,      GM_OPT_LOG,
+    GM_OPT_COVERAGE, GM_OPT_LIMIT, GM_OPT_OOM,   GM_OPT_CACHE_LIMIT, GM_OPT_FILL,
+};
+
+/* An item of a list, in lines of README_WIDTH columns. */
+static void readme_item(const char *text) {
+    size_t column = 1;
+    putchar('-');
+    for (size_t length; *text; text += length + (text[length] == ' ')) {
+        length = strcspn(text, " ");
+        if (column + 1 + length > README_WIDTH) {
+            fputs("\n ", stdout);
+            column = 1;
+        }
+        printf(" %.*s", (int)length, text);
+        column += 1 + length;
     }
+    putchar('\n');
 }
 
-static void readme(void) {
-    puts("| option | `gpumem run` | value | default | meaning |\n|---|---|---|---|---|");
-    for (int i = 0; i < GM_OPTION_COUNT_; i++) {
-        const struct gm_option *row = &gm_option_rows[i];
-        printf("| `%s` | ", row->name);
-        if (row->flag)
-            printf("`--%s`", row->flag);
-        printf(" | ");
-        gm_gen_value(stdout, row, ", ");
-        printf(" | %s | ", gm_gen_default(row));
-        readme_cell(row->help);
-        puts(" |");
-    }
-    puts("\n| policy | does |\n|---|---|");
-    for (int i = 0; gm_policies[i]; i++) {
-        printf("| `%s`%s | ", gm_policies[i]->name, i ? "" : " (default)");
-        readme_cell(gm_policies[i]->summary);
-        puts(" |");
-    }
+static void readme_option(const struct gm_option *row) {
+    char *text = NULL;
+    size_t size;
+    FILE *item = open_memstream(&text, &size);
+    if (!item)
+        return;
+    fprintf(item, "`%s` (", row->name);
+    gm_gen_value(item, row, ", ");
+    fprintf(item, "; default %s): %s", gm_gen_default(row), row->help);
+    fclose(item);
+    readme_item(text);
+    free(text);
+}
+
+static void readme_policy(const struct gm_policy *policy, bool is_default) {
+    char text[1024];
+    snprintf(text, sizeof text, "`%s`%s: %s", policy->name, is_default ? " (default)" : "", policy->summary);
+    readme_item(text);
+}
+
+static void readme_options_list(void) {
+    for (size_t i = 0; i < sizeof readme_options / sizeof *readme_options; i++)
+        readme_option(&gm_option_rows[readme_options[i]]);
+}
+
+static void readme_policies_list(void) {
+    for (int i = 0; gm_policies[i]; i++)
+        readme_policy(gm_policies[i], !i);
 }
 
 /* One line a name that users must find in manual and completion: kind, name, for flags their command; tabs between. */
@@ -60,6 +89,10 @@ static void names(void) {
     }
     for (int i = 0; gm_policies[i]; i++)
         printf("policy\t%s\n", gm_policies[i]->name);
+#define PART(name, ...) puts("part\t" #name);
+    GM_SECTION_ROWS(PART)
+#define FORMAT(name, help) puts("format\t" #name);
+    GM_EXPORT_ROWS(FORMAT)
     for (int c = 0; gm_gen_commands[c].name; c++) {
         const struct gm_gen_command *command = &gm_gen_commands[c];
         printf("command\t%s\n", command->name);
@@ -91,7 +124,9 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "--man") && argc == 3) {
         failed = man(argv[2]);
     } else if (!strcmp(what, "--readme")) {
-        readme();
+        readme_options_list();
+    } else if (!strcmp(what, "--readme-policies")) {
+        readme_policies_list();
     } else if (!strcmp(what, "--bash")) {
         gm_gen_bash(stdout);
     } else if (!strcmp(what, "--zsh")) {
@@ -101,7 +136,7 @@ int main(int argc, char **argv) {
     } else if (!strcmp(what, "--names")) {
         names();
     } else {
-        fputs("usage: gpumem-rows --readme | --man TEMPLATE | --bash | --zsh | --fish | --names\n", stderr);
+        fputs("usage: gpumem-rows --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names\n", stderr);
         return 2;
     }
     return failed || fflush(stdout) || ferror(stdout);
