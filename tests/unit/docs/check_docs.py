@@ -5,14 +5,15 @@ usage: check_docs.py GPUMEM-ROWS names MAN1 MAN7 BASH ZSH FISH    every name sta
        check_docs.py GPUMEM-ROWS man MAN...                       the pages format without a warning
        check_docs.py GPUMEM-ROWS bash BASH                        the completion completes
        check_docs.py GPUMEM-ROWS cli GPUMEM                       the program's own help has the same commands and flags
-       check_docs.py GPUMEM-ROWS readme README [--update]         the tables between the markers are current
+       check_docs.py GPUMEM-ROWS readme README [--update]         lists between markers are current; its size is kept
 """
 import re
 import shutil
 import subprocess
 import sys
 
-BEGIN, END = '<!-- options -->', '<!-- /options -->'
+README_LISTS = {'options': '--readme', 'policies': '--readme-policies'}
+README_LINES, README_COLUMNS = 200, 120
 
 
 def generated(rows, what):
@@ -44,6 +45,10 @@ def check_names(rows, man1, man7, *completions):
             places = {man1: '--' + name, **{path: '--' + name for path in shells}, fish: '-l ' + name}
         elif kind == 'policy':
             places = {man7: name, **{path: name for path in shells}}
+        elif kind == 'part':
+            places = {man1: '--' + name}
+        elif kind == 'format':
+            places = {man1: name, **{path: name for path in shells}}
         elif kind == 'command':
             places = {man1: 'gpumem ' + name, **{path: name for path in shells}}
         for path, word in places.items():
@@ -137,19 +142,26 @@ def check_cli(rows, gpumem):
 
 
 def check_readme(rows, path, update=None):
-    table = generated(rows, '--readme').strip()
-    text = read(path)
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        return [f'{path} needs {BEGIN} and {END}, once each']
-    head, rest = text.split(BEGIN)
-    shown, tail = rest.split(END)
+    text, wrong = read(path), []
+    for name, what in README_LISTS.items():
+        begin, end, current = f'<!-- {name} -->', f'<!-- /{name} -->', generated(rows, what).strip()
+        if text.count(begin) != 1 or text.count(end) != 1:
+            return [f'{path} needs {begin} and {end}, once each']
+        head, rest = text.split(begin)
+        shown, tail = rest.split(end)
+        if update == '--update':
+            text = f'{head}{begin}\n{current}\n{end}{tail}'
+        elif shown.strip() != current:
+            wrong.append(f'{path}: {name} are not current; run: check_docs.py {rows} readme {path} --update')
     if update == '--update':
         with open(path, 'w', encoding='utf-8') as file:
-            file.write(f'{head}{BEGIN}\n{table}\n{END}{tail}')
-        return []
-    if shown.strip() != table:
-        return [f'{path} is not current; run: check_docs.py {rows} readme {path} --update']
-    return []
+            file.write(text)
+    lines = text.splitlines()
+    if len(lines) > README_LINES:
+        wrong.append(f'{path} has {len(lines)} lines, at most {README_LINES} are allowed')
+    wrong += [f'{path}:{at}: {len(line)} columns, at most {README_COLUMNS} are allowed'
+              for at, line in enumerate(lines, 1) if len(line) > README_COLUMNS]
+    return wrong
 
 
 def main():
