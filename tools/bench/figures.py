@@ -449,9 +449,10 @@ BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "calls
 # ---- documents
 
 def prose(text):
-    """Without blocks, generated tables, and what programs printed (indented by four, or between code fences)."""
+    """Without blocks, generated lists, and what programs printed (indented by four, between code fences, .EX and .EE)."""
     text = BLOCK.sub("", text)
-    text = re.sub(r"<!-- (options|demo) -->.*?<!-- /\1 -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^\.EX$.*?^\.EE$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!-- (options|policies|demo) -->.*?<!-- /\1 -->", "", text, flags=re.DOTALL)
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
 

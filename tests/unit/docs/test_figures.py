@@ -42,7 +42,7 @@ class Figures(unittest.TestCase):
                 self.assertEqual(len(self.troubles(text)), 1)
 
     def test_what_programs_print_and_constants_are_left_alone(self):
-        for text in ("    gpumem:   time in calls    1.49 ms\n", "```\n1.49 ms\n```\n", "behind a 1 ms kernel", "2 MiB, 5 % and 10 s", "version 1.0.1",
+        for text in ("    gpumem:   time in calls    1.49 ms\n", "```\n1.49 ms\n```\n", ".EX\n0 ns\n.EE\n", "behind a 1 ms kernel", "2 MiB, 5 % and 10 s", "version 1.0.1",
                      "tests/x86-64 4 xyz"):
             with self.subTest(text):
                 self.assertEqual(self.troubles(text), [])
