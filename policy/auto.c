@@ -1,7 +1,8 @@
 /* auto: native memory for all, kept when freed where the size is short-lived: the active list says so, or
  * more of its blocks were freed so far than are alive. The second is for programs that allocate in waves, as
  * a training step does: their live counts differ by more than X within L allocations, though nothing piles
- * up. Sizes that are too new to tell go by those of their magnitude: some programs never ask for one twice. */
+ * up. Sizes that are too new to tell go by those of their magnitude: some programs never ask for one twice.
+ * A size is kept once two of its blocks, and at least as many as are alive, were freed. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 

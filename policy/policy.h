@@ -221,7 +221,7 @@ extern const struct gm_policy *const gm_policies[]; /* NULL-terminated rows, the
 /* The row whose name matches `text` up to a colon or its end; NULL when none does. */
 const struct gm_policy *gm_policy_find(const char *text);
 
-/* Which calls a policy may move at all (design table "calls by policies"). The rest is the program's intent (managed, pinned, pools),
+/* Which calls a policy may move at all. The rest is the program's intent (managed, pinned, pools),
  * has a shape of its own (arrays, virtual memory), or belongs to somebody else (graphs, imports). */
 static inline bool gm_call_is_movable(const struct gm_request *request) {
     return request->call == GM_CALL_ALLOC || request->call == GM_CALL_ALLOC_PITCH || request->call == GM_CALL_ALLOC_ASYNC;

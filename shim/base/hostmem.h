@@ -1,5 +1,5 @@
 /* Host memory that this process can still take without the kernel having to kill somebody: in a container /proc/meminfo tells of
- * the whole machine, so the memory controllers of all groups above the process bound it too (field guide, trap 19). */
+ * the whole machine, so the memory controllers of all groups above the process bound it too. */
 #ifndef GM_HOSTMEM_H
 #define GM_HOSTMEM_H
 

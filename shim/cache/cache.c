@@ -16,11 +16,19 @@
  *    of memory.
  * The exception that is left: a program out of memory whose running kernel never ends waits in its allocation.
  *
- * What keeps the cache small. Blocks of one size that wait for their fences: ROTATION bytes, beyond which the thread that freed
- * them waits for the oldest when it allocates. All blocks of a device: the limit, and beyond what was alive a quarter of the largest live
- * total, others' blocks included, plus SLACK; when real free memory falls below
- * the headroom nothing is kept any more. There is no thread: blocks that were not used for GPUMEM_CACHE_IDLE are given back when a
- * batch of later frees of their context is closed, so a program that frees nothing more keeps what is there.
+ * Which block serves a request: one of its size that is ready; else a ready block that is larger and wastes at most half of itself, from
+ * 1 MiB on a third, from 16 MiB on a fifth; else native memory. The larger block is not taken under GPUMEM_LIMIT.
+ *
+ * A fence covers a batch: GPUMEM_FENCE_BATCH frees, or 6 MiB of them.
+ *
+ * What bounds the memory of free blocks:
+ *  - of one size, ROTATION bytes may wait for their fences. Beyond that the thread that freed them waits for the oldest fence when it
+ *    allocates that size.
+ *  - of a device, a quarter of the largest live total, blocks of others included, plus SLACK; in a burst four times that; never more
+ *    than GPUMEM_CACHE_LIMIT. Nothing is kept while less than 512 MiB or 3 % of the device are free.
+ *  - there is no background thread. Memory above these bounds, or unused for GPUMEM_CACHE_IDLE, is released when a later batch of
+ *    frees of its context is closed and the context is idle: a native free would stall the device. While the device works it is released
+ *    only when the bounds are far exceeded or it was unused four times as long. A program that frees nothing more keeps what is there.
  *
  * Threads work on shards of their own, so that hot calls share no lock; a request that finds nothing in its own shard looks into the
  * others. No lock is held across a driver call. */

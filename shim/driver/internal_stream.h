@@ -1,5 +1,5 @@
 /* What gpumem's own work in a context runs on: a few private non-blocking streams and a few events, made at first use, one set a
- * context for all resources (field guide, trap 17).
+ * context for all resources.
  *
  * No lock is held across a driver call: two threads that need the same thing at once both make it, one is published, the other
  * destroyed. Everything here is to be called between gm_capture_guard_enter and gm_capture_guard_leave, except gm_internal_of,
@@ -49,7 +49,7 @@ GM_INTERNAL void gm_internal_event_put(uint64_t id, CUevent event);
 
 /* Makes `stream` wait for all work submitted so far in the context, in the primary context of its device, and in those
  * of the peers that may access the device: what a native free of the owner waits for, and what its own fence does not
- * see (traps 7 and 12). A driver without cuCtxRecordEvent: waits in the calling thread. GM_FENCE_PENDING: a peer's
+ * see. A driver without cuCtxRecordEvent: waits in the calling thread. GM_FENCE_PENDING: a peer's
  * context may be ending just now. */
 GM_INTERNAL gm_status gm_wait_for_users(const struct gm_internal *internal, CUstream stream);
 

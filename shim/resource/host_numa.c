@@ -3,7 +3,7 @@
  *
  * It is pinned, so what it takes nobody can get back: a request is served only from what machine, node and control groups have to
  * spare (hostmem.h). A block is a reservation of addresses with one mapping; its handle is released once it is mapped. Unmapping
- * does not wait (field guide, trap 22), so a free waits for all work submitted before it. */
+ * does not wait, so a free waits for all work submitted before it. */
 #include "shim/resource/host_numa.h"
 
 #include "shim/resource/block.h"

@@ -1,5 +1,5 @@
 /* Managed memory of the whole process, counted in one place so that its sum stays below what the device has free: going over
- * can hang the GPU for everybody on it (field guide, section 5). */
+ * can hang the GPU for everybody on it. */
 #ifndef GM_RESOURCE_MANAGED_H
 #define GM_RESOURCE_MANAGED_H
 

@@ -1,5 +1,4 @@
-/* Managed memory from a private pool of the driver, CUDA 13: no wait at the free, at the price of device-wide requirements
- * (field guide, trap 18). */
+/* Managed memory from a private pool of the driver, CUDA 13: no wait at the free, at the price of device-wide requirements. */
 #include "shim/placement/router.h"
 #include "shim/resource/managed_advice.h"
 #include "shim/resource/byte_counters.h"

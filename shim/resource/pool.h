@@ -1,8 +1,8 @@
 /* Private memory pools that stand in for plain allocation: what the async and the managed-pool resource share.
  *
- * A pool follows events and inserts dependencies by itself, so its pointers are good in the order of one stream only. The recipe
- * (field guide, trap 17): no event following, no internal dependencies, opportunistic reuse only. Allocation on a stream that
- * never waits, returned when complete: ready everywhere. Free behind a context-wide event on a second stream: returned at once,
+ * A pool follows events and inserts dependencies by itself, so its pointers are good in the order of one stream only. These
+ * pools follow no events, have no internal dependencies, and reuse opportunistically only. Allocation on a stream that never
+ * waits, returned when complete: ready everywhere. Free behind a context-wide event on a second stream: returned at once,
  * reused only when all earlier work is done. Requests in stream order go to the program's own stream.
  *
  * Only where all devices reach each other (reach.h): each pool is open to every device that has a context. */

@@ -1,6 +1,6 @@
 /* Device memory made of handles that are mapped: a block is a reservation of addresses with one mapping, or several where the front may
  * later take over the pages of a smaller block (vmm.h); the pages it had there until then wait for the next one (vmm_spare.h). Free waits
- * for the work submitted before, as native cudaFree does, since unmapping does not wait (field guide, trap 22).
+ * for the work submitted before, as native cudaFree does, since unmapping does not wait.
  *
  * Overcommit: growing by hand needs old and new at once. Where the device has no room for that, the new block lies on the host, all of
  * it, and only its excess over the old block is kept aside on the device. When the old block's pages come, both take the host's place.

@@ -173,7 +173,7 @@ def alloc_table(name):
     rows = [[title, *[alloc.cell(row, column, 16 if row == "threads-same:16" else 1) for column in ALLOC_COLUMNS]]
             for row, title in ALLOC_ROWS if row in alloc.rows]
     about = (f"{alloc.gpu}, driver {alloc.driver}, commit {alloc.commit[:7]}, medians of {alloc.rounds} rounds "
-             f"(`results/{name}` has the spread):")
+             f"(`tools/bench/results/{name}` has the spread):")
     return wrapped(about.replace("1 rounds", "1 round")) + "\n\n" + table(["", *ALLOC_COLUMNS], rows)
 
 
@@ -227,7 +227,7 @@ def free():
     rows = [[FREE_ROWS[row], *[figures.cell(row, level) for level in LEVELS]] for row in figures.rows()]
     about = figures.about
     return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, policy `cache`, medians of {about['rounds']} "
-                   f"rounds (`results/{FREE}`):") + "\n\n" + table(["", "native", *[f"`{level.split()[1]}`" for level in LEVELS[1:]]], rows)
+                   f"rounds (`tools/bench/results/{FREE}`):") + "\n\n" + table(["", "native", *[f"`{level.split()[1]}`" for level in LEVELS[1:]]], rows)
 
 
 # ---- hybrid allocation
@@ -254,7 +254,7 @@ def hybrid():
                 cells.append("-")
         rows.append([f"`{scheme}`" if scheme.split(",")[0] in ("auto", "cache", "active-list", "plan") else scheme, *cells])
     commit, gpu, driver, rounds = re.search(r"Commit (\w+), GPU (.*?), driver ([\d.]+), (\d+) rounds", tables.text).groups()
-    return wrapped(f"{gpu}, driver {driver}, commit {commit[:7]}, {rounds} rounds (`results/{HYBRID}`):") + "\n\n" + table(
+    return wrapped(f"{gpu}, driver {driver}, commit {commit[:7]}, {rounds} rounds (`tools/bench/results/{HYBRID}`):") + "\n\n" + table(
         ["scheme", "multiplication, ms", "slowest / fastest", "bootstrap-like, ms", "network-like, ms"], rows)
 
 
@@ -332,7 +332,7 @@ def growth():
             cells.append(f"{time(one['median'])}, {one['peak'] / GIB:.1f}" if one else "-")
         rows.append([title, *cells])
     return wrapped(f"Growth to 8 GiB, {about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, medians of {about['rounds']} "
-                   f"rounds, time and peak in GiB (`results/{GROWTH}`):") + "\n\n" + table(["steps", *GROWTH_COLUMNS.values()], rows)
+                   f"rounds, time and peak in GiB (`tools/bench/results/{GROWTH}`):") + "\n\n" + table(["steps", *GROWTH_COLUMNS.values()], rows)
 
 
 def growth_story():
@@ -347,7 +347,7 @@ def growth_story():
         f"""An unchanged program under `move` copies no byte and takes {', '.join(f'{value:.2f}' for value in move)} of its native time by
         doubling, 1.5 x and 64 MiB steps.""",
         f"""A memory-bound kernel beside steps of 64 MiB takes {span(kernel, '{:.3f}')} x of its time alone.""",
-        f"""Against the driver's bare calls, taking turns with them (`results/{GROWTH_TURNS}`), a region takes
+        f"""Against the driver's bare calls, taking turns with them (`tools/bench/results/{GROWTH_TURNS}`), a region takes
         {', '.join(f'{value:.2f}' for value in bare)} of their time by doubling, 1.5 x and 64 MiB steps. The aim was 1.15.""",
         f"""Missed: doubling was to take a tenth of `cudaMalloc` + copy. It took {span(ratios[0], '{:.3f}')} x in the first run and
         {span(ratios[1])} x in the second, where growths follow each other without a rest: the driver wipes 8 GiB that came back before
@@ -375,7 +375,7 @@ def spgemm():
             rows.append([matrix, *[cell(ways.get(matrix, way)) for way in ("cusparse:alg1", "upper-bound", "precise")],
                          f"{figure['ms_median']:.3g} ({size})", cell(ways.get(matrix, "rounds auto vmm"))])
     return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, {about['precision']} precision, medians "
-                   f"(`results/{SPGEMM}`); ms, and peak MiB by an allocation counter:") + "\n\n" + table(
+                   f"(`tools/bench/results/{SPGEMM}`); ms, and peak MiB by an allocation counter:") + "\n\n" + table(
         ["", "cuSPARSE alg1", "`upper-bound`", "`precise`", "`rounds`, best size", "`rounds`, `auto`"], rows)
 
 

@@ -5,8 +5,10 @@ usage: check_docs.py GPUMEM-ROWS names MAN1 MAN7 BASH ZSH FISH    every name sta
        check_docs.py GPUMEM-ROWS man MAN...                       the pages format without a warning
        check_docs.py GPUMEM-ROWS bash BASH                        the completion completes
        check_docs.py GPUMEM-ROWS cli GPUMEM                       the program's own help has the same commands and flags
+       check_docs.py GPUMEM-ROWS links SOURCE DOCUMENT...         what the documents name exists
        check_docs.py GPUMEM-ROWS readme README [--update]         lists between markers are current; its size is kept
 """
+import os
 import re
 import shutil
 import subprocess
@@ -164,8 +166,23 @@ def check_readme(rows, path, update=None):
     return wrong
 
 
+def check_links(_, source, *documents):
+    """Markdown links, and files of the tree named in backquotes. Words in capitals stand for a name."""
+    wrong = []
+    for document in documents:
+        text, folder = read(document), os.path.dirname(document)
+        for link in re.findall(r'\]\(([^)]+)\)', text):
+            if '://' not in link and not os.path.exists(os.path.join(folder, link)):
+                wrong.append(f'{document}: link to {link}, which is not there')
+        for name in re.findall(r'`([\w.-]+/[\w./-]*)`', text):
+            places = [os.path.join(source, name), os.path.join(folder, name)]
+            if not name.startswith('build/') and not re.search(r'[A-Z]{4}', name.replace('PAPERS', '')) and not any(map(os.path.exists, places)):
+                wrong.append(f'{document}: names {name}, which is not there')
+    return wrong
+
+
 def main():
-    checks = {'names': check_names, 'man': check_man, 'bash': check_bash, 'cli': check_cli, 'readme': check_readme}
+    checks = {'links': check_links, 'names': check_names, 'man': check_man, 'bash': check_bash, 'cli': check_cli, 'readme': check_readme}
     if len(sys.argv) < 4 or sys.argv[2] not in checks:
         print(__doc__, file=sys.stderr)
         return 2
