@@ -6,6 +6,7 @@ usage: check_docs.py GPUMEM-ROWS names MAN1 MAN7 BASH ZSH FISH    every name sta
        check_docs.py GPUMEM-ROWS bash BASH                        the completion completes
        check_docs.py GPUMEM-ROWS cli GPUMEM                       the program's own help has the same commands and flags
        check_docs.py GPUMEM-ROWS links SOURCE DOCUMENT...         what the documents name exists
+       check_docs.py GPUMEM-ROWS demo README GPUMEM PROGRAM       the summary shown has the lines that the demo prints
        check_docs.py GPUMEM-ROWS readme README [--update]         lists between markers are current; its size is kept
 """
 import os
@@ -13,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 README_LISTS = {'options': '--readme', 'policies': '--readme-policies'}
 README_LINES, README_COLUMNS = 200, 120
@@ -181,8 +183,20 @@ def check_links(_, source, *documents):
     return wrong
 
 
+def check_demo(_, path, gpumem, program):
+    """Numbers vary from run to run; what the lines are called does not."""
+    def labels(text):
+        return re.findall(r'^(?:    )?gpumem:   ([a-z-]+(?: [a-z-]+)*)  ', text, re.M)
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run([gpumem, 'run', '--sim', '--policy', 'active-list', '--trace', os.path.join(folder, 'demo.trace'), '--', program],
+                             check=True, capture_output=True, text=True)
+    printed, shown = labels(run.stderr), labels(read(path).split('<!-- demo -->')[1].split('<!-- /demo -->')[0])
+    return [] if printed == shown and printed else [f'{path}: the demo shows {shown}, it prints {printed}']
+
+
 def main():
-    checks = {'links': check_links, 'names': check_names, 'man': check_man, 'bash': check_bash, 'cli': check_cli, 'readme': check_readme}
+    checks = {'demo': check_demo, 'links': check_links, 'names': check_names, 'man': check_man, 'bash': check_bash, 'cli': check_cli, 'readme': check_readme}
     if len(sys.argv) < 4 or sys.argv[2] not in checks:
         print(__doc__, file=sys.stderr)
         return 2
