@@ -33,6 +33,9 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "= the cheapest of these that the program cannot tell from the native call."},
     {GM_OPT_STRICT, GM_OPTION_BOOL, "GPUMEM_STRICT", "strict", "0", "", NULL, 0, 0,
      "Another name for GPUMEM_FREE=wait."},
+    {GM_OPT_CHECK_ORDER, GM_OPTION_BOOL, "GPUMEM_CHECK_ORDER", "check-order", "0", "", NULL, 0, 0,
+     "At exit, name the call sites of cudaFree whose wait another stream or the host may rely on, for want of an event or a "
+     "synchronisation; every free waits meanwhile."},
     {GM_OPT_MANAGED, GM_OPTION_CHOICE, "GPUMEM_MANAGED", "managed", "auto", "", "auto plain pool", 0, 0,
      "What managed placement uses: plain cuMemAllocManaged or a private managed pool; auto takes the pool where the driver "
      "has it."},

@@ -27,6 +27,7 @@ enum gm_option_id {
     GM_OPT_COVERAGE,      /* GPUMEM_COVERAGE bool: print the coverage report at exit */
     GM_OPT_FREE,          /* GPUMEM_FREE choice safe wait order async (enum gm_free_level), default safe: when a cudaFree returns */
     GM_OPT_STRICT,        /* GPUMEM_STRICT bool: GPUMEM_FREE=wait */
+    GM_OPT_CHECK_ORDER,   /* GPUMEM_CHECK_ORDER bool: name frees whose wait the program may rely on */
     GM_OPT_MANAGED,       /* GPUMEM_MANAGED choice auto plain pool */
     GM_OPT_MANAGED_HEADROOM, /* GPUMEM_MANAGED_HEADROOM bytes kept free by managed memory, default 512M */
     GM_OPT_MANAGED_PREFETCH, /* GPUMEM_MANAGED_PREFETCH bool: bring a managed block to its device before it is handed out */

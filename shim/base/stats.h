@@ -7,7 +7,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC  0x3253544154534d47ull /* "GMSTATS2"; seven letters for all layouts, the eighth for this one */
+#define GM_STATS_MAGIC  0x3353544154534d47ull /* "GMSTATS3"; seven letters for all layouts, the eighth for this one */
 #define GM_STATS_SLOTS  128 /* processes that one file can hold */
 #define GM_STATS_SHARDS 64
 #define GM_STATS_NAME   "gpumem-stats" /* of the memory file */
@@ -36,6 +36,17 @@ struct gm_stats_shard {
     uint64_t oom_steps;                  /* remedies tried after the driver was out of memory */
 } __attribute__((aligned(64)));
 
+/* A call site of cudaFree whose wait later work may rely on (GPUMEM_CHECK_ORDER). */
+enum { GM_STATS_RELIANCES = 20, GM_STATS_FRAMES = 6 };
+struct gm_stats_reliance {
+    uint64_t count;
+    uint64_t base;                    /* of the module */
+    uint64_t frames[GM_STATS_FRAMES]; /* return addresses in it, innermost first */
+    uint32_t frame_count;             /* 0 = the site is not known */
+    char module[196];
+    char text[160]; /* who may rely on the wait for whom */
+};
+
 struct gm_stats {
     uint64_t magic;
     int32_t pid;            /* as the process knows itself; 0 = free slot */
@@ -55,6 +66,11 @@ struct gm_stats {
     uint64_t slack, peak_reserved;           /* slack of all kinds on devices; peak of it and the live bytes together */
     uint64_t released_bytes;                 /* went with their context */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
+    /* Under GPUMEM_CHECK_ORDER, written at the end. */
+    uint64_t waiting_frees;  /* that waited for work */
+    uint32_t checked_order;  /* the rows below are there */
+    uint32_t reliance_count; /* of all call sites; the most frequent ones are here */
+    struct gm_stats_reliance reliances[GM_STATS_RELIANCES];
 } __attribute__((aligned(4096)));
 
 /* This process's counters; never NULL. Seen by nobody until gm_stats_open. */

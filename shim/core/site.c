@@ -334,6 +334,29 @@ static uint32_t add_chain(const uintptr_t *ip, unsigned count, unsigned outside)
     return id;
 }
 
+bool gm_site_place(uint32_t id, struct gm_site_place *place) {
+    struct module_search *search = id && id <= chain_count ? gm_pages(sizeof(*search)) : NULL;
+    if (!search)
+        return false;
+    const struct chain *chain = &chains[id];
+    const uintptr_t *ip = words + chain->first + chain->outside;
+    unsigned most = chain->outside ? 1 : chain->count;
+    search->ip = ip[0];
+    dl_iterate_phdr(visit_module, search);
+    bool found = search->found;
+    *place = (struct gm_site_place){.base = search->module.base};
+    for (unsigned i = 0; found && i < most && i < GM_SITE_PLACE_FRAMES; i++)
+        if (ip[i] >= search->module.start && ip[i] < search->module.limit)
+            place->frames[place->count++] = ip[i];
+    if (found) {
+        const struct gm_record_module *record = &search->out.record;
+        gm_format(place->module, sizeof(place->module), "%.*s", (int)record->path_bytes,
+                  search->out.bytes + sizeof(*record) + padded(record->build_id_bytes));
+    }
+    munmap(search, sizeof(*search));
+    return found;
+}
+
 /* ---- unwinding and layouts */
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {

@@ -39,6 +39,16 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame);
 #define GM_SITE_HERE() gm_site_find((uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)), (uintptr_t)__builtin_dwarf_cfa())
 #endif
 
+/* Where a site lies: the module of its first frame outside a shared CUDA runtime, and the return addresses there, innermost first; beyond
+ * the first only where the runtime may be linked into that module. Asks the loader. False: not known, or the module is gone. */
+enum { GM_SITE_PLACE_FRAMES = 6 };
+struct gm_site_place {
+    uintptr_t base, frames[GM_SITE_PLACE_FRAMES];
+    unsigned count;
+    char module[196];
+};
+bool gm_site_place(uint32_t id, struct gm_site_place *place);
+
 void gm_site_after_fork(void);
 
 #endif

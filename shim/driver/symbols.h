@@ -66,6 +66,7 @@
     X(stream_synchronize, cuStreamSynchronize, "cuStreamSynchronize", 2000, 0)                               \
     X(stream_wait_event, cuStreamWaitEvent, "cuStreamWaitEvent", 3020, 0)                                    \
     X(stream_get_ctx, cuStreamGetCtx, "cuStreamGetCtx", 9020, 1)                                             \
+    X(stream_get_flags, cuStreamGetFlags, "cuStreamGetFlags", 7000, 1)                                       \
     X(stream_is_capturing, cuStreamIsCapturing, "cuStreamIsCapturing", 10000, 0)                             \
     X(stream_is_capturing_ptsz, cuStreamIsCapturing_ptsz, "cuStreamIsCapturing", 10000, 0)                   \
     X(thread_exchange_capture_mode, cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010, 0) \

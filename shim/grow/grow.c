@@ -107,6 +107,10 @@ uint32_t gm_grow_start(void) {
         gm_log(GM_LOG_WARN, "GPUMEM_GROW=move-overcommit hands out memory that is not filled yet: under GPUMEM_FILL move is in force");
         gm_grow_mode = GM_GROW_MOVE;
     }
+    if (gm_grow_mode >= GM_GROW_MOVE && gm_option_bool(GM_OPT_CHECK_ORDER)) {
+        gm_log(GM_LOG_WARN, "GPUMEM_CHECK_ORDER: every cudaFree waits; under it GPUMEM_GROW=%s is vmm", gm_option_text(GM_OPT_GROW));
+        gm_grow_mode = GM_GROW_VMM;
+    }
     sees_copies = gm_grow_mode != GM_GROW_VMM || asks_for_seen();
     if (gm_grow_mode >= GM_GROW_MOVE)
         gm_vmm_split_fronts(gm_grow_mode == GM_GROW_OVERCOMMIT);

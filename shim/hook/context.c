@@ -1,4 +1,5 @@
 /* Contexts come and go; their memory goes with them. */
+#include "shim/driver/check_order.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
@@ -97,6 +98,7 @@ static void gone(struct gm_scope *scope, CUcontext context, uint64_t id, CUresul
         if (gm_context_end(context, &id)) {
             gm_pipeline_context_destroyed(id);
             gm_free_sync_context_destroyed(id);
+            gm_check_order_context_destroyed(context);
         }
     } else {
         stays(context, id);

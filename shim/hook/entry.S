@@ -9,8 +9,12 @@
  * Gates: of functions that are not hooked, handed out under GPUMEM_GROW=move; each knows its number and jumps on, after telling
  * gm_handover_driver_entered when gm_trampolines_active asks for it.
  *
+ * Checks: of calls that GPUMEM_CHECK_ORDER looks at, handed out in that mode only; each knows its number, shows its arguments to
+ * gm_check_called, and jumps to where that says.
+ *
  * Driver entries: one for each hooked symbol and door; each notes its door for the coverage report and jumps to the hook. */
 #include "shim/hook/rows.h"
+#include "shim/hook/check_rows.h"
 #include "shim/hook/observer_rows.h"
 
 #define ENTRY_WAY_SYMBOL   0
@@ -97,6 +101,23 @@
         1: CALL_AND_KEEP(gm_handover_driver_entered);                                                                   \
         jmp 0b
 
+#define CHECK_NUMBER mov $check, %r11d
+#define GO_TO_CHECK  jmp gm_check
+/* Arguments in registers are pushed so that they lie in their order. */
+#define COMMON_CHECK                                                                                         \
+        push %r9; push %r8; push %rcx; push %rdx; push %rsi; push %rdi;                                      \
+        .cfi_adjust_cfa_offset 48;                                                                           \
+        sub $40, %rsp; .cfi_adjust_cfa_offset 40;                                                            \
+        movups %xmm0, (%rsp); movups %xmm1, 16(%rsp);                                                        \
+        mov %r11d, %edi; lea 40(%rsp), %rsi; lea 96(%rsp), %rdx; mov 88(%rsp), %rcx;                         \
+        call gm_check_called;                                                                                \
+        mov %rax, %r11;                                                                                      \
+        movups (%rsp), %xmm0; movups 16(%rsp), %xmm1;                                                        \
+        add $40, %rsp; .cfi_adjust_cfa_offset -40;                                                           \
+        pop %rdi; pop %rsi; pop %rdx; pop %rcx; pop %r8; pop %r9;                                            \
+        .cfi_adjust_cfa_offset -48;                                                                          \
+        jmp *%r11
+
 #elif defined(__aarch64__)
 
 #define FUNCTION(name, visibility)                                                                           \
@@ -173,6 +194,21 @@
         1: CALL_AND_KEEP(gm_handover_driver_entered);                                                                   \
         b 0b
 
+#define CHECK_NUMBER mov w16, check
+#define GO_TO_CHECK  b gm_check
+#define COMMON_CHECK                                                                                         \
+        stp x29, x30, [sp, #-96]!; .cfi_def_cfa_offset 96; .cfi_offset 29, -96; .cfi_offset 30, -88;         \
+        mov x29, sp;                                                                                         \
+        stp x0, x1, [sp, #16]; stp x2, x3, [sp, #32]; stp x4, x5, [sp, #48]; stp x6, x7, [sp, #64];          \
+        stp d0, d1, [sp, #80];                                                                               \
+        mov w0, w16; add x1, sp, #16; add x2, sp, #96; mov x3, x30;                                          \
+        bl gm_check_called;                                                                                  \
+        mov x16, x0;                                                                                         \
+        ldp d0, d1, [sp, #80];                                                                               \
+        ldp x6, x7, [sp, #64]; ldp x4, x5, [sp, #48]; ldp x2, x3, [sp, #32]; ldp x0, x1, [sp, #16];          \
+        ldp x29, x30, [sp], #96; .cfi_restore 30; .cfi_restore 29; .cfi_def_cfa_offset 0;                    \
+        br x16
+
 #else
 #error "gpumem's entries are written for x86-64 and aarch64"
 #endif
@@ -223,5 +259,20 @@ gm_trampolines:
         .endr
         .cfi_endproc
         .size gm_trampolines, . - gm_trampolines
+
+        FUNCTION(gm_check, .hidden)
+        COMMON_CHECK
+        .cfi_endproc; .size gm_check, . - gm_check
+
+#define CHECK(symbol, meaning, stream, twin)                                                                 \
+        FUNCTION(gm_check_##symbol, .hidden);                                                                \
+        CHECK_NUMBER; GO_TO_CHECK;                                                                          \
+        .set check, check + 1;                                                                               \
+        .cfi_endproc; .size gm_check_##symbol, . - gm_check_##symbol;
+#define CHECK_BOTH(symbol, meaning, stream) CHECK(symbol, meaning, stream, 0) CHECK(symbol##_ptsz, meaning, stream, 1)
+#define CHECK_FIXED(symbol, meaning)        CHECK(symbol, meaning, 0, 0) CHECK(symbol##_ptds, meaning, 0, 1)
+
+        .set check, 0
+        GM_CHECK_ROWS(CHECK, CHECK_BOTH, CHECK_FIXED)
 
         .section .note.GNU-stack, "", %progbits

@@ -7,6 +7,7 @@
 
 #include "shim/base/file.h"
 #include "shim/base/real_dl.h"
+#include "shim/hook/check.h"
 #include "shim/hook/stream_observer.h"
 
 #define ROW(symbol, name, version, twin)                                                                     \
@@ -81,9 +82,9 @@ void *gm_route(void *function, enum gm_entry_way door) {
         return function;
     int row = find_row(function);
     if (row >= 0)
-        return rows[row].entries[door];
+        return gm_check_route(function, rows[row].entries[door]);
     void *entry = gm_grow_route(function);
-    return entry == function ? gm_observer_route(function) : entry;
+    return gm_check_route(function, entry == function ? gm_observer_route(function) : entry);
 }
 
 const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }

@@ -14,7 +14,9 @@
 #include "shim/core/phase.h"
 #include "shim/core/registry.h"
 #include "shim/base/stats.h"
+#include "shim/driver/check_order.h"
 #include "shim/grow/grow.h"
+#include "shim/hook/check.h"
 #include "shim/hook/hook.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
@@ -226,6 +228,7 @@ static void in_child(void) {
     gm_pipeline_after_fork();
     gm_contexts_after_fork();
     gm_free_sync_after_fork();
+    gm_check_order_after_fork();
     gm_captures_after_fork();
     gm_stats_after_fork();
     gm_grow_after_fork();
@@ -268,13 +271,14 @@ void gm_process_start(void) {
         .grows = gm_grow_mode >= GM_GROW_VMM ? gm_grow_takes : NULL,
     };
     gm_pipeline_setup(&setup);
-    gm_free_sync_setup(gm_option_bool(GM_OPT_STRICT) ? GM_FREE_WAIT : (enum gm_free_level)gm_option_number(GM_OPT_FREE));
+    bool checks = gm_check_start();
+    gm_free_sync_setup(checks || gm_option_bool(GM_OPT_STRICT) ? GM_FREE_WAIT : (enum gm_free_level)gm_option_number(GM_OPT_FREE));
     if (gm_option_text(GM_OPT_TRACE)[0]) {
         gm_trace_opened = name_trace;
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                        gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
     }
-    if (gm_trace_on || wants & GM_WANT_SITE)
+    if (gm_trace_on || wants & GM_WANT_SITE || checks)
         gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
     gm_context_on_new = meet_context;
     gm_capture_on_lost = gm_hook_capture_lost;
@@ -311,6 +315,7 @@ __attribute__((destructor)) static void process_end(void) {
         gm_coverage_report(STDERR_FILENO);
     tell_policy_ended();
     gm_grow_report(STDERR_FILENO);
+    gm_check_report(STDERR_FILENO);
     gm_trace_finish();
     if (gm_free_sync_slows())
         gm_format(gm_stats->free_sync, sizeof(gm_stats->free_sync), "%s", gm_free_sync_state());

@@ -1,0 +1,270 @@
+#include "shim/driver/check_order.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include "shim/driver/fence.h"
+
+enum { LONGEST_SPIN = 1000000 };
+
+bool gm_check_order_on;
+
+static struct gm_order *order;
+static gm_spin lock;
+static int asking; /* frees that name streams in calls of the driver */
+
+bool gm_check_order_setup(void) {
+    order = gm_pages(sizeof *order);
+    if (!order)
+        gm_log(GM_LOG_WARN, "GPUMEM_CHECK_ORDER: no memory, nothing is checked");
+    return gm_check_order_on = order != NULL;
+}
+
+/* ---- streams */
+
+static bool is_created(const struct gm_order_stream *stream) {
+    return stream->handle != (uintptr_t)CU_STREAM_LEGACY && stream->handle != (uintptr_t)CU_STREAM_PER_THREAD;
+}
+
+static uint64_t current_context(void) {
+    CUcontext context = NULL;
+    gm_drv.ctx_get_current(&context);
+    return (uintptr_t)context;
+}
+
+/* What the handle alone tells. */
+static struct gm_order_stream describe(struct gm_check_stream of) {
+    CUstream handle = of.handle ? of.handle : of.twin ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    struct gm_order_stream stream = {.handle = (uintptr_t)handle, .kind = GM_ORDER_BLOCKING};
+    if (is_created(&stream))
+        return stream;
+    stream.context = current_context();
+    if (handle == CU_STREAM_LEGACY)
+        stream.kind = GM_ORDER_LEGACY;
+    else
+        stream.thread = (uint32_t)gm_thread_id();
+    return stream;
+}
+
+/* What the driver knows of a created stream. */
+static void ask_about(struct gm_order_stream *stream) {
+    CUstream handle = (CUstream)(uintptr_t)stream->handle;
+    CUcontext context = NULL;
+    unsigned flags = 0;
+    bool known = gm_drv.stream_get_ctx && gm_drv.stream_get_ctx(handle, &context) == CUDA_SUCCESS && context;
+    stream->context = known ? (uintptr_t)context : current_context();
+    if (gm_drv.stream_get_flags && gm_drv.stream_get_flags(handle, &flags) == CUDA_SUCCESS &&
+        flags & CU_STREAM_NON_BLOCKING)
+        stream->kind = GM_ORDER_NON_BLOCKING;
+}
+
+/* Returns with the lock held. */
+static unsigned enter(struct gm_check_stream of) {
+    struct gm_order_stream stream = describe(of);
+    gm_spin_lock(&lock);
+    if (is_created(&stream) && gm_order_find(order, &stream) < 0) {
+        gm_spin_unlock(&lock);
+        ask_about(&stream);
+        gm_spin_lock(&lock);
+    }
+    return gm_order_stream(order, &stream);
+}
+
+static bool is_capturing(struct gm_check_stream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!gm_capture_any())
+        return false;
+    CUresult result =
+        (stream.twin ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing)(stream.handle, &status);
+    return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* ---- calls */
+
+static void note(enum gm_check_call call, unsigned at, uint64_t event) {
+    switch (call) {
+    case GM_CHECK_WORK:
+        gm_order_submit(order, at, false);
+        break;
+    case GM_CHECK_VISIBLE_WORK:
+        gm_order_submit(order, at, true);
+        break;
+    case GM_CHECK_WAITED_WORK:
+        gm_order_submit(order, at, false);
+        gm_order_host_stream(order, at);
+        break;
+    case GM_CHECK_HOST_WORK:
+        gm_order_submit(order, at, true);
+        gm_order_tells_host(order, at);
+        break;
+    case GM_CHECK_SIGNAL:
+        gm_order_submit(order, at, false);
+        gm_order_tells_host(order, at);
+        break;
+    case GM_CHECK_AWAIT:
+        gm_order_waits_unseen(order, at);
+        break;
+    case GM_CHECK_RECORD:
+        gm_order_record(order, at, event);
+        break;
+    case GM_CHECK_WAIT:
+        gm_order_wait_event(order, at, event);
+        break;
+    case GM_CHECK_SYNCHRONISE:
+        gm_order_host_stream(order, at);
+        break;
+    }
+}
+
+void gm_check_order_call(enum gm_check_call call, struct gm_check_stream stream, CUevent event) {
+    if (!gm_check_order_on || is_capturing(stream))
+        return;
+    note(call, enter(stream), (uintptr_t)event);
+    gm_spin_unlock(&lock);
+}
+
+#define LOCKED(...)                                                                                          \
+    if (!gm_check_order_on)                                                                                  \
+        return;                                                                                              \
+    gm_spin_lock(&lock);                                                                                     \
+    __VA_ARGS__;                                                                                             \
+    gm_spin_unlock(&lock)
+
+void gm_check_order_event_done(CUevent event) {
+    LOCKED(gm_order_host_event(order, (uintptr_t)event));
+}
+
+void gm_check_order_context_done(CUcontext context) {
+    uint64_t of = context ? (uintptr_t)context : current_context();
+    LOCKED(gm_order_host_context(order, of));
+}
+
+void gm_check_order_context_record(CUcontext context, CUevent event) {
+    LOCKED(gm_order_context_record(order, (uintptr_t)context, (uintptr_t)event));
+}
+
+void gm_check_order_context_wait(CUevent event) {
+    LOCKED(gm_order_context_wait(order, (uintptr_t)event));
+}
+
+void gm_check_order_context_destroyed(CUcontext context) {
+    LOCKED(gm_order_context_destroyed(order, (uintptr_t)context));
+}
+
+/* A free that has listed the stream may name it still: microseconds. */
+void gm_check_order_stream_ending(struct gm_check_stream of) {
+    struct gm_order_stream stream = describe(of);
+    LOCKED({
+        int at = gm_order_find(order, &stream);
+        if (at >= 0)
+            gm_order_destroyed(order, (unsigned)at);
+    });
+    for (int spins = 0; __atomic_load_n(&asking, __ATOMIC_SEQ_CST) > 0 && spins < LONGEST_SPIN; spins++)
+        sched_yield();
+}
+
+/* ---- frees */
+
+/* Is all work of the context done? The one answer there is about streams that cannot be named. */
+static bool is_idle(const struct gm_context *context) {
+    struct gm_fence fence = {0};
+    if (!gm_drv.ctx_record_event)
+        return false;
+    bool idle = gm_fence_record_owner(&fence, context, false) == GM_OK && gm_fence_query(&fence) == GM_OK;
+    gm_fence_discard(&fence);
+    return idle;
+}
+
+/* Not a stream that was destroyed, nor the per-thread default stream of another thread. */
+static bool can_be_named(const struct gm_order_busy *stream) {
+    return stream->alive && (!stream->stream.thread || stream->stream.thread == (uint32_t)gm_thread_id());
+}
+
+/* In a capture section; the context is current. */
+static void ask(const struct gm_context *context, struct gm_order_busy *streams, unsigned count) {
+    bool all_named = true;
+    for (unsigned i = 0; i < count; i++) {
+        if (can_be_named(&streams[i]))
+            streams[i].busy =
+                gm_drv.stream_query((CUstream)(uintptr_t)streams[i].stream.handle) == CUDA_ERROR_NOT_READY;
+        else
+            all_named = false;
+    }
+    bool idle = all_named || is_idle(context);
+    for (unsigned i = 0; i < count; i++)
+        streams[i].busy |= !idle && !can_be_named(&streams[i]);
+}
+
+/* False: the streams cannot be asked now. */
+static bool ask_in(const struct gm_context *context, struct gm_order_busy *streams, unsigned count) {
+    CUstreamCaptureMode mode;
+    CUcontext popped;
+    bool asked = false;
+    int hold = gm_context_hold(context->handle, context->id);
+    if (hold < 0)
+        return false;
+    if (gm_drv.ctx_push(context->handle) == CUDA_SUCCESS) {
+        if ((asked = gm_capture_guard_enter(&mode))) {
+            ask(context, streams, count);
+            gm_capture_guard_leave(mode);
+        }
+        gm_drv.ctx_pop(&popped);
+    }
+    gm_context_let_go(hold);
+    return asked;
+}
+
+static bool any_busy(const struct gm_order_busy *streams, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (streams[i].busy)
+            return true;
+    return false;
+}
+
+/* Streams that may be busy; while `asking` is raised none of those that live is destroyed. */
+static unsigned list(CUcontext context, struct gm_order_busy streams[GM_ORDER_BUSY]) {
+    gm_spin_lock(&lock);
+    unsigned count = gm_order_candidates(order, (uintptr_t)context, streams);
+    __atomic_add_fetch(&asking, 1, __ATOMIC_SEQ_CST);
+    gm_spin_unlock(&lock);
+    return count;
+}
+
+void gm_check_order_free(CUcontext handle, uint64_t context_id, CUdevice device, uint32_t (*site)(void *arg),
+                         void *arg) {
+    struct gm_context context = {.handle = handle, .id = context_id, .device = device};
+    struct gm_order_busy streams[GM_ORDER_BUSY];
+    if (!gm_check_order_on)
+        return;
+    unsigned count = list(handle, streams);
+    bool asked = count && ask_in(&context, streams, count);
+    __atomic_sub_fetch(&asking, 1, __ATOMIC_SEQ_CST);
+    if (!asked)
+        return;
+    uint32_t where = any_busy(streams, count) ? site(arg) : 0;
+    gm_spin_lock(&lock);
+    gm_order_free(order, streams, count, where);
+    gm_spin_unlock(&lock);
+}
+
+/* ---- the end */
+
+unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, uint64_t *frees,
+                                 uint64_t *more) {
+    gm_spin_lock(&lock);
+    gm_order_end(order);
+    unsigned count = gm_order_sort(order);
+    for (unsigned i = 0; i < count && i < room; i++)
+        out[i] = order->findings[i];
+    *frees = order->frees;
+    *more = order->beyond;
+    gm_spin_unlock(&lock);
+    return count;
+}
+
+void gm_check_order_after_fork(void) {
+    lock.held = 0;
+    asking = 0;
+    if (order)
+        madvise(order, sizeof *order, MADV_DONTNEED);
+}

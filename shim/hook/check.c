@@ -1,0 +1,366 @@
+#include "shim/hook/check.h"
+
+#include <string.h>
+
+#include "shim/base/file.h"
+#include "shim/base/options.h"
+#include "shim/core/registry.h"
+#include "shim/driver/check_order.h"
+#include "shim/hook/check_rows.h"
+#include "shim/hook/hook.h"
+#include "shim/hook/stream_observer.h"
+
+/* In front of a call, or around a question. */
+#if defined(__x86_64__)
+enum { REGISTERS = 6 };
+#else
+enum { REGISTERS = 8 };
+#endif
+
+enum meaning {
+    WORK, /* from here on, with a stream among the arguments */
+    KERNEL,
+    COPY, /* to the first argument */
+    VISIBLE,
+    FUNCTION,
+    SIGNAL,
+    AWAIT,
+    BATCH, /* waits and writes */
+    RECORD,
+    WAIT,
+    SYNCHRONISE,
+    COPY_2D,
+    COPY_3D,
+    COPY_3D_PEER,
+    CONFIG,     /* the stream stands in the configuration */
+    FIXED_WORK, /* to the default stream */
+    WAITED,
+    ENDING,
+    EVENT_DONE,
+    CONTEXT_DONE,
+    NAMED_CONTEXT_DONE,
+    CONTEXT_RECORD,
+    CONTEXT_WAIT,
+    SHARES_MEMORY, /* kernels reach memory of the host from now on */
+    MAY_SHARE_MEMORY,
+    FREE,
+};
+
+#define ROW_OF(symbol, meaning, stream, twin) GM_INTERNAL void gm_check_##symbol(void);
+#define BOTH_OF(symbol, meaning, stream)                                                                     \
+    ROW_OF(symbol, meaning, stream, 0) ROW_OF(symbol##_ptsz, meaning, stream, 1)
+#define FIXED_OF(symbol, meaning) ROW_OF(symbol, meaning, 0, 0) ROW_OF(symbol##_ptds, meaning, 0, 1)
+GM_CHECK_ROWS(ROW_OF, BOTH_OF, FIXED_OF)
+#undef ROW_OF
+
+/* In the order of the entries' numbers. */
+static const struct row {
+    const char *symbol;
+    void (*entry)(void);
+    uint8_t meaning, stream;
+    bool twin;
+} rows[] = {
+#define ROW_OF(symbol, meaning, stream, twin) {#symbol, gm_check_##symbol, meaning, stream, twin},
+    GM_CHECK_ROWS(ROW_OF, BOTH_OF, FIXED_OF)
+#undef ROW_OF
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void *functions[ROWS], *targets[ROWS]; /* the driver's; where the entry jumps to */
+
+static bool shares_memory; /* kernels may reach memory that the host reads */
+
+/* ---- what a call means */
+
+struct call {
+    const struct row *row;
+    const uint64_t *registers, *stack; /* its arguments: in registers, and those beyond */
+    uintptr_t caller;
+};
+
+static uint64_t argument(const struct call *call, unsigned i) {
+    return i < REGISTERS ? call->registers[i] : call->stack[i - REGISTERS];
+}
+
+static void *pointer(const struct call *call, unsigned i) {
+    return (void *)(uintptr_t)argument(call, i);
+}
+
+/* A copy to pageable memory returns when it is done. */
+static enum gm_check_call copy_to(CUdeviceptr address) {
+    unsigned type = 0, managed = 0;
+    if (gm_drv.pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS)
+        return GM_CHECK_WAITED_WORK;
+    gm_drv.pointer_get_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
+    return managed || type == CU_MEMORYTYPE_HOST ? GM_CHECK_VISIBLE_WORK : GM_CHECK_WORK;
+}
+
+/* Of CUDA_MEMCPY2D and kin, which have the same members. */
+#define COPY_BY(type, call)                                                                                  \
+    ({                                                                                                       \
+        const type *copy = pointer(call, 0);                                                                 \
+        !copy                                          ? GM_CHECK_WORK                                       \
+        : copy->dstMemoryType == CU_MEMORYTYPE_HOST    ? copy_to((CUdeviceptr)(uintptr_t)copy->dstHost)      \
+        : copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED ? copy_to(copy->dstDevice)                            \
+                                                       : GM_CHECK_WORK;                                      \
+    })
+
+static enum gm_check_call meaning_of(const struct call *call) {
+    switch ((enum meaning)call->row->meaning) {
+    case CONFIG:
+    case KERNEL:
+        return __atomic_load_n(&shares_memory, __ATOMIC_RELAXED) ? GM_CHECK_VISIBLE_WORK : GM_CHECK_WORK;
+    case COPY:
+        return copy_to(argument(call, 0));
+    case COPY_2D:
+        return COPY_BY(CUDA_MEMCPY2D, call);
+    case COPY_3D:
+        return COPY_BY(CUDA_MEMCPY3D, call);
+    case COPY_3D_PEER:
+        return COPY_BY(CUDA_MEMCPY3D_PEER, call);
+    case VISIBLE:
+        return GM_CHECK_VISIBLE_WORK;
+    case FUNCTION:
+        return GM_CHECK_HOST_WORK;
+    case SIGNAL:
+    case BATCH:
+        return GM_CHECK_SIGNAL;
+    case AWAIT:
+        return GM_CHECK_AWAIT;
+    case RECORD:
+        return GM_CHECK_RECORD;
+    case WAIT:
+        return GM_CHECK_WAIT;
+    case SYNCHRONISE:
+        return GM_CHECK_SYNCHRONISE;
+    case WAITED:
+        return GM_CHECK_WAITED_WORK;
+    default:
+        return GM_CHECK_WORK;
+    }
+}
+
+static struct gm_check_stream stream_of(const struct call *call) {
+    struct gm_check_stream stream = {NULL, call->row->twin};
+    const CUlaunchConfig *config = call->row->meaning == CONFIG ? pointer(call, 0) : NULL;
+    if (config)
+        stream.handle = config->hStream;
+    else if (call->row->meaning < CONFIG)
+        stream.handle = pointer(call, call->row->stream);
+    return stream;
+}
+
+static uint32_t site_of(void *arg) {
+    const struct call *call = arg;
+    return gm_site_find(call->caller, (uintptr_t)call->stack);
+}
+
+/* A free of memory of a stream-ordered pool waits for nothing. */
+static void see_free(struct call *call) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    if (registry && gm_registry_find(registry, argument(call, 0), &block) &&
+        block.call != GM_CALL_ALLOC_ASYNC && block.call != GM_CALL_ALLOC_FROM_POOL)
+        gm_check_order_free((CUcontext)(uintptr_t)block.context, block.context_id, block.device, site_of,
+                            call);
+}
+
+static void see(struct call *call) {
+    switch ((enum meaning)call->row->meaning) {
+    case ENDING:
+        gm_check_order_stream_ending((struct gm_check_stream){pointer(call, 0), false});
+        break;
+    case EVENT_DONE:
+        gm_check_order_event_done(pointer(call, 0));
+        break;
+    case CONTEXT_DONE:
+        gm_check_order_context_done(NULL);
+        break;
+    case NAMED_CONTEXT_DONE:
+        gm_check_order_context_done(pointer(call, 0));
+        break;
+    case CONTEXT_RECORD:
+        gm_check_order_context_record(pointer(call, 0), pointer(call, 1));
+        break;
+    case CONTEXT_WAIT:
+        gm_check_order_context_wait(pointer(call, 1));
+        break;
+    case MAY_SHARE_MEMORY:
+        if (argument(call, call->row->stream) & CU_MEMHOSTALLOC_DEVICEMAP)
+            __atomic_store_n(&shares_memory, true, __ATOMIC_RELAXED);
+        break;
+    case SHARES_MEMORY:
+        __atomic_store_n(&shares_memory, true, __ATOMIC_RELAXED);
+        break;
+    case FREE:
+        see_free(call);
+        break;
+    case BATCH:
+        gm_check_order_call(GM_CHECK_AWAIT, stream_of(call), NULL);
+        gm_check_order_call(GM_CHECK_SIGNAL, stream_of(call), NULL);
+        break;
+    case RECORD:
+        gm_check_order_call(GM_CHECK_RECORD, stream_of(call), pointer(call, 0));
+        break;
+    case WAIT:
+        gm_check_order_call(GM_CHECK_WAIT, stream_of(call), pointer(call, 1));
+        break;
+    default:
+        gm_check_order_call(meaning_of(call), stream_of(call), NULL);
+    }
+}
+
+/* Called by the entries (entry.S) in front of the program's call; returns where that goes on. `stack` is the
+ * frame's canonical address as well. */
+GM_INTERNAL void *gm_check_called(unsigned number, const uint64_t *registers, const uint64_t *stack,
+                                  uintptr_t caller);
+void *gm_check_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller) {
+    struct call call = {&rows[number], registers, stack, caller};
+    see(&call);
+    return __atomic_load_n(&targets[number], __ATOMIC_RELAXED);
+}
+
+/* ---- questions: the answer counts */
+
+#define EVENT_QUESTIONS(QUESTION)                                                                            \
+    QUESTION(cuEventQuery, (CUevent event), (event), gm_check_order_event_done(event))                       \
+    QUESTION(cuStreamQuery, (CUstream stream), (stream), stream_done(stream, false))                         \
+    QUESTION(cuStreamQuery_ptsz, (CUstream stream), (stream), stream_done(stream, true))                     \
+    QUESTION(cuEventElapsedTime, (float *ms, CUevent begin, CUevent end), (ms, begin, end),                  \
+             events_done(begin, end))                                                                        \
+    QUESTION(cuEventElapsedTime_v2, (float *ms, CUevent begin, CUevent end), (ms, begin, end),               \
+             events_done(begin, end))
+
+static void stream_done(CUstream stream, bool twin) {
+    gm_check_order_call(GM_CHECK_SYNCHRONISE, (struct gm_check_stream){stream, twin}, NULL);
+}
+
+static void events_done(CUevent begin, CUevent end) {
+    gm_check_order_event_done(begin);
+    gm_check_order_event_done(end);
+}
+
+#define QUESTION(symbol, parameters, arguments, done)                                                        \
+    static CUresult(CUDAAPI *target_##symbol) parameters;                                                    \
+    static CUresult CUDAAPI ask_##symbol parameters {                                                        \
+        CUresult result = target_##symbol arguments;                                                         \
+        if (result == CUDA_SUCCESS)                                                                          \
+            done;                                                                                            \
+        return result;                                                                                       \
+    }
+EVENT_QUESTIONS(QUESTION)
+#undef QUESTION
+
+static const struct {
+    const char *symbol;
+    void *entry;
+    void **target;
+} questions[] = {
+#define QUESTION(symbol, ...) {#symbol, (void *)ask_##symbol, (void **)&target_##symbol},
+    EVENT_QUESTIONS(QUESTION)
+#undef QUESTION
+};
+enum { QUESTIONS = sizeof questions / sizeof *questions };
+
+/* ---- routes */
+
+/* An entry point knows one way on: of two ways to the same function the first counts. */
+static void *stand_in(void *entry, void **target, void *way_on) {
+    void *none = NULL;
+    __atomic_compare_exchange_n(target, &none, way_on, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return entry;
+}
+
+void *gm_check_route(void *function, void *entry) {
+    static void *asked[QUESTIONS];
+    static bool known;
+    if (GM_LIKELY(!gm_check_order_on))
+        return entry;
+    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) { /* racing threads find the same */
+        for (unsigned i = 0; i < ROWS; i++)
+            __atomic_store_n(&functions[i], gm_driver_symbol(rows[i].symbol), __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < QUESTIONS; i++)
+            __atomic_store_n(&asked[i], gm_driver_symbol(questions[i].symbol), __ATOMIC_RELAXED);
+        __atomic_store_n(&known, true, __ATOMIC_RELEASE);
+    }
+    for (unsigned i = 0; i < ROWS; i++)
+        if (functions[i] == function)
+            return stand_in((void *)rows[i].entry, &targets[i], entry);
+    for (unsigned i = 0; i < QUESTIONS; i++)
+        if (asked[i] == function)
+            return stand_in(questions[i].entry, questions[i].target, entry);
+    return entry;
+}
+
+/* ---- life */
+
+bool gm_check_start(void) {
+    if (!gm_option_bool(GM_OPT_CHECK_ORDER) || !gm_check_order_setup())
+        return false;
+    if (gm_option_is_set(GM_OPT_FREE) && gm_option_number(GM_OPT_FREE) != GM_FREE_WAIT)
+        gm_log(GM_LOG_WARN, "GPUMEM_CHECK_ORDER: every cudaFree waits; GPUMEM_FREE=%s is not in force",
+               gm_option_text(GM_OPT_FREE));
+    return true;
+}
+
+static void write_row(struct gm_stats_reliance *row, const struct gm_order_finding *finding) {
+    struct gm_site_place place;
+    *row = (struct gm_stats_reliance){.count = finding->count};
+    gm_order_say(finding, row->text, sizeof row->text);
+    if (!gm_site_place(finding->site, &place))
+        return;
+    row->base = place.base;
+    row->frame_count = place.count;
+    for (unsigned i = 0; i < place.count; i++)
+        row->frames[i] = place.frames[i];
+    gm_format(row->module, sizeof row->module, "%s", place.module);
+}
+
+static void write_line(int fd, const struct gm_stats_reliance *row) {
+    const char *slash = strrchr(row->module, '/');
+    char line[600];
+    int length = gm_format(line, sizeof line, "gpumem: check-order: %llu %s at ",
+                           (unsigned long long)row->count, row->count == 1 ? "cudaFree" : "cudaFrees");
+    for (unsigned i = 0; i < row->frame_count; i++)
+        length +=
+            gm_format(line + length, sizeof line - (size_t)length, "%s%.60s+0x%llx", i ? " < " : "",
+                      slash ? slash + 1 : row->module, (unsigned long long)(row->frames[i] - row->base));
+    length += gm_format(line + length, sizeof line - (size_t)length, "%s: %s\n",
+                        row->frame_count ? "" : "an unknown site", row->text);
+    gm_safe_say(fd, line, (size_t)length);
+}
+
+static void write_rest(int fd, const struct gm_stats *stats) {
+    char line[200];
+    unsigned shown = stats->reliance_count < GM_STATS_RELIANCES ? stats->reliance_count : GM_STATS_RELIANCES;
+    int length = 0;
+    if (stats->reliance_count > shown)
+        length = gm_format(line, sizeof line, "gpumem: check-order: %u more call sites\n",
+                           stats->reliance_count - shown);
+    else if (!shown)
+        length = gm_format(
+            line, sizeof line, "gpumem: check-order: %llu %s waited for work; none is seen to be relied on\n",
+            (unsigned long long)stats->waiting_frees, stats->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
+    gm_safe_say(fd, line, (size_t)length);
+}
+
+void gm_check_report(int fd) {
+    static struct gm_order_finding findings[GM_STATS_RELIANCES];
+    uint64_t more;
+    if (!gm_check_order_on)
+        return;
+    struct gm_stats *stats = gm_stats;
+    unsigned count = gm_check_order_findings(findings, GM_STATS_RELIANCES, &stats->waiting_frees, &more);
+    for (unsigned i = 0; i < count && i < GM_STATS_RELIANCES; i++)
+        write_row(&stats->reliances[i], &findings[i]);
+    stats->checked_order = 1;
+    stats->reliance_count = count + (more ? 1 : 0);
+    if (gm_observer_linked())
+        gm_log(GM_LOG_WARN,
+               "GPUMEM_CHECK_ORDER: an object is linked with the driver itself, and its calls are not seen");
+    if (gm_option_text(GM_OPT_STATS)[0])
+        return;
+    for (unsigned i = 0; i < count && i < GM_STATS_RELIANCES; i++)
+        write_line(fd, &stats->reliances[i]);
+    write_rest(fd, stats);
+}
