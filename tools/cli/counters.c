@@ -1,6 +1,7 @@
 /* The file of counters that the library fills while the program runs, and the closing lines made of it. */
 #include "tools/cli/launch.h"
 #include "tools/cli/reader.h"
+#include "tools/cli/symbols.h"
 #include "tools/cli/text.h"
 #include "tools/cli/top.h"
 
@@ -231,6 +232,33 @@ static void say_process(const struct gm_stats *s) {
             gm_text_bytes(&t[2], sum.leaked_bytes));
 }
 
+static void name_site(struct gm_symbols *symbols, const struct gm_stats_reliance *row, struct gm_frame_name *name) {
+    struct gm_module module = {.base = row->base, .path = row->module};
+    unsigned count = row->frame_count < GM_STATS_FRAMES ? row->frame_count : GM_STATS_FRAMES;
+    *name = (struct gm_frame_name){.text = "unknown site"};
+    if (symbols && count)
+        gm_symbols_frames(symbols, &module, row->frames, count, name);
+}
+
+/* Under GPUMEM_CHECK_ORDER: what may rely on the wait of a cudaFree. */
+static void say_order(const struct gm_stats *s) {
+    struct gm_symbols *symbols = gm_symbols_new(NULL);
+    struct gm_frame_name name;
+    struct gm_text t;
+    unsigned shown = s->reliance_count < GM_STATS_RELIANCES ? s->reliance_count : GM_STATS_RELIANCES;
+    if (!s->reliance_count)
+        say("check-order", "%s %s waited for work; none is seen to be relied on",
+            gm_text_count(&t, s->waiting_frees), s->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
+    for (unsigned i = 0; i < shown; i++) {
+        const struct gm_stats_reliance *row = &s->reliances[i];
+        name_site(symbols, row, &name);
+        say("check-order", "%s %s in %s: %s", gm_text_count(&t, row->count), row->count == 1 ? "cudaFree" : "cudaFrees", name.text, row->text);
+    }
+    if (s->reliance_count > shown)
+        say("check-order", "%u more call sites", s->reliance_count - shown);
+    gm_symbols_free(symbols);
+}
+
 /* Whether the trace is a file that gpumem report can read; says what it lost. */
 static bool is_readable_trace(const char *name) {
     char error[GM_PATH + 256];
@@ -303,6 +331,12 @@ void gm_counters_say(const struct gm_counters *c, bool table, uint64_t run_ns) {
     }
     say_sum(&total, run_ns, active > 1);
     say_kinds(&total);
+    for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
+        if (is_active(&c->slots[i]) && c->slots[i].checked_order) {
+            if (active > 1)
+                fprintf(stderr, "gpumem: %s, process %d\n", c->slots[i].program, c->slots[i].pid);
+            say_order(&c->slots[i]);
+        }
     if (used == GM_STATS_SLOTS)
         fprintf(stderr, "gpumem: only the first %d processes are counted\n", GM_STATS_SLOTS);
     if (!table)

@@ -130,14 +130,20 @@ void gm_symbols_free(struct gm_symbols *s) {
     free(s);
 }
 
+/* The call lies before the address it returns to, which may already belong to the next line or function. */
+static uint64_t call_before(uint64_t return_address) {
+    return return_address ? return_address - 1 : 0;
+}
+
+static void find_places(struct gm_symbols *s, struct frame *f) {
+    f->in_module = true;
+    f->count = gm_debuginfo_places(s->debuginfo, &f->module, call_before(f->address), f->places);
+}
+
 static struct frame look_up(struct gm_symbols *s, uint64_t return_address) {
-    /* The call lies before the address it returns to, which may already belong to the next line or function.
-     */
-    uint64_t address = return_address ? return_address - 1 : 0;
     struct frame f = {.address = return_address};
-    f.in_module = gm_reader_module(s->reader, address, &f.module);
-    if (f.in_module)
-        f.count = gm_debuginfo_places(s->debuginfo, &f.module, address, f.places);
+    if (gm_reader_module(s->reader, call_before(return_address), &f.module))
+        find_places(s, &f);
     return f;
 }
 
@@ -248,4 +254,17 @@ unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, struct gm_frame_nam
 
 void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_frame_name *name) {
     gm_symbols_stack(s, id, name, 1);
+}
+
+void gm_symbols_frames(struct gm_symbols *s, const struct gm_module *module, const uint64_t *addresses,
+                       unsigned count, struct gm_frame_name *name) {
+    static const struct gm_place unknown;
+    const struct gm_place *place = NULL;
+    struct frame frame = {0};
+    for (unsigned i = 0; i < count && !place; i++) {
+        frame = (struct frame){.address = addresses[i], .module = *module};
+        find_places(s, &frame);
+        place = own_place(&frame);
+    }
+    write_name(s, &frame, place ? place : &unknown, name);
 }

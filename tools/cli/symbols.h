@@ -17,7 +17,8 @@ struct gm_frame_name {
     bool toolkit;    /* the memory is a CUDA library's own (cublas, cudnn, nccl ...) */
 };
 
-struct gm_symbols *gm_symbols_new(const struct gm_reader *reader); /* NULL = no memory */
+/* reader NULL: for gm_symbols_frames alone. NULL = no memory */
+struct gm_symbols *gm_symbols_new(const struct gm_reader *reader);
 void gm_symbols_free(struct gm_symbols *symbols);
 
 /* Names the place that asked: the first function of the site that is neither the CUDA runtime's, in a module
@@ -28,5 +29,9 @@ void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_frame_
  * returns how many. */
 unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *names,
                           unsigned room);
+
+/* Names the first of these return addresses of one module, innermost first, that is not the CUDA runtime's. */
+void gm_symbols_frames(struct gm_symbols *symbols, const struct gm_module *module, const uint64_t *addresses,
+                       unsigned count, struct gm_frame_name *name);
 
 #endif
