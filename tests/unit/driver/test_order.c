@@ -1,0 +1,503 @@
+/* Who is named for relying on a free, by the book-keeping alone: streams are numbers here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/driver/order.h"
+
+enum {
+    CONTEXT = 0x1000,
+    OTHER_CONTEXT = 0x2000,
+    LEGACY = 1,
+    ONE = 0x10,
+    TWO,
+    THREE,
+    BLOCKING = 0x20,
+    SECOND_BLOCKING,
+    EVENT = 0x100,
+    SITE = 5,
+    OTHER_SITE,
+    LATE_SITE
+};
+
+static struct gm_order *order;
+
+static int set_up(void **state) {
+    (void)state;
+    order = calloc(1, sizeof *order);
+    return order ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    free(order);
+    return 0;
+}
+
+static unsigned stream_in(uint64_t context, uint64_t handle) {
+    enum gm_order_kind kind = handle == LEGACY                       ? GM_ORDER_LEGACY
+                              : handle >= BLOCKING && handle < EVENT ? GM_ORDER_BLOCKING
+                                                                     : GM_ORDER_NON_BLOCKING;
+    return gm_order_stream(order,
+                           &(struct gm_order_stream){.context = context, .handle = handle, .kind = kind});
+}
+
+static unsigned stream(uint64_t handle) {
+    return stream_in(CONTEXT, handle);
+}
+static void work(uint64_t handle) {
+    gm_order_submit(order, stream(handle), false);
+}
+static void visible_work(uint64_t handle) {
+    gm_order_submit(order, stream(handle), true);
+}
+
+/* A free that finds all that may be busy to be busy. */
+static void free_at(uint32_t site) {
+    struct gm_order_busy streams[GM_ORDER_BUSY];
+    unsigned count = gm_order_candidates(order, CONTEXT, streams);
+    for (unsigned i = 0; i < count; i++)
+        streams[i].busy = true;
+    gm_order_free(order, streams, count, site);
+}
+
+static uint64_t count_at(uint32_t site) {
+    for (unsigned i = 0; i < order->found; i++)
+        if (order->findings[i].site == site)
+            return order->findings[i].count;
+    return 0;
+}
+
+static void expect(const char *text) {
+    char said[256];
+    assert_int_equal(order->found, 1);
+    gm_order_say(&order->findings[0], said, sizeof said);
+    assert_string_equal(said, text);
+}
+
+/* ---- streams */
+
+static void another_stream_relies(void **state) {
+    (void)state;
+    work(ONE);
+    free_at(SITE);
+    work(TWO);
+    work(TWO); /* is behind it now */
+    assert_int_equal(count_at(SITE), 1);
+    expect("stream 2 (0x11) may rely on the wait for stream 1 (0x10)");
+}
+
+static void one_stream_is_an_order(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        work(ONE);
+        free_at(SITE);
+        work(ONE);
+    }
+    assert_int_equal(order->found, 0);
+    assert_int_equal(order->frees, 3);
+}
+
+static void work_before_the_free_does_not_rely(void **state) {
+    (void)state;
+    work(ONE);
+    work(TWO);
+    free_at(SITE);
+    assert_int_equal(order->found, 0);
+}
+
+static void an_event_orders(void **state) {
+    (void)state;
+    work(ONE);
+    gm_order_record(order, stream(ONE), EVENT);
+    free_at(SITE);
+    gm_order_wait_event(order, stream(TWO), EVENT);
+    work(TWO);
+    assert_int_equal(order->found, 0);
+    work(THREE); /* does not wait for it */
+    assert_int_equal(count_at(SITE), 1);
+}
+
+static void an_event_recorded_too_early_does_not(void **state) {
+    (void)state;
+    gm_order_record(order, stream(ONE), EVENT);
+    work(ONE);
+    free_at(SITE);
+    gm_order_wait_event(order, stream(TWO), EVENT);
+    work(TWO);
+    assert_int_equal(count_at(SITE), 1);
+}
+
+static void order_is_handed_on(void **state) {
+    (void)state;
+    work(ONE);
+    free_at(SITE);
+    gm_order_record(order, stream(ONE), EVENT);
+    gm_order_wait_event(order, stream(TWO), EVENT);
+    work(TWO);
+    gm_order_record(order, stream(TWO), EVENT + 1);
+    gm_order_wait_event(order, stream(THREE), EVENT + 1);
+    work(THREE);
+    assert_int_equal(order->found, 0);
+}
+
+static void who_waits_behind_one_that_relies_is_not_named(void **state) {
+    (void)state;
+    work(ONE);
+    free_at(SITE);
+    work(TWO);
+    gm_order_record(order, stream(TWO), EVENT);
+    gm_order_wait_event(order, stream(THREE), EVENT);
+    work(THREE);
+    expect("stream 2 (0x11) may rely on the wait for stream 1 (0x10)");
+}
+
+static void an_unknown_event_counts_as_an_order(void **state) {
+    (void)state;
+    work(ONE);
+    free_at(SITE);
+    gm_order_wait_event(order, stream(TWO), EVENT);
+    work(TWO);
+    assert_int_equal(order->found, 0);
+}
+
+static void the_host_orders(void **state) {
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        work(ONE);
+        gm_order_record(order, stream(ONE), EVENT);
+        free_at(SITE);
+        if (way == 0)
+            gm_order_host_stream(order, stream(ONE));
+        else if (way == 1)
+            gm_order_host_event(order, EVENT);
+        else if (way == 2)
+            gm_order_host_context(order, CONTEXT);
+        else
+            gm_order_tells_host(order, stream(ONE));
+        work(TWO);
+        assert_int_equal(order->found, 0);
+        gm_order_host_context(order, CONTEXT);
+    }
+}
+
+static void a_wait_for_another_stream_is_no_order(void **state) {
+    (void)state;
+    work(ONE);
+    work(THREE);
+    free_at(SITE);
+    gm_order_host_stream(order, stream(THREE));
+    gm_order_host_context(order, OTHER_CONTEXT);
+    work(TWO);
+    expect("stream 3 (0x11) may rely on the wait for stream 1 (0x10)");
+}
+
+static void a_wait_unseen_counts_as_an_order(void **state) {
+    (void)state;
+    work(ONE);
+    free_at(SITE);
+    gm_order_waits_unseen(order, stream(TWO));
+    work(TWO);
+    assert_int_equal(order->found, 0);
+}
+
+static void the_default_stream_orders_blocking_ones(void **state) {
+    (void)state;
+    work(BLOCKING);
+    free_at(SITE);
+    work(LEGACY);
+    work(SECOND_BLOCKING); /* behind the default stream, and so behind the first */
+    assert_int_equal(order->found, 0);
+    work(BLOCKING);
+    free_at(SITE);
+    work(SECOND_BLOCKING);
+    assert_int_equal(count_at(SITE), 1);
+}
+
+static void the_default_stream_does_not_order_others(void **state) {
+    (void)state;
+    work(ONE);
+    free_at(SITE);
+    work(LEGACY);
+    expect("the default stream may rely on the wait for stream 1 (0x10)");
+}
+
+static void default_streams_of_threads_are_told_apart(void **state) {
+    (void)state;
+    struct gm_order_stream first = {CONTEXT, 2, 71, GM_ORDER_BLOCKING},
+                           second = {CONTEXT, 2, 72, GM_ORDER_BLOCKING};
+    gm_order_submit(order, gm_order_stream(order, &first), false);
+    free_at(SITE);
+    gm_order_submit(order, gm_order_stream(order, &first), false);
+    assert_int_equal(order->found, 0);
+    gm_order_submit(order, gm_order_stream(order, &second), false);
+    expect("the default stream of thread 72 may rely on the wait for the default stream of thread 71");
+}
+
+static void a_free_waits_for_its_context(void **state) {
+    (void)state;
+    gm_order_submit(order, stream_in(OTHER_CONTEXT, ONE), false);
+    free_at(SITE);
+    work(TWO);
+    assert_int_equal(order->found, 0);
+    gm_order_submit(order, stream_in(OTHER_CONTEXT, THREE), false);
+    work(TWO);
+    free_at(SITE);
+    gm_order_submit(order, stream_in(OTHER_CONTEXT, THREE),
+                    false); /* work of another context relies all the same */
+    expect("stream 3 (0x12) may rely on the wait for stream 2 (0x11)");
+}
+
+/* ---- sites and counts */
+
+static void the_last_free_that_waited_is_named(void **state) {
+    (void)state;
+    struct gm_order_busy streams[GM_ORDER_BUSY];
+    work(ONE);
+    free_at(OTHER_SITE);
+    work(ONE);
+    free_at(SITE);
+    assert_int_equal(gm_order_candidates(order, CONTEXT, streams), 0);
+    free_at(LATE_SITE); /* has nothing to wait for */
+    work(TWO);
+    assert_int_equal(count_at(SITE), 1);
+    assert_int_equal(order->found, 1);
+}
+
+static void an_innocent_site_is_not_named(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        work(ONE);
+        free_at(OTHER_SITE);
+        gm_order_host_stream(order, stream(ONE));
+        work(TWO);
+        gm_order_host_context(order, CONTEXT);
+        work(ONE);
+        free_at(SITE);
+        work(TWO);
+        gm_order_host_context(order, CONTEXT);
+    }
+    assert_int_equal(count_at(SITE), 3);
+    assert_int_equal(count_at(OTHER_SITE), 0);
+}
+
+static void idle_streams_are_no_reason(void **state) {
+    (void)state;
+    struct gm_order_busy streams[GM_ORDER_BUSY];
+    visible_work(ONE);
+    unsigned count = gm_order_candidates(order, CONTEXT, streams);
+    assert_int_equal(count, 1);
+    assert_false(gm_order_free(order, streams, count, SITE));
+    work(TWO);
+    work(ONE);
+    assert_int_equal(order->found, 0);
+    assert_int_equal(order->frees, 0);
+}
+
+static void a_free_counts_once(void **state) {
+    (void)state;
+    work(ONE);
+    work(TWO);
+    free_at(SITE);
+    work(THREE);
+    work(ONE);
+    assert_int_equal(count_at(SITE), 1);
+    expect("stream 3 (0x12) may rely on the wait for stream 1 (0x10), and others");
+}
+
+/* However the streams that rely on two frees take turns. */
+static void frees_are_not_counted_twice(void **state) {
+    (void)state;
+    work(ONE);
+    work(TWO);
+    free_at(SITE);
+    work(ONE);
+    free_at(SITE); /* waits for the first stream alone */
+    work(THREE);
+    work(BLOCKING);
+    assert_int_equal(count_at(SITE), 2);
+}
+
+/* A handle that is used again names another stream. */
+static void streams_are_numbered(void **state) {
+    (void)state;
+    work(ONE);
+    gm_order_destroyed(order, stream(ONE));
+    free_at(SITE);
+    work(ONE);
+    expect("stream 2 (0x10) may rely on the wait for stream 1 (0x10)");
+}
+
+static void the_most_frequent_come_first(void **state) {
+    (void)state;
+    for (uint32_t site = 1; site <= GM_ORDER_SITES + 2; site++)
+        for (uint32_t i = 0; i < (site == 9 ? 3 : 1); i++) {
+            work(ONE);
+            free_at(site);
+            work(TWO);
+            gm_order_host_context(order, CONTEXT);
+        }
+    assert_int_equal(gm_order_sort(order), GM_ORDER_SITES);
+    assert_int_equal(order->findings[0].site, 9);
+    assert_int_equal(order->findings[0].count, 3);
+    assert_int_equal(order->findings[1].site, 1);
+    assert_int_equal(order->beyond, 2);
+}
+
+/* ---- the host */
+
+static void the_host_relies(void **state) {
+    (void)state;
+    visible_work(ONE);
+    free_at(SITE);
+    assert_int_equal(order->found, 0);
+    work(ONE);
+    expect("the host may rely on the wait for stream 1 (0x10)");
+    assert_int_equal(count_at(SITE), 1);
+}
+
+static void the_host_relies_until_the_end(void **state) {
+    (void)state;
+    visible_work(ONE);
+    free_at(SITE);
+    gm_order_end(order);
+    gm_order_end(order);
+    assert_int_equal(count_at(SITE), 1);
+}
+
+static void a_host_that_waits_does_not_rely(void **state) {
+    (void)state;
+    visible_work(ONE);
+    free_at(SITE);
+    gm_order_host_stream(order, stream(ONE));
+    work(ONE);
+    visible_work(ONE);
+    gm_order_host_context(order, CONTEXT);
+    work(ONE);
+    free_at(SITE); /* what the host may see it has seen */
+    work(ONE);
+    gm_order_end(order);
+    assert_int_equal(order->found, 0);
+}
+
+static void what_the_host_does_not_see_is_no_reason(void **state) {
+    (void)state;
+    work(ONE);
+    free_at(SITE);
+    work(ONE);
+    gm_order_end(order);
+    assert_int_equal(order->found, 0);
+}
+
+static void a_host_function_tells_streams_only(void **state) {
+    (void)state;
+    visible_work(ONE);
+    gm_order_tells_host(order, stream(ONE));
+    free_at(SITE);
+    work(TWO);
+    assert_int_equal(order->found, 0);
+    work(ONE);
+    expect("the host may rely on the wait for stream 1 (0x10)");
+}
+
+/* ---- streams that come and go */
+
+static void a_destroyed_stream_may_be_relied_on(void **state) {
+    (void)state;
+    struct gm_order_busy streams[GM_ORDER_BUSY];
+    work(ONE);
+    gm_order_destroyed(order, stream(ONE));
+    assert_int_equal(gm_order_candidates(order, CONTEXT, streams), 1);
+    assert_false(streams[0].alive);
+    free_at(SITE);
+    work(ONE); /* a new one of that handle */
+    assert_int_equal(count_at(SITE), 1);
+}
+
+static void a_context_takes_its_streams_along(void **state) {
+    (void)state;
+    visible_work(ONE);
+    free_at(SITE);
+    gm_order_context_destroyed(order, CONTEXT);
+    gm_order_submit(order, stream_in(OTHER_CONTEXT, ONE), false);
+    gm_order_end(order);
+    assert_int_equal(order->found, 0);
+}
+
+/* Places are used again, first those of streams that are gone; no order is made up for streams that are not
+ * followed any more. */
+static void more_streams_than_places(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < GM_ORDER_STREAMS; i++)
+        work(EVENT + i);
+    gm_order_destroyed(order, stream(EVENT + 7));
+    work(ONE);
+    assert_int_equal(stream(ONE), 7);
+    assert_false(order->lost);
+    free_at(SITE);
+    work(TWO);
+    assert_true(order->lost);
+    assert_int_equal(order->found, 0);
+    for (unsigned i = 0; i < 3 * GM_ORDER_STREAMS; i++) {
+        visible_work(0x1000 + i);
+        free_at(SITE);
+    }
+    assert_int_equal(order->count, GM_ORDER_STREAMS);
+}
+
+static void more_events_than_places(void **state) {
+    (void)state;
+    work(ONE);
+    for (uint64_t i = 0; i < 4 * GM_ORDER_EVENTS; i++)
+        gm_order_record(order, stream(ONE), 0x5000 + i * 0x40);
+    free_at(SITE);
+    gm_order_wait_event(order, stream(TWO), 0x5000);
+    work(TWO);
+    gm_order_wait_event(order, stream(THREE), 0x5000 + (4 * GM_ORDER_EVENTS - 1) * 0x40);
+    work(THREE);
+    assert_int_equal(order->found, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(another_stream_relies),
+        TEST(one_stream_is_an_order),
+        TEST(work_before_the_free_does_not_rely),
+        TEST(an_event_orders),
+        TEST(an_event_recorded_too_early_does_not),
+        TEST(order_is_handed_on),
+        TEST(who_waits_behind_one_that_relies_is_not_named),
+        TEST(an_unknown_event_counts_as_an_order),
+        TEST(the_host_orders),
+        TEST(a_wait_for_another_stream_is_no_order),
+        TEST(a_wait_unseen_counts_as_an_order),
+        TEST(the_default_stream_orders_blocking_ones),
+        TEST(the_default_stream_does_not_order_others),
+        TEST(default_streams_of_threads_are_told_apart),
+        TEST(a_free_waits_for_its_context),
+        TEST(the_last_free_that_waited_is_named),
+        TEST(an_innocent_site_is_not_named),
+        TEST(idle_streams_are_no_reason),
+        TEST(a_free_counts_once),
+        TEST(frees_are_not_counted_twice),
+        TEST(streams_are_numbered),
+        TEST(the_most_frequent_come_first),
+        TEST(the_host_relies),
+        TEST(the_host_relies_until_the_end),
+        TEST(a_host_that_waits_does_not_rely),
+        TEST(what_the_host_does_not_see_is_no_reason),
+        TEST(a_host_function_tells_streams_only),
+        TEST(a_destroyed_stream_may_be_relied_on),
+        TEST(a_context_takes_its_streams_along),
+        TEST(more_streams_than_places),
+        TEST(more_events_than_places),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
