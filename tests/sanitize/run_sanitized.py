@@ -2,7 +2,7 @@
 """Builds the core's tests under a sanitizer, in a folder of their own, and runs them.
 
 usage: run_sanitized.py MESON SOURCE FOLDER address|thread TEST...      TEST: path of a test program in the build folder,
-and its arguments behind blanks; a library is built only
+and its arguments and settings (NAME=VALUE) behind blanks; a library is built only
 
 Ends with 77 where the compiler has no such sanitizer or it cannot run here.
 """
@@ -49,12 +49,15 @@ def main():
     )
     failed = []
     for test in tests:
-        program, *arguments = test.split()
+        program, *words = test.split()
+        arguments = [word for word in words if "=" not in word]
+        settings = dict(word.split("=") for word in words if "=" in word)
         if ".so" in program:
             continue
         done = subprocess.run(
-            [str(pathlib.Path(folder, program)), *arguments], env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S
-        )
+            [str(pathlib.Path(folder, program)), *arguments], env={**environment, **settings}, capture_output=True, text=True,
+            timeout=TIME_LIMIT_S,
+        )  # fmt: skip
         reports = done.stderr.count("WARNING: ThreadSanitizer") + done.stderr.count("runtime error:") + done.stderr.count("ERROR: ")
         print(f"{test}: exit status {done.returncode}")
         if done.returncode != 0 or reports:
