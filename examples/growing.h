@@ -1,4 +1,5 @@
-// An array of vertices that grows while a search runs, in either of two ways: in place, or by a larger block and a copy.
+// An array of vertices that grows while a search runs, in either of two ways: in place, or by a larger block and a
+// copy.
 #ifndef EXAMPLES_GROWING_H
 #define EXAMPLES_GROWING_H
 
@@ -7,13 +8,13 @@
 #include "check.h"
 #include "shim/gpumem.h"
 
-#define GROW_OK(call)                                                                                        \
-    do {                                                                                                     \
-        int status_ = (call);                                                                                \
-        if (status_) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, status_, gpumem_last_error());  \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define GROW_OK(call)                                                                                       \
+    do {                                                                                                    \
+        int status_ = (call);                                                                               \
+        if (status_) {                                                                                      \
+            fprintf(stderr, "%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, status_, gpumem_last_error()); \
+            exit(1);                                                                                        \
+        }                                                                                                   \
     } while (0)
 
 struct growing {
@@ -28,8 +29,12 @@ static bool growing_arguments(int argc, char **argv, int *vertices) {
     const char *way = argc > 1 ? argv[1] : "in-place";
     char *end = NULL;
     long count = argc > 2 ? strtol(argv[2], &end, 10) : *vertices;
-    if (argc > 3 || (strcmp(way, "in-place") && strcmp(way, "copy")) || (end && *end) || count < 64 || count > 1 << 26) {
-        fprintf(stderr, "%s: '%s' is none of: in-place|copy [VERTICES from 64 to %d]\n", argv[0], argc > 3 ? argv[3] : end ? argv[2] : way,
+    if (argc > 3 || (strcmp(way, "in-place") && strcmp(way, "copy")) || (end && *end) || count < 64 ||
+        count > 1 << 26) {
+        fprintf(stderr, "%s: '%s' is none of: in-place|copy [VERTICES from 64 to %d]\n", argv[0],
+                argc > 3 ? argv[3]
+                : end    ? argv[2]
+                         : way,
                 1 << 26);
         exit(2);
     }
@@ -73,7 +78,8 @@ static void growing_close(struct growing *array) {
         CHECK(cudaFree(array->items));
 }
 
-// A graph with a wide range of degrees, the same every time: `edges` per vertex on average, most of them to low numbers.
+// A graph with a wide range of degrees, the same every time: `edges` per vertex on average, most of them to low
+// numbers.
 struct graph {
     int vertices, edges;
     int *rows, *columns, *weights; // rows[vertices + 1]

@@ -1,6 +1,6 @@
-/* A bound on the managed memory of a program: its total stays below the card's free memory less a headroom, since going over can hang
- * a card that others use as well. Blocks already on the card are not free any more and count twice: the bound errs to the safe side.
- * C++, one thread. */
+/* A bound on the managed memory of a program: its total stays below the card's free memory less a headroom, since going
+ * over can hang a card that others use as well. Blocks already on the card are not free any more and count twice: the
+ * bound errs to the safe side. C++, one thread. */
 #ifndef EXAMPLES_MANAGED_BOUND_H
 #define EXAMPLES_MANAGED_BOUND_H
 
@@ -11,9 +11,10 @@
 #include <cstddef>
 
 class managed_bound {
-public:
-    /* Whether `size` more bytes may be managed; they then count as taken. The card is asked when the total grows beyond what it was
-     * asked for, and once a second since others may take memory too: a loop of equal blocks pays next to nothing for it. */
+  public:
+    /* Whether `size` more bytes may be managed; they then count as taken. The card is asked when the total grows beyond
+     * what it was asked for, and once a second since others may take memory too: a loop of equal blocks pays next to
+     * nothing for it. */
     bool take(std::size_t size) {
         auto now = std::chrono::steady_clock::now();
         if (taken + size > allowed || now - asked > std::chrono::seconds(1)) {
@@ -32,7 +33,7 @@ public:
 
     void give_back(std::size_t size) { taken -= size; }
 
-private:
+  private:
     static constexpr std::size_t step = std::size_t{64} << 20;
     std::size_t taken = 0, allowed = 0;
     std::chrono::steady_clock::time_point asked = {};

@@ -1,5 +1,5 @@
-// cudaMallocAsync and cudaFreeAsync on two streams: a block may be used in its own stream's order without any wait; the other
-// stream waits for an event first.
+// cudaMallocAsync and cudaFreeAsync on two streams: a block may be used in its own stream's order without any wait; the
+// other stream waits for an event first.
 #include "check.h"
 
 __global__ void fill(unsigned *out, unsigned value, int count) {

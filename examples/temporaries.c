@@ -1,5 +1,5 @@
-/* No kernel, so any C compiler builds it: sorts bytes into place by copies through a temporary that each round allocates and
- * frees. One buffer lasts as long as the program. */
+/* No kernel, so any C compiler builds it: sorts bytes into place by copies through a temporary that each round
+ * allocates and frees. One buffer lasts as long as the program. */
 #include "check.h"
 #include <string.h>
 

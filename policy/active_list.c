@@ -64,9 +64,7 @@ struct list {
 /* Blocks of sizes from a power of two to the next, allocated and freed while the list of their own size was
  * still filling: what there is to go by for sizes that never come again. */
 enum { DEVICES = 64, MAGNITUDES = 64 };
-static struct magnitude {
-    atomic_uint allocated, freed;
-} magnitudes[DEVICES][MAGNITUDES];
+static struct magnitude { atomic_uint allocated, freed; } magnitudes[DEVICES][MAGNITUDES];
 
 static struct {
     atomic_bool locked; /* for the table */
@@ -82,9 +80,7 @@ static struct {
     unsigned generation; /* of setup: what threads noted before it is void */
 } state;
 
-enum {
-    TABLE_BYTES = HASH_INITIAL_NUM_BUCKETS * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64
-};
+enum { TABLE_BYTES = HASH_INITIAL_NUM_BUCKETS * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64 };
 
 /* What this thread pushed last; a request fails, if it does, in the thread that asked. */
 static _Thread_local struct {
@@ -110,9 +106,7 @@ static void wait_asleep(void) {
     errno = saved;
 }
 
-static bool try_lock(atomic_bool *locked) {
-    return !atomic_exchange_explicit(locked, true, memory_order_acquire);
-}
+static bool try_lock(atomic_bool *locked) { return !atomic_exchange_explicit(locked, true, memory_order_acquire); }
 
 static void lock(atomic_bool *locked) {
     for (unsigned tries = 0; !try_lock(locked); tries++) {
@@ -124,9 +118,7 @@ static void lock(atomic_bool *locked) {
     }
 }
 
-static void unlock(atomic_bool *locked) {
-    atomic_store_explicit(locked, false, memory_order_release);
-}
+static void unlock(atomic_bool *locked) { atomic_store_explicit(locked, false, memory_order_release); }
 
 static void *take_table_memory(size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
@@ -186,9 +178,7 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     return GM_OK;
 }
 
-static struct key key_of(int device, size_t size) {
-    return (struct key){size, device};
-}
+static struct key key_of(int device, size_t size) { return (struct key){size, device}; }
 
 static struct list *find(const struct key *key) {
     struct list *list;
@@ -234,20 +224,15 @@ static struct list *list_of(int device, size_t size, bool add) {
     return look_up(device, size, add, place);
 }
 
-static uint32_t live_of(uint64_t counts) {
-    return (uint32_t)counts;
-}
+static uint32_t live_of(uint64_t counts) { return (uint32_t)counts; }
 
-static uint32_t freed_of(uint64_t counts) {
-    return (uint32_t)(counts >> 32);
-}
+static uint32_t freed_of(uint64_t counts) { return (uint32_t)(counts >> 32); }
 
 /* Lowers the live count, never below 0, and adds `more`. */
 static void one_less(struct list *list, uint64_t more) {
     uint64_t counts = atomic_load_explicit(&list->counts, memory_order_relaxed);
-    while (live_of(counts) &&
-           !atomic_compare_exchange_weak_explicit(&list->counts, &counts, counts - 1 + more,
-                                                  memory_order_relaxed, memory_order_relaxed))
+    while (live_of(counts) && !atomic_compare_exchange_weak_explicit(&list->counts, &counts, counts - 1 + more,
+                                                                     memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
@@ -329,9 +314,7 @@ enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_
 enum { ENOUGH_OF_A_SIZE = 2 };
 
 /* As many blocks freed as are alive, and enough of them to tell. */
-static bool turns_over(unsigned freed, unsigned live, unsigned enough) {
-    return freed >= live && freed >= enough;
-}
+static bool turns_over(unsigned freed, unsigned live, unsigned enough) { return freed >= live && freed >= enough; }
 
 bool gm_active_list_turns_over(const struct gm_request *request) {
     if (!pushed.list || pushed.generation != state.generation)

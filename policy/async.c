@@ -2,9 +2,7 @@
  * memory. */
 #include "policy/setup.h"
 
-static gm_status setup(struct gm_policy_setup *given) {
-    return gm_refuse_argument(given, "async");
-}
+static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "async"); }
 
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
     gm_decide_plain(request, GM_KIND_ASYNC, decision);

@@ -28,8 +28,7 @@ static void decide(const struct gm_request *request, struct gm_decision *decisio
 extern const struct gm_policy gm_policy_auto;
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
-    .summary =
-        "Native memory for every block; sizes whose blocks come and go are kept when freed, for reuse.",
+    .summary = "Native memory for every block; sizes whose blocks come and go are kept when freed, for reuse.",
     .setup = setup,
     .decide = decide,
     .failed = gm_active_list_failed,

@@ -1,10 +1,11 @@
 /* plan: the profile scheme of hybrid-allocation-he, III.C: decisions made beforehand, from the trace of an earlier run.
  *
- * The paper takes object n's decision from place n of the list. Here an entry also says size and call site, and the k-th request of a
- * site and size gets the decision of the k-th entry of that site and size: where the order is that of the profile this is entry n,
- * and where threads or timing changed the order it still is the entry that meant this object. A request whose site and size the plan
- * does not know, as of a program built anew, goes by its place when the size is that entry's. What no entry means goes to the active
- * list, which counts all requests so that it knows what is alive. */
+ * The paper takes object n's decision from place n of the list. Here an entry also says size and call site, and the
+ * k-th request of a site and size gets the decision of the k-th entry of that site and size: where the order is that of
+ * the profile this is entry n, and where threads or timing changed the order it still is the entry that meant this
+ * object. A request whose site and size the plan does not know, as of a program built anew, goes by its place when the
+ * size is that entry's. What no entry means goes to the active list, which counts all requests so that it knows what is
+ * alive. */
 #include "policy/active_list.h"
 #include "policy/plan_text.h"
 #include "policy/setup.h"
@@ -33,8 +34,8 @@ static struct {
     uint32_t entry_count;
     struct group *groups; /* [1 .. group_count] */
     uint32_t group_count;
-    uint32_t *members;    /* indices of entries, group by group */
-    uint32_t *table;      /* open addressing: groups */
+    uint32_t *members; /* indices of entries, group by group */
+    uint32_t *table;   /* open addressing: groups */
     uint64_t mask;
     _Atomic uint64_t by_order, by_site, unmatched;
 } plan;
@@ -86,7 +87,8 @@ static gm_status refuse_line(struct gm_policy_setup *setup, const char *file, co
     return GM_INVALID_VALUE;
 }
 
-static gm_status count_items(struct gm_policy_setup *setup, const struct text *text, uint32_t *objects, uint32_t *sites) {
+static gm_status count_items(struct gm_policy_setup *setup, const struct text *text, uint32_t *objects,
+                             uint32_t *sites) {
     struct gm_plan_reader reader;
     gm_plan_open(&reader, text->bytes, text->length, text->managed);
     *objects = 0;
@@ -119,7 +121,8 @@ static bool reserve_tables(struct gm_policy_setup *setup, uint32_t objects, uint
 static void add_entry(const struct gm_plan_item *item, const uint64_t *keys) {
     uint64_t key = item->site ? keys[item->site] : item->key;
     struct entry *entry = &plan.entries[plan.entry_count++];
-    *entry = (struct entry){.size = item->size, .id = item->id, .kind = (uint8_t)item->kind, .has_size = item->has_size};
+    *entry =
+        (struct entry){.size = item->size, .id = item->id, .kind = (uint8_t)item->kind, .has_size = item->has_size};
     if (!key || !item->has_size)
         return;
     entry->group = find_or_add(key, item->size);
@@ -223,9 +226,7 @@ static const struct entry *match(const struct gm_request *request, enum gm_reaso
     return entry && (!entry->has_size || entry->size == request->size) ? entry : NULL;
 }
 
-static void count(_Atomic uint64_t *counter) {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
+static void count(_Atomic uint64_t *counter) { atomic_fetch_add_explicit(counter, 1, memory_order_relaxed); }
 
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
     enum gm_reason reason, list_reason;
@@ -249,10 +250,15 @@ static void after_fork(void) {
 
 static bool ended(char *line, size_t size) {
     char order[GM_DIGITS], site[GM_DIGITS], none[GM_DIGITS], entries[GM_DIGITS];
-    const char *const words[] = {"plan: matched by order ", gm_setup_digits(order, atomic_load(&plan.by_order)),
-                                 ", by call site ", gm_setup_digits(site, atomic_load(&plan.by_site)),
-                                 ", not in the plan ", gm_setup_digits(none, atomic_load(&plan.unmatched)),
-                                 "; objects in the plan ", gm_setup_digits(entries, plan.entry_count), NULL};
+    const char *const words[] = {"plan: matched by order ",
+                                 gm_setup_digits(order, atomic_load(&plan.by_order)),
+                                 ", by call site ",
+                                 gm_setup_digits(site, atomic_load(&plan.by_site)),
+                                 ", not in the plan ",
+                                 gm_setup_digits(none, atomic_load(&plan.unmatched)),
+                                 "; objects in the plan ",
+                                 gm_setup_digits(entries, plan.entry_count),
+                                 NULL};
     gm_setup_text(line, size, words);
     return true;
 }
@@ -260,7 +266,8 @@ static bool ended(char *line, size_t size) {
 extern const struct gm_policy gm_policy_plan;
 const struct gm_policy gm_policy_plan = {
     .name = "plan",
-    .summary = "Memory by a plan that gpumem plan made from the trace of an earlier run; what the plan does not know, by the active "
+    .summary = "Memory by a plan that gpumem plan made from the trace of an earlier run; what the plan does not know, "
+               "by the active "
                "list.",
     .takes_argument = true,
     .setup = setup_plan,

@@ -10,9 +10,7 @@ struct word {
     size_t length;
 };
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 static bool word_is(struct word word, const char *text) {
     return strlen(text) == word.length && !memcmp(text, word.text, word.length);
@@ -107,7 +105,8 @@ static struct gm_plan_item read_object(struct gm_plan_reader *reader, struct wor
     struct gm_plan_item item = {.type = GM_PLAN_OBJECT};
     uint64_t number;
     if (!read_number(id, GM_PLAN_ENTRIES_MAX, &number) || number <= reader->id)
-        return wrong(reader, "a line is \"ID DECISION SIZE SITE\" or \"site NUMBER FRAMES\", ids rising from 1 to 100000000");
+        return wrong(reader,
+                     "a line is \"ID DECISION SIZE SITE\" or \"site NUMBER FRAMES\", ids rising from 1 to 100000000");
     struct word decision = next_word(&at, end), size = next_word(&at, end), place = next_word(&at, end);
     if (!gm_setup_kind(decision.text, decision.length, reader->managed, &item.kind))
         return wrong(reader, "a decision is native, cache, async, managed or managed-pool");

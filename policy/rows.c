@@ -3,12 +3,13 @@
 
 #include <string.h>
 
-extern const struct gm_policy gm_policy_auto, gm_policy_observe, gm_policy_cache, gm_policy_async, gm_policy_managed, gm_policy_active_list,
-    gm_policy_plan, gm_policy_static;
+extern const struct gm_policy gm_policy_auto, gm_policy_observe, gm_policy_cache, gm_policy_async, gm_policy_managed,
+    gm_policy_active_list, gm_policy_plan, gm_policy_static;
 
 const struct gm_policy *const gm_policies[] = {
-    &gm_policy_auto, &gm_policy_observe, &gm_policy_cache, &gm_policy_async, &gm_policy_managed, &gm_policy_active_list,
-    &gm_policy_plan, &gm_policy_static, NULL,
+    &gm_policy_auto,  &gm_policy_observe, &gm_policy_cache,
+    &gm_policy_async, &gm_policy_managed, &gm_policy_active_list,
+    &gm_policy_plan,  &gm_policy_static,  NULL,
 };
 
 const struct gm_policy *gm_policy_find(const char *text) {

@@ -143,7 +143,8 @@ static bool read_call(struct parser *p) {
             return true;
         }
     }
-    return wrong(p, "wrong call", p->at, length, "cuMemAlloc, cuMemAllocPitch, cuMemAllocAsync (what a policy may move)");
+    return wrong(p, "wrong call", p->at, length,
+                 "cuMemAlloc, cuMemAllocPitch, cuMemAllocAsync (what a policy may move)");
 }
 
 static bool read_stream(struct parser *p) {
@@ -251,7 +252,8 @@ static bool read_target(struct parser *p) {
 
 static bool read_rule(struct parser *p) {
     const struct gm_range all = {0, UINT64_MAX};
-    *p->rule = (struct gm_rule){.size = all, .thread = all, .nth = all, .device = all, .call = -1, .default_stream = -1};
+    *p->rule =
+        (struct gm_rule){.size = all, .thread = all, .nth = all, .device = all, .call = -1, .default_stream = -1};
     if (!take(p, "*")) {
         do {
             if (!read_condition(p))
@@ -260,7 +262,8 @@ static bool read_rule(struct parser *p) {
     }
     if (p->conditions_only) {
         skip_blanks(p);
-        return p->at == p->end || wrong(p, "text behind a condition", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]");
+        return p->at == p->end ||
+               wrong(p, "text behind a condition", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]");
     }
     if (!take(p, "->"))
         return wrong(p, "no -> at", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]->MEMORY[,ADVICE...]");
@@ -312,7 +315,8 @@ int gm_rules_read(const char *text, size_t bytes, enum gm_kind managed, struct g
     return read_all(text, bytes, &kind, rules, room, error);
 }
 
-int gm_conditions_read(const char *text, size_t bytes, struct gm_rule *rules, unsigned room, struct gm_rules_error *error) {
+int gm_conditions_read(const char *text, size_t bytes, struct gm_rule *rules, unsigned room,
+                       struct gm_rules_error *error) {
     const struct parser kind = {.conditions_only = true};
     return read_all(text, bytes, &kind, rules, room, error);
 }
@@ -324,20 +328,17 @@ uint32_t gm_rules_wants(const struct gm_rule *rules, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         if (rules[i].site_count || rules[i].module || rules[i].seen)
             wants |= GM_WANT_SITE;
-        if (rules[i].thread.low || rules[i].thread.high != UINT64_MAX || rules[i].nth.low || rules[i].nth.high != UINT64_MAX)
+        if (rules[i].thread.low || rules[i].thread.high != UINT64_MAX || rules[i].nth.low ||
+            rules[i].nth.high != UINT64_MAX)
             wants |= GM_WANT_OBJECT;
     }
     return wants;
 }
 
-static bool within(struct gm_range range, uint64_t value) {
-    return value >= range.low && value <= range.high;
-}
+static bool within(struct gm_range range, uint64_t value) { return value >= range.low && value <= range.high; }
 
 /* The handles of the legacy default stream and of a thread's are 1 and 2. */
-static bool is_default(uint64_t stream) {
-    return stream <= 2;
-}
+static bool is_default(uint64_t stream) { return stream <= 2; }
 
 static bool stands_in(const struct gm_site_keys *where, uint64_t frame) {
     for (unsigned i = 0; i < where->count; i++)
@@ -358,7 +359,8 @@ static bool place_holds(const struct gm_rule *rule, const struct gm_site_keys *w
 }
 
 static bool holds(const struct gm_rule *rule, const struct gm_request *request) {
-    return within(rule->size, request->size) && within(rule->thread, request->thread) && within(rule->nth, request->object) &&
+    return within(rule->size, request->size) && within(rule->thread, request->thread) &&
+           within(rule->nth, request->object) &&
            (!rule->has_device || (request->device >= 0 && within(rule->device, (uint64_t)request->device))) &&
            (rule->call < 0 || rule->call == (int)request->call) &&
            (rule->default_stream < 0 || rule->default_stream == is_default(request->stream)) &&

@@ -32,7 +32,8 @@ void gm_decide_plain(const struct gm_request *request, enum gm_kind kind, struct
         decision->kind = GM_KIND_NATIVE;
 }
 
-void gm_decide_kind(const struct gm_request *request, enum gm_kind kind, enum gm_reason reason, struct gm_decision *decision) {
+void gm_decide_kind(const struct gm_request *request, enum gm_kind kind, enum gm_reason reason,
+                    struct gm_decision *decision) {
     decision->kind = decision->verdict = kind;
     decision->reason = reason;
     if (request->capturing) {
@@ -54,7 +55,8 @@ const char *gm_setup_digits(char room[GM_DIGITS], uint64_t value) {
 }
 
 bool gm_setup_kind(const char *word, size_t length, enum gm_kind managed, enum gm_kind *kind) {
-    static const enum gm_kind accepted[] = {GM_KIND_NATIVE, GM_KIND_CACHE, GM_KIND_ASYNC, GM_KIND_MANAGED, GM_KIND_MANAGED_POOL};
+    static const enum gm_kind accepted[] = {GM_KIND_NATIVE, GM_KIND_CACHE, GM_KIND_ASYNC, GM_KIND_MANAGED,
+                                            GM_KIND_MANAGED_POOL};
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         const char *name = gm_kind_name(accepted[i]);
         if (strlen(name) == length && !memcmp(name, word, length)) {

@@ -9,9 +9,7 @@ static uint64_t mix(uint64_t x) {
 }
 
 /* FNV-1a. */
-static uint64_t hash_byte(uint64_t hash, unsigned char byte) {
-    return (hash ^ byte) * 0x100000001b3ull;
-}
+static uint64_t hash_byte(uint64_t hash, unsigned char byte) { return (hash ^ byte) * 0x100000001b3ull; }
 
 static const uint64_t hash_start = 0xcbf29ce484222325ull;
 
@@ -57,9 +55,7 @@ bool gm_site_is_c_library(const char *path, size_t length) {
            begins(name, length, "libpthread") || begins(name, length, "ld-linux");
 }
 
-void gm_site_keys_begin(struct gm_site_keys *keys) {
-    *keys = (struct gm_site_keys){0};
-}
+void gm_site_keys_begin(struct gm_site_keys *keys) { *keys = (struct gm_site_keys){0}; }
 
 void gm_site_keys_add(struct gm_site_keys *keys, uint64_t module, uint64_t offset) {
     if (keys->count == GM_SITE_KEY_FRAMES)

@@ -1,8 +1,10 @@
-/* Call sites in terms that hold in every run of a program: module by the last part of its file name, offset in that module.
+/* Call sites in terms that hold in every run of a program: module by the last part of its file name, offset in that
+ * module.
  *
- * A site is a short chain of return addresses, the allocation's caller first, because the first one is often the same for a whole
- * program (a wrapper, or a CUDA runtime linked in). As text: "libfoo.so+0x12a0<app+0x40f2"; an address in no module is "?". A byte of
- * a module's name that has a meaning elsewhere is written as % and two hexadecimal digits. */
+ * A site is a short chain of return addresses, the allocation's caller first, because the first one is often the same
+ * for a whole program (a wrapper, or a CUDA runtime linked in). As text: "libfoo.so+0x12a0<app+0x40f2"; an address in
+ * no module is "?". A byte of a module's name that has a meaning elsewhere is written as % and two hexadecimal digits.
+ */
 #ifndef GM_SITE_KEY_H
 #define GM_SITE_KEY_H
 
@@ -25,7 +27,8 @@ uint64_t gm_site_module_key(const char *path, size_t length);
 /* Key of an unknown module: its offsets are taken as 0. */
 #define GM_SITE_NO_MODULE 1u
 uint64_t gm_site_frame_key(uint64_t module, uint64_t offset);
-/* The C library calls main and threads; its own frames tell nothing and change with every update: the chain ends before them. */
+/* The C library calls main and threads; its own frames tell nothing and change with every update: the chain ends before
+ * them. */
 bool gm_site_is_c_library(const char *path, size_t length);
 
 /* Begins and extends a chain. Adding beyond GM_SITE_KEY_FRAMES does nothing. */

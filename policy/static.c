@@ -1,5 +1,5 @@
-/* static: rules that the user wrote, first match wins. The static choice of hybrid-allocation-he, III.A, with its advice about managed
- * memory, without a change to the program's source. */
+/* static: rules that the user wrote, first match wins. The static choice of hybrid-allocation-he, III.A, with its
+ * advice about managed memory, without a change to the program's source. */
 #include "policy/rules.h"
 #include "policy/setup.h"
 
@@ -17,7 +17,8 @@ struct text {
 static gm_status refuse(struct gm_policy_setup *setup, const struct text *text, const struct gm_rules_error *error) {
     char room[GM_DIGITS];
     const char *number = gm_setup_digits(room, text->file ? error->line : error->rule);
-    const char *const words[] = {text->file ? text->file : "", text->file ? " line " : "rule ", number, ": ", error->text, NULL};
+    const char *const words[] = {
+        text->file ? text->file : "", text->file ? " line " : "rule ", number, ": ", error->text, NULL};
     gm_setup_error(setup, words);
     return GM_INVALID_VALUE;
 }
@@ -74,7 +75,8 @@ static void decide(const struct gm_request *request, struct gm_decision *decisio
 extern const struct gm_policy gm_policy_static;
 const struct gm_policy gm_policy_static = {
     .name = "static",
-    .summary = "Memory by rules on size, call, device, stream, thread, call site and order, in the argument or (@FILE) in a file; native "
+    .summary = "Memory by rules on size, call, device, stream, thread, call site and order, in the argument or (@FILE) "
+               "in a file; native "
                "where no rule holds.",
     .takes_argument = true,
     .setup = setup_static,

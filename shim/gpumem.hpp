@@ -1,10 +1,11 @@
-// thrust::device_vector<T, thrust::virtual_allocator<T>>: Thrust's vector in memory that grows in place (dynamic SpGEMM thesis,
-// 3.1.2 to 3.1.4, listing 3.2). Compile with Thrust's headers, link with -lgpumem-core.
+// thrust::device_vector<T, thrust::virtual_allocator<T>>: Thrust's vector in memory that grows in place (dynamic SpGEMM
+// thesis, 3.1.2 to 3.1.4, listing 3.2). Compile with Thrust's headers, link with -lgpumem-core.
 //
-// Thrust's own vector asks its allocator for new storage whenever it grows, so an allocator alone cannot grow anything; the thesis
-// changed Thrust. Here the class template is specialised for the allocator instead, Thrust itself stays as it is. T has to be
-// trivially copyable. What it does to its elements is ordered in its stream, the legacy default stream unless the allocator names
-// another. Errors throw: gpumem::bad_alloc (a std::bad_alloc) when memory is out, gpumem::error else; what() names the bytes.
+// Thrust's own vector asks its allocator for new storage whenever it grows, so an allocator alone cannot grow anything;
+// the thesis changed Thrust. Here the class template is specialised for the allocator instead, Thrust itself stays as
+// it is. T has to be trivially copyable. What it does to its elements is ordered in its stream, the legacy default
+// stream unless the allocator names another. Errors throw: gpumem::bad_alloc (a std::bad_alloc) when memory is out,
+// gpumem::error else; what() names the bytes.
 #ifndef GPUMEM_HPP
 #define GPUMEM_HPP
 
@@ -31,20 +32,20 @@
 namespace gpumem {
 
 class error : public std::runtime_error {
-public:
+  public:
     error(int status, const char *text) : std::runtime_error(text), status_(status) {}
     int status() const noexcept { return status_; } // number of a CUresult
 
-private:
+  private:
     int status_;
 };
 
 class bad_alloc : public std::bad_alloc {
-public:
+  public:
     explicit bad_alloc(const char *text) : text_(std::make_shared<std::string>(text)) {}
     const char *what() const noexcept override { return text_->c_str(); }
 
-private:
+  private:
     std::shared_ptr<std::string> text_; // copies of an exception must not throw
 };
 
@@ -57,7 +58,7 @@ inline void check(int status) {
 
 // Says where a vector's memory lies and which stream its operations are ordered in; it allocates nothing by itself.
 template <typename T> class virtual_allocator {
-public:
+  public:
     using value_type = T;
     using pointer = thrust::device_ptr<T>;
     using const_pointer = thrust::device_ptr<const T>;
@@ -65,16 +66,14 @@ public:
     using const_reference = thrust::device_reference<const T>;
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
-    template <typename Other> struct rebind {
-        using other = virtual_allocator<Other>;
-    };
+    template <typename Other> struct rebind { using other = virtual_allocator<Other>; };
 
     virtual_allocator() = default;
     explicit virtual_allocator(void *stream, gpumem_region_options options = {}) : options_(options), stream_(stream) {}
     const gpumem_region_options &options() const noexcept { return options_; }
     void *stream() const noexcept { return stream_; }
 
-private:
+  private:
     gpumem_region_options options_ = {};
     void *stream_ = nullptr;
 };
@@ -88,7 +87,7 @@ template <typename T> using virtual_allocator = ::gpumem::virtual_allocator<T>;
 template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
     static_assert(std::is_trivially_copyable<T>::value, "elements are moved by copies of their bytes");
 
-public:
+  public:
     using value_type = T;
     using allocator_type = ::gpumem::virtual_allocator<T>;
     using pointer = device_ptr<T>;
@@ -106,7 +105,8 @@ public:
     explicit device_vector(const allocator_type &allocator) : allocator_(allocator) {
         ::gpumem::check(gpumem_vector_create(&allocator.options(), sizeof(T), allocator.stream(), &vector_));
     }
-    explicit device_vector(size_type count, const allocator_type &allocator = allocator_type()) : device_vector(allocator) {
+    explicit device_vector(size_type count, const allocator_type &allocator = allocator_type())
+        : device_vector(allocator) {
         resize(count);
     }
     device_vector(size_type count, const T &value, const allocator_type &allocator = allocator_type())
@@ -114,10 +114,12 @@ public:
         assign(count, value);
     }
     template <typename Iterator, typename = typename std::enable_if<!std::is_integral<Iterator>::value>::type>
-    device_vector(Iterator first, Iterator last, const allocator_type &allocator = allocator_type()) : device_vector(allocator) {
+    device_vector(Iterator first, Iterator last, const allocator_type &allocator = allocator_type())
+        : device_vector(allocator) {
         assign(first, last);
     }
-    device_vector(std::initializer_list<T> list, const allocator_type &allocator = allocator_type()) : device_vector(allocator) {
+    device_vector(std::initializer_list<T> list, const allocator_type &allocator = allocator_type())
+        : device_vector(allocator) {
         assign(list);
     }
     device_vector(const device_vector &other) : device_vector(other.allocator_) {
@@ -144,7 +146,8 @@ public:
         assign(list);
         return *this;
     }
-    template <typename Other, typename Allocator> device_vector &operator=(const device_vector<Other, Allocator> &other) {
+    template <typename Other, typename Allocator>
+    device_vector &operator=(const device_vector<Other, Allocator> &other) {
         assign(other.begin(), other.end());
         return *this;
     }
@@ -250,7 +253,7 @@ public:
     allocator_type get_allocator() const { return allocator_; }
     gpumem_region *region() { return gpumem_vector_region(vector_); } // the vector's own; not to be resized
 
-private:
+  private:
     T *raw() const { return static_cast<T *>(gpumem_vector_data(vector_)); }
     size_type index(iterator position) const { return static_cast<size_type>(position.get() - raw()); }
 
@@ -259,7 +262,8 @@ private:
 };
 
 template <typename T>
-void swap(device_vector<T, ::gpumem::virtual_allocator<T>> &one, device_vector<T, ::gpumem::virtual_allocator<T>> &other) noexcept {
+void swap(device_vector<T, ::gpumem::virtual_allocator<T>> &one,
+          device_vector<T, ::gpumem::virtual_allocator<T>> &other) noexcept {
     one.swap(other);
 }
 

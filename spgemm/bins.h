@@ -21,9 +21,7 @@
 
 /* Entries that a table takes when the number of distinct columns is not known to be less: 13/16 of its slots,
  * beyond which probing gets long. */
-static inline GM_BOTH int64_t gm_bin_entries(int bin) {
-    return (int64_t)(GM_SLOTS_LEAST << bin) * 13 / 16;
-}
+static inline GM_BOTH int64_t gm_bin_entries(int bin) { return (int64_t)(GM_SLOTS_LEAST << bin) * 13 / 16; }
 
 /* Bin of a row that may have `entries` entries, at least 1. */
 static inline GM_BOTH int gm_bin_of(int64_t entries) {

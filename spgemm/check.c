@@ -25,8 +25,7 @@ static bool make(struct accumulator *acc, int32_t columns) {
 }
 
 /* Returns the number of positions in the row. */
-static int32_t accumulate(struct accumulator *acc, const struct gm_csr *a, const struct gm_csr *b,
-                          int32_t row) {
+static int32_t accumulate(struct accumulator *acc, const struct gm_csr *a, const struct gm_csr *b, int32_t row) {
     int32_t count = 0;
     for (int32_t k = a->offsets[row]; k < a->offsets[row + 1]; k++) {
         int32_t middle = a->indices[k];
@@ -45,9 +44,7 @@ static int32_t accumulate(struct accumulator *acc, const struct gm_csr *a, const
     return count;
 }
 
-static double gamma_of(int32_t terms, double unit) {
-    return terms * unit / (1 - terms * unit);
-}
+static double gamma_of(int32_t terms, double unit) { return terms * unit / (1 - terms * unit); }
 
 /* Whether row `row` of C is right; updates `check`. */
 static bool check_row(const struct accumulator *acc, const struct gm_csr *c, int32_t row, int32_t positions,
@@ -62,13 +59,12 @@ static bool check_row(const struct accumulator *acc, const struct gm_csr *c, int
     for (int32_t k = from; k < to; k++) {
         int32_t j = c->indices[k];
         if (acc->marker[j] != row + 1)
-            return gm_spgemm_fail(error, "row %d has an entry in column %d, where the product has none", row,
-                                  j);
+            return gm_spgemm_fail(error, "row %d has an entry in column %d, where the product has none", row, j);
         double off = fabs(c->values[k] - acc->sum[j]), bound = ratio * acc->absolute[j] + lost;
         /* Not "off > bound": that would let NaN pass. */
         if (!(off <= bound))
-            return gm_spgemm_fail(error, "row %d, column %d is %.17g, not %.17g (off by %.3g, at most %.3g)",
-                                  row, j, c->values[k], acc->sum[j], off, bound);
+            return gm_spgemm_fail(error, "row %d, column %d is %.17g, not %.17g (off by %.3g, at most %.3g)", row, j,
+                                  c->values[k], acc->sum[j], off, bound);
         if (off > check->worst * bound)
             check->worst = off / bound;
     }
@@ -77,8 +73,7 @@ static bool check_row(const struct accumulator *acc, const struct gm_csr *c, int
 
 /* The parallel part: the first wrong row, or -1; -2 when there was no memory. */
 static int32_t first_wrong_row(const struct gm_csr *a, const struct gm_csr *b, const struct gm_csr *c,
-                               enum gm_precision precision, struct gm_check *check,
-                               struct gm_spgemm_error *error) {
+                               enum gm_precision precision, struct gm_check *check, struct gm_spgemm_error *error) {
     int32_t wrong = -1;
 #pragma omp parallel
     {
@@ -117,7 +112,6 @@ bool gm_check_product(const struct gm_csr *a, const struct gm_csr *b, const stru
                       enum gm_precision precision, struct gm_check *check, struct gm_spgemm_error *error) {
     *check = (struct gm_check){0};
     if (c->rows != a->rows || c->columns != b->columns)
-        return gm_spgemm_fail(error, "the product is %d x %d, not %d x %d", c->rows, c->columns, a->rows,
-                              b->columns);
+        return gm_spgemm_fail(error, "the product is %d x %d, not %d x %d", c->rows, c->columns, a->rows, b->columns);
     return gm_csr_valid(c, error) && first_wrong_row(a, b, c, precision, check, error) == -1;
 }

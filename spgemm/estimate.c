@@ -15,8 +15,7 @@ bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const stru
     *sample = (struct gm_sample){0};
     if (rows > a->rows)
         rows = a->rows;
-    int32_t *row = malloc(((size_t)rows + 1) * sizeof *row),
-            *size = malloc(((size_t)rows + 1) * sizeof *size);
+    int32_t *row = malloc(((size_t)rows + 1) * sizeof *row), *size = malloc(((size_t)rows + 1) * sizeof *size);
     int64_t sampled_bound = 0;
     bool made = row && size;
     if (!made)
@@ -25,8 +24,8 @@ bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const stru
         row[i] = gm_sampled_row(a->rows, rows, i, seed);
         sampled_bound += gm_row_bound(a, b, row[i]);
     }
-    made = made && gm_sizes_of_rows(a, b, row, rows, size, error) &&
-           gm_histogram_make(&sample->sizes, size, rows, error);
+    made =
+        made && gm_sizes_of_rows(a, b, row, rows, size, error) && gm_histogram_make(&sample->sizes, size, rows, error);
     if (made) {
         for (int32_t i = 0; i < a->rows; i++)
             sample->bound += gm_row_bound(a, b, i);
@@ -56,8 +55,8 @@ static double estimate_row(const float *minimum, int32_t keys) {
     return isinf(sum) ? 0 : (keys - 1) / sum;
 }
 
-bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed,
-                       float *size, double *total, struct gm_spgemm_error *error) {
+bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed, float *size,
+                       double *total, struct gm_spgemm_error *error) {
     size_t wide = (size_t)keys * sizeof(float);
     float *drawn = malloc((size_t)b->columns * wide + 1), *reached = malloc((size_t)b->rows * wide + 1);
     double *estimate = malloc((size_t)a->rows * sizeof *estimate + 1);

@@ -32,8 +32,8 @@ bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const stru
  * (keys - 1) / sum of the minima, unbiased, with relative deviation 1 / sqrt(keys - 2). Time keys x (nnz(A) +
  * nnz(B)), memory 4 bytes x keys x (rows and columns of B). `size` gets the estimate for each row of C; NULL:
  * only their sum is wanted. keys >= 3. */
-bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed,
-                       float *size, double *total, struct gm_spgemm_error *error);
+bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed, float *size,
+                       double *total, struct gm_spgemm_error *error);
 
 /* The least share s, 0 to 1, such that tables made for s times a row's multiplications (bins.h) are those
  * that its entries need, or larger, in all but one of twenty of `rows` sampled rows: tables of the others are

@@ -143,9 +143,7 @@ static bool extend(struct states *s, struct walk *w, int next) {
     return true;
 }
 
-static uint64_t slot_of(const struct states *s, uint64_t code) {
-    return gm_random_at(code, 0) & s->mask;
-}
+static uint64_t slot_of(const struct states *s, uint64_t code) { return gm_random_at(code, 0) & s->mask; }
 
 static bool make_table(struct states *s) {
     uint64_t size = 1;

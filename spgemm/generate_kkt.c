@@ -15,9 +15,7 @@ struct kkt {
     int32_t *point;    /* and back */
 };
 
-static bool outer(int32_t at, int32_t side) {
-    return at == 0 || at == side - 1;
-}
+static bool outer(int32_t at, int32_t side) { return at == 0 || at == side - 1; }
 
 /* Constraint of an inner point: in grid order, too. */
 static int32_t constraint(const struct kkt *k, int32_t x, int32_t y, int32_t z) {

@@ -18,8 +18,7 @@ static void draw(int64_t scale, uint64_t seed, int64_t *row, int64_t *column) {
     *column = j;
 }
 
-bool gm_generate_rmat(struct gm_csr *m, int64_t scale, int64_t edges, uint64_t seed,
-                      struct gm_spgemm_error *error) {
+bool gm_generate_rmat(struct gm_csr *m, int64_t scale, int64_t edges, uint64_t seed, struct gm_spgemm_error *error) {
     int64_t rows = (int64_t)1 << scale, count = rows * edges, merged;
     bool made = false;
     *m = (struct gm_csr){0};

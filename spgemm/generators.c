@@ -77,25 +77,15 @@ static bool rmat(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_sp
     return gm_generate_rmat(m, a[0], a[1], seed, error);
 }
 
-#define SEED(initial)                                                                                        \
+#define SEED(initial) \
     { "SEED", initial, 0, INT64_MAX }
-#define SIDE(name, initial)                                                                                  \
+#define SIDE(name, initial) \
     { name, initial, 1, INT32_MAX }
 #define FIXED(...) ((const int64_t[]){__VA_ARGS__})
 
 static const struct generator generators[] = {
-    {"atmosmodl",
-     "7-point stencil on 38 x 198 x 198, as atmosmodl",
-     {SEED(1)},
-     stencil7,
-     false,
-     FIXED(38, 198, 198)},
-    {"atmosmodm",
-     "the same structure, other values, as atmosmodm",
-     {SEED(2)},
-     stencil7,
-     false,
-     FIXED(38, 198, 198)},
+    {"atmosmodl", "7-point stencil on 38 x 198 x 198, as atmosmodl", {SEED(1)}, stencil7, false, FIXED(38, 198, 198)},
+    {"atmosmodm", "the same structure, other values, as atmosmodm", {SEED(2)}, stencil7, false, FIXED(38, 198, 198)},
     {"cage", "DNA electrophoresis, L monomers, as the cage matrices", {{"L", 10, 3, 16}, SEED(1)}, cage},
     {"cage14", "cage:14", {SEED(1)}, cage, false, FIXED(14)},
     {"cage15", "cage:15", {SEED(1)}, cage, false, FIXED(15)},
@@ -123,12 +113,7 @@ static const struct generator generators[] = {
      diamond,
      false,
      FIXED(473, 1985, 1, 1)},
-    {"twin-pwtk",
-     "like pwtk: 9-point quad 190 x 191, 6 unknowns",
-     {SEED(1)},
-     quad,
-     false,
-     FIXED(190, 191, 1, 6)},
+    {"twin-pwtk", "like pwtk: 9-point quad 190 x 191, 6 unknowns", {SEED(1)}, quad, false, FIXED(190, 191, 1, 6)},
     {"twin-BenElechi1",
      "like BenElechi1: 9-point quad 202 x 203, 6 unknowns",
      {SEED(1)},
@@ -147,12 +132,7 @@ static const struct generator generators[] = {
      triangle,
      false,
      FIXED(549, 549, 1, 5)},
-    {"twin-Transport",
-     "like Transport: 15-point Kuhn 117^3",
-     {SEED(1)},
-     kuhn,
-     false,
-     FIXED(117, 117, 117, 1)},
+    {"twin-Transport", "like Transport: 15-point Kuhn 117^3", {SEED(1)}, kuhn, false, FIXED(117, 117, 117, 1)},
 };
 #define GENERATORS (sizeof generators / sizeof generators[0])
 
@@ -203,11 +183,11 @@ static bool read_arguments(const struct generator *g, const char *text, int64_t 
         errno = 0;
         long long value = strtoll(at, &end, 10);
         bool by_x = *end == 'x' && g->make == stencil7 && !g->fixed && i < 2;
-        if (!isdigit((unsigned char)*at) || errno || (*end && *end != ':' && !by_x) ||
-            value < argument->low || value > argument->high)
-            return gm_spgemm_fail(error, "gen:%s%s: %s '%.*s' is not a number from %lld to %lld; it is %s",
-                                  g->name, text, argument->name, (int)strcspn(at, ":"), at,
-                                  (long long)argument->low, (long long)argument->high, form);
+        if (!isdigit((unsigned char)*at) || errno || (*end && *end != ':' && !by_x) || value < argument->low ||
+            value > argument->high)
+            return gm_spgemm_fail(error, "gen:%s%s: %s '%.*s' is not a number from %lld to %lld; it is %s", g->name,
+                                  text, argument->name, (int)strcspn(at, ":"), at, (long long)argument->low,
+                                  (long long)argument->high, form);
         values[i] = value;
         at = end;
     }
@@ -217,10 +197,9 @@ static bool read_arguments(const struct generator *g, const char *text, int64_t 
 static bool unknown(const char *text, size_t length, struct gm_spgemm_error *error) {
     char known[400] = "";
     for (size_t i = 0; i < GENERATORS; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
-                 generators[i].name);
-    return gm_spgemm_fail(error, "gen:%.*s: no such matrix; there are: %s", (int)(length > 60 ? 60 : length),
-                          text, known);
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", generators[i].name);
+    return gm_spgemm_fail(error, "gen:%.*s: no such matrix; there are: %s", (int)(length > 60 ? 60 : length), text,
+                          known);
 }
 
 bool gm_generate(struct gm_csr *m, const char *text, struct gm_spgemm_error *error) {

@@ -26,8 +26,8 @@ struct gm_grid_point {
 };
 /* Points x fastest; each is coupled with itself plus `points`, where that is inside, all `unknowns` of one
  * with all of the other. `points` ascends by z, then y, then x. */
-bool gm_generate_grid(struct gm_csr *m, const int64_t size[3], const struct gm_grid_point *points,
-                      int point_count, int64_t unknowns, struct gm_spgemm_error *error);
+bool gm_generate_grid(struct gm_csr *m, const int64_t size[3], const struct gm_grid_point *points, int point_count,
+                      int64_t unknowns, struct gm_spgemm_error *error);
 
 /* The cage model of DNA electrophoresis with `monomers` (3 to 16) of them: generate_cage.c. */
 bool gm_generate_cage(struct gm_csr *m, int64_t monomers, struct gm_spgemm_error *error);
@@ -37,8 +37,7 @@ bool gm_generate_cage(struct gm_csr *m, int64_t monomers, struct gm_spgemm_error
 bool gm_generate_kkt(struct gm_csr *m, int64_t size, uint64_t seed, struct gm_spgemm_error *error);
 
 /* R-MAT, `edges` a vertex on 2^scale vertices, equal edges once: generate_rmat.c. */
-bool gm_generate_rmat(struct gm_csr *m, int64_t scale, int64_t edges, uint64_t seed,
-                      struct gm_spgemm_error *error);
+bool gm_generate_rmat(struct gm_csr *m, int64_t scale, int64_t edges, uint64_t seed, struct gm_spgemm_error *error);
 
 #ifdef __cplusplus
 }

@@ -16,17 +16,15 @@ bool gm_cuda(cudaError_t status, const char *what, struct gm_spgemm_error *error
 
 bool gm_memory_take(struct gm_memory *memory, size_t size, const char *what, struct gm_spgemm_error *error) {
     if (memory->limit && size > memory->limit - (memory->now < memory->limit ? memory->now : memory->limit))
-        return gm_spgemm_fail(error, "out of device memory: %zu bytes for %s, %zu in use, limit %zu", size,
-                              what, memory->now, memory->limit);
+        return gm_spgemm_fail(error, "out of device memory: %zu bytes for %s, %zu in use, limit %zu", size, what,
+                              memory->now, memory->limit);
     memory->now += size;
     if (memory->now > memory->peak)
         memory->peak = memory->now;
     return true;
 }
 
-void gm_memory_give(struct gm_memory *memory, size_t size) {
-    memory->now -= size;
-}
+void gm_memory_give(struct gm_memory *memory, size_t size) { memory->now -= size; }
 
 bool gm_block_make(struct gm_block *block, struct gm_memory *memory, size_t size, const char *what,
                    struct gm_spgemm_error *error) {
@@ -61,9 +59,7 @@ void gm_block_drop(struct gm_block *block, struct gm_memory *memory) {
 
 /* ---- matrices */
 
-static size_t rounded(size_t size) {
-    return (size + 255) / 256 * 256;
-}
+static size_t rounded(size_t size) { return (size + 255) / 256 * 256; }
 
 static bool send(void *to, const void *from, size_t size, struct gm_spgemm_error *error) {
     return !size || gm_cuda(cudaMemcpy(to, from, size, cudaMemcpyHostToDevice), "copy to the device", error);
@@ -84,8 +80,8 @@ bool gm_operand_make(struct gm_operand *o, const struct gm_csr *m, enum gm_preci
     float *narrow = NULL;
     *o = (struct gm_operand){0};
     if (stored > INT32_MAX - GM_STEP_MOST)
-        return gm_spgemm_fail(error, "a matrix of %zu entries is too large for a GPU here (at most %d)",
-                              stored, INT32_MAX - GM_STEP_MOST);
+        return gm_spgemm_fail(error, "a matrix of %zu entries is too large for a GPU here (at most %d)", stored,
+                              INT32_MAX - GM_STEP_MOST);
     *o = (struct gm_operand){.rows = m->rows, .columns = m->columns, .stored = (int64_t)stored};
     if (!gm_block_make(&o->block, &uncounted, offsets + indices + values, "a matrix", error))
         return false;
@@ -124,16 +120,14 @@ bool gm_result_fetch(const struct gm_result *c, enum gm_precision precision, str
     size_t stored = (size_t)c->stored;
     if (!gm_csr_make(m, c->rows, c->columns, c->stored, error))
         return false;
-    bool done = gm_cuda(cudaMemcpy(m->offsets, c->offsets.at, ((size_t)c->rows + 1) * sizeof(int32_t),
-                                   cudaMemcpyDeviceToHost),
-                        "copy of C", error);
+    bool done =
+        gm_cuda(cudaMemcpy(m->offsets, c->offsets.at, ((size_t)c->rows + 1) * sizeof(int32_t), cudaMemcpyDeviceToHost),
+                "copy of C", error);
     if (done && stored)
-        done =
-            gm_cuda(cudaMemcpy(m->indices, c->indices.at, stored * sizeof(int32_t), cudaMemcpyDeviceToHost),
-                    "copy of C", error) &&
-            gm_cuda(cudaMemcpy(m->values, c->values.at, stored * gm_value_size(precision),
-                               cudaMemcpyDeviceToHost),
-                    "copy of C", error);
+        done = gm_cuda(cudaMemcpy(m->indices, c->indices.at, stored * sizeof(int32_t), cudaMemcpyDeviceToHost),
+                       "copy of C", error) &&
+               gm_cuda(cudaMemcpy(m->values, c->values.at, stored * gm_value_size(precision), cudaMemcpyDeviceToHost),
+                       "copy of C", error);
     if (!done) {
         gm_csr_free(m);
         return false;
@@ -169,8 +163,8 @@ bool gm_gpu_open(struct gm_gpu *g, const struct gm_job *job, struct gm_spgemm_er
         (job->b == job->a || gm_operand_make(&g->second, job->b, job->precision, error)) &&
         gm_cuda(cudaEventCreate(&g->begin), "event", error) &&
         gm_cuda(cudaEventCreate(&g->estimated), "event", error) &&
-        gm_cuda(cudaEventCreate(&g->formed), "event", error) &&
-        gm_cuda(cudaEventCreate(&g->end), "event", error) && make_streams(g, error)) {
+        gm_cuda(cudaEventCreate(&g->formed), "event", error) && gm_cuda(cudaEventCreate(&g->end), "event", error) &&
+        make_streams(g, error)) {
         g->a = &g->first;
         g->b = job->b == job->a ? &g->first : &g->second;
         return true;
@@ -200,8 +194,7 @@ bool gm_gpu_begin(struct gm_gpu *g, struct gm_spgemm_error *error) {
            gm_cuda(cudaEventRecord(g->begin, NULL), "event", error);
 }
 
-bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run,
-                struct gm_spgemm_error *error) {
+bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run, struct gm_spgemm_error *error) {
     float all = 0, estimate = 0, compact = 0;
     if (!gm_cuda(cudaEventRecord(g->end, NULL), "event", error) ||
         !gm_cuda(cudaEventSynchronize(g->end), "the product", error) ||

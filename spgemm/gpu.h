@@ -76,7 +76,6 @@ void gm_gpu_close(struct gm_gpu *g);
 bool gm_gpu_begin(struct gm_gpu *g, struct gm_spgemm_error *error);
 /* Stops the clock and tells what it took: run->ms, estimate_ms (to the event `estimated`), compact_ms (from
  * the event `formed`; both only where they are asked for), peak, stored. */
-bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run,
-                struct gm_spgemm_error *error);
+bool gm_gpu_end(struct gm_gpu *g, bool estimates, bool compacts, struct gm_run *run, struct gm_spgemm_error *error);
 
 #endif

@@ -33,27 +33,26 @@ static bool move_slabs(struct gm_loop *l, struct gm_spgemm_error *error) {
     bool done = true;
     for (int64_t row = 0; done && row < w->rows; row += l->spread.slab) {
         int64_t rows = w->rows - row < l->spread.slab ? w->rows - row : l->spread.slab;
-        done = gm_cuda(gm_launch_move_spread(l->value, &columns, &values, &l->spread, (int32_t)row,
-                                             (int32_t)rows, w->place, w->size),
+        done = gm_cuda(gm_launch_move_spread(l->value, &columns, &values, &l->spread, (int32_t)row, (int32_t)rows,
+                                             w->place, w->size),
                        "rows moved together", error);
     }
     return done;
 }
 
 /* One array after the other, so that there is room for the second where the first was. */
-static bool copy(struct gm_loop *l, size_t element, struct gm_output *from, struct gm_block *to,
-                 const char *what, struct gm_spgemm_error *error) {
+static bool copy(struct gm_loop *l, size_t element, struct gm_output *from, struct gm_block *to, const char *what,
+                 struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
     struct gm_pieces pieces = {l->size, l->rounds, l->owner.at, l->first.at};
     if (!gm_block_make(to, &w->gpu->memory, (size_t)w->gpu->c.stored * element, what, error))
         return false;
     struct gm_moved none = {NULL, NULL}, all = {from->at, to->at};
     bool values = from == &l->values;
-    cudaError_t status =
-        l->job->kernel == GM_KERNEL_THESIS
-            ? gm_launch_move_pieces(element, from->at, to->at, &pieces, l->pieces, w->place, w->size)
-            : gm_launch_move_spread(l->value, values ? &none : &all, values ? &all : &none, &l->spread, 0,
-                                    w->rows, w->place, w->size);
+    cudaError_t status = l->job->kernel == GM_KERNEL_THESIS
+                             ? gm_launch_move_pieces(element, from->at, to->at, &pieces, l->pieces, w->place, w->size)
+                             : gm_launch_move_spread(l->value, values ? &none : &all, values ? &all : &none, &l->spread,
+                                                     0, w->rows, w->place, w->size);
     return gm_cuda(status, what, error);
 }
 

@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FUNCTIONS(X)                                                                                         \
-    X(cusparseCreate)                                                                                        \
-    X(cusparseDestroy)                                                                                       \
-    X(cusparseCreateCsr)                                                                                     \
-    X(cusparseDestroySpMat)                                                                                  \
-    X(cusparseCsrSetPointers)                                                                                \
-    X(cusparseSpMatGetSize)                                                                                  \
-    X(cusparseGetErrorString)                                                                                \
-    X(cusparseSpGEMM_createDescr)                                                                            \
-    X(cusparseSpGEMM_destroyDescr)                                                                           \
-    X(cusparseSpGEMM_workEstimation)                                                                         \
-    X(cusparseSpGEMM_estimateMemory)                                                                         \
-    X(cusparseSpGEMM_compute)                                                                                \
+#define FUNCTIONS(X)                 \
+    X(cusparseCreate)                \
+    X(cusparseDestroy)               \
+    X(cusparseCreateCsr)             \
+    X(cusparseDestroySpMat)          \
+    X(cusparseCsrSetPointers)        \
+    X(cusparseSpMatGetSize)          \
+    X(cusparseGetErrorString)        \
+    X(cusparseSpGEMM_createDescr)    \
+    X(cusparseSpGEMM_destroyDescr)   \
+    X(cusparseSpGEMM_workEstimation) \
+    X(cusparseSpGEMM_estimateMemory) \
+    X(cusparseSpGEMM_compute)        \
     X(cusparseSpGEMM_copy)
 #define POINTER(name) __typeof__(&name) name;
 static struct {
@@ -71,16 +71,15 @@ static bool worked(cusparseStatus_t status, const char *what, struct gm_spgemm_e
     if (status == CUSPARSE_STATUS_SUCCESS)
         return true;
     if (status == CUSPARSE_STATUS_ALLOC_FAILED || status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES)
-        return gm_spgemm_fail(error, "out of device memory: %s: %s", what,
-                              sparse.cusparseGetErrorString(status));
+        return gm_spgemm_fail(error, "out of device memory: %s: %s", what, sparse.cusparseGetErrorString(status));
     return gm_spgemm_fail(error, "%s: %s", what, sparse.cusparseGetErrorString(status));
 }
 
 static bool describe(cusparseSpMatDescr_t *description, const struct gm_operand *m, cudaDataType type,
                      struct gm_spgemm_error *error) {
-    return worked(sparse.cusparseCreateCsr(description, m->rows, m->columns, m->stored, m->offsets,
-                                           m->indices, m->values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-                                           CUSPARSE_INDEX_BASE_ZERO, type),
+    return worked(sparse.cusparseCreateCsr(description, m->rows, m->columns, m->stored, m->offsets, m->indices,
+                                           m->values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
+                                           type),
                   "cusparseCreateCsr", error);
 }
 
@@ -128,11 +127,10 @@ static void *open_cusparse(const struct gm_job *job, struct gm_spgemm_error *err
 static const double one = 1, zero = 0;
 static const float one_float = 1, zero_float = 0;
 
-#define COMMON                                                                                               \
-    s->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,                           \
-        s->type == CUDA_R_32F ? (const void *)&one_float : &one, s->a, s->b,                                 \
-        s->type == CUDA_R_32F ? (const void *)&zero_float : &zero, c->c, s->type, s->algorithm,              \
-        c->description
+#define COMMON                                                                     \
+    s->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, \
+        s->type == CUDA_R_32F ? (const void *)&one_float : &one, s->a, s->b,       \
+        s->type == CUDA_R_32F ? (const void *)&zero_float : &zero, c->c, s->type, s->algorithm, c->description
 
 /* First the products are counted; the other two algorithms say then what the rest takes. */
 static bool estimate(struct state *s, struct call *c, struct gm_spgemm_error *error) {
@@ -147,11 +145,10 @@ static bool estimate(struct state *s, struct call *c, struct gm_spgemm_error *er
             return false;
         return gm_block_make(&c->compute, memory, compute, "cuSPARSE's buffer", error);
     }
-    if (!worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK, &size, NULL, NULL), "estimateMemory",
-                error) ||
+    if (!worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK, &size, NULL, NULL), "estimateMemory", error) ||
         !gm_block_make(&c->estimate, memory, size, "cuSPARSE's second buffer", error) ||
-        !worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK, &size, c->estimate.at, &compute),
-                "estimateMemory", error))
+        !worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK, &size, c->estimate.at, &compute), "estimateMemory",
+                error))
         return false;
     gm_block_drop(&c->estimate, memory);
     return gm_block_make(&c->compute, memory, compute, "cuSPARSE's buffer", error);
@@ -167,14 +164,12 @@ static bool compute(struct state *s, struct call *c, struct gm_spgemm_error *err
         return false;
     result->stored = stored;
     if (!stored) /* there are no arrays to copy to */
-        return gm_cuda(cudaMemsetAsync(result->offsets.at, 0, result->offsets.size, NULL), "offsets of C",
-                       error);
+        return gm_cuda(cudaMemsetAsync(result->offsets.at, 0, result->offsets.size, NULL), "offsets of C", error);
     return gm_block_make(&result->indices, memory, (size_t)stored * sizeof(int32_t), "columns of C", error) &&
-           gm_block_make(&result->values, memory, (size_t)stored * gm_value_size(s->gpu.job->precision),
-                         "values of C", error) &&
-           worked(
-               sparse.cusparseCsrSetPointers(c->c, result->offsets.at, result->indices.at, result->values.at),
-               "cusparseCsrSetPointers", error) &&
+           gm_block_make(&result->values, memory, (size_t)stored * gm_value_size(s->gpu.job->precision), "values of C",
+                         error) &&
+           worked(sparse.cusparseCsrSetPointers(c->c, result->offsets.at, result->indices.at, result->values.at),
+                  "cusparseCsrSetPointers", error) &&
            worked(sparse.cusparseSpGEMM_copy(COMMON), "copy", error);
 }
 
@@ -182,11 +177,10 @@ static bool begin(struct state *s, struct call *c, struct gm_spgemm_error *error
     struct gm_result *result = &s->gpu.c;
     result->rows = s->gpu.a->rows;
     result->columns = s->gpu.b->columns;
-    return gm_block_make(&result->offsets, &s->gpu.memory, ((size_t)result->rows + 1) * sizeof(int32_t),
-                         "offsets of C", error) &&
-           worked(sparse.cusparseCreateCsr(&c->c, result->rows, result->columns, 0, result->offsets.at, NULL,
-                                           NULL, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-                                           CUSPARSE_INDEX_BASE_ZERO, s->type),
+    return gm_block_make(&result->offsets, &s->gpu.memory, ((size_t)result->rows + 1) * sizeof(int32_t), "offsets of C",
+                         error) &&
+           worked(sparse.cusparseCreateCsr(&c->c, result->rows, result->columns, 0, result->offsets.at, NULL, NULL,
+                                           CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, s->type),
                   "cusparseCreateCsr", error) &&
            worked(sparse.cusparseSpGEMM_createDescr(&c->description), "cusparseSpGEMM_createDescr", error);
 }
@@ -197,8 +191,8 @@ static bool run_cusparse(void *pointer, struct gm_run *run, struct gm_spgemm_err
     struct call call = {0};
     *run = (struct gm_run){0};
     bool done = gm_gpu_begin(&s->gpu, error) && begin(s, &call, error) && estimate(s, &call, error) &&
-                gm_cuda(cudaEventRecord(s->gpu.estimated, NULL), "event", error) &&
-                compute(s, &call, error) && gm_gpu_end(&s->gpu, true, false, run, error);
+                gm_cuda(cudaEventRecord(s->gpu.estimated, NULL), "event", error) && compute(s, &call, error) &&
+                gm_gpu_end(&s->gpu, true, false, run, error);
     run->entries = s->gpu.c.stored;
     if (call.description)
         sparse.cusparseSpGEMM_destroyDescr(call.description);
@@ -217,5 +211,4 @@ static bool fetch_cusparse(void *pointer, struct gm_csr *c, struct gm_spgemm_err
     return gm_result_fetch(&s->gpu.c, s->gpu.job->precision, c, error);
 }
 
-const struct gm_mode_functions gm_mode_cusparse = {open_cusparse, run_cusparse, fetch_cusparse,
-                                                   close_cusparse, NULL};
+const struct gm_mode_functions gm_mode_cusparse = {open_cusparse, run_cusparse, fetch_cusparse, close_cusparse, NULL};

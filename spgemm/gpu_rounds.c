@@ -6,9 +6,7 @@
  * know. Time and memory of that are counted. */
 #include "spgemm/gpu_rounds.h"
 
-static int32_t *owners(const struct gm_loop *l, int64_t piece) {
-    return (int32_t *)l->owner.at + piece;
-}
+static int32_t *owners(const struct gm_loop *l, int64_t piece) { return (int32_t *)l->owner.at + piece; }
 
 static struct gm_target target_of(const struct gm_loop *l, int32_t rounds) {
     return (struct gm_target){.values = l->values.at,
@@ -37,8 +35,8 @@ static bool grow_array(struct gm_loop *l, struct gm_output *o, int64_t count, si
 /* Freeing what was copied waits for the copy. */
 bool gm_loop_grow(struct gm_loop *l, int64_t count, struct gm_spgemm_error *error) {
     double begin = gm_now_ms();
-    bool grown = grow_array(l, &l->columns, count, sizeof(int32_t), error) &&
-                 grow_array(l, &l->values, count, l->value, error);
+    bool grown =
+        grow_array(l, &l->columns, count, sizeof(int32_t), error) && grow_array(l, &l->values, count, l->value, error);
     l->grow_ms += gm_now_ms() - begin;
     return grown;
 }
@@ -75,27 +73,26 @@ static bool start(struct gm_loop *l, struct gm_spgemm_error *error) {
 static bool form(struct gm_loop *l, int64_t from, int32_t rows, struct gm_spgemm_error *error) {
     struct gm_work *w = &l->w;
     struct gm_target c = target_of(l, l->rounds + 1);
-    return gm_cuda(gm_launch_dots(l->job->precision, w->a, w->b, &w->way->by_columns, owners(l, from), rows,
-                                  &c, l->resume.at),
-                   "rows by threads", error);
+    return gm_cuda(
+        gm_launch_dots(l->job->precision, w->a, w->b, &w->way->by_columns, owners(l, from), rows, &c, l->resume.at),
+        "rows by threads", error);
 }
 
 /* One round: `*rows` unfinished rows are listed from piece l->pieces on; becomes how many it leaves. */
 static bool round_of(struct gm_loop *l, int32_t *rows, struct gm_spgemm_error *error) {
     int64_t from = l->pieces;
     if (*rows > INT32_MAX - from)
-        return gm_spgemm_fail(error, "more than %d pieces of %d places; a larger --size-per-row takes fewer",
-                              INT32_MAX, l->size);
+        return gm_spgemm_fail(error, "more than %d pieces of %d places; a larger --size-per-row takes fewer", INT32_MAX,
+                              l->size);
     l->pieces += *rows;
     /* Rows that stay are listed behind those that are here, as many at most. */
-    if (!gm_loop_grow(l, l->pieces * l->size, error) ||
-        !grow(&l->owner, l->pieces + *rows, sizeof(int32_t), error) ||
+    if (!gm_loop_grow(l, l->pieces * l->size, error) || !grow(&l->owner, l->pieces + *rows, sizeof(int32_t), error) ||
         !gm_cuda(cudaMemcpyAsync((int64_t *)l->first.at + l->rounds + 1, &l->pieces, sizeof l->pieces,
                                  cudaMemcpyHostToDevice, NULL),
                  "rounds", error) ||
         !form(l, from, *rows, error) ||
-        !gm_work_select(&l->w, owners(l, from), *rows, (int64_t)(l->rounds + 1) * l->size,
-                        owners(l, l->pieces), rows, error))
+        !gm_work_select(&l->w, owners(l, from), *rows, (int64_t)(l->rounds + 1) * l->size, owners(l, l->pieces), rows,
+                        error))
         return false;
     l->rounds++;
     return true;
@@ -120,22 +117,18 @@ static bool persistent_rounds(struct gm_loop *l, struct gm_spgemm_error *error) 
     double scale = l->sample.rows ? (double)w->rows / (double)l->sample.rows : 0;
     double expected = (double)gm_model_rounds(&l->sample, l->size).entries * scale * 1.02;
     int64_t places = expected < (double)MOST_PLACES ? (int64_t)expected : MOST_PLACES;
-    bool done =
-        gm_block_make(&block, &w->gpu->memory, sizeof progress, "progress", error) &&
-        gm_cuda(cudaMemcpy(block.at, &progress, sizeof progress, cudaMemcpyHostToDevice), "progress", error);
+    bool done = gm_block_make(&block, &w->gpu->memory, sizeof progress, "progress", error) &&
+                gm_cuda(cudaMemcpy(block.at, &progress, sizeof progress, cudaMemcpyHostToDevice), "progress", error);
     while (done && progress.rows) {
         int64_t least = (progress.first + progress.rows) * l->size;
         places = places > least ? places : least;
-        done = gm_loop_grow(l, places, error) &&
-               grow(&l->owner, places / l->size + w->rows, sizeof(int32_t), error);
+        done = gm_loop_grow(l, places, error) && grow(&l->owner, places / l->size + w->rows, sizeof(int32_t), error);
         struct gm_target c = target_of(l, 1);
         done = done &&
-               gm_cuda(gm_launch_dots_persistent(l->job->precision, w->a, w->b, &w->way->by_columns, &c,
-                                                 l->resume.at, l->owner.at, l->first.at, places, block.at,
-                                                 l->unfinished.at),
+               gm_cuda(gm_launch_dots_persistent(l->job->precision, w->a, w->b, &w->way->by_columns, &c, l->resume.at,
+                                                 l->owner.at, l->first.at, places, block.at, l->unfinished.at),
                        "rounds", error) &&
-               gm_cuda(cudaMemcpy(&progress, block.at, sizeof progress, cudaMemcpyDeviceToHost), "rounds",
-                       error);
+               gm_cuda(cudaMemcpy(&progress, block.at, sizeof progress, cudaMemcpyDeviceToHost), "rounds", error);
     }
     gm_block_drop(&block, &w->gpu->memory);
     l->rounds = progress.rounds;
@@ -160,8 +153,7 @@ static bool run_rounds(void *pointer, struct gm_run *run, struct gm_spgemm_error
     *run = (struct gm_run){0};
     bool done = gm_gpu_begin(g, error) && gm_work_make(&l.w, way, error) && gm_work_offsets(&l.w, error) &&
                 gm_output_make(&l.columns, vector, &g->memory, "columns by rounds", error) &&
-                gm_output_make(&l.values, vector, &g->memory, "values by rounds", error) &&
-                form_rows(&l, error);
+                gm_output_make(&l.values, vector, &g->memory, "values by rounds", error) && form_rows(&l, error);
     bool spread = l.spread.size != 0;
     int64_t places = spread ? l.pieces * l.size : (int64_t)(l.columns.size / sizeof(int32_t));
     done = done && gm_work_result(&l.w, false, error) && gm_loop_compact(&l, error) &&
@@ -186,5 +178,4 @@ static bool run_rounds(void *pointer, struct gm_run *run, struct gm_spgemm_error
     return done;
 }
 
-const struct gm_mode_functions gm_mode_rounds = {gm_way_open, run_rounds, gm_way_fetch, gm_way_close,
-                                                 gm_way_estimate};
+const struct gm_mode_functions gm_mode_rounds = {gm_way_open, run_rounds, gm_way_fetch, gm_way_close, gm_way_estimate};

@@ -33,9 +33,8 @@ bool gm_loop_grow(struct gm_loop *l, int64_t count, struct gm_spgemm_error *erro
 
 /* Only tests change it. */
 struct gm_spread_settings {
-    int64_t
-        slab_entries; /* nnz(C) for each slab: what smaller ones save is less than what their launches take */
-    double margin;    /* further pieces that memory is made for, times what the sample says */
+    int64_t slab_entries;  /* nnz(C) for each slab: what smaller ones save is less than what their launches take */
+    double margin;         /* further pieces that memory is made for, times what the sample says */
     int64_t halved_places; /* as many of one round are made in two halves */
 };
 extern struct gm_spread_settings gm_spread_settings;

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#define SHORT_ROWS                                                                                           \
-    128 /* multiplications, in the mean, below which the smallest tables do without a sample                 \
+#define SHORT_ROWS                                                                           \
+    128 /* multiplications, in the mean, below which the smallest tables do without a sample \
          */
 
 struct gm_counters {
@@ -32,8 +32,7 @@ static bool make_sample(struct gm_way *way, int32_t rows, struct gm_spgemm_error
         list[i] = gm_sampled_row(rows, way->sample_rows, i, GM_SAMPLE_SEED);
     size_t size = (size_t)way->sample_rows * sizeof *list;
     return gm_block_make(&way->sample, &uncounted, size, "a sample", error) &&
-           (!size ||
-            gm_cuda(cudaMemcpy(way->sample.at, list, size, cudaMemcpyHostToDevice), "a sample", error));
+           (!size || gm_cuda(cudaMemcpy(way->sample.at, list, size, cudaMemcpyHostToDevice), "a sample", error));
 }
 
 static bool make_by_columns(struct gm_way *way, const struct gm_job *job, struct gm_spgemm_error *error) {
@@ -55,8 +54,7 @@ void *gm_way_open(const struct gm_job *job, struct gm_spgemm_error *error) {
         free(way);
         return NULL;
     }
-    if (make_sample(way, job->a->rows, error) &&
-        (job->kernel != GM_KERNEL_THESIS || make_by_columns(way, job, error)))
+    if (make_sample(way, job->a->rows, error) && (job->kernel != GM_KERNEL_THESIS || make_by_columns(way, job, error)))
         return way;
     gm_way_close(way);
     return NULL;
@@ -137,22 +135,20 @@ void gm_work_drop(struct gm_work *w) {
 /* ---- rows */
 
 /* Into a spread they are counted only, as long as their sizes are not known. */
-static bool launch_ranges(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c,
-                          bool exact, cudaStream_t stream, struct gm_spgemm_error *error) {
+static bool launch_ranges(struct gm_work *w, const int32_t *list, int32_t rows, const struct gm_target *c, bool exact,
+                          cudaStream_t stream, struct gm_spgemm_error *error) {
     struct gm_target target = *c;
     if (!w->cursor.at &&
         !gm_block_make(&w->cursor, &w->gpu->memory, (size_t)w->a->stored * sizeof(int32_t), "cursors", error))
         return false;
     if (c->spread.size && !exact)
         target.values = NULL;
-    return gm_cuda(gm_launch_ranges(w->gpu->job->precision, w->a, w->b, list, rows, &target, w->cursor.at,
-                                    stream),
+    return gm_cuda(gm_launch_ranges(w->gpu->job->precision, w->a, w->b, list, rows, &target, w->cursor.at, stream),
                    "rows by ranges", error);
 }
 
-static bool launch_bin(struct gm_work *w, int bin, const int32_t *list, int32_t rows,
-                       const struct gm_target *c, bool exact, cudaStream_t stream,
-                       struct gm_spgemm_error *error) {
+static bool launch_bin(struct gm_work *w, int bin, const int32_t *list, int32_t rows, const struct gm_target *c,
+                       bool exact, cudaStream_t stream, struct gm_spgemm_error *error) {
     if (bin == GM_BIN_RANGES)
         return launch_ranges(w, list, rows, c, exact, stream, error);
     return gm_cuda(gm_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows, c, w->overflow,
@@ -201,8 +197,7 @@ bool gm_work_bin(struct gm_work *w, const int32_t *list, int32_t rows, int32_t s
         b->begin[bin] = sum;
         sum += b->count[bin];
     }
-    return gm_cuda(cudaMemcpyAsync(w->counters->bins, b->begin, size, cudaMemcpyHostToDevice, NULL), "bins",
-                   error) &&
+    return gm_cuda(cudaMemcpyAsync(w->counters->bins, b->begin, size, cudaMemcpyHostToDevice, NULL), "bins", error) &&
            gm_cuda(gm_launch_bin_fill(list, rows, &need, w->counters->bins, w->binned), "bins", error) &&
            zero(&w->counters->found.overflowed, sizeof w->counters->found.overflowed, error);
 }
@@ -229,19 +224,16 @@ bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const st
     return form(w, list, rows, c, exact, w->share, error);
 }
 
-static bool look(struct gm_work *w, const struct gm_target *c, cudaEvent_t formed,
-                 struct gm_spgemm_error *error) {
+static bool look(struct gm_work *w, const struct gm_target *c, cudaEvent_t formed, struct gm_spgemm_error *error) {
     int32_t slab = c->spread.size ? c->spread.slab : INT32_MAX;
     return gm_cuda(cudaEventRecord(formed, NULL), "event", error) &&
            gm_cuda(gm_scan(w->space, &w->space_size, w->size, w->place, w->rows), "scan", error) &&
-           gm_cuda(gm_launch_offsets(w->place, w->size, w->rows, w->gpu->c.offsets.at, slab,
-                                     &w->counters->found.ends),
+           gm_cuda(gm_launch_offsets(w->place, w->size, w->rows, w->gpu->c.offsets.at, slab, &w->counters->found.ends),
                    "offsets of C", error) &&
            fetch(&w->found, &w->counters->found, sizeof w->found, error);
 }
 
-bool gm_work_settle(struct gm_work *w, const struct gm_target *c, cudaEvent_t formed,
-                    struct gm_spgemm_error *error) {
+bool gm_work_settle(struct gm_work *w, const struct gm_target *c, cudaEvent_t formed, struct gm_spgemm_error *error) {
     if (!look(w, c, formed, error))
         return false;
     /* Tables made for all multiplications hold every row. */
@@ -258,8 +250,7 @@ bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spg
     if (!gm_work_form(w, list, rows, &counted, false, error) ||
         !gm_cuda(gm_launch_gather(list, rows, w->size, w->counters->gathered[0]), "a sample", error) ||
         !gm_cuda(gm_launch_gather(list, rows, w->bound, w->counters->gathered[1]), "a sample", error) ||
-        !fetch(size, w->counters->gathered[0], bytes, error) ||
-        !fetch(bound, w->counters->gathered[1], bytes, error))
+        !fetch(size, w->counters->gathered[0], bytes, error) || !fetch(bound, w->counters->gathered[1], bytes, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
         size_sum += size[i];
@@ -270,9 +261,7 @@ bool gm_work_sample(struct gm_work *w, struct gm_histogram *sizes, struct gm_spg
     return !sizes || gm_histogram_make(sizes, size, rows, error);
 }
 
-bool gm_work_is_long(const struct gm_work *w) {
-    return w->totals.bound / SHORT_ROWS >= w->rows;
-}
+bool gm_work_is_long(const struct gm_work *w) { return w->totals.bound / SHORT_ROWS >= w->rows; }
 
 bool gm_work_sample_if_long(struct gm_work *w, struct gm_spgemm_error *error) {
     return !gm_work_is_long(w) || gm_work_sample(w, NULL, error);
@@ -283,8 +272,7 @@ bool gm_work_sample_if_long(struct gm_work *w, struct gm_spgemm_error *error) {
 bool gm_work_offsets(struct gm_work *w, struct gm_spgemm_error *error) {
     struct gm_result *c = &w->gpu->c;
     *c = (struct gm_result){.rows = w->rows, .columns = w->b->columns};
-    return gm_block_make(&c->offsets, &w->gpu->memory, ((size_t)w->rows + 1) * sizeof(int32_t),
-                         "offsets of C", error);
+    return gm_block_make(&c->offsets, &w->gpu->memory, ((size_t)w->rows + 1) * sizeof(int32_t), "offsets of C", error);
 }
 
 bool gm_work_result(struct gm_work *w, bool arrays, struct gm_spgemm_error *error) {
@@ -296,14 +284,12 @@ bool gm_work_result(struct gm_work *w, bool arrays, struct gm_spgemm_error *erro
     c->stored = w->found.ends.stored;
     size_t count = arrays ? (size_t)c->stored : 0;
     return gm_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&
-           gm_block_make(&c->values, memory, count * gm_value_size(w->gpu->job->precision), "values of C",
-                         error);
+           gm_block_make(&c->values, memory, count * gm_value_size(w->gpu->job->precision), "values of C", error);
 }
 
 bool gm_work_select(struct gm_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen,
                     int32_t *number, struct gm_spgemm_error *error) {
-    return gm_cuda(gm_select_above(w->space, &w->space_size, list, rows, w->size, above, chosen,
-                                   &w->counters->chosen),
+    return gm_cuda(gm_select_above(w->space, &w->space_size, list, rows, w->size, above, chosen, &w->counters->chosen),
                    "unfinished rows", error) &&
            fetch(number, &w->counters->chosen, sizeof *number, error);
 }

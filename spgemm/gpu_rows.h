@@ -85,8 +85,7 @@ bool gm_work_form(struct gm_work *w, const int32_t *list, int32_t rows, const st
 
 /* Waits for the rows to be formed, those of a table that was too small anew; records `formed` behind them.
  * Sets w->found, w->place and C's offsets from w->size. */
-bool gm_work_settle(struct gm_work *w, const struct gm_target *c, cudaEvent_t formed,
-                    struct gm_spgemm_error *error);
+bool gm_work_settle(struct gm_work *w, const struct gm_target *c, cudaEvent_t formed, struct gm_spgemm_error *error);
 /* C's entries, settled, and room for `arrays` (else for none) of them. Fails over 2^31 - 1. */
 bool gm_work_result(struct gm_work *w, bool arrays, struct gm_spgemm_error *error);
 

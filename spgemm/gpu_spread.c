@@ -84,13 +84,10 @@ static void cut_into_slabs(struct gm_loop *l, int64_t further) {
 
 /* One round of many places is formed in two halves, the second mapped while rows of the first are formed. */
 static bool is_halved(const struct gm_loop *l) {
-    return l->job->vector == GM_VECTOR_VMM &&
-           (int64_t)l->w.rows * l->size >= gm_spread_settings.halved_places;
+    return l->job->vector == GM_VECTOR_VMM && (int64_t)l->w.rows * l->size >= gm_spread_settings.halved_places;
 }
 
-static int32_t half_of(int32_t rows) {
-    return rows / 2 + rows % 2;
-}
+static int32_t half_of(int32_t rows) { return rows / 2 + rows % 2; }
 
 static void cut_in_halves(struct gm_loop *l) {
     l->spread.slab = half_of(l->w.rows);
@@ -100,19 +97,17 @@ static void cut_in_halves(struct gm_loop *l) {
 
 static bool grow(struct gm_loop *l, int64_t pieces, struct gm_spgemm_error *error) {
     if (pieces > INT32_MAX)
-        return gm_spgemm_fail(error, "more than %d pieces of %d places; a larger --size-per-row takes fewer",
-                              INT32_MAX, l->size);
+        return gm_spgemm_fail(error, "more than %d pieces of %d places; a larger --size-per-row takes fewer", INT32_MAX,
+                              l->size);
     return gm_loop_grow(l, pieces * l->size, error);
 }
 
 static bool send(const struct gm_spill *spill, struct gm_loop *l, struct gm_spgemm_error *error) {
-    return gm_cuda(cudaMemcpyAsync(l->w.spill, spill, sizeof *spill, cudaMemcpyHostToDevice, NULL), "pieces",
-                   error);
+    return gm_cuda(cudaMemcpyAsync(l->w.spill, spill, sizeof *spill, cudaMemcpyHostToDevice, NULL), "pieces", error);
 }
 
 static struct gm_target target_of(const struct gm_loop *l) {
-    return (struct gm_target){
-        .values = l->values.at, .columns = l->columns.at, .size = l->w.size, .spread = l->spread};
+    return (struct gm_target){.values = l->values.at, .columns = l->columns.at, .size = l->w.size, .spread = l->spread};
 }
 
 static bool settle(struct gm_loop *l, struct gm_spgemm_error *error) {
@@ -180,8 +175,8 @@ bool gm_loop_spread(struct gm_loop *l, struct gm_spgemm_error *error) {
         l->first_slabs = 0;
     }
     l->spread.room = l->gap + further;
-    if (!grow(l, l->first_slabs ? l->first_pieces : w->rows + l->spread.room, error) ||
-        !send(&spill, l, error) || !form(l, error) || (found->spill.left && !form_rest(l, error)))
+    if (!grow(l, l->first_slabs ? l->first_pieces : w->rows + l->spread.room, error) || !send(&spill, l, error) ||
+        !form(l, error) || (found->spill.left && !form_rest(l, error)))
         return false;
     l->pieces = w->rows + (int64_t)found->spill.taken - l->gap;
     int32_t longest = found->ends.longest;

@@ -17,9 +17,9 @@ extern "C" {
 struct gm_target {
     void *values; /* NULL: rows are counted, not formed */
     int32_t *columns;
-    const int64_t *start; /* first place of each row; not with pieces */
-    int32_t *size; /* out: entries of each row; of one that does not fit its pieces, as one more than fits. In
-                    * when ranges form rows into a spread. */
+    const int64_t *start;    /* first place of each row; not with pieces */
+    int32_t *size;           /* out: entries of each row; of one that does not fit its pieces, as one more than fits. In
+                              * when ranges form rows into a spread. */
     struct gm_pieces pieces; /* by the thread-for-a-row kernel */
     struct gm_spread spread; /* by the fast accumulator: a row that gets no pieces is not written, but listed
                               * and its size told; rows by ranges that are counted are listed, too */
@@ -37,8 +37,8 @@ cudaError_t gm_launch_bounds(const struct gm_operand *a, const struct gm_operand
 
 /* Adds Cohen's estimate of nnz(C) (estimate.h) to *total; `drawn` has GM_COHEN_KEYS for each column of B,
  * `reached` for each row. The same keys as on the host. */
-cudaError_t gm_launch_cohen(const struct gm_operand *a, const struct gm_operand *b, uint64_t seed,
-                            float *drawn, float *reached, double *total);
+cudaError_t gm_launch_cohen(const struct gm_operand *a, const struct gm_operand *b, uint64_t seed, float *drawn,
+                            float *reached, double *total);
 
 /* ---- the fast accumulator */
 
@@ -52,8 +52,7 @@ struct gm_need {
 };
 /* Rows of each bin into count[GM_BINS] for each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
  * Rows of no entries are in no bin. */
-cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const struct gm_need *need,
-                                int32_t *count);
+cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const struct gm_need *need, int32_t *count);
 /* First pieces of this slab's rows lie behind what rows before have got. */
 cudaError_t gm_launch_begin_slab(struct gm_spill *spill, int slab);
 /* The rows, bin by bin, into `binned`; `next` has the first place of each bin and is moved. */
@@ -62,22 +61,21 @@ cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const struct g
 /* Forms (or counts) rows with tables of the bin's size. Rows that do not fit their table are listed in
  * overflow, counted in *overflowed. */
 cudaError_t gm_launch_table(int bin, enum gm_precision precision, const struct gm_operand *a,
-                            const struct gm_operand *b, const int32_t *list, int32_t rows,
-                            const struct gm_target *c, int32_t *overflow, int32_t *overflowed,
-                            cudaStream_t stream);
+                            const struct gm_operand *b, const int32_t *list, int32_t rows, const struct gm_target *c,
+                            int32_t *overflow, int32_t *overflowed, cudaStream_t stream);
 /* The same by ranges of columns. cursor: one for each entry of A. */
-cudaError_t gm_launch_ranges(enum gm_precision precision, const struct gm_operand *a,
-                             const struct gm_operand *b, const int32_t *list, int32_t rows,
-                             const struct gm_target *c, int32_t *cursor, cudaStream_t stream);
+cudaError_t gm_launch_ranges(enum gm_precision precision, const struct gm_operand *a, const struct gm_operand *b,
+                             const int32_t *list, int32_t rows, const struct gm_target *c, int32_t *cursor,
+                             cudaStream_t stream);
 
 /* ---- the kernel of the thesis (listing 2.1) */
 
 /* Forms or counts the rows of the list (NULL: 0 to rows - 1), a thread for a row; `by_columns` is B
  * transposed. With pieces, rows go on in the last round's at the column resume[row] where they left off in
  * the round before; columns are looked at from that of the row's first product to that of its last. */
-cudaError_t gm_launch_dots(enum gm_precision precision, const struct gm_operand *a,
-                           const struct gm_operand *b, const struct gm_operand *by_columns,
-                           const int32_t *list, int32_t rows, const struct gm_target *c, int32_t *resume);
+cudaError_t gm_launch_dots(enum gm_precision precision, const struct gm_operand *a, const struct gm_operand *b,
+                           const struct gm_operand *by_columns, const int32_t *list, int32_t rows,
+                           const struct gm_target *c, int32_t *resume);
 
 /* All rounds that the memory holds in one cooperative launch, the grid synchronised between them. In
  * *progress: what the next round, which has not begun, starts with. */
@@ -87,9 +85,8 @@ struct gm_progress {
 };
 cudaError_t gm_launch_dots_persistent(enum gm_precision precision, const struct gm_operand *a,
                                       const struct gm_operand *b, const struct gm_operand *by_columns,
-                                      const struct gm_target *c, int32_t *resume, int32_t *owner,
-                                      int64_t *first, int64_t places, struct gm_progress *progress,
-                                      int32_t *unfinished);
+                                      const struct gm_target *c, int32_t *resume, int32_t *owner, int64_t *first,
+                                      int64_t places, struct gm_progress *progress, int32_t *unfinished);
 
 /* ---- whole arrays */
 
@@ -98,8 +95,8 @@ cudaError_t gm_launch_dots_persistent(enum gm_precision precision, const struct 
 cudaError_t gm_scan(void *space, size_t *bytes, const int32_t *size, int64_t *start, int32_t count);
 /* Rows of the list whose size is above `above`, in their order, into `chosen`, their number into *number. As
  * gm_scan. */
-cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows,
-                            const int32_t *size, int64_t above, int32_t *chosen, int32_t *number);
+cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
+                            int64_t above, int32_t *chosen, int32_t *number);
 cudaError_t gm_launch_count_up(int32_t *list, int32_t rows); /* list[i] = i */
 cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to);
 /* place[0] to place[rows] as `offsets`, and what the host wants to know: the last of them, that behind each
@@ -108,14 +105,14 @@ struct gm_ends {
     int64_t stored, slab[GM_SLABS];
     int32_t longest;
 };
-cudaError_t gm_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets,
-                              int32_t slab, struct gm_ends *ends);
+cudaError_t gm_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab,
+                              struct gm_ends *ends);
 
 /* ---- compaction: elements of 4 or 8 bytes; row i's size[i] elements to place[i] */
 
 /* from where rows begin at start[i] */
-cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
-                                const int64_t *place, const int32_t *size, int32_t rows);
+cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start, const int64_t *place,
+                                const int32_t *size, int32_t rows);
 /* from pieces */
 cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const struct gm_pieces *pieces,
                                   int64_t count, const int64_t *place, const int32_t *size);
@@ -124,9 +121,9 @@ struct gm_moved {
     const void *from; /* NULL: this array is not moved */
     void *to;
 };
-cudaError_t gm_launch_move_spread(size_t element, const struct gm_moved *columns,
-                                  const struct gm_moved *values, const struct gm_spread *spread,
-                                  int32_t first, int32_t rows, const int64_t *place, const int32_t *size);
+cudaError_t gm_launch_move_spread(size_t element, const struct gm_moved *columns, const struct gm_moved *values,
+                                  const struct gm_spread *spread, int32_t first, int32_t rows, const int64_t *place,
+                                  const int32_t *size);
 /* Both arrays where they are, a value having `element` bytes. *ticket and read[gm_tiles()] must be zeroed; a
  * piece has at most GM_TILE places. */
 cudaError_t gm_launch_pack(size_t element, int32_t *columns, void *values, const struct gm_padded *padded,

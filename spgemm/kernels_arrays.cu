@@ -9,17 +9,14 @@
 namespace {
 
 constexpr int BLOCK = 256;
-constexpr int TEAM = 8; /* threads that add up one row's bound */
+constexpr int TEAM = 8;                /* threads that add up one row's bound */
 constexpr unsigned MANY_BLOCKS = 2048; /* as many as any device runs at a time */
 
-unsigned blocks_of(int64_t threads) {
-    return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK);
-}
+unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK); }
 
 /* A team a row. As many blocks as the device has room for take all rows, so that few add to the totals:
  * additions to one address come one after the other. */
-__global__ void __launch_bounds__(BLOCK)
-    bounds(gm_operand a, gm_operand b, int32_t *bound, gm_totals *totals) {
+__global__ void __launch_bounds__(BLOCK) bounds(gm_operand a, gm_operand b, int32_t *bound, gm_totals *totals) {
     constexpr int ROWS = 32 / TEAM; /* of a warp */
     __shared__ int64_t sums[BLOCK / 32];
     __shared__ int32_t mosts[BLOCK / 32];
@@ -58,8 +55,7 @@ __global__ void __launch_bounds__(BLOCK)
         most = max(most, mosts[i]);
     }
     if (total) {
-        atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound),
-                  static_cast<unsigned long long>(total));
+        atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound), static_cast<unsigned long long>(total));
         atomicMax(&totals->most, most);
     }
 }
@@ -117,8 +113,7 @@ __global__ void gather(const int32_t *list, int32_t rows, const int32_t *from, i
 }
 
 __global__ void __launch_bounds__(BLOCK)
-    offsets_of(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab,
-               gm_ends *ends) {
+    offsets_of(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab, gm_ends *ends) {
     __shared__ int32_t longest;
     int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
     int32_t mine = i < rows ? size[i] : 0;
@@ -143,8 +138,8 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename E>
-__global__ void move_rows(const E *from, E *to, const int64_t *start, const int64_t *place,
-                          const int32_t *size, int32_t rows, int team) {
+__global__ void move_rows(const E *from, E *to, const int64_t *start, const int64_t *place, const int32_t *size,
+                          int32_t rows, int team) {
     int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team;
     if (row >= rows)
         return;
@@ -182,12 +177,12 @@ int team_for(int64_t elements) {
 
 /* Elements are moved as bits. */
 template <typename E>
-cudaError_t launch_move_pieces(const void *from, void *to, const gm_pieces &pieces, int64_t count,
-                               const int64_t *place, const int32_t *size) {
+cudaError_t launch_move_pieces(const void *from, void *to, const gm_pieces &pieces, int64_t count, const int64_t *place,
+                               const int32_t *size) {
     int team = team_for(pieces.size);
     int64_t blocks = min(static_cast<int64_t>(INT_MAX), (count * team + BLOCK - 1) / BLOCK);
-    move_pieces<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to),
-                                                          pieces, count, place, size, team);
+    move_pieces<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to), pieces,
+                                                          count, place, size, team);
     return cudaGetLastError();
 }
 
@@ -217,8 +212,7 @@ cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const gm_need
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const gm_need *need, int32_t *next,
-                               int32_t *binned) {
+cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const gm_need *need, int32_t *next, int32_t *binned) {
     if (!rows)
         return cudaSuccess;
     bins<true><<<blocks_of(rows), BLOCK>>>(list, rows, *need, next, binned);
@@ -239,8 +233,8 @@ cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *f
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets,
-                              int32_t slab, gm_ends *ends) {
+cudaError_t gm_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab,
+                              gm_ends *ends) {
     offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK>>>(place, size, rows, offsets, slab, ends);
     return cudaGetLastError();
 }
@@ -250,21 +244,21 @@ cudaError_t gm_scan(void *space, size_t *bytes, const int32_t *size, int64_t *st
                                           static_cast<int64_t>(count) + 1);
 }
 
-cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows,
-                            const int32_t *size, int64_t above, int32_t *chosen, int32_t *number) {
+cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
+                            int64_t above, int32_t *chosen, int32_t *number) {
     return cub::DeviceSelect::If(space, *bytes, list, chosen, number, rows, Above{size, above});
 }
 
-cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
-                                const int64_t *place, const int32_t *size, int32_t rows) {
+cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start, const int64_t *place,
+                                const int32_t *size, int32_t rows) {
     if (!rows)
         return cudaSuccess;
     return element == 4 ? launch_move_rows<uint32_t>(from, to, start, place, size, rows)
                         : launch_move_rows<uint64_t>(from, to, start, place, size, rows);
 }
 
-cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const gm_pieces *pieces,
-                                  int64_t count, const int64_t *place, const int32_t *size) {
+cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const gm_pieces *pieces, int64_t count,
+                                  const int64_t *place, const int32_t *size) {
     if (!count)
         return cudaSuccess;
     return element == 4 ? launch_move_pieces<uint32_t>(from, to, *pieces, count, place, size)

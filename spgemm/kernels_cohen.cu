@@ -43,14 +43,12 @@ __global__ void __launch_bounds__(BLOCK) estimate(gm_operand a, const float *rea
         atomicAdd(total, entries);
 }
 
-unsigned blocks_of(int64_t threads) {
-    return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK);
-}
+unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK); }
 
 } // namespace
 
-cudaError_t gm_launch_cohen(const gm_operand *a, const gm_operand *b, uint64_t seed, float *drawn,
-                            float *reached, double *total) {
+cudaError_t gm_launch_cohen(const gm_operand *a, const gm_operand *b, uint64_t seed, float *drawn, float *reached,
+                            double *total) {
     int64_t keys = static_cast<int64_t>(b->columns) * KEYS;
     if (!a->stored || !b->stored)
         return cudaSuccess;

@@ -58,8 +58,7 @@ template <typename T, bool FORM> __device__ bool dot(const Problem &p, int32_t r
 /* The row from where the round before left off. `place` is that of its next entry, with room for `room`
  * entries; `count` are there. Returns whether the row is finished. */
 template <typename T, bool FORM>
-__device__ bool form_row(const Problem &p, int32_t row, int64_t place, int64_t room, int32_t count,
-                         bool resumed) {
+__device__ bool form_row(const Problem &p, int32_t row, int64_t place, int64_t room, int32_t count, bool resumed) {
     Window w = window_of(p.a, p.b, row);
     T sum;
     for (int32_t column = resumed ? p.resume[row] : w.first; column <= w.last; column++) {
@@ -124,13 +123,11 @@ __global__ void dot_rounds(Problem p, int32_t *owner, int64_t *first, int64_t pl
         *progress = {piece, rows, round};
 }
 
-unsigned blocks_of(int64_t count) {
-    return static_cast<unsigned>((count + BLOCK - 1) / BLOCK);
-}
+unsigned blocks_of(int64_t count) { return static_cast<unsigned>((count + BLOCK - 1) / BLOCK); }
 
 template <typename T>
-cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t places,
-                              gm_progress *progress, int32_t *unfinished) {
+cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
+                              int32_t *unfinished) {
     int device = 0, processors = 0, blocks = 0;
     cudaError_t status = cudaGetDevice(&device);
     if (status == cudaSuccess)
@@ -140,15 +137,15 @@ cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t
     if (status != cudaSuccess)
         return status;
     void *arguments[] = {&p, &owner, &first, &places, &progress, &unfinished};
-    return cudaLaunchCooperativeKernel(dot_rounds<T>, dim3(static_cast<unsigned>(processors * blocks)),
-                                       dim3(BLOCK), arguments, 0, nullptr);
+    return cudaLaunchCooperativeKernel(dot_rounds<T>, dim3(static_cast<unsigned>(processors * blocks)), dim3(BLOCK),
+                                       arguments, 0, nullptr);
 }
 
 } // namespace
 
 cudaError_t gm_launch_dots(gm_precision precision, const gm_operand *a, const gm_operand *b,
-                           const gm_operand *by_columns, const int32_t *list, int32_t rows,
-                           const gm_target *c, int32_t *resume) {
+                           const gm_operand *by_columns, const int32_t *list, int32_t rows, const gm_target *c,
+                           int32_t *resume) {
     Problem p = {*a, *b, *by_columns, *c, resume};
     if (!rows)
         return cudaSuccess;
@@ -162,9 +159,8 @@ cudaError_t gm_launch_dots(gm_precision precision, const gm_operand *a, const gm
 }
 
 cudaError_t gm_launch_dots_persistent(gm_precision precision, const gm_operand *a, const gm_operand *b,
-                                      const gm_operand *by_columns, const gm_target *c, int32_t *resume,
-                                      int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
-                                      int32_t *unfinished) {
+                                      const gm_operand *by_columns, const gm_target *c, int32_t *resume, int32_t *owner,
+                                      int64_t *first, int64_t places, gm_progress *progress, int32_t *unfinished) {
     Problem p = {*a, *b, *by_columns, *c, resume};
     if (precision == GM_FLOAT)
         return launch_persistent<float>(p, owner, first, places, progress, unfinished);

@@ -108,9 +108,8 @@ template <typename E> struct Ahead {
 
 /* Nothing that is read lies where something is written, by this launch. */
 template <typename V>
-__global__ void __launch_bounds__(BLOCK)
-    move_spread(gm_moved columns, gm_moved values, gm_spread spread, int32_t first, int32_t rows,
-                const int64_t *place, const int32_t *size) {
+__global__ void __launch_bounds__(BLOCK) move_spread(gm_moved columns, gm_moved values, gm_spread spread, int32_t first,
+                                                     int32_t rows, const int64_t *place, const int32_t *size) {
     int64_t item = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / TEAM;
     if (item >= rows)
         return;
@@ -131,11 +130,10 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename V>
-cudaError_t launch_move_spread(const gm_moved &columns, const gm_moved &values, const gm_spread &spread,
-                               int32_t first, int32_t rows, const int64_t *place, const int32_t *size) {
+cudaError_t launch_move_spread(const gm_moved &columns, const gm_moved &values, const gm_spread &spread, int32_t first,
+                               int32_t rows, const int64_t *place, const int32_t *size) {
     int64_t blocks = (static_cast<int64_t>(rows) * TEAM + BLOCK - 1) / BLOCK;
-    move_spread<V>
-        <<<static_cast<unsigned>(blocks), BLOCK>>>(columns, values, spread, first, rows, place, size);
+    move_spread<V><<<static_cast<unsigned>(blocks), BLOCK>>>(columns, values, spread, first, rows, place, size);
     return cudaGetLastError();
 }
 
@@ -146,8 +144,8 @@ cudaError_t gm_launch_begin_slab(gm_spill *spill, int slab) {
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_pack(size_t element, int32_t *columns, void *values, const gm_padded *padded,
-                           unsigned *ticket, unsigned *read) {
+cudaError_t gm_launch_pack(size_t element, int32_t *columns, void *values, const gm_padded *padded, unsigned *ticket,
+                           unsigned *read) {
     unsigned tiles = static_cast<unsigned>(gm_tiles(padded));
     uint32_t *bits = reinterpret_cast<uint32_t *>(columns);
     if (!tiles)

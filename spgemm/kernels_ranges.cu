@@ -21,8 +21,7 @@ template <typename T> struct Range {
 
 /* Makes the row's cursors; r.low gets the first column. */
 template <typename T>
-__device__ void begin_row(Range<T> &r, const gm_operand &a, const gm_operand &b, int32_t row,
-                          int32_t *cursor) {
+__device__ void begin_row(Range<T> &r, const gm_operand &a, const gm_operand &b, int32_t row, int32_t *cursor) {
     int low = INT_MAX;
     if (threadIdx.x == 0)
         r.low = INT_MAX;
@@ -128,8 +127,8 @@ __global__ void __launch_bounds__(BLOCK)
     for (int32_t item = blockIdx.x; item < count; item += gridDim.x) {
         int32_t row = list[item], written = 0;
         if (threadIdx.x == 0)
-            denied = FORM && c.spread.size && c.size[row] > c.spread.size &&
-                     !gm_spread_take(c.spread, row, c.size[row]);
+            denied =
+                FORM && c.spread.size && c.size[row] > c.spread.size && !gm_spread_take(c.spread, row, c.size[row]);
         begin_row(r, a, b, row, cursor);
         if (denied) {
             __syncthreads(); /* all have read it */
@@ -167,18 +166,17 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, bool FORM>
-cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
-                   const gm_target &c, int32_t *cursor, cudaStream_t stream) {
+cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows, const gm_target &c,
+                   int32_t *cursor, cudaStream_t stream) {
     int device = 0, processors = 0, blocks = 0;
-    cudaError_t status = cudaFuncSetAttribute(
-        range_rows<T, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Range<T>)));
+    cudaError_t status = cudaFuncSetAttribute(range_rows<T, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              static_cast<int>(sizeof(Range<T>)));
     if (status == cudaSuccess)
         status = cudaGetDevice(&device);
     if (status == cudaSuccess)
         status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (status == cudaSuccess)
-        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, range_rows<T, FORM>, BLOCK,
-                                                               sizeof(Range<T>));
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, range_rows<T, FORM>, BLOCK, sizeof(Range<T>));
     if (status != cudaSuccess)
         return status;
     int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1);
@@ -189,9 +187,8 @@ cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list
 
 } // namespace
 
-cudaError_t gm_launch_ranges(gm_precision precision, const gm_operand *a, const gm_operand *b,
-                             const int32_t *list, int32_t rows, const gm_target *c, int32_t *cursor,
-                             cudaStream_t stream) {
+cudaError_t gm_launch_ranges(gm_precision precision, const gm_operand *a, const gm_operand *b, const int32_t *list,
+                             int32_t rows, const gm_target *c, int32_t *cursor, cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
     if (!c->values)

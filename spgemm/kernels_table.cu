@@ -45,14 +45,12 @@ template <int THREADS> struct Group {
     }
 };
 
-__device__ unsigned lanes_before() {
-    return (1u << (threadIdx.x % 32)) - 1;
-}
+__device__ unsigned lanes_before() { return (1u << (threadIdx.x % 32)) - 1; }
 
 /* Products of the row into the table. False in a thread that found the table full. */
 template <typename T, int THREADS, bool FORM>
-__device__ void insert(const Group<THREADS> &group, const Operand<T> &a, const Operand<T> &b, int32_t row,
-                       int team, int log2_slots, int32_t *table, T *sums, volatile int *full) {
+__device__ void insert(const Group<THREADS> &group, const Operand<T> &a, const Operand<T> &b, int32_t row, int team,
+                       int log2_slots, int32_t *table, T *sums, volatile int *full) {
     int32_t end = a.offsets[row + 1];
     for (int32_t k = a.offsets[row] + group.thread / team; k < end && !*full; k += THREADS / team) {
         int32_t middle = a.indices[k], last = b.offsets[middle + 1];
@@ -167,8 +165,7 @@ template <typename T, int BIN, bool FORM> struct Shape {
     static constexpr int block = threads > 32 ? threads : BLOCK, rows = block / threads;
     /* Rows of a warp step through their tables together: a gap keeps them on different banks. */
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
-    static constexpr size_t shared =
-        static_cast<size_t>(rows) * stride * (sizeof(int32_t) + (FORM ? sizeof(T) : 0));
+    static constexpr size_t shared = static_cast<size_t>(rows) * stride * (sizeof(int32_t) + (FORM ? sizeof(T) : 0));
 };
 
 template <typename T, int BIN, bool FORM>
@@ -217,9 +214,7 @@ __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
     write<T, S::threads>(group, c, row, table, sums, size);
 }
 
-double mean_of(const gm_operand &m) {
-    return m.rows ? static_cast<double>(m.stored) / m.rows : 0;
-}
+double mean_of(const gm_operand &m) { return m.rows ? static_cast<double>(m.stored) / m.rows : 0; }
 
 /* Threads that take one entry of A, so that rows of the mean lengths take the fewest steps; of equal ones the
  * most, which read B in longer runs. */
@@ -237,14 +232,13 @@ int team_of(const gm_operand &a, const gm_operand &b, int threads) {
 }
 
 template <typename T, int BIN, bool FORM>
-cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
-                   const gm_target &c, const Overflow &overflow, cudaStream_t stream) {
+cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows, const gm_target &c,
+                   const Overflow &overflow, cudaStream_t stream) {
     using S = Shape<T, BIN, FORM>;
     /* The kernel's own variables count, too. */
     if (S::shared + sizeof(int[2][S::rows]) > 48 * 1024) {
-        cudaError_t status =
-            cudaFuncSetAttribute(table_rows<T, BIN, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(S::shared));
+        cudaError_t status = cudaFuncSetAttribute(table_rows<T, BIN, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(S::shared));
         if (status != cudaSuccess)
             return status;
     }
@@ -258,22 +252,14 @@ cudaError_t launch_bin(int bin, const gm_operand &a, const gm_operand &b, const 
                        const gm_target &c, const Overflow &o, cudaStream_t stream) {
     static_assert(GM_TABLES == 8, "a case for each");
     switch (bin) {
-    case 0:
-        return launch<T, 0, FORM>(a, b, list, rows, c, o, stream);
-    case 1:
-        return launch<T, 1, FORM>(a, b, list, rows, c, o, stream);
-    case 2:
-        return launch<T, 2, FORM>(a, b, list, rows, c, o, stream);
-    case 3:
-        return launch<T, 3, FORM>(a, b, list, rows, c, o, stream);
-    case 4:
-        return launch<T, 4, FORM>(a, b, list, rows, c, o, stream);
-    case 5:
-        return launch<T, 5, FORM>(a, b, list, rows, c, o, stream);
-    case 6:
-        return launch<T, 6, FORM>(a, b, list, rows, c, o, stream);
-    default:
-        return launch<T, 7, FORM>(a, b, list, rows, c, o, stream);
+    case 0: return launch<T, 0, FORM>(a, b, list, rows, c, o, stream);
+    case 1: return launch<T, 1, FORM>(a, b, list, rows, c, o, stream);
+    case 2: return launch<T, 2, FORM>(a, b, list, rows, c, o, stream);
+    case 3: return launch<T, 3, FORM>(a, b, list, rows, c, o, stream);
+    case 4: return launch<T, 4, FORM>(a, b, list, rows, c, o, stream);
+    case 5: return launch<T, 5, FORM>(a, b, list, rows, c, o, stream);
+    case 6: return launch<T, 6, FORM>(a, b, list, rows, c, o, stream);
+    default: return launch<T, 7, FORM>(a, b, list, rows, c, o, stream);
     }
 }
 

@@ -13,8 +13,7 @@ struct operands {
     const struct gm_csr *a, *b;
 };
 
-static bool load(struct gm_csr *m, const char *name, const struct gm_settings *s,
-                 struct gm_spgemm_error *error) {
+static bool load(struct gm_csr *m, const char *name, const struct gm_settings *s, struct gm_spgemm_error *error) {
     struct gm_reading reading = {0};
     bool done = strncmp(name, "gen:", 4) ? gm_read_matrix(m, name, s->precision, &reading, error)
                                          : gm_generate(m, name + 4, error);
@@ -35,10 +34,9 @@ static bool fits(const struct gm_settings *s, const struct gm_csr *a, const stru
     if (a->columns == b->rows)
         return true;
     if (!s->b)
-        return gm_spgemm_fail(error, "%.200s: %d x %d is not square, as A A needs", s->matrix, a->rows,
-                              a->columns);
-    return gm_spgemm_fail(error, "%.200s is %d x %d, %.200s is %d x %d: A's columns are not B's rows",
-                          s->matrix, a->rows, a->columns, s->b, b->rows, b->columns);
+        return gm_spgemm_fail(error, "%.200s: %d x %d is not square, as A A needs", s->matrix, a->rows, a->columns);
+    return gm_spgemm_fail(error, "%.200s is %d x %d, %.200s is %d x %d: A's columns are not B's rows", s->matrix,
+                          a->rows, a->columns, s->b, b->rows, b->columns);
 }
 
 static bool transpose(struct gm_csr *m, struct gm_spgemm_error *error) {
@@ -89,8 +87,7 @@ static bool model(const struct operands *o, struct gm_outcome *outcome, struct g
     return done;
 }
 
-static bool check(void *state, const struct gm_job *job, struct gm_outcome *outcome,
-                  struct gm_spgemm_error *error) {
+static bool check(void *state, const struct gm_job *job, struct gm_outcome *outcome, struct gm_spgemm_error *error) {
     struct gm_csr c = {0};
     bool right = outcome->settings->mode->functions->fetch(state, &c, error);
     if (right && !gm_check_product(job->a, job->b, &c, job->precision, &outcome->check, error))
@@ -161,8 +158,7 @@ int main(int argc, char **argv) {
     if (status >= 0)
         return status;
     bool only_json = settings.json && !strcmp(settings.json, "-");
-    bool done = load_operands(&operands, &outcome, &error) &&
-                (!settings.model || model(&operands, &outcome, &error)) &&
+    bool done = load_operands(&operands, &outcome, &error) && (!settings.model || model(&operands, &outcome, &error)) &&
                 (!settings.mode || multiply(&operands, &outcome, &error)) &&
                 (only_json || gm_outcome_text(&outcome, &error)) &&
                 (!settings.json || gm_outcome_json(&outcome, &error));

@@ -22,17 +22,14 @@ bool gm_spgemm_fail_in(struct gm_spgemm_error *error, const char *where) {
     return false;
 }
 
-static void *array(int64_t count, size_t size) {
-    return malloc(count ? (size_t)count * size : 1);
-}
+static void *array(int64_t count, size_t size) { return malloc(count ? (size_t)count * size : 1); }
 
 static bool no_memory(struct gm_csr *m, int64_t stored, struct gm_spgemm_error *error) {
     gm_csr_free(m);
     return gm_spgemm_fail(error, "out of memory for a matrix of %lld entries", (long long)stored);
 }
 
-bool gm_csr_make(struct gm_csr *m, int32_t rows, int32_t columns, int64_t stored,
-                 struct gm_spgemm_error *error) {
+bool gm_csr_make(struct gm_csr *m, int32_t rows, int32_t columns, int64_t stored, struct gm_spgemm_error *error) {
     *m = (struct gm_csr){.rows = rows, .columns = columns};
     if (stored > INT32_MAX) {
         *m = (struct gm_csr){0};
@@ -56,8 +53,8 @@ void gm_csr_free(struct gm_csr *m) {
  * known. */
 #define BLOCK_ROWS 4096
 
-static int32_t *fill_block(int32_t first, int32_t end, int32_t widest, gm_row_function *function,
-                           const void *context, int32_t *offsets) {
+static int32_t *fill_block(int32_t first, int32_t end, int32_t widest, gm_row_function *function, const void *context,
+                           int32_t *offsets) {
     int64_t used = 0, capacity = 0;
     int32_t *columns = NULL;
     for (int32_t i = first; i < end; i++) {
@@ -89,8 +86,8 @@ static int64_t scan(int32_t *offsets, int32_t rows) {
     return sum;
 }
 
-bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t widest,
-                      gm_row_function *function, const void *context, struct gm_spgemm_error *error) {
+bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t widest, gm_row_function *function,
+                      const void *context, struct gm_spgemm_error *error) {
     int32_t count = (int32_t)(((int64_t)rows + BLOCK_ROWS - 1) / BLOCK_ROWS), *offsets, **blocks;
     bool made = false, whole = true;
     *m = (struct gm_csr){0};
@@ -101,8 +98,7 @@ bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t w
 #pragma omp parallel for schedule(dynamic) reduction(&& : whole)
     for (int32_t b = 0; b < count; b++) {
         int64_t end = ((int64_t)b + 1) * BLOCK_ROWS;
-        blocks[b] =
-            fill_block(b * BLOCK_ROWS, end < rows ? (int32_t)end : rows, widest, function, context, offsets);
+        blocks[b] = fill_block(b * BLOCK_ROWS, end < rows ? (int32_t)end : rows, widest, function, context, offsets);
         whole = whole && blocks[b];
     }
     if (!whole)
@@ -112,8 +108,7 @@ bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t w
     memcpy(m->offsets, offsets, ((size_t)rows + 1) * sizeof *offsets);
     for (int32_t b = 0; b < count; b++) {
         int64_t first = (int64_t)b * BLOCK_ROWS, end = first + BLOCK_ROWS < rows ? first + BLOCK_ROWS : rows;
-        memcpy(m->indices + offsets[first], blocks[b],
-               (size_t)(offsets[end] - offsets[first]) * sizeof *m->indices);
+        memcpy(m->indices + offsets[first], blocks[b], (size_t)(offsets[end] - offsets[first]) * sizeof *m->indices);
         free(blocks[b]);
         blocks[b] = NULL;
     }
@@ -150,9 +145,8 @@ static void sort_entries(struct entry *entries, struct entry *spare, int64_t cou
     sort_entries(entries, spare, half);
     sort_entries(entries + half, spare + half, count - half);
     for (int64_t i = 0; i < count; i++)
-        spare[i] = right == count || (left < half && entries[left].column <= entries[right].column)
-                       ? entries[left++]
-                       : entries[right++];
+        spare[i] = right == count || (left < half && entries[left].column <= entries[right].column) ? entries[left++]
+                                                                                                    : entries[right++];
     memcpy(entries, spare, (size_t)count * sizeof *entries);
 }
 
@@ -169,8 +163,7 @@ static int64_t merge_row(struct entry *entries, int64_t count) {
 }
 
 bool gm_csr_from_triplets(struct gm_csr *m, int32_t rows, int32_t columns, int64_t count, const int64_t *row,
-                          const int64_t *column, const double *value, int64_t *merged,
-                          struct gm_spgemm_error *error) {
+                          const int64_t *column, const double *value, int64_t *merged, struct gm_spgemm_error *error) {
     int64_t stored = 0, *start = calloc((size_t)rows + 2, sizeof *start);
     struct entry *entries = array(count, sizeof *entries), *spare = array(count, sizeof *spare);
     bool made = false;
@@ -263,12 +256,10 @@ bool gm_csr_valid(const struct gm_csr *m, struct gm_spgemm_error *error) {
         return gm_spgemm_fail(error, "offset of row 0 is %d", m->offsets[0]);
     for (int32_t i = 0; i < m->rows; i++) {
         if (m->offsets[i + 1] < m->offsets[i])
-            return gm_spgemm_fail(error, "row %d: offsets fall from %d to %d", i, m->offsets[i],
-                                  m->offsets[i + 1]);
+            return gm_spgemm_fail(error, "row %d: offsets fall from %d to %d", i, m->offsets[i], m->offsets[i + 1]);
         for (int32_t k = m->offsets[i], last = -1; k < m->offsets[i + 1]; last = m->indices[k++])
             if (m->indices[k] <= last || m->indices[k] >= m->columns)
-                return gm_spgemm_fail(error, "row %d: column %d after %d, of %d", i, m->indices[k], last,
-                                      m->columns);
+                return gm_spgemm_fail(error, "row %d: column %d after %d, of %d", i, m->indices[k], last, m->columns);
     }
     return true;
 }

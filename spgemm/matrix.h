@@ -21,8 +21,7 @@ static inline size_t gm_value_size(enum gm_precision precision) {
 struct gm_spgemm_error {
     char text[512];
 };
-bool gm_spgemm_fail(struct gm_spgemm_error *error, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+bool gm_spgemm_fail(struct gm_spgemm_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Puts "where: " in front of what is there; returns false. */
 bool gm_spgemm_fail_in(struct gm_spgemm_error *error, const char *where);
 
@@ -36,14 +35,11 @@ struct gm_csr {
     double *values;
 };
 
-static inline int64_t gm_csr_stored(const struct gm_csr *m) {
-    return m->offsets ? m->offsets[m->rows] : 0;
-}
+static inline int64_t gm_csr_stored(const struct gm_csr *m) { return m->offsets ? m->offsets[m->rows] : 0; }
 
 /* Arrays for `stored` entries, offsets zeroed, the rest not. On failure *m is empty; else the caller owns it.
  */
-bool gm_csr_make(struct gm_csr *m, int32_t rows, int32_t columns, int64_t stored,
-                 struct gm_spgemm_error *error);
+bool gm_csr_make(struct gm_csr *m, int32_t rows, int32_t columns, int64_t stored, struct gm_spgemm_error *error);
 void gm_csr_free(struct gm_csr *m); /* leaves an empty one; an empty one may be freed */
 
 /* Writes row `row`'s columns, ascending and unique, to `columns`; returns how many. Called from several
@@ -52,14 +48,13 @@ typedef int32_t gm_row_function(const void *context, int32_t row, int32_t *colum
 
 /* A matrix with the structure that the function tells, values not set. No row has more than `widest` columns.
  * Fails over 2^31 - 1 entries. */
-bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t widest,
-                      gm_row_function *function, const void *context, struct gm_spgemm_error *error);
+bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t widest, gm_row_function *function,
+                      const void *context, struct gm_spgemm_error *error);
 
 /* Sorts `count` triplets (0-based, in range) into *m and adds up the values of equal positions, in the order
  * given; `merged` gets the number of entries that vanished that way. */
 bool gm_csr_from_triplets(struct gm_csr *m, int32_t rows, int32_t columns, int64_t count, const int64_t *row,
-                          const int64_t *column, const double *value, int64_t *merged,
-                          struct gm_spgemm_error *error);
+                          const int64_t *column, const double *value, int64_t *merged, struct gm_spgemm_error *error);
 
 /* The transposed matrix, a new one. */
 bool gm_csr_transpose(struct gm_csr *t, const struct gm_csr *m, struct gm_spgemm_error *error);

@@ -13,20 +13,15 @@ struct state {
 /* GraphBLAS starts and ends once in a process. */
 static bool started;
 
-static void finish(void) {
-    GrB_finalize();
-}
+static void finish(void) { GrB_finalize(); }
 
-static GrB_Type type_of(const struct gm_job *job) {
-    return job->precision == GM_FLOAT ? GrB_FP32 : GrB_FP64;
-}
+static GrB_Type type_of(const struct gm_job *job) { return job->precision == GM_FLOAT ? GrB_FP32 : GrB_FP64; }
 
 static bool worked(GrB_Info info, const char *what, struct gm_spgemm_error *error) {
     if (info == GrB_SUCCESS)
         return true;
-    return gm_spgemm_fail(
-        error, info == GrB_OUT_OF_MEMORY ? "GraphBLAS: %s: out of memory" : "GraphBLAS: %s: error %d", what,
-        (int)info);
+    return gm_spgemm_fail(error, info == GrB_OUT_OF_MEMORY ? "GraphBLAS: %s: out of memory" : "GraphBLAS: %s: error %d",
+                          what, (int)info);
 }
 
 static bool start(struct gm_spgemm_error *error) {
@@ -40,8 +35,7 @@ static bool start(struct gm_spgemm_error *error) {
 
 static bool import(GrB_Matrix *to, const struct gm_csr *m, GrB_Type type, struct gm_spgemm_error *error) {
     size_t stored = (size_t)gm_csr_stored(m), rows = (size_t)m->rows;
-    GrB_Index *offsets = malloc((rows + 1) * sizeof *offsets),
-              *indices = malloc((stored + 1) * sizeof *indices);
+    GrB_Index *offsets = malloc((rows + 1) * sizeof *offsets), *indices = malloc((stored + 1) * sizeof *indices);
     float *narrow = type == GrB_FP32 ? malloc((stored + 1) * sizeof *narrow) : NULL;
     bool done = offsets && indices && (type != GrB_FP32 || narrow);
     for (size_t i = 0; done && i <= rows; i++)
@@ -54,12 +48,12 @@ static bool import(GrB_Matrix *to, const struct gm_csr *m, GrB_Type type, struct
     if (!done)
         gm_spgemm_fail(error, "GraphBLAS: import: out of memory");
     else if (narrow)
-        done = worked(GrB_Matrix_import_FP32(to, type, rows, (GrB_Index)m->columns, offsets, indices, narrow,
-                                             rows + 1, stored, stored, GrB_CSR_FORMAT),
+        done = worked(GrB_Matrix_import_FP32(to, type, rows, (GrB_Index)m->columns, offsets, indices, narrow, rows + 1,
+                                             stored, stored, GrB_CSR_FORMAT),
                       "import", error);
     else
-        done = worked(GrB_Matrix_import_FP64(to, type, rows, (GrB_Index)m->columns, offsets, indices,
-                                             m->values, rows + 1, stored, stored, GrB_CSR_FORMAT),
+        done = worked(GrB_Matrix_import_FP64(to, type, rows, (GrB_Index)m->columns, offsets, indices, m->values,
+                                             rows + 1, stored, stored, GrB_CSR_FORMAT),
                       "import", error);
     free(offsets);
     free(indices);
@@ -96,10 +90,8 @@ static bool run_graphblas(void *pointer, struct gm_run *run, struct gm_spgemm_er
     GrB_Index stored = 0;
     GrB_Matrix_free(&s->c);
     double start = gm_now_ms();
-    GrB_Semiring semiring =
-        s->job->precision == GM_FLOAT ? GrB_PLUS_TIMES_SEMIRING_FP32 : GrB_PLUS_TIMES_SEMIRING_FP64;
-    GrB_Info info =
-        GrB_Matrix_new(&s->c, type_of(s->job), (GrB_Index)s->job->a->rows, (GrB_Index)s->job->b->columns);
+    GrB_Semiring semiring = s->job->precision == GM_FLOAT ? GrB_PLUS_TIMES_SEMIRING_FP32 : GrB_PLUS_TIMES_SEMIRING_FP64;
+    GrB_Info info = GrB_Matrix_new(&s->c, type_of(s->job), (GrB_Index)s->job->a->rows, (GrB_Index)s->job->b->columns);
     if (info == GrB_SUCCESS)
         info = GrB_mxm(s->c, NULL, NULL, semiring, s->a, s->b ? s->b : s->a, NULL);
     /* Sorted rows, as the other modes give. */
@@ -114,14 +106,13 @@ static bool run_graphblas(void *pointer, struct gm_run *run, struct gm_spgemm_er
     return true;
 }
 
-static bool export(const struct state *s, GrB_Index *offsets, GrB_Index *indices, void *values,
-                   GrB_Index lengths[3]) {
+static bool export(const struct state *s, GrB_Index *offsets, GrB_Index *indices, void *values, GrB_Index lengths[3]) {
     GrB_Format format = GrB_CSR_FORMAT;
     if (s->job->precision == GM_FLOAT)
-        return GrB_Matrix_export_FP32(offsets, indices, values, &lengths[0], &lengths[1], &lengths[2], format,
-                                      s->c) == GrB_SUCCESS;
-    return GrB_Matrix_export_FP64(offsets, indices, values, &lengths[0], &lengths[1], &lengths[2], format,
-                                  s->c) == GrB_SUCCESS;
+        return GrB_Matrix_export_FP32(offsets, indices, values, &lengths[0], &lengths[1], &lengths[2], format, s->c) ==
+               GrB_SUCCESS;
+    return GrB_Matrix_export_FP64(offsets, indices, values, &lengths[0], &lengths[1], &lengths[2], format, s->c) ==
+           GrB_SUCCESS;
 }
 
 static bool fetch_graphblas(void *pointer, struct gm_csr *c, struct gm_spgemm_error *error) {
@@ -130,8 +121,7 @@ static bool fetch_graphblas(void *pointer, struct gm_csr *c, struct gm_spgemm_er
     void *values = NULL;
     bool done = false;
     *c = (struct gm_csr){0};
-    if (!worked(GrB_Matrix_exportSize(&lengths[0], &lengths[1], &lengths[2], GrB_CSR_FORMAT, s->c), "export",
-                error))
+    if (!worked(GrB_Matrix_exportSize(&lengths[0], &lengths[1], &lengths[2], GrB_CSR_FORMAT, s->c), "export", error))
         return false;
     offsets = malloc(lengths[0] * sizeof *offsets + 1);
     indices = malloc(lengths[1] * sizeof *indices + 1);
@@ -156,5 +146,5 @@ out:
     return done;
 }
 
-const struct gm_mode_functions gm_mode_graphblas = {open_graphblas, run_graphblas, fetch_graphblas,
-                                                    close_graphblas, NULL};
+const struct gm_mode_functions gm_mode_graphblas = {open_graphblas, run_graphblas, fetch_graphblas, close_graphblas,
+                                                    NULL};

@@ -4,8 +4,7 @@
 
 const int32_t gm_thesis_sizes[GM_THESIS_SIZES] = {8, 16, 32, 48, 64, 96, 128, 256};
 
-bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows,
-                       struct gm_spgemm_error *error) {
+bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows, struct gm_spgemm_error *error) {
     *h = (struct gm_histogram){.rows = rows};
     for (int32_t i = 0; i < rows; i++)
         if (size[i] > h->longest)

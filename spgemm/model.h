@@ -25,8 +25,7 @@ struct gm_histogram {
     int32_t *size;
     int64_t *count;
 };
-bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows,
-                       struct gm_spgemm_error *error);
+bool gm_histogram_make(struct gm_histogram *h, const int32_t *size, int32_t rows, struct gm_spgemm_error *error);
 void gm_histogram_free(struct gm_histogram *h);
 
 struct gm_rounds {

@@ -21,8 +21,8 @@
 #endif
 
 static const struct gm_mode modes[] = {
-    {"upper-bound", NULL, "one pass into as many places as there are multiplications", "the CUDA part", false,
-     true, CUDA(gm_mode_upper_bound)},
+    {"upper-bound", NULL, "one pass into as many places as there are multiplications", "the CUDA part", false, true,
+     CUDA(gm_mode_upper_bound)},
     {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false, true,
      CUDA(gm_mode_precise)},
     {"rounds", NULL, "the output grows by size_per_row places for every unfinished row, round by round",
@@ -40,9 +40,7 @@ double gm_now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-const struct gm_mode *gm_mode_at(unsigned index) {
-    return index < MODES ? &modes[index] : NULL;
-}
+const struct gm_mode *gm_mode_at(unsigned index) { return index < MODES ? &modes[index] : NULL; }
 
 static bool accepted(const char *list, const char *word) {
     size_t length = strlen(word);

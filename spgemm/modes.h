@@ -9,10 +9,7 @@
 extern "C" {
 #endif
 
-enum gm_vector {
-    GM_VECTOR_VMM,
-    GM_VECTOR_COPY
-}; /* how the output grows: in place, or into a larger allocation */
+enum gm_vector { GM_VECTOR_VMM, GM_VECTOR_COPY }; /* how the output grows: in place, or into a larger allocation */
 
 enum gm_kernel {
     GM_KERNEL_HASH,
@@ -22,8 +19,8 @@ enum gm_kernel {
 struct gm_job {
     const struct gm_csr *a, *b; /* in single precision: rounded to float */
     enum gm_precision precision;
-    const char *argument; /* behind "mode:"; "" = none */
-    int32_t size_per_row; /* of modes that take it; 0 = the mode chooses it, from sampled rows, in its time */
+    const char *argument;  /* behind "mode:"; "" = none */
+    int32_t size_per_row;  /* of modes that take it; 0 = the mode chooses it, from sampled rows, in its time */
     enum gm_vector vector; /* of modes that grow */
     enum gm_kernel kernel;
     bool persistent; /* mode rounds by the thesis' kernel: one launch for as many rounds as memory is there
@@ -33,16 +30,16 @@ struct gm_job {
 
 /* Figures of one product. What does not apply is 0. */
 struct gm_run {
-    double ms; /* until C is there, allocations counted in; not the copies of A and B to the device and of C
-                * back, nor giving back what else the product took */
+    double ms;          /* until C is there, allocations counted in; not the copies of A and B to the device and of C
+                         * back, nor giving back what else the product took */
     double estimate_ms; /* of ms: until memory for C's entries was asked for first */
     double grow_ms;     /* of ms: growing C's arrays, in modes that do */
     double compact_ms;  /* of ms: rows moved together from places with holes between them */
     double trim_ms;     /* behind ms, by the host's clock: giving back places that C does not take */
     size_t peak;        /* most bytes allocated at a time during the call, without A and B */
     int64_t stored;     /* nnz(C) */
-    int64_t entries; /* places for entries of C that were allocated when it was formed, before rows were moved
-                        together; where memory was made for more pieces than rows took, those of the rows */
+    int64_t entries;    /* places for entries of C that were allocated when it was formed, before rows were moved
+                           together; where memory was made for more pieces than rows took, those of the rows */
     int32_t rounds;
     int32_t size_per_row; /* that was used; 0 where the mode takes none */
 };

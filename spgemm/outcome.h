@@ -29,9 +29,7 @@ struct gm_outcome {
 };
 
 /* Each bytes of C's places: a value and a 32-bit column, as the thesis' two vectors (3.2). */
-static inline size_t gm_place_size(enum gm_precision precision) {
-    return gm_value_size(precision) + sizeof(int32_t);
-}
+static inline size_t gm_place_size(enum gm_precision precision) { return gm_value_size(precision) + sizeof(int32_t); }
 
 /* Of a member of the runs that is a time. */
 struct gm_times {

@@ -16,62 +16,58 @@ static json_t *text(const char *bytes) {
 }
 
 static json_t *shape(const char *name, const struct gm_shape *s) {
-    return json_pack("{s:o, s:i, s:i, s:I, s:I}", "name", text(name), "rows", (int)s->rows, "columns",
-                     (int)s->columns, "nonzeros", (json_int_t)s->nonzeros, "stored", (json_int_t)s->stored);
+    return json_pack("{s:o, s:i, s:i, s:I, s:I}", "name", text(name), "rows", (int)s->rows, "columns", (int)s->columns,
+                     "nonzeros", (json_int_t)s->nonzeros, "stored", (json_int_t)s->stored);
 }
 
 static json_t *model(const struct gm_outcome *o) {
     json_int_t place = (json_int_t)gm_place_size(o->settings->precision);
     json_t *sizes = json_array();
     for (int i = 0; i < o->rounds_count; i++)
-        json_array_append_new(sizes, json_pack("{s:i, s:f, s:i, s:I}", "size_per_row",
-                                               (int)o->rounds[i].size_per_row, "efficiency",
-                                               o->rounds[i].efficiency, "rounds", (int)o->rounds[i].rounds,
-                                               "entries", (json_int_t)o->rounds[i].entries));
+        json_array_append_new(sizes, json_pack("{s:i, s:f, s:i, s:I}", "size_per_row", (int)o->rounds[i].size_per_row,
+                                               "efficiency", o->rounds[i].efficiency, "rounds",
+                                               (int)o->rounds[i].rounds, "entries", (json_int_t)o->rounds[i].entries));
     return json_pack("{s:I, s:I, s:i, s:I, s:I, s:f, s:f, s:o}", "nnz_c", (json_int_t)o->nnz_c, "bytes",
-                     (json_int_t)o->nnz_c * place, "longest_row", (int)o->longest, "upper_bound",
-                     (json_int_t)o->bound, "upper_bound_bytes", (json_int_t)o->bound * place, "sampled_nnz_c",
-                     o->sampled, "cohen_nnz_c", o->cohen, "sizes", sizes);
+                     (json_int_t)o->nnz_c * place, "longest_row", (int)o->longest, "upper_bound", (json_int_t)o->bound,
+                     "upper_bound_bytes", (json_int_t)o->bound * place, "sampled_nnz_c", o->sampled, "cohen_nnz_c",
+                     o->cohen, "sizes", sizes);
 }
 
 static json_t *product(const struct gm_outcome *o) {
     const struct gm_settings *s = o->settings;
     json_t *runs = json_array();
     for (unsigned i = 0; i < o->runs_count; i++)
-        json_array_append_new(
-            runs,
-            json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i}", "ms", o->runs[i].ms, "estimate_ms",
-                      o->runs[i].estimate_ms, "grow_ms", o->runs[i].grow_ms, "compact_ms",
-                      o->runs[i].compact_ms, "trim_ms", o->runs[i].trim_ms, "peak_bytes",
-                      (json_int_t)o->runs[i].peak, "nnz_c", (json_int_t)o->runs[i].stored, "entries",
-                      (json_int_t)o->runs[i].entries, "rounds", (int)o->runs[i].rounds));
+        json_array_append_new(runs, json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i}", "ms", o->runs[i].ms,
+                                              "estimate_ms", o->runs[i].estimate_ms, "grow_ms", o->runs[i].grow_ms,
+                                              "compact_ms", o->runs[i].compact_ms, "trim_ms", o->runs[i].trim_ms,
+                                              "peak_bytes", (json_int_t)o->runs[i].peak, "nnz_c",
+                                              (json_int_t)o->runs[i].stored, "entries", (json_int_t)o->runs[i].entries,
+                                              "rounds", (int)o->runs[i].rounds));
     json_t *check = s->check ? json_pack("{s:f}", "worst_of_bound", o->check.worst) : json_null();
     json_t *estimates = json_null();
     if (o->estimated)
-        estimates = json_pack("{s:f, s:f, s:f, s:f}", "sampled_nnz_c", o->estimates.sampled, "sampled_ms",
-                              o->estimates.sampled_ms, "cohen_nnz_c", o->estimates.cohen, "cohen_ms",
-                              o->estimates.cohen_ms);
-    return json_pack("{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o, s:o}", "mode", s->mode_text, "vector",
-                     s->vector == GM_VECTOR_COPY ? "copy" : "vmm", "size_per_row",
-                     (int)o->runs[o->runs_count - 1].size_per_row, "kernel",
-                     s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent,
-                     "limit", (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "estimates",
-                     estimates, "check", check);
+        estimates =
+            json_pack("{s:f, s:f, s:f, s:f}", "sampled_nnz_c", o->estimates.sampled, "sampled_ms",
+                      o->estimates.sampled_ms, "cohen_nnz_c", o->estimates.cohen, "cohen_ms", o->estimates.cohen_ms);
+    return json_pack(
+        "{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o, s:o}", "mode", s->mode_text, "vector",
+        s->vector == GM_VECTOR_COPY ? "copy" : "vmm", "size_per_row", (int)o->runs[o->runs_count - 1].size_per_row,
+        "kernel", s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent, "limit",
+        (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "estimates", estimates, "check", check);
 }
 
 bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error) {
     const struct gm_settings *s = o->settings;
-    json_t *document = json_pack(
-        "{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "format", FORMAT, "gpumem", GM_VERSION, "precision",
-        s->precision == GM_FLOAT ? "float" : "double", "layout", s->columns ? "csc" : "csr", "a",
-        shape(s->matrix, &o->a), "b", s->b ? shape(s->b, &o->b) : json_null(), "model",
-        s->model ? model(o) : json_null(), "product", o->runs ? product(o) : json_null());
+    json_t *document =
+        json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "format", FORMAT, "gpumem", GM_VERSION, "precision",
+                  s->precision == GM_FLOAT ? "float" : "double", "layout", s->columns ? "csc" : "csr", "a",
+                  shape(s->matrix, &o->a), "b", s->b ? shape(s->b, &o->b) : json_null(), "model",
+                  s->model ? model(o) : json_null(), "product", o->runs ? product(o) : json_null());
     if (!document)
         return gm_spgemm_fail(error, "out of memory for the report");
     bool to_stdout = !strcmp(s->json, "-");
     FILE *file = to_stdout ? stdout : fopen(s->json, "w");
-    bool written =
-        file && !json_dumpf(document, file, JSON_INDENT(2)) && fputc('\n', file) != EOF && !fflush(file);
+    bool written = file && !json_dumpf(document, file, JSON_INDENT(2)) && fputc('\n', file) != EOF && !fflush(file);
     int reason = errno;
     if (file && !to_stdout && fclose(file) && written) {
         reason = errno;

@@ -29,14 +29,12 @@ static void shape(const char *name, const char *value, const struct gm_shape *s)
            (long long)s->nonzeros, (long long)s->stored);
 }
 
-static double off_by(double estimate, int64_t exact) {
-    return exact ? 100 * (estimate / (double)exact - 1) : 0;
-}
+static double off_by(double estimate, int64_t exact) { return exact ? 100 * (estimate / (double)exact - 1) : 0; }
 
 static void model(const struct gm_outcome *o) {
     size_t place = gm_place_size(o->settings->precision);
-    printf("nnz_c=%lld bytes=%lld longest_row=%d\n", (long long)o->nnz_c,
-           (long long)o->nnz_c * (long long)place, o->longest);
+    printf("nnz_c=%lld bytes=%lld longest_row=%d\n", (long long)o->nnz_c, (long long)o->nnz_c * (long long)place,
+           o->longest);
     printf("upper_bound=%lld bytes=%lld overestimation=%.3f\n", (long long)o->bound,
            (long long)o->bound * (long long)place, o->nnz_c ? (double)o->bound / (double)o->nnz_c : 1);
     printf("sampled_nnz_c=%.0f off=%+.2f%%\n", o->sampled, off_by(o->sampled, o->nnz_c));
@@ -54,8 +52,8 @@ static void share(const struct gm_outcome *o, const char *name, size_t member, d
 
 static void times(const struct gm_outcome *o) {
     struct gm_times all = gm_outcome_times(o, offsetof(struct gm_run, ms));
-    printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f", o->runs_count, o->warmup, all.least,
-           all.median, all.most);
+    printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f", o->runs_count, o->warmup, all.least, all.median,
+           all.most);
     share(o, "estimate", offsetof(struct gm_run, estimate_ms), all.median);
     share(o, "grow", offsetof(struct gm_run, grow_ms), all.median);
     share(o, "compact", offsetof(struct gm_run, compact_ms), all.median);
@@ -71,11 +69,10 @@ static void product(const struct gm_outcome *o) {
     printf("mode=%s precision=%s layout=%s", s->mode_text, s->precision == GM_FLOAT ? "float" : "double",
            s->columns ? "csc" : "csr");
     if (s->mode->kernels)
-        printf(" kernel=%s%s", s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash",
-               s->persistent ? " persistent" : "");
+        printf(" kernel=%s%s", s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", s->persistent ? " persistent" : "");
     if (s->mode->sized)
-        printf(" vector=%s size_per_row=%d%s", s->vector == GM_VECTOR_COPY ? "copy" : "vmm",
-               last->size_per_row, s->size_per_row > 0 ? "" : " (auto)");
+        printf(" vector=%s size_per_row=%d%s", s->vector == GM_VECTOR_COPY ? "copy" : "vmm", last->size_per_row,
+               s->size_per_row > 0 ? "" : " (auto)");
     putchar('\n');
     times(o);
     printf("nnz_c=%lld entries=%lld efficiency=%.2f%%", (long long)last->stored, (long long)last->entries,

@@ -4,9 +4,8 @@
 static bool worked(int status, const struct gm_output *o, struct gm_spgemm_error *error) {
     if (!status)
         return true;
-    return gm_spgemm_fail(error, "%s%s: %s",
-                          status == (int)cudaErrorMemoryAllocation ? "out of device memory: " : "", o->what,
-                          gpumem_last_error());
+    return gm_spgemm_fail(error, "%s%s: %s", status == (int)cudaErrorMemoryAllocation ? "out of device memory: " : "",
+                          o->what, gpumem_last_error());
 }
 
 bool gm_output_make(struct gm_output *o, enum gm_vector vector, struct gm_memory *memory, const char *what,
@@ -47,8 +46,8 @@ static bool copy_larger(struct gm_output *o, size_t wanted, struct gm_spgemm_err
         wanted = 2 * o->there;
     if (!gm_block_make(&larger, o->memory, wanted, o->what, error))
         return false;
-    if (o->size && !gm_cuda(cudaMemcpyAsync(larger.at, old.at, o->size, cudaMemcpyDeviceToDevice, NULL),
-                            o->what, error)) {
+    if (o->size &&
+        !gm_cuda(cudaMemcpyAsync(larger.at, old.at, o->size, cudaMemcpyDeviceToDevice, NULL), o->what, error)) {
         gm_block_drop(&larger, o->memory);
         return false;
     }

@@ -65,9 +65,7 @@ struct Input {
     enum gm_precision precision;
 };
 
-std::string number(int64_t value) {
-    return std::to_string(value);
-}
+std::string number(int64_t value) { return std::to_string(value); }
 
 /* Line `wanted`, from 1, as a view of the text. */
 std::string line_of(const Input &input, int64_t wanted) {
@@ -149,8 +147,7 @@ void check_header(const Input &input, const fmm::matrix_market_header &header) {
         throw Trouble{1, "hermitian matrices are not supported"};
     int64_t line = header.header_line_count;
     if (header.nrows > GM_ROWS_MAX || header.ncols > GM_ROWS_MAX)
-        throw Trouble{line,
-                      number(header.nrows) + " x " + number(header.ncols) + " does not fit 32-bit indices"};
+        throw Trouble{line, number(header.nrows) + " x " + number(header.ncols) + " does not fit 32-bit indices"};
     if (header.symmetry != fmm::general && header.nrows != header.ncols)
         throw Trouble{line, "a symmetric matrix is not square"};
     if (header.symmetry == fmm::skew_symmetric && header.field == fmm::pattern)
@@ -214,30 +211,26 @@ bool read(const Input &input, struct gm_csr *m, struct gm_reading *reading, stru
     fmm::triplet_parse_handler<int64_t *, double *> handler(t.row.get(), t.column.get(), t.value.get());
     if (header.field == fmm::pattern)
         std::fill_n(t.value.get(), header.nnz, 1.0);
-    fmm::read_matrix_market_body<decltype(handler), fmm::compile_coordinate_only>(stream, header, handler,
-                                                                                  1.0, options);
+    fmm::read_matrix_market_body<decltype(handler), fmm::compile_coordinate_only>(stream, header, handler, 1.0,
+                                                                                  options);
     check_values(input, header, t);
     int64_t count = header.symmetry == fmm::general ? header.nnz : mirror(header, t);
     reading->mirrored = count - header.nnz;
-    if (!gm_csr_from_triplets(m, int32_t(header.nrows), int32_t(header.ncols), count, t.row.get(),
-                              t.column.get(), t.value.get(), &reading->merged, error))
+    if (!gm_csr_from_triplets(m, int32_t(header.nrows), int32_t(header.ncols), count, t.row.get(), t.column.get(),
+                              t.value.get(), &reading->merged, error))
         return gm_spgemm_fail_in(error, input.name);
     for (int64_t k = 0; k < gm_csr_stored(m); k++)
         if (!std::isfinite(input.precision == GM_FLOAT ? float(m->values[k]) : m->values[k]))
-            throw Trouble{0, "duplicate entries of column " + number(m->indices[k] + 1) +
-                                 " add up to no finite value"};
+            throw Trouble{0, "duplicate entries of column " + number(m->indices[k] + 1) + " add up to no finite value"};
     return true;
 }
 
 } // namespace
 
-bool gm_reader_there(void) {
-    return true;
-}
+bool gm_reader_there(void) { return true; }
 
-bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, size_t size,
-                         enum gm_precision precision, struct gm_reading *reading,
-                         struct gm_spgemm_error *error) {
+bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, size_t size, enum gm_precision precision,
+                         struct gm_reading *reading, struct gm_spgemm_error *error) {
     Input input{name, text, size, precision};
     bool done = false;
     *m = {};
@@ -259,8 +252,8 @@ bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, s
     return done;
 }
 
-bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precision,
-                    struct gm_reading *reading, struct gm_spgemm_error *error) {
+bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precision, struct gm_reading *reading,
+                    struct gm_spgemm_error *error) {
     struct stat status;
     *m = {};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -280,8 +273,7 @@ bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precis
     close(fd);
     if (text == MAP_FAILED)
         return gm_spgemm_fail(error, "%s: %s", path, std::strerror(reason));
-    bool done =
-        gm_read_matrix_text(m, path, size ? static_cast<char *>(text) : "", size, precision, reading, error);
+    bool done = gm_read_matrix_text(m, path, size ? static_cast<char *>(text) : "", size, precision, reading, error);
     if (size)
         munmap(text, size);
     return done;

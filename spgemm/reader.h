@@ -20,15 +20,14 @@ struct gm_reading {
 /* Pattern entries are 1. On failure *m is empty and `error` is one line "FILE:LINE: what is wrong: 'the
  * line'", without a line where the whole file is meant. Values that are not finite, in float where
  * `precision` asks for it, are errors, and so are positions outside, too few or too many lines, and sizes
- * that 32-bit indices do not hold. Memory: some 70 bytes for each entry of the file, twice that for a symmetric one, and 12 for
- * each row that the header names, however few entries there are. */
-bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precision,
-                    struct gm_reading *reading, struct gm_spgemm_error *error);
+ * that 32-bit indices do not hold. Memory: some 70 bytes for each entry of the file, twice that for a symmetric one,
+ * and 12 for each row that the header names, however few entries there are. */
+bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precision, struct gm_reading *reading,
+                    struct gm_spgemm_error *error);
 
 /* The same for text in memory; `name` stands for the file in errors. */
-bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, size_t size,
-                         enum gm_precision precision, struct gm_reading *reading,
-                         struct gm_spgemm_error *error);
+bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, size_t size, enum gm_precision precision,
+                         struct gm_reading *reading, struct gm_spgemm_error *error);
 
 #ifdef __cplusplus
 }

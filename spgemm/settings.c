@@ -31,33 +31,28 @@ enum row {
 static const struct gm_option rows[ROWS] = {
     [MATRIX] = {0, GM_OPTION_TEXT, "--matrix", "matrix", NULL, "FILE|gen:NAME", NULL, 0, 0,
                 "A: a Matrix Market file, or one made on the spot; gen:list lists those"},
-    [B] = {0, GM_OPTION_TEXT, "--b", "b", NULL, "FILE|gen:NAME", NULL, 0, 0,
-           "B of C = A B; without it C = A A"},
+    [B] = {0, GM_OPTION_TEXT, "--b", "b", NULL, "FILE|gen:NAME", NULL, 0, 0, "B of C = A B; without it C = A A"},
     [MODE] = {0, GM_OPTION_TEXT, "--mode", "mode", NULL, "MODE", NULL, 0, 0, "how C is formed, see below"},
-    [SIZE_PER_ROW] =
-        {0, GM_OPTION_COUNT, "--size-per-row", "size-per-row", NULL, "N|auto", NULL, 1, INT32_MAX,
-         "places that mode rounds adds for an unfinished row; auto (default): from sampled rows"},
+    [SIZE_PER_ROW] = {0, GM_OPTION_COUNT, "--size-per-row", "size-per-row", NULL, "N|auto", NULL, 1, INT32_MAX,
+                      "places that mode rounds adds for an unfinished row; auto (default): from sampled rows"},
     [VECTOR] = {0, GM_OPTION_CHOICE, "--vector", "vector", NULL, "vmm|copy", "vmm copy", 0, 0,
                 "how the output grows: in place (default), or by a larger allocation and a copy"},
-    [RUNS] =
-        {0, GM_OPTION_COUNT, "--runs", "runs", NULL, "N", NULL, 1, 1000000,
-         "products that are timed (default: 25 behind 25 that are not; 3 behind 2 where one takes 100 ms)"},
+    [RUNS] = {0, GM_OPTION_COUNT, "--runs", "runs", NULL, "N", NULL, 1, 1000000,
+              "products that are timed (default: 25 behind 25 that are not; 3 behind 2 where one takes 100 ms)"},
     [WARMUP] = {0, GM_OPTION_COUNT, "--warmup", "warmup", NULL, "N", NULL, 0, 1000000,
                 "with --runs: products before these that are not (default 1)"},
     [CHECK] = {0, GM_OPTION_BOOL, "--check", "check", NULL, NULL, NULL, 0, 0,
                "compare C with the product computed on the host: positions exactly, values to rounding"},
-    [MODEL] =
-        {0, GM_OPTION_BOOL, "--model", "model", NULL, NULL, NULL, 0, 0,
-         "sizes of the product, and memory efficiency and rounds for each size_per_row, without forming it"},
-    [KERNEL] =
-        {0, GM_OPTION_CHOICE, "--kernel", "kernel", NULL, "hash|thesis", "hash thesis", 0, 0,
-         "hash tables in shared memory (default), or a thread for a row by dot products, which is slow"},
+    [MODEL] = {0, GM_OPTION_BOOL, "--model", "model", NULL, NULL, NULL, 0, 0,
+               "sizes of the product, and memory efficiency and rounds for each size_per_row, without forming it"},
+    [KERNEL] = {0, GM_OPTION_CHOICE, "--kernel", "kernel", NULL, "hash|thesis", "hash thesis", 0, 0,
+                "hash tables in shared memory (default), or a thread for a row by dot products, which is slow"},
     [PERSISTENT] = {0, GM_OPTION_BOOL, "--persistent", "persistent", NULL, NULL, NULL, 0, 0,
                     "mode rounds, kernel thesis: rounds in one launch as long as there is memory for them"},
     [LAYOUT] = {0, GM_OPTION_CHOICE, "--layout", "layout", NULL, "csr|csc", "csr csc", 0, 0,
                 "compressed rows (default), or columns: what is said of rows is then of columns"},
-    [PRECISION] = {0, GM_OPTION_CHOICE, "--precision", "precision", NULL, "double|float", "double float", 0,
-                   0, "of values (default double)"},
+    [PRECISION] = {0, GM_OPTION_CHOICE, "--precision", "precision", NULL, "double|float", "double float", 0, 0,
+                   "of values (default double)"},
     [LIMIT] = {0, GM_OPTION_BYTES, "--limit", "limit", NULL, "BYTES", NULL, 0, 0,
                "device memory that the product may take beside A and B; 0 (default): what there is"},
     [JSON] = {0, GM_OPTION_TEXT, "--json", "json", NULL, "FILE", NULL, 0, 0,
@@ -100,54 +95,23 @@ static int take(enum row row, const char *text, struct gm_settings *s) {
         gm_option_parse(&rows[row], text, &number, why, sizeof why))
         return usage_error("%s%s", why, row == SIZE_PER_ROW ? ", or auto" : "");
     switch (row) {
-    case MATRIX:
-        s->matrix = text;
-        break;
-    case B:
-        s->b = text;
-        break;
-    case MODE:
-        s->mode_text = text;
-        break;
-    case SIZE_PER_ROW:
-        s->size_per_row = (int32_t)number;
-        break;
-    case VECTOR:
-        s->vector = (enum gm_vector)number;
-        break;
-    case RUNS:
-        s->runs = (unsigned)number;
-        break;
-    case WARMUP:
-        s->warmup = (unsigned)number;
-        break;
-    case CHECK:
-        s->check = true;
-        break;
-    case MODEL:
-        s->model = true;
-        break;
-    case KERNEL:
-        s->kernel = (enum gm_kernel)number;
-        break;
-    case PERSISTENT:
-        s->persistent = true;
-        break;
-    case LAYOUT:
-        s->columns = number == 1;
-        break;
-    case PRECISION:
-        s->precision = (enum gm_precision)number;
-        break;
-    case LIMIT:
-        s->limit = (size_t)number;
-        break;
-    case JSON:
-        s->json = text;
-        break;
+    case MATRIX: s->matrix = text; break;
+    case B: s->b = text; break;
+    case MODE: s->mode_text = text; break;
+    case SIZE_PER_ROW: s->size_per_row = (int32_t)number; break;
+    case VECTOR: s->vector = (enum gm_vector)number; break;
+    case RUNS: s->runs = (unsigned)number; break;
+    case WARMUP: s->warmup = (unsigned)number; break;
+    case CHECK: s->check = true; break;
+    case MODEL: s->model = true; break;
+    case KERNEL: s->kernel = (enum gm_kernel)number; break;
+    case PERSISTENT: s->persistent = true; break;
+    case LAYOUT: s->columns = number == 1; break;
+    case PRECISION: s->precision = (enum gm_precision)number; break;
+    case LIMIT: s->limit = (size_t)number; break;
+    case JSON: s->json = text; break;
     case HELP:
-    case ROWS:
-        break;
+    case ROWS: break;
     }
     return -1;
 }
@@ -182,8 +146,7 @@ int gm_settings_read(int argc, char **argv, struct gm_settings *settings) {
     struct option options[ROWS + 1] = {0};
     int option, status;
     for (int i = 0; i < ROWS; i++)
-        options[i] =
-            (struct option){rows[i].flag, rows[i].unit ? required_argument : no_argument, NULL, 256 + i};
+        options[i] = (struct option){rows[i].flag, rows[i].unit ? required_argument : no_argument, NULL, 256 + i};
     *settings = (struct gm_settings){.argument = "", .size_per_row = -1, .warmup = 1};
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {

@@ -4,9 +4,7 @@
 
 #include "spgemm/spread.h"
 
-inline __device__ void gm_spread_leave(const gm_spread &s, int32_t row) {
-    s.left[atomicAdd(&s.spill->left, 1)] = row;
-}
+inline __device__ void gm_spread_leave(const gm_spread &s, int32_t row) { s.left[atomicAdd(&s.spill->left, 1)] = row; }
 
 /* Takes the further pieces of a row, which has some; by one thread. False when there is no room: the row is
  * then listed. Rows that come later get none either, so that what rows got has no holes. */

@@ -46,8 +46,7 @@ static inline GM_BOTH int64_t gm_first_piece(const struct gm_spread *s, int32_t 
 }
 
 /* Place of the row's entry number `rank`. */
-static inline GM_BOTH int64_t gm_spread_place(const struct gm_spread *s, int64_t first, int64_t more,
-                                              int32_t rank) {
+static inline GM_BOTH int64_t gm_spread_place(const struct gm_spread *s, int64_t first, int64_t more, int32_t rank) {
     return rank < s->size ? first * s->size + rank : (more - 1) * s->size + rank;
 }
 

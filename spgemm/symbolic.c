@@ -23,8 +23,8 @@ static int32_t count_row(const struct gm_csr *a, const struct gm_csr *b, int32_t
     return count;
 }
 
-bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count,
-                      int32_t *size, struct gm_spgemm_error *error) {
+bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count, int32_t *size,
+                      struct gm_spgemm_error *error) {
     atomic_bool failed = false;
 #pragma omp parallel
     {

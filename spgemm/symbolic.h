@@ -25,8 +25,8 @@ bool gm_sizes_make(struct gm_sizes *sizes, const struct gm_csr *a, const struct 
                    struct gm_spgemm_error *error);
 
 /* Exact sizes of chosen rows only, into size[count]. */
-bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count,
-                      int32_t *size, struct gm_spgemm_error *error);
+bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count, int32_t *size,
+                      struct gm_spgemm_error *error);
 
 #ifdef __cplusplus
 }

@@ -26,9 +26,7 @@ struct gm_tile {
 };
 
 /* `piece` is at most GM_TILE. */
-static inline GM_BOTH int32_t gm_tile_rows(int32_t piece) {
-    return GM_TILE / piece;
-}
+static inline GM_BOTH int32_t gm_tile_rows(int32_t piece) { return GM_TILE / piece; }
 
 static inline GM_BOTH int32_t gm_tiles(const struct gm_padded *p) {
     return p->rows / p->tile + (p->rows % p->tile > 0);

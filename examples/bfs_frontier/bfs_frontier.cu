@@ -1,11 +1,13 @@
-// Breadth-first search that keeps every frontier, one behind the other, in one array: how large it gets is known only when the search
-// has ended, so it grows as it goes. In place by default, with "copy" by a larger block and a copy each time. Checks its distances.
+// Breadth-first search that keeps every frontier, one behind the other, in one array: how large it gets is known only
+// when the search has ended, so it grows as it goes. In place by default, with "copy" by a larger block and a copy each
+// time. Checks its distances.
 #include <string.h>
 
 #include "../growing.h"
 
 // Appends the vertices that are reached for the first time; `visited[v]` is the distance or -1.
-__global__ void expand(const int *rows, const int *columns, int *visited, int *order, int first, int last, int distance, int *count) {
+__global__ void expand(const int *rows, const int *columns, int *visited, int *order, int first, int last, int distance,
+                       int *count) {
     for (int i = first + blockIdx.x * blockDim.x + threadIdx.x; i < last; i += gridDim.x * blockDim.x) {
         int v = order[i];
         for (int e = rows[v]; e < rows[v + 1]; e++)
@@ -42,7 +44,8 @@ int main(int argc, char **argv) {
     const int source = 0, zero = 0;
     struct graph graph = graph_make(vertices, 6);
     struct growing order;
-    int *rows = graph_upload(graph.rows, vertices + 1), *columns = graph_upload(graph.columns, graph.edges), *visited, *numbers;
+    int *rows = graph_upload(graph.rows, vertices + 1), *columns = graph_upload(graph.columns, graph.edges), *visited,
+        *numbers;
     CHECK(cudaMalloc(&visited, vertices * sizeof(int)));
     CHECK(cudaMalloc(&numbers, 2 * sizeof(int)));
     CHECK(cudaMemset(visited, -1, vertices * sizeof(int)));
@@ -71,8 +74,8 @@ int main(int argc, char **argv) {
     CHECK(cudaMemcpy(got, visited, vertices * sizeof(int), cudaMemcpyDeviceToHost));
     for (int v = 0; v < vertices; v++)
         wrong += got[v] != expected[v];
-    printf("bfs_frontier: %s, %d vertices reached in %d rounds, %zu growths, %zu bytes copied, %d wrong\n", in_place ? "in place" : "copy",
-           last, rounds, order.steps, order.copied, wrong);
+    printf("bfs_frontier: %s, %d vertices reached in %d rounds, %zu growths, %zu bytes copied, %d wrong\n",
+           in_place ? "in place" : "copy", last, rounds, order.steps, order.copied, wrong);
     growing_close(&order);
     CHECK(cudaFree(visited));
     CHECK(cudaFree(numbers));

@@ -3,11 +3,14 @@
 
 namespace {
 
-template <typename T> T argument(const simcuda_launch *launch, int index) { return *static_cast<T *>(launch->args[index]); }
+template <typename T> T argument(const simcuda_launch *launch, int index) {
+    return *static_cast<T *>(launch->args[index]);
+}
 
 void expand(const simcuda_launch *launch) {
     auto *rows = argument<const int *>(launch, 0), *columns = argument<const int *>(launch, 1);
-    auto *visited = argument<int *>(launch, 2), *order = argument<int *>(launch, 3), *count = argument<int *>(launch, 7);
+    auto *visited = argument<int *>(launch, 2), *order = argument<int *>(launch, 3),
+         *count = argument<int *>(launch, 7);
     int last = argument<int>(launch, 5), distance = argument<int>(launch, 6);
     for (int i = argument<int>(launch, 4); i < last; i++)
         for (int e = rows[order[i]]; e < rows[order[i] + 1]; e++)

@@ -1,5 +1,5 @@
-// Memory of two kinds in one program: a share of the blocks from cudaMallocAsync, the rest managed, and kernels over 4 KiB chunks in
-// random order. Allocation, copy and kernels are timed apart.
+// Memory of two kinds in one program: a share of the blocks from cudaMallocAsync, the rest managed, and kernels over 4
+// KiB chunks in random order. Allocation, copy and kernels are timed apart.
 #include "../check.h"
 #include "../managed_bound.h"
 #include "elements.h"
@@ -47,12 +47,16 @@ struct measured { // one operation at one ratio
 };
 
 static const char usage[] =
-    "usage: chunks [--footprint BYTES] [--card BYTES] [--ratio PERCENT[,PERCENT...]] [--operation add|butterfly|all] [--block BYTES]\n"
-    "              [--rest managed|malloc] [--iterations COUNT] [--rounds COUNT] [--seed NUMBER] [--check] [--json FILE]\n"
+    "usage: chunks [--footprint BYTES] [--card BYTES] [--ratio PERCENT[,PERCENT...]] [--operation add|butterfly|all] "
+    "[--block BYTES]\n"
+    "              [--rest managed|malloc] [--iterations COUNT] [--rounds COUNT] [--seed NUMBER] [--check] [--json "
+    "FILE]\n"
     "  --footprint   of the data (default 64 MiB)\n"
-    "  --ratio       asynchronous share in percent of the footprint or, where that is less, of --card; the others are managed\n"
+    "  --ratio       asynchronous share in percent of the footprint or, where that is less, of --card; the others are "
+    "managed\n"
     "                (default 0,25,50,75,80,85,90,95)\n"
-    "  --block       bytes of one allocation, a multiple of 4096 (default 2 MiB): 4096 allocates every chunk by itself\n"
+    "  --block       bytes of one allocation, a multiple of 4096 (default 2 MiB): 4096 allocates every chunk by "
+    "itself\n"
     "  --rest        malloc: the others by cudaMalloc, for a library above the driver to place\n"
     "  --iterations  of the kernel, for each operation and ratio; --rounds: of all\n"
     "  --check       compares groups of chunks with a computation on the host\n"
@@ -99,14 +103,19 @@ static void parse_operation(options *made, const char *text) {
 
 static options parse(int argc, char **argv) {
     options made;
-    static const option rows[] = {
-        {"footprint", required_argument, nullptr, 'f'}, {"card", required_argument, nullptr, 'd'},
-        {"ratio", required_argument, nullptr, 'r'},     {"operation", required_argument, nullptr, 'o'},
-        {"block", required_argument, nullptr, 'b'},     {"rest", required_argument, nullptr, 'm'},
-        {"iterations", required_argument, nullptr, 'i'}, {"rounds", required_argument, nullptr, 'n'},
-        {"seed", required_argument, nullptr, 's'},      {"check", no_argument, nullptr, 'c'},
-        {"json", required_argument, nullptr, 'j'},      {"help", no_argument, nullptr, 'h'},
-        {nullptr, 0, nullptr, 0}};
+    static const option rows[] = {{"footprint", required_argument, nullptr, 'f'},
+                                  {"card", required_argument, nullptr, 'd'},
+                                  {"ratio", required_argument, nullptr, 'r'},
+                                  {"operation", required_argument, nullptr, 'o'},
+                                  {"block", required_argument, nullptr, 'b'},
+                                  {"rest", required_argument, nullptr, 'm'},
+                                  {"iterations", required_argument, nullptr, 'i'},
+                                  {"rounds", required_argument, nullptr, 'n'},
+                                  {"seed", required_argument, nullptr, 's'},
+                                  {"check", no_argument, nullptr, 'c'},
+                                  {"json", required_argument, nullptr, 'j'},
+                                  {"help", no_argument, nullptr, 'h'},
+                                  {nullptr, 0, nullptr, 0}};
     const long long most = 1LL << 50;
     for (int found; (found = getopt_long(argc, argv, "", rows, nullptr)) != -1;) {
         switch (found) {
@@ -121,9 +130,7 @@ static options parse(int argc, char **argv) {
         case 's': made.seed = static_cast<unsigned>(parse_number("seed", optarg, 0, 0xFFFFFFFFLL)); break;
         case 'c': made.check = true; break;
         case 'j': made.json = optarg; break;
-        case 'h':
-            std::fputs(usage, stdout);
-            std::exit(0);
+        case 'h': std::fputs(usage, stdout); std::exit(0);
         default: fail_usage("wrong option");
         }
     }
@@ -171,12 +178,13 @@ static std::vector<char> make_data(const options &chosen, bool butterfly) {
 // ---- blocks
 
 [[noreturn]] static void refuse(size_t bytes) {
-    std::fprintf(stderr, "chunks: refused: %zu bytes of managed memory would not stay below the card's free memory\n", bytes);
+    std::fprintf(stderr, "chunks: refused: %zu bytes of managed memory would not stay below the card's free memory\n",
+                 bytes);
     std::exit(1);
 }
 
 class blocks {
-public:
+  public:
     blocks(const options &its_options, int ratio)
         : chosen(its_options), count(chosen.footprint / chosen.block),
           async_count((chosen.card ? std::min(chosen.card, chosen.footprint) : chosen.footprint) / chosen.block *
@@ -218,7 +226,7 @@ public:
     size_t async_bytes() const { return async_count * chosen.block; }
     size_t managed_bytes() const { return chosen.plain_rest ? 0 : (count - async_count) * chosen.block; }
 
-private:
+  private:
     const options &chosen;
     const size_t count, async_count;
     std::vector<void *> all;
@@ -231,14 +239,16 @@ static bool add_is_right(const std::vector<std::vector<char>> &got, const size_t
     for (int i = 0; i < ADD_ELEMENTS; i++) {
         const unsigned second = mixed(chosen.seed, numbers[1], i);
         const unsigned first = mixed(chosen.seed, numbers[0], i) + second * static_cast<unsigned>(chosen.iterations);
-        if (reinterpret_cast<const unsigned *>(got[0].data())[i] != first || reinterpret_cast<const unsigned *>(got[1].data())[i] != second)
+        if (reinterpret_cast<const unsigned *>(got[0].data())[i] != first ||
+            reinterpret_cast<const unsigned *>(got[1].data())[i] != second)
             return false;
     }
     return true;
 }
 
 // By the transform's definition, in double precision.
-static bool butterfly_is_right(const std::vector<std::vector<char>> &got, const size_t *numbers, const options &chosen) {
+static bool butterfly_is_right(const std::vector<std::vector<char>> &got, const size_t *numbers,
+                               const options &chosen) {
     const double turn = -2 * std::acos(-1.0) / POINTS, tolerance = 1e-5 * (chosen.iterations + 1);
     std::complex<double> roots[POINTS];
     for (int k = 0; k < POINTS; k++)
@@ -265,8 +275,8 @@ static bool butterfly_is_right(const std::vector<std::vector<char>> &got, const 
 }
 
 // Groups spread over all, at most MAX_CHECKED: their number, and how many are wrong.
-static std::pair<size_t, size_t> check(const blocks &all, const std::vector<size_t> &order, size_t groups, bool butterfly,
-                                       const options &chosen) {
+static std::pair<size_t, size_t> check(const blocks &all, const std::vector<size_t> &order, size_t groups,
+                                       bool butterfly, const options &chosen) {
     const int members = butterfly ? POINTS : PAIR;
     const size_t stride = (groups + MAX_CHECKED - 1) / MAX_CHECKED;
     size_t checked = 0, wrong = 0;
@@ -289,7 +299,8 @@ static std::vector<double> run_kernels(void *const *order, size_t groups, bool b
     CHECK(cudaEventCreate(&end));
     for (int i = 0; i < iterations; i++) {
         CHECK(cudaEventRecord(begin, 0));
-        (butterfly ? chunk_butterfly : chunk_add)<<<static_cast<unsigned>(groups), THREADS>>>(static_cast<long>(groups), order);
+        (butterfly ? chunk_butterfly : chunk_add)<<<static_cast<unsigned>(groups), THREADS>>>(static_cast<long>(groups),
+                                                                                              order);
         CHECK(cudaGetLastError());
         CHECK(cudaEventRecord(end, 0));
         CHECK(cudaDeviceSynchronize());
@@ -302,14 +313,16 @@ static std::vector<double> run_kernels(void *const *order, size_t groups, bool b
     return spent;
 }
 
-// Every run starts from a pool that keeps nothing, so that what an allocation costs does not depend on the ratio before.
+// Every run starts from a pool that keeps nothing, so that what an allocation costs does not depend on the ratio
+// before.
 static void empty_pool() {
     cudaMemPool_t pool;
     CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
     CHECK(cudaMemPoolTrimTo(pool, 0));
 }
 
-static measured run(const options &chosen, const std::vector<char> &data, const std::vector<size_t> &order, bool butterfly, int ratio) {
+static measured run(const options &chosen, const std::vector<char> &data, const std::vector<size_t> &order,
+                    bool butterfly, int ratio) {
     blocks all(chosen, ratio);
     measured made = {};
     made.butterfly = butterfly;
@@ -336,8 +349,9 @@ static measured run(const options &chosen, const std::vector<char> &data, const 
     made.free_ms = now_ms() - begin;
     CHECK(cudaFree(device_order));
     empty_pool();
-    std::printf("%-9s %3d %%  %zu groups, %zu bytes asynchronous of %zu, %zu checked, %zu wrong\n", butterfly ? "butterfly" : "add", ratio,
-                made.groups, made.async_bytes, data.size(), made.checked, made.wrong);
+    std::printf("%-9s %3d %%  %zu groups, %zu bytes asynchronous of %zu, %zu checked, %zu wrong\n",
+                butterfly ? "butterfly" : "add", ratio, made.groups, made.async_bytes, data.size(), made.checked,
+                made.wrong);
     return made;
 }
 
@@ -347,14 +361,18 @@ static void write_json(const options &chosen, const std::vector<measured> &all, 
         std::perror(chosen.json);
         std::exit(1);
     }
-    std::fprintf(to, "{\"program\": \"chunks\", \"rest\": \"%s\", \"bytes\": %zu, \"card\": %zu, \"block\": %zu,\n \"runs\": [",
-                 chosen.plain_rest ? "malloc" : "managed", bytes, chosen.card, chosen.block);
+    std::fprintf(
+        to, "{\"program\": \"chunks\", \"rest\": \"%s\", \"bytes\": %zu, \"card\": %zu, \"block\": %zu,\n \"runs\": [",
+        chosen.plain_rest ? "malloc" : "managed", bytes, chosen.card, chosen.block);
     for (size_t i = 0; i < all.size(); i++) {
         const measured &one = all[i];
-        std::fprintf(to, "%s\n  {\"operation\": \"%s\", \"ratio\": %d, \"async_bytes\": %zu, \"groups\": %zu, \"checked\": %zu, \"wrong\": %zu,",
-                     i ? "," : "", one.butterfly ? "butterfly" : "add", one.ratio, one.async_bytes, one.groups, one.checked, one.wrong);
-        std::fprintf(to, "\n   \"alloc_ms\": %.6f, \"copy_ms\": %.6f, \"free_ms\": %.6f, \"kernel_ms\": [", one.alloc_ms, one.copy_ms,
-                     one.free_ms);
+        std::fprintf(to,
+                     "%s\n  {\"operation\": \"%s\", \"ratio\": %d, \"async_bytes\": %zu, \"groups\": %zu, \"checked\": "
+                     "%zu, \"wrong\": %zu,",
+                     i ? "," : "", one.butterfly ? "butterfly" : "add", one.ratio, one.async_bytes, one.groups,
+                     one.checked, one.wrong);
+        std::fprintf(to, "\n   \"alloc_ms\": %.6f, \"copy_ms\": %.6f, \"free_ms\": %.6f, \"kernel_ms\": [",
+                     one.alloc_ms, one.copy_ms, one.free_ms);
         for (size_t k = 0; k < one.kernel_ms.size(); k++)
             std::fprintf(to, "%s%.6f", k ? ", " : "", one.kernel_ms[k]);
         std::fprintf(to, "]}");

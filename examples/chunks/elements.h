@@ -34,8 +34,8 @@ BOTH point turned(point a, int k) {
     }
 }
 
-// The 8-point discrete Fourier transform across eight chunks: three stages of radix-2 butterflies, decimation in frequency, results in
-// natural order, scaled to keep the norm.
+// The 8-point discrete Fourier transform across eight chunks: three stages of radix-2 butterflies, decimation in
+// frequency, results in natural order, scaled to keep the norm.
 BOTH void butterfly_element(void *const *chunks, int i) {
     const float scale = 0.35355339f;
     point held[POINTS];

@@ -42,7 +42,9 @@ static cudaMemLocation device_location() {
     return location;
 }
 
-static cudaError_t move_to_device(void *block, std::size_t size) { return cudaMemPrefetchAsync(block, size, device_location(), 0, 0); }
+static cudaError_t move_to_device(void *block, std::size_t size) {
+    return cudaMemPrefetchAsync(block, size, device_location(), 0, 0);
+}
 #else
 static int device_location() {
     int device;
@@ -50,7 +52,9 @@ static int device_location() {
     return device;
 }
 
-static cudaError_t move_to_device(void *block, std::size_t size) { return cudaMemPrefetchAsync(block, size, device_location(), 0); }
+static cudaError_t move_to_device(void *block, std::size_t size) {
+    return cudaMemPrefetchAsync(block, size, device_location(), 0);
+}
 #endif
 
 buffer::buffer(std::size_t words, lifetime its_kind) : count(words), kind(its_kind), born(seconds()) {
@@ -60,7 +64,10 @@ buffer::buffer(std::size_t words, lifetime its_kind) : count(words), kind(its_ki
         CHECK(cudaMallocAsync(&block, size, 0));
     } else if (is_managed(kind)) {
         if (!bound.take(size)) {
-            std::fprintf(stderr, "he_ops: refused: %zu more bytes of managed memory would not stay below the card's free memory\n", size);
+            std::fprintf(
+                stderr,
+                "he_ops: refused: %zu more bytes of managed memory would not stay below the card's free memory\n",
+                size);
             std::exit(1);
         }
         CHECK(cudaMallocManaged(&block, size));

@@ -1,10 +1,10 @@
-// What one thread of each kernel does. The kernels call these functions on the device, their twins for the simulated CUDA on the
-// host, so both compute the same bits.
+// What one thread of each kernel does. The kernels call these functions on the device, their twins for the simulated
+// CUDA on the host, so both compute the same bits.
 //
-// Polynomials of N = 2^log_n coefficients lie limb by limb; a limb is the residue modulo one prime, in bit-reversed NTT order
-// unless it is said to hold coefficients. References: Harvey, Faster arithmetic for number-theoretic transforms (2014); Halevi,
-// Polyakov and Shoup, An improved RNS variant of the BFV scheme (2018); Han and Ki, Better bootstrapping for approximate
-// homomorphic encryption (2020) for key switching by digits.
+// Polynomials of N = 2^log_n coefficients lie limb by limb; a limb is the residue modulo one prime, in bit-reversed NTT
+// order unless it is said to hold coefficients. References: Harvey, Faster arithmetic for number-theoretic transforms
+// (2014); Halevi, Polyakov and Shoup, An improved RNS variant of the BFV scheme (2018); Han and Ki, Better
+// bootstrapping for approximate homomorphic encryption (2020) for key switching by digits.
 #ifndef HE_OPS_ELEMENTS_H
 #define HE_OPS_ELEMENTS_H
 
@@ -61,9 +61,9 @@ BOTH long word_at(const place &p, int log_n, int limbs) {
 
 BOTH void uniform_element(long x, word *out, const modulus *table, shape s, word seed) {
     place p = find_place(x, s);
-    out[word_at(p, s.log_n, limbs_of(s))] =
-        reduce(random_word(seed, static_cast<word>(p.poly) << 32 | static_cast<word>(p.modulus), static_cast<word>(p.in_limb)),
-               table[p.modulus]);
+    out[word_at(p, s.log_n, limbs_of(s))] = reduce(
+        random_word(seed, static_cast<word>(p.poly) << 32 | static_cast<word>(p.modulus), static_cast<word>(p.in_limb)),
+        table[p.modulus]);
 }
 
 // Coefficients between -bound and bound, the same integer in every limb.
@@ -74,8 +74,10 @@ BOTH void small_element(long x, word *out, const modulus *table, shape s, word s
     out[word_at(p, s.log_n, limbs_of(s))] = value >= bound ? value - bound : q - (bound - value);
 }
 
-// out = noise - mask * secret, the first half of a ciphertext or key whose other half is `mask`; the secret has all primes.
-BOTH void hide_element(long x, word *out, const word *noise, const word *mask, const word *secret, const modulus *table, shape s) {
+// out = noise - mask * secret, the first half of a ciphertext or key whose other half is `mask`; the secret has all
+// primes.
+BOTH void hide_element(long x, word *out, const word *noise, const word *mask, const word *secret, const modulus *table,
+                       shape s) {
     place p = find_place(x, s);
     const modulus &m = table[p.modulus];
     long at = word_at(p, s.log_n, limbs_of(s));
@@ -84,7 +86,8 @@ BOTH void hide_element(long x, word *out, const word *noise, const word *mask, c
 }
 
 // key += P * from on the limbs of one digit.
-BOTH void gadget_element(long x, word *key, const word *from, const word *special_product, const modulus *table, shape s) {
+BOTH void gadget_element(long x, word *key, const word *from, const word *special_product, const modulus *table,
+                         shape s) {
     place p = find_place(x, s);
     const modulus &m = table[p.modulus];
     long at = word_at(p, s.log_n, limbs_of(s));
@@ -93,21 +96,24 @@ BOTH void gadget_element(long x, word *key, const word *from, const word *specia
 
 // ---- limb by limb; operands may have more limbs than the result
 
-BOTH void add_element(long x, word *out, const word *a, const word *b, const modulus *table, shape s, int a_limbs, int b_limbs) {
+BOTH void add_element(long x, word *out, const word *a, const word *b, const modulus *table, shape s, int a_limbs,
+                      int b_limbs) {
     place p = find_place(x, s);
     out[word_at(p, s.log_n, limbs_of(s))] =
         add_mod(a[word_at(p, s.log_n, a_limbs)], b[word_at(p, s.log_n, b_limbs)], table[p.modulus].value);
 }
 
 // Every polynomial times one.
-BOTH void multiply_element(long x, word *out, const word *a, const word *factor, const modulus *table, shape s, int a_limbs) {
+BOTH void multiply_element(long x, word *out, const word *a, const word *factor, const modulus *table, shape s,
+                           int a_limbs) {
     place p = find_place(x, s);
     out[word_at(p, s.log_n, limbs_of(s))] = multiply_mod(
         a[word_at(p, s.log_n, a_limbs)], factor[(static_cast<long>(p.limb) << s.log_n) + p.in_limb], table[p.modulus]);
 }
 
 // (a0 b0, a0 b1 + a1 b0, a1 b1); the shape has one polynomial.
-BOTH void tensor_element(long x, word *out, const word *a, const word *b, const modulus *table, shape s, int a_limbs, int b_limbs) {
+BOTH void tensor_element(long x, word *out, const word *a, const word *b, const modulus *table, shape s, int a_limbs,
+                         int b_limbs) {
     place p = find_place(x, s);
     const modulus &m = table[p.modulus];
     long at = word_at(p, s.log_n, limbs_of(s)), next = static_cast<long>(limbs_of(s)) << s.log_n;
@@ -143,7 +149,8 @@ BOTH void scale_element(long x, word *out, const word *in, const word *scale, co
 }
 
 // The second: out = sum of scaled limbs * matrix[modulus of out], up to a small multiple of the old base; coefficients.
-BOTH void convert_element(long x, word *out, const word *scaled, const word *matrix, const modulus *table, shape s, int sources) {
+BOTH void convert_element(long x, word *out, const word *scaled, const word *matrix, const modulus *table, shape s,
+                          int sources) {
     place p = find_place(x, s);
     wide sum = 0; // at most 2^8 products below 2^120
     for (int i = 0; i < sources; i++)
@@ -160,8 +167,8 @@ BOTH void lift_element(long x, word *out, const word *in, const modulus *table, 
 }
 
 // out = (in - rest) / divisor, by the divisor's inverse modulo each prime.
-BOTH void divide_element(long x, word *out, const word *in, const word *rest, const word *inverses, const modulus *table, shape s,
-                         int in_limbs) {
+BOTH void divide_element(long x, word *out, const word *in, const word *rest, const word *inverses,
+                         const modulus *table, shape s, int in_limbs) {
     place p = find_place(x, s);
     const modulus &m = table[p.modulus];
     long at = word_at(p, s.log_n, limbs_of(s));
@@ -169,13 +176,14 @@ BOTH void divide_element(long x, word *out, const word *in, const word *rest, co
 }
 
 // sum (two polynomials) += extended * key (two polynomials modulo all primes); the shape has one polynomial.
-BOTH void inner_element(long x, word *sum, const word *extended, const word *key, const modulus *table, shape s, int first,
-                        int key_limbs) {
+BOTH void inner_element(long x, word *sum, const word *extended, const word *key, const modulus *table, shape s,
+                        int first, int key_limbs) {
     place p = find_place(x, s);
     const modulus &m = table[p.modulus];
     long at = word_at(p, s.log_n, limbs_of(s)), key_at = (static_cast<long>(p.modulus) << s.log_n) + p.in_limb;
     for (int half = 0; half < 2; half++) {
-        wide product = static_cast<wide>(extended[at]) * key[key_at + ((static_cast<long>(half) * key_limbs) << s.log_n)];
+        wide product =
+            static_cast<wide>(extended[at]) * key[key_at + ((static_cast<long>(half) * key_limbs) << s.log_n)];
         long sum_at = at + ((static_cast<long>(half) * limbs_of(s)) << s.log_n);
         sum[sum_at] = reduce(first ? product : product + sum[sum_at], m);
     }
@@ -241,7 +249,8 @@ template <int STAGES> BOTH void outer_column_inverse(word *column, const word *f
         column[static_cast<long>(r) << INNER_LOG] = multiply_prepared(held[r], scale[0], scale[1], q);
 }
 
-// The y-th column, or block of 2^INNER_LOG words, of all that a kernel works on: its limb and the number within the limb.
+// The y-th column, or block of 2^INNER_LOG words, of all that a kernel works on: its limb and the number within the
+// limb.
 BOTH place find_part(long y, const shape &s, int parts_log) {
     place p = find_place((y >> parts_log) << s.log_n, s);
     p.in_limb = y & ((1L << parts_log) - 1);
@@ -269,7 +278,8 @@ BOTH void outer_element(long y, word *data, const word *factors, const modulus *
     }
 }
 
-BOTH void outer_inverse_element(long y, word *data, const word *factors, const word *scales, const modulus *table, shape s) {
+BOTH void outer_inverse_element(long y, word *data, const word *factors, const word *scales, const modulus *table,
+                                shape s) {
     place p = find_part(y, s, INNER_LOG);
     word *column = limb_at(data, p, s) + p.in_limb, q = table[p.modulus].value;
     const word *own = factors_of(factors, p.modulus, s.log_n), *scale = scales + p.modulus * FACTOR_WORDS;
@@ -282,8 +292,10 @@ BOTH void outer_inverse_element(long y, word *data, const word *factors, const w
     }
 }
 
-// One butterfly of one inner stage: stage 0 has one group of 2^INNER_LOG words. `blocks`: of a limb; `block`: the words' number in it.
-BOTH void inner_butterfly(word *words, int pair, int stage, long block, long blocks, const word *factors, word q, bool inverse) {
+// One butterfly of one inner stage: stage 0 has one group of 2^INNER_LOG words. `blocks`: of a limb; `block`: the
+// words' number in it.
+BOTH void inner_butterfly(word *words, int pair, int stage, long block, long blocks, const word *factors, word q,
+                          bool inverse) {
     int distance = 1 << (INNER_LOG - 1 - stage), group = pair / distance, low = 2 * group * distance + pair % distance;
     const word *factor = factors + ((blocks << stage) + (block << stage) + group) * FACTOR_WORDS;
     if (inverse)

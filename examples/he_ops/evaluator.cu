@@ -7,11 +7,11 @@
 #include <cstring>
 
 // A kernel with one thread for every x below `count`.
-#define LAUNCH(kernel, count, ...)                                                                           \
-    do {                                                                                                     \
-        long count_ = (count);                                                                               \
-        kernel<<<static_cast<unsigned>((count_ + THREADS - 1) / THREADS), THREADS>>>(count_, __VA_ARGS__);   \
-        CHECK(cudaGetLastError());                                                                           \
+#define LAUNCH(kernel, count, ...)                                                                         \
+    do {                                                                                                   \
+        long count_ = (count);                                                                             \
+        kernel<<<static_cast<unsigned>((count_ + THREADS - 1) / THREADS), THREADS>>>(count_, __VA_ARGS__); \
+        CHECK(cudaGetLastError());                                                                         \
     } while (0)
 
 static void copy_words(word *to, const word *from, std::size_t words) {
@@ -55,8 +55,8 @@ evaluator::device_conversion evaluator::upload(const conversion &from) {
 evaluator::evaluator(const parameters &its_set, word seed)
     : set(its_set), moduli(words_of(set.table), lifetime::constant), factors(set.factors(false), lifetime::constant),
       inverse_factors(set.factors(true), lifetime::constant), scales(set.scales(), lifetime::constant),
-      special_product(set.special_product, lifetime::constant), special_inverse(set.special_inverse, lifetime::constant),
-      down(upload(set.mod_down)) {
+      special_product(set.special_product, lifetime::constant),
+      special_inverse(set.special_inverse, lifetime::constant), down(upload(set.mod_down)) {
     const int top = set.set.level;
     last_inverse.resize(top + 1);
     ups.resize(top + 1);
@@ -72,7 +72,8 @@ evaluator::evaluator(const parameters &its_set, word seed)
     small_polynomial(secret_key.data(), all, seed, 1);
     secret_key.settle();
     buffer other(active_words(all), lifetime::temporary);
-    LAUNCH(he_multiply, active_words(all), other.data(), secret_key.data(), secret_key.data(), table(), all, set.primes);
+    LAUNCH(he_multiply, active_words(all), other.data(), secret_key.data(), secret_key.data(), table(), all,
+           set.primes);
     relinearisation = make_key(other.data(), seed + 1);
     std::vector<long> wanted = {conjugation(set.n)};
     for (int steps = 1; steps <= ROTATION_STEPS; steps++)
@@ -84,7 +85,8 @@ evaluator::evaluator(const parameters &its_set, word seed)
 }
 
 void evaluator::transform(word *data, shape s, bool inverse) {
-    const long parts = active_words(s) >> INNER_LOG, columns = (static_cast<long>(s.polys) * active_limbs(s)) << INNER_LOG;
+    const long parts = active_words(s) >> INNER_LOG, columns = (static_cast<long>(s.polys) * active_limbs(s))
+                                                               << INNER_LOG;
     if (inverse) {
         he_intt_inner<<<static_cast<unsigned>(parts), INNER_THREADS>>>(parts, data, inverse_factors.data(), table(), s);
         CHECK(cudaGetLastError());
@@ -193,8 +195,8 @@ ciphertext evaluator::rescale(const ciphertext &a) {
     LAUNCH(he_lift, active_words(both), spread.data(), dropped.data(), table(), both, level);
     transform(spread.data(), both, false);
     ciphertext out = {buffer(active_words(both), lifetime::lasting), level};
-    LAUNCH(he_divide, active_words(both), out.data.data(), a.data.data(), spread.data(), last_inverse[a.level].data(), table(), both,
-           a.level);
+    LAUNCH(he_divide, active_words(both), out.data.data(), a.data.data(), spread.data(), last_inverse[a.level].data(),
+           table(), both, a.level);
     return out;
 }
 
@@ -230,22 +232,25 @@ void evaluator::key_switch(word *out, const word *polynomial, int level, const b
         const shape own = only(plain, begin, end), others = all_but(extended, begin, end);
         buffer scaled(active_words(own), lifetime::temporary), raised(extended_words, lifetime::temporary);
         LAUNCH(he_scale, active_words(own), scaled.data(), coefficients.data(), up.scale.data(), table(), own);
-        LAUNCH(he_convert, active_words(others), raised.data(), scaled.data(), up.matrix.data(), table(), others, up.sources);
+        LAUNCH(he_convert, active_words(others), raised.data(), scaled.data(), up.matrix.data(), table(), others,
+               up.sources);
         transform(raised.data(), others, false);
         copy_words(raised.data() + begin * set.n, polynomial + begin * set.n, (end - begin) * set.n);
-        LAUNCH(he_inner, extended_words, sum.data(), raised.data(), key.data() + key_words * digit, table(), extended, digit == 0,
-               set.primes);
+        LAUNCH(he_inner, extended_words, sum.data(), raised.data(), key.data() + key_words * digit, table(), extended,
+               digit == 0, set.primes);
     }
     mod_down(out, sum.data(), level);
 }
 
 // Divides two polynomials by P; their special limbs turn into coefficients.
 void evaluator::mod_down(word *out, word *sum, int level) {
-    const shape both = shape_of(2, level, 0), special = only(shape_of(2, level, set.set.special), level, level + set.set.special);
+    const shape both = shape_of(2, level, 0),
+                special = only(shape_of(2, level, set.set.special), level, level + set.set.special);
     buffer scaled(active_words(special), lifetime::temporary), rest(active_words(both), lifetime::temporary);
     transform(sum, special, true);
     LAUNCH(he_scale, active_words(special), scaled.data(), sum, down.scale.data(), table(), special);
     LAUNCH(he_convert, active_words(both), rest.data(), scaled.data(), down.matrix.data(), table(), both, down.sources);
     transform(rest.data(), both, false);
-    LAUNCH(he_divide, active_words(both), out, sum, rest.data(), special_inverse.data(), table(), both, level + set.set.special);
+    LAUNCH(he_divide, active_words(both), out, sum, rest.data(), special_inverse.data(), table(), both,
+           level + set.set.special);
 }

@@ -1,5 +1,6 @@
-// Operations on ciphertexts on the device, written as CKKS libraries write them: every temporary is allocated and freed inside the
-// operation, every result is a new object. Key switching is the hybrid one: digits, special primes, mod-up, inner product, mod-down.
+// Operations on ciphertexts on the device, written as CKKS libraries write them: every temporary is allocated and freed
+// inside the operation, every result is a new object. Key switching is the hybrid one: digits, special primes, mod-up,
+// inner product, mod-down.
 #ifndef HE_OPS_EVALUATOR_H
 #define HE_OPS_EVALUATOR_H
 
@@ -16,7 +17,7 @@ struct ciphertext {
 };
 
 class evaluator {
-public:
+  public:
     using cipher = ciphertext;
     using plain = buffer; // one polynomial of all ordinary limbs in NTT form
 
@@ -33,7 +34,7 @@ public:
     ciphertext multiply_plain(const ciphertext &a, const buffer &factor);
     ciphertext rotate(const ciphertext &a, int steps); // a key for these steps exists, see rotation_steps
     ciphertext conjugate(const ciphertext &a);
-    ciphertext rescale(const ciphertext &a);   // drops the last prime: the level is above 1
+    ciphertext rescale(const ciphertext &a); // drops the last prime: the level is above 1
     ciphertext drop_to(const ciphertext &a, int level);
     ciphertext mod_raise(const ciphertext &a); // from level 1 to the highest
 
@@ -42,7 +43,7 @@ public:
     std::vector<word> relinearisation_key() const { return relinearisation.download(); }
     std::vector<word> galois_key(long galois) const { return galois_keys.at(galois).download(); }
 
-private:
+  private:
     shape shape_of(int polys, int level, int special) const;
     void transform(word *data, shape s, bool inverse);
     void small_polynomial(word *out, shape s, word seed, word bound);

@@ -1,5 +1,6 @@
-// Homomorphic operations of CKKS libraries with every temporary allocated and freed inside the operation. With --allocator malloc it is
-// the ordinary program that a library above the driver can speed up; the other choices are what changing the source gives.
+// Homomorphic operations of CKKS libraries with every temporary allocated and freed inside the operation. With
+// --allocator malloc it is the ordinary program that a library above the driver can speed up; the other choices are
+// what changing the source gives.
 #include "../check.h"
 #include "evaluator.h"
 #include "reference.h"
@@ -32,13 +33,18 @@ struct measured { // one operation of one set
 };
 
 static const char usage[] =
-    "usage: he_ops [--set NAME[,NAME...]|all|list] [--operation NAME[,NAME...]|all] [--iterations COUNT] [--seed NUMBER]\n"
-    "              [--allocator malloc|async|managed|hybrid] [--advice on|off] [--footprint BYTES] [--layers COUNT] [--check]\n"
+    "usage: he_ops [--set NAME[,NAME...]|all|list] [--operation NAME[,NAME...]|all] [--iterations COUNT] [--seed "
+    "NUMBER]\n"
+    "              [--allocator malloc|async|managed|hybrid] [--advice on|off] [--footprint BYTES] [--layers COUNT] "
+    "[--check]\n"
     "              [--json FILE]\n"
     "  --set        small, medium, large, huge: one after the other; all: each of these; list: prints their sizes\n"
-    "  --operation  add, multiply, multiply_plain, rotate, conjugate, rescale, all: each of these; bootstrap, resnet: sequences\n"
-    "  --allocator  malloc: cudaMalloc; async: cudaMallocAsync; managed: cudaMallocManaged; hybrid: temporaries async, others managed\n"
-    "  --advice     on: managed memory prefers the device and is moved there, constants are marked read-mostly (default off)\n"
+    "  --operation  add, multiply, multiply_plain, rotate, conjugate, rescale, all: each of these; bootstrap, resnet: "
+    "sequences\n"
+    "  --allocator  malloc: cudaMalloc; async: cudaMallocAsync; managed: cudaMallocManaged; hybrid: temporaries async, "
+    "others managed\n"
+    "  --advice     on: managed memory prefers the device and is moved there, constants are marked read-mostly "
+    "(default off)\n"
     "  --footprint  ciphertexts are added until what lasts has so many bytes; operations take them in turn\n"
     "  --layers     of resnet (default 20)\n"
     "  --check      compares each operation's first result with a computation on the host, word for word\n"
@@ -60,12 +66,13 @@ static long long parse_number(const char *name, const char *text, long long leas
 }
 
 static void list_sets() {
-    std::printf("%-8s %6s %6s %8s %7s %12s %14s\n", "set", "N", "limbs", "special", "digits", "ciphertext", "key (bytes)");
+    std::printf("%-8s %6s %6s %8s %7s %12s %14s\n", "set", "N", "limbs", "special", "digits", "ciphertext",
+                "key (bytes)");
     for (const parameter_set &set : parameter_sets) {
         long n = 1L << set.log_n;
         int digits = (set.level + set.special - 1) / set.special;
-        std::printf("%-8s %6ld %6d %8d %7d %12ld %14ld\n", set.name, n, set.level, set.special, digits, 2 * n * set.level * 8,
-                    2 * n * (set.level + set.special) * digits * 8);
+        std::printf("%-8s %6ld %6d %8d %7d %12ld %14ld\n", set.name, n, set.level, set.special, digits,
+                    2 * n * set.level * 8, 2 * n * (set.level + set.special) * digits * 8);
     }
 }
 
@@ -85,7 +92,8 @@ static std::vector<std::string> parse_operations(const std::string &text) {
     for (const std::string &name : split(text)) {
         if (name == "all")
             names.insert(names.end(), singles.begin(), singles.end());
-        else if (name == "bootstrap" || name == "resnet" || std::find(singles.begin(), singles.end(), name) != singles.end())
+        else if (name == "bootstrap" || name == "resnet" ||
+                 std::find(singles.begin(), singles.end(), name) != singles.end())
             names.push_back(name);
         else
             fail_usage("no operation is called " + name);
@@ -110,12 +118,18 @@ static std::vector<const parameter_set *> parse_sets(const std::string &text) {
 
 static options parse(int argc, char **argv) {
     options made;
-    static const option rows[] = {{"set", required_argument, nullptr, 's'},        {"operation", required_argument, nullptr, 'o'},
-                                  {"iterations", required_argument, nullptr, 'i'}, {"seed", required_argument, nullptr, 'r'},
-                                  {"allocator", required_argument, nullptr, 'a'},  {"advice", required_argument, nullptr, 'v'},
-                                  {"footprint", required_argument, nullptr, 'f'},  {"layers", required_argument, nullptr, 'l'},
-                                  {"check", no_argument, nullptr, 'c'},            {"json", required_argument, nullptr, 'j'},
-                                  {"help", no_argument, nullptr, 'h'},             {nullptr, 0, nullptr, 0}};
+    static const option rows[] = {{"set", required_argument, nullptr, 's'},
+                                  {"operation", required_argument, nullptr, 'o'},
+                                  {"iterations", required_argument, nullptr, 'i'},
+                                  {"seed", required_argument, nullptr, 'r'},
+                                  {"allocator", required_argument, nullptr, 'a'},
+                                  {"advice", required_argument, nullptr, 'v'},
+                                  {"footprint", required_argument, nullptr, 'f'},
+                                  {"layers", required_argument, nullptr, 'l'},
+                                  {"check", no_argument, nullptr, 'c'},
+                                  {"json", required_argument, nullptr, 'j'},
+                                  {"help", no_argument, nullptr, 'h'},
+                                  {nullptr, 0, nullptr, 0}};
     for (int found; (found = getopt_long(argc, argv, "", rows, nullptr)) != -1;) {
         switch (found) {
         case 's':
@@ -138,9 +152,7 @@ static options parse(int argc, char **argv) {
         case 'l': made.layers = static_cast<int>(parse_number("layers", optarg, 1)); break;
         case 'c': made.check = true; break;
         case 'j': made.json = optarg; break;
-        case 'h':
-            std::fputs(usage, stdout);
-            std::exit(0);
+        case 'h': std::fputs(usage, stdout); std::exit(0);
         default: fail_usage("wrong option");
         }
     }
@@ -187,7 +199,8 @@ static material<reference> download(const material<evaluator> &from) {
 }
 
 // The result decrypts to what the operation is for: a wrong key switch could agree with itself on device and host.
-static bool decrypts(const reference &on, const material<reference> &with, const std::string &name, const host_ciphertext &result) {
+static bool decrypts(const reference &on, const material<reference> &with, const std::string &name,
+                     const host_ciphertext &result) {
     const std::vector<word> a = on.phase(with.inputs[0]);
     std::vector<word> wanted;
     if (name == "multiply")
@@ -204,7 +217,8 @@ static bool decrypts(const reference &on, const material<reference> &with, const
     return noise >= 0 && noise < NOISE_BOUND;
 }
 
-static bool check(reference &on, const material<reference> &with, const std::string &name, const host_ciphertext &result, int layers) {
+static bool check(reference &on, const material<reference> &with, const std::string &name,
+                  const host_ciphertext &result, int layers) {
     const host_ciphertext expected = run_operation(on, with, name, 0, layers);
     size_t wrong = result.level != expected.level;
     for (size_t i = 0; i < std::min(result.data.size(), expected.data.size()); i++)
@@ -223,7 +237,8 @@ static double now_ms() {
 }
 
 // From an idle device to an idle device, the result's release included.
-static measured measure(evaluator &on, const material<evaluator> &with, const std::string &name, const options &chosen) {
+static measured measure(evaluator &on, const material<evaluator> &with, const std::string &name,
+                        const options &chosen) {
     measured made;
     made.name = name;
     cudaEvent_t begin, end;
@@ -265,9 +280,11 @@ struct set_result {
 };
 
 static void print_operation(std::FILE *to, const measured &one) {
-    std::fprintf(to, "{\"name\": \"%s\", \"temporaries\": %ld, \"lasting\": %ld, \"checksum\": \"%016llx\", \"checked\": %s,\n   ",
-                 one.name.c_str(), one.temporaries, one.lasting, static_cast<unsigned long long>(one.checksum),
-                 one.checked ? "true" : "false");
+    std::fprintf(
+        to,
+        "{\"name\": \"%s\", \"temporaries\": %ld, \"lasting\": %ld, \"checksum\": \"%016llx\", \"checked\": %s,\n   ",
+        one.name.c_str(), one.temporaries, one.lasting, static_cast<unsigned long long>(one.checksum),
+        one.checked ? "true" : "false");
     print_list(to, "host_ms", one.host_ms);
     std::fprintf(to, ",\n   ");
     print_list(to, "device_ms", one.device_ms);
@@ -281,13 +298,19 @@ static void write_json(const options &chosen, const std::vector<set_result> &all
         std::exit(1);
     }
     const allocation_counts &counts = allocations();
-    std::fprintf(to, "{\"program\": \"he_ops\", \"allocator\": \"%s\", \"advice\": %s, \"seed\": %llu, \"peak_bytes\": %zu,\n",
-                 chosen.allocator.c_str(), chosen.advice ? "true" : "false", static_cast<unsigned long long>(chosen.seed), counts.peak);
-    std::fprintf(to, " \"objects\": {\"temporary\": %ld, \"lasting\": %ld, \"freed\": %ld, \"under_second\": %ld},\n \"sets\": [",
-                 counts.temporary, counts.lasting, counts.freed, counts.short_lived);
+    std::fprintf(
+        to, "{\"program\": \"he_ops\", \"allocator\": \"%s\", \"advice\": %s, \"seed\": %llu, \"peak_bytes\": %zu,\n",
+        chosen.allocator.c_str(), chosen.advice ? "true" : "false", static_cast<unsigned long long>(chosen.seed),
+        counts.peak);
+    std::fprintf(
+        to,
+        " \"objects\": {\"temporary\": %ld, \"lasting\": %ld, \"freed\": %ld, \"under_second\": %ld},\n \"sets\": [",
+        counts.temporary, counts.lasting, counts.freed, counts.short_lived);
     for (size_t i = 0; i < all.size(); i++) {
         const parameter_set &set = *all[i].set;
-        std::fprintf(to, "%s\n {\"set\": \"%s\", \"n\": %ld, \"limbs\": %d, \"special\": %d, \"lasting_bytes\": %zu, \"operations\": [",
+        std::fprintf(to,
+                     "%s\n {\"set\": \"%s\", \"n\": %ld, \"limbs\": %d, \"special\": %d, \"lasting_bytes\": %zu, "
+                     "\"operations\": [",
                      i ? "," : "", set.name, 1L << set.log_n, set.level, set.special, all[i].lasting_bytes);
         for (size_t k = 0; k < all[i].operations.size(); k++) {
             std::fprintf(to, "%s\n  ", k ? "," : "");
@@ -305,8 +328,11 @@ static void write_json(const options &chosen, const std::vector<set_result> &all
 // Without times, so that two runs of the same arguments print the same.
 static void print(const set_result &result) {
     for (const measured &one : result.operations)
-        std::printf("%-7s %-15s %4ld temporaries %4ld lasting  checksum %016llx%s\n", result.set->name, one.name.c_str(), one.temporaries,
-                    one.lasting, static_cast<unsigned long long>(one.checksum), !one.checked ? "" : one.right ? "  right" : "  WRONG");
+        std::printf("%-7s %-15s %4ld temporaries %4ld lasting  checksum %016llx%s\n", result.set->name,
+                    one.name.c_str(), one.temporaries, one.lasting, static_cast<unsigned long long>(one.checksum),
+                    !one.checked ? ""
+                    : one.right  ? "  right"
+                                 : "  WRONG");
 }
 
 static set_result run(const options &chosen, const parameter_set &its_set, bool *right) {

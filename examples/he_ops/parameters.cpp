@@ -56,7 +56,8 @@ static word next_prime(int bits, long n, const std::vector<word> &taken) {
     const word step = 2 * static_cast<word>(n);
     word candidate = ((word{1} << bits) - 1) / step * step + 1;
     for (;; candidate -= step)
-        if (candidate < word{1} << bits && std::find(taken.begin(), taken.end(), candidate) == taken.end() && is_prime(candidate))
+        if (candidate < word{1} << bits && std::find(taken.begin(), taken.end(), candidate) == taken.end() &&
+            is_prime(candidate))
             return candidate;
 }
 

@@ -19,14 +19,15 @@ struct parameter_set {
 extern const std::vector<parameter_set> parameter_sets;
 const parameter_set *find_parameter_set(const std::string &name); // nullptr: unknown
 
-// From `sources` primes to others: scale[i] = (S/s_i)^-1 mod s_i; matrix[m * sources + i] = S/s_i modulo prime m of all.
+// From `sources` primes to others: scale[i] = (S/s_i)^-1 mod s_i; matrix[m * sources + i] = S/s_i modulo prime m of
+// all.
 struct conversion {
     int sources;
     std::vector<word> scale, matrix;
 };
 
 class parameters {
-public:
+  public:
     explicit parameters(const parameter_set &set);
 
     const parameter_set set;
@@ -38,17 +39,19 @@ public:
     int digits(int level) const { return (level + set.special - 1) / set.special; }
     int digit_begin(int digit) const { return digit * set.special; }
     int digit_end(int digit, int level) const;
-    const conversion &mod_up(int level, int digit) const { return ups[static_cast<size_t>(level)][static_cast<size_t>(digit)]; }
-    conversion mod_down;                     // from the special primes
-    std::vector<word> special_product;       // P modulo each prime, 0 for the special ones
-    std::vector<word> special_inverse;       // P^-1 modulo each ordinary prime
+    const conversion &mod_up(int level, int digit) const {
+        return ups[static_cast<size_t>(level)][static_cast<size_t>(digit)];
+    }
+    conversion mod_down;                         // from the special primes
+    std::vector<word> special_product;           // P modulo each prime, 0 for the special ones
+    std::vector<word> special_inverse;           // P^-1 modulo each ordinary prime
     std::vector<std::vector<word>> last_inverse; // [level]: inverse of that level's last prime modulo those before it
 
     word psi(int prime) const { return roots[static_cast<size_t>(prime)]; } // a primitive 2N-th root of unity
-    std::vector<word> factors(bool inverse) const;                         // as the kernels want them, see elements.h
-    std::vector<word> scales() const;                                      // 1/N of each prime with its quotient
+    std::vector<word> factors(bool inverse) const;                          // as the kernels want them, see elements.h
+    std::vector<word> scales() const;                                       // 1/N of each prime with its quotient
 
-private:
+  private:
     conversion make_conversion(const std::vector<int> &sources) const;
     std::vector<word> roots;
     std::vector<std::vector<conversion>> ups;

@@ -76,8 +76,9 @@ host_ciphertext reference::add(const host_ciphertext &a, const host_ciphertext &
     for (int half = 0; half < 2; half++)
         for (int i = 0; i < level; i++)
             for (long x = 0; x < set.n; x++)
-                out.data[(half * level + i) * set.n + x] = (a.data[(half * a.level + i) * set.n + x] +
-                                                            b.data[(half * b.level + i) * set.n + x]) % set.values[i];
+                out.data[(half * level + i) * set.n + x] =
+                    (a.data[(half * a.level + i) * set.n + x] + b.data[(half * b.level + i) * set.n + x]) %
+                    set.values[i];
     return out;
 }
 
@@ -136,9 +137,7 @@ host_ciphertext reference::rotate(const host_ciphertext &a, int steps) const {
 
 host_ciphertext reference::conjugate(const host_ciphertext &a) const { return apply_galois(a, 2 * set.n - 1); }
 
-static word centred(word x, word from, word q) {
-    return x <= from / 2 ? x % q : (q - (from - x) % q) % q;
-}
+static word centred(word x, word from, word q) { return x <= from / 2 ? x % q : (q - (from - x) % q) % q; }
 
 host_ciphertext reference::rescale(const host_ciphertext &a) const {
     host_ciphertext out = {{}, a.level - 1};
@@ -178,7 +177,8 @@ host_ciphertext reference::mod_raise(const host_ciphertext &a) const {
 }
 
 // Coefficients modulo primes first, first + 1, ... to those named.
-std::vector<limb> reference::convert(const std::vector<limb> &from, int first, const conversion &by, const std::vector<int> &to) const {
+std::vector<limb> reference::convert(const std::vector<limb> &from, int first, const conversion &by,
+                                     const std::vector<int> &to) const {
     std::vector<limb> out;
     for (int prime : to) {
         const word q = set.values[prime];
@@ -193,7 +193,8 @@ std::vector<limb> reference::convert(const std::vector<limb> &from, int first, c
     return out;
 }
 
-std::vector<word> reference::key_switch(const std::vector<word> &polynomial, int level, const std::vector<word> &key) const {
+std::vector<word> reference::key_switch(const std::vector<word> &polynomial, int level,
+                                        const std::vector<word> &key) const {
     const int special = set.set.special;
     std::vector<limb> sums(2 * (level + special), limb(set.n));
     for (int digit = 0; digit < set.digits(level); digit++) {
@@ -268,7 +269,8 @@ double reference::distance(const std::vector<word> &a, const std::vector<word> &
             difference[x] = subtract_mod(difference[x], other[x], q);
         difference = backward(difference, static_cast<int>(i));
         for (long x = 0; x < set.n; x++) {
-            double value = difference[x] <= q / 2 ? static_cast<double>(difference[x]) : -static_cast<double>(q - difference[x]);
+            double value =
+                difference[x] <= q / 2 ? static_cast<double>(difference[x]) : -static_cast<double>(q - difference[x]);
             if (i == 0)
                 first.push_back(value);
             else if (first[x] != value)

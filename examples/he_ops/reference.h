@@ -1,5 +1,6 @@
-// The same operations on the host, by other ways where there are any: a cyclic FFT of twisted coefficients for the NTT, automorphisms
-// of coefficients, and the compiler's 128-bit remainder. Results are exact, so they are compared word for word.
+// The same operations on the host, by other ways where there are any: a cyclic FFT of twisted coefficients for the NTT,
+// automorphisms of coefficients, and the compiler's 128-bit remainder. Results are exact, so they are compared word for
+// word.
 #ifndef HE_OPS_REFERENCE_H
 #define HE_OPS_REFERENCE_H
 
@@ -13,7 +14,7 @@ struct host_ciphertext {
 };
 
 class reference {
-public:
+  public:
     using cipher = host_ciphertext;
     using plain = std::vector<word>;
 
@@ -43,7 +44,7 @@ public:
     // Whether the NTT multiplies: some coefficients of a product against the sum that defines them.
     bool transform_multiplies() const;
 
-private:
+  private:
     using limb = std::vector<word>;
     limb forward(limb coefficients, int prime) const;
     limb backward(limb values, int prime) const;
@@ -52,7 +53,8 @@ private:
     limb turn(const limb &values, int prime, long galois) const;
     host_ciphertext apply_galois(const host_ciphertext &a, long galois) const;
     std::vector<word> key_switch(const std::vector<word> &polynomial, int level, const std::vector<word> &key) const;
-    std::vector<limb> convert(const std::vector<limb> &from, int first, const conversion &by, const std::vector<int> &to) const;
+    std::vector<limb> convert(const std::vector<limb> &from, int first, const conversion &by,
+                              const std::vector<int> &to) const;
 
     keys held;
     std::vector<std::vector<word>> powers; // of each prime's psi, 2N of them

@@ -19,7 +19,8 @@ inline int level_after_bootstrap(int level) { return std::max(2, level / 4); }
 
 // Baby steps and giant steps over eight diagonals; takes one level.
 template <class E>
-typename E::cipher linear_transform(E &on, const typename E::cipher &in, const std::vector<typename E::plain> &diagonals) {
+typename E::cipher linear_transform(E &on, const typename E::cipher &in,
+                                    const std::vector<typename E::plain> &diagonals) {
     std::vector<typename E::cipher> babies;
     babies.push_back(on.drop_to(in, in.level));
     for (int step = 1; step < BABY_STEPS; step++)
@@ -53,9 +54,10 @@ template <class E> typename E::cipher bootstrap(E &on, const material<E> &with, 
     return now;
 }
 
-// Layers of a residual network: convolution by rotations and plain factors, a square as activation, a shortcut over two layers,
-// and bootstrapping whenever no level is left for the next step.
-template <class E> typename E::cipher residual_network(E &on, const material<E> &with, const typename E::cipher &in, int layers) {
+// Layers of a residual network: convolution by rotations and plain factors, a square as activation, a shortcut over two
+// layers, and bootstrapping whenever no level is left for the next step.
+template <class E>
+typename E::cipher residual_network(E &on, const material<E> &with, const typename E::cipher &in, int layers) {
     auto now = on.drop_to(in, in.level), shortcut = on.drop_to(in, in.level);
     auto refresh = [&] {
         if (now.level < 2)
@@ -81,7 +83,8 @@ template <class E> typename E::cipher residual_network(E &on, const material<E> 
 }
 
 inline const std::vector<std::string> &single_operations() {
-    static const std::vector<std::string> names = {"add", "multiply", "multiply_plain", "rotate", "conjugate", "rescale"};
+    static const std::vector<std::string> names = {"add",    "multiply",  "multiply_plain",
+                                                   "rotate", "conjugate", "rescale"};
     return names;
 }
 

@@ -16,7 +16,8 @@ template <typename... A> static void each(const simcuda_launch *launch, void (*e
     each(launch, element, std::index_sequence_for<A...>());
 }
 
-static void inner_block(long block, word *data, const word *factors, const modulus *table, const shape &s, bool inverse) {
+static void inner_block(long block, word *data, const word *factors, const modulus *table, const shape &s,
+                        bool inverse) {
     const int blocks_log = s.log_n - INNER_LOG;
     place p = find_part(block, s, blocks_log);
     word *words = limb_at(data, p, s) + (p.in_limb << INNER_LOG);
@@ -36,8 +37,8 @@ static void intt_inner_block(long block, word *data, const word *factors, const 
 
 static_assert(sizeof(shape) == 36, "the parameters below say [36]");
 
-#define TWIN(kernel, params, element)                                                                        \
-    static void run_##kernel(const simcuda_launch *launch) { each(launch, element); }                        \
+#define TWIN(kernel, params, element)                                                 \
+    static void run_##kernel(const simcuda_launch *launch) { each(launch, element); } \
     SIMCUDA_TWIN(kernel, params, run_##kernel)
 
 TWIN(he_uniform, "8pp[36]8", uniform_element);

@@ -1,14 +1,14 @@
-// Shortest paths by rounds of relaxation over a list of vertices whose distance changed. A vertex may stand in the list many times, so
-// its length has no useful bound beforehand: it grows, in place by default, with "copy" by a larger block and a copy. Checks its
-// distances.
+// Shortest paths by rounds of relaxation over a list of vertices whose distance changed. A vertex may stand in the list
+// many times, so its length has no useful bound beforehand: it grows, in place by default, with "copy" by a larger
+// block and a copy. Checks its distances.
 
 #include "../growing.h"
 
 enum { FAR = 1 << 29 };
 
 // Appends each vertex that came nearer, as often as it did, while there is room; counts them all.
-__global__ void relax(const int *rows, const int *columns, const int *weights, int *distance, const int *list, int length, int *next,
-                      int room, int *count) {
+__global__ void relax(const int *rows, const int *columns, const int *weights, int *distance, const int *list,
+                      int length, int *next, int room, int *count) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < length; i += gridDim.x * blockDim.x) {
         int v = list[i], far = distance[v];
         for (int e = rows[v]; e < rows[v + 1]; e++)
@@ -67,7 +67,8 @@ int main(int argc, char **argv) {
         struct growing *list = &lists[rounds % 2], *next = &lists[1 - rounds % 2];
         CHECK(cudaMemcpy(before, distance, vertices * sizeof(int), cudaMemcpyDeviceToDevice));
         CHECK(cudaMemset(count, 0, sizeof(int)));
-        relax<<<(length + 255) / 256, 256>>>(rows, columns, weights, distance, list->items, length, next->items, (int)next->capacity, count);
+        relax<<<(length + 255) / 256, 256>>>(rows, columns, weights, distance, list->items, length, next->items,
+                                             (int)next->capacity, count);
         CHECK(cudaGetLastError());
         CHECK(cudaMemcpy(&length, count, sizeof length, cudaMemcpyDeviceToHost));
         if ((size_t)length > next->capacity) {
@@ -85,8 +86,9 @@ int main(int argc, char **argv) {
     CHECK(cudaMemcpy(got, distance, vertices * sizeof(int), cudaMemcpyDeviceToHost));
     for (int v = 0; v < vertices; v++)
         wrong += got[v] != expected[v];
-    printf("sssp: %s, %d vertices, %d listed in %d rounds, %zu growths, %zu bytes copied, %d wrong\n", in_place ? "in place" : "copy",
-           vertices, listed, rounds, lists[0].steps + lists[1].steps, lists[0].copied + lists[1].copied, wrong);
+    printf("sssp: %s, %d vertices, %d listed in %d rounds, %zu growths, %zu bytes copied, %d wrong\n",
+           in_place ? "in place" : "copy", vertices, listed, rounds, lists[0].steps + lists[1].steps,
+           lists[0].copied + lists[1].copied, wrong);
     for (int i = 0; i < 2; i++)
         growing_close(&lists[i]);
     CHECK(cudaFree(rows));

@@ -3,11 +3,15 @@
 
 namespace {
 
-template <typename T> T argument(const simcuda_launch *launch, int index) { return *static_cast<T *>(launch->args[index]); }
+template <typename T> T argument(const simcuda_launch *launch, int index) {
+    return *static_cast<T *>(launch->args[index]);
+}
 
 void relax(const simcuda_launch *launch) {
-    auto *rows = argument<const int *>(launch, 0), *columns = argument<const int *>(launch, 1), *weights = argument<const int *>(launch, 2);
-    auto *distance = argument<int *>(launch, 3), *next = argument<int *>(launch, 6), *count = argument<int *>(launch, 8);
+    auto *rows = argument<const int *>(launch, 0), *columns = argument<const int *>(launch, 1),
+         *weights = argument<const int *>(launch, 2);
+    auto *distance = argument<int *>(launch, 3), *next = argument<int *>(launch, 6),
+         *count = argument<int *>(launch, 8);
     auto *list = argument<const int *>(launch, 4);
     int length = argument<int>(launch, 5), room = argument<int>(launch, 7);
     for (int i = 0; i < length; i++)

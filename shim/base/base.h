@@ -1,5 +1,5 @@
-/* Ground floor of the shim: option values, log, formatter, clock, true look-ups. None of it allocates from the heap, uses
- * stdio, or exits; all of it may run inside the host program at any moment, from many threads. */
+/* Ground floor of the shim: option values, log, formatter, clock, true look-ups. None of it allocates from the heap,
+ * uses stdio, or exits; all of it may run inside the host program at any moment, from many threads. */
 #ifndef GM_BASE_H
 #define GM_BASE_H
 
@@ -8,13 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GM_INTERNAL __attribute__((visibility("hidden")))
+#define GM_INTERNAL    __attribute__((visibility("hidden")))
 #define GM_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define GM_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* What calls need seldom is kept out of the frame of the function that needs it, GM_RARE also out of the way; what each needs is not. */
-#define GM_APART       __attribute__((noinline))
-#define GM_RARE        __attribute__((noinline, cold))
-#define GM_IN_PLACE    inline __attribute__((always_inline))
+/* What calls need seldom is kept out of the frame of the function that needs it, GM_RARE also out of the way; what each
+ * needs is not. */
+#define GM_APART    __attribute__((noinline))
+#define GM_RARE     __attribute__((noinline, cold))
+#define GM_IN_PLACE inline __attribute__((always_inline))
 
 /* ---- formatter (fmt.c): the subset %s %c %d %i %u %x %p %% with l, ll, z, width, 0-flag and %.*s / %.Ns.
  * Returns the length the whole text would have (like snprintf); always terminates when size > 0. */
@@ -28,15 +29,17 @@ void gm_log(enum gm_log_level level, const char *format, ...) __attribute__((for
 /* Says it the first time only; `once` is a static zero flag of the caller. */
 void gm_log_once(int *once, enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* ---- clock (clock.c): nanoseconds of CLOCK_MONOTONIC by the calibrated time stamp counter, with clock_gettime as fallback
- * where the counter is not invariant. gm_ticks() is the raw counter (a few ns); gm_ticks_to_ns() converts an absolute count. */
+/* ---- clock (clock.c): nanoseconds of CLOCK_MONOTONIC by the calibrated time stamp counter, with clock_gettime as
+ * fallback where the counter is not invariant. gm_ticks() is the raw counter (a few ns); gm_ticks_to_ns() converts an
+ * absolute count. */
 void gm_clock_init(void);
 uint64_t gm_ticks(void);
 uint64_t gm_ticks_to_ns(uint64_t ticks);
 uint64_t gm_ticks_span_ns(uint64_t ticks); /* converts a difference of counts */
 uint64_t gm_now_ns(void);
 
-/* ---- anonymous memory straight from the kernel, zeroed; NULL on failure. Never freed unless by munmap of the caller. */
+/* ---- anonymous memory straight from the kernel, zeroed; NULL on failure. Never freed unless by munmap of the caller.
+ */
 void *gm_pages(size_t bytes);
 
 /* ---- spinlock for critical sections of a few dozen instructions; yields after a while. */
@@ -53,7 +56,8 @@ static inline void gm_spin_unlock(gm_spin *lock) { __atomic_store_n(&lock->held,
 /* ---- thread id (kernel), cached per thread. */
 int gm_thread_id(void);
 
-/* ---- a thread that the program cancels does not end between the two; it ends at its next cancellation point. May be nested. */
+/* ---- a thread that the program cancels does not end between the two; it ends at its next cancellation point. May be
+ * nested. */
 void gm_cancel_hold(void);
 void gm_cancel_release(void);
 

@@ -1,10 +1,11 @@
 /* Time stamps from the processor's counter, expressed in nanoseconds of CLOCK_MONOTONIC.
  *
- * The relation counter -> time is a chain of straight segments. The first one begins at gm_clock_init() and gets its slope at
- * the first conversion, from the two points (init, now). Later conversions now and then compare the line with the clock and
- * append a segment that begins a little in the future, joins the old line there, and leans towards the clock. A segment never
- * changes once appended, so the same count always gives the same time and later counts never give earlier times, whoever
- * converts and whenever. Only the newest RING segments are kept; older counts are taken as on the oldest kept one. */
+ * The relation counter -> time is a chain of straight segments. The first one begins at gm_clock_init() and gets its
+ * slope at the first conversion, from the two points (init, now). Later conversions now and then compare the line with
+ * the clock and append a segment that begins a little in the future, joins the old line there, and leans towards the
+ * clock. A segment never changes once appended, so the same count always gives the same time and later counts never
+ * give earlier times, whoever converts and whenever. Only the newest RING segments are kept; older counts are taken as
+ * on the oldest kept one. */
 #include "shim/base/base.h"
 #include "shim/base/room.h"
 #include "shim/base/file.h"
@@ -19,13 +20,13 @@
 #endif
 
 enum { RING = 64, ORIGINS = 8 };
-#define SHIFT       32       /* slopes are ns per tick * 2^SHIFT */
-#define COLD_NS     250000   /* shortest base line of the first slope: 10 ns of reading error give 4e-5 */
-#define LEAD_NS     100000   /* a new segment begins this far ahead */
-#define PERIOD_NS   1000000000
-#define STEP_NS     1000000  /* beyond this the counter and the clock parted (suspend, migration) */
-#define MAX_LEAN    16384    /* the lean towards the clock is at most 1/MAX_LEAN of the slope */
-#define READING_NS  2000     /* a reading that took longer was interrupted */
+#define SHIFT      32     /* slopes are ns per tick * 2^SHIFT */
+#define COLD_NS    250000 /* shortest base line of the first slope: 10 ns of reading error give 4e-5 */
+#define LEAD_NS    100000 /* a new segment begins this far ahead */
+#define PERIOD_NS  1000000000
+#define STEP_NS    1000000 /* beyond this the counter and the clock parted (suspend, migration) */
+#define MAX_LEAN   16384   /* the lean towards the clock is at most 1/MAX_LEAN of the slope */
+#define READING_NS 2000    /* a reading that took longer was interrupted */
 
 struct point {
     uint64_t tick, ns;
@@ -114,9 +115,7 @@ static uint64_t scale(uint64_t ticks, uint64_t slope) {
     return (uint64_t)(((unsigned __int128)ticks * slope) >> SHIFT);
 }
 
-static uint64_t ticks_of(uint64_t ns, uint64_t slope) {
-    return (uint64_t)(((unsigned __int128)ns << SHIFT) / slope);
-}
+static uint64_t ticks_of(uint64_t ns, uint64_t slope) { return (uint64_t)(((unsigned __int128)ns << SHIFT) / slope); }
 
 static uint64_t slope_between(const struct point *a, const struct point *b) {
     return (uint64_t)(((unsigned __int128)(b->ns - a->ns) << SHIFT) / (b->tick - a->tick));
@@ -186,7 +185,8 @@ static bool get_segment(const struct segment *first, uint64_t number, struct seg
     return __atomic_load_n(&newest, __ATOMIC_RELAXED) < number + RING - 1;
 }
 
-/* Appends a segment after `last`, number `number`. Gives up whenever it was interrupted: the next conversion tries again. */
+/* Appends a segment after `last`, number `number`. Gives up whenever it was interrupted: the next conversion tries
+ * again. */
 static void append(const struct segment *last, uint64_t number) {
     struct point now;
     uint64_t lead = ticks_of(LEAD_NS, last->slope);

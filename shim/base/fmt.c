@@ -63,31 +63,24 @@ struct arguments {
 
 static int64_t take_signed(struct arguments *args, int longs) {
     switch (longs) {
-    case 0:
-        return va_arg(args->list, int);
-    case 1:
-        return va_arg(args->list, long);
-    case 2:
-        return va_arg(args->list, long long);
-    default:
-        return (int64_t)va_arg(args->list, size_t);
+    case 0: return va_arg(args->list, int);
+    case 1: return va_arg(args->list, long);
+    case 2: return va_arg(args->list, long long);
+    default: return (int64_t)va_arg(args->list, size_t);
     }
 }
 
 static uint64_t take_unsigned(struct arguments *args, int longs) {
     switch (longs) {
-    case 0:
-        return va_arg(args->list, unsigned);
-    case 1:
-        return va_arg(args->list, unsigned long);
-    case 2:
-        return va_arg(args->list, unsigned long long);
-    default:
-        return va_arg(args->list, size_t);
+    case 0: return va_arg(args->list, unsigned);
+    case 1: return va_arg(args->list, unsigned long);
+    case 2: return va_arg(args->list, unsigned long long);
+    default: return va_arg(args->list, size_t);
     }
 }
 
-/* A negative `*` precision counts as none, a negative `*` width as its amount, as close to C as a right-aligned field comes. */
+/* A negative `*` precision counts as none, a negative `*` width as its amount, as close to C as a right-aligned field
+ * comes. */
 static const char *parse_spec(const char *p, struct spec *spec, struct arguments *args) {
     *spec = (struct spec){0};
     if (*p == '0') {
@@ -128,32 +121,21 @@ static const char *parse_spec(const char *p, struct spec *spec, struct arguments
 static bool convert(struct sink *sink, char conversion, const struct spec *spec, struct arguments *args) {
     int64_t number;
     switch (conversion) {
-    case '%':
-        put(sink, '%');
-        return true;
+    case '%': put(sink, '%'); return true;
     case 'c':
         pad(sink, ' ', spec->width, 1);
         put(sink, (char)va_arg(args->list, int));
         return true;
-    case 's':
-        put_text(sink, spec, va_arg(args->list, const char *));
-        return true;
+    case 's': put_text(sink, spec, va_arg(args->list, const char *)); return true;
     case 'd':
     case 'i':
         number = take_signed(args, spec->longs);
         put_number(sink, spec, number < 0 ? "-" : "", number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10);
         return true;
-    case 'u':
-        put_number(sink, spec, "", take_unsigned(args, spec->longs), 10);
-        return true;
-    case 'x':
-        put_number(sink, spec, "", take_unsigned(args, spec->longs), 16);
-        return true;
-    case 'p':
-        put_number(sink, spec, "0x", (uintptr_t)va_arg(args->list, void *), 16);
-        return true;
-    default:
-        return false;
+    case 'u': put_number(sink, spec, "", take_unsigned(args, spec->longs), 10); return true;
+    case 'x': put_number(sink, spec, "", take_unsigned(args, spec->longs), 16); return true;
+    case 'p': put_number(sink, spec, "0x", (uintptr_t)va_arg(args->list, void *), 16); return true;
+    default: return false;
     }
 }
 

@@ -74,8 +74,8 @@ static uint64_t node_total(const char *root, int node, struct room *room) {
     return read_text(room->path, room->text, sizeof room->text) ? number_of(room->text, "MemTotal:") << 10 : 0;
 }
 
-/* A sandbox may show the machine's memory in one place and a figure of its own in the nodes: nodes that do not add up to the
- * machine say nothing about it. */
+/* A sandbox may show the machine's memory in one place and a figure of its own in the nodes: nodes that do not add up
+ * to the machine say nothing about it. */
 static bool nodes_are_true(const char *root, uint64_t machine, struct room *room) {
     uint64_t sum = 0;
     for (int node = 0; node < MOST_NODES; node++)
@@ -116,8 +116,8 @@ static void bound_by_group(const char *root, const struct layout *layout, const 
         memory->total = limit;
 }
 
-/* Every group from `group` up to the mount's root. A path that leads outside, as seen from another name space, or that is not
- * there, as in a container that mounts its own group as the root, leaves the root alone. */
+/* Every group from `group` up to the mount's root. A path that leads outside, as seen from another name space, or that
+ * is not there, as in a container that mounts its own group as the root, leaves the root alone. */
 static void bound_by_groups(const char *root, const struct layout *layout, char *group, struct gm_hostmem *memory,
                             struct room *room) {
     if (strstr(group, "/.."))
@@ -135,7 +135,8 @@ static void bound_by_groups(const char *root, const struct layout *layout, char 
 static bool has_word(const char *list, size_t length, const char *word) {
     size_t size = strlen(word);
     for (size_t i = 0; i + size <= length; i++)
-        if (!memcmp(list + i, word, size) && (!i || list[i - 1] == ',') && (i + size == length || list[i + size] == ','))
+        if (!memcmp(list + i, word, size) && (!i || list[i - 1] == ',') &&
+            (i + size == length || list[i + size] == ','))
             return true;
     return false;
 }

@@ -14,7 +14,8 @@ bool gm_limit_take(int device, uint64_t bytes) {
     do {
         if (bytes > gm_limit_bytes || seen > gm_limit_bytes - bytes)
             return false;
-    } while (!__atomic_compare_exchange_n(&live[device], &seen, seen + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    } while (
+        !__atomic_compare_exchange_n(&live[device], &seen, seen + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return true;
 }
 

@@ -1,8 +1,9 @@
 /* GPUMEM_LIMIT: how much memory of each device this process may hold, as if the card were smaller.
  *
- * What counts is alive: blocks of the program, whoever serves them, from the moment they are asked for until they are freed. Memory
- * that is kept for reuse does not count, nor does what the out-of-memory chain put elsewhere (oom.h). Bytes are counted before
- * memory is asked for, so that parallel calls cannot pass together. No function blocks; all are safe from any thread. */
+ * What counts is alive: blocks of the program, whoever serves them, from the moment they are asked for until they are
+ * freed. Memory that is kept for reuse does not count, nor does what the out-of-memory chain put elsewhere (oom.h).
+ * Bytes are counted before memory is asked for, so that parallel calls cannot pass together. No function blocks; all
+ * are safe from any thread. */
 #ifndef GM_BASE_LIMIT_H
 #define GM_BASE_LIMIT_H
 

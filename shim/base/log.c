@@ -1,4 +1,5 @@
-/* One line, one write(2): lines of several threads and processes do not mix. errno is the host program's and is left as found. */
+/* One line, one write(2): lines of several threads and processes do not mix. errno is the host program's and is left as
+ * found. */
 #include "shim/base/base.h"
 #include "shim/base/file.h"
 

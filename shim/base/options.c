@@ -1,5 +1,5 @@
-/* Option rows, their parser, and the process's values. Everything lies in static storage and getters answer with the defaults
- * before gm_options_load(), so the order of constructors does not matter. */
+/* Option rows, their parser, and the process's values. Everything lies in static storage and getters answer with the
+ * defaults before gm_options_load(), so the order of constructors does not matter. */
 #include "shim/base/options.h"
 #include "shim/base/base.h"
 #include "shim/base/file.h"
@@ -15,7 +15,8 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_POLICY, GM_OPTION_TEXT, "GPUMEM_POLICY", "policy", "auto", "NAME[:ARGUMENT]", NULL, 0, 0,
      "Placement policy that decides which memory serves each allocation."},
     {GM_OPT_TRACE, GM_OPTION_TEXT, "GPUMEM_TRACE", "trace", "", "FILE", NULL, 0, 0,
-     "Write the life of every block to this file; %p becomes the process id, %h the host, %r the rank, %% a percent sign; "
+     "Write the life of every block to this file; %p becomes the process id, %h the host, %r the rank, %% a percent "
+     "sign; "
      "empty = no trace."},
     {GM_OPT_TRACE_FORMAT, GM_OPTION_CHOICE, "GPUMEM_TRACE_FORMAT", "trace-format", "auto", "", "auto binary csv", 0, 0,
      "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise."},
@@ -28,21 +29,26 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
      "At exit, print by which doors calls came in and which ones were not watched."},
     {GM_OPT_FREE, GM_OPTION_CHOICE, "GPUMEM_FREE", "free", "safe", "", "safe wait order async", 0, 0,
-     "When a cudaFree returns: wait = when earlier work of its context is done, as natively; order = at once, and later work runs behind "
-     "earlier work; async = at once, and only early reuse of the memory is excluded, which breaks programs that lean on the wait; safe "
+     "When a cudaFree returns: wait = when earlier work of its context is done, as natively; order = at once, and "
+     "later work runs behind "
+     "earlier work; async = at once, and only early reuse of the memory is excluded, which breaks programs that lean "
+     "on the wait; safe "
      "= the cheapest of these that the program cannot tell from the native call."},
     {GM_OPT_STRICT, GM_OPTION_BOOL, "GPUMEM_STRICT", "strict", "0", "", NULL, 0, 0,
      "Another name for GPUMEM_FREE=wait."},
     {GM_OPT_CHECK_ORDER, GM_OPTION_BOOL, "GPUMEM_CHECK_ORDER", "check-order", "0", "", NULL, 0, 0,
-     "At exit, name the call sites of cudaFree whose wait another stream or the host may rely on, for want of an event or a "
+     "At exit, name the call sites of cudaFree whose wait another stream or the host may rely on, for want of an event "
+     "or a "
      "synchronisation; every free waits meanwhile."},
     {GM_OPT_MANAGED, GM_OPTION_CHOICE, "GPUMEM_MANAGED", "managed", "auto", "", "auto plain pool", 0, 0,
-     "What managed placement uses: plain cuMemAllocManaged or a private managed pool; auto takes the pool where the driver "
+     "What managed placement uses: plain cuMemAllocManaged or a private managed pool; auto takes the pool where the "
+     "driver "
      "has it."},
-    {GM_OPT_MANAGED_HEADROOM, GM_OPTION_BYTES, "GPUMEM_MANAGED_HEADROOM", "managed-headroom", "512M", "bytes", NULL, 0, 0,
-     "Free device memory that managed placement leaves alone; a request that would use it is refused."},
+    {GM_OPT_MANAGED_HEADROOM, GM_OPTION_BYTES, "GPUMEM_MANAGED_HEADROOM", "managed-headroom", "512M", "bytes", NULL, 0,
+     0, "Free device memory that managed placement leaves alone; a request that would use it is refused."},
     {GM_OPT_MANAGED_PREFETCH, GM_OPTION_BOOL, "GPUMEM_MANAGED_PREFETCH", "managed-prefetch", "0", "", NULL, 0, 0,
-     "Move a managed block to its device before the program gets it, so that the first kernel does not fault page by page."},
+     "Move a managed block to its device before the program gets it, so that the first kernel does not fault page by "
+     "page."},
     {GM_OPT_LIST_LENGTH, GM_OPTION_COUNT, "GPUMEM_LIST_LENGTH", "list-length", "10", "entries", NULL, 1, 64,
      "Length L of the active list: how many of the latest live counts of a size are compared."},
     {GM_OPT_LIST_RANGE, GM_OPTION_COUNT, "GPUMEM_LIST_RANGE", "list-range", "5", "blocks", NULL, 0, 1000000,
@@ -56,18 +62,25 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_FILL, GM_OPTION_CHOICE, "GPUMEM_FILL", "fill", "off", "", "off zero poison", 0, 0,
      "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written."},
     {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
-     "Memory of each device that this process may hold, as if the card were smaller; requests beyond it take the steps of "
+     "Memory of each device that this process may hold, as if the card were smaller; requests beyond it take the steps "
+     "of "
      "GPUMEM_OOM; 0 = no limit."},
     {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,host,fail", "STEPS", NULL, 0, 0,
-     "What to do when the device is out of memory, in order: trim what is kept, host memory mapped to the device, managed memory "
+     "What to do when the device is out of memory, in order: trim what is kept, host memory mapped to the device, "
+     "managed memory "
      "while it fits free device memory, fail."},
     {GM_OPT_GROW, GM_OPTION_CHOICE, "GPUMEM_GROW", "grow", "off", "", "off report vmm move move-overcommit", 0, 0,
-     "Arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at the end, vmm backs matching "
-     "allocations by memory that can be mapped anew, move hands their pages over instead of copying them, move-overcommit does so also "
-     "where the device has no room for old and new: until the old pages arrive the new block then lies in host memory."},
+     "Arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at the end, vmm "
+     "backs matching "
+     "allocations by memory that can be mapped anew, move hands their pages over instead of copying them, "
+     "move-overcommit does so also "
+     "where the device has no room for old and new: until the old pages arrive the new block then lies in host "
+     "memory."},
     {GM_OPT_GROW_MATCH, GM_OPTION_TEXT, "GPUMEM_GROW_MATCH", "grow-match", "size>=2M,seen", "RULES", NULL, 0, 0,
-     "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site whose block was grown by "
-     "hand before, and none of whose blocks was exported); a comma joins conditions, ; separates alternatives. A block that is taken "
+     "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site whose "
+     "block was grown by "
+     "hand before, and none of whose blocks was exported); a comma joins conditions, ; separates alternatives. A block "
+     "that is taken "
      "cannot be exported to other processes: without seen, none that matches can."},
     {GM_OPT_FAIL_NTH, GM_OPTION_COUNT, "GPUMEM_FAIL_NTH", "fail-nth", "0", "allocations", NULL, 0, ANY,
      "Let the n-th allocation that a policy may place fail with out of memory, to try error handling; 0 = none."},
@@ -158,20 +171,14 @@ static bool parse_choice(const char *choices, const char *text, uint64_t *number
 static bool parse(const struct gm_option *row, const char *text, uint64_t *number) {
     const char *end;
     switch (row->type) {
-    case GM_OPTION_BOOL:
-        return parse_bool(text, number);
+    case GM_OPTION_BOOL: return parse_bool(text, number);
     case GM_OPTION_COUNT:
         end = read_digits(text, number);
         return end && !*end && *number >= row->low && *number <= row->high;
-    case GM_OPTION_BYTES:
-        return parse_bytes(text, number);
-    case GM_OPTION_TIME:
-        return parse_time(text, number);
-    case GM_OPTION_CHOICE:
-        return parse_choice(row->choices, text, number);
-    case GM_OPTION_TEXT:
-        *number = 0;
-        return strlen(text) < TEXT_SIZE;
+    case GM_OPTION_BYTES: return parse_bytes(text, number);
+    case GM_OPTION_TIME: return parse_time(text, number);
+    case GM_OPTION_CHOICE: return parse_choice(row->choices, text, number);
+    case GM_OPTION_TEXT: *number = 0; return strlen(text) < TEXT_SIZE;
     }
     return false;
 }
@@ -199,9 +206,7 @@ static void explain(const struct gm_option *row, const char *text, char *error, 
     error += used;
     size -= (size_t)used;
     switch (row->type) {
-    case GM_OPTION_BOOL:
-        gm_format(error, size, "one of 0, 1, off, on, no, yes, false or true");
-        break;
+    case GM_OPTION_BOOL: gm_format(error, size, "one of 0, 1, off, on, no, yes, false or true"); break;
     case GM_OPTION_COUNT:
         if (row->high == ANY)
             gm_format(error, size, "a count of %llu or more", (unsigned long long)row->low);
@@ -209,19 +214,13 @@ static void explain(const struct gm_option *row, const char *text, char *error, 
             gm_format(error, size, "a count between %llu and %llu", (unsigned long long)row->low,
                       (unsigned long long)row->high);
         break;
-    case GM_OPTION_BYTES:
-        gm_format(error, size, "a number of bytes such as 0, 4096, 512M or 2GiB");
-        break;
-    case GM_OPTION_TIME:
-        gm_format(error, size, "a time such as 500us, 100ms, 2s or 0");
-        break;
+    case GM_OPTION_BYTES: gm_format(error, size, "a number of bytes such as 0, 4096, 512M or 2GiB"); break;
+    case GM_OPTION_TIME: gm_format(error, size, "a time such as 500us, 100ms, 2s or 0"); break;
     case GM_OPTION_CHOICE:
         list_choices(row->choices, choices, sizeof choices);
         gm_format(error, size, "one of %s", choices);
         break;
-    case GM_OPTION_TEXT:
-        gm_format(error, size, "a text shorter than %d bytes", TEXT_SIZE);
-        break;
+    case GM_OPTION_TEXT: gm_format(error, size, "a text shorter than %d bytes", TEXT_SIZE); break;
     }
 }
 
@@ -276,8 +275,8 @@ static void report_unknown(const char *name, size_t length) {
     const struct gm_option *row = nearest(name, length);
     int shown = length > NAME_SIZE ? NAME_SIZE : (int)length;
     if (row)
-        gm_log(GM_LOG_WARN, "%.*s is not an option of gpumem; did you mean %s? (\"gpumem run --help\" lists them)", shown,
-               name, row->name);
+        gm_log(GM_LOG_WARN, "%.*s is not an option of gpumem; did you mean %s? (\"gpumem run --help\" lists them)",
+               shown, name, row->name);
     else
         gm_log(GM_LOG_WARN, "%.*s is not an option of gpumem (\"gpumem run --help\" lists them)", shown, name);
 }
@@ -366,9 +365,7 @@ uint64_t gm_option_number(enum gm_option_id id) {
 
 bool gm_option_bool(enum gm_option_id id) { return gm_option_number(id) != 0; }
 
-const char *gm_option_text(enum gm_option_id id) {
-    return loaded() ? values[id].text : gm_option_rows[id].initial;
-}
+const char *gm_option_text(enum gm_option_id id) { return loaded() ? values[id].text : gm_option_rows[id].initial; }
 
 bool gm_option_is_set(enum gm_option_id id) { return loaded() && values[id].set; }
 

@@ -1,5 +1,5 @@
-/* The first look-up of a process may come from a sanitizer that is only finding its own functions: nothing here, nor what the
- * compiler makes of the loops, may call a string function or dl_iterate_phdr that somebody intercepts. */
+/* The first look-up of a process may come from a sanitizer that is only finding its own functions: nothing here, nor
+ * what the compiler makes of the loops, may call a string function or dl_iterate_phdr that somebody intercepts. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
@@ -126,12 +126,12 @@ static void *from_libc(const char *symbol, const char *older_home) {
 }
 
 /* Racing threads find the same address: no lock is needed. */
-#define LIBC_FUNCTION(symbol, home)                                                                          \
-    static void *cached;                                                                                     \
-    void *function = __atomic_load_n(&cached, __ATOMIC_ACQUIRE);                                             \
-    if (GM_UNLIKELY(!function)) {                                                                            \
-        function = from_libc(symbol, home);                                                                  \
-        __atomic_store_n(&cached, function, __ATOMIC_RELEASE);                                               \
+#define LIBC_FUNCTION(symbol, home)                              \
+    static void *cached;                                         \
+    void *function = __atomic_load_n(&cached, __ATOMIC_ACQUIRE); \
+    if (GM_UNLIKELY(!function)) {                                \
+        function = from_libc(symbol, home);                      \
+        __atomic_store_n(&cached, function, __ATOMIC_RELEASE);   \
     }
 
 void *gm_real_dlsym(void *handle, const char *name) {
@@ -149,7 +149,8 @@ int gm_real_dlclose(void *handle) {
     return function ? ((int (*)(void *))function)(handle) : -1;
 }
 
-/* Whoever interposes the thread functions (a sanitizer, a profiler) has to know of every thread: its functions come first. */
+/* Whoever interposes the thread functions (a sanitizer, a profiler) has to know of every thread: its functions come
+ * first. */
 static void *thread_create, *thread_detach;
 
 void gm_thread_find(void) {

@@ -1,13 +1,13 @@
-/* The C library's own dynamic-linking functions, found by reading the loaded objects' symbol tables: our library exports dlsym
- * and dlvsym itself, and on glibc before 2.34 these live in libdl.so.2, which nobody may have linked. */
+/* The C library's own dynamic-linking functions, found by reading the loaded objects' symbol tables: our library
+ * exports dlsym and dlvsym itself, and on glibc before 2.34 these live in libdl.so.2, which nobody may have linked. */
 #ifndef GM_REAL_DL_H
 #define GM_REAL_DL_H
 
 #include <link.h>
 #include <stddef.h>
 
-/* Address of the default version of `symbol` in the first loaded object whose file name begins with `soname` (e.g. "libc.so"),
- * NULL when absent. Reads only memory that is already mapped. For objects that are never unloaded. */
+/* Address of the default version of `symbol` in the first loaded object whose file name begins with `soname` (e.g.
+ * "libc.so"), NULL when absent. Reads only memory that is already mapped. For objects that are never unloaded. */
 void *gm_elf_symbol(const char *soname, const char *symbol);
 /* The same in one loaded object (only l_addr and l_ld are read). */
 void *gm_elf_symbol_of(const struct link_map *map, const char *symbol);

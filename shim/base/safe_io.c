@@ -47,9 +47,7 @@ static ssize_t quiet(int fd, const void *data, size_t bytes, int64_t offset) {
     return written;
 }
 
-ssize_t gm_safe_write(int fd, const void *data, size_t bytes) {
-    return quiet(fd, data, bytes, -1);
-}
+ssize_t gm_safe_write(int fd, const void *data, size_t bytes) { return quiet(fd, data, bytes, -1); }
 
 ssize_t gm_safe_pwrite(int fd, const void *data, size_t bytes, uint64_t offset) {
     return quiet(fd, data, bytes, (int64_t)offset);

@@ -1,5 +1,5 @@
-/* Counters of this process and where they lie: a slot of the file that `gpumem run` reads while and after we run, a memory file
- * of our own, or, where there is neither, private memory. */
+/* Counters of this process and where they lie: a slot of the file that `gpumem run` reads while and after we run, a
+ * memory file of our own, or, where there is neither, private memory. */
 #include "shim/base/stats.h"
 #include "shim/base/base.h"
 #include "shim/base/file.h"
@@ -66,7 +66,8 @@ static void leave_apart(void *unused) {
 static struct apart *take_apart(void) {
     struct apart *found = __atomic_load_n(&aparts, __ATOMIC_ACQUIRE);
     for (; found; found = found->next)
-        if (!__atomic_load_n(&found->taken, __ATOMIC_RELAXED) && !__atomic_exchange_n(&found->taken, 1, __ATOMIC_ACQUIRE))
+        if (!__atomic_load_n(&found->taken, __ATOMIC_RELAXED) &&
+            !__atomic_exchange_n(&found->taken, 1, __ATOMIC_ACQUIRE))
             return found;
     found = gm_pages(sizeof *found);
     if (!found)
@@ -144,8 +145,7 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
         *trouble = "cannot be opened";
         return NULL;
     }
-    if (gm_fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-        (uint64_t)st.st_size != GM_STATS_SLOTS * sizeof(struct gm_stats)) {
+    if (gm_fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != GM_STATS_SLOTS * sizeof(struct gm_stats)) {
         *trouble = "is no file of counters of this version";
         return NULL;
     }
@@ -162,7 +162,7 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
 #ifndef SYS_memfd_create
 #define SYS_memfd_create (-1)
 #endif
-enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 };              /* flags of memfd_create, Linux 3.17; the last one 6.3 */
+enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 }; /* flags of memfd_create, Linux 3.17; the last one 6.3 */
 enum { ADD_SEALS = 1033, GET_SEALS, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 }; /* of fcntl */
 
 /* To a number out of the program's way; -1 when there is none and this one is standard input, output or error. */
@@ -185,7 +185,8 @@ static int make_memory_file(void) {
     if (fd < 0)
         return -1;
     fd = lift(fd);
-    if (fd >= 0 && (ftruncate(fd, sizeof(struct gm_stats)) || gm_fcntl(fd, ADD_SEALS, SEAL_SEAL | SEAL_SHRINK | SEAL_GROW))) {
+    if (fd >= 0 &&
+        (ftruncate(fd, sizeof(struct gm_stats)) || gm_fcntl(fd, ADD_SEALS, SEAL_SEAL | SEAL_SHRINK | SEAL_GROW))) {
         gm_close(fd);
         fd = -1;
     }

@@ -1,6 +1,6 @@
-/* Counters of one process, in a page that others can read while it runs: of a file that `gpumem run` made, else of a memory file
- * of its own that `gpumem top` opens by /proc/PID/fd. Library and tools of one version share the layout; `magic` tells them
- * apart. A reader costs the process nothing: it copies the page. */
+/* Counters of one process, in a page that others can read while it runs: of a file that `gpumem run` made, else of a
+ * memory file of its own that `gpumem top` opens by /proc/PID/fd. Library and tools of one version share the layout;
+ * `magic` tells them apart. A reader costs the process nothing: it copies the page. */
 #ifndef GM_STATS_H
 #define GM_STATS_H
 
@@ -8,26 +8,26 @@
 #include "shim/base/base.h"
 
 #define GM_STATS_MAGIC  0x3353544154534d47ull /* "GMSTATS3"; seven letters for all layouts, the eighth for this one */
-#define GM_STATS_SLOTS  128 /* processes that one file can hold */
+#define GM_STATS_SLOTS  128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS 64
 #define GM_STATS_NAME   "gpumem-stats" /* of the memory file */
 #define GM_STATS_RUN    "gpumem-run"   /* of the one that gpumem run makes */
 
-/* Counters of one thread, raised without locked instructions; a thread that ends leaves its shard, counts and all, to the next.
- * Threads beyond GM_STATS_SHARDS - 1 count apart and add that to shard 0, which belongs to all of them, at the end of each call.
- * Readers add up. All members are 64-bit counts that only grow. */
+/* Counters of one thread, raised without locked instructions; a thread that ends leaves its shard, counts and all, to
+ * the next. Threads beyond GM_STATS_SHARDS - 1 count apart and add that to shard 0, which belongs to all of them, at
+ * the end of each call. Readers add up. All members are 64-bit counts that only grow. */
 struct gm_stats_shard {
     uint64_t allocs[GM_KIND_COUNT]; /* successful */
     uint64_t frees[GM_KIND_COUNT];
     uint64_t failed_allocs;
     uint64_t failed_frees;
-    uint64_t unknown_frees; /* address not in the registry */
-    uint64_t temporary;     /* freed with no other allocation of the thread in between */
-    uint64_t time_ns;       /* inside hooked calls, driver included; counted while `timed` or watched */
-    uint64_t moved;         /* served by another kind than asked */
-    uint64_t released[GM_KIND_COUNT]; /* went with their context */
-    uint64_t doors[4];      /* calls by door: exported symbol, dlsym, resolver, audit */
-    uint64_t hits[GM_KIND_COUNT];     /* of allocs: served from memory that was kept */
+    uint64_t unknown_frees;             /* address not in the registry */
+    uint64_t temporary;                 /* freed with no other allocation of the thread in between */
+    uint64_t time_ns;                   /* inside hooked calls, driver included; counted while `timed` or watched */
+    uint64_t moved;                     /* served by another kind than asked */
+    uint64_t released[GM_KIND_COUNT];   /* went with their context */
+    uint64_t doors[4];                  /* calls by door: exported symbol, dlsym, resolver, audit */
+    uint64_t hits[GM_KIND_COUNT];       /* of allocs: served from memory that was kept */
     uint64_t cached_in[GM_KIND_COUNT];  /* bytes of freed blocks that were kept for reuse ... */
     uint64_t cached_out[GM_KIND_COUNT]; /* ... and that left: reused, given back, gone with their context */
     uint64_t fence_records, fence_queries;
@@ -49,22 +49,23 @@ struct gm_stats_reliance {
 
 struct gm_stats {
     uint64_t magic;
-    int32_t pid;            /* as the process knows itself; 0 = free slot */
-    int32_t finished;       /* set at orderly exit */
-    uint64_t start_ns;      /* CLOCK_MONOTONIC */
-    uint64_t watched_until; /* CLOCK_MONOTONIC, ns: till then somebody wants calls timed; 0 = nobody. Written by viewers */
-    int32_t timed;          /* calls are timed whoever looks */
+    int32_t pid;       /* as the process knows itself; 0 = free slot */
+    int32_t finished;  /* set at orderly exit */
+    uint64_t start_ns; /* CLOCK_MONOTONIC */
+    uint64_t
+        watched_until; /* CLOCK_MONOTONIC, ns: till then somebody wants calls timed; 0 = nobody. Written by viewers */
+    int32_t timed;     /* calls are timed whoever looks */
     int32_t unused;
-    char program[64];       /* "" in a memory file: /proc/PID/exe says it */
+    char program[64]; /* "" in a memory file: /proc/PID/exe says it */
     char policy[64];
-    char trace[256];        /* file name, "" = none */
-    char free_sync[96];     /* why a cudaFree does more than exclude early reuse, "" = it does not; written at the end */
+    char trace[256];    /* file name, "" = none */
+    char free_sync[96]; /* why a cudaFree does more than exclude early reuse, "" = it does not; written at the end */
     uint64_t live_bytes[GM_KIND_COUNT];
     uint64_t peak_bytes[GM_KIND_COUNT];
-    uint64_t slack_bytes[GM_KIND_COUNT];     /* what owners count beyond the live bytes */
-    uint64_t peak_total;                     /* device memory: all kinds but host, imported */
-    uint64_t slack, peak_reserved;           /* slack of all kinds on devices; peak of it and the live bytes together */
-    uint64_t released_bytes;                 /* went with their context */
+    uint64_t slack_bytes[GM_KIND_COUNT]; /* what owners count beyond the live bytes */
+    uint64_t peak_total;                 /* device memory: all kinds but host, imported */
+    uint64_t slack, peak_reserved;       /* slack of all kinds on devices; peak of it and the live bytes together */
+    uint64_t released_bytes;             /* went with their context */
     struct gm_stats_shard shards[GM_STATS_SHARDS];
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* that waited for work */
@@ -77,10 +78,10 @@ struct gm_stats {
 GM_INTERNAL extern struct gm_stats *gm_stats;
 
 /* Moves the counters to where others can read them: to a free slot of the file `path`, which `gpumem run` made with
- * GM_STATS_SLOTS * sizeof(struct gm_stats) bytes; with none named, or on any trouble with it (logged once), to a memory file that
- * lasts as long as the process and leaves nothing behind. It keeps one descriptor open (close-on-exec, 100 or above); a program
- * that closes it loses nothing. Where the kernel has no memory files, or file sizes are limited to less, the counters stay
- * private. To be called before other threads count. */
+ * GM_STATS_SLOTS * sizeof(struct gm_stats) bytes; with none named, or on any trouble with it (logged once), to a memory
+ * file that lasts as long as the process and leaves nothing behind. It keeps one descriptor open (close-on-exec, 100 or
+ * above); a program that closes it loses nothing. Where the kernel has no memory files, or file sizes are limited to
+ * less, the counters stay private. To be called before other threads count. */
 void gm_stats_open(const char *path);
 
 /* In the child after fork: counts from zero, in a slot or memory file of its own where the parent had one. */
@@ -94,7 +95,9 @@ static inline struct gm_stats_shard *gm_stats_mine(void) {
 }
 
 /* Raises a counter of what gm_stats_mine gave. */
-static inline void gm_stats_count(uint64_t *counter, uint64_t by) { __atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED); }
+static inline void gm_stats_count(uint64_t *counter, uint64_t by) {
+    __atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
+}
 
 /* The call is over: what a thread without a shard counted becomes visible. */
 void gm_stats_add_up(void);
@@ -105,8 +108,12 @@ static inline void gm_stats_settle(void) {
 
 /* ---- what resources and fences report: one call each, at the place where it happens */
 
-static inline void gm_stats_cached(enum gm_kind kind, uint64_t bytes) { gm_stats_count(&gm_stats_mine()->cached_in[kind], bytes); }
-static inline void gm_stats_uncached(enum gm_kind kind, uint64_t bytes) { gm_stats_count(&gm_stats_mine()->cached_out[kind], bytes); }
+static inline void gm_stats_cached(enum gm_kind kind, uint64_t bytes) {
+    gm_stats_count(&gm_stats_mine()->cached_in[kind], bytes);
+}
+static inline void gm_stats_uncached(enum gm_kind kind, uint64_t bytes) {
+    gm_stats_count(&gm_stats_mine()->cached_out[kind], bytes);
+}
 
 static inline void gm_stats_fence_recorded(void) { gm_stats_count(&gm_stats_mine()->fence_records, 1); }
 static inline void gm_stats_fence_queried(void) { gm_stats_count(&gm_stats_mine()->fence_queries, 1); }
@@ -148,8 +155,10 @@ static inline bool gm_kind_is_on_device(enum gm_kind kind) {
 static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {
     uint64_t live = 0;
 #pragma GCC unroll 16
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++) /* not subtracted afterwards: another thread may raise it in between */
-        live += gm_kind_is_on_device((enum gm_kind)kind) ? __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED) : 0;
+    for (int kind = 0; kind < GM_KIND_COUNT;
+         kind++) /* not subtracted afterwards: another thread may raise it in between */
+        live +=
+            gm_kind_is_on_device((enum gm_kind)kind) ? __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED) : 0;
     return live;
 }
 
@@ -163,7 +172,8 @@ static inline struct gm_stats_shard gm_stats_total(const struct gm_stats *stats)
     return total;
 }
 
-/* Blocks of a kind alive now; shards read one after the other while threads count may be a step off, but never below nothing. */
+/* Blocks of a kind alive now; shards read one after the other while threads count may be a step off, but never below
+ * nothing. */
 static inline uint64_t gm_stats_blocks(const struct gm_stats_shard *total, enum gm_kind kind) {
     uint64_t gone = total->frees[kind] + total->released[kind];
     return total->allocs[kind] > gone ? total->allocs[kind] - gone : 0;

@@ -1,6 +1,6 @@
-/* The kernel's thread id, cached per thread. After a fork the surviving thread has a new id while its cache holds the parent's:
- * an epoch tells them apart. The epoch lives in a page that the kernel wipes in the child (Linux 4.14), which covers raw clone()
- * as well; older kernels get a fork handler. */
+/* The kernel's thread id, cached per thread. After a fork the surviving thread has a new id while its cache holds the
+ * parent's: an epoch tells them apart. The epoch lives in a page that the kernel wipes in the child (Linux 4.14), which
+ * covers raw clone() as well; older kernels get a fork handler. */
 #include "shim/base/base.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-static unsigned plain_epoch = 1;          /* used where the kernel cannot wipe */
-static unsigned *epoch;                   /* current; 0 = wiped by a fork */
-static unsigned last_epoch = 1;           /* survives the fork */
+static unsigned plain_epoch = 1; /* used where the kernel cannot wipe */
+static unsigned *epoch;          /* current; 0 = wiped by a fork */
+static unsigned last_epoch = 1;  /* survives the fork */
 
 static __thread int cached_id __attribute__((tls_model("initial-exec")));
 static __thread unsigned cached_epoch __attribute__((tls_model("initial-exec")));

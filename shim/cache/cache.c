@@ -1,37 +1,39 @@
-/* Freed native blocks kept for the next request of their size, or of one somewhat smaller (overwriting lazily released memory, MemHC
- * 5.1).
+/* Freed native blocks kept for the next request of their size, or of one somewhat smaller (overwriting lazily released
+ * memory, MemHC 5.1).
  *
- * A block is handed out again only when its fence is known complete: everything that was submitted before it was freed is done. So
- * a block comes back as the driver would give it, and one kept block is one native allocation, whole.
+ * A block is handed out again only when its fence is known complete: everything that was submitted before it was freed
+ * is done. So a block comes back as the driver would give it, and one kept block is one native allocation, whole.
  *
  * Who waits, and for what. The cache never makes a thread wait for more than the program's own calls would have:
- *  - a free does not wait here, except where it gives memory back (below). What cudaFree promises beyond that was kept before the block
- *    came here (GPUMEM_FREE, shim/driver/free_sync.h); a block whose free synchronised is ready at once.
- *  - an allocation waits only for a fence that the same thread recorded in a free: natively it would have waited there. Else it goes
- *    to the driver. So a kernel that waits for another thread's next kernel cannot hang.
- *  - memory is given back by native frees, which wait for the whole context and let no other thread submit meanwhile. They happen
- *    inside frees of the same context, when all its work is done: then there is nothing to wait for. In spite of work only at the
- *    limit, where free memory is short, far over the largest live total, for blocks that were idle very long and after errors; the
- *    program's own cudaFree would have waited there too. Further in gpumem_trim, and in an allocation only when the driver is out
- *    of memory.
- * The exception that is left: a program out of memory whose running kernel never ends waits in its allocation.
+ *  - a free does not wait here, except where it gives memory back (below). What cudaFree promises beyond that was kept
+ * before the block came here (GPUMEM_FREE, shim/driver/free_sync.h); a block whose free synchronised is ready at once.
+ *  - an allocation waits only for a fence that the same thread recorded in a free: natively it would have waited there.
+ * Else it goes to the driver. So a kernel that waits for another thread's next kernel cannot hang.
+ *  - memory is given back by native frees, which wait for the whole context and let no other thread submit meanwhile.
+ * They happen inside frees of the same context, when all its work is done: then there is nothing to wait for. In spite
+ * of work only at the limit, where free memory is short, far over the largest live total, for blocks that were idle
+ * very long and after errors; the program's own cudaFree would have waited there too. Further in gpumem_trim, and in an
+ * allocation only when the driver is out of memory. The exception that is left: a program out of memory whose running
+ * kernel never ends waits in its allocation.
  *
- * Which block serves a request: one of its size that is ready; else a ready block that is larger and wastes at most half of itself, from
- * 1 MiB on a third, from 16 MiB on a fifth; else native memory. The larger block is not taken under GPUMEM_LIMIT.
+ * Which block serves a request: one of its size that is ready; else a ready block that is larger and wastes at most
+ * half of itself, from 1 MiB on a third, from 16 MiB on a fifth; else native memory. The larger block is not taken
+ * under GPUMEM_LIMIT.
  *
  * A fence covers a batch: GPUMEM_FENCE_BATCH frees, or 6 MiB of them.
  *
  * What bounds the memory of free blocks:
- *  - of one size, ROTATION bytes may wait for their fences. Beyond that the thread that freed them waits for the oldest fence when it
- *    allocates that size.
- *  - of a device, a quarter of the largest live total, blocks of others included, plus SLACK; in a burst four times that; never more
- *    than GPUMEM_CACHE_LIMIT. Nothing is kept while less than 512 MiB or 3 % of the device are free.
- *  - there is no background thread. Memory above these bounds, or unused for GPUMEM_CACHE_IDLE, is released when a later batch of
- *    frees of its context is closed and the context is idle: a native free would stall the device. While the device works it is released
- *    only when the bounds are far exceeded or it was unused four times as long. A program that frees nothing more keeps what is there.
+ *  - of one size, ROTATION bytes may wait for their fences. Beyond that the thread that freed them waits for the oldest
+ * fence when it allocates that size.
+ *  - of a device, a quarter of the largest live total, blocks of others included, plus SLACK; in a burst four times
+ * that; never more than GPUMEM_CACHE_LIMIT. Nothing is kept while less than 512 MiB or 3 % of the device are free.
+ *  - there is no background thread. Memory above these bounds, or unused for GPUMEM_CACHE_IDLE, is released when a
+ * later batch of frees of its context is closed and the context is idle: a native free would stall the device. While
+ * the device works it is released only when the bounds are far exceeded or it was unused four times as long. A program
+ * that frees nothing more keeps what is there.
  *
- * Threads work on shards of their own, so that hot calls share no lock; a request that finds nothing in its own shard looks into the
- * others. No lock is held across a driver call. */
+ * Threads work on shards of their own, so that hot calls share no lock; a request that finds nothing in its own shard
+ * looks into the others. No lock is held across a driver call. */
 #include <string.h>
 
 #include "shim/base/options.h"
@@ -44,8 +46,9 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
 
-#define GRANULE     ((size_t)512)      /* what native memory occupies: allocations of 1 to 512 bytes lie 512 bytes apart */
-/* Freed bytes without a fence, in one shard and over all: threads that record fences at once wait for each other in the driver. */
+#define GRANULE ((size_t)512) /* what native memory occupies: allocations of 1 to 512 bytes lie 512 bytes apart */
+/* Freed bytes without a fence, in one shard and over all: threads that record fences at once wait for each other in the
+ * driver. */
 #define BATCH_BYTES     ((size_t)6 << 20)
 #define ALL_BATCH_BYTES ((size_t)64 << 20)
 
@@ -78,8 +81,10 @@ unsigned gm_cache_act_as(unsigned number) {
 
 /* ---- allocation */
 
-/* Blocks of this size wait for their fences: asks about the oldest. The class as it is then, NULL when the context went meanwhile. */
-static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_size_class *class) {
+/* Blocks of this size wait for their fences: asks about the oldest. The class as it is then, NULL when the context went
+ * meanwhile. */
+static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
+                                                 struct gm_size_class *class) {
     struct gm_batch *batch = gm_free_list_first(&class->pending)->batch;
     size_t size = class->size;
     bool gone;
@@ -89,8 +94,8 @@ static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct 
     return gone ? NULL : gm_size_class_of(lists, size);
 }
 
-/* Looks into one shard for a block; its address, 0 when there is none. *waiting counts the bytes of this size that wait there for their
- * fences. */
+/* Looks into one shard for a block; its address, 0 when there is none. *waiting counts the bytes of this size that wait
+ * there for their fences. */
 static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
@@ -119,8 +124,8 @@ static bool wait_for_own(struct gm_shard *shard, uint64_t context_id, size_t siz
     return waited;
 }
 
-/* A ready block that is somewhat larger, *size: a program that asks for another size each time would get all from the driver. Fences
- * that are complete meanwhile are told first. */
+/* A ready block that is somewhat larger, *size: a program that asks for another size each time would get all from the
+ * driver. Fences that are complete meanwhile are told first. */
 static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *size) {
     bool gone = false;
     uint64_t address = 0;
@@ -144,7 +149,8 @@ static bool may_waste(const struct gm_cache *state, int device) {
 }
 
 /* The thread's own shard has none ready: other threads' shards, larger blocks, then the thread's own fence. */
-static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size, size_t waiting) {
+static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size,
+                                      size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
     for (unsigned i = 0; i < used && !address; i++)
@@ -154,7 +160,8 @@ static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_re
     for (unsigned i = 0; waste && i < used && !address; i++)
         if (gm_cache_has_some(&state->shards[(mine + i) % used], request->device))
             address = take_near(&state->shards[(mine + i) % used], context_id, size);
-    if (!address && waiting && waiting + *size > GM_CACHE_ROTATION && wait_for_own(&state->shards[mine], context_id, *size))
+    if (!address && waiting && waiting + *size > GM_CACHE_ROTATION &&
+        wait_for_own(&state->shards[mine], context_id, *size))
         address = take(&state->shards[mine], context_id, *size, &waiting);
     return address;
 }
@@ -166,8 +173,8 @@ static inline uint64_t find_free(struct gm_cache *state, const struct gm_request
 }
 
 static bool has_shape(const struct gm_request *request) {
-    return request->call == GM_CALL_ALLOC && request->context_id && request->size &&
-           request->size <= SIZE_MAX / 2 && request->device >= 0 && request->device < GM_CACHE_DEVICES;
+    return request->call == GM_CALL_ALLOC && request->context_id && request->size && request->size <= SIZE_MAX / 2 &&
+           request->device >= 0 && request->device < GM_CACHE_DEVICES;
 }
 
 static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
@@ -177,15 +184,16 @@ static gm_status alloc_uncached(struct gm_resource *self, const struct gm_reques
     return status;
 }
 
-static inline void hand_out(struct gm_resource *self, const struct gm_request *request, uint64_t address, size_t reserved, bool hit,
-                            struct gm_block *block) {
+static inline void hand_out(struct gm_resource *self, const struct gm_request *request, uint64_t address,
+                            size_t reserved, bool hit, struct gm_block *block) {
     const struct gm_piece piece = {.address = address, .reserved = reserved};
     gm_block_fill(block, self, request, &piece);
     block->kind = GM_KIND_CACHE;
     block->hit = hit;
 }
 
-static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size, struct gm_block *block) {
+static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size,
+                                    struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_request rounded = *request;
     struct gm_block got = {0};
@@ -248,10 +256,10 @@ static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shar
     return status;
 }
 
-/* Nothing submitted before this free can touch the block any more, so it needs no fence. Every so often a batch is closed all the same,
- * an empty one if need be, because that is when a lists is tidied. Without cuCtxRecordEvent a fence is an event in each of the program's
- * streams, which cuStreamQuery would find busy; such drivers have no order either, so the free has waited and needs no fence to tell.
- * The shard's lock is held, and let go. */
+/* Nothing submitted before this free can touch the block any more, so it needs no fence. Every so often a batch is
+ * closed all the same, an empty one if need be, because that is when a lists is tidied. Without cuCtxRecordEvent a
+ * fence is an event in each of the program's streams, which cuStreamQuery would find busy; such drivers have no order
+ * either, so the free has waited and needs no fence to tell. The shard's lock is held, and let go. */
 static GM_APART gm_status keep_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
                                        const struct gm_block *block, const struct gm_free_request *how) {
     const struct gm_cache *state = self->state;
@@ -270,7 +278,8 @@ static GM_APART gm_status keep_settled(struct gm_resource *self, struct gm_shard
 
 static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_cache *state = self->state;
-    if (GM_UNLIKELY(block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES || !block->context_id))
+    if (GM_UNLIKELY(block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES ||
+                    !block->context_id))
         return gm_adaptor_free(self, block, how);
     if (GM_UNLIKELY(how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !can_fence()))
         return gm_cache_free_upstream(self, block, how);
@@ -285,7 +294,8 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     struct gm_batch *batch = GM_LIKELY(lists) ? gm_free_lists_put(shard, lists, block->address, block->reserved) : NULL;
     if (GM_UNLIKELY(!batch))
         return free_natively(self, shard, block, how);
-    bool full = (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
+    bool full = (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) ||
+                batch->bytes >= BATCH_BYTES ||
                 (batch->bytes >= ALL_BATCH_BYTES / GM_CACHE_SHARDS && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
     if (GM_LIKELY(!full) || gm_capture_any()) {
         gm_spin_unlock(&shard->lock);
@@ -342,10 +352,12 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
 
 const struct gm_resource_ops gm_resource_cache = {
     .name = "cache",
-    .summary = "freed blocks of the wrapped resource, kept and reused once everything submitted before the free is done",
+    .summary =
+        "freed blocks of the wrapped resource, kept and reused once everything submitted before the free is done",
     .properties = ~0u,
     .breaks = "an error of earlier work may show at a later call than the free; freed memory stays with this "
-              "process until it is reused, unused for a while, trimmed or wanted elsewhere in the process; out of memory while a kernel "
+              "process until it is reused, unused for a while, trimmed or wanted elsewhere in the process; out of "
+              "memory while a kernel "
               "runs that never ends, an allocation waits for that kernel",
     .adaptor = true,
     .arguments = "FREES",

@@ -1,5 +1,5 @@
-/* Fences of a cache: recorded for a closed batch, asked about, waited for. The shard's lock is held before and after, and let go in
- * between. */
+/* Fences of a cache: recorded for a closed batch, asked about, waited for. The shard's lock is held before and after,
+ * and let go in between. */
 #include "shim/cache/parts.h"
 
 /* The driver cannot be relied on for this context any more: what is kept goes back natively with the next frees. */
@@ -11,7 +11,8 @@ void gm_cache_step_aside(struct gm_shard *shard, struct gm_free_lists *lists, gm
 }
 
 /* Asks, or waits, whether a recorded batch is complete. *gone: the context went meanwhile and the lists with it. */
-gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch, bool wait, bool *gone) {
+gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch, bool wait,
+                          bool *gone) {
     CUstreamCaptureMode mode;
     gm_status status = GM_FENCE_PENDING;
     gm_free_lists_hold(lists, batch);
@@ -34,7 +35,8 @@ gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, s
 }
 
 /* Closes the open batch and records its fence. GM_FENCE_PENDING: a capture runs, the batch stays open. */
-gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread, struct gm_batch **recorded, bool *gone) {
+gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread,
+                          struct gm_batch **recorded, bool *gone) {
     struct gm_batch *batch = gm_batch_close(shard, lists);
     CUcontext context = (CUcontext)(uintptr_t)lists->context;
     uint64_t id = lists->context_id;

@@ -7,23 +7,23 @@ enum { SLAB = 64 * 1024, FIRST_CLASS_LIMIT = 2 * GM_FIRST_SIZE_CLASSES, NEAR_TRI
 
 /* ---- memory: from the kernel, kept for ever, used again within the shard */
 
-#define ADD_UNUSED(list, type)                                                                               \
-    do {                                                                                                     \
-        type *slab = gm_pages(SLAB);                                                                         \
-        for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {                                          \
-            slab[i].next = (list);                                                                           \
-            (list) = &slab[i];                                                                               \
-        }                                                                                                    \
+#define ADD_UNUSED(list, type)                                      \
+    do {                                                            \
+        type *slab = gm_pages(SLAB);                                \
+        for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) { \
+            slab[i].next = (list);                                  \
+            (list) = &slab[i];                                      \
+        }                                                           \
     } while (0)
 
-#define TAKE_UNUSED(list, type)                                                                              \
-    ({                                                                                                       \
-        if (!(list))                                                                                         \
-            ADD_UNUSED(list, type);                                                                          \
-        type *taken = (list);                                                                                \
-        if (taken)                                                                                           \
-            (list) = taken->next;                                                                            \
-        taken;                                                                                               \
+#define TAKE_UNUSED(list, type)     \
+    ({                              \
+        if (!(list))                \
+            ADD_UNUSED(list, type); \
+        type *taken = (list);       \
+        if (taken)                  \
+            (list) = taken->next;   \
+        taken;                      \
     })
 
 bool gm_free_blocks_more(struct gm_shard *shard) {
@@ -110,7 +110,8 @@ static void make_class_room(struct gm_shard *shard, struct gm_free_lists *lists)
         set_class_table(lists, table, slots);
 }
 
-/* Of a block that is larger than what was asked for. Large blocks are few and make the peak, small ones are many and do not. */
+/* Of a block that is larger than what was asked for. Large blocks are few and make the peak, small ones are many and do
+ * not. */
 static size_t spare(size_t size) {
     return size < (size_t)1 << 20 ? size : size < (size_t)16 << 20 ? size / 2 : size / 4;
 }
@@ -249,7 +250,9 @@ static void release_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
     spend(lists, batch);
 }
 
-static struct gm_free_block *oldest_in(const struct gm_size_bucket *bucket) { return gm_free_block_of_age(bucket->ages.previous); }
+static struct gm_free_block *oldest_in(const struct gm_size_bucket *bucket) {
+    return gm_free_block_of_age(bucket->ages.previous);
+}
 
 /* Returns its bytes. */
 static size_t release_oldest_in(struct gm_free_lists *lists, struct gm_size_bucket *bucket) {
@@ -326,7 +329,7 @@ static void take_pending_release(struct gm_shard *shard, struct gm_free_lists *l
 }
 
 unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_pending_release *out,
-                                unsigned room) {
+                                   unsigned room) {
     unsigned count = 0;
     for (; count < room && lists->pending_release.count; count++) {
         struct gm_free_block *freed = gm_free_list_first(&lists->pending_release);
@@ -336,7 +339,8 @@ unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists 
     return count;
 }
 
-void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists, const struct gm_pending_release *block) {
+void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists,
+                                 const struct gm_pending_release *block) {
     struct gm_free_block *freed = gm_free_block_add(shard, lists, block->address, block->size);
     if (!freed) {
         gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost", (void *)(uintptr_t)block->address,
@@ -441,7 +445,6 @@ bool gm_shard_holds(struct gm_shard *shard, uint64_t address) {
         freed = freed->next;
     return freed != NULL;
 }
-
 
 /* ---- without the lock, and without the context */
 

@@ -1,12 +1,13 @@
 /* What a cache keeps: freed blocks by context and size, in batches that share a fence.
  *
- * A block that is put lies in its lists's open batch. The batch is closed, its fence recorded; once the fence is complete the
- * blocks are ready and may be taken. Condemned blocks are never taken again: they wait to be freed natively, which is safe whatever
- * their fence says, because the native free waits by itself. (MemHC 5.1 calls the ready blocks its free_pool.)
+ * A block that is put lies in its lists's open batch. The batch is closed, its fence recorded; once the fence is
+ * complete the blocks are ready and may be taken. Condemned blocks are never taken again: they wait to be freed
+ * natively, which is safe whatever their fence says, because the native free waits by itself. (MemHC 5.1 calls the
+ * ready blocks its free_pool.)
  *
- * Nothing here calls the driver. A shard is one lock with everything under it; every function but the two without a lock is to be
- * called with the shard's lock held. Whoever lets go of the lock to ask the driver about a batch holds the lists (gm_free_lists_hold)
- * meanwhile: lists and batch then stay, even when their context goes. */
+ * Nothing here calls the driver. A shard is one lock with everything under it; every function but the two without a
+ * lock is to be called with the shard's lock held. Whoever lets go of the lock to ask the driver about a batch holds
+ * the lists (gm_free_lists_hold) meanwhile: lists and batch then stay, even when their context goes. */
 #ifndef GM_CACHE_FREE_LISTS_H
 #define GM_CACHE_FREE_LISTS_H
 
@@ -23,21 +24,21 @@ struct gm_link {
 
 /* A block that is kept. */
 struct gm_free_block {
-    struct gm_link link;             /* of its size, ready or pending; of the pending_release ones */
-    struct gm_free_block *next;            /* of those whose addresses share a hash; also links unused ones */
-    struct gm_size_class *class;     /* NULL when pending_release */
+    struct gm_link link;         /* of its size, ready or pending; of the pending_release ones */
+    struct gm_free_block *next;  /* of those whose addresses share a hash; also links unused ones */
+    struct gm_size_class *class; /* NULL when pending_release */
     uint64_t address;
-    uint64_t stamp;                  /* ready: ticks of its batch's closing; pending_release: not 0 when it was ready */
+    uint64_t stamp; /* ready: ticks of its batch's closing; pending_release: not 0 when it was ready */
     union {
         struct {
             struct gm_free_block *next_of_batch;
             struct gm_batch *batch;
-        };                           /* pending */
-        struct gm_link age;          /* ready: of its bucket of sizes */
+        };                  /* pending */
+        struct gm_link age; /* ready: of its bucket of sizes */
         struct {
             struct gm_free_lists *lists;
             size_t size;
-        };                           /* pending_release */
+        }; /* pending_release */
     };
 };
 
@@ -64,8 +65,12 @@ struct gm_size_class {
 };
 
 /* Of a list that is not empty. */
-static inline struct gm_free_block *gm_free_list_first(const struct gm_free_list *list) { return (struct gm_free_block *)list->ends.next; }
-static inline struct gm_free_block *gm_free_list_last(const struct gm_free_list *list) { return (struct gm_free_block *)list->ends.previous; }
+static inline struct gm_free_block *gm_free_list_first(const struct gm_free_list *list) {
+    return (struct gm_free_block *)list->ends.next;
+}
+static inline struct gm_free_block *gm_free_list_last(const struct gm_free_list *list) {
+    return (struct gm_free_block *)list->ends.previous;
+}
 
 _Static_assert(offsetof(struct gm_free_block, link) == 0, "a link is its block");
 
@@ -101,7 +106,7 @@ struct gm_batch {
     unsigned count, users; /* blocks; threads that ask the driver about it */
     size_t bytes;
     struct gm_free_block *blocks;
-    const void *thread;    /* whose free recorded it: identity only; NULL = nobody may wait for it inside an allocation */
+    const void *thread; /* whose free recorded it: identity only; NULL = nobody may wait for it inside an allocation */
     uint64_t stamp;
     struct gm_fence fence;
 };
@@ -116,17 +121,17 @@ struct gm_free_lists {
     struct gm_free_lists *next;
     uint64_t context, context_id;
     int device;
-    unsigned users;       /* threads inside without the lock */
-    bool gone;            /* its context is */
-    bool aside;           /* the driver answered with an error: keeps nothing any more */
-    struct gm_share *share; /* the shard's, of the device */
+    unsigned users;                      /* threads inside without the lock */
+    bool gone;                           /* its context is */
+    bool aside;                          /* the driver answered with an error: keeps nothing any more */
+    struct gm_share *share;              /* the shard's, of the device */
     struct gm_free_list pending_release; /* latest first */
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* recorded, oldest first */
     unsigned recorded_count;
     unsigned class_count, class_limit, class_slots;
-    unsigned settled;     /* blocks that were put ready */
-    uint64_t swept;       /* ticks */
+    unsigned settled;               /* blocks that were put ready */
+    uint64_t swept;                 /* ticks */
     struct gm_size_class **classes; /* by hash of their size */
     struct gm_size_class *first_classes[GM_FIRST_SIZE_CLASSES];
     struct gm_size_bucket ready[GM_SIZE_BUCKETS];
@@ -136,7 +141,7 @@ struct gm_shard {
     gm_spin lock;
     unsigned block_count, address_slots;
     struct gm_free_block **addresses; /* all blocks by hash of their address; NULL until somebody looks for one */
-    size_t unfenced;            /* bytes in open batches */
+    size_t unfenced;                  /* bytes in open batches */
     struct gm_free_lists *lists, *unused_lists;
     struct gm_free_block *unused_blocks;
     struct gm_size_class *unused_classes;
@@ -152,7 +157,8 @@ static inline struct gm_free_lists *gm_free_lists_of(const struct gm_shard *shar
     return lists;
 }
 /* The same, made where there is none; NULL: the kernel gives no memory. */
-GM_INTERNAL struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t context, uint64_t context_id, int device);
+GM_INTERNAL struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t context, uint64_t context_id,
+                                                     int device);
 /* Eight to a power of two, so that sizes near each other lie in one bucket or the next. */
 static inline unsigned gm_size_bucket_of(size_t size) {
     uint64_t granules = (size >> 9) | 1;
@@ -184,7 +190,8 @@ GM_INTERNAL bool gm_free_blocks_more(struct gm_shard *shard);
 GM_INTERNAL void gm_free_block_index(struct gm_shard *shard, struct gm_free_block *freed);
 GM_INTERNAL void gm_free_block_unindex(struct gm_shard *shard, struct gm_free_block *freed);
 
-static inline struct gm_free_block *gm_free_block_add(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address, size_t size) {
+static inline struct gm_free_block *gm_free_block_add(struct gm_shard *shard, struct gm_free_lists *lists,
+                                                      uint64_t address, size_t size) {
     size_t *bytes = &lists->share->bytes;
     if (GM_UNLIKELY(!shard->unused_blocks) && !gm_free_blocks_more(shard))
         return NULL;
@@ -198,7 +205,8 @@ static inline struct gm_free_block *gm_free_block_add(struct gm_shard *shard, st
     return freed;
 }
 
-static inline void gm_free_block_remove(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_free_block *freed, size_t size) {
+static inline void gm_free_block_remove(struct gm_shard *shard, struct gm_free_lists *lists,
+                                        struct gm_free_block *freed, size_t size) {
     size_t *bytes = &lists->share->bytes;
     if (GM_UNLIKELY(shard->addresses != NULL))
         gm_free_block_unindex(shard, freed);
@@ -214,7 +222,8 @@ static inline void gm_free_lists_count_unfenced(struct gm_shard *shard, size_t b
 }
 
 /* Puts a block into the open batch, which is returned. NULL: no memory to note it, nothing was put. */
-static inline struct gm_batch *gm_free_lists_put(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address, size_t size) {
+static inline struct gm_batch *gm_free_lists_put(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address,
+                                                 size_t size) {
     struct gm_size_class *class = gm_size_class_of(lists, size);
     struct gm_batch *batch = lists->open;
     if (GM_UNLIKELY(!class) && !(class = gm_size_class_make(shard, lists, size)))
@@ -244,7 +253,8 @@ static inline void gm_free_lists_ready_in(struct gm_free_block *freed, uint64_t 
 }
 
 /* Puts a block that is ready at once. False: no memory to note it. */
-static inline bool gm_free_lists_put_ready(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address, size_t size) {
+static inline bool gm_free_lists_put_ready(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address,
+                                           size_t size) {
     struct gm_size_class *class = gm_size_class_of(lists, size);
     if (GM_UNLIKELY(!class) && !(class = gm_size_class_make(shard, lists, size)))
         return false;
@@ -264,7 +274,8 @@ static inline void gm_free_lists_ready_out(struct gm_free_block *freed) {
 }
 
 /* Takes the block of this size that became ready last; its address, 0 when none is. */
-static inline uint64_t gm_free_lists_take(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_size_class *class) {
+static inline uint64_t gm_free_lists_take(struct gm_shard *shard, struct gm_free_lists *lists,
+                                          struct gm_size_class *class) {
     if (!class->ready.count)
         return 0;
     struct gm_free_block *freed = gm_free_list_first(&class->ready);
@@ -282,8 +293,10 @@ GM_INTERNAL void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch 
 
 /* The stamp of the longest unused ready block of about `least` bytes or more; UINT64_MAX: there is none. */
 GM_INTERNAL uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, size_t least);
-/* Condemns such blocks of stamps up to `until`, longest unused first, until `bytes` are pending_release. Returns bytes. */
-GM_INTERNAL size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least, uint64_t until);
+/* Condemns such blocks of stamps up to `until`, longest unused first, until `bytes` are pending_release. Returns bytes.
+ */
+GM_INTERNAL size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least,
+                                                uint64_t until);
 /* Condemns ready blocks, longest unused first, until `bytes` are pending_release or none is left. Returns bytes. */
 GM_INTERNAL size_t gm_free_lists_release_ready(struct gm_free_lists *lists, size_t bytes);
 /* Condemns ready blocks freed longer than `idle_ns` before `now` (ticks). */
@@ -298,17 +311,20 @@ struct gm_pending_release {
     bool idle; /* it was ready: needs no fence any more */
 };
 /* Moves up to `room` pending_release blocks out. */
-GM_INTERNAL unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_pending_release *out,
-                                            unsigned room);
-/* A native free failed: the block stays pending_release. Lost, and logged, only when the kernel gives no page any more. */
-GM_INTERNAL void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists, const struct gm_pending_release *block);
+GM_INTERNAL unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists *lists,
+                                               struct gm_pending_release *out, unsigned room);
+/* A native free failed: the block stays pending_release. Lost, and logged, only when the kernel gives no page any more.
+ */
+GM_INTERNAL void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists,
+                                             const struct gm_pending_release *block);
 /* Takes one pending_release block out by address. */
 GM_INTERNAL bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address);
 /* True when a block of this address is kept, in whatever state, and its context is there. The first question walks all
  * blocks, to index them. */
 GM_INTERNAL bool gm_shard_holds(struct gm_shard *shard, uint64_t address);
 
-/* Keeps lists and batch while the lock is let go; false from release: the context went meanwhile, lists and batch are void. */
+/* Keeps lists and batch while the lock is let go; false from release: the context went meanwhile, lists and batch are
+ * void. */
 GM_INTERNAL void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch);
 GM_INTERNAL bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch);
 

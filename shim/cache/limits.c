@@ -6,7 +6,7 @@
 #include "shim/driver/transports.h"
 
 #define SLACK   ((size_t)64 << 20)
-#define STEPS   64 /* of the limit: one is the least that an allowance is raised by while there is room */
+#define STEPS   64           /* of the limit: one is the least that an allowance is raised by while there is room */
 #define LOOK_NS 100000000ull /* free memory and loaded libraries are looked at no more often than this */
 
 uint64_t gm_cache_limit(struct gm_cache *state, int device) {
@@ -38,8 +38,8 @@ bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, 
             return false;
         more = limit / STEPS < left ? limit / STEPS : left;
         more = need > more ? need : more;
-    } while (!__atomic_compare_exchange_n(&at->allowed, &allowed, allowed + more, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
+    } while (
+        !__atomic_compare_exchange_n(&at->allowed, &allowed, allowed + more, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     share->allowance += more;
     return true;
 }
@@ -73,7 +73,8 @@ static uint64_t kept_bytes(const struct gm_cache *state, int device) {
     return bytes;
 }
 
-/* Slow path of an allocation whose context is current: is there room for a cache, does something register memory with a card? */
+/* Slow path of an allocation whose context is current: is there room for a cache, does something register memory with a
+ * card? */
 void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device) {
     uint64_t now = gm_ticks(), looked = __atomic_load_n(&device->looked, __ATOMIC_RELAXED);
     size_t free_bytes, total;
@@ -108,7 +109,8 @@ void gm_cache_count_gone(struct gm_cache *state, int device, size_t size) {
     __atomic_sub_fetch(&state->devices[device].owned, size, __ATOMIC_RELAXED);
 }
 
-/* The largest live total on a device, of the cache or, where others serve blocks beside it, a device's share of the process's. */
+/* The largest live total on a device, of the cache or, where others serve blocks beside it, a device's share of the
+ * process's. */
 static uint64_t largest_total(const struct gm_cache *state, uint64_t own) {
     unsigned devices = __atomic_load_n(&state->devices_used, __ATOMIC_RELAXED);
     uint64_t all = __atomic_load_n(&gm_stats->peak_total, __ATOMIC_RELAXED) / (devices ? devices : 1);

@@ -14,7 +14,8 @@ enum {
 
 #define LARGE ((size_t)2 << 20) /* from here on a block has pages of its own, which really come back */
 
-gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block,
+                                 const struct gm_free_request *how) {
     gm_status status = gm_adaptor_free(self, block, how);
     if (!status && block->device >= 0 && block->device < GM_CACHE_DEVICES)
         gm_cache_count_gone(self->state, block->device, block->reserved);
@@ -166,7 +167,8 @@ static bool make_room(struct gm_resource *self, const struct gm_block *block) {
     return !missing;
 }
 
-struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block) {
+struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard,
+                                         const struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_cache_device *at = &state->devices[block->device];
     if (!__atomic_load_n(&at->limit, __ATOMIC_RELAXED)) {
@@ -211,8 +213,8 @@ static bool is_quiet(struct gm_shard *shard, struct gm_free_lists *lists, struct
     return !latest || latest->state != GM_BATCH_RECORDED || gm_cache_settle(shard, lists, latest, false, gone) == GM_OK;
 }
 
-/* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle blocks. No batch:
- * that free has waited for the context. */
+/* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle
+ * blocks. No batch: that free has waited for the context. */
 void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
     struct gm_cache *state = self->state;
     uint64_t now = gm_ticks(), idle_ns = state->idle_ns;
@@ -275,7 +277,8 @@ static unsigned list_shelves(struct gm_shard *shard, int device, uint64_t *ids, 
 }
 
 /* Gives one lists's blocks back: the ready ones, or (`pending`) all after waiting for their fences. */
-static size_t trim_lists(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes, bool pending) {
+static size_t trim_lists(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes,
+                         bool pending) {
     bool gone = false;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
@@ -320,7 +323,8 @@ size_t gm_cache_empty(struct gm_resource *cache, uint64_t context_id) {
     return given;
 }
 
-/* Asks about all fences of the context, so that a program that looks after a free sees it. The lock is held, and let go meanwhile. */
+/* Asks about all fences of the context, so that a program that looks after a free sees it. The lock is held, and let go
+ * meanwhile. */
 static void ask_fences(struct gm_shard *shard, uint64_t context_id) {
     struct gm_free_lists *lists = gm_capture_any() ? NULL : gm_free_lists_of(shard, context_id);
     bool gone = false;

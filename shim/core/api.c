@@ -20,7 +20,8 @@ PUBLIC int gpumem_block_of(const void *address, struct gpumem_block *block) {
     struct gm_block found;
     if (!registry || !gm_registry_find_range(registry, (uint64_t)(uintptr_t)address, &found))
         return -1;
-    *block = (struct gpumem_block){found.address, found.size, found.device, gm_kind_name(found.kind), gm_call_name(found.call)};
+    *block = (struct gpumem_block){found.address, found.size, found.device, gm_kind_name(found.kind),
+                                   gm_call_name(found.call)};
     return 0;
 }
 
@@ -35,8 +36,8 @@ static void mark(const char *text) {
 }
 
 #ifdef GM_SHIM
-/* A program that has a core of its own linked in comes here: trace and kept memory of a process are the preloaded library's. The
- * names change with the contract. */
+/* A program that has a core of its own linked in comes here: trace and kept memory of a process are the preloaded
+ * library's. The names change with the contract. */
 PUBLIC void gpumem_preloaded_mark_1(const char *text);
 PUBLIC size_t gpumem_preloaded_trim_1(size_t bytes);
 PUBLIC void gpumem_preloaded_mark_1(const char *text) { mark(text); }
@@ -49,7 +50,7 @@ PUBLIC void gpumem_mark(const char *text) {
     (preloaded ? preloaded : mark)(text);
 }
 PUBLIC size_t gpumem_trim(size_t bytes) {
-    size_t (*preloaded)(size_t) = (size_t (*)(size_t))gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1");
+    size_t (*preloaded)(size_t) = (size_t(*)(size_t))gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1");
     return (preloaded ? preloaded : gm_pipeline_trim)(bytes);
 }
 #endif

@@ -20,7 +20,7 @@ struct texts {
 
 static struct texts *texts;
 static gm_spin lock;
-static uint32_t life = 1;      /* of this process: a forked child writes a trace of its own */
+static uint32_t life = 1;       /* of this process: a forked child writes a trace of its own */
 static uint32_t beyond = TEXTS; /* last number given to a text that is not kept */
 
 static void tell(uint32_t id, const char *text, size_t bytes) {

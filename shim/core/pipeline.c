@@ -39,7 +39,8 @@ uint64_t gm_key_value(uint64_t key) {
 /* ---- promises: what each call says to its caller */
 
 static uint32_t promises_of(const struct gm_request *request) {
-    const uint32_t anywhere = GM_PROMISE_READY_ANYWHERE | GM_PROMISE_DEVICE_ACCESS | GM_PROMISE_IPC | GM_PROMISE_PEER | GM_PROMISE_RDMA;
+    const uint32_t anywhere =
+        GM_PROMISE_READY_ANYWHERE | GM_PROMISE_DEVICE_ACCESS | GM_PROMISE_IPC | GM_PROMISE_PEER | GM_PROMISE_RDMA;
     switch (request->call) {
     case GM_CALL_ALLOC:
     case GM_CALL_ALLOC_PITCH: return anywhere;
@@ -106,8 +107,8 @@ static void bump(uint64_t *counter) { gm_stats_count(counter, 1); }
 
 static uint32_t saturate(uint64_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
-static GM_APART void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block, gm_status status,
-                                 enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
+static GM_APART void write_event(const struct gm_scope *scope, enum gm_action action, const struct gm_block *block,
+                                 gm_status status, enum gm_reason reason, enum gm_kind verdict, uint64_t spent_ns) {
     const struct gm_request *request = &scope->request;
     struct gm_event event = {
         .seq = scope->sequence ? scope->sequence : gm_trace_sequence(),
@@ -127,7 +128,8 @@ static GM_APART void write_event(const struct gm_scope *scope, enum gm_action ac
         .verdict = (uint8_t)verdict,
         .result = (uint16_t)status,
         .hit = action == GM_ACT_ALLOC && block->hit,
-        .flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) | (request->per_thread ? GM_EVENT_PER_THREAD : 0)),
+        .flags =
+            (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) | (request->per_thread ? GM_EVENT_PER_THREAD : 0)),
     };
     gm_trace_event(&event);
 }
@@ -174,7 +176,8 @@ static GM_RARE void tell_stale(const struct gm_block *stale) {
     write_event(&scope, GM_ACT_RELEASE, stale, GM_OK, GM_REASON_NONE, stale->kind, 0);
 }
 
-static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason, enum gm_kind verdict) {
+static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, enum gm_reason reason,
+                                 enum gm_kind verdict) {
     const struct gm_request *request = &scope->request;
     struct gm_block *block = &scope->block, stale;
     struct gm_stats_shard *shard = gm_stats_mine();
@@ -306,8 +309,8 @@ static uint64_t objects;
 static uint32_t threads;
 static __thread __attribute__((tls_model("initial-exec"))) uint32_t thread_number;
 
-/* A request without a context fails, is in no trace, and comes again when the runtime has made one. A replay says thread and place of
- * a call itself. */
+/* A request without a context fails, is in no trace, and comes again when the runtime has made one. A replay says
+ * thread and place of a call itself. */
 static GM_APART void identify(struct gm_request *request) {
     if (!request->context)
         return;
@@ -362,8 +365,8 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     return GM_OK;
 }
 
-void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key, size_t reserved,
-                           gm_status status) {
+void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key,
+                           size_t reserved, gm_status status) {
     if (status != GM_OK) {
         uncharge(scope);
         alloc_failed(scope, kind, GM_REASON_NEVER_MOVED, kind, status);

@@ -1,7 +1,9 @@
-/* The one way of every call: hook -> request -> policy -> resource -> registry -> counters -> trace, and back for a free.
+/* The one way of every call: hook -> request -> policy -> resource -> registry -> counters -> trace, and back for a
+ * free.
  *
- * A hook fills a scope, calls one of these, and encodes the result. All may be called from many threads; none holds a lock across
- * a driver call. Order that keeps the registry true: a block is forgotten before it is freed and remembered after it was got. */
+ * A hook fills a scope, calls one of these, and encodes the result. All may be called from many threads; none holds a
+ * lock across a driver call. Order that keeps the registry true: a block is forgotten before it is freed and remembered
+ * after it was got. */
 #ifndef GM_PIPELINE_H
 #define GM_PIPELINE_H
 
@@ -16,30 +18,32 @@ struct gm_scope {
     struct gm_block block;     /* allocation: what was got; free: what is given back */
     uint64_t begin;            /* clock ticks, 0 = not timed */
     uint64_t sequence;
-    size_t charged;            /* bytes counted against GPUMEM_LIMIT before the memory was asked for */
-    bool known;                /* free: the block was in the registry and is out of it now */
+    size_t charged; /* bytes counted against GPUMEM_LIMIT before the memory was asked for */
+    bool known;     /* free: the block was in the registry and is out of it now */
 };
 
 struct gm_pipeline_setup {
     const struct gm_policy *policy;
     struct gm_resource *root; /* serves movable calls */
     bool timed;               /* measure calls even without a trace */
-    /* Synchronises for a free by cuMemFree, before the block's owner gets it back; sets gm_free_request.settled. An error is the
-     * free's own, and the block stays the program's. NULL: frees synchronise nothing. */
+    /* Synchronises for a free by cuMemFree, before the block's owner gets it back; sets gm_free_request.settled. An
+     * error is the free's own, and the block stays the program's. NULL: frees synchronise nothing. */
     gm_status (*synchronise)(const struct gm_block *block, bool *settled);
     bool (*grows)(const struct gm_request *request); /* such a block is to be of GM_KIND_VMM; NULL: none */
-    bool user_named;          /* the user named the policy: dropped soft promises are told */
-    uint32_t wants;           /* enum gm_want bits of the policy */
-    /* Gives advice (enum gm_advice bits) about a new managed block; marks a block whose memory outlives it, so that its free takes the
-     * advice back. NULL: advice is dropped. */
+    bool user_named;                                 /* the user named the policy: dropped soft promises are told */
+    uint32_t wants;                                  /* enum gm_want bits of the policy */
+    /* Gives advice (enum gm_advice bits) about a new managed block; marks a block whose memory outlives it, so that its
+     * free takes the advice back. NULL: advice is dropped. */
     void (*advise)(const struct gm_request *request, uint32_t advice, struct gm_block *block);
 };
 /* Before the first call; not thread-safe. */
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
 
-GM_INTERNAL extern bool gm_pipeline_timed;                   /* calls are measured even without a trace */
-GM_INTERNAL extern const struct gm_request gm_request_blank; /* to be copied: compilers clear so much by a slow string instruction */
-/* Starts a scope: a blank request, the time. `site` is 0 without a trace. `block` is filled by whoever gets or takes one. */
+GM_INTERNAL extern bool gm_pipeline_timed; /* calls are measured even without a trace */
+GM_INTERNAL extern const struct gm_request
+    gm_request_blank; /* to be copied: compilers clear so much by a slow string instruction */
+/* Starts a scope: a blank request, the time. `site` is 0 without a trace. `block` is filled by whoever gets or takes
+ * one. */
 static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
     scope->begin = GM_UNLIKELY(gm_trace_on || gm_pipeline_timed || gm_stats_watched()) ? gm_ticks() : 0;
     scope->sequence = 0;
@@ -58,21 +62,22 @@ enum gm_space { GM_SPACE_ADDRESS, GM_SPACE_RESERVATION, GM_SPACE_VMM_HANDLE, GM_
 uint64_t gm_key(enum gm_space space, uint64_t value);
 uint64_t gm_key_value(uint64_t key);
 
-/* Movable calls: decides, serves, records. scope->block is what the program gets. Errors: as native, or the resource's own. */
+/* Movable calls: decides, serves, records. scope->block is what the program gets. Errors: as native, or the resource's
+ * own. */
 gm_status gm_pipeline_alloc(struct gm_scope *scope);
 
-/* Calls that are never moved, before the true one: counts the request's bytes on its device against GPUMEM_LIMIT, to be followed by
- * gm_pipeline_saw_alloc. False: they pass the limit, the call is to fail with out of memory. `may_exceed`: counted all the same, for
- * memory that natively may be larger than the card. */
+/* Calls that are never moved, before the true one: counts the request's bytes on its device against GPUMEM_LIMIT, to be
+ * followed by gm_pipeline_saw_alloc. False: they pass the limit, the call is to fail with out of memory. `may_exceed`:
+ * counted all the same, for memory that natively may be larger than the card. */
 bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed);
 
-/* Calls that are never moved: the hook made the true call itself, with `status`. On success remembers the block `key` of `kind`
- * (freed by the program's own call) and writes the event `action`; on failure the matching *_fail event. */
-void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key, size_t reserved,
-                           gm_status status);
+/* Calls that are never moved: the hook made the true call itself, with `status`. On success remembers the block `key`
+ * of `kind` (freed by the program's own call) and writes the event `action`; on failure the matching *_fail event. */
+void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key,
+                           size_t reserved, gm_status status);
 
-/* A free in three steps: take the block out; the hook lets it be freed (by gm_pipeline_owner_free where the block has an owner,
- * else by the true call); report the outcome. A failed free puts the record back. */
+/* A free in three steps: take the block out; the hook lets it be freed (by gm_pipeline_owner_free where the block has
+ * an owner, else by the true call); report the outcome. A failed free puts the record back. */
 static inline void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
     struct gm_registry *registry = gm_registry_shared();
     scope->known = registry && gm_registry_take(registry, key, &scope->block);
@@ -85,16 +90,18 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
 /* An event that is neither: export, peer, capture, context ... `key` is written as address. */
 void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
 
-/* The context is about to be reset with all its memory: what would outlive it is given back now. The context is current. */
+/* The context is about to be reset with all its memory: what would outlive it is given back now. The context is
+ * current. */
 void gm_pipeline_context_ending(uint64_t context_id);
 /* The context's memory is gone: its blocks leave the registry with a `release` event each, resources forget it. */
 void gm_pipeline_context_destroyed(uint64_t context_id);
 /* Another process, a network card or the driver itself may remember the block at `base` by its address. */
 void gm_pipeline_pin(uint64_t base);
-/* Gives memory that resources keep back to the driver, until `bytes` are free or nothing is left; returns bytes given back. May
- * wait for the GPU. For calls that the driver refused for lack of memory, and for gpumem_trim. */
+/* Gives memory that resources keep back to the driver, until `bytes` are free or nothing is left; returns bytes given
+ * back. May wait for the GPU. For calls that the driver refused for lack of memory, and for gpumem_trim. */
 size_t gm_pipeline_trim(size_t bytes);
-/* True when the program freed the block at `address` before and it is only kept: a second free is the program's mistake. */
+/* True when the program freed the block at `address` before and it is only kept: a second free is the program's
+ * mistake. */
 bool gm_pipeline_keeps(uint64_t address);
 /* Bytes of a device that trim would give back without waiting for the program's work. */
 size_t gm_pipeline_releasable(int device);

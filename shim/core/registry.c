@@ -1,7 +1,7 @@
 /* Two hash indexes over one set of nodes.
  *
- * By address: shards of chained buckets, each with its own store of nodes under one spinlock, so that a block costs one lock to
- * remember and one to forget.
+ * By address: shards of chained buckets, each with its own store of nodes under one spinlock, so that a block costs one
+ * lock to remember and one to forget.
  *
  * By range, kept only once somebody asked for it: a block of size s has class k = ceil(log2(s)) and hangs under the key
  * (k, address >> k). A pointer inside it lies at most 2^k behind its start, so the block is found under (k, p >> k) or
@@ -76,7 +76,8 @@ static uint64_t hash_of(const struct node *node, bool by_range) {
     return by_range ? hash_in_range(node) : address_hash(node->block.address);
 }
 
-/* Gives the first buckets, and more when chains grow long; the shard is locked. Keeps the old ones when the kernel gives no memory. */
+/* Gives the first buckets, and more when chains grow long; the shard is locked. Keeps the old ones when the kernel
+ * gives no memory. */
 static GM_RARE bool grow(struct index_shard *shard, bool by_range) {
     uint32_t wanted = shard->bucket_count ? shard->bucket_count * 4 : FIRST_BUCKETS;
     struct node **old = shard->buckets, **buckets = gm_pages(wanted * sizeof(*buckets));
@@ -162,7 +163,8 @@ static struct node **address_link(struct index_shard *shard, uint64_t hash, uint
     return at;
 }
 
-static GM_IN_PLACE void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *block) {
+static GM_IN_PLACE void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at,
+                                    struct gm_block *block) {
     struct node *node = *at;
     *at = node->next_address;
     shard->count--;
@@ -172,27 +174,33 @@ static GM_IN_PLACE void remove_node(struct gm_registry *registry, struct index_s
     node_recycle(shard, node);
 }
 
-static GM_RARE void replace(struct gm_registry *registry, struct index_shard *shard, struct node **at, struct gm_block *previous) {
+static GM_RARE void replace(struct gm_registry *registry, struct index_shard *shard, struct node **at,
+                            struct gm_block *previous) {
     struct gm_block stale;
     remove_node(registry, shard, at, previous ? previous : &stale);
 }
 
 /* ---- interface */
 
-struct gm_registry *gm_registry_new(void) { return gm_pages(sizeof(struct gm_registry)); }
+struct gm_registry *gm_registry_new(void) {
+    return gm_pages(sizeof(struct gm_registry));
+}
 
-/* The preloaded library and a libgpumem-core that the program links (even statically) share one registry: whoever the dynamic
- * linker finds first owns it. The name changes with the layout. */
+/* The preloaded library and a libgpumem-core that the program links (even statically) share one registry: whoever the
+ * dynamic linker finds first owns it. The name changes with the layout. */
 __attribute__((visibility("default"))) struct gm_registry *gpumem_registry_1(void);
 
 static struct gm_registry *owned(void);
 
-struct gm_registry *gpumem_registry_1(void) { return owned(); }
+struct gm_registry *gpumem_registry_1(void) {
+    return owned();
+}
 
 struct gm_registry *gm_registry_known;
 
 struct gm_registry *gm_registry_find_shared(void) {
-    struct gm_registry *(*owner)(void) = (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_1");
+    struct gm_registry *(*owner)(void) =
+        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_1");
     struct gm_registry *registry = owner ? owner() : owned();
     __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;
@@ -256,7 +264,8 @@ bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_
 }
 
 /* Of this context only: since the context went, the address may have come again in another one. */
-static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void), struct gm_block *block) {
+static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
+                         struct gm_block *block) {
     uint64_t hash = address_hash(block->address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
 
@@ -299,7 +308,8 @@ bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
     return node != NULL;
 }
 
-static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t bucket, uint64_t address, struct gm_block *block) {
+static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t bucket, uint64_t address,
+                        struct gm_block *block) {
     uint64_t hash = range_hash(class, bucket);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     bool found = false;
@@ -315,8 +325,9 @@ static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t b
     return found;
 }
 
-/* From the first question on the index is kept. Whoever adds a block reads `ranged` under its shard's lock: before the walk has
- * passed that shard the walk links the block, afterwards the adder sees the flag. Who asks meanwhile waits for the walk. */
+/* From the first question on the index is kept. Whoever adds a block reads `ranged` under its shard's lock: before the
+ * walk has passed that shard the walk links the block, afterwards the adder sees the flag. Who asks meanwhile waits for
+ * the walk. */
 static void keep_range_index(struct gm_registry *registry) {
     gm_spin_lock(&registry->ranging);
     if (!registry->complete) {
@@ -338,7 +349,7 @@ static void keep_range_index(struct gm_registry *registry) {
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     if (GM_UNLIKELY(!__atomic_load_n(&registry->complete, __ATOMIC_ACQUIRE)))
         keep_range_index(registry);
-    for (unsigned class = 0; class < CLASSES; class++) {
+    for (unsigned class = 0; class < CLASSES; class ++) {
         if (!__atomic_load_n(&registry->class_count[class], __ATOMIC_RELAXED))
             continue;
         uint64_t bucket = address >> class;

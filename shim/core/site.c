@@ -14,25 +14,25 @@
 #include "shim/trace/writer.h"
 
 enum {
-    LAYOUTS = 512,          /* stack shapes learnt */
-    SITES = 1 << 17,        /* call chains; beyond them a chain is reported as unknown */
+    LAYOUTS = 512,   /* stack shapes learnt */
+    SITES = 1 << 17, /* call chains; beyond them a chain is reported as unknown */
     MODULES = 1024,
-    STATIC_FRAMES = 6,      /* kept when the runtime may be linked into the caller's own module */
-    CALLERS = 256,          /* hash of hook return addresses -> layouts */
-    WORDS = 1 << 21,        /* frames of all chains */
-    MAIN_STACK = 64 << 20,  /* deeper frames of the first thread are unwound each time */
+    STATIC_FRAMES = 6,     /* kept when the runtime may be linked into the caller's own module */
+    CALLERS = 256,         /* hash of hook return addresses -> layouts */
+    WORDS = 1 << 21,       /* frames of all chains */
+    MAIN_STACK = 64 << 20, /* deeper frames of the first thread are unwound each time */
 };
 
 struct layout {
     uintptr_t caller;
-    struct layout *next;    /* of the same hash */
-    uint16_t count;         /* frames beyond `caller` */
+    struct layout *next;              /* of the same hash */
+    uint16_t count;                   /* frames beyond `caller` */
     uint32_t offsets[GM_SITE_FRAMES]; /* slot = frame + offset */
 };
 
 struct chain {
-    uint32_t first;         /* in words[] */
-    uint16_t count;         /* frames, `caller` included */
+    uint32_t first; /* in words[] */
+    uint16_t count; /* frames, `caller` included */
     uint16_t outside;
 };
 
@@ -40,7 +40,7 @@ struct module {
     uintptr_t start, limit;
     uintptr_t base;
     uint64_t key;
-    bool runtime;           /* a shared CUDA runtime */
+    bool runtime; /* a shared CUDA runtime */
     bool c_library;
 };
 
@@ -64,7 +64,8 @@ static uint32_t word_count;
 static struct module modules[MODULES];
 static unsigned module_count;
 static unsigned extra_frames;
-static gm_spin lock; /* writers; readers go without. The loader is never asked under it: who holds the loader's locks may wait here */
+static gm_spin lock; /* writers; readers go without. The loader is never asked under it: who holds the loader's locks
+                        may wait here */
 
 typedef _Unwind_Reason_Code (*unwind_function)(_Unwind_Trace_Fn, void *);
 static unwind_function unwind;
@@ -93,7 +94,7 @@ static void go_blind(void) {
 }
 
 /* Racing threads find the same. */
-#define FIND(function, handle, name)                                                                         \
+#define FIND(function, handle, name) \
     __atomic_store_n(&function, (__typeof__(function))gm_real_dlsym(handle, name), __ATOMIC_RELAXED)
 
 bool gm_site_find_unwinder(void) {
@@ -152,11 +153,13 @@ static const unsigned char *build_id(const struct dl_phdr_info *info, uint32_t *
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         if (segment->p_type != PT_NOTE)
             continue;
-        const unsigned char *at = (const unsigned char *)(info->dlpi_addr + segment->p_vaddr), *end = at + segment->p_memsz;
+        const unsigned char *at = (const unsigned char *)(info->dlpi_addr + segment->p_vaddr),
+                            *end = at + segment->p_memsz;
         while (at + sizeof(ElfW(Nhdr)) <= end) {
             const ElfW(Nhdr) *note = (const void *)at;
             const unsigned char *name = at + sizeof(*note), *data = name + ((note->n_namesz + 3) & ~3u);
-            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0 && note->n_descsz <= 64) {
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
+                note->n_descsz <= 64) {
                 *bytes = note->n_descsz;
                 return data;
             }
@@ -220,8 +223,8 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
-/* Index of the module that contains ip, -1 unknown. A module unloaded and another loaded at its place keeps the first name: the
- * record carries the build id, so a reader can tell. */
+/* Index of the module that contains ip, -1 unknown. A module unloaded and another loaded at its place keeps the first
+ * name: the record carries the build id, so a reader can tell. */
 static int known_module(uintptr_t ip) {
     unsigned count = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < count; i++)
@@ -306,7 +309,8 @@ static void name_chain(uint32_t id) {
         int module = known_module(ip);
         if (module >= 0 && modules[module].c_library)
             break;
-        gm_site_keys_add(keys, module < 0 ? GM_SITE_NO_MODULE : modules[module].key, module < 0 ? 0 : ip - modules[module].base);
+        gm_site_keys_add(keys, module < 0 ? GM_SITE_NO_MODULE : modules[module].key,
+                         module < 0 ? 0 : ip - modules[module].base);
     }
 }
 
@@ -373,8 +377,8 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     return _URC_NO_REASON;
 }
 
-/* The stack slot that held a frame's return address: right below the stack pointer it returns to on x86-64; elsewhere somewhere
- * in the callee's frame. 0 when not found. */
+/* The stack slot that held a frame's return address: right below the stack pointer it returns to on x86-64; elsewhere
+ * somewhere in the callee's frame. 0 when not found. */
 static uintptr_t slot_of(const struct walk *walk, unsigned i) {
 #if defined(__x86_64__)
     uintptr_t slot = walk->stack[i] - sizeof(uintptr_t);
@@ -409,8 +413,8 @@ static void learn_layout(const struct walk *walk, unsigned count, uintptr_t fram
     __atomic_store_n(head, layout, __ATOMIC_RELEASE);
 }
 
-/* Frames worth keeping: up to the first outside a shared CUDA runtime and the extra ones; a runtime linked statically has no
- * module of its own, so a fixed number is kept and the reader tells by symbols. */
+/* Frames worth keeping: up to the first outside a shared CUDA runtime and the extra ones; a runtime linked statically
+ * has no module of its own, so a fixed number is kept and the reader tells by symbols. */
 static unsigned cut(const struct walk *walk, unsigned *outside) {
     unsigned first = 0;
     for (; first + 1 < walk->count; first++) {
@@ -443,8 +447,8 @@ static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
     return id;
 }
 
-/* Bounds of the thread's own stack: slots are read only within. A program on a stack of its own making (coroutines) lies
- * outside and is unwound each time. */
+/* Bounds of the thread's own stack: slots are read only within. A program on a stack of its own making (coroutines)
+ * lies outside and is unwound each time. */
 static void find_stack(struct known *known) {
     void **end = gm_thread_id() == getpid() ? gm_elf_symbol("ld-linux", "__libc_stack_end") : NULL;
     pthread_attr_t attributes;
@@ -452,7 +456,8 @@ static void find_stack(struct known *known) {
     size_t size = 0;
 
     known->stack_low = known->stack_high = 1;
-    /* For the first thread the C library would read /proc/self/maps, which takes milliseconds once the driver has mapped its memory. */
+    /* For the first thread the C library would read /proc/self/maps, which takes milliseconds once the driver has
+     * mapped its memory. */
     if (end && *end) {
         known->stack_high = (uintptr_t)*end;
         known->stack_low = known->stack_high - MAIN_STACK;
@@ -473,7 +478,8 @@ static bool readable(const struct known *known, const struct layout *layout, uin
 }
 
 /* A guess that may fall between a function's variables: not an error, and AddressSanitizer need not look. */
-__attribute__((no_sanitize("address"))) static uintptr_t slot_value(const struct layout *layout, unsigned i, uintptr_t frame) {
+__attribute__((no_sanitize("address"))) static uintptr_t slot_value(const struct layout *layout, unsigned i,
+                                                                    uintptr_t frame) {
     return *(const uintptr_t *)(frame + layout->offsets[i]);
 }
 

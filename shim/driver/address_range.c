@@ -65,7 +65,8 @@ size_t gm_address_range_room(const struct gm_address_range *range, size_t offset
     return end - offset;
 }
 
-gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *place, size_t offset, const struct gm_extent *extent) {
+gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *place, size_t offset,
+                               const struct gm_extent *extent) {
     CUdeviceptr address = range->base + offset;
     gm_status status = (gm_status)gm_program_driver()->mem_map(address, extent->size, 0, extent->handle, 0);
     if (status)
@@ -80,8 +81,8 @@ gm_status gm_address_range_unmap(const struct gm_address_range *range, size_t of
     return (gm_status)GM_TWICE(gm_program_driver()->mem_unmap(range->base + offset, extent->size));
 }
 
-gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *place, const struct gm_extent *extents,
-                           unsigned count) {
+gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *place,
+                                   const struct gm_extent *extents, unsigned count) {
     size_t offset = 0;
     for (unsigned i = 0; i < count; i++) {
         gm_status status = gm_address_range_map(range, place, offset, &extents[i]);

@@ -29,12 +29,13 @@ GM_INTERNAL void gm_address_range_cut(struct gm_address_range *range, unsigned s
 /* Bytes from `offset` to the end of the reservation it lies in: no mapping crosses that. */
 GM_INTERNAL size_t gm_address_range_room(const struct gm_address_range *range, size_t offset);
 /* Maps the extent at `offset` and opens exactly that. */
-GM_INTERNAL gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *place, size_t offset,
-                                   const struct gm_extent *extent);
-GM_INTERNAL gm_status gm_address_range_unmap(const struct gm_address_range *range, size_t offset, const struct gm_extent *extent);
+GM_INTERNAL gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *place,
+                                           size_t offset, const struct gm_extent *extent);
+GM_INTERNAL gm_status gm_address_range_unmap(const struct gm_address_range *range, size_t offset,
+                                             const struct gm_extent *extent);
 /* Maps all; on failure none is left mapped. */
-GM_INTERNAL gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *place, const struct gm_extent *extents,
-                                       unsigned count);
+GM_INTERNAL gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *place,
+                                               const struct gm_extent *extents, unsigned count);
 /* Unmaps all and gives the addresses back. What the driver refuses twice is logged. */
 GM_INTERNAL void gm_address_range_drop(struct gm_address_range *range, const struct gm_extent *extents, unsigned count);
 

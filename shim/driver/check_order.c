@@ -83,12 +83,8 @@ static bool is_capturing(struct gm_check_stream stream) {
 
 static void note(enum gm_check_call call, unsigned at, uint64_t event) {
     switch (call) {
-    case GM_CHECK_WORK:
-        gm_order_submit(order, at, false);
-        break;
-    case GM_CHECK_VISIBLE_WORK:
-        gm_order_submit(order, at, true);
-        break;
+    case GM_CHECK_WORK: gm_order_submit(order, at, false); break;
+    case GM_CHECK_VISIBLE_WORK: gm_order_submit(order, at, true); break;
     case GM_CHECK_WAITED_WORK:
         gm_order_submit(order, at, false);
         gm_order_host_stream(order, at);
@@ -101,18 +97,10 @@ static void note(enum gm_check_call call, unsigned at, uint64_t event) {
         gm_order_submit(order, at, false);
         gm_order_tells_host(order, at);
         break;
-    case GM_CHECK_AWAIT:
-        gm_order_waits_unseen(order, at);
-        break;
-    case GM_CHECK_RECORD:
-        gm_order_record(order, at, event);
-        break;
-    case GM_CHECK_WAIT:
-        gm_order_wait_event(order, at, event);
-        break;
-    case GM_CHECK_SYNCHRONISE:
-        gm_order_host_stream(order, at);
-        break;
+    case GM_CHECK_AWAIT: gm_order_waits_unseen(order, at); break;
+    case GM_CHECK_RECORD: gm_order_record(order, at, event); break;
+    case GM_CHECK_WAIT: gm_order_wait_event(order, at, event); break;
+    case GM_CHECK_SYNCHRONISE: gm_order_host_stream(order, at); break;
     }
 }
 
@@ -123,16 +111,14 @@ void gm_check_order_call(enum gm_check_call call, struct gm_check_stream stream,
     gm_spin_unlock(&lock);
 }
 
-#define LOCKED(...)                                                                                          \
-    if (!gm_check_order_on)                                                                                  \
-        return;                                                                                              \
-    gm_spin_lock(&lock);                                                                                     \
-    __VA_ARGS__;                                                                                             \
+#define LOCKED(...)         \
+    if (!gm_check_order_on) \
+        return;             \
+    gm_spin_lock(&lock);    \
+    __VA_ARGS__;            \
     gm_spin_unlock(&lock)
 
-void gm_check_order_event_done(CUevent event) {
-    LOCKED(gm_order_host_event(order, (uintptr_t)event));
-}
+void gm_check_order_event_done(CUevent event) { LOCKED(gm_order_host_event(order, (uintptr_t)event)); }
 
 void gm_check_order_context_done(CUcontext context) {
     uint64_t of = context ? (uintptr_t)context : current_context();
@@ -143,9 +129,7 @@ void gm_check_order_context_record(CUcontext context, CUevent event) {
     LOCKED(gm_order_context_record(order, (uintptr_t)context, (uintptr_t)event));
 }
 
-void gm_check_order_context_wait(CUevent event) {
-    LOCKED(gm_order_context_wait(order, (uintptr_t)event));
-}
+void gm_check_order_context_wait(CUevent event) { LOCKED(gm_order_context_wait(order, (uintptr_t)event)); }
 
 void gm_check_order_context_destroyed(CUcontext context) {
     LOCKED(gm_order_context_destroyed(order, (uintptr_t)context));
@@ -249,8 +233,7 @@ void gm_check_order_free(CUcontext handle, uint64_t context_id, CUdevice device,
 
 /* ---- the end */
 
-unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, uint64_t *frees,
-                                 uint64_t *more) {
+unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, uint64_t *frees, uint64_t *more) {
     gm_spin_lock(&lock);
     gm_order_end(order);
     unsigned count = gm_order_sort(order);

@@ -1,5 +1,5 @@
-/* Contexts seen so far: handle -> generation, device, small number. A handle may come back after its context died, so blocks
- * carry the generation and not the handle. */
+/* Contexts seen so far: handle -> generation, device, small number. A handle may come back after its context died, so
+ * blocks carry the generation and not the handle. */
 #include <sched.h>
 #include <string.h>
 
@@ -23,8 +23,9 @@ static unsigned slot_of(CUcontext handle) {
     return (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
 }
 
-/* Lock-free read. A slot is written with its id 0, then handle and the rest, the id last; it is emptied by clearing the id. The
- * id never repeats, so a copy with the same id before and after is whole. Slots of dead contexts stay in the probe sequence. */
+/* Lock-free read. A slot is written with its id 0, then handle and the rest, the id last; it is emptied by clearing the
+ * id. The id never repeats, so a copy with the same id before and after is whole. Slots of dead contexts stay in the
+ * probe sequence. */
 static inline bool read_slot(const struct gm_context *slot, CUcontext handle, struct gm_context *context) {
     uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
     if (GM_UNLIKELY(!id) || GM_UNLIKELY(__atomic_load_n(&slot->handle, __ATOMIC_RELAXED) != handle))

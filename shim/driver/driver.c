@@ -11,8 +11,10 @@ static void *library; /* published last: non-NULL means the table is complete */
 
 typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
-/* Optional functions are asked of the resolver, which knows what the driver really offers; the rest by their exact names. */
-static void *find(void *handle, get_proc_address resolver, const char *symbol, const char *name, int version, bool optional) {
+/* Optional functions are asked of the resolver, which knows what the driver really offers; the rest by their exact
+ * names. */
+static void *find(void *handle, get_proc_address resolver, const char *symbol, const char *name, int version,
+                  bool optional) {
     void *function = NULL;
 #ifdef GM_TEST_HIDE /* builds for tests only: a driver without this function */
     if (__builtin_strcmp(symbol, GM_TEST_HIDE) == 0)
@@ -29,14 +31,15 @@ static void *find(void *handle, get_proc_address resolver, const char *symbol, c
     return gm_real_dlsym(handle, symbol);
 }
 
-/* Our own waits for the device. The program did not make these calls, so a thread that it cancels must not end in them. */
-#define WAIT(field, parameter, argument)                                                                     \
-    static __typeof__(gm_drv.field) true_##field;                                                            \
-    static CUresult CUDAAPI hold_##field parameter {                                                         \
-        gm_cancel_hold();                                                                                    \
-        CUresult result = true_##field argument;                                                             \
-        gm_cancel_release();                                                                                 \
-        return result;                                                                                       \
+/* Our own waits for the device. The program did not make these calls, so a thread that it cancels must not end in them.
+ */
+#define WAIT(field, parameter, argument)             \
+    static __typeof__(gm_drv.field) true_##field;    \
+    static CUresult CUDAAPI hold_##field parameter { \
+        gm_cancel_hold();                            \
+        CUresult result = true_##field argument;     \
+        gm_cancel_release();                         \
+        return result;                               \
     }
 WAIT(ctx_synchronize, (void), ())
 WAIT(stream_synchronize, (CUstream stream), (stream))
@@ -44,10 +47,10 @@ WAIT(event_synchronize, (CUevent event), (event))
 #undef WAIT
 
 static void hold_waits(struct gm_driver *table) {
-#define WAIT(field)                                                                                          \
-    if (table->field) {                                                                                      \
-        __atomic_store_n(&true_##field, table->field, __ATOMIC_RELAXED);                                     \
-        table->field = hold_##field;                                                                         \
+#define WAIT(field)                                                      \
+    if (table->field) {                                                  \
+        __atomic_store_n(&true_##field, table->field, __ATOMIC_RELAXED); \
+        table->field = hold_##field;                                     \
     }
     WAIT(ctx_synchronize)
     WAIT(stream_synchronize)
@@ -59,9 +62,9 @@ static bool fill(void *handle, struct gm_driver *table) {
     get_proc_address resolver = (get_proc_address)gm_real_dlsym(handle, "cuGetProcAddress_v2");
     const char *missing = NULL;
     static int told;
-#define X(field, symbol, name, version, optional)                                                            \
-    table->field = (__typeof__(table->field))find(handle, resolver, #symbol, name, version, optional);       \
-    if (!table->field && !(optional))                                                                        \
+#define X(field, symbol, name, version, optional)                                                      \
+    table->field = (__typeof__(table->field))find(handle, resolver, #symbol, name, version, optional); \
+    if (!table->field && !(optional))                                                                  \
         missing = #symbol;
     GM_DRIVER_SYMBOLS(X)
 #undef X
@@ -70,8 +73,8 @@ static bool fill(void *handle, struct gm_driver *table) {
     return !missing;
 }
 
-/* A look-up waits for the loader's lock, and who holds that, in a constructor of a library being loaded, may come here, too: threads
- * that come early all look up, without a lock, and store the same. */
+/* A look-up waits for the loader's lock, and who holds that, in a constructor of a library being loaded, may come here,
+ * too: threads that come early all look up, without a lock, and store the same. */
 bool gm_driver_ready(bool load) {
     static bool unusable;
     struct gm_driver table;

@@ -18,10 +18,10 @@ __typeof__(cuMemcpy3DBatchAsync_v2) cuMemcpy3DBatchAsync_v2_ptsz;
 #include "shim/base/base.h"
 
 /* What stays behind is lost for good: one more try. */
-#define GM_TWICE(call)                                                                                       \
-    ({                                                                                                       \
-        CUresult once_ = (call);                                                                             \
-        once_ ? (call) : once_;                                                                              \
+#define GM_TWICE(call)           \
+    ({                           \
+        CUresult once_ = (call); \
+        once_ ? (call) : once_;  \
     })
 
 /* Functions gpumem itself calls. X(field, exact driver symbol, name for cuGetProcAddress, version, optional)
@@ -37,11 +37,11 @@ struct gm_driver {
 /* The table; fields are NULL until gm_driver_ready() is true. */
 GM_INTERNAL extern struct gm_driver gm_drv;
 
-/* Finds the driver that the process has loaded (load = false) or loads libcuda.so.1 (load = true). Cheap after the first
- * success. False: no driver. */
+/* Finds the driver that the process has loaded (load = false) or loads libcuda.so.1 (load = true). Cheap after the
+ * first success. False: no driver. */
 bool gm_driver_ready(bool load);
-/* Instead of a driver's library: functions of the caller's own, copied; those that are NULL are absent. Before the first
- * gm_driver_ready; gm_driver_handle and gm_driver_symbol are of no use then. */
+/* Instead of a driver's library: functions of the caller's own, copied; those that are NULL are absent. Before the
+ * first gm_driver_ready; gm_driver_handle and gm_driver_symbol are of no use then. */
 void gm_driver_use(const struct gm_driver *table);
 /* Handle of the driver's library as dlopen gives it, NULL when not ready. */
 void *gm_driver_handle(void);
@@ -51,12 +51,12 @@ void *gm_driver_symbol(const char *symbol);
 /* ---- contexts (context.c) */
 struct gm_context {
     CUcontext handle;
-    uint64_t id;      /* cuCtxGetId where the driver has it, else an own number; never reused in this process */
-    CUdevice device;  /* ordinal */
-    uint16_t number;  /* small, from 1, for traces */
+    uint64_t id;     /* cuCtxGetId where the driver has it, else an own number; never reused in this process */
+    CUdevice device; /* ordinal */
+    uint16_t number; /* small, from 1, for traces */
 };
-/* The calling thread's current context; false (and a zeroed *context with device -1) when there is none. Cached: costs one
- * cuCtxGetCurrent and a look-up. */
+/* The calling thread's current context; false (and a zeroed *context with device -1) when there is none. Cached: costs
+ * one cuCtxGetCurrent and a look-up. */
 bool gm_context_current(struct gm_context *context);
 /* Describes a context that was seen as current and lives; no driver call. */
 bool gm_context_find(CUcontext handle, struct gm_context *context);
@@ -113,21 +113,21 @@ struct gm_capture {
     bool per_thread;   /* the stream is the default stream of that thread alone */
     CUstreamCaptureMode mode;
 };
-/* Before the true call; `per_thread`: it is the twin for per-thread default streams. When it returns no guarded section is
- * open. gm_capture_begun follows, with what this returned and whether the true call succeeded. */
+/* Before the true call; `per_thread`: it is the twin for per-thread default streams. When it returns no guarded section
+ * is open. gm_capture_begun follows, with what this returned and whether the true call succeeded. */
 uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode mode);
 void gm_capture_begun(uint64_t serial, bool ok);
 /* The stream's capture has ended. */
 void gm_capture_end(CUstream stream, bool per_thread);
-/* A stream, or a context where `context` is not NULL, is about to be destroyed. gm_capture_gone follows and says whether
- * it was destroyed: its captures are over then, since nobody can end them. */
+/* A stream, or a context where `context` is not NULL, is about to be destroyed. gm_capture_gone follows and says
+ * whether it was destroyed: its captures are over then, since nobody can end them. */
 void gm_capture_going(CUstream stream, CUcontext context);
 void gm_capture_gone(CUstream stream, CUcontext context, bool gone);
 /* Asks the driver about captures that last long. True: none is left. Cheap; no lock may be held. */
 bool gm_capture_recheck(void);
 /* Told of each capture that was over without an end. NULL: nobody asks. */
 extern void (*gm_capture_on_lost)(const struct gm_capture *capture);
-GM_INTERNAL extern int gm_captures;      /* begun and not yet ended, in any thread */
+GM_INTERNAL extern int gm_captures;       /* begun and not yet ended, in any thread */
 static inline bool gm_capture_any(void) { /* some stream of the process may be capturing */
     return GM_UNLIKELY(__atomic_load_n(&gm_captures, __ATOMIC_RELAXED) > 0);
 }

@@ -11,9 +11,9 @@ enum {
     LONGEST_WAIT_MS = 10000, /* for work that a free left in flight, in a call that natively does not wait */
 };
 
-#define BIT(reason)    (1u << (reason))
-#define OTHERS         (BIT(GM_SYNC_CONTEXTS + 1) - 1) /* who reaches memory past the context's order */
-#define STREAMS        (BIT(GM_SYNC_PER_THREAD) | BIT(GM_SYNC_LINKED))
+#define BIT(reason) (1u << (reason))
+#define OTHERS      (BIT(GM_SYNC_CONTEXTS + 1) - 1) /* who reaches memory past the context's order */
+#define STREAMS     (BIT(GM_SYNC_PER_THREAD) | BIT(GM_SYNC_LINKED))
 
 static enum gm_free_level chosen = GM_FREE_ASYNC;
 static uint32_t noted;              /* BIT(enum gm_sync_reason) */
@@ -118,7 +118,8 @@ static gm_status wait_for_context(CUcontext context) {
     return status;
 }
 
-/* While a capture is open, no event of a context may be recorded or waited for. A native free may be made, and waits. */
+/* While a capture is open, no event of a context may be recorded or waited for. A native free may be made, and waits.
+ */
 static gm_status wait_by_native_free(CUcontext context) {
     CUcontext popped;
     CUdeviceptr block;
@@ -180,7 +181,8 @@ static bool pay(bool order) {
     return status == GM_OK;
 }
 
-/* The same by a wait of limited length, for work that was submitted behind the free is waited for as well, and it may never end. */
+/* The same by a wait of limited length, for work that was submitted behind the free is waited for as well, and it may
+ * never end. */
 static bool pay_in_time(void) {
     struct gm_context context = read_debtor();
     struct gm_fence *fence = __atomic_load_n(&owing, __ATOMIC_ACQUIRE) ? take_fence() : NULL;
@@ -308,7 +310,9 @@ void gm_free_sync_context(const struct gm_context *context) {
     if (__atomic_add_fetch(&contexts, 1, __ATOMIC_SEQ_CST) > 1)
         gm_free_sync_note(GM_SYNC_CONTEXTS);
     if (gm_drv.device_get_attribute && context->device >= 0 &&
-        gm_drv.device_get_attribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, context->device) == CUDA_SUCCESS && pageable)
+        gm_drv.device_get_attribute(&pageable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, context->device) ==
+            CUDA_SUCCESS &&
+        pageable)
         gm_free_sync_note(GM_SYNC_PAGEABLE);
 }
 

@@ -1,19 +1,20 @@
 /* The implicit synchronisation of cudaFree (GPUMEM_FREE), apart from where the memory came from.
  *
- * Natively cudaFree returns when all work that was submitted to the block's context is done, and other threads cannot submit work to
- * that context meanwhile; cudaMalloc neither waits nor orders anything (tools/bench/implicit_sync measures both). Programs lean on
- * it: a table is computed on one thread's stream, a temporary is freed, and other threads read the table without any synchronisation.
+ * Natively cudaFree returns when all work that was submitted to the block's context is done, and other threads cannot
+ * submit work to that context meanwhile; cudaMalloc neither waits nor orders anything (tools/bench/implicit_sync
+ * measures both). Programs lean on it: a table is computed on one thread's stream, a temporary is freed, and other
+ * threads read the table without any synchronisation.
  *
  *   wait   returns when all work submitted before is done.
- *   order  returns at once; work submitted to the context afterwards, by any thread to any stream, runs behind all work submitted
- *          before (cuCtxWaitEvent). Natively the same submissions are held up, so it hangs only where the native call does.
- *   async  only excludes that memory is reused early.
- *   safe   the cheapest of the three that a program cannot tell from the native call. With one stream `async` is enough, since that
- *          stream is an order. With several streams `order` is enough. Where the host, another context, another device or another
- *          process can see what the device does, a free waits.
+ *   order  returns at once; work submitted to the context afterwards, by any thread to any stream, runs behind all work
+ * submitted before (cuCtxWaitEvent). Natively the same submissions are held up, so it hangs only where the native call
+ * does. async  only excludes that memory is reused early. safe   the cheapest of the three that a program cannot tell
+ * from the native call. With one stream `async` is enough, since that stream is an order. With several streams `order`
+ * is enough. Where the host, another context, another device or another process can see what the device does, a free
+ * waits.
  *
- * `safe` learns what a process does from its calls of the driver (enum gm_sync_reason). What it cannot see it takes for the worse.
- * All functions may be called by many threads at once, with no lock held. */
+ * `safe` learns what a process does from its calls of the driver (enum gm_sync_reason). What it cannot see it takes for
+ * the worse. All functions may be called by many threads at once, with no lock held. */
 #ifndef GM_DRIVER_FREE_SYNC_H
 #define GM_DRIVER_FREE_SYNC_H
 
@@ -24,7 +25,8 @@ enum gm_free_level { GM_FREE_SAFE, GM_FREE_WAIT, GM_FREE_ORDER, GM_FREE_ASYNC };
 
 /* Why a free of `safe` has to do more than `async`. */
 enum gm_sync_reason {
-    /* Others than the context reach device memory. Work that a free left in flight is waited for when the reason is first noted. */
+    /* Others than the context reach device memory. Work that a free left in flight is waited for when the reason is
+       first noted. */
     GM_SYNC_PEERS,    /* cuCtxEnablePeerAccess */
     GM_SYNC_SHARED,   /* IPC handles, shareable handles and pool pointers, exported or imported */
     GM_SYNC_RANGE,    /* cuMemGetHandleForAddressRange: dma-buf */
@@ -62,11 +64,12 @@ GM_INTERNAL void gm_free_sync_stream_destroyed(void);
 GM_INTERNAL void gm_free_sync_context(const struct gm_context *context);
 GM_INTERNAL void gm_free_sync_context_destroyed(uint64_t context_id);
 
-/* Synchronises for a free of a block of this context, before its owner gets it back. *settled: the block's next user may have it
- * at once, since all work that may use the block is done or runs first. Errors: that of earlier work, which the native call would have
- * returned; the block stays the program's then. */
+/* Synchronises for a free of a block of this context, before its owner gets it back. *settled: the block's next user
+ * may have it at once, since all work that may use the block is done or runs first. Errors: that of earlier work, which
+ * the native call would have returned; the block stays the program's then. */
 GM_INTERNAL gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled);
-/* An event or a stream that the program asked about is not done. True: a free had left work in flight; it is done now, ask again. */
+/* An event or a stream that the program asked about is not done. True: a free had left work in flight; it is done now,
+ * ask again. */
 GM_INTERNAL bool gm_free_sync_query(void);
 /* The program is about to unmap memory: work that a free left in flight may use it, and is done first. */
 GM_INTERNAL void gm_free_sync_unmap(void);

@@ -15,7 +15,7 @@ struct gm_internal_slot {
 };
 
 static struct gm_internal_slot slots[GM_INTERNAL_CONTEXTS];
-static gm_spin table_lock;       /* claims and forgets */
+static gm_spin table_lock; /* claims and forgets */
 static uint64_t peers[DEVICES];
 
 static struct gm_internal_slot *find_slot(uint64_t id) {
@@ -79,7 +79,8 @@ void gm_context_leave(bool pushed) {
         gm_drv.ctx_pop(&popped);
 }
 
-/* Without the lock: ids never repeat, so a stream read while the slot had the internal's id, before and after, is the internal's. */
+/* Without the lock: ids never repeat, so a stream read while the slot had the internal's id, before and after, is the
+ * internal's. */
 bool gm_internal_stream_made(const struct gm_internal *internal, enum gm_internal_use use, CUstream *stream) {
     struct gm_internal_slot *slot = internal->slot;
     if (__atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) != internal->id)
@@ -172,7 +173,8 @@ static gm_status fence_context(const struct gm_internal *internal, CUstream stre
  * Another thread may end it: then its work is done. */
 static gm_status fence_primary(const struct gm_context *primary, CUstream stream) {
     struct gm_internal internal;
-    bool pushed, waits = !gm_drv.ctx_record_event || !gm_internal_of(primary->handle, primary->id, primary->device, &internal);
+    bool pushed,
+        waits = !gm_drv.ctx_record_event || !gm_internal_of(primary->handle, primary->id, primary->device, &internal);
     int hold = waits ? gm_context_life(primary->handle, primary->id) : gm_context_hold(primary->handle, primary->id);
     if (hold < 0)
         return hold == GM_CONTEXT_DESTROYED ? GM_OK : GM_FENCE_PENDING;

@@ -1,9 +1,10 @@
-/* What gpumem's own work in a context runs on: a few private non-blocking streams and a few events, made at first use, one set a
- * context for all resources.
+/* What gpumem's own work in a context runs on: a few private non-blocking streams and a few events, made at first use,
+ * one set a context for all resources.
  *
- * No lock is held across a driver call: two threads that need the same thing at once both make it, one is published, the other
- * destroyed. Everything here is to be called between gm_capture_guard_enter and gm_capture_guard_leave, except gm_internal_of,
- * gm_internal_stream_made, gm_context_enter, gm_context_leave, gm_internal_forget and the peer table. */
+ * No lock is held across a driver call: two threads that need the same thing at once both make it, one is published,
+ * the other destroyed. Everything here is to be called between gm_capture_guard_enter and gm_capture_guard_leave,
+ * except gm_internal_of, gm_internal_stream_made, gm_context_enter, gm_context_leave, gm_internal_forget and the peer
+ * table. */
 #ifndef GM_DRIVER_INTERNAL_STREAM_H
 #define GM_DRIVER_INTERNAL_STREAM_H
 
@@ -13,7 +14,8 @@
 #define GM_INTERNAL_CONTEXTS 64 /* contexts served at one time */
 
 enum gm_internal_use {
-    GM_INTERNAL_ALLOC, /* never waits for work of the program: an allocation is complete as soon as the driver has done it */
+    GM_INTERNAL_ALLOC, /* never waits for work of the program: an allocation is complete as soon as the driver has done
+                          it */
     GM_INTERNAL_FREE,  /* waits for fences */
     GM_INTERNAL_PREFETCH, /* carries pages to the device; nothing waits for it but fences */
     GM_INTERNAL_USES
@@ -39,9 +41,11 @@ GM_INTERNAL gm_status gm_context_enter(CUcontext context, bool *pushed);
 GM_INTERNAL void gm_context_leave(bool pushed);
 
 /* The context must be current for the following. Errors: the driver's own. */
-GM_INTERNAL gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_internal_use use, CUstream *stream);
+GM_INTERNAL gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_internal_use use,
+                                         CUstream *stream);
 /* The stream if it was made before; no driver call, the context need not be current. */
-GM_INTERNAL bool gm_internal_stream_made(const struct gm_internal *internal, enum gm_internal_use use, CUstream *stream);
+GM_INTERNAL bool gm_internal_stream_made(const struct gm_internal *internal, enum gm_internal_use use,
+                                         CUstream *stream);
 /* An event without timing, to be given back. */
 GM_INTERNAL gm_status gm_internal_event_take(const struct gm_internal *internal, CUevent *event);
 /* The event is kept for the next taker or destroyed; forgotten when the context `id` is gone. */

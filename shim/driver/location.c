@@ -31,7 +31,8 @@ gm_status gm_location_query(struct gm_location *place, bool host) {
     if (host) {
         if (!has(place->device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
             return GM_NOT_SUPPORTED;
-        if (gm_drv.device_get_attribute(&place->node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, place->device) != CUDA_SUCCESS ||
+        if (gm_drv.device_get_attribute(&place->node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, place->device) !=
+                CUDA_SUCCESS ||
             place->node < 0)
             place->node = 0;
     }

@@ -10,22 +10,16 @@ typedef struct gm_order_clock clock;
 
 /* ---- clocks */
 
-static void raise(uint64_t *count, uint64_t to) {
-    *count = *count < to ? to : *count;
-}
+static void raise(uint64_t *count, uint64_t to) { *count = *count < to ? to : *count; }
 
 static void join(const struct gm_order *order, clock *to, const clock *from) {
     for (unsigned i = 0; i < order->count; i++)
         raise(&to->of[i], from->of[i]);
 }
 
-static uint64_t submitted(const struct gm_order *order, unsigned at) {
-    return order->entries[at].knows.of[at];
-}
+static uint64_t submitted(const struct gm_order *order, unsigned at) { return order->entries[at].knows.of[at]; }
 
-static bool is_of(const entry *stream, uint64_t context) {
-    return stream->used && stream->stream.context == context;
-}
+static bool is_of(const entry *stream, uint64_t context) { return stream->used && stream->stream.context == context; }
 
 /* All work so far, of a context or (0) of all. */
 static void join_all(const struct gm_order *order, clock *to, uint64_t context) {
@@ -51,8 +45,7 @@ static void join_implicitly(struct gm_order *order, unsigned at) {
 /* ---- findings */
 
 static bool same_stream(const struct gm_order_stream *a, const struct gm_order_stream *b) {
-    return a->handle == b->handle && a->number == b->number && a->thread == b->thread &&
-           a->context == b->context;
+    return a->handle == b->handle && a->number == b->number && a->thread == b->thread && a->context == b->context;
 }
 
 static struct gm_order_finding *finding_of(struct gm_order *order, uint32_t site) {
@@ -107,8 +100,8 @@ int gm_order_find(const struct gm_order *order, const struct gm_order_stream *st
     bool unique = stream->handle > PER_THREAD_HANDLE;
     for (unsigned i = 0; i < order->count; i++) {
         const entry *known = &order->entries[i];
-        if (known->alive && known->stream.handle == stream->handle &&
-            known->stream.thread == stream->thread && (unique || known->stream.context == stream->context))
+        if (known->alive && known->stream.handle == stream->handle && known->stream.thread == stream->thread &&
+            (unique || known->stream.context == stream->context))
             return (int)i;
     }
     return -1;
@@ -146,9 +139,7 @@ unsigned gm_order_stream(struct gm_order *order, const struct gm_order_stream *s
     return (unsigned)known;
 }
 
-void gm_order_destroyed(struct gm_order *order, unsigned at) {
-    order->entries[at].alive = false;
-}
+void gm_order_destroyed(struct gm_order *order, unsigned at) { order->entries[at].alive = false; }
 
 void gm_order_context_destroyed(struct gm_order *order, uint64_t context) {
     for (unsigned i = 0; i < order->count; i++) {
@@ -178,13 +169,9 @@ void gm_order_submit(struct gm_order *order, unsigned at, bool visible) {
         own->visible = own->knows.of[at];
 }
 
-void gm_order_tells_host(struct gm_order *order, unsigned at) {
-    join(order, &order->host, &order->entries[at].knows);
-}
+void gm_order_tells_host(struct gm_order *order, unsigned at) { join(order, &order->host, &order->entries[at].knows); }
 
-void gm_order_waits_unseen(struct gm_order *order, unsigned at) {
-    join_all(order, &order->entries[at].knows, 0);
-}
+void gm_order_waits_unseen(struct gm_order *order, unsigned at) { join_all(order, &order->entries[at].knows, 0); }
 
 /* Index of the event; of a place for it when it is not known and `add`; else -1. */
 static int event_of(struct gm_order *order, uint64_t handle, bool add) {
@@ -230,9 +217,7 @@ void gm_order_context_record(struct gm_order *order, uint64_t context, uint64_t 
 }
 
 /* All later work of the context waits; taken for all later work. */
-void gm_order_context_wait(struct gm_order *order, uint64_t event) {
-    join_event(order, &order->host, event);
-}
+void gm_order_context_wait(struct gm_order *order, uint64_t event) { join_event(order, &order->host, event); }
 
 static void host_waited(struct gm_order *order, const clock *knows) {
     join(order, &order->waited, knows);
@@ -256,21 +241,19 @@ void gm_order_host_context(struct gm_order *order, uint64_t context) {
 
 /* ---- frees */
 
-unsigned gm_order_candidates(const struct gm_order *order, uint64_t context,
-                             struct gm_order_busy out[GM_ORDER_BUSY]) {
+unsigned gm_order_candidates(const struct gm_order *order, uint64_t context, struct gm_order_busy out[GM_ORDER_BUSY]) {
     unsigned count = 0;
     for (unsigned i = 0; i < order->count && count < GM_ORDER_BUSY; i++) {
         const entry *stream = &order->entries[i];
         uint64_t up_to = submitted(order, i);
         if (is_of(stream, context) && up_to > stream->settled && up_to > order->waited.of[i])
-            out[count++] = (struct gm_order_busy){
-                .at = i, .alive = stream->alive, .up_to = up_to, .stream = stream->stream};
+            out[count++] =
+                (struct gm_order_busy){.at = i, .alive = stream->alive, .up_to = up_to, .stream = stream->stream};
     }
     return count;
 }
 
-bool gm_order_free(struct gm_order *order, const struct gm_order_busy *streams, unsigned count,
-                   uint32_t site) {
+bool gm_order_free(struct gm_order *order, const struct gm_order_busy *streams, unsigned count, uint32_t site) {
     struct gm_order_mark mark = {.number = order->frees + 1, .site = site};
     bool any = false;
     for (unsigned i = 0; i < count; i++) {
@@ -308,8 +291,7 @@ const char *gm_order_name(const struct gm_order_stream *stream, char out[GM_ORDE
     else if (stream->handle == PER_THREAD_HANDLE)
         gm_format(out, GM_ORDER_NAME, "the default stream of thread %u", stream->thread);
     else
-        gm_format(out, GM_ORDER_NAME, "stream %u (0x%llx)", stream->number,
-                  (unsigned long long)stream->handle);
+        gm_format(out, GM_ORDER_NAME, "stream %u (0x%llx)", stream->number, (unsigned long long)stream->handle);
     return out;
 }
 

@@ -17,18 +17,20 @@ static bool ends_in(const char *symbol, const char *end) {
 }
 
 /* The preloaded library's resolver hands out its hooks, whichever are active in this run. */
-static void ask(get_proc_address resolver, const char *symbol, const char *name, int version, void *own, void **function) {
-    cuuint64_t flags = ends_in(symbol, "_ptsz") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+static void ask(get_proc_address resolver, const char *symbol, const char *name, int version, void *own,
+                void **function) {
+    cuuint64_t flags =
+        ends_in(symbol, "_ptsz") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     if (!own || resolver(name, function, version, flags, NULL) != CUDA_SUCCESS)
         *function = own;
 }
 
 static void fill(get_proc_address resolver) {
-#define X(field, symbol, name, version, optional)                                                            \
-    do {                                                                                                     \
-        void *function = NULL;                                                                               \
-        ask(resolver, #symbol, name, version, (void *)gm_drv.field, &function);                              \
-        hooked.field = (__typeof__(hooked.field))function;                                                   \
+#define X(field, symbol, name, version, optional)                               \
+    do {                                                                        \
+        void *function = NULL;                                                  \
+        ask(resolver, #symbol, name, version, (void *)gm_drv.field, &function); \
+        hooked.field = (__typeof__(hooked.field))function;                      \
     } while (0);
     GM_DRIVER_SYMBOLS(X)
 #undef X

@@ -119,8 +119,12 @@ static CUstream own(CUcontext context, size_t which, unsigned flags) {
     return seen;
 }
 
-static CUstream witness_of(CUcontext context) { return own(context, offsetof(struct entry, witness), CU_STREAM_DEFAULT); }
-static CUstream keeper_of(CUcontext context) { return own(context, offsetof(struct entry, keeper), CU_STREAM_NON_BLOCKING); }
+static CUstream witness_of(CUcontext context) {
+    return own(context, offsetof(struct entry, witness), CU_STREAM_DEFAULT);
+}
+static CUstream keeper_of(CUcontext context) {
+    return own(context, offsetof(struct entry, keeper), CU_STREAM_NON_BLOCKING);
+}
 
 /* The keeper waits for all that was submitted to the stream. */
 static bool keep_work(CUcontext context, CUstream stream) {
@@ -131,7 +135,8 @@ static bool keep_work(CUcontext context, CUstream stream) {
         return false;
     CUstream keeper = keeper_of(context);
     if (keeper && gm_drv.event_create(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
-        kept = gm_drv.event_record(event, stream) == CUDA_SUCCESS && gm_drv.stream_wait_event(keeper, event, 0) == CUDA_SUCCESS;
+        kept = gm_drv.event_record(event, stream) == CUDA_SUCCESS &&
+               gm_drv.stream_wait_event(keeper, event, 0) == CUDA_SUCCESS;
         gm_drv.event_destroy(event);
     }
     gm_drv.ctx_pop(&popped);

@@ -1,11 +1,12 @@
-/* The streams of each context, for drivers that cannot record a whole context (before 12.5): a fence is then an event on each stream.
+/* The streams of each context, for drivers that cannot record a whole context (before 12.5): a fence is then an event
+ * on each stream.
  *
- * That is right only as long as no stream escapes. It is used when the hooks watch from the start and the context was made under
- * their eyes; any doubt ends it for good, and frees go to the driver again. What is in doubt: per-thread default streams (another
- * thread's cannot be recorded), green contexts, programs that are linked with the driver and so pass the watchers by, more streams
- * than a fence has points. The legacy default stream is not recorded itself, because all blocking streams would wait for that: an
- * own blocking stream, the witness, waits for it and is recorded instead. What a destroyed stream leaves running is kept by a second
- * own stream, the keeper, which waits for it. */
+ * That is right only as long as no stream escapes. It is used when the hooks watch from the start and the context was
+ * made under their eyes; any doubt ends it for good, and frees go to the driver again. What is in doubt: per-thread
+ * default streams (another thread's cannot be recorded), green contexts, programs that are linked with the driver and
+ * so pass the watchers by, more streams than a fence has points. The legacy default stream is not recorded itself,
+ * because all blocking streams would wait for that: an own blocking stream, the witness, waits for it and is recorded
+ * instead. What a destroyed stream leaves running is kept by a second own stream, the keeper, which waits for it. */
 #ifndef GM_DRIVER_STREAMS_H
 #define GM_DRIVER_STREAMS_H
 
@@ -19,8 +20,8 @@ enum gm_streams_reason {
     GM_STREAMS_REASONS
 };
 
-/* All doors are watched, and does this driver need it? Before the first context. `look_for_escapes` is asked at each fence whether
- * something in the process may give work to streams past the watchers. */
+/* All doors are watched, and does this driver need it? Before the first context. `look_for_escapes` is asked at each
+ * fence whether something in the process may give work to streams past the watchers. */
 GM_INTERNAL void gm_streams_observe(bool (*look_for_escapes)(void));
 /* True when streams are watched and nothing is in doubt. */
 GM_INTERNAL bool gm_streams_usable(void);
@@ -35,8 +36,8 @@ GM_INTERNAL void gm_streams_context_destroyed(CUcontext context);
 GM_INTERNAL void gm_streams_made(CUstream stream);
 GM_INTERNAL void gm_streams_ending(CUstream stream);
 
-/* Streams to record so that all work of the context is covered; none of them is destroyed before gm_streams_release. The context
- * is current, a capture section is open. 0: not known, or too many; nothing to release then. */
+/* Streams to record so that all work of the context is covered; none of them is destroyed before gm_streams_release.
+ * The context is current, a capture section is open. 0: not known, or too many; nothing to release then. */
 GM_INTERNAL unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room);
 GM_INTERNAL void gm_streams_release(void);
 

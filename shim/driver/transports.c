@@ -26,10 +26,11 @@ static bool tells_rdma(const char *text, const bool *present) {
     return false;
 }
 
-/* Libraries that hand device memory to other processes and cards: MPI (Open MPI, MPICH and kin), UCX, NCCL, NVSHMEM, libfabric. */
+/* Libraries that hand device memory to other processes and cards: MPI (Open MPI, MPICH and kin), UCX, NCCL, NVSHMEM,
+ * libfabric. */
 static bool tells_transport(const char *text, const bool *unused) {
-    static const char *const names[] = {"/libmpi.so",  "/libmpich.so", "/libmpi_cray.so", "/libmpi_mt.so", "/libucp.so", "/libuct.so",
-                                        "/libnccl.so", "/libnvshmem",  "/libfabric.so"};
+    static const char *const names[] = {"/libmpi.so", "/libmpich.so", "/libmpi_cray.so", "/libmpi_mt.so", "/libucp.so",
+                                        "/libuct.so", "/libnccl.so",  "/libnvshmem",     "/libfabric.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strstr(text, names[i]))
             return true;

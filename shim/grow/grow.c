@@ -1,4 +1,5 @@
-/* Arrays grown by hand: a larger block is allocated, the old one's bytes are copied to its start, the old one is freed. */
+/* Arrays grown by hand: a larger block is allocated, the old one's bytes are copied to its start, the old one is freed.
+ */
 #include "shim/grow/grow.h"
 
 #include <string.h>
@@ -17,9 +18,9 @@ static bool sees_copies; /* copies are hooked */
 
 /* ---- sites where growth was seen: call sites of the larger block
  *
- * A block that is taken cannot be exported, and a block that the program holds cannot become another one. So by default a block is taken
- * only where an earlier one of its call site was grown by hand: the first arrays of a site stay native and are copied. A site whose
- * blocks are exported is not taken at all. */
+ * A block that is taken cannot be exported, and a block that the program holds cannot become another one. So by default
+ * a block is taken only where an earlier one of its call site was grown by hand: the first arrays of a site stay native
+ * and are copied. A site whose blocks are exported is not taken at all. */
 
 enum { SITES = 1 << 17 }; /* ids are dense from 1; those beyond are never seen */
 
@@ -65,7 +66,8 @@ static bool read_match(const char *text, char *why, size_t size) {
     gm_conditions_read(text, strlen(text), rules, (unsigned)count, &error);
     for (int i = 0; i < count; i++)
         if (rules[i].call >= 0 && rules[i].call != GM_CALL_ALLOC) {
-            gm_format(why, size, "call=%s never grows; accepted: call=cuMemAlloc", gm_call_name((enum gm_call)rules[i].call));
+            gm_format(why, size, "call=%s never grows; accepted: call=cuMemAlloc",
+                      gm_call_name((enum gm_call)rules[i].call));
             return false;
         }
     match.rules = rules;
@@ -104,11 +106,14 @@ uint32_t gm_grow_start(void) {
         gm_grow_mode = GM_GROW_VMM;
     }
     if (gm_grow_mode == GM_GROW_OVERCOMMIT && gm_option_number(GM_OPT_FILL)) {
-        gm_log(GM_LOG_WARN, "GPUMEM_GROW=move-overcommit hands out memory that is not filled yet: under GPUMEM_FILL move is in force");
+        gm_log(
+            GM_LOG_WARN,
+            "GPUMEM_GROW=move-overcommit hands out memory that is not filled yet: under GPUMEM_FILL move is in force");
         gm_grow_mode = GM_GROW_MOVE;
     }
     if (gm_grow_mode >= GM_GROW_MOVE && gm_option_bool(GM_OPT_CHECK_ORDER)) {
-        gm_log(GM_LOG_WARN, "GPUMEM_CHECK_ORDER: every cudaFree waits; under it GPUMEM_GROW=%s is vmm", gm_option_text(GM_OPT_GROW));
+        gm_log(GM_LOG_WARN, "GPUMEM_CHECK_ORDER: every cudaFree waits; under it GPUMEM_GROW=%s is vmm",
+               gm_option_text(GM_OPT_GROW));
         gm_grow_mode = GM_GROW_VMM;
     }
     sees_copies = gm_grow_mode != GM_GROW_VMM || asks_for_seen();
@@ -128,9 +133,7 @@ static struct {
 } copies[COPIES];
 static gm_spin lock;
 static unsigned next_copy;
-static struct {
-    uint64_t count, bytes, largest;
-} grown;
+static struct { uint64_t count, bytes, largest; } grown;
 
 static void note_copy(uint64_t to, uint64_t from, uint64_t size) {
     struct gm_registry *registry = gm_registry_shared();
@@ -168,8 +171,9 @@ void gm_grow_report(int fd) {
     char line[400];
     if (gm_grow_mode == GM_GROW_OFF || gm_grow_mode == GM_GROW_VMM)
         return;
-    int length = gm_format(line, sizeof line, "gpumem: growth by hand %llu times, %llu bytes copied for it, at most %llu at once",
-                           (unsigned long long)grown.count, (unsigned long long)grown.bytes, (unsigned long long)grown.largest);
+    int length = gm_format(
+        line, sizeof line, "gpumem: growth by hand %llu times, %llu bytes copied for it, at most %llu at once",
+        (unsigned long long)grown.count, (unsigned long long)grown.bytes, (unsigned long long)grown.largest);
     if (gm_grow_mode >= GM_GROW_MOVE) {
         gm_handover_counts(&moves, &bytes, &made);
         length += gm_format(line + length, sizeof line - (size_t)length,
@@ -177,8 +181,9 @@ void gm_grow_report(int fd) {
                             (unsigned long long)moves, (unsigned long long)bytes, (unsigned long long)made);
     }
     if (gm_grow_mode == GM_GROW_OVERCOMMIT)
-        length += gm_format(line + length, sizeof line - (size_t)length, "; %llu blocks that the device had no memory for",
-                            (unsigned long long)gm_vmm_overcommitted());
+        length +=
+            gm_format(line + length, sizeof line - (size_t)length, "; %llu blocks that the device had no memory for",
+                      (unsigned long long)gm_vmm_overcommitted());
     line[length++] = '\n';
     gm_safe_say(fd, line, (size_t)length);
 }
@@ -194,19 +199,23 @@ void gm_grow_after_fork(void) {
 
 /* ---- copies of device memory */
 
-/* COPY(symbol, name, parameters behind the size, the call's further arguments, stream; twins of per-thread streams never wait) */
-#define COPIES_OF_DEVICE(COPY)                                                                               \
-    COPY(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)           \
-    COPY(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                  \
-    COPY(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), stream) \
-    COPY(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), stream)
-#define COPIES_OF_THREAD(COPY)                                                                               \
-    COPY(cuMemcpyDtoD_v2_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), CU_STREAM_PER_THREAD) \
+/* COPY(symbol, name, parameters behind the size, the call's further arguments, stream; twins of per-thread streams
+ * never wait) */
+#define COPIES_OF_DEVICE(COPY)                                                                                      \
+    COPY(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                  \
+    COPY(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                         \
+    COPY(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                    \
+         (to, from, size, stream), stream)                                                                          \
+    COPY(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), \
+         stream)
+#define COPIES_OF_THREAD(COPY)                                                                                   \
+    COPY(cuMemcpyDtoD_v2_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size),                \
+         CU_STREAM_PER_THREAD)                                                                                   \
     COPY(cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), CU_STREAM_PER_THREAD) \
-    COPY(cuMemcpyDtoDAsync_v2_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), \
-         CU_STREAM_PER_THREAD)                                                                               \
-    COPY(cuMemcpyAsync_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), \
-         CU_STREAM_PER_THREAD)
+    COPY(cuMemcpyDtoDAsync_v2_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),            \
+         (to, from, size, stream), CU_STREAM_PER_THREAD)                                                         \
+    COPY(cuMemcpyAsync_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                   \
+         (to, from, size, stream), CU_STREAM_PER_THREAD)
 
 static bool put_off(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     if (gm_grow_mode < GM_GROW_MOVE || gm_depth > 0)
@@ -219,14 +228,14 @@ static bool put_off(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stre
     return put;
 }
 
-#define COPY(symbol, parameters, arguments, stream_of)                                                       \
-    static CUresult(CUDAAPI *true_##symbol) parameters;                                                      \
-    static CUresult CUDAAPI copy_##symbol parameters {                                                       \
-        bool put = put_off(to, from, size, stream_of);                                                       \
-        CUresult result = put ? CUDA_SUCCESS : true_##symbol arguments;                                      \
-        if (result == CUDA_SUCCESS && gm_depth == 0)                                                         \
-            note_copy(to, from, size);                                                                       \
-        return result;                                                                                       \
+#define COPY(symbol, parameters, arguments, stream_of)                  \
+    static CUresult(CUDAAPI *true_##symbol) parameters;                 \
+    static CUresult CUDAAPI copy_##symbol parameters {                  \
+        bool put = put_off(to, from, size, stream_of);                  \
+        CUresult result = put ? CUDA_SUCCESS : true_##symbol arguments; \
+        if (result == CUDA_SUCCESS && gm_depth == 0)                    \
+            note_copy(to, from, size);                                  \
+        return result;                                                  \
     }
 COPIES_OF_DEVICE(COPY)
 COPIES_OF_THREAD(COPY)

@@ -1,14 +1,15 @@
-/* Pages instead of bytes. A copy from the start of one mapped block to the start of a larger one is put off. If the old block's free
- * is the next thing that happens, its pages are mapped in the new block's front; if anything else enters the driver first, the copy
- * is made before that goes on.
+/* Pages instead of bytes. A copy from the start of one mapped block to the start of a larger one is put off. If the old
+ * block's free is the next thing that happens, its pages are mapped in the new block's front; if anything else enters
+ * the driver first, the copy is made before that goes on.
  *
- * It is put off only when nobody can tell: both blocks are gpumem's and mapped, of one device and its only context; no peer reaches
- * the device, nothing was exported, tagged or captured, no library in the process hands memory to network cards or other
- * processes (those get no mapped blocks at all); all work submitted before the new block was made and before the copy is complete;
- * every entry to the driver that a program can look up passes a gate, and no object is linked with the driver itself.
+ * It is put off only when nobody can tell: both blocks are gpumem's and mapped, of one device and its only context; no
+ * peer reaches the device, nothing was exported, tagged or captured, no library in the process hands memory to network
+ * cards or other processes (those get no mapped blocks at all); all work submitted before the new block was made and
+ * before the copy is complete; every entry to the driver that a program can look up passes a gate, and no object is
+ * linked with the driver itself.
  *
- * A block that waits on the host for the old pages (vmm.h) is one of these whose copy may only be put off while nobody entered the
- * driver since it was made; else it stays on the host. */
+ * A block that waits on the host for the old pages (vmm.h) is one of these whose copy may only be put off while nobody
+ * entered the driver since it was made; else it stays on the host. */
 #include <sched.h>
 
 #include "shim/base/options.h"
@@ -38,12 +39,14 @@ static bool making;            /* some thread makes the copy, or moves the pages
 static uint64_t newest, fresh; /* the newest mapped block; the same while nobody entered the driver since */
 static struct gm_fence born;   /* recorded when `newest` was made */
 static bool born_known;
-static int fences_used;        /* `born` and the fence of a copy belong to one thread at a time */
+static int fences_used; /* `born` and the fence of a copy belong to one thread at a time */
 static unsigned contexts_made;
 static uint64_t moves, moved_bytes, made_copies;
 
 /* The lock is held. */
-static void set_watch(void) { __atomic_store_n(&gm_trampolines_active, waiting.from || fresh || making, __ATOMIC_SEQ_CST); }
+static void set_watch(void) {
+    __atomic_store_n(&gm_trampolines_active, waiting.from || fresh || making, __ATOMIC_SEQ_CST);
+}
 
 static void make_copy(const struct put_off *copy) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -52,7 +55,8 @@ static void make_copy(const struct put_off *copy) {
     gm_status status = gm_context_enter(copy->context, &pushed);
     if (!status) {
         status = (gm_status)gm_drv.memcpy_async(copy->to, copy->from, copy->size, copy->stream);
-        /* The program may have waited for it already: what comes next need not be ordered behind it in any other way. */
+        /* The program may have waited for it already: what comes next need not be ordered behind it in any other way.
+         */
         if (!status)
             status = (gm_status)gm_drv.stream_synchronize(copy->stream);
         gm_context_leave(pushed);
@@ -113,7 +117,8 @@ void gm_handover_driver_entered(void) {
 
 /* ---- the condition */
 
-/* An idle device, too, takes microseconds to say that it is: it is asked again for as long as a small copy would take. */
+/* An idle device, too, takes microseconds to say that it is: it is asked again for as long as a small copy would take.
+ */
 static bool idle_since(const struct gm_block *block, struct gm_fence *fence, bool record) {
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode))
@@ -136,7 +141,8 @@ void gm_handover_created(const struct gm_block *block) {
         return;
     if (!__atomic_exchange_n(&fences_used, 1, __ATOMIC_ACQUIRE)) {
         if (gm_capture_guard_enter(&mode)) {
-            recorded = gm_fence_record(&born, (CUcontext)(uintptr_t)block->context, block->context_id, block->device) == GM_OK;
+            recorded =
+                gm_fence_record(&born, (CUcontext)(uintptr_t)block->context, block->context_id, block->device) == GM_OK;
             gm_capture_guard_leave(mode);
         }
         __atomic_store_n(&fences_used, 0, __ATOMIC_RELEASE);
@@ -184,8 +190,8 @@ static bool may_wait(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_bl
     if (!registry || gm_capture_any() || !is_only_context() || !gm_registry_find(registry, to, &young) ||
         !gm_registry_find(registry, from, old) || !ours(&young) || !ours(old))
         return false;
-    if (young.device != old->device || young.context_id != old->context_id || gm_peers_of(old->device) || !size || size > old->size ||
-        passed_by() || !gm_trampolines_hold() || !gm_vmm_can_move(from, to))
+    if (young.device != old->device || young.context_id != old->context_id || gm_peers_of(old->device) || !size ||
+        size > old->size || passed_by() || !gm_trampolines_hold() || !gm_vmm_can_move(from, to))
         return false;
     /* Else what the program, or GPUMEM_FILL, wrote behind the copied bytes would be lost with the front. */
     *whole = size == old->size && old->size == old->reserved && !gm_vmm_waits_on_host(to);
@@ -214,7 +220,8 @@ bool gm_handover_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream st
     gm_spin_lock(&lock);
     bool put = !making && !waiting.from && newest == to && (whole || fresh == to) && gm_trampolines_hold();
     if (put)
-        waiting = (struct put_off){to, from, size, stream, (CUcontext)(uintptr_t)old.context, old.context_id, old.device};
+        waiting =
+            (struct put_off){to, from, size, stream, (CUcontext)(uintptr_t)old.context, old.context_id, old.device};
     set_watch();
     gm_spin_unlock(&lock);
     return put;

@@ -1,5 +1,5 @@
-/* Gates: entries of the driver's functions that are not hooked, told apart by number (entry.S). A gate looks at gm_trampolines_active and
- * jumps on with everything as it came. */
+/* Gates: entries of the driver's functions that are not hooked, told apart by number (entry.S). A gate looks at
+ * gm_trampolines_active and jumps on with everything as it came. */
 #include <link.h>
 
 #include "shim/grow/grow.h"
@@ -16,9 +16,28 @@ static gm_spin lock;
 
 /* They wait for work or ask for facts: no work and no memory changes by them. */
 static const char *const open_to_all[] = {
-    "cuCtxSynchronize", "cuCtxSynchronize_v2", "cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuEventSynchronize", "cuCtxGetCurrent", "cuCtxGetDevice", "cuCtxGetDevice_v2", "cuCtxGetId", "cuCtxGetFlags",
-    "cuCtxGetApiVersion", "cuDeviceGet", "cuDeviceGetCount", "cuDeviceGetAttribute", "cuDeviceGetName", "cuDevicePrimaryCtxGetState",
-    "cuDriverGetVersion", "cuGetErrorString", "cuGetErrorName", "cuGetExportTable", "cuStreamIsCapturing", "cuStreamIsCapturing_ptsz",
+    "cuCtxSynchronize",
+    "cuCtxSynchronize_v2",
+    "cuStreamSynchronize",
+    "cuStreamSynchronize_ptsz",
+    "cuEventSynchronize",
+    "cuCtxGetCurrent",
+    "cuCtxGetDevice",
+    "cuCtxGetDevice_v2",
+    "cuCtxGetId",
+    "cuCtxGetFlags",
+    "cuCtxGetApiVersion",
+    "cuDeviceGet",
+    "cuDeviceGetCount",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetName",
+    "cuDevicePrimaryCtxGetState",
+    "cuDriverGetVersion",
+    "cuGetErrorString",
+    "cuGetErrorName",
+    "cuGetExportTable",
+    "cuStreamIsCapturing",
+    "cuStreamIsCapturing_ptsz",
     "cuThreadExchangeStreamCaptureMode",
 };
 enum { OPEN = sizeof open_to_all / sizeof *open_to_all };
@@ -88,7 +107,9 @@ bool gm_trampolines_hold(void) { return !__atomic_load_n(&overrun, __ATOMIC_SEQ_
 /* What waits is brought in order before the function that nobody watches is known to anyone. */
 static void run_over(void) {
     if (!__atomic_exchange_n(&overrun, true, __ATOMIC_SEQ_CST))
-        gm_log(GM_LOG_WARN, "GPUMEM_GROW: the program looked up more functions of the driver than can be watched (%d): no more pages move",
+        gm_log(GM_LOG_WARN,
+               "GPUMEM_GROW: the program looked up more functions of the driver than can be watched (%d): no more "
+               "pages move",
                TRAMPOLINES);
     gm_handover_driver_entered();
 }

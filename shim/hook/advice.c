@@ -20,7 +20,8 @@ struct marked_range {
 
 static void pin_touched(const struct gm_block *block, void *arg) {
     const struct marked_range *range = arg;
-    if (block->owner && block->address < range->address + range->size && range->address < block->address + block->reserved)
+    if (block->owner && block->address < range->address + range->size &&
+        range->address < block->address + block->reserved)
         gm_registry_mark(range->registry, block->address);
 }
 
@@ -40,12 +41,12 @@ static void pin_range(CUdeviceptr address, size_t size) {
 void gm_hook_pin(CUdeviceptr address) { pin_range(address, 1); }
 
 /* Advice about freed memory would stay with the block that gets it next. */
-#define ADVISE(call)                                                                                         \
-    do {                                                                                                     \
-        CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call);                     \
-        if (result == CUDA_SUCCESS)                                                                          \
-            pin_range(address, size);                                                                        \
-        LEAVE(result);                                                                                       \
+#define ADVISE(call)                                                                     \
+    do {                                                                                 \
+        CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call); \
+        if (result == CUDA_SUCCESS)                                                      \
+            pin_range(address, size);                                                    \
+        LEAVE(result);                                                                   \
     } while (0)
 
 HOOK(cuMemAdvise, CUdeviceptr address, size_t size, CUmem_advise advice, CUdevice device) {
@@ -58,18 +59,18 @@ HOOK(cuMemAdvise_v2, CUdeviceptr address, size_t size, CUmem_advise advice, CUme
     ADVISE(gm_real.cuMemAdvise_v2(address, size, advice, location));
 }
 
-#define PREFETCH(symbol)                                                                                     \
-    HOOK(symbol, CUdeviceptr address, size_t size, CUdevice device, CUstream stream) {                       \
-        ENTER(symbol, address, size, device, stream);                                                        \
-        ADVISE(gm_real.symbol(address, size, device, stream));                                               \
+#define PREFETCH(symbol)                                                               \
+    HOOK(symbol, CUdeviceptr address, size_t size, CUdevice device, CUstream stream) { \
+        ENTER(symbol, address, size, device, stream);                                  \
+        ADVISE(gm_real.symbol(address, size, device, stream));                         \
     }
 PREFETCH(cuMemPrefetchAsync)
 PREFETCH(cuMemPrefetchAsync_ptsz)
 
-#define PREFETCH_V2(symbol)                                                                                  \
+#define PREFETCH_V2(symbol)                                                                                   \
     HOOK(symbol, CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags, CUstream stream) { \
-        ENTER(symbol, address, size, location, flags, stream);                                               \
-        ADVISE(gm_real.symbol(address, size, location, flags, stream));                                      \
+        ENTER(symbol, address, size, location, flags, stream);                                                \
+        ADVISE(gm_real.symbol(address, size, location, flags, stream));                                       \
     }
 PREFETCH_V2(cuMemPrefetchAsync_v2)
 PREFETCH_V2(cuMemPrefetchAsync_v2_ptsz)

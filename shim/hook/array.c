@@ -26,7 +26,8 @@ static size_t bytes_2d(const CUDA_ARRAY_DESCRIPTOR *d) {
 }
 
 static void saw(struct gm_scope *scope, const void *handle, CUresult result) {
-    gm_pipeline_saw_alloc(scope, GM_KIND_ARRAY, GM_ACT_ALLOC, gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)handle), 0, result);
+    gm_pipeline_saw_alloc(scope, GM_KIND_ARRAY, GM_ACT_ALLOC, gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)handle), 0,
+                          result);
 }
 
 HOOK(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) {
@@ -72,16 +73,16 @@ HOOK(cuMipmappedArrayCreate, CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIP
     LEAVE(result);
 }
 
-#define DESTROY(symbol, type, call)                                                                          \
-    HOOK(symbol, type array) {                                                                               \
-        struct gm_scope scope;                                                                               \
-        uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)array);                                  \
-        ENTER(symbol, array);                                                                                \
-        BEGIN_FREE(&scope, call, 0);                                                                              \
-        gm_pipeline_free_begin(&scope, key);                                                                 \
-        CUresult result = gm_real.symbol(array);                                                             \
-        gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);                                              \
-        LEAVE(result);                                                                                       \
+#define DESTROY(symbol, type, call)                                         \
+    HOOK(symbol, type array) {                                              \
+        struct gm_scope scope;                                              \
+        uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)array); \
+        ENTER(symbol, array);                                               \
+        BEGIN_FREE(&scope, call, 0);                                        \
+        gm_pipeline_free_begin(&scope, key);                                \
+        CUresult result = gm_real.symbol(array);                            \
+        gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);             \
+        LEAVE(result);                                                      \
     }
 DESTROY(cuArrayDestroy, CUarray, GM_CALL_ARRAY_DESTROY)
 DESTROY(cuMipmappedArrayDestroy, CUmipmappedArray, GM_CALL_MIPMAP_DESTROY)

@@ -1,6 +1,6 @@
-/* libgpumem-audit.so, for LD_AUDIT: rebinds what preload cannot reach. A plugin opened with RTLD_DEEPBIND prefers its own
- * dependencies to the preloaded library, so its dlsym is the C library's and its cu* symbols are the driver's; the dynamic
- * linker still tells an auditor of each such binding.
+/* libgpumem-audit.so, for LD_AUDIT: rebinds what preload cannot reach. A plugin opened with RTLD_DEEPBIND prefers its
+ * own dependencies to the preloaded library, so its dlsym is the C library's and its cu* symbols are the driver's; the
+ * dynamic linker still tells an auditor of each such binding.
  *
  * This library lives in a link namespace of its own, with its own C library: it only hands out addresses of the base
  * namespace's libgpumem.so, which it finds by that object's symbol table. */
@@ -44,8 +44,10 @@ unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie) {
 }
 
 #if __ELF_NATIVE_CLASS == 64
-EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags, const char *name);
-uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags, const char *name) {
+EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags,
+                              const char *name);
+uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags,
+                       const char *name) {
     void *ours = NULL;
     if (*from == ROLE_GPUMEM)
         return symbol->st_value;

@@ -26,43 +26,43 @@ void gm_hook_capture_lost(const struct gm_capture *capture) {
     gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-#define BEGIN_CAPTURE(symbol, twin)                                                                          \
-    HOOK(symbol, CUstream stream, CUstreamCaptureMode mode) {                                                \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, stream, mode);                                                                         \
-        BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
-        uint64_t serial = begin(&scope, stream, twin, mode);                                                 \
-        LEAVE(begun(&scope, serial, gm_real.symbol(stream, mode)));                                          \
+#define BEGIN_CAPTURE(symbol, twin)                                 \
+    HOOK(symbol, CUstream stream, CUstreamCaptureMode mode) {       \
+        struct gm_scope scope;                                      \
+        ENTER(symbol, stream, mode);                                \
+        BEGIN(&scope, GM_CALL_NONE, 0);                             \
+        uint64_t serial = begin(&scope, stream, twin, mode);        \
+        LEAVE(begun(&scope, serial, gm_real.symbol(stream, mode))); \
     }
 BEGIN_CAPTURE(cuStreamBeginCapture_v2, false)
 BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true)
 
 /* The first variant had no mode. */
-#define BEGIN_CAPTURE_GLOBAL(symbol, twin)                                                                   \
-    HOOK(symbol, CUstream stream) {                                                                          \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, stream);                                                                               \
-        BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
-        uint64_t serial = begin(&scope, stream, twin, CU_STREAM_CAPTURE_MODE_GLOBAL);                        \
-        LEAVE(begun(&scope, serial, gm_real.symbol(stream)));                                                \
+#define BEGIN_CAPTURE_GLOBAL(symbol, twin)                                            \
+    HOOK(symbol, CUstream stream) {                                                   \
+        struct gm_scope scope;                                                        \
+        ENTER(symbol, stream);                                                        \
+        BEGIN(&scope, GM_CALL_NONE, 0);                                               \
+        uint64_t serial = begin(&scope, stream, twin, CU_STREAM_CAPTURE_MODE_GLOBAL); \
+        LEAVE(begun(&scope, serial, gm_real.symbol(stream)));                         \
     }
 BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture, false)
 BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture_ptsz, true)
 
-#define BEGIN_CAPTURE_TO_GRAPH(symbol, twin)                                                                 \
+#define BEGIN_CAPTURE_TO_GRAPH(symbol, twin)                                                                    \
     HOOK(symbol, CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, \
-         size_t count, CUstreamCaptureMode mode) {                                                           \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, stream, graph, dependencies, edges, count, mode);                                      \
-        BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
-        uint64_t serial = begin(&scope, stream, twin, mode);                                                 \
-        LEAVE(begun(&scope, serial, gm_real.symbol(stream, graph, dependencies, edges, count, mode)));       \
+         size_t count, CUstreamCaptureMode mode) {                                                              \
+        struct gm_scope scope;                                                                                  \
+        ENTER(symbol, stream, graph, dependencies, edges, count, mode);                                         \
+        BEGIN(&scope, GM_CALL_NONE, 0);                                                                         \
+        uint64_t serial = begin(&scope, stream, twin, mode);                                                    \
+        LEAVE(begun(&scope, serial, gm_real.symbol(stream, graph, dependencies, edges, count, mode)));          \
     }
 BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
 BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
 
-/* An end that reports an invalidated capture has ended it all the same; one for a stream that was not capturing, or from a
- * thread that may not end it, has not. Of any other error the stream itself is asked. */
+/* An end that reports an invalidated capture has ended it all the same; one for a stream that was not capturing, or
+ * from a thread that may not end it, has not. Of any other error the stream itself is asked. */
 static bool ended(CUstream stream, bool per_thread, CUresult result) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     switch (result) {
@@ -75,36 +75,39 @@ static bool ended(CUstream stream, bool per_thread, CUresult result) {
     case CUDA_ERROR_INVALID_CONTEXT:
     case CUDA_ERROR_INVALID_HANDLE: return false;
     default:
-        return (per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing)(stream, &status) != CUDA_SUCCESS ||
+        return (per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing)(stream, &status) !=
+                   CUDA_SUCCESS ||
                status == CU_STREAM_CAPTURE_STATUS_NONE;
     }
 }
 
-#define END_CAPTURE(symbol, twin)                                                                            \
-    HOOK(symbol, CUstream stream, CUgraph *graph) {                                                          \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, stream, graph);                                                                        \
-        BEGIN(&scope, GM_CALL_NONE, 0);                                                                      \
-        scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
-        scope.request.per_thread = twin;                                                                     \
-        CUresult result = gm_real.symbol(stream, graph);                                                     \
-        if (ended(stream, twin, result)) {                                                                   \
-            gm_capture_end(stream, twin);                                                                    \
-            gm_pipeline_capture(-1);                                                                         \
-        }                                                                                                    \
-        gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, result);                                             \
-        LEAVE(result);                                                                                       \
+#define END_CAPTURE(symbol, twin)                                \
+    HOOK(symbol, CUstream stream, CUgraph *graph) {              \
+        struct gm_scope scope;                                   \
+        ENTER(symbol, stream, graph);                            \
+        BEGIN(&scope, GM_CALL_NONE, 0);                          \
+        scope.request.stream = (uint64_t)(uintptr_t)stream;      \
+        scope.request.per_thread = twin;                         \
+        CUresult result = gm_real.symbol(stream, graph);         \
+        if (ended(stream, twin, result)) {                       \
+            gm_capture_end(stream, twin);                        \
+            gm_pipeline_capture(-1);                             \
+        }                                                        \
+        gm_pipeline_note(&scope, GM_ACT_CAPTURE_END, 0, result); \
+        LEAVE(result);                                           \
     }
 END_CAPTURE(cuStreamEndCapture, false)
 END_CAPTURE(cuStreamEndCapture_ptsz, true)
 
-/* ---- memory nodes: the address is fixed when the node is made; the memory exists while graphs run. Only told: a graph may be
- * launched any number of times, so these blocks are not counted as live. */
+/* ---- memory nodes: the address is fixed when the node is made; the memory exists while graphs run. Only told: a graph
+ * may be launched any number of times, so these blocks are not counted as live. */
 
-static void note_node(struct gm_scope *scope, enum gm_call call, enum gm_action action, uint64_t address, size_t size, CUresult result) {
+static void note_node(struct gm_scope *scope, enum gm_call call, enum gm_action action, uint64_t address, size_t size,
+                      CUresult result) {
     scope->request.call = call;
     scope->request.size = size;
-    gm_pipeline_note(scope, result ? (action == GM_ACT_MAP ? GM_ACT_ALLOC_FAIL : GM_ACT_FREE_FAIL) : action, address, result);
+    gm_pipeline_note(scope, result ? (action == GM_ACT_MAP ? GM_ACT_ALLOC_FAIL : GM_ACT_FREE_FAIL) : action, address,
+                     result);
 }
 
 HOOK(cuGraphAddMemAllocNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
@@ -113,11 +116,13 @@ HOOK(cuGraphAddMemAllocNode, CUgraphNode *node, CUgraph graph, const CUgraphNode
     ENTER(cuGraphAddMemAllocNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
     CUresult result = gm_real.cuGraphAddMemAllocNode(node, graph, dependencies, count, parameters);
-    note_node(&scope, GM_CALL_GRAPH_ALLOC, GM_ACT_MAP, result ? 0 : parameters->dptr, parameters ? parameters->bytesize : 0, result);
+    note_node(&scope, GM_CALL_GRAPH_ALLOC, GM_ACT_MAP, result ? 0 : parameters->dptr,
+              parameters ? parameters->bytesize : 0, result);
     LEAVE(result);
 }
 
-HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUdeviceptr address) {
+HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+     CUdeviceptr address) {
     struct gm_scope scope;
     ENTER(cuGraphAddMemFreeNode, node, graph, dependencies, count, address);
     BEGIN(&scope, GM_CALL_GRAPH_FREE, 0);
@@ -140,13 +145,15 @@ static void note_waits(const CUgraphNodeParams *parameters) {
 
 static CUresult generic_node(struct gm_scope *scope, const CUgraphNodeParams *parameters, CUresult result) {
     if (parameters && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        note_node(scope, GM_CALL_GRAPH_ALLOC, GM_ACT_MAP, result ? 0 : parameters->alloc.dptr, parameters->alloc.bytesize, result);
+        note_node(scope, GM_CALL_GRAPH_ALLOC, GM_ACT_MAP, result ? 0 : parameters->alloc.dptr,
+                  parameters->alloc.bytesize, result);
     else if (parameters && parameters->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         note_node(scope, GM_CALL_GRAPH_FREE, GM_ACT_UNMAP, parameters->free.dptr, 0, result);
     return result;
 }
 
-HOOK(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *parameters) {
+HOOK(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+     CUgraphNodeParams *parameters) {
     struct gm_scope scope;
     ENTER(cuGraphAddNode, node, graph, dependencies, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
@@ -154,11 +161,12 @@ HOOK(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *depend
     LEAVE(generic_node(&scope, parameters, gm_real.cuGraphAddNode(node, graph, dependencies, count, parameters)));
 }
 
-HOOK(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
-     CUgraphNodeParams *parameters) {
+HOOK(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
+     size_t count, CUgraphNodeParams *parameters) {
     struct gm_scope scope;
     ENTER(cuGraphAddNode_v2, node, graph, dependencies, edges, count, parameters);
     BEGIN(&scope, GM_CALL_GRAPH_ALLOC, 0);
     note_waits(parameters);
-    LEAVE(generic_node(&scope, parameters, gm_real.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters)));
+    LEAVE(generic_node(&scope, parameters,
+                       gm_real.cuGraphAddNode_v2(node, graph, dependencies, edges, count, parameters)));
 }

@@ -47,9 +47,8 @@ enum meaning {
 };
 
 #define ROW_OF(symbol, meaning, stream, twin) GM_INTERNAL void gm_check_##symbol(void);
-#define BOTH_OF(symbol, meaning, stream)                                                                     \
-    ROW_OF(symbol, meaning, stream, 0) ROW_OF(symbol##_ptsz, meaning, stream, 1)
-#define FIXED_OF(symbol, meaning) ROW_OF(symbol, meaning, 0, 0) ROW_OF(symbol##_ptds, meaning, 0, 1)
+#define BOTH_OF(symbol, meaning, stream)      ROW_OF(symbol, meaning, stream, 0) ROW_OF(symbol##_ptsz, meaning, stream, 1)
+#define FIXED_OF(symbol, meaning)             ROW_OF(symbol, meaning, 0, 0) ROW_OF(symbol##_ptds, meaning, 0, 1)
 GM_CHECK_ROWS(ROW_OF, BOTH_OF, FIXED_OF)
 #undef ROW_OF
 
@@ -82,9 +81,7 @@ static uint64_t argument(const struct call *call, unsigned i) {
     return i < REGISTERS ? call->registers[i] : call->stack[i - REGISTERS];
 }
 
-static void *pointer(const struct call *call, unsigned i) {
-    return (void *)(uintptr_t)argument(call, i);
-}
+static void *pointer(const struct call *call, unsigned i) { return (void *)(uintptr_t)argument(call, i); }
 
 /* A copy to pageable memory returns when it is done. */
 static enum gm_check_call copy_to(CUdeviceptr address) {
@@ -96,47 +93,33 @@ static enum gm_check_call copy_to(CUdeviceptr address) {
 }
 
 /* Of CUDA_MEMCPY2D and kin, which have the same members. */
-#define COPY_BY(type, call)                                                                                  \
-    ({                                                                                                       \
-        const type *copy = pointer(call, 0);                                                                 \
-        !copy                                          ? GM_CHECK_WORK                                       \
-        : copy->dstMemoryType == CU_MEMORYTYPE_HOST    ? copy_to((CUdeviceptr)(uintptr_t)copy->dstHost)      \
-        : copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED ? copy_to(copy->dstDevice)                            \
-                                                       : GM_CHECK_WORK;                                      \
+#define COPY_BY(type, call)                                                                             \
+    ({                                                                                                  \
+        const type *copy = pointer(call, 0);                                                            \
+        !copy                                          ? GM_CHECK_WORK                                  \
+        : copy->dstMemoryType == CU_MEMORYTYPE_HOST    ? copy_to((CUdeviceptr)(uintptr_t)copy->dstHost) \
+        : copy->dstMemoryType == CU_MEMORYTYPE_UNIFIED ? copy_to(copy->dstDevice)                       \
+                                                       : GM_CHECK_WORK;                                 \
     })
 
 static enum gm_check_call meaning_of(const struct call *call) {
     switch ((enum meaning)call->row->meaning) {
     case CONFIG:
-    case KERNEL:
-        return __atomic_load_n(&shares_memory, __ATOMIC_RELAXED) ? GM_CHECK_VISIBLE_WORK : GM_CHECK_WORK;
-    case COPY:
-        return copy_to(argument(call, 0));
-    case COPY_2D:
-        return COPY_BY(CUDA_MEMCPY2D, call);
-    case COPY_3D:
-        return COPY_BY(CUDA_MEMCPY3D, call);
-    case COPY_3D_PEER:
-        return COPY_BY(CUDA_MEMCPY3D_PEER, call);
-    case VISIBLE:
-        return GM_CHECK_VISIBLE_WORK;
-    case FUNCTION:
-        return GM_CHECK_HOST_WORK;
+    case KERNEL: return __atomic_load_n(&shares_memory, __ATOMIC_RELAXED) ? GM_CHECK_VISIBLE_WORK : GM_CHECK_WORK;
+    case COPY: return copy_to(argument(call, 0));
+    case COPY_2D: return COPY_BY(CUDA_MEMCPY2D, call);
+    case COPY_3D: return COPY_BY(CUDA_MEMCPY3D, call);
+    case COPY_3D_PEER: return COPY_BY(CUDA_MEMCPY3D_PEER, call);
+    case VISIBLE: return GM_CHECK_VISIBLE_WORK;
+    case FUNCTION: return GM_CHECK_HOST_WORK;
     case SIGNAL:
-    case BATCH:
-        return GM_CHECK_SIGNAL;
-    case AWAIT:
-        return GM_CHECK_AWAIT;
-    case RECORD:
-        return GM_CHECK_RECORD;
-    case WAIT:
-        return GM_CHECK_WAIT;
-    case SYNCHRONISE:
-        return GM_CHECK_SYNCHRONISE;
-    case WAITED:
-        return GM_CHECK_WAITED_WORK;
-    default:
-        return GM_CHECK_WORK;
+    case BATCH: return GM_CHECK_SIGNAL;
+    case AWAIT: return GM_CHECK_AWAIT;
+    case RECORD: return GM_CHECK_RECORD;
+    case WAIT: return GM_CHECK_WAIT;
+    case SYNCHRONISE: return GM_CHECK_SYNCHRONISE;
+    case WAITED: return GM_CHECK_WAITED_WORK;
+    default: return GM_CHECK_WORK;
     }
 }
 
@@ -159,61 +142,38 @@ static uint32_t site_of(void *arg) {
 static void see_free(struct call *call) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
-    if (registry && gm_registry_find(registry, argument(call, 0), &block) &&
-        block.call != GM_CALL_ALLOC_ASYNC && block.call != GM_CALL_ALLOC_FROM_POOL)
-        gm_check_order_free((CUcontext)(uintptr_t)block.context, block.context_id, block.device, site_of,
-                            call);
+    if (registry && gm_registry_find(registry, argument(call, 0), &block) && block.call != GM_CALL_ALLOC_ASYNC &&
+        block.call != GM_CALL_ALLOC_FROM_POOL)
+        gm_check_order_free((CUcontext)(uintptr_t)block.context, block.context_id, block.device, site_of, call);
 }
 
 static void see(struct call *call) {
     switch ((enum meaning)call->row->meaning) {
-    case ENDING:
-        gm_check_order_stream_ending((struct gm_check_stream){pointer(call, 0), false});
-        break;
-    case EVENT_DONE:
-        gm_check_order_event_done(pointer(call, 0));
-        break;
-    case CONTEXT_DONE:
-        gm_check_order_context_done(NULL);
-        break;
-    case NAMED_CONTEXT_DONE:
-        gm_check_order_context_done(pointer(call, 0));
-        break;
-    case CONTEXT_RECORD:
-        gm_check_order_context_record(pointer(call, 0), pointer(call, 1));
-        break;
-    case CONTEXT_WAIT:
-        gm_check_order_context_wait(pointer(call, 1));
-        break;
+    case ENDING: gm_check_order_stream_ending((struct gm_check_stream){pointer(call, 0), false}); break;
+    case EVENT_DONE: gm_check_order_event_done(pointer(call, 0)); break;
+    case CONTEXT_DONE: gm_check_order_context_done(NULL); break;
+    case NAMED_CONTEXT_DONE: gm_check_order_context_done(pointer(call, 0)); break;
+    case CONTEXT_RECORD: gm_check_order_context_record(pointer(call, 0), pointer(call, 1)); break;
+    case CONTEXT_WAIT: gm_check_order_context_wait(pointer(call, 1)); break;
     case MAY_SHARE_MEMORY:
         if (argument(call, call->row->stream) & CU_MEMHOSTALLOC_DEVICEMAP)
             __atomic_store_n(&shares_memory, true, __ATOMIC_RELAXED);
         break;
-    case SHARES_MEMORY:
-        __atomic_store_n(&shares_memory, true, __ATOMIC_RELAXED);
-        break;
-    case FREE:
-        see_free(call);
-        break;
+    case SHARES_MEMORY: __atomic_store_n(&shares_memory, true, __ATOMIC_RELAXED); break;
+    case FREE: see_free(call); break;
     case BATCH:
         gm_check_order_call(GM_CHECK_AWAIT, stream_of(call), NULL);
         gm_check_order_call(GM_CHECK_SIGNAL, stream_of(call), NULL);
         break;
-    case RECORD:
-        gm_check_order_call(GM_CHECK_RECORD, stream_of(call), pointer(call, 0));
-        break;
-    case WAIT:
-        gm_check_order_call(GM_CHECK_WAIT, stream_of(call), pointer(call, 1));
-        break;
-    default:
-        gm_check_order_call(meaning_of(call), stream_of(call), NULL);
+    case RECORD: gm_check_order_call(GM_CHECK_RECORD, stream_of(call), pointer(call, 0)); break;
+    case WAIT: gm_check_order_call(GM_CHECK_WAIT, stream_of(call), pointer(call, 1)); break;
+    default: gm_check_order_call(meaning_of(call), stream_of(call), NULL);
     }
 }
 
 /* Called by the entries (entry.S) in front of the program's call; returns where that goes on. `stack` is the
  * frame's canonical address as well. */
-GM_INTERNAL void *gm_check_called(unsigned number, const uint64_t *registers, const uint64_t *stack,
-                                  uintptr_t caller);
+GM_INTERNAL void *gm_check_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller);
 void *gm_check_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller) {
     struct call call = {&rows[number], registers, stack, caller};
     see(&call);
@@ -222,14 +182,12 @@ void *gm_check_called(unsigned number, const uint64_t *registers, const uint64_t
 
 /* ---- questions: the answer counts */
 
-#define EVENT_QUESTIONS(QUESTION)                                                                            \
-    QUESTION(cuEventQuery, (CUevent event), (event), gm_check_order_event_done(event))                       \
-    QUESTION(cuStreamQuery, (CUstream stream), (stream), stream_done(stream, false))                         \
-    QUESTION(cuStreamQuery_ptsz, (CUstream stream), (stream), stream_done(stream, true))                     \
-    QUESTION(cuEventElapsedTime, (float *ms, CUevent begin, CUevent end), (ms, begin, end),                  \
-             events_done(begin, end))                                                                        \
-    QUESTION(cuEventElapsedTime_v2, (float *ms, CUevent begin, CUevent end), (ms, begin, end),               \
-             events_done(begin, end))
+#define EVENT_QUESTIONS(QUESTION)                                                                                    \
+    QUESTION(cuEventQuery, (CUevent event), (event), gm_check_order_event_done(event))                               \
+    QUESTION(cuStreamQuery, (CUstream stream), (stream), stream_done(stream, false))                                 \
+    QUESTION(cuStreamQuery_ptsz, (CUstream stream), (stream), stream_done(stream, true))                             \
+    QUESTION(cuEventElapsedTime, (float *ms, CUevent begin, CUevent end), (ms, begin, end), events_done(begin, end)) \
+    QUESTION(cuEventElapsedTime_v2, (float *ms, CUevent begin, CUevent end), (ms, begin, end), events_done(begin, end))
 
 static void stream_done(CUstream stream, bool twin) {
     gm_check_order_call(GM_CHECK_SYNCHRONISE, (struct gm_check_stream){stream, twin}, NULL);
@@ -240,13 +198,13 @@ static void events_done(CUevent begin, CUevent end) {
     gm_check_order_event_done(end);
 }
 
-#define QUESTION(symbol, parameters, arguments, done)                                                        \
-    static CUresult(CUDAAPI *target_##symbol) parameters;                                                    \
-    static CUresult CUDAAPI ask_##symbol parameters {                                                        \
-        CUresult result = target_##symbol arguments;                                                         \
-        if (result == CUDA_SUCCESS)                                                                          \
-            done;                                                                                            \
-        return result;                                                                                       \
+#define QUESTION(symbol, parameters, arguments, done)     \
+    static CUresult(CUDAAPI *target_##symbol) parameters; \
+    static CUresult CUDAAPI ask_##symbol parameters {     \
+        CUresult result = target_##symbol arguments;      \
+        if (result == CUDA_SUCCESS)                       \
+            done;                                         \
+        return result;                                    \
     }
 EVENT_QUESTIONS(QUESTION)
 #undef QUESTION
@@ -319,12 +277,11 @@ static void write_row(struct gm_stats_reliance *row, const struct gm_order_findi
 static void write_line(int fd, const struct gm_stats_reliance *row) {
     const char *slash = strrchr(row->module, '/');
     char line[600];
-    int length = gm_format(line, sizeof line, "gpumem: check-order: %llu %s at ",
-                           (unsigned long long)row->count, row->count == 1 ? "cudaFree" : "cudaFrees");
+    int length = gm_format(line, sizeof line, "gpumem: check-order: %llu %s at ", (unsigned long long)row->count,
+                           row->count == 1 ? "cudaFree" : "cudaFrees");
     for (unsigned i = 0; i < row->frame_count; i++)
-        length +=
-            gm_format(line + length, sizeof line - (size_t)length, "%s%.60s+0x%llx", i ? " < " : "",
-                      slash ? slash + 1 : row->module, (unsigned long long)(row->frames[i] - row->base));
+        length += gm_format(line + length, sizeof line - (size_t)length, "%s%.60s+0x%llx", i ? " < " : "",
+                            slash ? slash + 1 : row->module, (unsigned long long)(row->frames[i] - row->base));
     length += gm_format(line + length, sizeof line - (size_t)length, "%s: %s\n",
                         row->frame_count ? "" : "an unknown site", row->text);
     gm_safe_say(fd, line, (size_t)length);
@@ -335,12 +292,12 @@ static void write_rest(int fd, const struct gm_stats *stats) {
     unsigned shown = stats->reliance_count < GM_STATS_RELIANCES ? stats->reliance_count : GM_STATS_RELIANCES;
     int length = 0;
     if (stats->reliance_count > shown)
-        length = gm_format(line, sizeof line, "gpumem: check-order: %u more call sites\n",
-                           stats->reliance_count - shown);
+        length =
+            gm_format(line, sizeof line, "gpumem: check-order: %u more call sites\n", stats->reliance_count - shown);
     else if (!shown)
-        length = gm_format(
-            line, sizeof line, "gpumem: check-order: %llu %s waited for work; none is seen to be relied on\n",
-            (unsigned long long)stats->waiting_frees, stats->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
+        length =
+            gm_format(line, sizeof line, "gpumem: check-order: %llu %s waited for work; none is seen to be relied on\n",
+                      (unsigned long long)stats->waiting_frees, stats->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
     gm_safe_say(fd, line, (size_t)length);
 }
 

@@ -21,12 +21,12 @@ static size_t trim_device(CUdevice device) {
 }
 
 /* A context takes memory of its device: WITH_TRIM for a device that is not current yet. */
-#define WITH_TRIM_OF(device, call)                                                                           \
-    ({                                                                                                       \
-        CUresult outcome = (call);                                                                           \
-        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && trim_device(device))                         \
-            outcome = (call);                                                                                \
-        outcome;                                                                                             \
+#define WITH_TRIM_OF(device, call)                                                   \
+    ({                                                                               \
+        CUresult outcome = (call);                                                   \
+        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && trim_device(device)) \
+            outcome = (call);                                                        \
+        outcome;                                                                     \
     })
 
 void gm_hook_device_used(CUcontext context, CUdevice device) {
@@ -70,14 +70,16 @@ HOOK(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int coun
     struct gm_scope scope;
     ENTER(cuCtxCreate_v3, context, affinity, count, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, device, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v3(context, affinity, count, flags, device))));
+    LEAVE(created(&scope, context, device,
+                  WITH_TRIM_OF(device, gm_real.cuCtxCreate_v3(context, affinity, count, flags, device))));
 }
 
 HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
     struct gm_scope scope;
     ENTER(cuCtxCreate_v4, context, parameters, flags, device);
     BEGIN(&scope, GM_CALL_NONE, 0);
-    LEAVE(created(&scope, context, device, WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device))));
+    LEAVE(created(&scope, context, device,
+                  WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device))));
 }
 
 /* From here on nobody names the context's objects any more; its generation, 0 when it was never seen. */
@@ -129,7 +131,8 @@ static void count_hold(CUdevice device, int change) {
         __atomic_add_fetch(&holds[device], change, __ATOMIC_RELAXED);
 }
 
-/* This release is the last one as far as is known: what is only kept goes back. Blocks of the program stay, in case it is not. */
+/* This release is the last one as far as is known: what is only kept goes back. Blocks of the program stay, in case it
+ * is not. */
 static void give_free_back(CUdevice device, CUcontext context) {
     CUcontext popped;
     struct gm_context seen;
@@ -178,25 +181,27 @@ static bool released_but_active(CUdevice device) {
     return primary_is_active(device);
 }
 
-#define PRIMARY_END(symbol, call, before, still_there)                                                       \
-    HOOK(symbol, CUdevice device) {                                                                          \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, device);                                                                               \
-        BEGIN(&scope, call, 0);                                                                              \
-        CUcontext context = gm_context_primary(device);                                                      \
-        before;                                                                                              \
-        uint64_t id = going(context);                                                                        \
-        CUresult result = gm_real.symbol(device);                                                            \
-        if (result != CUDA_SUCCESS || !(still_there))                                                        \
-            gone(&scope, context, id, result);                                                               \
-        else                                                                                                 \
-            stays(context, id);                                                                              \
-        LEAVE(result);                                                                                       \
+#define PRIMARY_END(symbol, call, before, still_there)  \
+    HOOK(symbol, CUdevice device) {                     \
+        struct gm_scope scope;                          \
+        ENTER(symbol, device);                          \
+        BEGIN(&scope, call, 0);                         \
+        CUcontext context = gm_context_primary(device); \
+        before;                                         \
+        uint64_t id = going(context);                   \
+        CUresult result = gm_real.symbol(device);       \
+        if (result != CUDA_SUCCESS || !(still_there))   \
+            gone(&scope, context, id, result);          \
+        else                                            \
+            stays(context, id);                         \
+        LEAVE(result);                                  \
     }
 PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
 PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
-PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, give_free_back(device, context), released_but_active(device))
-PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, give_free_back(device, context), released_but_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, give_free_back(device, context),
+            released_but_active(device))
+PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, give_free_back(device, context),
+            released_but_active(device))
 
 /* ---- green contexts: a part of a device's multiprocessors, with a context of its own that dies with it */
 
@@ -219,8 +224,8 @@ static bool is_own(CUcontext context, struct gm_context *seen) {
     return gm_context_find(context, seen) && context != gm_context_primary(seen->device);
 }
 
-/* Memory made there may belong to the primary context and stay: what is kept is given back first, while the context can be entered;
- * what the program holds is the driver's to end or to keep, and gpumem forgets it. */
+/* Memory made there may belong to the primary context and stay: what is kept is given back first, while the context can
+ * be entered; what the program holds is the driver's to end or to keep, and gpumem forgets it. */
 HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     struct gm_scope scope;
     struct gm_context seen;

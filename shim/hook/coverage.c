@@ -1,5 +1,6 @@
-/* What passed the doors and what may have passed them by: calls by door and by symbol, memory-related names handed out as they
- * are, bytes the driver counts against bytes tracked, and modules that carry a CUDA runtime but never asked us for anything. */
+/* What passed the doors and what may have passed them by: calls by door and by symbol, memory-related names handed out
+ * as they are, bytes the driver counts against bytes tracked, and modules that carry a CUDA runtime but never asked us
+ * for anything. */
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
@@ -10,13 +11,11 @@
 #include "shim/base/stats.h"
 #include "shim/hook/hook.h"
 
-static struct sample {
-    uint64_t used, tracked;
-} first, latest, largest; /* largest: the biggest gap seen */
+static struct sample { uint64_t used, tracked; } first, latest, largest; /* largest: the biggest gap seen */
 static gm_spin lock;
 
-/* The driver's used bytes cover every process on the card; differences against the first sample leave the others out as long as
- * they hold still. */
+/* The driver's used bytes cover every process on the card; differences against the first sample leave the others out as
+ * long as they hold still. */
 void gm_coverage_sample(int device) {
     size_t free_bytes, total;
     if (gm_drv.mem_get_info(&free_bytes, &total) != CUDA_SUCCESS)
@@ -70,7 +69,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     const char *slash = strrchr(info->dlpi_name, '/'), *file = slash ? slash + 1 : info->dlpi_name;
     const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
 
-    if (strncmp(file, "libcuda.so", 10) == 0 || strncmp(file, "libgpumem", 9) == 0 || strncmp(file, "linux-vdso", 10) == 0)
+    if (strncmp(file, "libcuda.so", 10) == 0 || strncmp(file, "libgpumem", 9) == 0 ||
+        strncmp(file, "linux-vdso", 10) == 0)
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
@@ -110,7 +110,8 @@ void gm_coverage_report(int fd) {
         line(fd, "  bytes since the first allocation, at the last one: driver %lld, tracked %lld\n",
              (long long)(latest.used - first.used), (long long)(latest.tracked - first.tracked));
     }
-    line(fd, "  modules with a CUDA runtime that never looked anything up through gpumem (unused, or they escape it):\n");
+    line(fd,
+         "  modules with a CUDA runtime that never looked anything up through gpumem (unused, or they escape it):\n");
     dl_iterate_phdr(visit, &search);
     if (!search.count)
         line(fd, "    none\n");

@@ -10,9 +10,9 @@
 #include "shim/hook/check.h"
 #include "shim/hook/stream_observer.h"
 
-#define ROW(symbol, name, version, twin)                                                                     \
-    GM_INTERNAL void gm_dlsym_##symbol(void);                                                                \
-    GM_INTERNAL void gm_resolver_##symbol(void);                                                             \
+#define ROW(symbol, name, version, twin)         \
+    GM_INTERNAL void gm_dlsym_##symbol(void);    \
+    GM_INTERNAL void gm_resolver_##symbol(void); \
     GM_INTERNAL void gm_audit_##symbol(void);
 GM_HOOK_ROWS(ROW)
 #undef ROW
@@ -32,8 +32,12 @@ bool gm_hooks_active;
 static __thread __attribute__((tls_model("initial-exec"))) bool starting;
 
 static const struct row rows[GM_ROW_COUNT] = {
-#define ROW(symbol, name, version, twin)                                                                     \
-    {#symbol, #name, version, twin, (void **)&gm_real.symbol,                                                \
+#define ROW(symbol, name, version, twin) \
+    {#symbol,                            \
+     #name,                              \
+     version,                            \
+     twin,                               \
+     (void **)&gm_real.symbol,           \
      {(void *)&symbol, (void *)gm_dlsym_##symbol, (void *)gm_resolver_##symbol, (void *)gm_audit_##symbol}},
     GM_HOOK_ROWS(ROW)
 #undef ROW
@@ -89,8 +93,9 @@ void *gm_route(void *function, enum gm_entry_way door) {
 
 const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }
 
-/* ---- true functions: by exact symbol, and what the resolver gives for (name, version, flags); a driver whose resolver hands
- * out other pointers than its symbol table is routed by both. Rows that neither knows are absent in this driver. */
+/* ---- true functions: by exact symbol, and what the resolver gives for (name, version, flags); a driver whose resolver
+ * hands out other pointers than its symbol table is routed by both. Rows that neither knows are absent in this driver.
+ */
 
 struct found {
     struct slot by_function[SLOTS];
@@ -111,7 +116,8 @@ static void find_functions(struct found *found) {
     for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
         const struct row *row = &rows[i];
         void *exact = found->functions[i], *resolved = NULL;
-        cuuint64_t flags = row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+        cuuint64_t flags =
+            row->twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 
         if (resolve && resolve(row->name, &resolved, row->version, flags, NULL) != CUDA_SUCCESS)
             resolved = NULL;
@@ -129,7 +135,8 @@ static bool tell_functions(const struct found *found) {
     for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
         if (found->differs[i]) {
             differing++;
-            gm_log(GM_LOG_INFO, "%s: the resolver gives another function than the symbol table; both are routed", rows[i].symbol);
+            gm_log(GM_LOG_INFO, "%s: the resolver gives another function than the symbol table; both are routed",
+                   rows[i].symbol);
         }
         if (!found->functions[i]) {
             absent++;
@@ -154,10 +161,10 @@ static void publish(const struct found *found) {
 
 /* ---- start
  *
- * Whoever asks the loader waits for its lock, and who holds that lock, in a constructor of a library being loaded, may make the
- * process's first CUDA call and wait for the thread that starts. So each thread first asks the loader all that the start needs, for
- * itself and under no lock or flag; the start proper never asks. The others wait for it, since a call that passed it by (a capture
- * begun, peer access) would be missing later. */
+ * Whoever asks the loader waits for its lock, and who holds that lock, in a constructor of a library being loaded, may
+ * make the process's first CUDA call and wait for the thread that starts. So each thread first asks the loader all that
+ * the start needs, for itself and under no lock or flag; the start proper never asks. The others wait for it, since a
+ * call that passed it by (a capture begun, peer access) would be missing later. */
 
 static bool ask_loader(struct found **found) {
     *found = NULL;
@@ -175,9 +182,9 @@ static bool ask_loader(struct found **found) {
 enum { IDLE = 0, STARTED = -1, ASIDE = -2 }; /* else the process whose thread starts */
 static int start_state;
 
-/* Nothing in the start waits for another thread, so this ends within milliseconds. The limit is for what nobody foresees, such as a
- * file system that does not answer, and in the child of a fork the starting thread is missing: gpumem then steps aside for good, before
- * anything was hooked. */
+/* Nothing in the start waits for another thread, so this ends within milliseconds. The limit is for what nobody
+ * foresees, such as a file system that does not answer, and in the child of a fork the starting thread is missing:
+ * gpumem then steps aside for good, before anything was hooked. */
 static bool wait_for_start(void) {
     enum { NAP_NS = 50000, MOST_NAPS = 100000 }; /* 5 s and more */
     int now = __atomic_load_n(&start_state, __ATOMIC_ACQUIRE);
@@ -232,7 +239,8 @@ void gm_hook_context(struct gm_scope *scope) {
     scope->request.device = context.device;
 }
 
-/* For the audit companion, which lives in another link namespace and asks after a binding was found: plain data, no start. */
+/* For the audit companion, which lives in another link namespace and asks after a binding was found: plain data, no
+ * start. */
 __attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symbol);
 void *gpumem_audit_entry(const char *symbol) {
     for (unsigned i = 0; i < GM_ROW_COUNT; i++)
@@ -252,7 +260,8 @@ void gm_note_caller(const void *caller) {
     for (unsigned i = 0; i < CALLERS; i++) {
         uintptr_t seen = 0;
         if (__atomic_load_n(&callers[i], __ATOMIC_RELAXED) == (uintptr_t)caller ||
-            __atomic_compare_exchange_n(&callers[i], &seen, (uintptr_t)caller, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            __atomic_compare_exchange_n(&callers[i], &seen, (uintptr_t)caller, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
             return;
     }
 }
@@ -276,11 +285,21 @@ static bool begins(const char *name, const char *with) { return strncmp(name, wi
 
 /* Allocates, maps, exports or describes memory; moving bytes and hinting at pages does not. */
 static bool concerns_memory(const char *name) {
-    static const char *const families[] = {"cuMem", "cuArray", "cuMipmapped", "cuIpc", "cuPointer", "cuGraphAddMem",
-                                           "cuMulticast", "cuDeviceSetMemPool", "cuImportExternalMemory",
-                                           "cuExternalMemory", "cuGraphicsResource", "cuGraphicsMap"};
-    static const char *const moves[] = {"cuMemcpy", "cuMemset", "cuMemPrefetch", "cuMemAdvise", "cuMemRangeGet",
-                                        "cuMemDiscard", "cuMemBatchDecompress", "cuGraphAddMemcpy", "cuGraphAddMemset"};
+    static const char *const families[] = {"cuMem",
+                                           "cuArray",
+                                           "cuMipmapped",
+                                           "cuIpc",
+                                           "cuPointer",
+                                           "cuGraphAddMem",
+                                           "cuMulticast",
+                                           "cuDeviceSetMemPool",
+                                           "cuImportExternalMemory",
+                                           "cuExternalMemory",
+                                           "cuGraphicsResource",
+                                           "cuGraphicsMap"};
+    static const char *const moves[] = {"cuMemcpy",        "cuMemset",     "cuMemPrefetch",        "cuMemAdvise",
+                                        "cuMemRangeGet",   "cuMemDiscard", "cuMemBatchDecompress", "cuGraphAddMemcpy",
+                                        "cuGraphAddMemset"};
     for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++)
         if (begins(name, moves[i]))
             return false;

@@ -1,9 +1,10 @@
-/* What the program asked for, where the driver knows more: kept blocks were given back, blocks may be larger than asked, consist of
- * several mappings, or lie in one pool. Questions about an address get the answer that they natively would: of the bytes asked for, and
- * none about freed memory.
+/* What the program asked for, where the driver knows more: kept blocks were given back, blocks may be larger than
+ * asked, consist of several mappings, or lie in one pool. Questions about an address get the answer that they natively
+ * would: of the bytes asked for, and none about freed memory.
  *
- * Who asks about a block by its start pays one look-up. For other addresses the driver is asked where their memory starts, and only once
- * there was a block of such a kind. What copies, fills and kernels do to freed memory is not seen here. */
+ * Who asks about a block by its start pays one look-up. For other addresses the driver is asked where their memory
+ * starts, and only once there was a block of such a kind. What copies, fills and kernels do to freed memory is not seen
+ * here. */
 #include "shim/core/registry.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
@@ -11,7 +12,8 @@
 static bool was_used(enum gm_kind kind) { return __atomic_load_n(&gm_stats->peak_bytes[kind], __ATOMIC_RELAXED); }
 
 static enum gm_known known_of(const struct gm_block *block) {
-    bool native = !block->owner || block->call != GM_CALL_ALLOC || block->kind == GM_KIND_NATIVE || block->kind == GM_KIND_MANAGED;
+    bool native = !block->owner || block->call != GM_CALL_ALLOC || block->kind == GM_KIND_NATIVE ||
+                  block->kind == GM_KIND_MANAGED;
     return native ? GM_KNOWN_TO_DRIVER : GM_KNOWN_BLOCK;
 }
 

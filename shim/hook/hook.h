@@ -40,8 +40,8 @@ void gm_route_unhooked(const char *name);
 /* Remembers who looked something up, and tells whether anyone in [start, limit) did (coverage report). */
 void gm_note_caller(const void *caller);
 bool gm_module_looked_up(uintptr_t start, uintptr_t limit);
-/* Makes hooks work: finds the true functions and starts the process's pipeline. False while no driver is loaded, in the middle of the
- * start, and when gpumem stepped aside. */
+/* Makes hooks work: finds the true functions and starts the process's pipeline. False while no driver is loaded, in the
+ * middle of the start, and when gpumem stepped aside. */
 bool gm_hooks_ready(void);
 
 /* ---- what every hook begins and ends with: one program call is one event, however deep it goes */
@@ -63,7 +63,8 @@ GM_INTERNAL void gm_hook_entered(enum gm_row row);
 /* Is it the variant for programs built with per-thread default streams? Known when compiling. */
 static inline bool gm_row_is_twin(enum gm_row row) {
     switch (row) {
-#define ROW(symbol, name, version, twin) case GM_ROW_##symbol: return twin;
+#define ROW(symbol, name, version, twin) \
+    case GM_ROW_##symbol: return twin;
         GM_HOOK_ROWS(ROW)
 #undef ROW
     default: return false;
@@ -93,61 +94,62 @@ static inline void gm_hook_leave(void) {
 }
 
 /* Defines a hook: HOOK(symbol, parameters) { ... } */
-#define HOOK(symbol, ...)                                                                                    \
-    GM_INTERNAL CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__);                                              \
+#define HOOK(symbol, ...)                                       \
+    GM_INTERNAL CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__); \
     __attribute__((noinline)) CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__)
 
 /* First line of a hook; the arguments are its own. */
-#define ENTER(symbol, ...)                                                                                   \
-    do {                                                                                                     \
-        enum gm_pass pass = gm_hook_enter(GM_ROW_##symbol);                                                  \
-        if (GM_UNLIKELY(pass == GM_PASS_NONE))                                                               \
-            return CUDA_ERROR_NOT_INITIALIZED;                                                               \
-        if (GM_UNLIKELY(pass == GM_PASS_DRIVER || !gm_real.symbol)) {                                        \
-            if (pass == GM_PASS_HOOK)                                                                        \
-                gm_hook_leave();                                                                             \
-            return gm_real.symbol ? gm_real.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED;                  \
-        }                                                                                                    \
+#define ENTER(symbol, ...)                                                                  \
+    do {                                                                                    \
+        enum gm_pass pass = gm_hook_enter(GM_ROW_##symbol);                                 \
+        if (GM_UNLIKELY(pass == GM_PASS_NONE))                                              \
+            return CUDA_ERROR_NOT_INITIALIZED;                                              \
+        if (GM_UNLIKELY(pass == GM_PASS_DRIVER || !gm_real.symbol)) {                       \
+            if (pass == GM_PASS_HOOK)                                                       \
+                gm_hook_leave();                                                            \
+            return gm_real.symbol ? gm_real.symbol(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED; \
+        }                                                                                   \
     } while (0)
 
-#define LEAVE(result)                                                                                        \
-    do {                                                                                                     \
-        CUresult leaving = (result);                                                                         \
-        gm_hook_leave();                                                                                     \
-        return leaving;                                                                                      \
+#define LEAVE(result)                \
+    do {                             \
+        CUresult leaving = (result); \
+        gm_hook_leave();             \
+        return leaving;              \
     } while (0)
 
-/* Begins a scope with the hook's call site; BEGIN also with the current context. A free belongs to its block's context, and a policy
- * does not ask where it came from. */
+/* Begins a scope with the hook's call site; BEGIN also with the current context. A free belongs to its block's context,
+ * and a policy does not ask where it came from. */
 #define BEGIN_FREE(scope, call, size) gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? GM_SITE_HERE() : 0)
-#define BEGIN(scope, call, size)                                                                             \
-    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0);                        \
+#define BEGIN(scope, call, size)                                                      \
+    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0); \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
-/* pool.c: bit d: the program set the current pool of device d. True when the stream of this cuMemAllocAsync takes from such a pool; to be
- * asked only while a bit is set. */
+/* pool.c: bit d: the program set the current pool of device d. True when the stream of this cuMemAllocAsync takes from
+ * such a pool; to be asked only while a bit is set. */
 GM_INTERNAL extern uint64_t gm_hook_pools_set;
 bool gm_hook_takes_from_set_pool(const struct gm_request *request);
 /* freed.c: who has the right answer about an address. */
 enum gm_known {
     GM_KNOWN_TO_DRIVER, /* the driver */
     GM_KNOWN_BLOCK,     /* *block contains it, as the program asked for it; its memory may be larger */
-    GM_KNOWN_FREED,     /* the driver knows it, and natively would not: the program freed that memory, or asked for less of it */
+    GM_KNOWN_FREED, /* the driver knows it, and natively would not: the program freed that memory, or asked for less of
+                       it */
 };
 enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block);
 bool gm_hook_is_freed(CUdeviceptr address);
-/* advice.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come back
- * as another block. */
+/* advice.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must
+ * not come back as another block. */
 void gm_hook_pin(CUdeviceptr address);
 
-/* Makes a call that needs device memory; when the driver has none left, what resources keep is given back and the call made once
- * more. Fails as the call does. */
-#define WITH_TRIM(call)                                                                                      \
-    ({                                                                                                       \
-        CUresult outcome = (call);                                                                           \
-        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && gm_pipeline_trim(SIZE_MAX) >= 1)             \
-            outcome = (call);                                                                                \
-        outcome;                                                                                             \
+/* Makes a call that needs device memory; when the driver has none left, what resources keep is given back and the call
+ * made once more. Fails as the call does. */
+#define WITH_TRIM(call)                                                                          \
+    ({                                                                                           \
+        CUresult outcome = (call);                                                               \
+        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && gm_pipeline_trim(SIZE_MAX) >= 1) \
+            outcome = (call);                                                                    \
+        outcome;                                                                                 \
     })
 
 /* The same for a call that is never moved, within GPUMEM_LIMIT. */

@@ -21,31 +21,31 @@ HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
     LEAVE(result);
 }
 
-#define HOST_REGISTER(symbol)                                                                                \
-    HOOK(symbol, void *address, size_t size, unsigned flags) {                                               \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, address, size, flags);                                                                 \
-        BEGIN(&scope, GM_CALL_HOST_REGISTER, size);                                                          \
-        gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                                              \
-        CUresult result = gm_real.symbol(address, size, flags);                                              \
-        gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, (uint64_t)(uintptr_t)address, 0, result);  \
-        LEAVE(result);                                                                                       \
+#define HOST_REGISTER(symbol)                                                                               \
+    HOOK(symbol, void *address, size_t size, unsigned flags) {                                              \
+        struct gm_scope scope;                                                                              \
+        ENTER(symbol, address, size, flags);                                                                \
+        BEGIN(&scope, GM_CALL_HOST_REGISTER, size);                                                         \
+        gm_free_sync_note(GM_SYNC_HOST_MEMORY);                                                             \
+        CUresult result = gm_real.symbol(address, size, flags);                                             \
+        gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, (uint64_t)(uintptr_t)address, 0, result); \
+        LEAVE(result);                                                                                      \
     }
 HOST_REGISTER(cuMemHostRegister)
 HOST_REGISTER(cuMemHostRegister_v2)
 
-#define HOST_FREE(symbol, call)                                                                              \
-    HOOK(symbol, void *address) {                                                                            \
-        struct gm_scope scope;                                                                               \
-        uint64_t key = (uint64_t)(uintptr_t)address;                                                         \
-        ENTER(symbol, address);                                                                              \
-        if (!address) /* nothing is freed */                                                                 \
-            LEAVE(gm_real.symbol(address));                                                                  \
-        BEGIN_FREE(&scope, call, 0);                                                                              \
-        gm_pipeline_free_begin(&scope, key);                                                                 \
-        CUresult result = gm_real.symbol(address);                                                           \
-        gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);                                              \
-        LEAVE(result);                                                                                       \
+#define HOST_FREE(symbol, call)                                 \
+    HOOK(symbol, void *address) {                               \
+        struct gm_scope scope;                                  \
+        uint64_t key = (uint64_t)(uintptr_t)address;            \
+        ENTER(symbol, address);                                 \
+        if (!address) /* nothing is freed */                    \
+            LEAVE(gm_real.symbol(address));                     \
+        BEGIN_FREE(&scope, call, 0);                            \
+        gm_pipeline_free_begin(&scope, key);                    \
+        CUresult result = gm_real.symbol(address);              \
+        gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result); \
+        LEAVE(result);                                          \
     }
 HOST_FREE(cuMemFreeHost, GM_CALL_FREE_HOST)
 HOST_FREE(cuMemHostUnregister, GM_CALL_HOST_UNREGISTER)

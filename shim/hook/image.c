@@ -1,4 +1,5 @@
-/* Sizes are read from the headers that fatbinary_section.h and elf.h describe; device code is scanned, never parsed further. */
+/* Sizes are read from the headers that fatbinary_section.h and elf.h describe; device code is scanned, never parsed
+ * further. */
 #include "shim/hook/image.h"
 #include "shim/base/file.h"
 

@@ -16,18 +16,18 @@ HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {
     LEAVE(result);
 }
 
-#define IPC_OPEN(symbol)                                                                                     \
-    HOOK(symbol, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {                              \
-        struct gm_scope scope;                                                                               \
-        size_t size = 0;                                                                                     \
-        ENTER(symbol, address, handle, flags);                                                               \
-        BEGIN(&scope, GM_CALL_IPC_OPEN, 0);                                                                  \
-        gm_free_sync_note(GM_SYNC_SHARED);                                                              \
-        CUresult result = WITH_TRIM(gm_real.symbol(address, handle, flags));                                 \
+#define IPC_OPEN(symbol)                                                                                      \
+    HOOK(symbol, CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {                               \
+        struct gm_scope scope;                                                                                \
+        size_t size = 0;                                                                                      \
+        ENTER(symbol, address, handle, flags);                                                                \
+        BEGIN(&scope, GM_CALL_IPC_OPEN, 0);                                                                   \
+        gm_free_sync_note(GM_SYNC_SHARED);                                                                    \
+        CUresult result = WITH_TRIM(gm_real.symbol(address, handle, flags));                                  \
         if (result == CUDA_SUCCESS && gm_real.cuMemGetAddressRange_v2(NULL, &size, *address) == CUDA_SUCCESS) \
-            scope.request.size = size;                                                                       \
-        gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);     \
-        LEAVE(result);                                                                                       \
+            scope.request.size = size;                                                                        \
+        gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);      \
+        LEAVE(result);                                                                                        \
     }
 IPC_OPEN(cuIpcOpenMemHandle)
 IPC_OPEN(cuIpcOpenMemHandle_v2)
@@ -42,13 +42,15 @@ HOOK(cuIpcCloseMemHandle, CUdeviceptr address) {
     LEAVE(result);
 }
 
-HOOK(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr address, size_t size, CUmemRangeHandleType type, unsigned long long flags) {
+HOOK(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr address, size_t size, CUmemRangeHandleType type,
+     unsigned long long flags) {
     struct gm_scope scope;
     ENTER(cuMemGetHandleForAddressRange, handle, address, size, type, flags);
     BEGIN(&scope, GM_CALL_EXPORT_RANGE, size);
     gm_free_sync_note(GM_SYNC_RANGE);
-    CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE
-                                                : gm_real.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
+    CUresult result = gm_hook_is_freed(address)
+                          ? CUDA_ERROR_INVALID_VALUE
+                          : gm_real.cuMemGetHandleForAddressRange(handle, address, size, type, flags);
     gm_hook_pin(address);
     gm_grow_exported(address);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, address, result);

@@ -1,29 +1,30 @@
-/* Calls that take device memory by the way: code (with lazy loading also where a function is first asked for), graphs, streams,
- * limits of the context. What resources keep must not starve them. Launches of kernels and graphs may load as well; they are not
- * watched, and the memory that the cache leaves free is what protects them. Linking (cuLinkComplete) works on the host, and an
- * update of a graph that failed leaves the graph undefined, so neither is tried again. */
+/* Calls that take device memory by the way: code (with lazy loading also where a function is first asked for), graphs,
+ * streams, limits of the context. What resources keep must not starve them. Launches of kernels and graphs may load as
+ * well; they are not watched, and the memory that the cache leaves free is what protects them. Linking (cuLinkComplete)
+ * works on the host, and an update of a graph that failed leaves the graph undefined, so neither is tried again. */
 #include "shim/driver/streams.h"
 #include "shim/hook/hook.h"
 #include "shim/hook/image.h"
 
 #define LIST(...) __VA_ARGS__
-#define TAKES_MEMORY(symbol, parameters, arguments)                                                          \
-    HOOK(symbol, LIST parameters) {                                                                          \
-        ENTER(symbol, LIST arguments);                                                                       \
-        LEAVE(WITH_TRIM(gm_real.symbol arguments));                                                          \
+#define TAKES_MEMORY(symbol, parameters, arguments) \
+    HOOK(symbol, LIST parameters) {                 \
+        ENTER(symbol, LIST arguments);              \
+        LEAVE(WITH_TRIM(gm_real.symbol arguments)); \
     }
 
 /* Kernels that print show the host how far they are. */
-#define LOADS_CODE(symbol, parameters, arguments, prints)                                                    \
-    HOOK(symbol, LIST parameters) {                                                                          \
-        ENTER(symbol, LIST arguments);                                                                       \
-        if (prints)                                                                                          \
-            gm_free_sync_note(GM_SYNC_PRINTF);                                                               \
-        LEAVE(WITH_TRIM(gm_real.symbol arguments));                                                          \
+#define LOADS_CODE(symbol, parameters, arguments, prints) \
+    HOOK(symbol, LIST parameters) {                       \
+        ENTER(symbol, LIST arguments);                    \
+        if (prints)                                       \
+            gm_free_sync_note(GM_SYNC_PRINTF);            \
+        LEAVE(WITH_TRIM(gm_real.symbol arguments));       \
     }
 LOADS_CODE(cuModuleLoad, (CUmodule * module, const char *file), (module, file), gm_image_file_prints(file))
 LOADS_CODE(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), gm_image_prints(image))
-LOADS_CODE(cuModuleLoadDataEx, (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
+LOADS_CODE(cuModuleLoadDataEx,
+           (CUmodule * module, const void *image, unsigned count, CUjit_option *options, void **values),
            (module, image, count, options, values), gm_image_prints(image))
 LOADS_CODE(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), gm_image_prints(image))
 TAKES_MEMORY(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name), (function, module, name))
@@ -36,10 +37,10 @@ static CUresult found_global(const CUdeviceptr *address, CUresult result) {
     return result;
 }
 
-#define FINDS_GLOBAL(symbol, owner)                                                                          \
-    HOOK(symbol, CUdeviceptr *address, size_t *size, owner of, const char *name) {                           \
-        ENTER(symbol, address, size, of, name);                                                              \
-        LEAVE(found_global(address, WITH_TRIM(gm_real.symbol(address, size, of, name))));                    \
+#define FINDS_GLOBAL(symbol, owner)                                                       \
+    HOOK(symbol, CUdeviceptr *address, size_t *size, owner of, const char *name) {        \
+        ENTER(symbol, address, size, of, name);                                           \
+        LEAVE(found_global(address, WITH_TRIM(gm_real.symbol(address, size, of, name)))); \
     }
 FINDS_GLOBAL(cuModuleGetGlobal_v2, CUmodule)
 FINDS_GLOBAL(cuLibraryGetGlobal, CUlibrary)
@@ -55,13 +56,16 @@ TAKES_MEMORY(cuLibraryGetModule, (CUmodule * module, CUlibrary library), (module
 TAKES_MEMORY(cuKernelGetFunction, (CUfunction * function, CUkernel kernel), (function, kernel))
 TAKES_MEMORY(cuFuncLoad, (CUfunction function), (function))
 
-#define OLD_INSTANTIATE (CUgraphExec * instance, CUgraph graph, CUgraphNode *failed, char *text, size_t size)
+#define OLD_INSTANTIATE (CUgraphExec * instance, CUgraph graph, CUgraphNode * failed, char *text, size_t size)
 TAKES_MEMORY(cuGraphInstantiate, OLD_INSTANTIATE, (instance, graph, failed, text, size))
 TAKES_MEMORY(cuGraphInstantiate_v2, OLD_INSTANTIATE, (instance, graph, failed, text, size))
-TAKES_MEMORY(cuGraphInstantiateWithFlags, (CUgraphExec * instance, CUgraph graph, unsigned long long flags), (instance, graph, flags))
-TAKES_MEMORY(cuGraphInstantiateWithParams, (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters),
+TAKES_MEMORY(cuGraphInstantiateWithFlags, (CUgraphExec * instance, CUgraph graph, unsigned long long flags),
+             (instance, graph, flags))
+TAKES_MEMORY(cuGraphInstantiateWithParams,
+             (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters),
              (instance, graph, parameters))
-TAKES_MEMORY(cuGraphInstantiateWithParams_ptsz, (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters),
+TAKES_MEMORY(cuGraphInstantiateWithParams_ptsz,
+             (CUgraphExec * instance, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters),
              (instance, graph, parameters))
 TAKES_MEMORY(cuGraphUpload, (CUgraphExec instance, CUstream stream), (instance, stream))
 TAKES_MEMORY(cuGraphUpload_ptsz, (CUgraphExec instance, CUstream stream), (instance, stream))
@@ -101,13 +105,13 @@ static CUresult destroyed(CUstream stream, CUresult result) {
     return result;
 }
 
-#define DESTROY(symbol)                                                                                      \
-    HOOK(symbol, CUstream stream) {                                                                          \
-        ENTER(symbol, stream);                                                                               \
-        gm_streams_ending(stream);                                                                           \
-        gm_free_sync_stream_destroyed();                                                                     \
-        gm_capture_going(stream, NULL);                                                                      \
-        LEAVE(destroyed(stream, gm_real.symbol(stream)));                                                    \
+#define DESTROY(symbol)                                   \
+    HOOK(symbol, CUstream stream) {                       \
+        ENTER(symbol, stream);                            \
+        gm_streams_ending(stream);                        \
+        gm_free_sync_stream_destroyed();                  \
+        gm_capture_going(stream, NULL);                   \
+        LEAVE(destroyed(stream, gm_real.symbol(stream))); \
     }
 DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)

@@ -1,5 +1,6 @@
-/* Look-ups: dlsym, dlvsym, cuGetProcAddress. The true look-up comes first; what it returned is mapped to a hook by identity, so
- * versions and per-thread twins are right by construction and a hook is handed out only where the driver has the function. */
+/* Look-ups: dlsym, dlvsym, cuGetProcAddress. The true look-up comes first; what it returned is mapped to a hook by
+ * identity, so versions and per-thread twins are right by construction and a hook is handed out only where the driver
+ * has the function. */
 #include "shim/hook/hook.h"
 
 #include <dlfcn.h>
@@ -52,7 +53,8 @@ static void *answer(void *function, const char *name) {
 static int route(void *handle, const char *name, void *found, void **result) {
     if (found) {
         *result = answer(found, name);
-        if (!*result) /* our export must not make a program believe in a driver that is not there: leave libc's error behind */
+        if (!*result) /* our export must not make a program believe in a driver that is not there: leave libc's error
+                         behind */
             gm_real_dlsym(RTLD_NEXT, name);
         return 1;
     }

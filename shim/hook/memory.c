@@ -61,38 +61,38 @@ static void on_stream(struct gm_request *request, CUstream stream, bool per_thre
 }
 
 /* What the program's own pool answers is only recorded. */
-#define SEE_FROM_POOL(scope, address, call)                                                                  \
-    do {                                                                                                     \
-        CUresult result = WITHIN_LIMIT(scope, call);                                                         \
-        gm_pipeline_saw_alloc(scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *(address), 0, result);        \
-        LEAVE(result);                                                                                       \
+#define SEE_FROM_POOL(scope, address, call)                                                           \
+    do {                                                                                              \
+        CUresult result = WITHIN_LIMIT(scope, call);                                                  \
+        gm_pipeline_saw_alloc(scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *(address), 0, result); \
+        LEAVE(result);                                                                                \
     } while (0)
 
-#define ALLOC_ASYNC(symbol, twin)                                                                            \
-    HOOK(symbol, CUdeviceptr *address, size_t size, CUstream stream) {                                       \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, address, size, stream);                                                                \
-        if (!address || !size)                                                                               \
-            LEAVE(gm_real.symbol(address, size, stream));                                                    \
-        BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                                            \
-        on_stream(&scope.request, stream, twin);                                                         \
-        if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&                            \
-            gm_hook_takes_from_set_pool(&scope.request))                                                     \
-            SEE_FROM_POOL(&scope, address, gm_real.symbol(address, size, stream));                           \
-        LEAVE(alloc_async(&scope, address));                                                                 \
+#define ALLOC_ASYNC(symbol, twin)                                                  \
+    HOOK(symbol, CUdeviceptr *address, size_t size, CUstream stream) {             \
+        struct gm_scope scope;                                                     \
+        ENTER(symbol, address, size, stream);                                      \
+        if (!address || !size)                                                     \
+            LEAVE(gm_real.symbol(address, size, stream));                          \
+        BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                  \
+        on_stream(&scope.request, stream, twin);                                   \
+        if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&  \
+            gm_hook_takes_from_set_pool(&scope.request))                           \
+            SEE_FROM_POOL(&scope, address, gm_real.symbol(address, size, stream)); \
+        LEAVE(alloc_async(&scope, address));                                       \
     }
 ALLOC_ASYNC(cuMemAllocAsync, false)
 ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
 
 /* ---- never moved: the program's intent, only recorded */
 
-#define ALLOC_FROM_POOL(symbol, twin)                                                                        \
-    HOOK(symbol, CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {                    \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, address, size, pool, stream);                                                          \
-        BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                                        \
-        on_stream(&scope.request, stream, twin);                                                         \
-        SEE_FROM_POOL(&scope, address, gm_real.symbol(address, size, pool, stream));                         \
+#define ALLOC_FROM_POOL(symbol, twin)                                                     \
+    HOOK(symbol, CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) { \
+        struct gm_scope scope;                                                            \
+        ENTER(symbol, address, size, pool, stream);                                       \
+        BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                     \
+        on_stream(&scope.request, stream, twin);                                          \
+        SEE_FROM_POOL(&scope, address, gm_real.symbol(address, size, pool, stream));      \
     }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, false)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
@@ -142,7 +142,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     BEGIN_FREE(&scope, GM_CALL_FREE, 0);
     gm_pipeline_free_begin(&scope, address);
     bool moved = GM_UNLIKELY(gm_grow_mode != GM_GROW_OFF) && gave_pages(&scope, address);
-    CUresult result = moved                            ? CUDA_SUCCESS
+    CUresult result = moved                              ? CUDA_SUCCESS
                       : scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
                       : freed_before(&scope, address)    ? CUDA_ERROR_INVALID_VALUE
                                                          : gm_real.cuMemFree_v2(address);
@@ -150,26 +150,26 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
     LEAVE(result);
 }
 
-#define FREE_ASYNC(symbol, twin)                                                                             \
-    HOOK(symbol, CUdeviceptr address, CUstream stream) {                                                     \
-        struct gm_scope scope;                                                                               \
-        ENTER(symbol, address, stream);                                                                      \
-        BEGIN_FREE(&scope, GM_CALL_FREE_ASYNC, 0);                                                                \
-        scope.request.stream = (uint64_t)(uintptr_t)stream;                                                  \
-        scope.request.per_thread = twin;                                                                     \
-        scope.request.capturing = is_capturing(stream, twin);                                                \
-        gm_pipeline_free_begin(&scope, address);                                                             \
-        CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, twin)  \
-                          : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE                        \
+#define FREE_ASYNC(symbol, twin)                                                                            \
+    HOOK(symbol, CUdeviceptr address, CUstream stream) {                                                    \
+        struct gm_scope scope;                                                                              \
+        ENTER(symbol, address, stream);                                                                     \
+        BEGIN_FREE(&scope, GM_CALL_FREE_ASYNC, 0);                                                          \
+        scope.request.stream = (uint64_t)(uintptr_t)stream;                                                 \
+        scope.request.per_thread = twin;                                                                    \
+        scope.request.capturing = is_capturing(stream, twin);                                               \
+        gm_pipeline_free_begin(&scope, address);                                                            \
+        CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, twin) \
+                          : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE                       \
                                                            : gm_real.symbol(address, stream);                \
-        freed(&scope, address, result);                                                                      \
-        LEAVE(result);                                                                                       \
+        freed(&scope, address, result);                                                                     \
+        LEAVE(result);                                                                                      \
     }
 FREE_ASYNC(cuMemFreeAsync, false)
 FREE_ASYNC(cuMemFreeAsync_ptsz, true)
 
-/* ---- questions: answered by the driver, which tells the truth about whatever backs the block, except that kept memory is free
- * memory to the program, and that a block may be larger than what the program asked for (freed.c) */
+/* ---- questions: answered by the driver, which tells the truth about whatever backs the block, except that kept memory
+ * is free memory to the program, and that a block may be larger than what the program asked for (freed.c) */
 
 HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     struct gm_context context;
@@ -178,7 +178,8 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     bool known = gm_context_current(&context);
     size_t kept = known ? gm_pipeline_releasable(context.device) : 0; /* first: some is given back by it */
     CUresult result = gm_real.cuMemGetInfo_v2(free_bytes, total_bytes);
-    if (result != CUDA_SUCCESS || !known || (!kept && !gm_limit_on()) || gm_real.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS || !known || (!kept && !gm_limit_on()) ||
+        gm_real.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
         LEAVE(result);
     free_now = kept < total - free_now ? free_now + kept : total;
     gm_limit_view(context.device, &free_now, &total);
@@ -213,7 +214,8 @@ HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr addre
     LEAVE(result);
 }
 
-static void answered(void *data, CUpointer_attribute attribute, CUdeviceptr address, enum gm_known known, const struct gm_block *block) {
+static void answered(void *data, CUpointer_attribute attribute, CUdeviceptr address, enum gm_known known,
+                     const struct gm_block *block) {
     if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
         *(uint64_t *)data = block->address;
     else if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)

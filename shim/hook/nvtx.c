@@ -1,11 +1,12 @@
 /* The program's NVTX ranges and marks become phases of the trace.
  *
- * NVTX 3 is headers in the program: its first call loads the library that NVTX_INJECTION64_PATH names and calls InitializeInjectionNvtx2
- * there, which fills NVTX's table of functions. Without that variable nothing here is ever entered. The declarations that NVTX shares
- * with such a library are restated, because its headers do not come with every toolkit; tests compile against the real ones.
+ * NVTX 3 is headers in the program: its first call loads the library that NVTX_INJECTION64_PATH names and calls
+ * InitializeInjectionNvtx2 there, which fills NVTX's table of functions. Without that variable nothing here is ever
+ * entered. The declarations that NVTX shares with such a library are restated, because its headers do not come with
+ * every toolkit; tests compile against the real ones.
  *
- * Ranges begin before the first CUDA call, when there is no trace yet: each thread keeps those that are open, and the thread that
- * starts the shim writes its own then, any other at its next range. */
+ * Ranges begin before the first CUDA call, when there is no trace yet: each thread keeps those that are open, and the
+ * thread that starts the shim writes its own then, any other at its next range. */
 #include <pthread.h>
 #include <string.h>
 #include <wchar.h>
@@ -195,8 +196,12 @@ static int push_a(const char *text) { return push(0, text_of(0, text, NULL)); }
 static int push_w(const wchar_t *text) { return push(0, text_of(0, NULL, text)); }
 static int pop_default(void) { return pop(0); }
 
-static void domain_mark(const struct domain *domain, const struct attributes *a) { mark(text_in(number_of(domain), a)); }
-static uint64_t domain_start(const struct domain *domain, const struct attributes *a) { return start(text_in(number_of(domain), a)); }
+static void domain_mark(const struct domain *domain, const struct attributes *a) {
+    mark(text_in(number_of(domain), a));
+}
+static uint64_t domain_start(const struct domain *domain, const struct attributes *a) {
+    return start(text_in(number_of(domain), a));
+}
 static void domain_end(const struct domain *domain, uint64_t range) {
     (void)domain;
     end(range);
@@ -213,7 +218,8 @@ static void *register_w(const struct domain *domain, const wchar_t *text) {
     return (void *)(uintptr_t)text_of(number_of(domain), NULL, text);
 }
 
-/* One domain for a name, whichever library of the program asks. Where there are too many the rest share the default one. */
+/* One domain for a name, whichever library of the program asks. Where there are too many the rest share the default
+ * one. */
 static struct domain *domain_of(const char *name, size_t length) {
     struct domain *found = NULL;
     gm_spin_lock(&domain_lock);
@@ -228,7 +234,9 @@ static struct domain *domain_of(const char *name, size_t length) {
     gm_spin_unlock(&domain_lock);
     return found;
 }
-static struct domain *create_a(const char *name) { return domain_of(name ? name : "", name ? strnlen(name, DOMAIN_NAME) : 0); }
+static struct domain *create_a(const char *name) {
+    return domain_of(name ? name : "", name ? strnlen(name, DOMAIN_NAME) : 0);
+}
 static struct domain *create_w(const wchar_t *name) {
     char text[DOMAIN_NAME];
     return domain_of(text, narrow(text, sizeof(text), name));
@@ -236,14 +244,14 @@ static struct domain *create_w(const wchar_t *name) {
 
 /* By NVTX's numbers of its functions. */
 static const function core[] = {
-    [1] = (function)mark_ex, [2] = (function)mark_a,   [3] = (function)mark_w, [4] = (function)start_ex,
-    [5] = (function)start_a, [6] = (function)start_w,  [7] = (function)end,    [8] = (function)push_ex,
+    [1] = (function)mark_ex, [2] = (function)mark_a,  [3] = (function)mark_w,       [4] = (function)start_ex,
+    [5] = (function)start_a, [6] = (function)start_w, [7] = (function)end,          [8] = (function)push_ex,
     [9] = (function)push_a,  [10] = (function)push_w, [11] = (function)pop_default,
 };
 static const function core2[] = {
-    [1] = (function)domain_mark, [2] = (function)domain_start, [3] = (function)domain_end, [4] = (function)domain_push,
-    [5] = (function)domain_pop,  [10] = (function)register_a,  [11] = (function)register_w, [12] = (function)create_a,
-    [13] = (function)create_w,
+    [1] = (function)domain_mark, [2] = (function)domain_start, [3] = (function)domain_end,
+    [4] = (function)domain_push, [5] = (function)domain_pop,   [10] = (function)register_a,
+    [11] = (function)register_w, [12] = (function)create_a,    [13] = (function)create_w,
 };
 
 static void fill(const struct callbacks *callbacks, int module, const function *functions, unsigned count) {

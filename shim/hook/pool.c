@@ -1,5 +1,5 @@
-/* The program's own stream-ordered pools: recorded, never moved. The pool that it sets as a device's current one is such a pool, too:
- * cuMemAllocAsync takes from it. */
+/* The program's own stream-ordered pools: recorded, never moved. The pool that it sets as a device's current one is
+ * such a pool, too: cuMemAllocAsync takes from it. */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 
@@ -20,19 +20,20 @@ static void set_current(CUdevice device, CUmemoryPool pool) {
 
 static void note_current(CUdevice device, CUmemoryPool pool) {
     CUmemoryPool initial;
-    bool is_default = gm_drv.device_get_default_mem_pool && gm_drv.device_get_default_mem_pool(&initial, device) == CUDA_SUCCESS &&
-                      initial == pool;
+    bool is_default = gm_drv.device_get_default_mem_pool &&
+                      gm_drv.device_get_default_mem_pool(&initial, device) == CUDA_SUCCESS && initial == pool;
     set_current(device, is_default ? NULL : pool);
 }
 
-/* The driver asks the device of the stream, which need not be the current one. A device that is not known counts as set: the driver's
- * own call is always right. */
+/* The driver asks the device of the stream, which need not be the current one. A device that is not known counts as
+ * set: the driver's own call is always right. */
 bool gm_hook_takes_from_set_pool(const struct gm_request *request) {
     CUdevice device = request->device;
     CUcontext owner = NULL;
     struct gm_context seen;
     if (request->stream > (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx &&
-        gm_drv.stream_get_ctx((CUstream)request->stream, &owner) == CUDA_SUCCESS && (uint64_t)(uintptr_t)owner != request->context)
+        gm_drv.stream_get_ctx((CUstream)request->stream, &owner) == CUDA_SUCCESS &&
+        (uint64_t)(uintptr_t)owner != request->context)
         device = gm_context_find(owner, &seen) ? seen.device : -1;
     return device < 0 || device >= DEVICES || __atomic_load_n(&gm_hook_pools_set, __ATOMIC_ACQUIRE) >> device & 1;
 }
@@ -48,7 +49,8 @@ HOOK(cuDeviceSetMemPool, CUdevice device, CUmemoryPool pool) {
 HOOK(cuMemSetMemPool, CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
     ENTER(cuMemSetMemPool, location, type, pool);
     CUresult result = gm_real.cuMemSetMemPool(location, type, pool);
-    if (result == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED)
+    if (result == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        type == CU_MEM_ALLOCATION_TYPE_PINNED)
         note_current(location->id, pool);
     LEAVE(result);
 }
@@ -57,7 +59,8 @@ HOOK(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties) {
     struct gm_scope scope;
     ENTER(cuMemPoolCreate, pool, properties);
     BEGIN(&scope, GM_CALL_POOL_CREATE, 0);
-    if (properties && (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED))
+    if (properties && (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+                       properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED))
         gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     CUresult result = WITH_TRIM(gm_real.cuMemPoolCreate(pool, properties));
     gm_pipeline_saw_alloc(&scope, GM_KIND_POOL, GM_ACT_RESERVE,

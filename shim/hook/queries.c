@@ -1,16 +1,16 @@
-/* The program asks whether work is done. Behind a native free it is; where a free left it in flight, it is done before the program gets
- * its answer (shim/driver/free_sync.h). */
+/* The program asks whether work is done. Behind a native free it is; where a free left it in flight, it is done before
+ * the program gets its answer (shim/driver/free_sync.h). */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 
 #define LIST(...) __VA_ARGS__
-#define QUERY(symbol, parameters, arguments)                                                                 \
-    HOOK(symbol, LIST parameters) {                                                                          \
-        ENTER(symbol, LIST arguments);                                                                       \
-        CUresult result = gm_real.symbol arguments;                                                          \
-        if (result == CUDA_ERROR_NOT_READY && gm_free_sync_query())                                          \
-            result = gm_real.symbol arguments;                                                               \
-        LEAVE(result);                                                                                       \
+#define QUERY(symbol, parameters, arguments)                        \
+    HOOK(symbol, LIST parameters) {                                 \
+        ENTER(symbol, LIST arguments);                              \
+        CUresult result = gm_real.symbol arguments;                 \
+        if (result == CUDA_ERROR_NOT_READY && gm_free_sync_query()) \
+            result = gm_real.symbol arguments;                      \
+        LEAVE(result);                                              \
     }
 
 QUERY(cuEventQuery, (CUevent event), (event))

@@ -1,5 +1,5 @@
-/* Life of the shim in a process: options, policy, resources and trace at the first touch of the driver; nothing before; at the
- * end a finished trace and the coverage report, without any CUDA call. */
+/* Life of the shim in a process: options, policy, resources and trace at the first touch of the driver; nothing before;
+ * at the end a finished trace and the coverage report, without any CUDA call. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -92,8 +92,10 @@ static bool try_policy(const char *text, const struct gm_policy **policy, uint32
 
     if (!found) {
         for (size_t i = 0, used = 0; gm_policies[i] && used < sizeof(accepted); i++)
-            used += (size_t)gm_format(accepted + used, sizeof(accepted) - used, "%s%s", i ? ", " : "", gm_policies[i]->name);
-        gm_log(GM_LOG_ERROR, "GPUMEM_POLICY=%s is not a policy; accepted: %s; using %s", text, accepted, gm_policies[0]->name);
+            used += (size_t)gm_format(accepted + used, sizeof(accepted) - used, "%s%s", i ? ", " : "",
+                                      gm_policies[i]->name);
+        gm_log(GM_LOG_ERROR, "GPUMEM_POLICY=%s is not a policy; accepted: %s; using %s", text, accepted,
+               gm_policies[0]->name);
         return false;
     }
     if (found->setup && found->setup(&setup) != GM_OK) {
@@ -113,7 +115,9 @@ static const struct gm_policy *choose_policy(bool *user_named, uint32_t *wants) 
 
     *user_named = gm_option_is_set(GM_OPT_POLICY);
     if (!*user_named && (tool = tool_at_work()) != NULL) {
-        gm_log(GM_LOG_WARN, "%s is at work: policy observe, so that it sees the program's own blocks (GPUMEM_POLICY overrides)", tool);
+        gm_log(GM_LOG_WARN,
+               "%s is at work: policy observe, so that it sees the program's own blocks (GPUMEM_POLICY overrides)",
+               tool);
         try_policy("observe", &policy, wants);
         return policy;
     }
@@ -164,7 +168,8 @@ static void choose_steps(const struct gm_policy *policy) {
         gm_log(GM_LOG_WARN, "GPUMEM_OOM=%.80s: %s; using %s", gm_option_text(GM_OPT_OOM), error, initial);
         named = false;
     }
-    if (!named && gm_oom_parse(strcmp(policy->name, "observe") ? initial : "trim,fail", &chain, error, sizeof(error)) != GM_OK)
+    if (!named &&
+        gm_oom_parse(strcmp(policy->name, "observe") ? initial : "trim,fail", &chain, error, sizeof(error)) != GM_OK)
         return;
     gm_oom_set(&chain);
     gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
@@ -272,7 +277,8 @@ void gm_process_start(void) {
     };
     gm_pipeline_setup(&setup);
     bool checks = gm_check_start();
-    gm_free_sync_setup(checks || gm_option_bool(GM_OPT_STRICT) ? GM_FREE_WAIT : (enum gm_free_level)gm_option_number(GM_OPT_FREE));
+    gm_free_sync_setup(checks || gm_option_bool(GM_OPT_STRICT) ? GM_FREE_WAIT
+                                                               : (enum gm_free_level)gm_option_number(GM_OPT_FREE));
     if (gm_option_text(GM_OPT_TRACE)[0]) {
         gm_trace_opened = name_trace;
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),

@@ -9,9 +9,9 @@
 #include "shim/grow/grow.h"
 #include "shim/hook/observer_rows.h"
 
-#define OBSERVER(symbol, ...)                                                                                 \
-    GM_INTERNAL void gm_observer_##symbol(void);                                                                \
-    GM_INTERNAL void *gm_observed_##symbol;                                                                   \
+#define OBSERVER(symbol, ...)                    \
+    GM_INTERNAL void gm_observer_##symbol(void); \
+    GM_INTERNAL void *gm_observed_##symbol;      \
     void *gm_observed_##symbol;
 GM_OBSERVER_ROWS(OBSERVER, OBSERVER, OBSERVER)
 #undef OBSERVER
@@ -38,11 +38,12 @@ struct search {
     bool found;
 };
 
-static bool needs_driver(const struct dl_phdr_info *info, const ElfW(Dyn) *dynamic) {
+static bool needs_driver(const struct dl_phdr_info *info, const ElfW(Dyn) * dynamic) {
     const char *strings = NULL;
     for (const ElfW(Dyn) *row = dynamic; row->d_tag != DT_NULL; row++)
         if (row->d_tag == DT_STRTAB)
-            strings = (const char *)(row->d_un.d_ptr < info->dlpi_addr ? row->d_un.d_ptr + info->dlpi_addr : row->d_un.d_ptr);
+            strings =
+                (const char *)(row->d_un.d_ptr < info->dlpi_addr ? row->d_un.d_ptr + info->dlpi_addr : row->d_un.d_ptr);
     for (const ElfW(Dyn) *row = dynamic; strings && row->d_tag != DT_NULL; row++)
         if (row->d_tag == DT_NEEDED && strncmp(strings + row->d_un.d_val, "libcuda.so", 10) == 0)
             return true;

@@ -1,15 +1,17 @@
-/* Virtual memory management calls of the program: recorded, never moved. A handle counts as memory; a reservation and a mapping
- * are address space. A handle lives until its last release; memory behind it until the last unmap as well, which the driver
- * tells only by its free memory, so the trace shows both. */
+/* Virtual memory management calls of the program: recorded, never moved. A handle counts as memory; a reservation and a
+ * mapping are address space. A handle lives until its last release; memory behind it until the last unmap as well,
+ * which the driver tells only by its free memory, so the trace shows both. */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 
-HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted, unsigned long long flags) {
+HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted,
+     unsigned long long flags) {
     struct gm_scope scope;
     ENTER(cuMemAddressReserve, address, size, alignment, wanted, flags);
     BEGIN(&scope, GM_CALL_VMM_RESERVE, size);
     CUresult result = gm_real.cuMemAddressReserve(address, size, alignment, wanted, flags);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, result ? 0 : gm_key(GM_SPACE_RESERVATION, *address), 0, result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, result ? 0 : gm_key(GM_SPACE_RESERVATION, *address), 0,
+                          result);
     LEAVE(result);
 }
 
@@ -24,7 +26,8 @@ HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
     LEAVE(result);
 }
 
-HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties, unsigned long long flags) {
+HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
+     unsigned long long flags) {
     struct gm_scope scope;
     ENTER(cuMemCreate, handle, size, properties, flags);
     BEGIN(&scope, GM_CALL_VMM_CREATE, size);
@@ -40,7 +43,8 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
     LEAVE(result);
 }
 
-/* A handle may be held several times (retain, import): only the release that ends our first hold is the block's free. */
+/* A handle may be held several times (retain, import): only the release that ends our first hold is the block's free.
+ */
 HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_VMM_HANDLE, handle);
@@ -58,7 +62,8 @@ HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *ad
     LEAVE(gm_real.cuMemRetainAllocationHandle(handle, address));
 }
 
-HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+     unsigned long long flags) {
     struct gm_scope scope;
     ENTER(cuMemMap, address, size, offset, handle, flags);
     BEGIN(&scope, GM_CALL_VMM_MAP, size);
@@ -101,12 +106,14 @@ HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle
     LEAVE(result);
 }
 
-HOOK(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *shareable, CUmemAllocationHandleType type) {
+HOOK(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *shareable,
+     CUmemAllocationHandleType type) {
     struct gm_scope scope;
     ENTER(cuMemImportFromShareableHandle, handle, shareable, type);
     BEGIN(&scope, GM_CALL_VMM_IMPORT, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
     CUresult result = gm_real.cuMemImportFromShareableHandle(handle, shareable, type);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
+    gm_pipeline_saw_alloc(&scope, GM_KIND_IMPORTED, GM_ACT_ALLOC, result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0,
+                          result);
     LEAVE(result);
 }

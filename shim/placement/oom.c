@@ -33,7 +33,8 @@ gm_status gm_oom_parse(const char *text, struct gm_oom_chain *out, char *error, 
             return GM_INVALID_VALUE;
         }
         if (seen & 1u << step) {
-            gm_format(error, error_size, "\"%s\" is named twice; accepted: each of trim, host, managed, fail once", names[step]);
+            gm_format(error, error_size, "\"%s\" is named twice; accepted: each of trim, host, managed, fail once",
+                      names[step]);
             return GM_INVALID_VALUE;
         }
         if (seen & 1u << GM_OOM_FAIL) {
@@ -76,7 +77,8 @@ static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *req
     return GM_OK;
 }
 
-gm_status gm_oom_serve(struct gm_resource *root, const struct gm_request *request, enum gm_reason reason, struct gm_block *block) {
+gm_status gm_oom_serve(struct gm_resource *root, const struct gm_request *request, enum gm_reason reason,
+                       struct gm_block *block) {
     gm_status status = GM_OUT_OF_MEMORY;
     for (unsigned i = 0; i < chain.count && status == GM_OUT_OF_MEMORY && chain.steps[i] != GM_OOM_FAIL; i++) {
         gm_stats_oom_step();

@@ -1,7 +1,7 @@
-/* A request goes to the resource of the wanted kind if that keeps its hard promises; where this cannot serve it (the driver
- * lacks a function, managed memory would exceed what is free), to the next in line, native at last, and from there to the steps of
- * GPUMEM_OOM. So a policy can only ever improve on the program's own call, never make a request fail that native memory could
- * serve. */
+/* A request goes to the resource of the wanted kind if that keeps its hard promises; where this cannot serve it (the
+ * driver lacks a function, managed memory would exceed what is free), to the next in line, native at last, and from
+ * there to the steps of GPUMEM_OOM. So a policy can only ever improve on the program's own call, never make a request
+ * fail that native memory could serve. */
 #include "shim/placement/router.h"
 
 #include "shim/placement/oom.h"
@@ -10,7 +10,8 @@ static struct gm_resource *servers[GM_KIND_COUNT];
 static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
 bool gm_router_overcommits;
 
-/* Pools hand out memory that other streams may use only when the pool's own stream got there; what is kept needs no such step. */
+/* Pools hand out memory that other streams may use only when the pool's own stream got there; what is kept needs no
+ * such step. */
 const struct gm_router_row gm_router_rows[GM_ROUTER_ROWS] = {
     {GM_KIND_NATIVE, "native"},
     {GM_KIND_ASYNC, "true-kind(cache(async))"},
@@ -23,29 +24,36 @@ const struct gm_router_row gm_router_rows[GM_ROUTER_ROWS] = {
 
 void gm_router_serve(enum gm_kind kind, struct gm_resource *resource) {
     servers[kind] = resource;
-    refused[kind] = resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
+    refused[kind] =
+        resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
 }
 
-struct gm_resource *gm_router_server(enum gm_kind kind) { return servers[kind]; }
+struct gm_resource *gm_router_server(enum gm_kind kind) {
+    return servers[kind];
+}
 
 static enum gm_kind next_in_line(enum gm_kind kind) {
     return kind == GM_KIND_MANAGED_POOL ? GM_KIND_MANAGED : GM_KIND_NATIVE;
 }
 
-/* GPUMEM_GROW=move-overcommit, before the steps: only this may bring the block to the device after all. What is kept goes first. */
+/* GPUMEM_GROW=move-overcommit, before the steps: only this may bring the block to the device after all. What is kept
+ * goes first. */
 static bool overcommit(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_resource *vmm = servers[GM_KIND_VMM], *native = servers[GM_KIND_NATIVE];
-    if (GM_LIKELY(request->wanted != GM_KIND_VMM) || !gm_router_overcommits || request->capturing ||
-        !vmm || !vmm->ops->overcommit || !gm_resource_keeps(vmm->properties, request))
+    if (GM_LIKELY(request->wanted != GM_KIND_VMM) || !gm_router_overcommits || request->capturing || !vmm ||
+        !vmm->ops->overcommit || !gm_resource_keeps(vmm->properties, request))
         return false;
     size_t given = self->ops->trim(self, SIZE_MAX);
     if (gm_oom_on_trim)
         gm_oom_on_trim(request, given);
-    return (given && (vmm->ops->alloc(vmm, request, block) == GM_OK || native->ops->alloc(native, request, block) == GM_OK)) ||
+    return (given &&
+            (vmm->ops->alloc(vmm, request, block) == GM_OK || native->ops->alloc(native, request, block) == GM_OK)) ||
            vmm->ops->overcommit(vmm, request, block) == GM_OK;
 }
 
-static inline bool is_refused(enum gm_kind kind, const struct gm_request *request) { return refused[kind] & request->promises; }
+static inline bool is_refused(enum gm_kind kind, const struct gm_request *request) {
+    return refused[kind] & request->promises;
+}
 
 static inline gm_status ask(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
     struct gm_resource *server = servers[kind];
@@ -55,8 +63,8 @@ static inline gm_status ask(enum gm_kind kind, const struct gm_request *request,
 }
 
 /* Native memory could not be had either. */
-static gm_status native_failed(struct gm_resource *self, const struct gm_request *request, gm_status status, enum gm_reason reason,
-                               struct gm_block *block) {
+static gm_status native_failed(struct gm_resource *self, const struct gm_request *request, gm_status status,
+                               enum gm_reason reason, struct gm_block *block) {
     if (status != GM_OUT_OF_MEMORY)
         return status;
     if (overcommit(self, request, block)) {
@@ -96,7 +104,8 @@ static gm_status router_alloc(struct gm_resource *self, const struct gm_request 
 }
 
 /* Blocks name their maker as owner, so they come back here only through adaptors. */
-static gm_status router_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status router_free(struct gm_resource *self, const struct gm_block *block,
+                             const struct gm_free_request *how) {
     struct gm_resource *server = servers[block->kind];
     return server ? server->ops->free(server, block, how) : GM_INVALID_VALUE;
 }
@@ -130,12 +139,14 @@ static void router_after_fork(struct gm_resource *self) {
             servers[kind]->ops->after_fork(servers[kind]);
 }
 
-#define EACH_SERVER(call, ...)                                                                               \
-    for (int kind = 0; kind < GM_KIND_COUNT; kind++)                                                         \
-        if (servers[kind] && servers[kind]->ops->call)                                                       \
+#define EACH_SERVER(call, ...)                         \
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)   \
+        if (servers[kind] && servers[kind]->ops->call) \
     servers[kind]->ops->call(servers[kind], __VA_ARGS__)
 
-static void router_context_destroyed(struct gm_resource *self, uint64_t context_id) { EACH_SERVER(context_destroyed, context_id); }
+static void router_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    EACH_SERVER(context_destroyed, context_id);
+}
 
 static void router_capture(struct gm_resource *self, int change) { EACH_SERVER(capture, change); }
 

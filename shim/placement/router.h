@@ -17,8 +17,8 @@ GM_INTERNAL extern const struct gm_router_row gm_router_rows[GM_ROUTER_ROWS];
 void gm_router_serve(enum gm_kind kind, struct gm_resource *resource);
 struct gm_resource *gm_router_server(enum gm_kind kind);
 
-/* A request for GM_KIND_VMM that the device has no memory for goes to its maker's overcommit before the steps of GPUMEM_OOM. Set before
- * the first request. */
+/* A request for GM_KIND_VMM that the device has no memory for goes to its maker's overcommit before the steps of
+ * GPUMEM_OOM. Set before the first request. */
 GM_INTERNAL extern bool gm_router_overcommits;
 
 #endif

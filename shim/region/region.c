@@ -1,7 +1,7 @@
 /* Regions: extents of physical memory, mapped side by side into one or two ranges of addresses.
  *
- * A step that fails is undone to the last driver call: the state before it is kept aside, ranges that had to move keep their old
- * addresses until everything is mapped in the new ones. */
+ * A step that fails is undone to the last driver call: the state before it is kept aside, ranges that had to move keep
+ * their old addresses until everything is mapped in the new ones. */
 #include <stdlib.h>
 
 #include "shim/base/base.h"
@@ -96,7 +96,8 @@ static gm_status make(const struct gpumem_region_options *options, struct gpumem
     if (status)
         return gm_fail(status, "device %d has no virtual memory management%s: %s", region->place.device,
                        options->flags & GPUMEM_REGION_HOST ? " of host memory" : "", name_of(status));
-    if (!round_to(options->reserve ? options->reserve : ample(region->place.device), region->place.granularity, &wanted))
+    if (!round_to(options->reserve ? options->reserve : ample(region->place.device), region->place.granularity,
+                  &wanted))
         return gm_fail(GM_OUT_OF_MEMORY, "%zu bytes of addresses asked", options->reserve);
     status = gm_address_range_reserve(&now->ranges[0], options->reserve ? wanted : region->place.granularity, wanted);
     if (status)
@@ -389,7 +390,8 @@ static gm_status add_alias(struct gpumem_region *region) {
     gm_status status = gm_address_range_reserve(&alias, reserved, reserved);
     if (status)
         return status;
-    /* The region may lie in several reservations, no mapping of which crosses a border: one piece of addresses holds them all. */
+    /* The region may lie in several reservations, no mapping of which crosses a border: one piece of addresses holds
+     * them all. */
     status = gm_address_range_map_all(&alias, &region->place, region->extents, region->now.count);
     if (status)
         gm_address_range_cut(&alias, 0);
@@ -423,8 +425,8 @@ static gm_status allow(struct gpumem_region *region, int peer) {
         size_t offset = 0;
         for (unsigned i = 0; i < now->count; i++) {
             gm_status status = gm_location_peer(now->ranges[r].base + offset, region->extents[i].size, peer,
-                                             now->ranges[r].read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ
-                                                                      : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+                                                now->ranges[r].read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                                                         : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
             if (status)
                 return status;
             offset += region->extents[i].size;
@@ -445,7 +447,9 @@ PUBLIC int gpumem_region_allow(struct gpumem_region *region, int peer) {
     status = allow(region, peer);
     restore(mode);
     leave(pushed);
-    return status ? gm_fail(status, "device %d and a region of device %d: %s", peer, region->place.device, name_of(status)) : GM_OK;
+    return status
+               ? gm_fail(status, "device %d and a region of device %d: %s", peer, region->place.device, name_of(status))
+               : GM_OK;
 }
 
 PUBLIC int gpumem_region_export(const struct gpumem_region *region, unsigned index, int *descriptor, size_t *size) {
@@ -455,9 +459,10 @@ PUBLIC int gpumem_region_export(const struct gpumem_region *region, unsigned ind
         return gm_fail(GM_INVALID_VALUE, "handle %u of %u", index, region->now.count);
     int made = -1;
     gm_status status = (gm_status)gm_program_driver()->mem_export(&made, region->extents[index].handle,
-                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+                                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (status)
-        return gm_fail(status, "a handle of %zu bytes cannot be exported: %s", region->extents[index].size, name_of(status));
+        return gm_fail(status, "a handle of %zu bytes cannot be exported: %s", region->extents[index].size,
+                       name_of(status));
     *descriptor = made;
     *size = region->extents[index].size;
     return GM_OK;

@@ -1,7 +1,7 @@
 /* Vectors: elements in a region, moved and filled by the driver's copies in the vector's stream.
  *
- * Overlapping copies are undefined, so elements that make room or close up go by way of a second region when they overlap
- * themselves by much; it is made at need and kept until the vector shrinks. */
+ * Overlapping copies are undefined, so elements that make room or close up go by way of a second region when they
+ * overlap themselves by much; it is made at need and kept until the vector shrinks. */
 #include <stdlib.h>
 
 #include "shim/base/base.h"
@@ -35,7 +35,8 @@ static CUdeviceptr at(const struct gpumem_vector *vector, size_t index) {
 }
 
 static gm_status checked(CUresult result, const char *what, size_t size) {
-    return result ? gm_fail((gm_status)result, "%s of %zu bytes failed with CUresult %d", what, size, (int)result) : GM_OK;
+    return result ? gm_fail((gm_status)result, "%s of %zu bytes failed with CUresult %d", what, size, (int)result)
+                  : GM_OK;
 }
 
 static gm_status copy(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size) {
@@ -43,8 +44,8 @@ static gm_status copy(const struct gpumem_vector *vector, CUdeviceptr to, CUdevi
 }
 
 /* Copies `size` bytes from `from` to `to` where both overlap, in pieces that do not: from the far end when going up. */
-static gm_status step_over(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size, size_t piece,
-                           CUdeviceptr detour) {
+static gm_status step_over(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size,
+                           size_t piece, CUdeviceptr detour) {
     gm_status status = GM_OK;
     bool up = to > from;
     for (size_t done = 0; done < size && !status; done += piece) {
@@ -86,7 +87,8 @@ static bool inside(const struct gpumem_vector *vector, const void *value) {
     return (CUdeviceptr)(uintptr_t)value - at(vector, 0) < vector->count * vector->element;
 }
 
-/* The element's index when the value is one of the vector's own, `count` when it lies elsewhere. Not on a border: refused. */
+/* The element's index when the value is one of the vector's own, `count` when it lies elsewhere. Not on a border:
+ * refused. */
 static gm_status own_index(const struct gpumem_vector *vector, const void *value, size_t *index) {
     *index = vector->count;
     if (!inside(vector, value))
@@ -100,10 +102,13 @@ static gm_status own_index(const struct gpumem_vector *vector, const void *value
 
 static gm_status zero(const struct gpumem_vector *vector, size_t first, size_t count) {
     size_t size = count * vector->element;
-    return size ? checked(gm_program_driver()->memset_d8_async(at(vector, first), 0, size, vector->stream), "a fill", size) : GM_OK;
+    return size ? checked(gm_program_driver()->memset_d8_async(at(vector, first), 0, size, vector->stream), "a fill",
+                          size)
+                : GM_OK;
 }
 
-/* One element copied, then doubled: reads what it wrote, so it costs as much as one copy of the whole and a few calls. */
+/* One element copied, then doubled: reads what it wrote, so it costs as much as one copy of the whole and a few calls.
+ */
 static gm_status fill(const struct gpumem_vector *vector, size_t first, size_t count, CUdeviceptr value) {
     CUdeviceptr to = at(vector, first);
     size_t size = count * vector->element, done = vector->element;
@@ -143,7 +148,8 @@ PUBLIC int gpumem_vector_destroy(struct gpumem_vector *vector) {
     gm_status status = gpumem_region_release(vector->region);
     if (status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
         return status;
-    /* A capture that began meanwhile leaves the second region behind; its work is done, so it is not in the way of any. */
+    /* A capture that began meanwhile leaves the second region behind; its work is done, so it is not in the way of any.
+     */
     if (gpumem_region_release(vector->detour) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
         gm_log(GM_LOG_WARN, "a capture keeps memory of a destroyed vector");
     free(vector);

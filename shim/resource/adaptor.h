@@ -6,9 +6,11 @@
 #include "shim/resource/resource.h"
 
 /* Allocates upstream and signs the block as the adaptor's. */
-GM_INTERNAL gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
+GM_INTERNAL gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
+                                       struct gm_block *block);
 /* Frees upstream. */
-GM_INTERNAL gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
+GM_INTERNAL gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block,
+                                      const struct gm_free_request *how);
 GM_INTERNAL size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_adaptor_releasable(struct gm_resource *self, int device);
 GM_INTERNAL bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address);

@@ -5,7 +5,8 @@
 
 static gm_status describe(int device, CUmemPoolProps *props) {
     int has_pools = 0;
-    gm_status status = (gm_status)gm_drv.device_get_attribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
+    gm_status status =
+        (gm_status)gm_drv.device_get_attribute(&has_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
     if (status)
         return status;
     props->allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -43,7 +44,9 @@ static size_t async_releasable(struct gm_resource *self, int device) {
 
 static bool async_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
 
-static void async_context_destroyed(struct gm_resource *self, uint64_t context_id) { gm_pool_context_destroyed(&family, context_id); }
+static void async_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_pool_context_destroyed(&family, context_id);
+}
 
 static void async_capture(struct gm_resource *self, int change) {
     if (change < 0)
@@ -55,10 +58,12 @@ static void async_open_to(struct gm_resource *self, int device) { gm_pool_open_t
 const struct gm_resource_ops gm_resource_async = {
     .name = "async",
     .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
-    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; open to every device that has a context, "
-              "peer access or not; not served where devices cannot access each other; BUFFER_ID speaks of the pool's block; "
-              "freed memory stays reserved for this process until trimmed or until the program asks for free memory",
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
+                  GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
+    .breaks =
+        "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; open to every device that has a context, "
+        "peer access or not; not served where devices cannot access each other; BUFFER_ID speaks of the pool's block; "
+        "freed memory stays reserved for this process until trimmed or until the program asks for free memory",
     .kind = GM_KIND_ASYNC,
     .alloc = async_alloc,
     .free = async_free,

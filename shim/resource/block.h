@@ -18,8 +18,8 @@ static inline bool gm_request_is_device(const struct gm_request *request) {
 }
 
 /* Writes what the maker knows; times, sequence and policy bits are the pipeline's and stay untouched. */
-static inline void gm_block_fill(struct gm_block *block, struct gm_resource *owner,
-                                 const struct gm_request *request, const struct gm_piece *piece) {
+static inline void gm_block_fill(struct gm_block *block, struct gm_resource *owner, const struct gm_request *request,
+                                 const struct gm_piece *piece) {
     block->address = piece->address;
     block->size = request->size;
     block->reserved = piece->reserved;

@@ -49,4 +49,6 @@ void gm_byte_counters_forget(struct gm_byte_counters *counters, uint64_t context
     gm_byte_counters_subtract(counters, context_id, UINT64_MAX);
 }
 
-uint64_t gm_byte_counters_total(const struct gm_byte_counters *counters) { return __atomic_load_n(&counters->total, __ATOMIC_RELAXED); }
+uint64_t gm_byte_counters_total(const struct gm_byte_counters *counters) {
+    return __atomic_load_n(&counters->total, __ATOMIC_RELAXED);
+}

@@ -98,7 +98,8 @@ static gm_status event_on_stream(const struct gm_free_request *how, struct gm_de
 }
 
 /* Not under the capture guard: a wait may be long, and a relaxed thread disturbs no capture that begins meanwhile. */
-static gm_status free_behind_event(struct gm_deferred_free *later, const struct gm_deferred_block *deferred, bool wait) {
+static gm_status free_behind_event(struct gm_deferred_free *later, const struct gm_deferred_block *deferred,
+                                   bool wait) {
     const struct gm_event_of event = {(CUcontext)(uintptr_t)deferred->event_context, deferred->event_context_id,
                                       deferred->event};
     bool near = deferred->event_context_id == deferred->context_id;
@@ -106,7 +107,8 @@ static gm_status free_behind_event(struct gm_deferred_free *later, const struct 
     CUstreamCaptureMode mode = gm_capture_relax();
     if (deferred->event)
         status = wait && near ? gm_event_wait(&event, false) : gm_event_query(&event, false);
-    if (!status || gm_context_life((CUcontext)(uintptr_t)deferred->context, deferred->context_id) == GM_CONTEXT_DESTROYED)
+    if (!status ||
+        gm_context_life((CUcontext)(uintptr_t)deferred->context, deferred->context_id) == GM_CONTEXT_DESTROYED)
         status = later->free_now(deferred);
     gm_capture_unrelax(mode);
     return status;
@@ -141,7 +143,8 @@ static gm_status dismiss(struct gm_deferred_free *later, struct gm_deferred_bloc
 
 static void dismiss_all(struct gm_deferred_free *later) {
     struct gm_deferred_block deferred;
-    for (uint32_t left = gm_deferred_queue_count(&later->after_capture); left && gm_deferred_queue_pop(&later->after_capture, &deferred); left--)
+    for (uint32_t left = gm_deferred_queue_count(&later->after_capture);
+         left && gm_deferred_queue_pop(&later->after_capture, &deferred); left--)
         if (dismiss(later, &deferred)) {
             gm_deferred_queue_unpop(&later->after_capture, &deferred);
             break;
@@ -181,7 +184,8 @@ uint64_t gm_deferred_free_drain(struct gm_deferred_free *later) {
 
 static void keep_bounds(struct gm_deferred_free *later) {
     while (!gm_capture_any() &&
-           (gm_deferred_queue_count(&later->waiting) > WAITING_BLOCKS || gm_deferred_queue_bytes(&later->waiting) > WAITING_BYTES) &&
+           (gm_deferred_queue_count(&later->waiting) > WAITING_BLOCKS ||
+            gm_deferred_queue_bytes(&later->waiting) > WAITING_BYTES) &&
            free_oldest(later, true))
         ;
 }
@@ -192,7 +196,8 @@ static gm_status free_behind_all(struct gm_deferred_free *later, const struct gm
     struct gm_deferred_block deferred = deferred_of(block);
     CUstreamCaptureMode mode;
     if (later->waits_itself)
-        return gm_capture_any() ? gm_deferred_queue_push(&later->after_capture, &deferred) : free_behind_event(later, &deferred, true);
+        return gm_capture_any() ? gm_deferred_queue_push(&later->after_capture, &deferred)
+                                : free_behind_event(later, &deferred, true);
     if (!gm_capture_guard_enter(&mode))
         return gm_deferred_queue_push(&later->after_capture, &deferred);
     gm_status status = event_behind_all(&deferred);
@@ -210,12 +215,14 @@ static gm_status free_behind_all(struct gm_deferred_free *later, const struct gm
 }
 
 static bool stream_captures(const struct gm_free_request *how) {
-    __typeof__(gm_drv.stream_is_capturing) ask = how->per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing;
+    __typeof__(gm_drv.stream_is_capturing) ask =
+        how->per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     return ask((CUstream)how->stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static gm_status free_in_order(struct gm_deferred_free *later, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status free_in_order(struct gm_deferred_free *later, const struct gm_block *block,
+                               const struct gm_free_request *how) {
     struct gm_deferred_block deferred = deferred_of(block);
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode)) {
@@ -236,7 +243,8 @@ static gm_status free_in_order(struct gm_deferred_free *later, const struct gm_b
     return status;
 }
 
-gm_status gm_deferred_free_add(struct gm_deferred_free *later, const struct gm_block *block, const struct gm_free_request *how) {
+gm_status gm_deferred_free_add(struct gm_deferred_free *later, const struct gm_block *block,
+                               const struct gm_free_request *how) {
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (how->call == GM_CALL_FREE_ASYNC)

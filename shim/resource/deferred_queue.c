@@ -64,8 +64,8 @@ void gm_deferred_queue_unpop(struct gm_deferred_queue *queue, const struct gm_de
     }
     gm_spin_unlock(&queue->lock);
     if (!slot)
-        gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost", (void *)(uintptr_t)deferred->address,
-               (size_t)deferred->size);
+        gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost",
+               (void *)(uintptr_t)deferred->address, (size_t)deferred->size);
 }
 
 bool gm_deferred_queue_pop(struct gm_deferred_queue *queue, struct gm_deferred_block *deferred) {

@@ -1,5 +1,6 @@
-/* Blocks that were given back but cannot be freed yet: during a stream capture, or until an event of their stream is complete.
- * A queue, oldest first, in slots that grow by pages. No driver call happens here. Zeroed memory is an empty queue. */
+/* Blocks that were given back but cannot be freed yet: during a stream capture, or until an event of their stream is
+ * complete. A queue, oldest first, in slots that grow by pages. No driver call happens here. Zeroed memory is an empty
+ * queue. */
 #ifndef GM_RESOURCE_DEFERRED_QUEUE_H
 #define GM_RESOURCE_DEFERRED_QUEUE_H
 
@@ -10,8 +11,8 @@ struct gm_deferred_block {
     uint64_t address;
     uint64_t context; /* handle */
     uint64_t context_id;
-    uint64_t size;    /* bytes charged for it */
-    void *event;      /* complete when the block may be freed; NULL = no event */
+    uint64_t size;          /* bytes charged for it */
+    void *event;            /* complete when the block may be freed; NULL = no event */
     uint64_t event_context; /* handle */
     uint64_t event_context_id;
     int device;

@@ -8,8 +8,12 @@ struct state {
     uint64_t seen;
 };
 
-static const struct gm_option argument_row = {
-    .type = GM_OPTION_COUNT, .name = "fail-nth", .initial = "1", .low = 1, .high = UINT64_MAX, .help = "allocation that fails"};
+static const struct gm_option argument_row = {.type = GM_OPTION_COUNT,
+                                              .name = "fail-nth",
+                                              .initial = "1",
+                                              .low = 1,
+                                              .high = UINT64_MAX,
+                                              .help = "allocation that fails"};
 
 static gm_status fail_nth_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;

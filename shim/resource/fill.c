@@ -1,5 +1,5 @@
-/* Memory is filled before the program gets it and, for poison, again when it gives it back: reads of memory that was never
- * written, or is no longer owned, show themselves. */
+/* Memory is filled before the program gets it and, for poison, again when it gives it back: reads of memory that was
+ * never written, or is no longer owned, show themselves. */
 #include <string.h>
 
 #include "shim/resource/adaptor.h"
@@ -36,8 +36,8 @@ static gm_status fill_on_stream(const struct gm_block *block, unsigned char valu
     return (gm_status)set(block->address, value, bytes_of(block), (CUstream)stream);
 }
 
-/* On a stream of our own in the block's context. `behind`: after everything submitted so far; else complete at return. During a
- * capture nothing is done: what it would take is not legal then. */
+/* On a stream of our own in the block's context. `behind`: after everything submitted so far; else complete at return.
+ * During a capture nothing is done: what it would take is not legal then. */
 static gm_status fill_privately(const struct gm_block *block, unsigned char value, bool behind) {
     CUcontext context = (CUcontext)(uintptr_t)block->context;
     CUstreamCaptureMode mode;
@@ -47,7 +47,8 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
 
     if (!gm_internal_of(context, block->context_id, block->device, &internal)) {
         static int once;
-        gm_log_once(&once, GM_LOG_WARN, "fill: more than %d contexts, the memory of the others is left as it is", GM_INTERNAL_CONTEXTS);
+        gm_log_once(&once, GM_LOG_WARN, "fill: more than %d contexts, the memory of the others is left as it is",
+                    GM_INTERNAL_CONTEXTS);
         return GM_OK;
     }
     if (!gm_capture_guard_enter(&mode))
@@ -75,14 +76,16 @@ static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *r
     struct gm_block got = *block;
     gm_status status = gm_adaptor_alloc(self, request, &got);
     if (!status && state->fill != FILL_OFF)
-        status = ordered ? fill_on_stream(&got, value, request->stream, request->per_thread) : fill_privately(&got, value, false);
+        status = ordered ? fill_on_stream(&got, value, request->stream, request->per_thread)
+                         : fill_privately(&got, value, false);
     else if (status)
         return status;
     if (!status) {
         *block = got;
         return GM_OK;
     }
-    struct gm_free_request how = {ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, request->stream, request->per_thread, false};
+    struct gm_free_request how = {ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, request->stream, request->per_thread,
+                                  false};
     gm_adaptor_free(self, &got, &how);
     return status;
 }
@@ -90,13 +93,14 @@ static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *r
 static gm_status fill_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     const struct state *state = self->state;
     struct gm_free_request behind = *how;
-    /* The fill is a help; whether the block can be freed is for the free itself to say. Not while something captures: the fill
-     * could become part of a graph that runs again, over memory that is somebody else's by then. */
+    /* The fill is a help; whether the block can be freed is for the free itself to say. Not while something captures:
+     * the fill could become part of a graph that runs again, over memory that is somebody else's by then. */
     if (state->fill == FILL_POISON && gm_driver_ready(true) && !gm_capture_any()) {
         gm_status status = how->call == GM_CALL_FREE_ASYNC ? fill_on_stream(block, POISON, how->stream, how->per_thread)
                                                            : fill_privately(block, POISON, true);
         if (status)
-            gm_log(GM_LOG_DEBUG, "block at %p was freed without poison: error %d", (void *)(uintptr_t)block->address, status);
+            gm_log(GM_LOG_DEBUG, "block at %p was freed without poison: error %d", (void *)(uintptr_t)block->address,
+                   status);
         behind.settled = behind.idle = false; /* the fill itself may still be under way */
     }
     return gm_adaptor_free(self, block, &behind);
@@ -111,7 +115,8 @@ const struct gm_resource_ops gm_resource_fill = {
     .name = "fill",
     .summary = "memory is zeroed or poisoned at allocation, and poisoned at free",
     .properties = ~0u,
-    .breaks = "each call costs a pass over the memory; while a stream captures, memory is left as it is, except by allocations in "
+    .breaks = "each call costs a pass over the memory; while a stream captures, memory is left as it is, except by "
+              "allocations in "
               "stream order; a free that fails has poisoned the block; managed pages move to the device",
     .adaptor = true,
     .arguments = "off|zero|poison",

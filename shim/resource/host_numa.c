@@ -1,9 +1,10 @@
-/* Host memory of the device's memory node, mapped into the device's address space by the driver's virtual memory management. A
- * block stays on the host: every access of the device crosses the bus (27 GB/s read on an H200), nothing migrates.
+/* Host memory of the device's memory node, mapped into the device's address space by the driver's virtual memory
+ * management. A block stays on the host: every access of the device crosses the bus (27 GB/s read on an H200), nothing
+ * migrates.
  *
- * It is pinned, so what it takes nobody can get back: a request is served only from what machine, node and control groups have to
- * spare (hostmem.h). A block is a reservation of addresses with one mapping; its handle is released once it is mapped. Unmapping
- * does not wait, so a free waits for all work submitted before it. */
+ * It is pinned, so what it takes nobody can get back: a request is served only from what machine, node and control
+ * groups have to spare (hostmem.h). A block is a reservation of addresses with one mapping; its handle is released once
+ * it is mapped. Unmapping does not wait, so a free waits for all work submitted before it. */
 #include "shim/resource/host_numa.h"
 
 #include "shim/resource/block.h"
@@ -30,8 +31,8 @@ uint64_t gm_host_numa_alive(void) { return __atomic_load_n(&alive, __ATOMIC_RELA
 /* ---- what the driver and the device can */
 
 static bool driver_maps(void) {
-    return gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release && gm_drv.mem_map &&
-           gm_drv.mem_unmap && gm_drv.mem_set_access && gm_drv.mem_get_allocation_granularity;
+    return gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release &&
+           gm_drv.mem_map && gm_drv.mem_unmap && gm_drv.mem_set_access && gm_drv.mem_get_allocation_granularity;
 }
 
 static CUmemAllocationProp properties_of(int node) {
@@ -69,7 +70,7 @@ static gm_status ask_device(int device, struct device *answer) {
         answer->node = 0;
     CUmemAllocationProp properties = properties_of(answer->node);
     status = (gm_status)gm_drv.mem_get_allocation_granularity(&answer->granularity, &properties,
-                                                                        CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+                                                              CU_MEM_ALLOC_GRANULARITY_MINIMUM);
     return !status && !answer->granularity ? GM_NOT_SUPPORTED : status;
 }
 
@@ -137,7 +138,8 @@ static gm_status let_reach(uint64_t address, size_t bytes, uint64_t devices) {
     return (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
 }
 
-/* The host and every device that has a context, also one that gets it meanwhile: whether devices reach each other does not matter. */
+/* The host and every device that has a context, also one that gets it meanwhile: whether devices reach each other does
+ * not matter. */
 static gm_status open_to_all(CUdeviceptr address, size_t bytes, int device, int node) {
     CUmemAccessDesc list[DEVICES + 1];
     uint64_t others = gm_reach_devices();
@@ -226,10 +228,13 @@ static gm_status shape(const struct gm_request *request, const struct device *kn
     if (status)
         return status;
     size_t over = piece->reserved % known->granularity;
-    return over && __builtin_add_overflow(piece->reserved, known->granularity - over, &piece->reserved) ? GM_OUT_OF_MEMORY : GM_OK;
+    return over && __builtin_add_overflow(piece->reserved, known->granularity - over, &piece->reserved)
+               ? GM_OUT_OF_MEMORY
+               : GM_OK;
 }
 
-static gm_status make_charged(const struct gm_request *request, const struct device *known, size_t bytes, CUdeviceptr *address) {
+static gm_status make_charged(const struct gm_request *request, const struct device *known, size_t bytes,
+                              CUdeviceptr *address) {
     CUstreamCaptureMode mode;
     uint64_t spare;
     gm_status status = charge(known->node, bytes, &spare);
@@ -276,7 +281,8 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
     return GM_OK;
 }
 
-static gm_status host_numa_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status host_numa_free(struct gm_resource *self, const struct gm_block *block,
+                                const struct gm_free_request *how) {
     return gm_deferred_free_add(&later, block, how);
 }
 
@@ -321,8 +327,10 @@ const struct gm_resource_ops gm_resource_host_numa = {
     .summary = "host memory mapped to the device, within what the host can spare",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE |
                   GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
-    .breaks = "every access of the device crosses the bus and nothing migrates; no cuIpcGetMemHandle, no dma-buf and no GPUDirect "
-              "RDMA registration; pointer attributes name host memory; a free waits for the GPU, one in stream order is done by a "
+    .breaks = "every access of the device crosses the bus and nothing migrates; no cuIpcGetMemHandle, no dma-buf and "
+              "no GPUDirect "
+              "RDMA registration; pointer attributes name host memory; a free waits for the GPU, one in stream order "
+              "is done by a "
               "later call; each block takes whole granules of 2 MiB",
     .kind = GM_KIND_HOST_NUMA,
     .alloc = host_numa_alloc,

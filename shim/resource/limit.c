@@ -9,8 +9,11 @@ struct state {
     struct gm_byte_counters live;
 };
 
-static const struct gm_option argument_row = {
-    .type = GM_OPTION_BYTES, .name = "limit", .initial = "0", .unit = "bytes", .help = "live bytes of the wrapped resource"};
+static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
+                                              .name = "limit",
+                                              .initial = "0",
+                                              .unit = "bytes",
+                                              .help = "live bytes of the wrapped resource"};
 
 static gm_status limit_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
     struct state *state = self->state;
@@ -26,8 +29,8 @@ static gm_status limit_open(struct gm_resource *self, const char *argument, char
     return GM_OK;
 }
 
-/* Counted before the memory is asked for, so that parallel requests cannot pass together; pitched memory may turn out larger
- * than its rows, and the rest is counted then. */
+/* Counted before the memory is asked for, so that parallel requests cannot pass together; pitched memory may turn out
+ * larger than its rows, and the rest is counted then. */
 static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct state *state = self->state;
     struct gm_block got = *block;
@@ -57,7 +60,8 @@ static gm_status limit_free(struct gm_resource *self, const struct gm_block *blo
     struct state *state = self->state;
     gm_status status = gm_adaptor_free(self, block, how);
     if (!status)
-        gm_byte_counters_subtract(&state->live, block->context_id, block->reserved > block->size ? block->reserved : block->size);
+        gm_byte_counters_subtract(&state->live, block->context_id,
+                                  block->reserved > block->size ? block->reserved : block->size);
     return status;
 }
 

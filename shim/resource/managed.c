@@ -88,7 +88,8 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
 
 void gm_managed_drain(void) { gm_deferred_free_drain(&later); }
 
-static gm_status managed_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status managed_free(struct gm_resource *self, const struct gm_block *block,
+                              const struct gm_free_request *how) {
     return gm_deferred_free_add(&later, block, how);
 }
 
@@ -118,10 +119,12 @@ static void managed_capture(struct gm_resource *self, int change) {
 const struct gm_resource_ops gm_resource_managed = {
     .name = "managed",
     .summary = "cuMemAllocManaged, attached globally; refused beyond the device's free memory",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
-                  GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE,
-    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages migrate; a free "
-              "waits for the GPU, one in stream order is done by a later call; without concurrentManagedAccess the host faults "
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE,
+    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages "
+              "migrate; a free "
+              "waits for the GPU, one in stream order is done by a later call; without concurrentManagedAccess the "
+              "host faults "
               "while kernels run, and peers reach it only over the host",
     .kind = GM_KIND_MANAGED,
     .alloc = managed_alloc,

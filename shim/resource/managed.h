@@ -1,5 +1,5 @@
-/* Managed memory of the whole process, counted in one place so that its sum stays below what the device has free: going over
- * can hang the GPU for everybody on it. */
+/* Managed memory of the whole process, counted in one place so that its sum stays below what the device has free: going
+ * over can hang the GPU for everybody on it. */
 #ifndef GM_RESOURCE_MANAGED_H
 #define GM_RESOURCE_MANAGED_H
 
@@ -10,10 +10,11 @@
  *
  *     request + managed bytes alive + freed bytes that managed pools keep + headroom <= free memory of the device
  *
- * with the driver's own figure of free memory. Residency is never counted on: managed pages that already lie on the device are
- * missing from the free figure and count as alive once more, which errs on the safe side. One step for parallel requests.
- * The figure is asked anew unless it is younger than a millisecond and the sum is below half of it.
- * Errors: GM_OUT_OF_MEMORY when kept memory was given back and the rule still says no (logged once), the driver's own. */
+ * with the driver's own figure of free memory. Residency is never counted on: managed pages that already lie on the
+ * device are missing from the free figure and count as alive once more, which errs on the safe side. One step for
+ * parallel requests. The figure is asked anew unless it is younger than a millisecond and the sum is below half of it.
+ * Errors: GM_OUT_OF_MEMORY when kept memory was given back and the rule still says no (logged once), the driver's own.
+ */
 GM_INTERNAL gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes);
 /* Takes back a charge whose memory is free again, or was never got. */
 GM_INTERNAL void gm_managed_discharge(uint64_t context_id, uint64_t bytes);

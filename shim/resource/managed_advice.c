@@ -6,7 +6,9 @@ enum { DEVICES = 64 };
 
 /* ---- prefetch */
 
-static CUmemLocation on_device(int device) { return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}; }
+static CUmemLocation on_device(int device) {
+    return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+}
 
 static bool device_migrates(int device) {
     static uint8_t known[DEVICES]; /* 0 not asked, 1 no, 2 yes */
@@ -15,7 +17,8 @@ static bool device_migrates(int device) {
     uint8_t seen = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
     if (!seen) {
         int concurrent = 0;
-        if (gm_drv.device_get_attribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device) != CUDA_SUCCESS)
+        if (gm_drv.device_get_attribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device) !=
+            CUDA_SUCCESS)
             return false;
         seen = concurrent ? 2 : 1;
         __atomic_store_n(&known[device], seen, __ATOMIC_RELAXED);
@@ -48,13 +51,15 @@ void gm_managed_advice_prefetch(const struct gm_request *request, const struct g
     if (GM_LIKELY(!gm_option_bool(GM_OPT_MANAGED_PREFETCH)) || !device_migrates(request->device))
         return;
     if (request->call == GM_CALL_ALLOC_ASYNC)
-        status = prefetch(piece->address, piece->reserved, request->device, (CUstream)request->stream, request->per_thread);
+        status =
+            prefetch(piece->address, piece->reserved, request->device, (CUstream)request->stream, request->per_thread);
     else
-        status = prefetch_aside((CUcontext)(uintptr_t)request->context, request->context_id, request->device, piece->address,
-                                piece->reserved);
+        status = prefetch_aside((CUcontext)(uintptr_t)request->context, request->context_id, request->device,
+                                piece->address, piece->reserved);
     if (status)
-        gm_log_once(&once, GM_LOG_INFO, "managed memory is not moved to device %d ahead of its use: the driver answers %d",
-                    request->device, status);
+        gm_log_once(&once, GM_LOG_INFO,
+                    "managed memory is not moved to device %d ahead of its use: the driver answers %d", request->device,
+                    status);
 }
 
 void gm_managed_advice_settle(const struct gm_block *block) {
@@ -73,7 +78,8 @@ void gm_managed_advice_settle(const struct gm_block *block) {
 
 bool gm_managed_advice_can_undo(void) { return gm_drv.mem_advise != NULL; }
 
-/* What a driver does not take of this memory, it has none of to forget: read-mostly of a pool's memory, accessed-by of the host. */
+/* What a driver does not take of this memory, it has none of to forget: read-mostly of a pool's memory, accessed-by of
+ * the host. */
 static gm_status unset(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
     CUresult result = gm_drv.mem_advise(block->address, block->reserved, advice, location);
     return result == CUDA_ERROR_NOT_SUPPORTED ? GM_OK : (gm_status)result;
@@ -106,7 +112,8 @@ gm_status gm_managed_advice_undo(const struct gm_block *block) {
     gm_drv.thread_exchange_capture_mode(&mode);
     /* Where the pages lie is no promise, so a capture or a refusal leaves them where they are. */
     if (!status && device_migrates(block->device) && gm_capture_guard_enter(&saved)) {
-        prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address, block->reserved);
+        prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address,
+                       block->reserved);
         gm_capture_guard_leave(saved);
     }
     gm_context_leave(pushed);
@@ -147,7 +154,8 @@ static gm_status move_here(const struct gm_request *request, const struct gm_blo
         return GM_NOT_SUPPORTED;
     if (request->call == GM_CALL_ALLOC_ASYNC)
         return prefetch(block->address, block->reserved, block->device, (CUstream)request->stream, request->per_thread);
-    return prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address, block->reserved);
+    return prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address,
+                          block->reserved);
 }
 
 void gm_managed_advice_advise(const struct gm_request *request, uint32_t advice, struct gm_block *block) {
@@ -162,7 +170,8 @@ void gm_managed_advice_advise(const struct gm_request *request, uint32_t advice,
         gm_status moved = advice & GM_ADVICE_PREFETCH ? move_here(request, block) : GM_OK;
         gm_capture_guard_leave(mode);
         if (status || moved)
-            gm_log_once(&once, GM_LOG_INFO, "managed memory goes without a rule's advice: the driver answers %d", status ? status : moved);
+            gm_log_once(&once, GM_LOG_INFO, "managed memory goes without a rule's advice: the driver answers %d",
+                        status ? status : moved);
     }
     gm_context_leave(pushed);
 }

@@ -1,4 +1,5 @@
-/* Managed memory from a private pool of the driver, CUDA 13: no wait at the free, at the price of device-wide requirements. */
+/* Managed memory from a private pool of the driver, CUDA 13: no wait at the free, at the price of device-wide
+ * requirements. */
 #include "shim/placement/router.h"
 #include "shim/resource/managed_advice.h"
 #include "shim/resource/byte_counters.h"
@@ -13,7 +14,8 @@ static gm_status all_devices_concurrent(int *count) {
     gm_status status = (gm_status)gm_drv.device_get_count(count);
     for (int device = 0; !status && device < *count; device++) {
         int concurrent = 0;
-        status = (gm_status)gm_drv.device_get_attribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device);
+        status =
+            (gm_status)gm_drv.device_get_attribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device);
         if (!status && !concurrent)
             status = GM_NOT_SUPPORTED;
     }
@@ -46,7 +48,8 @@ static uint64_t reach(int device) {
     return count >= 64 ? UINT64_MAX : (1ull << count) - 1;
 }
 
-static struct gm_pool_family family = {.name = "managed-pool", .describe = describe, .reach = reach, .served = gm_managed_advice_prefetch};
+static struct gm_pool_family family = {
+    .name = "managed-pool", .describe = describe, .reach = reach, .served = gm_managed_advice_prefetch};
 static struct gm_byte_counters alive; /* bytes of blocks that are with the program, by context */
 
 uint64_t gm_managed_pool_excess(void) {
@@ -76,7 +79,8 @@ static gm_status alloc_charged(const struct gm_request *request, struct gm_piece
     return status;
 }
 
-static gm_status managed_pool_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status managed_pool_alloc(struct gm_resource *self, const struct gm_request *request,
+                                    struct gm_block *block) {
     struct gm_piece piece;
     if (!gm_pool_serves(request) || !request->context_id)
         return GM_NOT_SUPPORTED;
@@ -88,7 +92,8 @@ static gm_status managed_pool_alloc(struct gm_resource *self, const struct gm_re
     return status;
 }
 
-static gm_status managed_pool_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status managed_pool_free(struct gm_resource *self, const struct gm_block *block,
+                                   const struct gm_free_request *how) {
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     /* The piece stays mapped, and with it what the program advised. */
@@ -127,12 +132,15 @@ static void managed_pool_capture(struct gm_resource *self, int change) {
 
 const struct gm_resource_ops gm_resource_managed_pool = {
     .name = "managed-pool",
-    .summary = "managed memory from a private pool (driver 13.0, concurrent managed access on all devices); a free does not wait",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
-                  GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE | GM_PROP_OUTLIVES_CONTEXT,
-    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages migrate; no "
-              "attach flags and no cuStreamAttachMemAsync; freed memory stays reserved for this process until trimmed or until the "
-              "program asks for free memory",
+    .summary = "managed memory from a private pool (driver 13.0, concurrent managed access on all devices); a free "
+               "does not wait",
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE | GM_PROP_OUTLIVES_CONTEXT,
+    .breaks =
+        "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages migrate; no "
+        "attach flags and no cuStreamAttachMemAsync; freed memory stays reserved for this process until trimmed or "
+        "until the "
+        "program asks for free memory",
     .kind = GM_KIND_MANAGED_POOL,
     .alloc = managed_pool_alloc,
     .free = managed_pool_free,

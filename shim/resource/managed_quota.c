@@ -8,12 +8,10 @@
 enum { DEVICES = 64 };
 
 static struct gm_byte_counters ours; /* blocks of our makers, by context */
-static int64_t theirs;        /* the program's own calls */
-static uint64_t kept;         /* upper bound of what pools keep beyond live blocks */
+static int64_t theirs;               /* the program's own calls */
+static uint64_t kept;                /* upper bound of what pools keep beyond live blocks */
 
-static struct {
-    uint64_t free, at_ns;
-} figures[DEVICES];
+static struct { uint64_t free, at_ns; } figures[DEVICES];
 
 uint64_t gm_managed_alive(void) {
     int64_t noted = __atomic_load_n(&theirs, __ATOMIC_RELAXED);
@@ -32,7 +30,8 @@ static bool charge_by_fresh_figure(uint64_t context_id, int device, uint64_t byt
     uint64_t at = __atomic_load_n(&figures[device].at_ns, __ATOMIC_ACQUIRE);
     if (!at || gm_now_ns() - at > FRESH_NS)
         return false;
-    return gm_byte_counters_add(&ours, context_id, bytes, ceiling_for(__atomic_load_n(&figures[device].free, __ATOMIC_RELAXED) / 2));
+    return gm_byte_counters_add(&ours, context_id, bytes,
+                                ceiling_for(__atomic_load_n(&figures[device].free, __ATOMIC_RELAXED) / 2));
 }
 
 /* Asks driver and pools. `kept` is emptied first: frees meanwhile count twice rather than not at all. */
@@ -65,11 +64,12 @@ gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
     gm_managed_pool_give_back();
     status = charge_by_new_figure(context_id, device, bytes, &available);
     if (status == GM_OUT_OF_MEMORY)
-        gm_log_once(&once, GM_LOG_WARN,
-                    "managed memory refused: %llu bytes asked, %llu managed alive, %llu free on device %d, headroom %llu "
-                    "(GPUMEM_MANAGED_HEADROOM)",
-                    (unsigned long long)bytes, (unsigned long long)gm_managed_alive(), (unsigned long long)available, device,
-                    (unsigned long long)gm_option_number(GM_OPT_MANAGED_HEADROOM));
+        gm_log_once(
+            &once, GM_LOG_WARN,
+            "managed memory refused: %llu bytes asked, %llu managed alive, %llu free on device %d, headroom %llu "
+            "(GPUMEM_MANAGED_HEADROOM)",
+            (unsigned long long)bytes, (unsigned long long)gm_managed_alive(), (unsigned long long)available, device,
+            (unsigned long long)gm_option_number(GM_OPT_MANAGED_HEADROOM));
     return status;
 }
 

@@ -1,4 +1,5 @@
-/* What the program's own call would give. Nothing is guarded or waited for here: the driver answers as if asked directly. */
+/* What the program's own call would give. Nothing is guarded or waited for here: the driver answers as if asked
+ * directly. */
 #include "shim/driver/driver.h"
 #include "shim/resource/block.h"
 #include "shim/resource/rows.h"
@@ -6,7 +7,8 @@
 static gm_status alloc_pitch(const struct gm_request *request, struct gm_piece *piece) {
     CUdeviceptr address;
     size_t pitch;
-    gm_status status = (gm_status)gm_drv.mem_alloc_pitch(&address, &pitch, request->width, request->height, request->element_size);
+    gm_status status =
+        (gm_status)gm_drv.mem_alloc_pitch(&address, &pitch, request->width, request->height, request->element_size);
     if (!status)
         *piece = (struct gm_piece){address, pitch * request->height, pitch};
     return status;
@@ -21,7 +23,8 @@ static gm_status alloc_plain(const struct gm_request *request, struct gm_piece *
 }
 
 static gm_status alloc_async(const struct gm_request *request, struct gm_piece *piece) {
-    __typeof__(gm_drv.mem_alloc_async) alloc = request->per_thread ? gm_drv.mem_alloc_async_ptsz : gm_drv.mem_alloc_async;
+    __typeof__(gm_drv.mem_alloc_async) alloc =
+        request->per_thread ? gm_drv.mem_alloc_async_ptsz : gm_drv.mem_alloc_async;
     CUdeviceptr address;
     if (!alloc)
         return GM_NOT_SUPPORTED;
@@ -47,7 +50,8 @@ static gm_status native_alloc(struct gm_resource *self, const struct gm_request 
     return status;
 }
 
-static gm_status native_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status native_free(struct gm_resource *self, const struct gm_block *block,
+                             const struct gm_free_request *how) {
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
     if (how->call == GM_CALL_FREE)

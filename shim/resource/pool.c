@@ -114,7 +114,8 @@ static bool stream_is_foreign(const struct gm_request *request) {
            (uint64_t)(uintptr_t)owner != request->context;
 }
 
-static gm_status alloc_in_order(CUmemoryPool pool, const struct gm_request *request, size_t bytes, CUdeviceptr *address) {
+static gm_status alloc_in_order(CUmemoryPool pool, const struct gm_request *request, size_t bytes,
+                                CUdeviceptr *address) {
     __typeof__(gm_drv.mem_alloc_from_pool_async) alloc =
         request->per_thread ? gm_drv.mem_alloc_from_pool_async_ptsz : gm_drv.mem_alloc_from_pool_async;
     if (!alloc || stream_is_foreign(request))
@@ -122,7 +123,8 @@ static gm_status alloc_in_order(CUmemoryPool pool, const struct gm_request *requ
     return (gm_status)alloc(address, bytes, pool, (CUstream)request->stream);
 }
 
-static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *internal, size_t bytes, CUdeviceptr *address) {
+static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *internal, size_t bytes,
+                             CUdeviceptr *address) {
     CUstream stream;
     CUdeviceptr got;
     gm_status status = gm_internal_stream(internal, GM_INTERNAL_ALLOC, &stream);
@@ -130,8 +132,9 @@ static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *intern
         status = (gm_status)gm_drv.mem_alloc_from_pool_async(&got, bytes, pool, stream);
     if (status)
         return status;
-    /* Without event following and internal dependencies the pool gives only memory whose free is done, and the stream never waits;
-     * but the driver promises the memory in this stream's order alone. So it is asked; it has not been seen to wait. */
+    /* Without event following and internal dependencies the pool gives only memory whose free is done, and the stream
+     * never waits; but the driver promises the memory in this stream's order alone. So it is asked; it has not been
+     * seen to wait. */
     status = (gm_status)gm_drv.stream_query(stream);
     if (status == GM_FENCE_PENDING)
         status = (gm_status)gm_drv.stream_synchronize(stream);
@@ -149,14 +152,14 @@ static void settle(const struct gm_internal *internal) {
         gm_drv.stream_synchronize(stream);
 }
 
-static gm_status alloc_once(CUmemoryPool pool, const struct gm_internal *internal, const struct gm_request *request, size_t bytes,
-                            CUdeviceptr *address) {
+static gm_status alloc_once(CUmemoryPool pool, const struct gm_internal *internal, const struct gm_request *request,
+                            size_t bytes, CUdeviceptr *address) {
     return request->call == GM_CALL_ALLOC_ASYNC ? alloc_in_order(pool, request, bytes, address)
                                                 : alloc_ready(pool, internal, bytes, address);
 }
 
-static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_internal *internal, const struct gm_request *request,
-                               struct gm_piece *piece) {
+static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_internal *internal,
+                               const struct gm_request *request, struct gm_piece *piece) {
     CUmemoryPool pool;
     CUdeviceptr address = 0;
 
@@ -258,7 +261,8 @@ gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *blo
         return GM_NOT_INITIALIZED;
     if (how->call == GM_CALL_FREE_ASYNC)
         return free_in_order(block->address, how);
-    if (how->call != GM_CALL_FREE || !gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
+    if (how->call != GM_CALL_FREE ||
+        !gm_internal_of((CUcontext)(uintptr_t)block->context, block->context_id, block->device, &internal))
         return GM_INVALID_VALUE;
     if (how->idle)
         return free_idle(&internal, block->address);
@@ -278,7 +282,8 @@ static bool internal_for(const struct gm_deferred_block *deferred, struct gm_int
     struct gm_context now;
     if (gm_context_life(context, deferred->context_id) != GM_CONTEXT_DESTROYED)
         return gm_internal_of(context, deferred->context_id, deferred->device, internal);
-    return gm_context_current(&now) && now.device == deferred->device && gm_internal_of(now.handle, now.id, now.device, internal);
+    return gm_context_current(&now) && now.device == deferred->device &&
+           gm_internal_of(now.handle, now.id, now.device, internal);
 }
 
 void gm_pool_flush(struct gm_pool_family *family) {
@@ -324,7 +329,8 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     struct gm_internal internal;
     size_t given = 0;
 
-    if (!gm_driver_ready(false) || !gm_context_current(&context) || context.device < 0 || context.device >= GM_POOL_DEVICES)
+    if (!gm_driver_ready(false) || !gm_context_current(&context) || context.device < 0 ||
+        context.device >= GM_POOL_DEVICES)
         return 0;
     CUmemoryPool pool = pool_seen(family, context.device);
     if (!pool || !gm_internal_of(context.handle, context.id, context.device, &internal))
@@ -342,7 +348,8 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     return given;
 }
 
-/* A stream without work takes microseconds to say so; one that waits for work (GPUMEM_FENCE=device) is not waited for. */
+/* A stream without work takes microseconds to say so; one that waits for work (GPUMEM_FENCE=device) is not waited for.
+ */
 static bool answers_idle(CUstream stream) {
     gm_status status;
     for (uint64_t begin = gm_ticks(); (status = (gm_status)gm_drv.stream_query(stream)) == GM_FENCE_PENDING;)
@@ -379,7 +386,8 @@ bool gm_pool_holds(struct gm_pool_family *family, uint64_t address) {
     bool held = false, asked = false;
     for (int device = 0; device < GM_POOL_DEVICES && !held; device++) {
         CUmemoryPool pool = pool_seen(family, device);
-        if (pool && !asked && gm_drv.pointer_get_attribute(&holder, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) != CUDA_SUCCESS)
+        if (pool && !asked &&
+            gm_drv.pointer_get_attribute(&holder, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) != CUDA_SUCCESS)
             return false;
         asked |= pool != NULL;
         held = pool && pool == holder;

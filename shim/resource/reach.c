@@ -9,8 +9,10 @@ static uint64_t devices, opened;
 
 static void say(int accessor, int device) {
     static int told;
-    gm_log_once(&told, GM_LOG_WARN, "device %d cannot access memory of device %d: memory of pools and mappings, which could not be "
-                "copied between them, is replaced by plain memory; CUDA_VISIBLE_DEVICES can hide unused devices", accessor, device);
+    gm_log_once(&told, GM_LOG_WARN,
+                "device %d cannot access memory of device %d: memory of pools and mappings, which could not be "
+                "copied between them, is replaced by plain memory; CUDA_VISIBLE_DEVICES can hide unused devices",
+                accessor, device);
 }
 
 static enum answer ask(void) {

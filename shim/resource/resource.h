@@ -1,8 +1,9 @@
-/* Memory resources: what serves a request. A maker obtains memory, an adaptor wraps another resource; both are one const row of
- * functions and compose as text, e.g. "fill(poison,limit(8GiB,native))".
+/* Memory resources: what serves a request. A maker obtains memory, an adaptor wraps another resource; both are one
+ * const row of functions and compose as text, e.g. "fill(poison,limit(8GiB,native))".
  *
  * Thread rules: alloc and free may be called by many threads at once; no resource holds a lock across a driver call.
- * Memory comes with the properties its row states; see cuda::memory_resource, properties (cuda-memory-resource-proposal). */
+ * Memory comes with the properties its row states; see cuda::memory_resource, properties
+ * (cuda-memory-resource-proposal). */
 #ifndef GM_RESOURCE_H
 #define GM_RESOURCE_H
 
@@ -26,63 +27,70 @@ enum gm_property {
 /* One piece of memory in the hands of the program. Filled by alloc, carried by the registry, handed back to free. */
 struct gm_block {
     uint64_t address;
-    size_t size;         /* bytes asked */
-    size_t reserved;     /* bytes the owner counts for it, >= size where known, else size */
-    size_t pitch;        /* pitched memory: bytes between rows, else 0 */
+    size_t size;               /* bytes asked */
+    size_t reserved;           /* bytes the owner counts for it, >= size where known, else size */
+    size_t pitch;              /* pitched memory: bytes between rows, else 0 */
     struct gm_resource *owner; /* who frees it; NULL = only seen, freed by the program's own call */
-    uint64_t context;    /* handle of the context it belongs to */
-    uint64_t context_id; /* generation */
+    uint64_t context;          /* handle of the context it belongs to */
+    uint64_t context_id;       /* generation */
     uint16_t context_number;
-    uint64_t stream;     /* stream-ordered: stream of the allocation */
-    uint64_t sequence;   /* trace: seq of its release, when it went with its context */
+    uint64_t stream;   /* stream-ordered: stream of the allocation */
+    uint64_t sequence; /* trace: seq of its release, when it went with its context */
     uint32_t site;
     int16_t device;
-    uint8_t call;        /* enum gm_call */
-    uint8_t kind;        /* enum gm_kind */
-    uint8_t counted;     /* the policy saw it: tell it of the free */
-    uint8_t hit;         /* served from memory that was kept */
-    uint8_t pinned_native; /* exported, tagged or registered while alive: to be freed natively, its address never given out again */
-    uint8_t reason;      /* enum gm_reason when the block was not served as wanted, else 0 */
-    uint8_t charged;     /* counts against GPUMEM_LIMIT: `reserved` bytes */
+    uint8_t call;          /* enum gm_call */
+    uint8_t kind;          /* enum gm_kind */
+    uint8_t counted;       /* the policy saw it: tell it of the free */
+    uint8_t hit;           /* served from memory that was kept */
+    uint8_t pinned_native; /* exported, tagged or registered while alive: to be freed natively, its address never given
+                              out again */
+    uint8_t reason;        /* enum gm_reason when the block was not served as wanted, else 0 */
+    uint8_t charged;       /* counts against GPUMEM_LIMIT: `reserved` bytes */
 };
 
 /* How the program gives a block back. */
 struct gm_free_request {
-    enum gm_call call;   /* GM_CALL_FREE: behind all earlier work of the context; GM_CALL_FREE_ASYNC: in order of `stream` */
+    enum gm_call
+        call; /* GM_CALL_FREE: behind all earlier work of the context; GM_CALL_FREE_ASYNC: in order of `stream` */
     uint64_t stream;
     bool per_thread;
-    bool settled;        /* all earlier work that may use the block is done, or runs before whatever uses the block next */
-    bool idle;           /* nobody uses the block any more: there is nothing to wait for, on the host or on the device */
+    bool settled; /* all earlier work that may use the block is done, or runs before whatever uses the block next */
+    bool idle;    /* nobody uses the block any more: there is nothing to wait for, on the host or on the device */
 };
 
 struct gm_resource;
 
 struct gm_resource_ops {
     const char *name;
-    const char *summary;    /* one line */
-    uint32_t properties;    /* enum gm_property; an adaptor masks its upstream's: effective = upstream & properties */
-    const char *breaks;     /* what a program loses against native memory, "" = nothing */
+    const char *summary; /* one line */
+    uint32_t properties; /* enum gm_property; an adaptor masks its upstream's: effective = upstream & properties */
+    const char *breaks;  /* what a program loses against native memory, "" = nothing */
     bool adaptor;
-    const char *arguments;  /* adaptor: argument shown in help, e.g. "BYTES"; maker: NULL */
-    enum gm_kind kind;      /* of its memory; ignored for adaptors */
-    size_t state_size;      /* bytes of zeroed state behind struct gm_resource */
-    /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be NULL. */
+    const char *arguments; /* adaptor: argument shown in help, e.g. "BYTES"; maker: NULL */
+    enum gm_kind kind;     /* of its memory; ignored for adaptors */
+    size_t state_size;     /* bytes of zeroed state behind struct gm_resource */
+    /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be
+     * NULL. */
     gm_status (*open)(struct gm_resource *self, const char *argument, char *error, size_t error_size);
-    /* Serves `request`, whose context is current. Success fills `block` (address, size, reserved, pitch, context..., owner = self). Any failure leaves
-     * `block` untouched and costs nothing. Errors: GM_OUT_OF_MEMORY, GM_NOT_SUPPORTED (cannot serve such a request or the driver
-     * lacks a function: the pipeline then asks native), or the driver's own. */
+    /* Serves `request`, whose context is current. Success fills `block` (address, size, reserved, pitch, context...,
+     * owner = self). Any failure leaves `block` untouched and costs nothing. Errors: GM_OUT_OF_MEMORY, GM_NOT_SUPPORTED
+     * (cannot serve such a request or the driver lacks a function: the pipeline then asks native), or the driver's own.
+     */
     gm_status (*alloc)(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
-    /* The same for a device out of memory: the block may lie elsewhere until memory of the device comes to it. May be NULL. */
+    /* The same for a device out of memory: the block may lie elsewhere until memory of the device comes to it. May be
+     * NULL. */
     gm_status (*overcommit)(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
-    /* Takes `block` back, whose owner may be an adaptor around it. On failure the block is still the program's and unchanged. */
+    /* Takes `block` back, whose owner may be an adaptor around it. On failure the block is still the program's and
+     * unchanged. */
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
     /* Gives cached memory back until `bytes` are free or nothing is left; returns bytes given back. May be NULL. */
     size_t (*trim)(struct gm_resource *self, size_t bytes);
-    /* Bytes of a device that the driver counts as used and that only wait for reuse: trim gives them back. A pool, which cannot tell,
-     * gives back what costs no wait and answers 0: the driver is to be asked afterwards. May be NULL. */
+    /* Bytes of a device that the driver counts as used and that only wait for reuse: trim gives them back. A pool,
+     * which cannot tell, gives back what costs no wait and answers 0: the driver is to be asked afterwards. May be
+     * NULL. */
     size_t (*releasable)(struct gm_resource *self, int device);
-    /* True when a block that starts at `address`, or, where blocks are cut from pools, contains it, was freed and is only kept: to the
-     * program it is no memory. Slow: for addresses at which no block lives. May be NULL. */
+    /* True when a block that starts at `address`, or, where blocks are cut from pools, contains it, was freed and is
+     * only kept: to the program it is no memory. Slow: for addresses at which no block lives. May be NULL. */
     bool (*keeps)(struct gm_resource *self, uint64_t address);
     /* A context was destroyed or reset: forget what belonged to it without touching the driver. May be NULL. */
     void (*context_destroyed)(struct gm_resource *self, uint64_t context_id);
@@ -90,7 +98,8 @@ struct gm_resource_ops {
     void (*abandon)(struct gm_resource *self, const struct gm_block *block);
     /* Capture began (+1) or ended (-1) somewhere in the process. May be NULL. */
     void (*capture)(struct gm_resource *self, int change);
-    /* `device` has a context from now on: copies between it and other devices need their memory open to it (reach.h). May be NULL. */
+    /* `device` has a context from now on: copies between it and other devices need their memory open to it (reach.h).
+     * May be NULL. */
     void (*open_to)(struct gm_resource *self, int device);
     /* The same for one living block of another device, where blocks are mapped one by one. May be NULL. */
     void (*open_block_to)(struct gm_resource *self, const struct gm_block *block, int device);
@@ -108,8 +117,9 @@ struct gm_resource {
 
 extern const struct gm_resource_ops *const gm_resource_rows[]; /* NULL-terminated */
 
-/* Builds a stack from text. Grammar: resource = maker | adaptor "(" [argument ","] resource ")". Memory is taken from pages of
- * the kernel and lives as long as the process. Returns NULL and a one-line error naming the offending word and what is accepted. */
+/* Builds a stack from text. Grammar: resource = maker | adaptor "(" [argument ","] resource ")". Memory is taken from
+ * pages of the kernel and lives as long as the process. Returns NULL and a one-line error naming the offending word and
+ * what is accepted. */
 struct gm_resource *gm_resource_build(const char *text, char *error, size_t error_size);
 
 /* Promises (enum gm_promise bits) that memory of these properties does not keep. */

@@ -1,5 +1,6 @@
-/* Made-up device addresses: everything above the resources runs on them without a GPU. Addresses grow by bumping; a freed block
- * is handed out again, last freed first, to a request of the same rounded size. Nothing lies behind them. */
+/* Made-up device addresses: everything above the resources runs on them without a GPU. Addresses grow by bumping; a
+ * freed block is handed out again, last freed first, to a request of the same rounded size. Nothing lies behind them.
+ */
 #include "shim/resource/sim.h"
 
 #include "shim/resource/block.h"

@@ -1,7 +1,7 @@
 /* Stack texts: resource = maker | adaptor "(" [argument ","] resource ")".
  *
- * A stack has one chain of adaptors and one maker at its end, so the parser is a loop: it reads names and arguments from the
- * outside in, then as many closing brackets as it opened. */
+ * A stack has one chain of adaptors and one maker at its end, so the parser is a loop: it reads names and arguments
+ * from the outside in, then as many closing brackets as it opened. */
 #include "shim/resource/stack.h"
 
 #include <string.h>
@@ -83,11 +83,13 @@ static gm_status read_argument(struct gm_stack_plan *plan, const char **at, char
         return GM_OK;
     }
     if (!row->arguments) {
-        gm_format(error, size, "\"%s\" is one argument too many: %s takes a resource only", shown(word, text), row->name);
+        gm_format(error, size, "\"%s\" is one argument too many: %s takes a resource only", shown(word, text),
+                  row->name);
         return GM_INVALID_VALUE;
     }
     if (!word.size || word.size >= GM_STACK_ARGUMENT) {
-        gm_format(error, size, "\"%s\" is no argument of %s; accepted: %s", shown(word, text), row->name, row->arguments);
+        gm_format(error, size, "\"%s\" is no argument of %s; accepted: %s", shown(word, text), row->name,
+                  row->arguments);
         return GM_INVALID_VALUE;
     }
     memcpy(plan->items[plan->count].argument, word.text, word.size);
@@ -125,7 +127,8 @@ gm_status gm_stack_parse(const char *text, struct gm_stack_plan *plan, char *err
         if (!row)
             return unknown_name(word, error, error_size);
         if (plan->count == GM_STACK_DEPTH) {
-            gm_format(error, error_size, "\"%s\" is nested too deep; at most %d resources", shown(word, name), GM_STACK_DEPTH);
+            gm_format(error, error_size, "\"%s\" is nested too deep; at most %d resources", shown(word, name),
+                      GM_STACK_DEPTH);
             return GM_INVALID_VALUE;
         }
         plan->items[plan->count].ops = row;
@@ -180,7 +183,8 @@ struct gm_resource *gm_resource_build(const char *text, char *error, size_t erro
     }
     head->bytes = bytes;
 
-    /* The outermost resource stands first behind the head, so that discard finds the head from it; opened inside out. */
+    /* The outermost resource stands first behind the head, so that discard finds the head from it; opened inside out.
+     */
     struct gm_resource *nodes[GM_STACK_DEPTH];
     char *at = (char *)(head + 1);
     for (unsigned i = 0; i < plan.count; i++) {

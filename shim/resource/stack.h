@@ -18,7 +18,8 @@ struct gm_stack_plan {
     } items[GM_STACK_DEPTH];
 };
 
-/* Reads `text` into *plan. GM_OK, or GM_INVALID_VALUE and a one-line error naming the offending word and what is accepted. */
+/* Reads `text` into *plan. GM_OK, or GM_INVALID_VALUE and a one-line error naming the offending word and what is
+ * accepted. */
 GM_INTERNAL gm_status gm_stack_parse(const char *text, struct gm_stack_plan *plan, char *error, size_t error_size);
 
 /* Gives the stack's pages back. Only for a stack that holds no block and that no thread uses; NULL is fine. */

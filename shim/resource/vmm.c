@@ -1,10 +1,12 @@
-/* Device memory made of handles that are mapped: a block is a reservation of addresses with one mapping, or several where the front may
- * later take over the pages of a smaller block (vmm.h); the pages it had there until then wait for the next one (vmm_spare.h). Free waits
- * for the work submitted before, as native cudaFree does, since unmapping does not wait.
+/* Device memory made of handles that are mapped: a block is a reservation of addresses with one mapping, or several
+ * where the front may later take over the pages of a smaller block (vmm.h); the pages it had there until then wait for
+ * the next one (vmm_spare.h). Free waits for the work submitted before, as native cudaFree does, since unmapping does
+ * not wait.
  *
- * Overcommit: growing by hand needs old and new at once. Where the device has no room for that, the new block lies on the host, all of
- * it, and only its excess over the old block is kept aside on the device. When the old block's pages come, both take the host's place.
- * If they never come, the block stays on the host: nothing is lost, and no copy spans two kinds of memory. */
+ * Overcommit: growing by hand needs old and new at once. Where the device has no room for that, the new block lies on
+ * the host, all of it, and only its excess over the old block is kept aside on the device. When the old block's pages
+ * come, both take the host's place. If they never come, the block stays on the host: nothing is lost, and no copy spans
+ * two kinds of memory. */
 #include "shim/resource/vmm.h"
 
 #include "shim/resource/block.h"
@@ -25,8 +27,9 @@ static struct mapped {
     int device;
     unsigned count;
     struct gm_vmm_extent extents[EXTENTS];
-    struct gm_vmm_extent aside; /* device memory that is not mapped: the block lies on the host until it can be; size 0: none */
-} *blocks;
+    struct gm_vmm_extent
+        aside; /* device memory that is not mapped: the block lies on the host until it can be; size 0: none */
+} * blocks;
 static unsigned blocks_used; /* behind the last one that ever was; the lock is held */
 static gm_spin lock;
 static size_t granularities[GM_VMM_DEVICES]; /* 0 not asked, 1 the device cannot */
@@ -102,8 +105,8 @@ static uint64_t front_for(int device, uint64_t size) {
     uint64_t front = 0;
     gm_spin_lock(&lock);
     for (const struct mapped *block = blocks; block < blocks + blocks_used; block++)
-        if (!block->out && block->address && block->device == device && block->reserved < size && block->reserved > front &&
-            !block->extents[0].on_host)
+        if (!block->out && block->address && block->device == device && block->reserved < size &&
+            block->reserved > front && !block->extents[0].on_host)
             front = block->reserved;
     gm_spin_unlock(&lock);
     return front;
@@ -123,11 +126,16 @@ static gm_status granularity_of(int device, size_t *granularity) {
     int maps = 0;
     if (!known) {
         CUmemAllocationProp properties = properties_of(device);
-        bool able = gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release && gm_drv.mem_map &&
-                    gm_drv.mem_unmap && gm_drv.mem_set_access && gm_drv.mem_get_allocation_granularity &&
-                    gm_drv.device_get_attribute(&maps, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) == CUDA_SUCCESS &&
-                    maps;
-        if (!able || gm_drv.mem_get_allocation_granularity(&known, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || !known)
+        bool able =
+            gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release &&
+            gm_drv.mem_map && gm_drv.mem_unmap && gm_drv.mem_set_access && gm_drv.mem_get_allocation_granularity &&
+            gm_drv.device_get_attribute(&maps, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) ==
+                CUDA_SUCCESS &&
+            maps;
+        if (!able ||
+            gm_drv.mem_get_allocation_granularity(&known, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
+                CUDA_SUCCESS ||
+            !known)
             known = 1;
         __atomic_store_n(&granularities[device], known, __ATOMIC_RELAXED);
     }
@@ -136,14 +144,17 @@ static gm_status granularity_of(int device, size_t *granularity) {
 }
 
 /* `size` bytes of extents that lie where `one` does. */
-static gm_status give_access(int device, uint64_t others, CUdeviceptr address, uint64_t size, const struct gm_vmm_extent *one) {
+static gm_status give_access(int device, uint64_t others, CUdeviceptr address, uint64_t size,
+                             const struct gm_vmm_extent *one) {
     CUmemAccessDesc list[GM_VMM_DEVICES + 1];
     unsigned count = 0;
     if (one->on_host)
-        list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = one->node}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = one->node},
+                                          CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     for (int i = 0; i < GM_VMM_DEVICES; i++)
         if (i == device || others >> i & 1)
-            list[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+            list[count++] =
+                (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     return (gm_status)gm_drv.mem_set_access(address, size, list, count);
 }
 
@@ -162,7 +173,8 @@ static gm_status map_extents(int device, CUdeviceptr address, const struct gm_vm
     uint64_t size = 0;
     unsigned mapped = 0;
     for (; mapped < count; size += extents[mapped++].size)
-        if ((status = (gm_status)gm_drv.mem_map(address + size, extents[mapped].size, 0, extents[mapped].handle, 0)) != GM_OK)
+        if ((status = (gm_status)gm_drv.mem_map(address + size, extents[mapped].size, 0, extents[mapped].handle, 0)) !=
+            GM_OK)
             break;
     uint64_t others = gm_reach_devices();
     if (!status)
@@ -308,12 +320,14 @@ bool gm_vmm_can_move(uint64_t from, uint64_t to) {
 }
 
 /* Extents in place of the block's first ones, which stay its own on failure. */
-static gm_status exchange(const struct mapped *block, unsigned firsts, const struct gm_vmm_extent *placed, unsigned count) {
+static gm_status exchange(const struct mapped *block, unsigned firsts, const struct gm_vmm_extent *placed,
+                          unsigned count) {
     gm_status status = unmap_extents(block->address, block->extents, firsts);
     if (!status)
         status = map_extents(block->device, block->address, placed, count);
     uint64_t at = block->address;
-    for (unsigned i = 0; status && i < firsts; at += block->extents[i++].size) /* one by one: what still is mapped stays */
+    for (unsigned i = 0; status && i < firsts;
+         at += block->extents[i++].size) /* one by one: what still is mapped stays */
         if (map_extents(block->device, at, &block->extents[i], 1))
             gm_log(GM_LOG_ERROR, "%llu bytes cannot be mapped again", (unsigned long long)block->extents[i].size);
     return status;
@@ -495,10 +509,14 @@ static void vmm_after_fork(struct gm_resource *self) {
 const struct gm_resource_ops gm_resource_vmm = {
     .name = "vmm",
     .summary = "device memory mapped by virtual memory management, in whole granules of 2 MiB",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
-    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; not served where devices cannot access each "
-              "other; each block takes whole granules of 2 MiB; at most 1024 blocks at a time, none while a stream captures; a free waits "
-              "for the GPU; under GPUMEM_GROW=move-overcommit a block that the device has no room for lies in host memory, pointer "
+    .properties =
+        GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
+    .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; not served where devices cannot "
+              "access each "
+              "other; each block takes whole granules of 2 MiB; at most 1024 blocks at a time, none while a stream "
+              "captures; a free waits "
+              "for the GPU; under GPUMEM_GROW=move-overcommit a block that the device has no room for lies in host "
+              "memory, pointer "
               "attributes say so, and device memory is what it is counted as",
     .kind = GM_KIND_VMM,
     .alloc = vmm_alloc,

@@ -1,10 +1,11 @@
-/* The binary trace: threads write events into memory of their own; what is complete there goes to the file at every flush interval and
- * when the memory is full.
+/* The binary trace: threads write events into memory of their own; what is complete there goes to the file at every
+ * flush interval and when the memory is full.
  *
- * Nothing of the file is mapped. A page of a mapped file is gone when somebody cuts the file or the disk fails, and the next store
- * would end the program by a bus error; a write reports an error instead. A thread that needs room raises the file's end by one atomic
- * addition: it owns the chunk from there on. A chunk's payload is written before the count that makes it valid, so whatever ends the
- * process, the file is true up to the last flush. Between two chunks a thread takes neither lock nor call. */
+ * Nothing of the file is mapped. A page of a mapped file is gone when somebody cuts the file or the disk fails, and the
+ * next store would end the program by a bus error; a write reports an error instead. A thread that needs room raises
+ * the file's end by one atomic addition: it owns the chunk from there on. A chunk's payload is written before the count
+ * that makes it valid, so whatever ends the process, the file is true up to the last flush. Between two chunks a thread
+ * takes neither lock nor call. */
 #include "shim/base/file.h"
 #include "shim/base/room.h"
 #include "shim/trace/parts.h"
@@ -36,7 +37,7 @@ struct cursor {
     uint32_t left;       /* payload bytes free */
     unsigned char *next; /* where they begin */
     struct place *place;
-    uint32_t bytes;      /* of the latest chunk; 0 before the first */
+    uint32_t bytes; /* of the latest chunk; 0 before the first */
 };
 
 _Static_assert(sizeof(struct cursor) <= GM_ROOM_SITES - GM_ROOM_TRACE, "fits");
@@ -52,12 +53,10 @@ static uint64_t start_ns, flush_ns;
 static uint64_t end;    /* file offset behind the last chunk taken */
 static uint64_t events; /* in the file */
 static uint64_t dropped;
-static uint32_t cuts; /* times that the file was found without a header */
+static uint32_t cuts;      /* times that the file was found without a header */
 static int told, told_cut; /* said once */
 
-static void drop(uint64_t count) {
-    __atomic_fetch_add(&dropped, count, __ATOMIC_RELAXED);
-}
+static void drop(uint64_t count) { __atomic_fetch_add(&dropped, count, __ATOMIC_RELAXED); }
 
 /* A definition counts as one. */
 static uint64_t events_in(const struct place *place, uint32_t bytes) {
@@ -91,7 +90,8 @@ static int write_head(void) {
 static void mend(void) {
     char magic[sizeof head.magic];
     gm_spin_lock(&head_lock);
-    bool there = gm_pread(file->fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic && !memcmp(magic, head.magic, sizeof magic);
+    bool there =
+        gm_pread(file->fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic && !memcmp(magic, head.magic, sizeof magic);
     if (!there) {
         drop(__atomic_exchange_n(&events, 0, __ATOMIC_RELAXED));
         __atomic_add_fetch(&cuts, 1, __ATOMIC_RELAXED);
@@ -104,7 +104,8 @@ static void mend(void) {
 
 /* ---- a chunk; the place's lock is held */
 
-/* Payload bytes of the chunk that are in the file. After somebody cut it there is none: what is still in memory is written again. */
+/* Payload bytes of the chunk that are in the file. After somebody cut it there is none: what is still in memory is
+ * written again. */
 static uint32_t still_there(struct place *place) {
     struct gm_trace_chunk chunk;
     if (!place->written || (gm_pread(file->fd, &chunk, sizeof chunk, place->offset) == (ssize_t)sizeof chunk &&
@@ -152,7 +153,8 @@ static void rewind_place(struct place *place) {
 static struct place *take_place(void) {
     struct place *place = __atomic_load_n(&places, __ATOMIC_ACQUIRE);
     for (; place; place = place->next)
-        if (!__atomic_load_n(&place->taken, __ATOMIC_RELAXED) && !__atomic_exchange_n(&place->taken, 1, __ATOMIC_ACQUIRE))
+        if (!__atomic_load_n(&place->taken, __ATOMIC_RELAXED) &&
+            !__atomic_exchange_n(&place->taken, 1, __ATOMIC_ACQUIRE))
             return place;
     place = gm_pages(sizeof *place);
     if (!place)
@@ -246,7 +248,8 @@ static inline void raise_used(struct cursor *c, uint32_t bytes) {
 
 void gm_chunks_event(const struct gm_event *event) {
     struct cursor *c = gm_room_part(GM_ROOM_TRACE);
-    if (GM_UNLIKELY(!c || c->generation != *gm_trace_generation || c->left < sizeof *event) && !make_room_for_event(c)) {
+    if (GM_UNLIKELY(!c || c->generation != *gm_trace_generation || c->left < sizeof *event) &&
+        !make_room_for_event(c)) {
         drop(1);
         return;
     }

@@ -112,9 +112,7 @@ static void add(struct line *l, const char *text, size_t length) {
     l->next += length;
 }
 
-static void add_word(struct line *l, const char *text) {
-    add(l, text, strlen(text));
-}
+static void add_word(struct line *l, const char *text) { add(l, text, strlen(text)); }
 
 static void add_number(struct line *l, int64_t value) {
     char number[24];
@@ -168,12 +166,8 @@ static void add_site(struct line *l, const struct gm_record_site *s) {
 size_t gm_trace_csv_record(char *out, size_t size, const struct gm_record *record) {
     struct line l = {out, out + size - 1, false};
     switch (record->type) {
-    case GM_RECORD_MODULE:
-        add_module(&l, (const struct gm_record_module *)record);
-        break;
-    case GM_RECORD_SITE:
-        add_site(&l, (const struct gm_record_site *)record);
-        break;
+    case GM_RECORD_MODULE: add_module(&l, (const struct gm_record_module *)record); break;
+    case GM_RECORD_SITE: add_site(&l, (const struct gm_record_site *)record); break;
     case GM_RECORD_DEVICE: {
         const struct gm_record_device *d = (const struct gm_record_device *)record;
         add_word(&l, "# device ");
@@ -198,8 +192,7 @@ size_t gm_trace_csv_record(char *out, size_t size, const struct gm_record *recor
         add_escaped(&l, (const char *)(s + 1), s->bytes);
         break;
     }
-    default:
-        return 0;
+    default: return 0;
     }
     if (l.full)
         return 0;

@@ -1,12 +1,12 @@
 /* The trace: a public, versioned contract between one writer (the shim) and one reader (the tools).
  *
- * File = header page, then chunks of at most GM_TRACE_CHUNK bytes, each a multiple of GM_TRACE_HEADER and saying its own length (a
- * thread's first chunk is small, later ones grow). Each chunk belongs to one thread; what it holds is true up to the length it states,
- * and it is written at every flush interval, so a killed process loses its last interval at most. The file may end within its last
- * chunk. Pages that begin with no chunk magic where a chunk is expected are a hole (a full disk, a chunk taken and not written yet, a
- * file cut by somebody else): readers step over them page by page.
- * Events of one chunk have rising seq but for calls that interrupt each other. All integers are little endian.
- * Times are nanoseconds since the header's start_ns (CLOCK_MONOTONIC). */
+ * File = header page, then chunks of at most GM_TRACE_CHUNK bytes, each a multiple of GM_TRACE_HEADER and saying its
+ * own length (a thread's first chunk is small, later ones grow). Each chunk belongs to one thread; what it holds is
+ * true up to the length it states, and it is written at every flush interval, so a killed process loses its last
+ * interval at most. The file may end within its last chunk. Pages that begin with no chunk magic where a chunk is
+ * expected are a hole (a full disk, a chunk taken and not written yet, a file cut by somebody else): readers step over
+ * them page by page. Events of one chunk have rising seq but for calls that interrupt each other. All integers are
+ * little endian. Times are nanoseconds since the header's start_ns (CLOCK_MONOTONIC). */
 #ifndef GM_TRACE_EVENT_H
 #define GM_TRACE_EVENT_H
 
@@ -18,28 +18,28 @@
 #define GM_TRACE_CHUNK   (1024u * 1024u)
 
 /* X(enumerator, name in CSV) */
-#define GM_ACTIONS(X)                                                                                        \
-    X(GM_ACT_NONE, "none")                                                                                   \
-    X(GM_ACT_ALLOC, "alloc")                                                                                 \
-    X(GM_ACT_ALLOC_FAIL, "alloc_fail")                                                                       \
-    X(GM_ACT_FREE, "free")                                                                                   \
-    X(GM_ACT_FREE_FAIL, "free_fail")                                                                         \
-    X(GM_ACT_RELEASE, "release")   /* went with its context, or was replaced by a newer block */             \
-    X(GM_ACT_RESERVE, "reserve")   /* address space */                                                       \
-    X(GM_ACT_UNRESERVE, "unreserve")                                                                         \
-    X(GM_ACT_MAP, "map")                                                                                     \
-    X(GM_ACT_UNMAP, "unmap")                                                                                 \
-    X(GM_ACT_TRIM, "trim")                                                                                   \
-    X(GM_ACT_EXPORT, "export")     /* IPC, dma-buf or shareable handle taken of the block */                 \
-    X(GM_ACT_DROP, "drop")         /* soft promises the backing does not keep; bytes = promise bits */       \
-    X(GM_ACT_MARK, "mark")         /* phase mark of the program; site = string id */                         \
-    X(GM_ACT_CAPTURE_BEGIN, "capture_begin")                                                                 \
-    X(GM_ACT_CAPTURE_END, "capture_end")                                                                     \
-    X(GM_ACT_PEER, "peer")         /* peer access enabled */                                                 \
-    X(GM_ACT_CONTEXT, "context")   /* context created; address = handle */                                   \
-    X(GM_ACT_CONTEXT_GONE, "context_destroyed")                                                                   \
-    X(GM_ACT_PHASE_BEGIN, "phase_begin") /* site = string id; address below GM_PHASE_STARTED: nested in its  \
-                                            thread, of that domain; else the range's own number */           \
+#define GM_ACTIONS(X)                                                                                       \
+    X(GM_ACT_NONE, "none")                                                                                  \
+    X(GM_ACT_ALLOC, "alloc")                                                                                \
+    X(GM_ACT_ALLOC_FAIL, "alloc_fail")                                                                      \
+    X(GM_ACT_FREE, "free")                                                                                  \
+    X(GM_ACT_FREE_FAIL, "free_fail")                                                                        \
+    X(GM_ACT_RELEASE, "release") /* went with its context, or was replaced by a newer block */              \
+    X(GM_ACT_RESERVE, "reserve") /* address space */                                                        \
+    X(GM_ACT_UNRESERVE, "unreserve")                                                                        \
+    X(GM_ACT_MAP, "map")                                                                                    \
+    X(GM_ACT_UNMAP, "unmap")                                                                                \
+    X(GM_ACT_TRIM, "trim")                                                                                  \
+    X(GM_ACT_EXPORT, "export") /* IPC, dma-buf or shareable handle taken of the block */                    \
+    X(GM_ACT_DROP, "drop")     /* soft promises the backing does not keep; bytes = promise bits */          \
+    X(GM_ACT_MARK, "mark")     /* phase mark of the program; site = string id */                            \
+    X(GM_ACT_CAPTURE_BEGIN, "capture_begin")                                                                \
+    X(GM_ACT_CAPTURE_END, "capture_end")                                                                    \
+    X(GM_ACT_PEER, "peer")       /* peer access enabled */                                                  \
+    X(GM_ACT_CONTEXT, "context") /* context created; address = handle */                                    \
+    X(GM_ACT_CONTEXT_GONE, "context_destroyed")                                                             \
+    X(GM_ACT_PHASE_BEGIN, "phase_begin") /* site = string id; address below GM_PHASE_STARTED: nested in its \
+                                            thread, of that domain; else the range's own number */          \
     X(GM_ACT_PHASE_END, "phase_end")     /* the innermost of the thread and domain, or that number */
 
 enum gm_action {
@@ -58,21 +58,21 @@ struct gm_event {
     uint64_t stream;  /* handle, 0 = default */
     uint32_t slack;   /* bytes got - bytes asked, saturating */
     uint32_t duration_ns; /* saturating */
-    uint32_t site;    /* call site id, 0 = unknown */
-    uint16_t context; /* small number of the context, 0 = none */
-    int8_t device;    /* ordinal, -1 unknown */
-    uint8_t call;     /* enum gm_call */
-    uint8_t action;   /* enum gm_action */
-    uint8_t kind;     /* enum gm_kind */
-    uint8_t reason;   /* enum gm_reason */
-    uint8_t verdict;  /* enum gm_kind the heuristic named */
-    uint16_t result;  /* CUresult */
-    uint8_t hit;      /* served from memory kept back */
-    uint8_t flags;    /* GM_EVENT_* */
+    uint32_t site;        /* call site id, 0 = unknown */
+    uint16_t context;     /* small number of the context, 0 = none */
+    int8_t device;        /* ordinal, -1 unknown */
+    uint8_t call;         /* enum gm_call */
+    uint8_t action;       /* enum gm_action */
+    uint8_t kind;         /* enum gm_kind */
+    uint8_t reason;       /* enum gm_reason */
+    uint8_t verdict;      /* enum gm_kind the heuristic named */
+    uint16_t result;      /* CUresult */
+    uint8_t hit;          /* served from memory kept back */
+    uint8_t flags;        /* GM_EVENT_* */
 };
 #define GM_PHASE_STARTED    (UINT64_C(1) << 32) /* ranges from here on may end in any thread */
-#define GM_EVENT_CAPTURING  1u /* during stream capture */
-#define GM_EVENT_PER_THREAD 2u /* per-thread-default-stream twin */
+#define GM_EVENT_CAPTURING  1u                  /* during stream capture */
+#define GM_EVENT_PER_THREAD 2u                  /* per-thread-default-stream twin */
 _Static_assert(sizeof(struct gm_event) == 64, "one cache line");
 
 struct gm_trace_header { /* padded to GM_TRACE_HEADER */
@@ -84,45 +84,46 @@ struct gm_trace_header { /* padded to GM_TRACE_HEADER */
     uint64_t start_ns;     /* CLOCK_MONOTONIC at opening */
     uint64_t epoch_ns;     /* CLOCK_REALTIME at the same moment */
     int32_t pid;
-    int32_t parent;        /* ppid */
-    int32_t rank;          /* MPI/torchrun/Slurm, -1 none */
-    uint32_t finished;     /* 1 after an orderly exit */
-    uint64_t dropped;      /* events that could not be written (disk full), or were cut off by somebody else */
+    int32_t parent;    /* ppid */
+    int32_t rank;      /* MPI/torchrun/Slurm, -1 none */
+    uint32_t finished; /* 1 after an orderly exit */
+    uint64_t dropped;  /* events that could not be written (disk full), or were cut off by somebody else */
     char host[64];
-    char program[256];     /* /proc/self/exe */
+    char program[256]; /* /proc/self/exe */
     char policy[64];
-    char library[32];      /* version of gpumem */
+    char library[32]; /* version of gpumem */
 };
 
 enum gm_chunk_type { GM_CHUNK_NONE = 0, GM_CHUNK_EVENTS = 1, GM_CHUNK_RECORDS = 2 };
 struct gm_trace_chunk { /* 64 bytes, then payload */
-    uint32_t magic;       /* GM_TRACE_CHUNK_MAGIC */
-    uint16_t type;        /* enum gm_chunk_type */
+    uint32_t magic;     /* GM_TRACE_CHUNK_MAGIC */
+    uint16_t type;      /* enum gm_chunk_type */
     uint16_t reserved;
-    int32_t thread;       /* kernel thread id */
-    uint32_t used;        /* payload bytes valid; raised after each event or record is complete */
-    uint32_t bytes;       /* whole chunk with this header, a multiple of GM_TRACE_HEADER, at most GM_TRACE_CHUNK */
+    int32_t thread; /* kernel thread id */
+    uint32_t used;  /* payload bytes valid; raised after each event or record is complete */
+    uint32_t bytes; /* whole chunk with this header, a multiple of GM_TRACE_HEADER, at most GM_TRACE_CHUNK */
     uint8_t padding[44];
 };
 #define GM_TRACE_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 _Static_assert(sizeof(struct gm_trace_chunk) == 64, "");
 
-/* Records: variable length, 8-byte aligned, in GM_CHUNK_RECORDS chunks. A definition precedes in time every event naming it. */
+/* Records: variable length, 8-byte aligned, in GM_CHUNK_RECORDS chunks. A definition precedes in time every event
+ * naming it. */
 enum gm_record_type {
-    GM_RECORD_MODULE = 1,  /* id, base, limit, build id bytes, path */
-    GM_RECORD_SITE = 2,    /* id, count frames, first frame outside the CUDA runtime, then frames as absolute addresses */
+    GM_RECORD_MODULE = 1, /* id, base, limit, build id bytes, path */
+    GM_RECORD_SITE = 2, /* id, count frames, first frame outside the CUDA runtime, then frames as absolute addresses */
     GM_RECORD_DEVICE = 3,  /* ordinal, total bytes, name */
     GM_RECORD_CONTEXT = 4, /* small number, handle, id, device */
     GM_RECORD_STRING = 5,  /* id, text (marks) */
 };
-struct gm_record { /* header of each */
-    uint32_t bytes;  /* whole record, multiple of 8 */
-    uint16_t type;   /* enum gm_record_type */
-    uint16_t id_high;/* reserved, 0 */
+struct gm_record {    /* header of each */
+    uint32_t bytes;   /* whole record, multiple of 8 */
+    uint16_t type;    /* enum gm_record_type */
+    uint16_t id_high; /* reserved, 0 */
 };
 struct gm_record_module {
     struct gm_record head;
-    uint64_t base;    /* load bias: address - base = address in the file's image */
+    uint64_t base;         /* load bias: address - base = address in the file's image */
     uint64_t start, limit; /* executable range [start, limit) */
     uint32_t build_id_bytes;
     uint32_t path_bytes;
@@ -132,14 +133,15 @@ struct gm_record_site {
     struct gm_record head;
     uint32_t id;
     uint16_t frames;
-    uint16_t outside; /* index of the first frame known to be outside the CUDA runtime; the reader may move it on by symbols */
+    uint16_t outside; /* index of the first frame known to be outside the CUDA runtime; the reader may move it on by
+                         symbols */
     /* uint64_t return addresses, innermost first */
 };
 struct gm_record_device {
     struct gm_record head;
     int32_t device;
     uint32_t name_bytes;
-    uint64_t total;   /* bytes of memory */
+    uint64_t total; /* bytes of memory */
     /* name, padded */
 };
 struct gm_record_context {
@@ -157,7 +159,8 @@ struct gm_record_string {
 
 const char *gm_action_name(enum gm_action action);
 
-/* CSV: the first line, and one event as a line with '\n'; returns its length (never above GM_TRACE_CSV_LINE, which `size` must hold). */
+/* CSV: the first line, and one event as a line with '\n'; returns its length (never above GM_TRACE_CSV_LINE, which
+ * `size` must hold). */
 #define GM_TRACE_CSV_LINE 512
 extern const char gm_trace_csv_header[];
 int gm_trace_csv_line(char *out, size_t size, const struct gm_event *event, int pid, int thread);

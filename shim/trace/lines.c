@@ -13,7 +13,7 @@
 #define BUFFER      (64u * 1024u)
 #define RECORD_LINE 16384u /* a record of 4096 bytes, every byte of it escaped */
 #define ABOUT_LINES 4096u
-#define PIPE_WAIT   100    /* ms */
+#define PIPE_WAIT   100 /* ms */
 
 static struct gm_trace_file *file;
 static uint64_t start_ns, flush_ns;

@@ -28,8 +28,7 @@ GM_INTERNAL uint64_t gm_trace_process_start(void);
  * modified after `started_ns` (CLOCK_REALTIME), or belongs to the same `gpumem run` (keep = true) is left
  * alone and name.PID, name.PID.2 ... tried. A file that is no trace is never touched. Returns 0, or -1 after
  * a log line. */
-GM_INTERNAL int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep,
-                              struct gm_trace_file *file);
+GM_INTERNAL int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm_trace_file *file);
 /* False when the descriptor no longer names our file and it cannot be opened again. */
 GM_INTERNAL bool gm_trace_file_holds(struct gm_trace_file *file);
 /* Closes the descriptor unless the program has reused its number. */
@@ -48,8 +47,7 @@ GM_INTERNAL void gm_chunks_finish(void);
 GM_INTERNAL void gm_chunks_forget(void);
 
 /* ---- lines.c: text, buffered */
-GM_INTERNAL void gm_lines_open(struct gm_trace_file *file, const struct gm_trace_header *header,
-                               uint64_t flush_ns);
+GM_INTERNAL void gm_lines_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
 GM_INTERNAL void gm_lines_event(const struct gm_event *event);
 GM_INTERNAL void gm_lines_record(const struct gm_record *record);
 GM_INTERNAL void gm_lines_flush(void);
@@ -58,8 +56,8 @@ GM_INTERNAL void gm_lines_forget(void);
 
 /* ---- pipe.c: text for what is no file: a pipe, a socket, a terminal */
 GM_INTERNAL void gm_pipe_open(struct gm_trace_file *file);
-/* Never waits for a reader: a line that finds no room is lost and counted, and the number stands before the next one. True: half of
- * the room is used. */
+/* Never waits for a reader: a line that finds no room is lost and counted, and the number stands before the next one.
+ * True: half of the room is used. */
 GM_INTERNAL bool gm_pipe_line(const char *text, size_t bytes);
 /* Writes what waits, and waits itself at most `wait_ms` in all for the reader. */
 GM_INTERNAL void gm_pipe_flush(unsigned wait_ms);

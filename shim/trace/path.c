@@ -51,14 +51,9 @@ int gm_trace_expand(const char *pattern, char *out, size_t size) {
                 piece = number;
                 break;
             }
-            case 'h':
-                piece = uname(&host) ? "localhost" : host.nodename;
-                break;
-            case '%':
-                piece = "%";
-                break;
-            default:
-                return -1;
+            case 'h': piece = uname(&host) ? "localhost" : host.nodename; break;
+            case '%': piece = "%"; break;
+            default: return -1;
             }
             length = strlen(piece);
         }
@@ -195,8 +190,8 @@ static void settle(struct gm_trace_file *file, int fd, bool regular) {
     }
 }
 
-/* Opened anew, a pipe need not wait: how the program writes to its own descriptor stays its choice. What cannot be opened so is
- * shared. */
+/* Opened anew, a pipe need not wait: how the program writes to its own descriptor stays its choice. What cannot be
+ * opened so is shared. */
 static int share(int own) {
     char name[32];
     struct stat st;
@@ -217,8 +212,7 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
     static char base[GM_TRACE_NAME]; /* the caller holds the opening lock */
     struct stat st;
     if (gm_trace_expand(pattern, base, sizeof base - 48)) {
-        gm_log(GM_LOG_ERROR, "trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%",
-               pattern);
+        gm_log(GM_LOG_ERROR, "trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", pattern);
         return -1;
     }
     int own = descriptor_of(base);
@@ -249,20 +243,16 @@ int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm
             return 0;
         }
         switch (claim_file(fd, file->name, started_ns, keep)) {
-        case CLAIMED:
-            settle(file, fd, true);
-            return 0;
+        case CLAIMED: settle(file, fd, true); return 0;
         case FOREIGN:
-            gm_log(GM_LOG_ERROR, "'%s' exists and is not a gpumem trace: left alone, no trace is written",
-                   file->name);
+            gm_log(GM_LOG_ERROR, "'%s' exists and is not a gpumem trace: left alone, no trace is written", file->name);
             gm_close(fd);
             return -1;
         case AGAIN:
             if (again++ < NAMES_TRIED)
                 attempt--;
             break;
-        case TAKEN:
-            break;
+        case TAKEN: break;
         }
         gm_close(fd);
     }
@@ -285,8 +275,9 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
     /* Programs that close every descriptor they did not open exist; the number may be theirs now, so it is
      * not closed. */
     gm_spin_lock(&reopening);
-    int fd = is_ours(file, file->fd) ? file->fd
-                                     : gm_open(file->name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (file->append ? O_APPEND : 0));
+    int fd = is_ours(file, file->fd)
+                 ? file->fd
+                 : gm_open(file->name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (file->append ? O_APPEND : 0));
     bool ours = is_ours(file, fd);
     if (fd >= 0 && !ours)
         gm_close(fd);

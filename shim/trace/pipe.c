@@ -1,15 +1,15 @@
-/* The text trace where it goes to a reader: lines gather in a ring and leave in pieces that a pipe takes whole, so that lines of
- * several writers never mix. A reader that is slow, or gone, costs lines and not the program's time: they are counted, the log says so
- * once and at the end, and the trace says how many are missing where. */
+/* The text trace where it goes to a reader: lines gather in a ring and leave in pieces that a pipe takes whole, so that
+ * lines of several writers never mix. A reader that is slow, or gone, costs lines and not the program's time: they are
+ * counted, the log says so once and at the end, and the trace says how many are missing where. */
 #include "shim/trace/parts.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define ROOM      (4u * 1024u * 1024u) /* a burst of 35 000 events */
-#define PIECE     4096u                /* PIPE_BUF */
-#define END_WAIT  UINT64_C(1000000000)  /* ns without a byte read, after which the rest is given up at the end */
-#define END_MOST  UINT64_C(10000000000) /* ns that a program's end takes at most, while a reader still reads */
+#define ROOM     (4u * 1024u * 1024u)  /* a burst of 35 000 events */
+#define PIECE    4096u                 /* PIPE_BUF */
+#define END_WAIT UINT64_C(1000000000)  /* ns without a byte read, after which the rest is given up at the end */
+#define END_MOST UINT64_C(10000000000) /* ns that a program's end takes at most, while a reader still reads */
 
 static struct gm_trace_file *file;
 
@@ -23,9 +23,7 @@ static uint64_t dropped, unnoticed; /* lines; the trace does not tell of the lat
 
 static int told;
 
-void gm_pipe_open(struct gm_trace_file *opened) {
-    file = opened;
-}
+void gm_pipe_open(struct gm_trace_file *opened) { file = opened; }
 
 /* ---- the ring; the lock is held */
 
@@ -66,7 +64,8 @@ static void say(int error) {
 bool gm_pipe_line(const char *text, size_t bytes) {
     char note[64];
     gm_spin_lock(&lock);
-    size_t noted = unnoticed ? (size_t)gm_format(note, sizeof note, "# dropped %llu\n", (unsigned long long)unnoticed) : 0;
+    size_t noted =
+        unnoticed ? (size_t)gm_format(note, sizeof note, "# dropped %llu\n", (unsigned long long)unnoticed) : 0;
     bool fits = bytes + noted <= ROOM - used;
     if (fits) {
         copy_in(note, noted);
@@ -119,9 +118,7 @@ static void flush_until(uint64_t until, bool last) {
         say(error ? error : EAGAIN);
 }
 
-void gm_pipe_flush(unsigned wait_ms) {
-    flush_until(gm_now_ns() + wait_ms * UINT64_C(1000000), false);
-}
+void gm_pipe_flush(unsigned wait_ms) { flush_until(gm_now_ns() + wait_ms * UINT64_C(1000000), false); }
 
 /* The thread that flushes stops at once, but for a write that the reader holds up. */
 void gm_pipe_finish(void) {

@@ -24,8 +24,7 @@ uint32_t *gm_trace_generation = &no_trace;
 static char pattern[GM_TRACE_NAME];
 static int wanted_format;
 static uint64_t flush_interval;
-static uint64_t
-    process_start; /* of the process that was set up: what it wrote is never stale to its children */
+static uint64_t process_start; /* of the process that was set up: what it wrote is never stale to its children */
 static char policy_name[64], library_version[32];
 
 static gm_spin opening;
@@ -34,8 +33,7 @@ static uint32_t generations;
 static uint64_t sequence;
 static struct gm_trace_file file = {.fd = -1};
 
-void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy,
-                    const char *version) {
+void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
     if (!name || !*name)
         return;
     /* Kept absolute: the program may change its directory before the first event. */
@@ -65,9 +63,7 @@ void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char 
     gm_trace_on = true;
 }
 
-uint64_t gm_trace_sequence(void) {
-    return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED);
-}
+uint64_t gm_trace_sequence(void) { return __atomic_add_fetch(&sequence, 1, __ATOMIC_RELAXED); }
 
 static void fill_header(struct gm_trace_header *h) {
     struct timespec wall;
@@ -183,7 +179,8 @@ static void *flush_often(void *opened_as) {
 /* Not under the lock: making a thread may wait for the loader's. */
 static void start_flusher(void) {
     if (flush_interval && __atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_ENDED)
-        __atomic_store_n(&gm_trace_flusher, !gm_thread_start(flush_often, (void *)(uintptr_t)generations), __ATOMIC_RELEASE);
+        __atomic_store_n(&gm_trace_flusher, !gm_thread_start(flush_often, (void *)(uintptr_t)generations),
+                         __ATOMIC_RELEASE);
 }
 
 static enum state ready(void) {
@@ -206,14 +203,9 @@ static enum state ready(void) {
 void gm_trace_event(const struct gm_event *event) {
     enum state now = ready();
     switch (now) {
-    case STATE_BINARY:
-        gm_chunks_event(event);
-        break;
-    case STATE_TEXT:
-        gm_lines_event(event);
-        break;
-    default:
-        break;
+    case STATE_BINARY: gm_chunks_event(event); break;
+    case STATE_TEXT: gm_lines_event(event); break;
+    default: break;
     }
     /* Often the program's last: what led to it is to be in the file. */
     if (GM_UNLIKELY(event->action == GM_ACT_ALLOC_FAIL))
@@ -222,14 +214,9 @@ void gm_trace_event(const struct gm_event *event) {
 
 void gm_trace_record(const struct gm_record *record) {
     switch (ready()) {
-    case STATE_BINARY:
-        gm_chunks_record(record);
-        break;
-    case STATE_TEXT:
-        gm_lines_record(record);
-        break;
-    default:
-        break;
+    case STATE_BINARY: gm_chunks_record(record); break;
+    case STATE_TEXT: gm_lines_record(record); break;
+    default: break;
     }
 }
 
@@ -253,7 +240,7 @@ void gm_trace_after_fork(void) {
         gm_chunks_forget();
     else if (state == STATE_TEXT)
         gm_lines_forget();
-    gm_trace_flusher = false; /* the thread stayed behind */
+    gm_trace_flusher = false;  /* the thread stayed behind */
     gm_trace_file_drop(&file); /* else the child would keep the parent's lock alive */
     if (gm_trace_generation != &no_trace)
         new_generation();
@@ -261,6 +248,4 @@ void gm_trace_after_fork(void) {
         __atomic_store_n(&state, STATE_UNOPENED, __ATOMIC_RELEASE);
 }
 
-const char *gm_trace_file(void) {
-    return file.fd >= 0 ? file.name : "";
-}
+const char *gm_trace_file(void) { return file.fd >= 0 ? file.name : ""; }

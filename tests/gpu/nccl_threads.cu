@@ -1,7 +1,8 @@
-// All-reduces of a communicator's ranks, each rank in a thread of its own with a GPU of its own, over blocks that are allocated before
-// and freed behind each collective, with more allocations and frees between. Ends with 3 when it does not end within a minute.
-// Arguments: path of libnccl, rounds, cliques (communicators over both GPUs, at work at the same time), "apart" or "together"
-// (together: no rank frees before both have submitted their collective, which is all that NCCL asks of a program).
+// All-reduces of a communicator's ranks, each rank in a thread of its own with a GPU of its own, over blocks that are
+// allocated before and freed behind each collective, with more allocations and frees between. Ends with 3 when it does
+// not end within a minute. Arguments: path of libnccl, rounds, cliques (communicators over both GPUs, at work at the
+// same time), "apart" or "together" (together: no rank frees before both have submitted their collective, which is all
+// that NCCL asks of a program).
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -49,7 +50,7 @@ static void out_of_time(int) {
 
 // Both ranks of a clique have come here.
 class Meeting {
-public:
+  public:
     void come() {
         std::unique_lock<std::mutex> hold(lock);
         unsigned long mine = generation;
@@ -62,7 +63,7 @@ public:
         }
     }
 
-private:
+  private:
     std::mutex lock;
     std::condition_variable changed;
     int here = 0;
@@ -134,7 +135,8 @@ int main(int argc, char **argv) {
     for (int clique = 0; clique < cliques; clique++)
         for (int rank = 0; rank < RANKS; rank++) {
             size_t at = (size_t)(clique * RANKS + rank);
-            threads.emplace_back(rank_of, clique, rank, communicators[at], rounds, together, &meetings[(size_t)clique], &wrong[at]);
+            threads.emplace_back(rank_of, clique, rank, communicators[at], rounds, together, &meetings[(size_t)clique],
+                                 &wrong[at]);
         }
     for (auto &thread : threads)
         thread.join();

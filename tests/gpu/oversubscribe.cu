@@ -1,24 +1,24 @@
-// Needs 1.5 GiB at once, whatever the card is said to have: plain, pitched and stream-ordered blocks, written and compared by
-// kernels and copies, freed behind running kernels. Argument: MiB that GPUMEM_LIMIT allows, 0 = none; then totals are compared too.
-// Ends with 3 on the error of a full card.
+// Needs 1.5 GiB at once, whatever the card is said to have: plain, pitched and stream-ordered blocks, written and
+// compared by kernels and copies, freed behind running kernels. Argument: MiB that GPUMEM_LIMIT allows, 0 = none; then
+// totals are compared too. Ends with 3 on the error of a full card.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        cudaError_t result = (call);                                                                         \
-        if (result != cudaSuccess) {                                                                         \
-            std::fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorString(result));          \
-            std::exit(1);                                                                                    \
-        }                                                                                                    \
+#define CHECK(call)                                                                                 \
+    do {                                                                                            \
+        cudaError_t result = (call);                                                                \
+        if (result != cudaSuccess) {                                                                \
+            std::fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, cudaGetErrorString(result)); \
+            std::exit(1);                                                                           \
+        }                                                                                           \
     } while (0)
-#define EXPECT(condition)                                                                                    \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                     \
-            std::exit(1);                                                                                    \
-        }                                                                                                    \
+#define EXPECT(condition)                                                \
+    do {                                                                 \
+        if (!(condition)) {                                              \
+            std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+            std::exit(1);                                                \
+        }                                                                \
     } while (0)
 
 static const size_t MIB = (size_t)1 << 20, BLOCK = 64 * MIB;
@@ -92,7 +92,7 @@ int main(int count, char **arguments) {
 
     for (int i = 0; i < BLOCKS; i++) {
         piece made = {nullptr, i % 8 == 3};
-        cudaError_t error = made.ordered    ? cudaMallocAsync(&made.address, BLOCK, streams[0])
+        cudaError_t error = made.ordered ? cudaMallocAsync(&made.address, BLOCK, streams[0])
                             : i % 8 == 5 ? cudaMallocPitch(&made.address, &pitch, 65536, BLOCK / 65536)
                                          : cudaMalloc(&made.address, BLOCK);
         if (error == cudaErrorMemoryAllocation) {

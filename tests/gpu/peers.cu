@@ -1,4 +1,5 @@
-// Two GPUs write into each other's blocks, allocated before and after access was enabled, over rounds of allocation and free.
+// Two GPUs write into each other's blocks, allocated before and after access was enabled, over rounds of allocation and
+// free.
 #include <cstdio>
 #include <vector>
 

@@ -9,7 +9,7 @@
 #include <dlfcn.h>
 
 static inline void settle() {
-    size_t (*trim)(size_t) = (size_t (*)(size_t))dlsym(RTLD_DEFAULT, "gpumem_trim");
+    size_t (*trim)(size_t) = (size_t(*)(size_t))dlsym(RTLD_DEFAULT, "gpumem_trim");
     if (trim)
         trim(SIZE_MAX);
     if (std::getenv("STRESS_HOLD")) {

@@ -1,7 +1,8 @@
-// Threads times streams, random sizes. A block's kernels write it, linger, and verify it; it is freed at once, or after a while, by its
-// own thread or by another, always behind its work: memory that is handed out again before earlier work is done shows as a wrong word.
-// Arguments: seconds, threads, "own" or "peers" (threads take turns on two devices and let the other device's kernels work on their
-// blocks as well; cudaFree waits for the owner's work only, so the other device's is waited for), seed.
+// Threads times streams, random sizes. A block's kernels write it, linger, and verify it; it is freed at once, or after
+// a while, by its own thread or by another, always behind its work: memory that is handed out again before earlier work
+// is done shows as a wrong word. Arguments: seconds, threads, "own" or "peers" (threads take turns on two devices and
+// let the other device's kernels work on their blocks as well; cudaFree waits for the owner's work only, so the other
+// device's is waited for), seed.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

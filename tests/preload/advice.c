@@ -1,6 +1,6 @@
-/* Whoever gets managed memory gets it without a former owner's advice, from cuMemAlloc too where a policy made it managed. Sizes,
- * data and the answers of the driver stay as they are. With the argument `alone`, when nobody else uses the device: a context that
- * was destroyed holds no memory any more. */
+/* Whoever gets managed memory gets it without a former owner's advice, from cuMemAlloc too where a policy made it
+ * managed. Sizes, data and the answers of the driver stay as they are. With the argument `alone`, when nobody else uses
+ * the device: a context that was destroyed holds no memory any more. */
 #include <cuda.h>
 
 #include "program.h"
@@ -57,7 +57,8 @@ static void expect_fresh(CUdeviceptr address, size_t size, const int *fresh) {
         for (int i = 0; i < NAMES; i++) {
             int value = attribute(names[i], address + at, part);
             if (value != fresh[i])
-                fprintf(stderr, "attribute %d at %zu of %zu: %d, new memory says %d\n", (int)names[i], at, size, value, fresh[i]);
+                fprintf(stderr, "attribute %d at %zu of %zu: %d, new memory says %d\n", (int)names[i], at, size, value,
+                        fresh[i]);
             EXPECT(value == fresh[i]);
         }
         /* Where pages lie is no promise: a former owner's prefetch may still be under way. */
@@ -72,12 +73,14 @@ static void expect_taken(CUresult result, int managed) {
 
 /* Advice on the whole block and on parts of it that begin and end inside. */
 static void advise(CUdeviceptr address, size_t size, int managed, int round) {
-    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                  host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     size_t third = size / 3;
     if (round & 1)
         expect_taken(cuMemAdvise(address + third, third, CU_MEM_ADVISE_SET_READ_MOSTLY, here), managed);
     if (round & 2)
-        expect_taken(cuMemAdvise(address, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, round & 1 ? host : here), managed);
+        expect_taken(cuMemAdvise(address, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, round & 1 ? host : here),
+                     managed);
     if (round & 4)
         expect_taken(cuMemAdvise(address + 2 * third, size - 2 * third, CU_MEM_ADVISE_SET_ACCESSED_BY, here), managed);
     if (round & 8)
@@ -119,7 +122,8 @@ static void rounds(size_t size, int managed) {
     }
 }
 
-/* Memory of cuMemAlloc cannot be attached to a stream natively; whatever the driver says of what serves it, it goes on working. */
+/* Memory of cuMemAlloc cannot be attached to a stream natively; whatever the driver says of what serves it, it goes on
+ * working. */
 static void attached(size_t size) {
     CUdeviceptr address = get(size, 0);
     CUresult answer = cuStreamAttachMemAsync(stream, address, 0, CU_MEM_ATTACH_SINGLE);

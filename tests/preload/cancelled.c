@@ -1,5 +1,5 @@
-/* Threads that are cancelled while they use CUDA end where they would without gpumem, at their own cancellation points, and leave
- * nothing behind that holds up the others. */
+/* Threads that are cancelled while they use CUDA end where they would without gpumem, at their own cancellation points,
+ * and leave nothing behind that holds up the others. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <time.h>
@@ -11,9 +11,7 @@ enum { THREADS = 6, ROUNDS = 5, DEPTH = 8 };
 static __thread int inside; /* a call of CUDA */
 static int cut_off;         /* threads that ended there */
 
-static void ends(void *unused) {
-    __atomic_fetch_add(&cut_off, inside, __ATOMIC_RELAXED);
-}
+static void ends(void *unused) { __atomic_fetch_add(&cut_off, inside, __ATOMIC_RELAXED); }
 
 __attribute__((noinline)) static void *get(size_t size, int depth) {
     void *memory = NULL;

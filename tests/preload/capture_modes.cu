@@ -1,6 +1,7 @@
-/* One thread captures in each of the three modes while another allocates and frees at full speed. What the driver allows must go on to
- * work: the program prints for each pair of modes whether the capture survived and whether calls were refused, and the runner compares
- * with the native answers. A graph that came out is replayed and its result checked. Argument: "runtime" or "driver", whose calls. */
+/* One thread captures in each of the three modes while another allocates and frees at full speed. What the driver
+ * allows must go on to work: the program prints for each pair of modes whether the capture survived and whether calls
+ * were refused, and the runner compares with the native answers. A graph that came out is replayed and its result
+ * checked. Argument: "runtime" or "driver", whose calls. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -34,7 +35,9 @@ static int get(void **block, size_t size) {
     return use_driver ? (int)cuMemAlloc((CUdeviceptr *)block, size) : (int)cudaMalloc(block, size);
 }
 
-static int give(void *block) { return use_driver ? (int)cuMemFree((CUdeviceptr)(uintptr_t)block) : (int)cudaFree(block); }
+static int give(void *block) {
+    return use_driver ? (int)cuMemFree((CUdeviceptr)(uintptr_t)block) : (int)cudaFree(block);
+}
 
 static int begin_capture(cudaStream_t stream, int mode) {
     return use_driver ? (int)cuStreamBeginCapture((CUstream)stream, (CUstreamCaptureMode)mode)
@@ -42,7 +45,8 @@ static int begin_capture(cudaStream_t stream, int mode) {
 }
 
 static int end_capture(cudaStream_t stream, cudaGraph_t *graph) {
-    return use_driver ? (int)cuStreamEndCapture((CUstream)stream, (CUgraph *)graph) : (int)cudaStreamEndCapture(stream, graph);
+    return use_driver ? (int)cuStreamEndCapture((CUstream)stream, (CUgraph *)graph)
+                      : (int)cudaStreamEndCapture(stream, graph);
 }
 
 static void be_relaxed(void) {

@@ -1,6 +1,6 @@
 /* Programs that rely on the wait of a cudaFree, and others that do not, for GPUMEM_CHECK_ORDER: check_order CASE. With
- * SIMCUDA_STREAMS=manual work that nobody waits for never begins, so each free finds it in flight. guilty_free is the place
- * that is relied on, innocent_free one that is not. */
+ * SIMCUDA_STREAMS=manual work that nobody waits for never begins, so each free finds it in flight. guilty_free is the
+ * place that is relied on, innocent_free one that is not. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -33,9 +33,7 @@ static void *compute(cudaStream_t stream) {
     return scratch;
 }
 
-static void use(cudaStream_t stream) {
-    MUST(cudaMemcpyAsync(result, table, BYTES, cudaMemcpyDeviceToDevice, stream));
-}
+static void use(cudaStream_t stream) { MUST(cudaMemcpyAsync(result, table, BYTES, cudaMemcpyDeviceToDevice, stream)); }
 
 static void end_round(void) { MUST(cudaDeviceSynchronize()); }
 
@@ -337,10 +335,10 @@ static void many_threads(void) {
 
 /* ---- more sites than there are lines */
 
-#define SITE                                                                                                 \
-    scratch = compute(one);                                                                                  \
-    MUST(cudaFree(scratch));                                                                                 \
-    use(two);                                                                                                \
+#define SITE                 \
+    scratch = compute(one);  \
+    MUST(cudaFree(scratch)); \
+    use(two);                \
     end_round();
 #define SITES_5 SITE SITE SITE SITE SITE
 
@@ -353,12 +351,35 @@ static const struct {
     const char *name;
     void (*round)(void);
 } rows[] = {
-#define ROW(name) {#name, name}
-    ROW(by_stream), ROW(by_default), ROW(by_event_of_earlier_work), ROW(by_free_async), ROW(of_destroyed), ROW(two_sites),
-    ROW(by_thread), ROW(threads_that_synchronise), ROW(by_host), ROW(by_host_at_end), ROW(by_host_in_rows), ROW(by_host_function),
-    ROW(with_event), ROW(with_stream_synchronised), ROW(with_device_synchronised), ROW(with_event_synchronised),
-    ROW(with_questions), ROW(with_copy), ROW(with_pageable_copy), ROW(one_stream), ROW(default_stream), ROW(blocking_streams),
-    ROW(idle), ROW(captured), ROW(wrong_address), ROW(many_sites), ROW(many_threads),
+#define ROW(name) \
+    { #name, name }
+    ROW(by_stream),
+    ROW(by_default),
+    ROW(by_event_of_earlier_work),
+    ROW(by_free_async),
+    ROW(of_destroyed),
+    ROW(two_sites),
+    ROW(by_thread),
+    ROW(threads_that_synchronise),
+    ROW(by_host),
+    ROW(by_host_at_end),
+    ROW(by_host_in_rows),
+    ROW(by_host_function),
+    ROW(with_event),
+    ROW(with_stream_synchronised),
+    ROW(with_device_synchronised),
+    ROW(with_event_synchronised),
+    ROW(with_questions),
+    ROW(with_copy),
+    ROW(with_pageable_copy),
+    ROW(one_stream),
+    ROW(default_stream),
+    ROW(blocking_streams),
+    ROW(idle),
+    ROW(captured),
+    ROW(wrong_address),
+    ROW(many_sites),
+    ROW(many_threads),
 };
 
 int main(int count, char **word) {

@@ -1,4 +1,5 @@
-/* Allocates and frees, over and over, in four threads or so many: churn ROUNDS [THREADS], or till standard input ends: churn 0. */
+/* Allocates and frees, over and over, in four threads or so many: churn ROUNDS [THREADS], or till standard input ends:
+ * churn 0. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 

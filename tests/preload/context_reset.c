@@ -1,5 +1,6 @@
-/* The device is reset under a live block; what is allocated afterwards works and is another block. With the argument `alone`, when
- * nobody else uses the device: a reset gives back all memory, so the later rounds hold no more than the first. */
+/* The device is reset under a live block; what is allocated afterwards works and is another block. With the argument
+ * `alone`, when nobody else uses the device: a reset gives back all memory, so the later rounds hold no more than the
+ * first. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,5 +1,6 @@
-/* Every kind of allocation, by a program that copes with errors: what fails is noted and left out, a free that fails is tried
- * once more. At the end nothing may be left: neither a block that the driver knows nor a mistake in the order of work.
+/* Every kind of allocation, by a program that copes with errors: what fails is noted and left out, a free that fails is
+ * tried once more. At the end nothing may be left: neither a block that the driver knows nor a mistake in the order of
+ * work.
  *
  * FAILURES_COUNT=NAME prints how often the driver's NAME was called. */
 #include <cuda.h>
@@ -63,7 +64,9 @@ static void *pinned(void) {
 enum how { BY_FREE, BY_FREE_ASYNC, BY_FREE_HOST };
 
 static cudaError_t free_once(void *memory, enum how how, cudaStream_t stream) {
-    return how == BY_FREE ? cudaFree(memory) : how == BY_FREE_HOST ? cudaFreeHost(memory) : cudaFreeAsync(memory, stream);
+    return how == BY_FREE        ? cudaFree(memory)
+           : how == BY_FREE_HOST ? cudaFreeHost(memory)
+                                 : cudaFreeAsync(memory, stream);
 }
 
 /* The note comes first, as the address may be another thread's right after; a failed try is a note of its own. */

@@ -1,4 +1,5 @@
-/* Memory that was freed is free: cuMemGetInfo says so, beside blocks that live. Argument "all": and nearly all of it can be had at once. */
+/* Memory that was freed is free: cuMemGetInfo says so, beside blocks that live. Argument "all": and nearly all of it
+ * can be had at once. */
 #include <cuda.h>
 
 #include "program.h"
@@ -34,7 +35,8 @@ int main(int count, char **arguments) {
     MUST(cuCtxSynchronize());
     size_t before = free_memory();
     for (int round = 0; round < ROUNDS; round++) {
-        size_t large = (size_t)(32 + 2 * round) * MIB; /* whole pieces of any pool, so that no other block lies in them */
+        size_t large =
+            (size_t)(32 + 2 * round) * MIB; /* whole pieces of any pool, so that no other block lies in them */
         CUdeviceptr block = get(large);
         alive[round] = get(100000);
         for (int i = 0; i < SMALL; i++)

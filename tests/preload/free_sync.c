@@ -1,6 +1,6 @@
-/* How far a cudaFree synchronises on the simulated driver, before and after something that the process does. Everything is looked up as
- * the runtime does it, so that nothing but the named reason is there. Arguments: the reason, and the level that is expected from then
- * on; see run_free_sync.py. Prints the levels of two frees before and two after it. */
+/* How far a cudaFree synchronises on the simulated driver, before and after something that the process does. Everything
+ * is looked up as the runtime does it, so that nothing but the named reason is there. Arguments: the reason, and the
+ * level that is expected from then on; see run_free_sync.py. Prints the levels of two frees before and two after it. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ static CUdeviceptr free_behind_work(uint32_t pattern) {
 static const char *level(void) {
     uint64_t waits = D(simcuda_calls)("cuCtxWaitEvent"), checked = D(simcuda_check_runs)();
     free_behind_work(7);
-    const char *seen = D(simcuda_check_runs)() > checked                ? "wait"
+    const char *seen = D(simcuda_check_runs)() > checked            ? "wait"
                        : D(simcuda_calls)("cuCtxWaitEvent") > waits ? "order"
                                                                     : "async";
     D(simcuda_run_all)();
@@ -73,7 +73,8 @@ static void ipc_import(void) {
     EXPECT(D(cuIpcOpenMemHandle_v2)(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS);
 }
 static void shareable(void) {
-    CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+    CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                 .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
     CUmemGenericAllocationHandle handle;
     int file;
@@ -247,15 +248,49 @@ static const struct {
     const char *name;
     void (*comes)(void);
 } reasons[] = {
-#define REASON(name) {#name, name}
-    REASON(no_reason), REASON(peers), REASON(ipc_export), REASON(ipc_import), REASON(shareable), REASON(import),
-    REASON(pool_pointer), REASON(range), REASON(value), REASON(old_value), REASON(twin_value), REASON(value64),
-    REASON(batch), REASON(semaphore), REASON(host_function), REASON(callback), REASON(host_node),
-    REASON(second_context), REASON(green_context), REASON(pinned), REASON(pinned_too), REASON(registered),
-    REASON(managed), REASON(host_handle), REASON(managed_pool), REASON(host_pool), REASON(batch_copy),
-    REASON(external_memory), REASON(external_semaphore), REASON(graphics), REASON(printing), REASON(a_stream),
-    REASON(priority_stream), REASON(ended_stream), REASON(per_thread), REASON(per_thread_launch), REASON(twin),
-    REASON(twin_of_a_hook), REASON(ask_event), REASON(ask_stream), REASON(ask_time),
+#define REASON(name) \
+    { #name, name }
+    REASON(no_reason),
+    REASON(peers),
+    REASON(ipc_export),
+    REASON(ipc_import),
+    REASON(shareable),
+    REASON(import),
+    REASON(pool_pointer),
+    REASON(range),
+    REASON(value),
+    REASON(old_value),
+    REASON(twin_value),
+    REASON(value64),
+    REASON(batch),
+    REASON(semaphore),
+    REASON(host_function),
+    REASON(callback),
+    REASON(host_node),
+    REASON(second_context),
+    REASON(green_context),
+    REASON(pinned),
+    REASON(pinned_too),
+    REASON(registered),
+    REASON(managed),
+    REASON(host_handle),
+    REASON(managed_pool),
+    REASON(host_pool),
+    REASON(batch_copy),
+    REASON(external_memory),
+    REASON(external_semaphore),
+    REASON(graphics),
+    REASON(printing),
+    REASON(a_stream),
+    REASON(priority_stream),
+    REASON(ended_stream),
+    REASON(per_thread),
+    REASON(per_thread_launch),
+    REASON(twin),
+    REASON(twin_of_a_hook),
+    REASON(ask_event),
+    REASON(ask_stream),
+    REASON(ask_time),
     REASON(unmap),
 };
 

@@ -1,5 +1,5 @@
-/* What the driver says of memory that was freed, and of the bytes behind those that were asked for: nothing. Answers are printed without
- * addresses, so that they can be compared. */
+/* What the driver says of memory that was freed, and of the bytes behind those that were asked for: nothing. Answers
+ * are printed without addresses, so that they can be compared. */
 #include <cuda.h>
 
 #include "program.h"
@@ -22,14 +22,17 @@ static void give(CUdeviceptr address) {
 enum { UNTOUCHED = 0x5a5a5a5a };
 
 static void ask(const char *what, size_t size, CUdeviceptr block, size_t offset) {
-    CUdeviceptr address = block + offset, base = UNTOUCHED, start = UNTOUCHED, both_start = UNTOUCHED, both_pointer = UNTOUCHED;
+    CUdeviceptr address = block + offset, base = UNTOUCHED, start = UNTOUCHED, both_start = UNTOUCHED,
+                both_pointer = UNTOUCHED;
     size_t range = UNTOUCHED, bytes = UNTOUCHED, both_bytes = UNTOUCHED;
     int type = UNTOUCHED, both_type = UNTOUCHED, both_device = UNTOUCHED;
-    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-                                   CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void *values[] = {&both_type, &both_start, &both_bytes, &both_pointer, &both_device};
     int result = cuMemGetAddressRange(&base, &range, address);
-    printf("%zu %s: range %d %lld %zu", size, what, result, result ? (long long)base : (long long)(base - block), range);
+    printf("%zu %s: range %d %lld %zu", size, what, result, result ? (long long)base : (long long)(base - block),
+           range);
     result = cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     printf(", type %d %d", result, type);
     result = cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
@@ -37,8 +40,8 @@ static void ask(const char *what, size_t size, CUdeviceptr block, size_t offset)
     result = cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
     printf(", size %d %zu", result, bytes);
     result = cuPointerGetAttributes(sizeof names / sizeof *names, names, values, address);
-    printf(", all %d %d %lld %zu %lld %d\n", result, both_type, both_start ? (long long)(both_start - block) : -1, both_bytes,
-           both_pointer ? (long long)(both_pointer - address) : -1, both_device);
+    printf(", all %d %d %lld %zu %lld %d\n", result, both_type, both_start ? (long long)(both_start - block) : -1,
+           both_bytes, both_pointer ? (long long)(both_pointer - address) : -1, both_device);
 }
 
 /* Calls that would leave a mark on it. */

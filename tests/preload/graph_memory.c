@@ -8,10 +8,9 @@ enum { SIZE = 1 << 16 };
 static CUgraph build(CUcontext context, CUdeviceptr target) {
     CUgraph graph;
     CUgraphNode made, filled, copied, dropped;
-    CUDA_MEM_ALLOC_NODE_PARAMS request = {
-        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
-        .bytesize = SIZE};
+    CUDA_MEM_ALLOC_NODE_PARAMS request = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+                                          .bytesize = SIZE};
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphAddMemAllocNode(&made, graph, NULL, 0, &request));
     note("map", "cuGraphAddMemAllocNode", SIZE, (void *)request.dptr);

@@ -1,5 +1,6 @@
-/* An array grown by hand, in the ways that programs do it; its contents are compared at the end. Arguments: which way; "whole" when
- * its size is always one of whole granules, "large" when it is large, and the card so full that its last old and new do not fit. */
+/* An array grown by hand, in the ways that programs do it; its contents are compared at the end. Arguments: which way;
+ * "whole" when its size is always one of whole granules, "large" when it is large, and the card so full that its last
+ * old and new do not fit. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -28,7 +29,8 @@ static void write_step(unsigned char *array, size_t from, size_t to, int step) {
 /* A context of the program's own, which it leaves at once. */
 static void second_context(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    int (*create)(void **, unsigned, int) = driver ? (int (*)(void **, unsigned, int))dlsym(driver, "cuCtxCreate_v2") : NULL;
+    int (*create)(void **, unsigned, int) =
+        driver ? (int (*)(void **, unsigned, int))dlsym(driver, "cuCtxCreate_v2") : NULL;
     int (*pop)(void **) = driver ? (int (*)(void **))dlsym(driver, "cuCtxPopCurrent_v2") : NULL;
     void *context;
     EXPECT(create && pop && create(&context, 0, 0) == 0 && pop(&context) == 0);
@@ -161,7 +163,8 @@ static void *fill_card(void) {
 
 int main(int count, char **arguments) {
     unsigned char *array, *aside, tail = 0;
-    int whole = count > 2 && strcmp(arguments[2], "whole") == 0, large = count > 2 && strcmp(arguments[2], "large") == 0;
+    int whole = count > 2 && strcmp(arguments[2], "whole") == 0,
+        large = count > 2 && strcmp(arguments[2], "large") == 0;
     void *ballast = NULL;
     granule *= large ? 32 : 1;
     size_t ends[STEPS + 1], size = 2 * granule + (whole ? 0 : ODD);

@@ -1,5 +1,5 @@
-/* Threads that grow arrays by hand beside threads that do anything else with the driver; every array is compared at the end of each
- * growth. Arguments: GPUMEM_GROW, for a program that is not run by gpumem itself. */
+/* Threads that grow arrays by hand beside threads that do anything else with the driver; every array is compared at the
+ * end of each growth. Arguments: GPUMEM_GROW, for a program that is not run by gpumem itself. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 

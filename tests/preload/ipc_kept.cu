@@ -1,6 +1,6 @@
-/* Blocks that were freed with work pending and are handed out again, exported to another process. The importer reads exactly what the
- * exporter wrote last, writes back, and no handle ever comes twice. With the argument "plain" the importer runs without a preloaded
- * library. */
+/* Blocks that were freed with work pending and are handed out again, exported to another process. The importer reads
+ * exactly what the exporter wrote last, writes back, and no handle ever comes twice. With the argument "plain" the
+ * importer runs without a preloaded library. */
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 
@@ -48,7 +48,8 @@ static int import_blocks(void) {
         MUST(cudaMemcpy(host, memory, SIZE, cudaMemcpyDeviceToHost));
         for (size_t i = 0; i < SIZE; i++)
             if (host[i] != message.pattern)
-                fail(host[i] == LATE ? "the importer sees the work of the block's last owner" : "the importer sees other bytes",
+                fail(host[i] == LATE ? "the importer sees the work of the block's last owner"
+                                     : "the importer sees other bytes",
                      __LINE__, host[i]);
         MUST(cudaMemset(memory, (unsigned char)~message.pattern, SIZE));
         MUST(cudaDeviceSynchronize());

@@ -1,4 +1,5 @@
-/* What a program can see of memory that is kept for reuse: nothing. Sizes, free memory, handles, tags and errors stay as they are. */
+/* What a program can see of memory that is kept for reuse: nothing. Sizes, free memory, handles, tags and errors stay
+ * as they are. */
 #include <cuda.h>
 
 #include "program.h"

@@ -1,6 +1,6 @@
-/* A driver that cannot record a context (SIMCUDA_HIDE=cuCtxRecordEvent): freed memory is kept as long as all streams are known. The
- * driver is reached by look-ups only, as a CUDA runtime does. Arguments: what comes that casts doubt; "kept" when memory is expected to
- * be kept before that. */
+/* A driver that cannot record a context (SIMCUDA_HIDE=cuCtxRecordEvent): freed memory is kept as long as all streams
+ * are known. The driver is reached by look-ups only, as a CUDA runtime does. Arguments: what comes that casts doubt;
+ * "kept" when memory is expected to be kept before that. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <dlfcn.h>
@@ -13,16 +13,16 @@ enum { SIZE = 3 << 20 };
 static void *driver;
 
 /* Calls a function of the driver by its exact name. */
-#define CALL(name, ...)                                                                                      \
-    ({                                                                                                       \
-        __typeof__(&name) found = (__typeof__(&name))dlsym(driver, #name);                                   \
-        if (!found)                                                                                          \
-            fail(#name, __LINE__, 0);                                                                        \
-        found(__VA_ARGS__);                                                                                  \
+#define CALL(name, ...)                                                    \
+    ({                                                                     \
+        __typeof__(&name) found = (__typeof__(&name))dlsym(driver, #name); \
+        if (!found)                                                        \
+            fail(#name, __LINE__, 0);                                      \
+        found(__VA_ARGS__);                                                \
     })
 
-CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                             CUstream stream, void **parameters, void **extra);
+CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                             unsigned shared, CUstream stream, void **parameters, void **extra);
 CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr to, CUdeviceptr from, size_t size);
 
 static CUcontext context;
@@ -35,7 +35,8 @@ static void set_parameters(CUdeviceptr *address, uint64_t *bytes, uint32_t *patt
     parameters[0] = address, parameters[1] = bytes, parameters[2] = pattern;
 }
 
-/* Work on one stream, a free, and work of the next block on another that runs first: wrong when the fence left the stream out. */
+/* Work on one stream, a free, and work of the next block on another that runs first: wrong when the fence left the
+ * stream out. */
 static void reuse_is_right(CUstream first, CUstream second) {
     CUdeviceptr one, two;
     uint64_t bytes = 65536;
@@ -113,8 +114,16 @@ static const struct {
     const char *name;
     void (*comes)(void);
 } doubts[] = {
-    {"none", nothing}, {"twin", twin}, {"twin_copy", twin_copy}, {"handle", handle}, {"handle_config", handle_config},
-    {"handle_set", handle_set}, {"handle_set_2d", handle_set_2d}, {"handle_copy", handle_copy}, {"green", green}, {"many", many},
+    {"none", nothing},
+    {"twin", twin},
+    {"twin_copy", twin_copy},
+    {"handle", handle},
+    {"handle_config", handle_config},
+    {"handle_set", handle_set},
+    {"handle_set_2d", handle_set_2d},
+    {"handle_copy", handle_copy},
+    {"green", green},
+    {"many", many},
     {"linked", linked},
 };
 

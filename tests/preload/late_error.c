@@ -1,5 +1,5 @@
-/* A kernel writes where there is no memory, after the program has gone on: which calls answer with the error, and does it stay?
- * Argument: the synchronising call that comes next. On the simulated driver the kernel is its twin below. */
+/* A kernel writes where there is no memory, after the program has gone on: which calls answer with the error, and does
+ * it stay? Argument: the synchronising call that comes next. On the simulated driver the kernel is its twin below. */
 #include <cuda.h>
 
 #include "program.h"
@@ -44,7 +44,8 @@ static CUresult copy_back(void) {
 static const struct {
     const char *name;
     CUresult (*call)(void);
-} synchronising[] = {{"context", wait_for_context}, {"stream", wait_for_stream}, {"event", wait_for_event}, {"copy", copy_back}};
+} synchronising[] = {
+    {"context", wait_for_context}, {"stream", wait_for_stream}, {"event", wait_for_event}, {"copy", copy_back}};
 
 int main(int count, char **words) {
     CUcontext context;

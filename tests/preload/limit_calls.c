@@ -1,6 +1,6 @@
-/* A card that GPUMEM_LIMIT makes smaller: totals, free bytes and every kind of memory against it. LIMIT_MIB: the limit; without it
- * nothing is checked beyond the driver's own answers. HOST_TIER: host memory serves what is beyond it, instead of an
- * error; 2: and there are two devices. */
+/* A card that GPUMEM_LIMIT makes smaller: totals, free bytes and every kind of memory against it. LIMIT_MIB: the limit;
+ * without it nothing is checked beyond the driver's own answers. HOST_TIER: host memory serves what is beyond it,
+ * instead of an error; 2: and there are two devices. */
 #include <cuda.h>
 #include <stdbool.h>
 
@@ -28,7 +28,8 @@ static void check_kinds(CUdevice device) {
     size_t before = free_now();
     CUdeviceptr plain, pitched, ordered, pooled, managed;
     CUmemGenericAllocationHandle handle = 0;
-    CUmemAllocationProp where = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUmemAllocationProp where = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
     CUmemoryPool pool;
@@ -52,7 +53,8 @@ static void check_kinds(CUdevice device) {
         CUarray nothing;
         EXPECT(cuMemAlloc(&no, 80 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
         EXPECT(cuMemAlloc(&no, 25 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
-        EXPECT(cuMemAllocPitch(&no, &pitch, 100, 80000, 4) == CUDA_ERROR_OUT_OF_MEMORY); /* 8 MB of rows, 40 MB with their pitch */
+        EXPECT(cuMemAllocPitch(&no, &pitch, 100, 80000, 4) ==
+               CUDA_ERROR_OUT_OF_MEMORY); /* 8 MB of rows, 40 MB with their pitch */
         EXPECT(cuMemAllocAsync(&no, 80 * MIB, 0) == CUDA_ERROR_OUT_OF_MEMORY);
         EXPECT(cuMemAllocFromPoolAsync(&no, 80 * MIB, pool, 0) == CUDA_ERROR_OUT_OF_MEMORY);
         EXPECT(cuMemCreate(&none, 80 * MIB, &where, 0) == CUDA_ERROR_OUT_OF_MEMORY);

@@ -15,8 +15,7 @@ static unsigned *in_vain;
 static cudaStream_t two;
 static void *seen_by_two;
 
-extern "C" __global__ void wait_for(volatile unsigned *flag, unsigned value, unsigned long long ns,
-                                    unsigned *in_vain) {
+extern "C" __global__ void wait_for(volatile unsigned *flag, unsigned value, unsigned long long ns, unsigned *in_vain) {
     unsigned long long begin, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
     while (*flag != value) {

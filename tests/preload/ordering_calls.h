@@ -22,7 +22,7 @@ enum {
 };
 
 /* In this order: memory of the device, memory that the host sees too, the host's alone. */
-#define KINDS(ROW)                                                                                                   \
+#define KINDS(ROW) \
     ROW(NONE) ROW(DEVICE) ROW(PITCHED) ROW(POOLED) ROW(MAPPED) ROW(PINNED) ROW(REGISTERED) ROW(MANAGED) ROW(PLAIN)
 #define NUMBER(name) name,
 enum kind { KINDS(NUMBER) };
@@ -32,8 +32,8 @@ struct object {
     int context;
     char *address;
     CUmemGenericAllocationHandle handle; /* MAPPED */
-    uint32_t want[WORDS]; /* what must be there when all work is done */
-    int writer;           /* stream that wrote last, or NOBODY */
+    uint32_t want[WORDS];                /* what must be there when all work is done */
+    int writer;                          /* stream that wrote last, or NOBODY */
     unsigned written, read[STREAMS];
 };
 
@@ -56,11 +56,12 @@ extern CUcontext contexts[CONTEXTS];
 extern CUfunction mix; /* to[i] = from[i] * 31 + value + i */
 void mix_words(uint32_t *to, const uint32_t *from, uint32_t value);
 
-#define CALLS(ROW)                                                                                                   \
-    ROW(ALLOC) ROW(ALLOC_ASYNC) ROW(FREE) ROW(FREE_ASYNC) ROW(UNMAP) ROW(COPY) ROW(SET) ROW(KERNEL)                  \
-    ROW(HOST_FUNCTION) ROW(GRAPH_COPY) ROW(RECORD) ROW(WAIT) ROW(EVENT_SYNCHRONIZE) ROW(STREAM_SYNCHRONIZE)          \
-    ROW(CONTEXT_SYNCHRONIZE) ROW(EVENT_QUERY) ROW(STREAM_QUERY) ROW(COPY_DOWN) ROW(NEW_STREAM) ROW(BEGIN_CAPTURE)    \
-    ROW(END_CAPTURE) ROW(HOST_WRITE)
+#define CALLS(ROW)                                                                                                    \
+    ROW(ALLOC)                                                                                                        \
+    ROW(ALLOC_ASYNC) ROW(FREE) ROW(FREE_ASYNC) ROW(UNMAP) ROW(COPY) ROW(SET) ROW(KERNEL) ROW(HOST_FUNCTION)           \
+        ROW(GRAPH_COPY) ROW(RECORD) ROW(WAIT) ROW(EVENT_SYNCHRONIZE) ROW(STREAM_SYNCHRONIZE) ROW(CONTEXT_SYNCHRONIZE) \
+            ROW(EVENT_QUERY) ROW(STREAM_QUERY) ROW(COPY_DOWN) ROW(NEW_STREAM) ROW(BEGIN_CAPTURE) ROW(END_CAPTURE)     \
+                ROW(HOST_WRITE)
 enum call { CALLS(NUMBER) END };
 
 /* What a call does not need is 0; without a stream: NOBODY. */
@@ -86,12 +87,12 @@ void make_by_thread(struct job *job);
 void end_threads(void);
 
 extern void *driver;
-#define CALL(name, ...)                                                                                              \
-    ({                                                                                                               \
-        static __typeof__(&name) found;                                                                              \
-        if (!found && !(found = (__typeof__(&name))dlsym(driver, #name)))                                            \
-            fail(#name, __LINE__, 0);                                                                                \
-        found(__VA_ARGS__);                                                                                          \
+#define CALL(name, ...)                                                   \
+    ({                                                                    \
+        static __typeof__(&name) found;                                   \
+        if (!found && !(found = (__typeof__(&name))dlsym(driver, #name))) \
+            fail(#name, __LINE__, 0);                                     \
+        found(__VA_ARGS__);                                               \
     })
 
 #endif

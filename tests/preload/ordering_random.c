@@ -147,8 +147,7 @@ static void synchronize(int stream) {
 static void free_some(int context) {
     static struct object scratch;
     int stream = context * PER_CONTEXT + LEGACY;
-    scratch =
-        (struct object){.kind = may.pools && chance(15) ? PITCHED : DEVICE, .context = context, .writer = NOBODY};
+    scratch = (struct object){.kind = may.pools && chance(15) ? PITCHED : DEVICE, .context = context, .writer = NOBODY};
     run((struct job){.call = ALLOC, .stream = NOBODY, .context = context, .to = &scratch, .size = sizes[below(3)]});
     while (chance(50)) {
         stream = context * PER_CONTEXT + (int)below(PER_CONTEXT);
@@ -325,8 +324,7 @@ static void free_object(struct object *object) {
             learn(knows, streams[i].knows);
         for (int other; (other = conflict(knows, object, true)) != NOBODY; learn(knows, host_knows))
             synchronize(other);
-        run((struct job){
-            .call = FREE, .stream = NOBODY, .context = (int)below((unsigned)may.contexts), .to = object});
+        run((struct job){.call = FREE, .stream = NOBODY, .context = (int)below((unsigned)may.contexts), .to = object});
         context_done(object->context);
     }
     object->kind = NONE;

@@ -1,4 +1,5 @@
-/* Needs more memory than the card may have: blocks that are all alive at once, written, compared and freed out of order.
+/* Needs more memory than the card may have: blocks that are all alive at once, written, compared and freed out of
+ * order.
  *
  * usage: oversubscribe BLOCKS MIB [CHURN_MIB]   CHURN_MIB: a block that comes and goes first, so that a cache keeps it
  * Ends with 3 when it gets the error of a full card, after freeing what it has. */
@@ -42,7 +43,8 @@ static unsigned wrong_words(const char *block, size_t size, unsigned number) {
 int main(int count, char **arguments) {
     static void *blocks[MOST];
     unsigned wanted = count > 1 ? (unsigned)atoi(arguments[1]) : 0, got = 0, wrong = 0;
-    size_t size = count > 2 ? (size_t)atoi(arguments[2]) << 20 : 0, churn = count > 3 ? (size_t)atoi(arguments[3]) << 20 : 0;
+    size_t size = count > 2 ? (size_t)atoi(arguments[2]) << 20 : 0,
+           churn = count > 3 ? (size_t)atoi(arguments[3]) << 20 : 0;
     EXPECT(wanted && wanted <= MOST && size);
     for (int i = 0; churn && i < 14; i++)
         device_free(device_alloc(churn));

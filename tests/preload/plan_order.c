@@ -1,5 +1,5 @@
-/* Two threads, one after the other in the order that the argument names: each makes blocks that go at once and one that stays to the
- * end. */
+/* Two threads, one after the other in the order that the argument names: each makes blocks that go at once and one that
+ * stays to the end. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <time.h>

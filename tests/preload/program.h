@@ -37,9 +37,7 @@ static inline void note_alloc(const char *call, long long bytes, const void *add
     note("alloc", call, bytes, address);
 }
 
-static inline void note_free(const char *call, const void *address) {
-    note("free", call, ANY_BYTES, address);
-}
+static inline void note_free(const char *call, const void *address) { note("free", call, ANY_BYTES, address); }
 
 static inline void fail(const char *text, int line, int result) {
     fprintf(stderr, "line %d: %s: %d\n", line, text, result);
@@ -58,10 +56,10 @@ static inline void must(int result, const char *text, int line) {
 }
 
 #define MUST(call) must((int)(call), #call, __LINE__)
-#define EXPECT(condition)                                                                                    \
-    do {                                                                                                     \
-        if (!(condition))                                                                                    \
-            fail(#condition, __LINE__, 0);                                                                   \
+#define EXPECT(condition)                  \
+    do {                                   \
+        if (!(condition))                  \
+            fail(#condition, __LINE__, 0); \
     } while (0)
 
 static inline int all_bytes_are(const unsigned char *data, unsigned char value, size_t size) {

@@ -1,12 +1,12 @@
-/* Programs that wait for themselves and end natively: memory that is kept must not add an order that closes the circle. Argument:
- *   collective        thread one's kernel waits for thread two's kernel; both free and allocate around it, thread two had its blocks before
- *   collective_alloc  the same, but thread two allocates while thread one's kernel waits and thread one may be inside a free
- *   value_stream      a stream waits for a value that another stream writes, from a second thread that allocates and frees first
- *   value_host        the same, written by the host
- *   alone             one thread: a stream waits for a value; blocks are allocated, used and only then is the value written
- *   persistent        the same with a kernel that runs until the host ends it
- * Work of freed blocks checks its own memory. Ends with 3, saying where it stood, when it does not end in time; with 77 when that
- * happens natively, because the driver's own locks close the circle: then nothing can be asked of a library above it. */
+/* Programs that wait for themselves and end natively: memory that is kept must not add an order that closes the circle.
+ * Argument: collective        thread one's kernel waits for thread two's kernel; both free and allocate around it,
+ * thread two had its blocks before collective_alloc  the same, but thread two allocates while thread one's kernel waits
+ * and thread one may be inside a free value_stream      a stream waits for a value that another stream writes, from a
+ * second thread that allocates and frees first value_host        the same, written by the host alone             one
+ * thread: a stream waits for a value; blocks are allocated, used and only then is the value written persistent the same
+ * with a kernel that runs until the host ends it Work of freed blocks checks its own memory. Ends with 3, saying where
+ * it stood, when it does not end in time; with 77 when that happens natively, because the driver's own locks close the
+ * circle: then nothing can be asked of a library above it. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -70,9 +70,9 @@ SIMCUDA_TWIN(verify, "p44p", verify_on_host);
 #endif
 
 static struct {
-    unsigned *flag;        /* as the device sees it */
-    unsigned *host_flag;   /* as the host does; NULL when it is device memory */
-    unsigned *results;     /* wrong words, waits in vain */
+    unsigned *flag;      /* as the device sees it */
+    unsigned *host_flag; /* as the host does; NULL when it is device memory */
+    unsigned *results;   /* wrong words, waits in vain */
     cudaStream_t one, two, three;
     int by_value, by_host, late_alloc;
     unsigned value;
@@ -111,7 +111,8 @@ static void stream_waits(cudaStream_t stream, int by_value) {
     by_value = 1;
 #endif
     if (by_value)
-        MUST(cuStreamWaitValue32((CUstream)stream, (CUdeviceptr)(uintptr_t)shared.flag, shared.value, CU_STREAM_WAIT_VALUE_GEQ));
+        MUST(cuStreamWaitValue32((CUstream)stream, (CUdeviceptr)(uintptr_t)shared.flag, shared.value,
+                                 CU_STREAM_WAIT_VALUE_GEQ));
     else
         wait_for<<<1, 1, 0, stream>>>(shared.flag, shared.value, GIVE_UP_CYCLES, shared.results + 1);
     MUST(cudaGetLastError());

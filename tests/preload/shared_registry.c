@@ -1,5 +1,5 @@
-/* A program that links the core library asks for blocks that the preloaded library knows: both have one registry. Its marks
- * stand in the one trace. */
+/* A program that links the core library asks for blocks that the preloaded library knows: both have one registry. Its
+ * marks stand in the one trace. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

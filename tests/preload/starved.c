@@ -1,6 +1,7 @@
-/* The device is full of memory that was freed; a call that takes device memory by the way succeeds all the same, because what is
- * kept is given back. On the simulated driver, whose memory is cut to what is in use before each call. Argument: "kept" when the
- * freed memory is expected to be kept; natively it is free. Green contexts: their blocks are forgotten with them. */
+/* The device is full of memory that was freed; a call that takes device memory by the way succeeds all the same,
+ * because what is kept is given back. On the simulated driver, whose memory is cut to what is in use before each call.
+ * Argument: "kept" when the freed memory is expected to be kept; natively it is free. Green contexts: their blocks are
+ * forgotten with them. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -27,8 +28,8 @@ static void fill_and_free(void) {
         MUST(cuMemFree_v2(blocks[i]));
 }
 
-#define ROW(symbol, call, undo)                                                                              \
-    static CUresult do_##symbol(void) { return call; }                                                       \
+#define ROW(symbol, call, undo)                        \
+    static CUresult do_##symbol(void) { return call; } \
     static void undo_##symbol(void) { undo; }
 #define DESTROY_GRAPH MUST(cuGraphExecDestroy(made))
 static CUgraphExec made;
@@ -46,11 +47,15 @@ static CUgreenCtx other;
 static CUipcMemHandle exported;
 static size_t size;
 static CUDA_GRAPH_INSTANTIATE_PARAMS with;
-static const CUmemPoolProps pooled = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-static const CUmemAllocationProp pinned = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+static const CUmemPoolProps pooled = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+static const CUmemAllocationProp pinned = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                           .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 static const CUDA_ARRAY_DESCRIPTOR flat = {.Width = 512, .Height = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-static const CUDA_ARRAY3D_DESCRIPTOR deep = {.Width = 64, .Height = 64, .Depth = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-static const CUDA_ARRAY3D_DESCRIPTOR levels = {.Width = 512, .Height = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+static const CUDA_ARRAY3D_DESCRIPTOR deep = {
+    .Width = 64, .Height = 64, .Depth = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+static const CUDA_ARRAY3D_DESCRIPTOR levels = {
+    .Width = 512, .Height = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 
 ROW(cuModuleLoad, cuModuleLoad(&loaded, file), MUST(cuModuleUnload(loaded)))
 ROW(cuModuleLoadData, cuModuleLoadData(&loaded, image), MUST(cuModuleUnload(loaded)))
@@ -59,7 +64,8 @@ ROW(cuModuleLoadFatBinary, cuModuleLoadFatBinary(&loaded, image), MUST(cuModuleU
 ROW(cuModuleGetFunction, cuModuleGetFunction(&function, module, "kernel"), (void)0)
 ROW(cuModuleGetGlobal_v2, cuModuleGetGlobal_v2(&address, &size, module, "variable"), (void)0)
 ROW(cuLibraryLoadData, cuLibraryLoadData(&opened, image, NULL, NULL, 0, NULL, NULL, 0), MUST(cuLibraryUnload(opened)))
-ROW(cuLibraryLoadFromFile, cuLibraryLoadFromFile(&opened, file, NULL, NULL, 0, NULL, NULL, 0), MUST(cuLibraryUnload(opened)))
+ROW(cuLibraryLoadFromFile, cuLibraryLoadFromFile(&opened, file, NULL, NULL, 0, NULL, NULL, 0),
+    MUST(cuLibraryUnload(opened)))
 ROW(cuLibraryGetModule, cuLibraryGetModule(&loaded, library), (void)0)
 ROW(cuLibraryGetGlobal, cuLibraryGetGlobal(&address, &size, library, "variable"), (void)0)
 ROW(cuLibraryGetManaged, cuLibraryGetManaged(&address, &size, library, "shared"), (void)0)
@@ -74,9 +80,12 @@ ROW(cuGraphUpload, cuGraphUpload(instance, NULL), (void)0)
 ROW(cuGraphUpload_ptsz, cuGraphUpload_ptsz(instance, NULL), (void)0)
 ROW(cuCtxSetLimit, cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 16 * MIB), (void)0)
 ROW(cuStreamCreate, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), MUST(cuStreamDestroy_v2(stream)))
-ROW(cuStreamCreateWithPriority, cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -1), MUST(cuStreamDestroy_v2(stream)))
-ROW(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0), MUST(cuStreamDestroy_v2(stream)))
-ROW(cuGreenCtxCreate, cuGreenCtxCreate(&other, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM), MUST(cuGreenCtxDestroy(other)))
+ROW(cuStreamCreateWithPriority, cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -1),
+    MUST(cuStreamDestroy_v2(stream)))
+ROW(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0),
+    MUST(cuStreamDestroy_v2(stream)))
+ROW(cuGreenCtxCreate, cuGreenCtxCreate(&other, resources, 0, CU_GREEN_CTX_DEFAULT_STREAM),
+    MUST(cuGreenCtxDestroy(other)))
 ROW(cuCtxCreate_v2, cuCtxCreate_v2(&context, 0, 0), MUST(cuCtxDestroy_v2(context)))
 ROW(cuCtxCreate_v3, cuCtxCreate_v3(&context, NULL, 0, 0, 0), MUST(cuCtxDestroy_v2(context)))
 ROW(cuCtxCreate_v4, cuCtxCreate_v4(&context, NULL, 0, 0), MUST(cuCtxDestroy_v2(context)))
@@ -94,7 +103,8 @@ ROW(cuMipmappedArrayCreate, cuMipmappedArrayCreate(&mipmap, &levels, 2), MUST(cu
 ROW(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle_v2(&address, exported, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), (void)0)
 #undef ROW
 
-#define ROW(symbol, alone) {#symbol, do_##symbol, undo_##symbol, alone, CUDA_SUCCESS}
+#define ROW(symbol, alone) \
+    { #symbol, do_##symbol, undo_##symbol, alone, CUDA_SUCCESS }
 static const struct {
     const char *symbol;
     CUresult (*call)(void);
@@ -102,16 +112,44 @@ static const struct {
     int needs; /* takes nothing of its own in the simulated driver, which is told to want memory for it */
     CUresult answer;
 } rows[] = {
-    ROW(cuModuleLoad, 1), ROW(cuModuleLoadData, 1), ROW(cuModuleLoadDataEx, 1), ROW(cuModuleLoadFatBinary, 1),
-    ROW(cuModuleGetFunction, 1), ROW(cuModuleGetGlobal_v2, 1), ROW(cuLibraryLoadData, 1), ROW(cuLibraryLoadFromFile, 1),
-    ROW(cuLibraryGetModule, 1), ROW(cuLibraryGetGlobal, 1), ROW(cuLibraryGetManaged, 1), ROW(cuKernelGetFunction, 1),
-    ROW(cuFuncLoad, 1), ROW(cuGraphInstantiate, 1), ROW(cuGraphInstantiate_v2, 1), ROW(cuGraphInstantiateWithFlags, 1),
-    ROW(cuGraphInstantiateWithParams, 1), ROW(cuGraphInstantiateWithParams_ptsz, 1), ROW(cuGraphUpload, 1),
-    ROW(cuGraphUpload_ptsz, 1), ROW(cuCtxSetLimit, 1), ROW(cuStreamCreate, 1), ROW(cuStreamCreateWithPriority, 1),
-    ROW(cuGreenCtxStreamCreate, 1), ROW(cuGreenCtxCreate, 1), ROW(cuCtxCreate_v2, 1), ROW(cuCtxCreate_v3, 1),
-    ROW(cuCtxCreate_v4, 1), ROW(cuDevicePrimaryCtxRetain, 1), ROW(cuMemPoolCreate, 1),
-    ROW(cuMemAlloc_v2, 0), ROW(cuMemAllocPitch_v2, 0), ROW(cuMemAllocManaged, 0), ROW(cuMemAllocAsync, 0),
-    ROW(cuMemAllocFromPoolAsync, 0), ROW(cuMemCreate, 0), ROW(cuArrayCreate_v2, 0), ROW(cuArray3DCreate_v2, 0),
+    ROW(cuModuleLoad, 1),
+    ROW(cuModuleLoadData, 1),
+    ROW(cuModuleLoadDataEx, 1),
+    ROW(cuModuleLoadFatBinary, 1),
+    ROW(cuModuleGetFunction, 1),
+    ROW(cuModuleGetGlobal_v2, 1),
+    ROW(cuLibraryLoadData, 1),
+    ROW(cuLibraryLoadFromFile, 1),
+    ROW(cuLibraryGetModule, 1),
+    ROW(cuLibraryGetGlobal, 1),
+    ROW(cuLibraryGetManaged, 1),
+    ROW(cuKernelGetFunction, 1),
+    ROW(cuFuncLoad, 1),
+    ROW(cuGraphInstantiate, 1),
+    ROW(cuGraphInstantiate_v2, 1),
+    ROW(cuGraphInstantiateWithFlags, 1),
+    ROW(cuGraphInstantiateWithParams, 1),
+    ROW(cuGraphInstantiateWithParams_ptsz, 1),
+    ROW(cuGraphUpload, 1),
+    ROW(cuGraphUpload_ptsz, 1),
+    ROW(cuCtxSetLimit, 1),
+    ROW(cuStreamCreate, 1),
+    ROW(cuStreamCreateWithPriority, 1),
+    ROW(cuGreenCtxStreamCreate, 1),
+    ROW(cuGreenCtxCreate, 1),
+    ROW(cuCtxCreate_v2, 1),
+    ROW(cuCtxCreate_v3, 1),
+    ROW(cuCtxCreate_v4, 1),
+    ROW(cuDevicePrimaryCtxRetain, 1),
+    ROW(cuMemPoolCreate, 1),
+    ROW(cuMemAlloc_v2, 0),
+    ROW(cuMemAllocPitch_v2, 0),
+    ROW(cuMemAllocManaged, 0),
+    ROW(cuMemAllocAsync, 0),
+    ROW(cuMemAllocFromPoolAsync, 0),
+    ROW(cuMemCreate, 0),
+    ROW(cuArrayCreate_v2, 0),
+    ROW(cuArray3DCreate_v2, 0),
     ROW(cuMipmappedArrayCreate, 0),
     /* Refused to the process that exported it, but only once there is memory. */
     {"cuIpcOpenMemHandle_v2", do_cuIpcOpenMemHandle_v2, undo_cuIpcOpenMemHandle_v2, 1, CUDA_ERROR_INVALID_CONTEXT},

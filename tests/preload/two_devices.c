@@ -1,6 +1,6 @@
-/* Copies between two devices in every form and either direction, without peer access and, where it is to be had, with it. Prints
- * the codes of each form; a successful call that did not bring the bytes is a failure. A block of the first device is older than
- * the second device's context. */
+/* Copies between two devices in every form and either direction, without peer access and, where it is to be had, with
+ * it. Prints the codes of each form; a successful call that did not bring the bytes is a failure. A block of the first
+ * device is older than the second device's context. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"
@@ -42,7 +42,8 @@ static cudaError_t two_dimensions(const struct place *to, const struct place *fr
 }
 static cudaError_t two_dimensions_async(const struct place *to, const struct place *from) {
     MUST(cudaSetDevice(to->device));
-    return cudaMemcpy2DAsync(to->rows, to->pitch, from->rows, from->pitch, WIDTH, ROWS, cudaMemcpyDeviceToDevice, to->stream);
+    return cudaMemcpy2DAsync(to->rows, to->pitch, from->rows, from->pitch, WIDTH, ROWS, cudaMemcpyDeviceToDevice,
+                             to->stream);
 }
 
 static struct cudaMemcpy3DPeerParms cube(const struct place *to, const struct place *from) {

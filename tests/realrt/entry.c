@@ -4,9 +4,7 @@
 
 #include <stdio.h>
 
-static void show(const char *call, cudaError_t error) {
-    printf("%s %s\n", call, cudaGetErrorName(error));
-}
+static void show(const char *call, cudaError_t error) { printf("%s %s\n", call, cudaGetErrorName(error)); }
 
 static cudaError_t entry_point(const char *name, unsigned int version, void **function) {
 #if CUDART_VERSION >= 12050

@@ -14,8 +14,7 @@
 
 typedef int resolver4(const char *name, void **function, int version, uint64_t flags);
 typedef int resolver5(const char *name, void **function, int version, uint64_t flags, int *status);
-typedef int any_call(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
-                     void *);
+typedef int any_call(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *);
 
 struct variant {
     const char *name;
@@ -55,9 +54,7 @@ static void show_pointer(void *function) {
     }
 }
 
-static const char *shown(const char *name) {
-    return !name ? "(null)" : *name ? name : "(empty)";
-}
+static const char *shown(const char *name) { return !name ? "(null)" : *name ? name : "(empty)"; }
 
 static void show5(resolver5 *resolve, const char *label, const char *name, int version, uint64_t flags) {
     void *function = &untouched;
@@ -75,8 +72,7 @@ static void show4(resolver4 *resolve, const char *label, const char *name, int v
 }
 
 static void show_odd_requests(resolver5 *resolve5, resolver4 *resolve4) {
-    static const char *const names[] = {"",           "cuNoSuchFunction", "cuMemAlloc_v2",
-                                        "cudaMalloc", "cuMemAlloc ",      NULL};
+    static const char *const names[] = {"", "cuNoSuchFunction", "cuMemAlloc_v2", "cudaMalloc", "cuMemAlloc ", NULL};
     static const int versions[] = {-1, 0, 1000, 3020, 12000, 999990};
     static const uint64_t flags[] = {0, 1, 2, 3, 4, 1u << 31};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++)
@@ -110,8 +106,7 @@ static void show_resolver_of_resolver(resolver5 *resolve5) {
     printf("resolver-of-resolver %d %d\n", result4, result5);
     if (!four || !five)
         return;
-    static const char *const names[] = {"cuMemAlloc", "cuMemFree", "cuMemAllocAsync", "cuInit",
-                                        "cuNoSuchFunction"};
+    static const char *const names[] = {"cuMemAlloc", "cuMemFree", "cuMemAllocAsync", "cuInit", "cuNoSuchFunction"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         show4((resolver4 *)four, "second4", names[n], 12000, 0);
         show5((resolver5 *)five, "second5", names[n], 12000, 0);
@@ -147,8 +142,8 @@ static int call_pointer(void *function) {
         printf("not found\n");
         return 1;
     }
-    int result = ((any_call *)function)(page[0], page[1], page[2], page[3], page[4], page[5], page[6],
-                                        page[7], page[8], page[9], page[10], page[11]);
+    int result = ((any_call *)function)(page[0], page[1], page[2], page[3], page[4], page[5], page[6], page[7], page[8],
+                                        page[9], page[10], page[11]);
     printf("result %d ", result);
     show_pointer(function);
     return 0;

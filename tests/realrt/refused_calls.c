@@ -6,11 +6,11 @@
 enum { NOT_SUPPORTED = 801 }; /* CUDA_ERROR_NOT_SUPPORTED */
 
 #define EXPORTED __attribute__((weak, visibility("default")))
-#define SYMBOL(name)                                                                                         \
-    EXPORTED int name(void);                                                                                 \
-    EXPORTED int name(void) {                                                                                \
-        log_line("call %s\n", #name);                                                                        \
-        return NOT_SUPPORTED;                                                                                \
+#define SYMBOL(name)                  \
+    EXPORTED int name(void);          \
+    EXPORTED int name(void) {         \
+        log_line("call %s\n", #name); \
+        return NOT_SUPPORTED;         \
     }
 #define VARIANT(name, version, per_thread, symbol)
 #include "driver_names.inc"

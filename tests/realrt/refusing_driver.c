@@ -72,10 +72,9 @@ struct caller {
     void *code;
 };
 
-static CUresult look_up(struct caller caller, const char *name, void **function, int version,
-                        cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
-    const cuuint64_t known_flags =
-        CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+static CUresult look_up(struct caller caller, const char *name, void **function, int version, cuuint64_t flags,
+                        CUdriverProcAddressQueryResult *status) {
+    const cuuint64_t known_flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     const struct driver_row *row = NULL;
     int known = 0;
     CUresult result = CUDA_SUCCESS;
@@ -102,14 +101,14 @@ EXPORTED CUresult CUDAAPI cuGetProcAddress(const char *name, void **function, in
     return look_up(caller, name, function, version, flags, NULL);
 }
 
-EXPORTED CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **function, int version,
-                                              cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
+EXPORTED CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
+                                              CUdriverProcAddressQueryResult *status) {
     struct caller caller = {5, 0, __builtin_return_address(0)};
     return look_up(caller, name, function, version, flags, status);
 }
 
-EXPORTED CUresult CUDAAPI cuGetProcAddress_v2_ptsz(const char *name, void **function, int version,
-                                                   cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
+EXPORTED CUresult CUDAAPI cuGetProcAddress_v2_ptsz(const char *name, void **function, int version, cuuint64_t flags,
+                                                   CUdriverProcAddressQueryResult *status) {
     struct caller caller = {5, 1, __builtin_return_address(0)};
     return look_up(caller, name, function, version, flags, status);
 }

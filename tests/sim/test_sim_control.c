@@ -1,4 +1,5 @@
-/* What tests can ask of the simulated driver: failures, hidden names, a log, the rules of a real one enforced; and its look-ups. */
+/* What tests can ask of the simulated driver: failures, hidden names, a log, the rules of a real one enforced; and its
+ * look-ups. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

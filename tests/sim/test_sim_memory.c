@@ -347,7 +347,8 @@ static void two_devices(void **state) {
 }
 
 static CUdeviceptr pool_block(CUmemoryPool *pool, CUdevice device, CUstream s) {
-    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
     CUdeviceptr p;
     OK(cuMemPoolCreate(pool, &props));
     OK(cuMemAllocFromPoolAsync(&p, MIB, *pool, s));

@@ -125,9 +125,8 @@ static void reset_frees(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_entry_then_look_ups), cmocka_unit_test(own_answers),
-        cmocka_unit_test(pitched_copies),          cmocka_unit_test(per_thread_streams),
-        cmocka_unit_test(entry_points),            cmocka_unit_test(reset_frees),
+        cmocka_unit_test(one_entry_then_look_ups), cmocka_unit_test(own_answers),  cmocka_unit_test(pitched_copies),
+        cmocka_unit_test(per_thread_streams),      cmocka_unit_test(entry_points), cmocka_unit_test(reset_frees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // Times the allocation path of a program under one contender; alloc.py runs it for all of them and makes the table.
 //
-// usage: alloc [--allocator native|async|LIBRARY] [--rows PREFIX,...] [--samples N] [--passes N] [--memory] [--calibrate NANOSECONDS]
+// usage: alloc [--allocator native|async|LIBRARY] [--rows PREFIX,...] [--samples N] [--passes N] [--memory]
+// [--calibrate NANOSECONDS]
 #include "bench.h"
 
 #include <getopt.h>
@@ -11,9 +12,12 @@
 options bench;
 
 int main(int argc, char **argv) {
-    static const option known[] = {{"allocator", required_argument, nullptr, 'a'}, {"rows", required_argument, nullptr, 'r'},
-                                   {"samples", required_argument, nullptr, 's'},   {"passes", required_argument, nullptr, 'p'},
-                                   {"memory", no_argument, nullptr, 'm'},          {"calibrate", required_argument, nullptr, 'c'},
+    static const option known[] = {{"allocator", required_argument, nullptr, 'a'},
+                                   {"rows", required_argument, nullptr, 'r'},
+                                   {"samples", required_argument, nullptr, 's'},
+                                   {"passes", required_argument, nullptr, 'p'},
+                                   {"memory", no_argument, nullptr, 'm'},
+                                   {"calibrate", required_argument, nullptr, 'c'},
                                    {nullptr, 0, nullptr, 0}};
     std::string allocator = "native", prefix;
     double calibrated = 0;

@@ -1,5 +1,5 @@
-// What the rows of tools/bench/alloc and the replayer share: error check, clock, spread of samples, true use of the card's memory, and
-// the allocator that a run measures.
+// What the rows of tools/bench/alloc and the replayer share: error check, clock, spread of samples, true use of the
+// card's memory, and the allocator that a run measures.
 #ifndef GPUMEM_BENCH_H
 #define GPUMEM_BENCH_H
 
@@ -13,13 +13,13 @@
 #include <vector>
 
 // Ends the program: 77 without a GPU, else 1.
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        cudaError_t error = (call);                                                                          \
-        if (error != cudaSuccess) {                                                                          \
-            std::fprintf(stderr, "bench: %s: %s\n", #call, cudaGetErrorString(error));                       \
-            std::exit(error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ? 77 : 1);          \
-        }                                                                                                    \
+#define CHECK(call)                                                                                 \
+    do {                                                                                            \
+        cudaError_t error = (call);                                                                 \
+        if (error != cudaSuccess) {                                                                 \
+            std::fprintf(stderr, "bench: %s: %s\n", #call, cudaGetErrorString(error));              \
+            std::exit(error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ? 77 : 1); \
+        }                                                                                           \
     } while (0)
 
 // The contender inside this process. Policies of the preloaded library are measured through `native`.
@@ -30,8 +30,8 @@ struct allocator {
     bool plain;     // cudaMalloc and cudaFree themselves
 };
 
-// "native", "async" (cudaMallocAsync on the default stream, from a pool that keeps what is freed), or the path of a library that exports
-// bench_allocate, bench_release and bench_trim. Ends the program for anything else.
+// "native", "async" (cudaMallocAsync on the default stream, from a pool that keeps what is freed), or the path of a
+// library that exports bench_allocate, bench_release and bench_trim. Ends the program for anything else.
 allocator find_allocator(const std::string &name);
 
 struct options {
@@ -45,19 +45,20 @@ extern options bench;
 
 double now(); // nanoseconds
 
-// Bytes of the card in use, all processes together, from NVML: no library in this process stands between. 0 where NVML is not known.
+// Bytes of the card in use, all processes together, from NVML: no library in this process stands between. 0 where NVML
+// is not known.
 size_t card_used();
 bool card_known();
 
 // Largest card_used() seen by a thread of its own between construction and stop(). Never runs beside a timed sample.
 class sampler {
-public:
+  public:
     sampler();
     ~sampler();
     size_t stop();
     int count() const; // samples so far
 
-private:
+  private:
     struct state;
     state *shared;
 };
@@ -72,8 +73,8 @@ struct row {
 };
 
 // Samples the rows in turn, so that figures that are compared saw the same machine. Prints a line for each:
-// name, repetitions, nanoseconds a repetition as min, median, max; with --memory `live=` and `reserved=` in bytes: the most in use
-// beyond what was in use before the first row.
+// name, repetitions, nanoseconds a repetition as min, median, max; with --memory `live=` and `reserved=` in bytes: the
+// most in use beyond what was in use before the first row.
 void measure(const std::vector<row> &rows);
 bool wanted(const std::string &name);
 void print_times(const std::string &name, int repetitions, std::vector<double> times, const std::string &more = "");

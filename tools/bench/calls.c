@@ -1,6 +1,6 @@
-/* Times pairs of driver calls the way the CUDA runtime makes them: through pointers from cuGetProcAddress. Prints one line a
- * measurement: name, calls a sample, nanoseconds a pair as min, median and max over the samples. `startup` times how long the
- * process takes from main to the first allocation done. */
+/* Times pairs of driver calls the way the CUDA runtime makes them: through pointers from cuGetProcAddress. Prints one
+ * line a measurement: name, calls a sample, nanoseconds a pair as min, median and max over the samples. `startup` times
+ * how long the process takes from main to the first allocation done. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -40,18 +40,18 @@ static int ascending(const void *a, const void *b) {
 
 enum { SAMPLES = 31 };
 
-#define MEASURE(name, calls, body)                                                                           \
-    do {                                                                                                     \
-        double samples[SAMPLES];                                                                             \
-        for (int sample = -2; sample < SAMPLES; sample++) {                                                  \
-            double begin = now();                                                                            \
-            for (int i = 0; i < (calls); i++) {                                                              \
-                body;                                                                                        \
-            }                                                                                                \
-            if (sample >= 0)                                                                                 \
-                samples[sample] = (now() - begin) / (calls);                                                 \
-        }                                                                                                    \
-        qsort(samples, SAMPLES, sizeof(*samples), ascending);                                                \
+#define MEASURE(name, calls, body)                                                                             \
+    do {                                                                                                       \
+        double samples[SAMPLES];                                                                               \
+        for (int sample = -2; sample < SAMPLES; sample++) {                                                    \
+            double begin = now();                                                                              \
+            for (int i = 0; i < (calls); i++) {                                                                \
+                body;                                                                                          \
+            }                                                                                                  \
+            if (sample >= 0)                                                                                   \
+                samples[sample] = (now() - begin) / (calls);                                                   \
+        }                                                                                                      \
+        qsort(samples, SAMPLES, sizeof(*samples), ascending);                                                  \
         printf("%s %d %.1f %.1f %.1f\n", name, calls, samples[0], samples[SAMPLES / 2], samples[SAMPLES - 1]); \
     } while (0)
 

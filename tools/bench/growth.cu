@@ -2,15 +2,16 @@
 //
 // usage: growth --way WAY,... --steps double|half|BYTES [--from BYTES] [--top BYTES] [--samples N] [--beside]
 //
-// Ways are malloc, async, thrust, driver, region, exact; several take turns, sample by sample, and have a line each. Between samples is a
-// rest of 50 ms.
+// Ways are malloc, async, thrust, driver, region, exact; several take turns, sample by sample, and have a line each.
+// Between samples is a rest of 50 ms.
 //
-// malloc: cudaMalloc, copy, cudaFree, as a program writes it (this is also the unchanged program for GPUMEM_GROW); async: the same by
-// cudaMallocAsync from a pool that keeps all; thrust: reserve and resize of thrust::device_vector; driver: the bare calls, one handle a
-// step; region: gpumem_region_grow; exact: the same, nothing mapped ahead. A line has: name, steps, least, median and most
-// nanoseconds of the whole growth, copied= bytes, peak= bytes of the card in use beyond the start, release= ns, first= and last= ns: the
-// median step of the first and the last quarter. --beside: the steps are made while a memory-bound kernel runs; kernel= and alone= are
-// then its nanoseconds a pass with (over 100 ms at least) and without.
+// malloc: cudaMalloc, copy, cudaFree, as a program writes it (this is also the unchanged program for GPUMEM_GROW);
+// async: the same by cudaMallocAsync from a pool that keeps all; thrust: reserve and resize of thrust::device_vector;
+// driver: the bare calls, one handle a step; region: gpumem_region_grow; exact: the same, nothing mapped ahead. A line
+// has: name, steps, least, median and most nanoseconds of the whole growth, copied= bytes, peak= bytes of the card in
+// use beyond the start, release= ns, first= and last= ns: the median step of the first and the last quarter. --beside:
+// the steps are made while a memory-bound kernel runs; kernel= and alone= are then its nanoseconds a pass with (over
+// 100 ms at least) and without.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <thrust/device_vector.h>
@@ -28,13 +29,13 @@
 
 #include "gpumem.h"
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        int status_ = (int)(call);                                                                           \
-        if (status_ != 0) {                                                                                  \
-            std::fprintf(stderr, "growth: %s: %d %s\n", #call, status_, gpumem_last_error());                \
-            std::exit(status_ == cudaErrorNoDevice || status_ == cudaErrorInsufficientDriver ? 77 : 1);      \
-        }                                                                                                    \
+#define CHECK(call)                                                                                     \
+    do {                                                                                                \
+        int status_ = (int)(call);                                                                      \
+        if (status_ != 0) {                                                                             \
+            std::fprintf(stderr, "growth: %s: %d %s\n", #call, status_, gpumem_last_error());           \
+            std::exit(status_ == cudaErrorNoDevice || status_ == cudaErrorInsufficientDriver ? 77 : 1); \
+        }                                                                                               \
     } while (0)
 
 namespace {
@@ -307,7 +308,8 @@ std::vector<double> grow_all(array *grown, const std::vector<size_t> &sizes) {
 
 outcome outcome_of(double whole, double release, const std::vector<double> &steps, size_t copied) {
     size_t quarter = std::max<size_t>(1, steps.size() / 4);
-    return {whole, release, median({steps.begin(), steps.begin() + quarter}), median({steps.end() - quarter, steps.end()}), copied};
+    return {whole, release, median({steps.begin(), steps.begin() + quarter}),
+            median({steps.end() - quarter, steps.end()}), copied};
 }
 
 outcome grow_once(const std::string &way, const std::vector<size_t> &sizes) {
@@ -375,11 +377,13 @@ std::vector<figures> named(const std::string &ways) {
     return found;
 }
 
-void print(const char *row, const std::string &steps, size_t count, figures &f, size_t peak, size_t top, double kernel, double alone) {
+void print(const char *row, const std::string &steps, size_t count, figures &f, size_t peak, size_t top, double kernel,
+           double alone) {
     std::sort(f.whole.begin(), f.whole.end());
-    std::printf("%s:%s %zu %.0f %.0f %.0f copied=%zu peak=%zu size=%zu release=%.0f first=%.0f last=%.0f kernel=%.0f alone=%.0f\n", row,
-                steps.c_str(), count, f.whole.front(), median(f.whole), f.whole.back(), f.copied, peak, top, median(f.release),
-                median(f.first), median(f.last), kernel, alone);
+    std::printf("%s:%s %zu %.0f %.0f %.0f copied=%zu peak=%zu size=%zu release=%.0f first=%.0f last=%.0f kernel=%.0f "
+                "alone=%.0f\n",
+                row, steps.c_str(), count, f.whole.front(), median(f.whole), f.whole.back(), f.copied, peak, top,
+                median(f.release), median(f.first), median(f.last), kernel, alone);
 }
 
 // Growths beside a kernel that reads and writes memory all the time.

@@ -1,5 +1,6 @@
-/* Two threads on per-thread streams hand a table over by a cudaFree, as code does that grew from one thread: the first fills the table,
- * frees its temporary and unlocks, the second reads the table on its stream. One line of the bench's kind: nanoseconds a hand-over. */
+/* Two threads on per-thread streams hand a table over by a cudaFree, as code does that grew from one thread: the first
+ * fills the table, frees its temporary and unlocks, the second reads the table on its stream. One line of the bench's
+ * kind: nanoseconds a hand-over. */
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -11,13 +12,13 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        cudaError_t error_ = (call);                                                                         \
-        if (error_ != cudaSuccess) {                                                                         \
-            fprintf(stderr, "hand_over: %s: %s\n", #call, cudaGetErrorString(error_));                        \
-            exit(error_ == cudaErrorNoDevice || error_ == cudaErrorInsufficientDriver ? 77 : 1);             \
-        }                                                                                                    \
+#define CHECK(call)                                                                              \
+    do {                                                                                         \
+        cudaError_t error_ = (call);                                                             \
+        if (error_ != cudaSuccess) {                                                             \
+            fprintf(stderr, "hand_over: %s: %s\n", #call, cudaGetErrorString(error_));           \
+            exit(error_ == cudaErrorNoDevice || error_ == cudaErrorInsufficientDriver ? 77 : 1); \
+        }                                                                                        \
     } while (0)
 
 enum { COUNT = 1 << 16, ROUNDS = 2000, SAMPLES = 9 };
@@ -74,7 +75,8 @@ int main() {
             made = i;
             changed.notify_one();
         }
-        times.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / ROUNDS);
+        times.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() /
+                        ROUNDS);
     }
     reader.join();
     CHECK(cudaDeviceSynchronize());

@@ -1,6 +1,7 @@
-/* What native allocation calls wait for and order: measured, because no document says it in full. Each row puts a kernel of SPIN_MS
- * milliseconds in flight, makes one call, and tells how long the host was held up ("host ms"), whether the kernel had ended when the
- * call returned ("ended"), and whether a kernel submitted to another stream after the call began before the first one ended
+/* What native allocation calls wait for and order: measured, because no document says it in full. Each row puts a
+ * kernel of SPIN_MS milliseconds in flight, makes one call, and tells how long the host was held up ("host ms"),
+ * whether the kernel had ended when the call returned ("ended"), and whether a kernel submitted to another stream after
+ * the call began before the first one ended
  * ("overtakes"). Options: none. Prints one line for each row. */
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -15,19 +16,19 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        cudaError_t error_ = (call);                                                                         \
-        if (error_ != cudaSuccess) {                                                                         \
-            fprintf(stderr, "implicit_sync: %s: %s\n", #call, cudaGetErrorString(error_));                   \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define CHECK(call)                                                                        \
+    do {                                                                                   \
+        cudaError_t error_ = (call);                                                       \
+        if (error_ != cudaSuccess) {                                                       \
+            fprintf(stderr, "implicit_sync: %s: %s\n", #call, cudaGetErrorString(error_)); \
+            exit(1);                                                                       \
+        }                                                                                  \
     } while (0)
 
 /* Driver functions are looked up: nothing links against the driver. */
-#define NAME_OF(function)  #function
-#define EXACT(function)    NAME_OF(function)
-#define DRIVER(function)   ((decltype(&function))dlsym(driver(), EXACT(function)))
+#define NAME_OF(function) #function
+#define EXACT(function)   NAME_OF(function)
+#define DRIVER(function)  ((decltype(&function))dlsym(driver(), EXACT(function)))
 static void *driver() {
     static void *handle = dlopen("libcuda.so.1", RTLD_NOW);
     return handle;
@@ -103,11 +104,13 @@ static void row(const char *name, cudaStream_t in_flight, const std::function<vo
         ended += seen.ended;
         overtakes += seen.overtakes;
     }
-    printf("%-58s host %8.3f-%8.3f ms  ended %d/%d  overtakes %d/%d\n", name, least, most, ended, runs, overtakes, runs);
+    printf("%-58s host %8.3f-%8.3f ms  ended %d/%d  overtakes %d/%d\n", name, least, most, ended, runs, overtakes,
+           runs);
     fflush(stdout);
 }
 
-/* Does a free of one thread hold up another thread's calls, and can a kernel that waits for a later one end behind it? */
+/* Does a free of one thread hold up another thread's calls, and can a kernel that waits for a later one end behind it?
+ */
 static void two_threads(const char *name, const std::function<void()> &call_of_second) {
     void *block;
     std::atomic<int> in_free{0};
@@ -197,7 +200,10 @@ int main() {
     const struct {
         const char *name;
         cudaStream_t stream;
-    } streams[] = {{"non-blocking", busy}, {"blocking", blocking}, {"legacy", cudaStreamLegacy}, {"per-thread", cudaStreamPerThread}};
+    } streams[] = {{"non-blocking", busy},
+                   {"blocking", blocking},
+                   {"legacy", cudaStreamLegacy},
+                   {"per-thread", cudaStreamPerThread}};
     const size_t sizes[] = {512, 65536, 1 << 20, 2 << 20, 64 << 20, 1ull << 30};
     row("no call, work on a non-blocking stream", busy, [] {});
     for (auto &stream : streams) {
@@ -327,7 +333,9 @@ int main() {
     DRIVER(cuCtxGetCurrent)(&context);
     DRIVER(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
     const int count = 20000;
-    printf("cuCtxRecordEvent                            %7.3f\n", cost_us(count, [&] { DRIVER(cuCtxRecordEvent)(context, event); }));
+    printf("cuCtxRecordEvent                            %7.3f\n",
+           cost_us(count, [&] { DRIVER(cuCtxRecordEvent)
+                                (context, event); }));
     printf("cuCtxRecordEvent + cuCtxWaitEvent           %7.3f\n", cost_us(count, [&] {
                DRIVER(cuCtxRecordEvent)(context, event);
                DRIVER(cuCtxWaitEvent)(context, event);

@@ -53,7 +53,7 @@ void kernels_on_fresh_blocks(int passes, int n) {
 
 // Streams whose queues hold about a millisecond of short kernels each, released at once.
 class busy_streams {
-public:
+  public:
     explicit busy_streams(int count) : streams(count) {
         for (auto &stream : streams)
             CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -87,7 +87,7 @@ public:
         CHECK(cudaFreeHost((void *)flag));
     }
 
-private:
+  private:
     std::vector<cudaStream_t> streams;
     cudaStream_t first;
     cudaEvent_t opened;
@@ -123,7 +123,8 @@ int calibrate(double nanoseconds) {
     return low;
 }
 
-// The same loop with a lasting block and with a fresh one each time, at a kernel that ends before the next launch, and at a longer one.
+// The same loop with a lasting block and with a fresh one each time, at a kernel that ends before the next launch, and
+// at a longer one.
 void kernel_rows() {
     if (!wanted("kernel-") && !wanted("loop-"))
         return;
@@ -138,7 +139,8 @@ void kernel_rows() {
     CHECK(cudaFree(lasting));
 }
 
-// Host time of one free while a kernel of 1 ms runs; `busy=` says in how many samples that kernel still ran when the free returned.
+// Host time of one free while a kernel of 1 ms runs; `busy=` says in how many samples that kernel still ran when the
+// free returned.
 void free_behind_row() {
     if (!wanted("free-behind-1ms"))
         return;
@@ -159,7 +161,8 @@ void free_behind_row() {
     print_times("free-behind-1ms", 1, times, " busy=" + std::to_string(busy));
 }
 
-// 48 pairs of 1 MiB in a row, fewer than the 64 MiB that a cache may keep waiting. `busy=` as above: 0 means the contender waited.
+// 48 pairs of 1 MiB in a row, fewer than the 64 MiB that a cache may keep waiting. `busy=` as above: 0 means the
+// contender waited.
 void busy_rows() {
     for (int count : {1, 16, 100}) {
         std::string name = "busy-streams:" + std::to_string(count);

@@ -123,8 +123,8 @@ bool wanted(const std::string &name) {
 
 void print_times(const std::string &name, int repetitions, std::vector<double> times, const std::string &more) {
     std::sort(times.begin(), times.end());
-    std::printf("%s %d %.1f %.1f %.1f%s\n", name.c_str(), repetitions, times.front(), times[times.size() / 2], times.back(),
-                more.c_str());
+    std::printf("%s %d %.1f %.1f %.1f%s\n", name.c_str(), repetitions, times.front(), times[times.size() / 2],
+                times.back(), more.c_str());
     std::fflush(stdout);
 }
 

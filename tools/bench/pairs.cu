@@ -26,7 +26,7 @@ size_t used_with(size_t bytes) {
 
 // Threads that stay, so that starting them is in no figure. Each runs the repetitions of its own size.
 class crew {
-public:
+  public:
     explicit crew(const std::vector<size_t> &sizes) {
         for (size_t bytes : sizes)
             threads.emplace_back([this, bytes] {
@@ -56,7 +56,7 @@ public:
             thread.join();
     }
 
-private:
+  private:
     std::vector<std::thread> threads;
     std::atomic<int> round{0}, busy{0}, repetitions{0};
 };
@@ -74,8 +74,10 @@ void thread_row(const std::string &name, const std::vector<size_t> &sizes) {
 } // namespace
 
 void pair_rows() {
-    for (size_t bytes : {(size_t)1, (size_t)512, 4 * KIB, 64 * KIB, MIB, 2 * MIB, 32 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB})
-        measure({{"pair:" + std::to_string(bytes), 0, [=](int n) { pairs(bytes, n); }, bytes, 4, [=] { return used_with(bytes); }}});
+    for (size_t bytes :
+         {(size_t)1, (size_t)512, 4 * KIB, 64 * KIB, MIB, 2 * MIB, 32 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB})
+        measure({{"pair:" + std::to_string(bytes), 0, [=](int n) { pairs(bytes, n); }, bytes, 4,
+                  [=] { return used_with(bytes); }}});
 }
 
 // A repetition is one pair in every thread: the figure is what a pair takes as its thread sees it.
@@ -89,7 +91,8 @@ void thread_rows() {
     }
 }
 
-// A repetition frees one of 64 live blocks and allocates another, sizes log-uniform from 512 bytes to 64 MiB, the same for everybody.
+// A repetition frees one of 64 live blocks and allocates another, sizes log-uniform from 512 bytes to 64 MiB, the same
+// for everybody.
 void mixed_row() {
     if (!wanted("mixed"))
         return;

@@ -1,9 +1,10 @@
-// Replays the allocations and frees of a trace (CSV as GPUMEM_TRACE=x.csv writes it) in their recorded order under one contender, a small
-// kernel on every new block, so that work is in flight as in a program.
+// Replays the allocations and frees of a trace (CSV as GPUMEM_TRACE=x.csv writes it) in their recorded order under one
+// contender, a small kernel on every new block, so that work is in flight as in a program.
 //
 // usage: replay [--allocator native|async|LIBRARY] [--samples N] [--memory] NAME=TRACE.csv...
 //
-// Two lines a trace, nanoseconds a call: `replay:NAME`, and `replay-kernels:NAME`, the same kernels on one lasting block.
+// Two lines a trace, nanoseconds a call: `replay:NAME`, and `replay-kernels:NAME`, the same kernels on one lasting
+// block.
 #include "bench.h"
 
 #include <getopt.h>
@@ -42,7 +43,8 @@ std::vector<std::string> cells(const std::string &line) {
     return found;
 }
 
-// Blocks are known by address until they are freed. Frees of other memory, and what was allocated before the trace began, have none.
+// Blocks are known by address until they are freed. Frees of other memory, and what was allocated before the trace
+// began, have none.
 trace number_blocks(std::vector<step> lines) {
     std::sort(lines.begin(), lines.end(), [](const step &a, const step &b) { return a.sequence < b.sequence; });
     trace made;
@@ -85,7 +87,8 @@ trace read(const std::string &path) {
                          cell[3] != "cuMemAllocManaged";
         if (allocates || cell[2] == "free")
             lines.push_back({std::strtoull(cell[0].c_str(), nullptr, 10), allocates,
-                             (size_t)std::strtoull(cell[4].c_str(), nullptr, 0), (size_t)std::strtoull(cell[5].c_str(), nullptr, 10)});
+                             (size_t)std::strtoull(cell[4].c_str(), nullptr, 0),
+                             (size_t)std::strtoull(cell[5].c_str(), nullptr, 10)});
     }
     trace made = number_blocks(lines);
     if (made.steps.empty())
@@ -93,7 +96,8 @@ trace read(const std::string &path) {
     return made;
 }
 
-// `most`: where not null, becomes the most memory of the card in use, looked at whenever the live bytes are near their peak.
+// `most`: where not null, becomes the most memory of the card in use, looked at whenever the live bytes are near their
+// peak.
 void replay(const trace &recorded, size_t *most) {
     std::vector<void *> blocks(recorded.blocks);
     size_t live = 0;

@@ -1,4 +1,5 @@
-// PyTorch's caching allocator by its C++ interface, as a library for tools/bench/alloc --allocator. Built by alloc.py where PyTorch is.
+// PyTorch's caching allocator by its C++ interface, as a library for tools/bench/alloc --allocator. Built by alloc.py
+// where PyTorch is.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 

@@ -43,29 +43,21 @@ static uint64_t space_of(enum gm_call call) {
     case GM_CALL_ARRAY3D:
     case GM_CALL_ARRAY_DESTROY:
     case GM_CALL_MIPMAP:
-    case GM_CALL_MIPMAP_DESTROY:
-        return 1;
+    case GM_CALL_MIPMAP_DESTROY: return 1;
     case GM_CALL_VMM_CREATE:
     case GM_CALL_VMM_IMPORT:
-    case GM_CALL_VMM_RELEASE:
-        return 2;
+    case GM_CALL_VMM_RELEASE: return 2;
     case GM_CALL_POOL_CREATE:
-    case GM_CALL_POOL_DESTROY:
-        return 3;
+    case GM_CALL_POOL_DESTROY: return 3;
     case GM_CALL_VMM_RESERVE:
-    case GM_CALL_VMM_ADDRESS_FREE:
-        return 4;
+    case GM_CALL_VMM_ADDRESS_FREE: return 4;
     case GM_CALL_VMM_MAP:
-    case GM_CALL_VMM_UNMAP:
-        return 5;
-    default:
-        return 0;
+    case GM_CALL_VMM_UNMAP: return 5;
+    default: return 0;
     }
 }
 
-static uint64_t key_of(const struct gm_event *e) {
-    return e->address ^ space_of((enum gm_call)e->call) << 60;
-}
+static uint64_t key_of(const struct gm_event *e) { return e->address ^ space_of((enum gm_call)e->call) << 60; }
 
 bool gm_event_is_own_trim(const struct gm_event *e) {
     return e->action == GM_ACT_TRIM && e->call != GM_CALL_POOL_CREATE;
@@ -76,13 +68,9 @@ bool gm_event_is_call(const struct gm_event *e) {
            !gm_event_is_own_trim(e);
 }
 
-uint64_t gm_live_address(const struct gm_live *b) {
-    return b->key ^ space_of((enum gm_call)b->call) << 60;
-}
+uint64_t gm_live_address(const struct gm_live *b) { return b->key ^ space_of((enum gm_call)b->call) << 60; }
 
-uint64_t gm_event_key(const struct gm_event *e) {
-    return key_of(e);
-}
+uint64_t gm_event_key(const struct gm_event *e) { return key_of(e); }
 
 /* ---- tables */
 
@@ -149,8 +137,7 @@ static struct thread_entry *thread_of(struct gm_pass *p, int id) {
  * A total's value at the moment of the peak is kept without copying all totals at each new peak: whoever
  * changes a total for the first time since the latest peak saves the value it had. */
 
-static void change(const struct gm_pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
-                   uint64_t difference) {
+static void change(const struct gm_pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen, uint64_t difference) {
     if (*seen != p->peak) {
         *at_peak = *value;
         *seen = p->peak;
@@ -283,9 +270,7 @@ static void on_alloc(struct gm_pass *p, const struct gm_event *e, int thread) {
         if (gm_call_gives_memory((enum gm_call)old.call))
             tell_died(p, e, thread, &old);
         break;
-    case -1:
-        p->failed = true;
-        return;
+    case -1: p->failed = true; return;
     }
     count_live(p, &block, true, block.born_ns);
     if (memory)
@@ -392,31 +377,20 @@ static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
     switch ((enum gm_action)e->action) {
     case GM_ACT_ALLOC:
     case GM_ACT_RESERVE:
-    case GM_ACT_MAP:
-        on_alloc(p, e, thread);
-        break;
+    case GM_ACT_MAP: on_alloc(p, e, thread); break;
     case GM_ACT_FREE:
     case GM_ACT_RELEASE:
     case GM_ACT_UNRESERVE:
-    case GM_ACT_UNMAP:
-        on_free(p, e, thread);
-        break;
+    case GM_ACT_UNMAP: on_free(p, e, thread); break;
     case GM_ACT_ALLOC_FAIL:
-    case GM_ACT_FREE_FAIL:
-        on_failure(p, e);
-        break;
-    case GM_ACT_DROP:
-        on_drop(a, e);
-        break;
+    case GM_ACT_FREE_FAIL: on_failure(p, e); break;
+    case GM_ACT_DROP: on_drop(a, e); break;
     case GM_ACT_TRIM:
         if (gm_event_is_own_trim(e))
             count_share(&a->trims, e->bytes);
         break;
-    case GM_ACT_CONTEXT_GONE:
-        on_context_gone(p, e, thread);
-        break;
-    default:
-        break;
+    case GM_ACT_CONTEXT_GONE: on_context_gone(p, e, thread); break;
+    default: break;
     }
 }
 
@@ -431,8 +405,7 @@ static int by_frequency(const void *x, const void *y) {
 
 /* Memory of graph nodes is the graph's, and another process's memory is that process's. */
 bool gm_live_is_leak(const struct gm_live *b) {
-    return gm_call_gives_memory((enum gm_call)b->call) && b->kind != GM_KIND_GRAPH &&
-           b->kind != GM_KIND_IMPORTED;
+    return gm_call_gives_memory((enum gm_call)b->call) && b->kind != GM_KIND_GRAPH && b->kind != GM_KIND_IMPORTED;
 }
 
 static void conclude(struct gm_pass *p) {

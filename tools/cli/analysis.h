@@ -58,15 +58,14 @@ struct gm_analysis {
     struct gm_call_totals by_call[GM_CALL_COUNT];
     struct gm_kind_totals by_kind[GM_KIND_COUNT];
     uint64_t allocs, alloc_bytes, frees, failed_allocs, failed_frees;
-    uint64_t temporary, temporary_bytes; /* freed before their thread allocated again */
-    uint64_t hits;                       /* served from memory kept back */
-    uint64_t moved;                      /* served by another kind than the call asked for */
-    struct gm_share decisions[GM_KIND_COUNT]
-                             [GM_REASON_COUNT]; /* successful allocations: served by, because of */
-    struct gm_share verdicts[GM_KIND_COUNT];    /* what the heuristic named, where it was only noted */
-    struct gm_share trims;                      /* kept memory given back when memory ran out */
-    uint64_t dropped[GM_SOFT_PROMISES];         /* blocks without that promise */
-    uint64_t unknown_frees;                     /* of blocks whose allocation the trace does not hold */
+    uint64_t temporary, temporary_bytes;                       /* freed before their thread allocated again */
+    uint64_t hits;                                             /* served from memory kept back */
+    uint64_t moved;                                            /* served by another kind than the call asked for */
+    struct gm_share decisions[GM_KIND_COUNT][GM_REASON_COUNT]; /* successful allocations: served by, because of */
+    struct gm_share verdicts[GM_KIND_COUNT];                   /* what the heuristic named, where it was only noted */
+    struct gm_share trims;                                     /* kept memory given back when memory ran out */
+    uint64_t dropped[GM_SOFT_PROMISES];                        /* blocks without that promise */
+    uint64_t unknown_frees;                                    /* of blocks whose allocation the trace does not hold */
     uint64_t replaced;                       /* blocks whose free was never seen: their address came again */
     uint64_t released_count, released_bytes; /* went with their context */
     uint64_t live_bytes, live_reserved;      /* device memory */

@@ -10,7 +10,8 @@
 #define POOL_GRAIN ((uint64_t)2 << 20)
 #define BOUNDLESS  ((uint64_t)1 << 46)
 #define BASE       ((uint64_t)0x7f0000000000)
-#define STEP       ((uint64_t)4096) /* between addresses: nothing lies behind them, so blocks need not be apart by their sizes */
+#define STEP \
+    ((uint64_t)4096) /* between addresses: nothing lies behind them, so blocks need not be apart by their sizes */
 
 enum { POOLS = 256 };
 
@@ -37,9 +38,7 @@ static struct {
 
 struct gm_card_counts gm_card_counts;
 
-static int device_now(void) {
-    return cards.device_of[cards.current];
-}
+static int device_now(void) { return cards.device_of[cards.current]; }
 
 /* ---- room */
 
@@ -75,9 +74,7 @@ static void put_address(uint64_t address) {
     cards.idle[cards.idle_count++] = address;
 }
 
-static uint64_t rounded(uint64_t bytes, uint64_t grain) {
-    return (bytes + grain - 1) / grain * grain;
-}
+static uint64_t rounded(uint64_t bytes, uint64_t grain) { return (bytes + grain - 1) / grain * grain; }
 
 static bool pool_takes(struct pool *pool, uint64_t bytes) {
     uint64_t used = pool->used + bytes;
@@ -126,9 +123,7 @@ static CUresult give(CUdeviceptr address) {
 
 /* ---- the driver's functions */
 
-static CUresult mem_alloc(CUdeviceptr *address, size_t bytes) {
-    return take(bytes, 0, address);
-}
+static CUresult mem_alloc(CUdeviceptr *address, size_t bytes) { return take(bytes, 0, address); }
 
 static CUresult mem_alloc_managed(CUdeviceptr *address, size_t bytes, unsigned flags) {
     return take(bytes, 0, address);
@@ -144,18 +139,14 @@ static CUresult mem_alloc_pitch(CUdeviceptr *address, size_t *pitch, size_t widt
     return result;
 }
 
-static CUresult mem_alloc_async(CUdeviceptr *address, size_t bytes, CUstream stream) {
-    return take(bytes, 0, address);
-}
+static CUresult mem_alloc_async(CUdeviceptr *address, size_t bytes, CUstream stream) { return take(bytes, 0, address); }
 
 static CUresult mem_free(CUdeviceptr address) {
     gm_card_counts.waits++;
     return give(address);
 }
 
-static CUresult mem_free_async(CUdeviceptr address, CUstream stream) {
-    return give(address);
-}
+static CUresult mem_free_async(CUdeviceptr address, CUstream stream) { return give(address); }
 
 static CUresult mem_get_info(size_t *free_bytes, size_t *total) {
     int device = device_now();
@@ -185,16 +176,15 @@ static CUresult driver_get_version(int *version) {
 }
 
 static CUresult device_get_attribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    *value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY || attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS ||
+    *value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+             attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS ||
              attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
     return CUDA_SUCCESS;
 }
 
 /* ---- pools; a handle is the pool's place from 1 */
 
-static struct pool *pool_of(CUmemoryPool handle) {
-    return &cards.pools[(uintptr_t)handle - 1];
-}
+static struct pool *pool_of(CUmemoryPool handle) { return &cards.pools[(uintptr_t)handle - 1]; }
 
 static CUresult mem_pool_create(CUmemoryPool *made, const CUmemPoolProps *props) {
     for (uintptr_t i = 0; i < POOLS; i++)
@@ -286,48 +276,33 @@ static CUresult event_create(CUevent *event, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-static CUresult of_stream(CUstream stream) {
-    return CUDA_SUCCESS;
-}
+static CUresult of_stream(CUstream stream) { return CUDA_SUCCESS; }
 
-static CUresult wait_for_stream(CUstream stream) {
-    return wait_for_all();
-}
+static CUresult wait_for_stream(CUstream stream) { return wait_for_all(); }
 
-static CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) {
-    return CUDA_SUCCESS;
-}
+static CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) { return CUDA_SUCCESS; }
 
 static CUresult stream_is_capturing(CUstream stream, CUstreamCaptureStatus *status) {
     *status = cards.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 
-static CUresult exchange_capture_mode(CUstreamCaptureMode *mode) {
-    return CUDA_SUCCESS;
-}
+static CUresult exchange_capture_mode(CUstreamCaptureMode *mode) { return CUDA_SUCCESS; }
 
-static CUresult of_event(CUevent event) {
-    return CUDA_SUCCESS;
-}
+static CUresult of_event(CUevent event) { return CUDA_SUCCESS; }
 
-static CUresult wait_for_event(CUevent event) {
-    return wait_for_all();
-}
+static CUresult wait_for_event(CUevent event) { return wait_for_all(); }
 
-static CUresult event_record(CUevent event, CUstream stream) {
-    return CUDA_SUCCESS;
-}
+static CUresult event_record(CUevent event, CUstream stream) { return CUDA_SUCCESS; }
 
-static CUresult ctx_record_event(CUcontext context, CUevent event) {
-    return CUDA_SUCCESS;
-}
+static CUresult ctx_record_event(CUcontext context, CUevent event) { return CUDA_SUCCESS; }
 
 static CUresult mem_advise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location) {
     return CUDA_SUCCESS;
 }
 
-static CUresult mem_prefetch_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream) {
+static CUresult mem_prefetch_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags,
+                                CUstream stream) {
     return CUDA_SUCCESS;
 }
 
@@ -414,6 +389,4 @@ bool gm_card_take(uint64_t bytes, uint64_t *address) {
     return true;
 }
 
-void gm_card_give(uint64_t address) {
-    give(address);
-}
+void gm_card_give(uint64_t address) { give(address); }

@@ -1,7 +1,7 @@
 /* Cards that only count: a driver without memory behind it, on which the shim's resources work as on a real one.
  *
- * Blocks take their bytes in steps of 512, pools in steps of 2 MiB; a pool wastes nothing inside. Managed memory takes room like any
- * other. Work on the device ends at once. One thread. */
+ * Blocks take their bytes in steps of 512, pools in steps of 2 MiB; a pool wastes nothing inside. Managed memory takes
+ * room like any other. Work on the device ends at once. One thread. */
 #ifndef GM_CARD_H
 #define GM_CARD_H
 
@@ -13,7 +13,7 @@ enum { GM_CARDS = 64 };
 struct gm_card_counts {
     uint64_t used, peak; /* bytes of all cards, what is kept for reuse included */
     uint64_t allocs, frees;
-    uint64_t waits;      /* calls that wait for the device: plain frees, synchronisation */
+    uint64_t waits; /* calls that wait for the device: plain frees, synchronisation */
 };
 extern struct gm_card_counts gm_card_counts;
 

@@ -22,8 +22,7 @@ static void forward(int number, siginfo_t *info, void *context) {
     errno = saved;
 }
 
-static const int forwarded[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
-                                SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
+static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH};
 #define FORWARDED (sizeof forwarded / sizeof forwarded[0])
 
 static void exec_program(const char *path, char **argv, int report) {
@@ -51,8 +50,7 @@ static int wait_for(pid_t pid) {
 }
 
 int gm_child_run(const char *path, char **argv) {
-    struct sigaction action = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART},
-                     before[FORWARDED];
+    struct sigaction action = {.sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART}, before[FORWARDED];
     sigset_t block, mask;
     int report[2];
     if (pipe2(report, O_CLOEXEC)) {

@@ -42,14 +42,16 @@ static int make_room(int fd) {
 #define SYS_memfd_create (-1)
 #endif
 
-/* A memory file is ours alone: nobody can cut it, which would end a program that counts by a bus error, and it leaves nothing behind. */
+/* A memory file is ours alone: nobody can cut it, which would end a program that counts by a bus error, and it leaves
+ * nothing behind. */
 static int make_memory_file(struct gm_counters *c) {
     enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 };
     int fd = (int)syscall(SYS_memfd_create, GM_STATS_RUN, CLOEXEC | ALLOW_SEALING | NOEXEC_SEAL);
     if (fd < 0)
         fd = (int)syscall(SYS_memfd_create, GM_STATS_RUN, CLOEXEC | ALLOW_SEALING);
     snprintf(c->path, sizeof c->path, "/proc/%d/fd/%d", (int)getpid(), fd);
-    if (fd >= 0 && (make_room(fd) || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) || access(c->path, R_OK | W_OK))) {
+    if (fd >= 0 && (make_room(fd) || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) ||
+                    access(c->path, R_OK | W_OK))) {
         close(fd);
         fd = -1;
     }
@@ -108,8 +110,8 @@ struct sum {
     uint64_t allocs, frees, failed, temporary, moved, time_ns, unknown;
     uint64_t hits, reusable, kept, waits, wait_ns;
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
-    uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT],
-        kind_live[GM_KIND_COUNT], kind_released[GM_KIND_COUNT];
+    uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
+        kind_released[GM_KIND_COUNT];
 };
 
 static void add(struct sum *sum, const struct gm_stats *s) {
@@ -143,9 +145,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->released_bytes += s->released_bytes;
 }
 
-static bool is_used(const struct gm_stats *s) {
-    return s->pid && s->magic == GM_STATS_MAGIC;
-}
+static bool is_used(const struct gm_stats *s) { return s->pid && s->magic == GM_STATS_MAGIC; }
 
 /* Processes that never called CUDA's memory functions (shells, compilers, launchers) say nothing. */
 static bool is_active(const struct gm_stats *s) {
@@ -166,9 +166,7 @@ static void say(const char *label, const char *format, ...) {
     fputc('\n', stderr);
 }
 
-static const char *blocks(uint64_t count) {
-    return count == 1 ? "block" : "blocks";
-}
+static const char *blocks(uint64_t count) { return count == 1 ? "block" : "blocks"; }
 
 static uint64_t released_count(const struct sum *s) {
     uint64_t count = 0;
@@ -180,15 +178,14 @@ static uint64_t released_count(const struct sum *s) {
 static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
     struct gm_text t[4];
     say("calls", "%s %s, %s %s, %s failed", gm_text_count(&t[0], s->allocs),
-        s->allocs == 1 ? "allocation" : "allocations", gm_text_count(&t[1], s->frees),
-        s->frees == 1 ? "free" : "frees", gm_text_count(&t[2], s->failed));
+        s->allocs == 1 ? "allocation" : "allocations", gm_text_count(&t[1], s->frees), s->frees == 1 ? "free" : "frees",
+        gm_text_count(&t[2], s->failed));
     say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
         gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
-    say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak),
-        several ? ", the peaks of all processes added up" : "");
+    say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the peaks of all processes added up" : "");
     say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
-    say("temporary", "%s, %s of the allocations (freed before the next one)",
-        gm_text_count(&t[0], s->temporary), gm_text_percent(&t[1], s->temporary, s->allocs));
+    say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
+        gm_text_percent(&t[1], s->temporary, s->allocs));
     if (s->reusable)
         say("reused", "%s, %s of the allocations that may be; kept at the end %s", gm_text_count(&t[0], s->hits),
             gm_text_percent(&t[1], s->hits, s->reusable), gm_text_bytes(&t[2], s->kept));
@@ -201,9 +198,8 @@ static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
     say("leaked", s->leaked_count ? "%s in %s %s" : "nothing", gm_text_bytes(&t[0], s->leaked_bytes),
         gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count));
     if (s->released_bytes)
-        say("with its context", "%s in %s %s were released, not leaked",
-            gm_text_bytes(&t[0], s->released_bytes), gm_text_count(&t[1], released_count(s)),
-            blocks(released_count(s)));
+        say("with its context", "%s in %s %s were released, not leaked", gm_text_bytes(&t[0], s->released_bytes),
+            gm_text_count(&t[1], released_count(s)), blocks(released_count(s)));
 }
 
 static void say_kinds(const struct sum *s) {
@@ -217,8 +213,8 @@ static void say_kinds(const struct sum *s) {
 }
 
 static void say_name(const struct gm_stats *s) {
-    fprintf(stderr, "gpumem: %s, process %d%s%s%s", s->program, s->pid, s->policy[0] ? ", policy " : "",
-            s->policy, s->finished ? "" : ", ended without orderly exit");
+    fprintf(stderr, "gpumem: %s, process %d%s%s%s", s->program, s->pid, s->policy[0] ? ", policy " : "", s->policy,
+            s->finished ? "" : ", ended without orderly exit");
 }
 
 /* One of several: a line. */
@@ -247,12 +243,13 @@ static void say_order(const struct gm_stats *s) {
     struct gm_text t;
     unsigned shown = s->reliance_count < GM_STATS_RELIANCES ? s->reliance_count : GM_STATS_RELIANCES;
     if (!s->reliance_count)
-        say("check-order", "%s %s waited for work; none is seen to be relied on",
-            gm_text_count(&t, s->waiting_frees), s->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
+        say("check-order", "%s %s waited for work; none is seen to be relied on", gm_text_count(&t, s->waiting_frees),
+            s->waiting_frees == 1 ? "cudaFree" : "cudaFrees");
     for (unsigned i = 0; i < shown; i++) {
         const struct gm_stats_reliance *row = &s->reliances[i];
         name_site(symbols, row, &name);
-        say("check-order", "%s %s in %s: %s", gm_text_count(&t, row->count), row->count == 1 ? "cudaFree" : "cudaFrees", name.text, row->text);
+        say("check-order", "%s %s in %s: %s", gm_text_count(&t, row->count), row->count == 1 ? "cudaFree" : "cudaFrees",
+            name.text, row->text);
     }
     if (s->reliance_count > shown)
         say("check-order", "%u more call sites", s->reliance_count - shown);
@@ -268,8 +265,8 @@ static bool is_readable_trace(const char *name) {
         return false;
     uint64_t dropped = gm_reader_header(reader)->dropped;
     if (dropped)
-        fprintf(stderr, "gpumem: %s events are missing from the trace %s (disk full?)\n",
-                gm_text_count(&t, dropped), name);
+        fprintf(stderr, "gpumem: %s events are missing from the trace %s (disk full?)\n", gm_text_count(&t, dropped),
+                name);
     gm_reader_close(reader);
     return true;
 }
@@ -283,8 +280,7 @@ static void say_traces(const struct gm_counters *c) {
             continue;
         fputs(any ? " " : "gpumem: trace written; next: gpumem report ", stderr);
         any = true;
-        bool plain =
-            !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%")];
+        bool plain = !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%")];
         if (plain) {
             fputs(name, stderr);
             continue;
@@ -313,8 +309,7 @@ void gm_counters_say(const struct gm_counters *c, bool table, uint64_t run_ns) {
         add(&total, only);
     }
     if (!active) {
-        fputs(used ? "gpumem: the program made no GPU memory calls\n"
-                   : "gpumem: no process of the program used CUDA\n",
+        fputs(used ? "gpumem: the program made no GPU memory calls\n" : "gpumem: no process of the program used CUDA\n",
               stderr);
         return;
     }

@@ -10,7 +10,7 @@
 /* A file that the program loaded, at whatever places. A session of libdwfl walks all its modules for each that is
  * added, so each file has its own. */
 struct file {
-    Dwfl *dwfl;          /* NULL: the file is gone, or another one than the program ran */
+    Dwfl *dwfl; /* NULL: the file is gone, or another one than the program ran */
     Dwfl_Module *module;
     uint64_t base;
     UT_hash_handle hh;
@@ -220,9 +220,7 @@ unsigned gm_debuginfo_places(struct gm_debuginfo *info, const struct gm_module *
 struct gm_debuginfo *gm_debuginfo_new(void) {
     return NULL;
 }
-void gm_debuginfo_free(struct gm_debuginfo *info) {
-    (void)info;
-}
+void gm_debuginfo_free(struct gm_debuginfo *info) { (void)info; }
 unsigned gm_debuginfo_places(struct gm_debuginfo *info, const struct gm_module *module, uint64_t address,
                              struct gm_place places[GM_PLACES]) {
     (void)info, (void)module, (void)address, (void)places;

@@ -121,8 +121,8 @@ static bool add_module(struct gm_definitions *d, const struct gm_record_module *
     memcpy(m->data, (const char *)(r + 1) + id_room, r->path_bytes);
     m->data[r->path_bytes] = 0;
     memcpy(m->data + r->path_bytes + 1, r + 1, r->build_id_bytes);
-    m->module = (struct gm_module){
-        r->base, r->start, r->limit, (char *)m->data, m->data + r->path_bytes + 1, r->build_id_bytes};
+    m->module = (struct gm_module){r->base,          r->start, r->limit, (char *)m->data, m->data + r->path_bytes + 1,
+                                   r->build_id_bytes};
     m->next = d->modules;
     d->modules = m;
     d->module_count++;
@@ -174,18 +174,12 @@ static bool add_context(struct gm_definitions *d, const struct gm_record_context
 
 bool gm_definitions_add(struct gm_definitions *d, const struct gm_record *record, size_t bytes) {
     switch (record->type) {
-    case GM_RECORD_MODULE:
-        return add_module(d, (const struct gm_record_module *)record, bytes);
-    case GM_RECORD_SITE:
-        return add_site(d, (const struct gm_record_site *)record, bytes);
-    case GM_RECORD_DEVICE:
-        return add_device(d, (const struct gm_record_device *)record, bytes);
-    case GM_RECORD_STRING:
-        return add_string(d, (const struct gm_record_string *)record, bytes);
-    case GM_RECORD_CONTEXT:
-        return add_context(d, (const struct gm_record_context *)record, bytes);
-    default:
-        return true;
+    case GM_RECORD_MODULE: return add_module(d, (const struct gm_record_module *)record, bytes);
+    case GM_RECORD_SITE: return add_site(d, (const struct gm_record_site *)record, bytes);
+    case GM_RECORD_DEVICE: return add_device(d, (const struct gm_record_device *)record, bytes);
+    case GM_RECORD_STRING: return add_string(d, (const struct gm_record_string *)record, bytes);
+    case GM_RECORD_CONTEXT: return add_context(d, (const struct gm_record_context *)record, bytes);
+    default: return true;
     }
 }
 
@@ -198,8 +192,8 @@ bool gm_definitions_site(const struct gm_definitions *d, uint32_t id, struct gm_
     return true;
 }
 
-void gm_definitions_each_site(const struct gm_definitions *d,
-                              void (*visit)(const struct gm_site *site, void *arg), void *arg) {
+void gm_definitions_each_site(const struct gm_definitions *d, void (*visit)(const struct gm_site *site, void *arg),
+                              void *arg) {
     for (const struct site *site = d->sites; site; site = site->hh.next) {
         struct gm_site out = {site->id, site->frames, site->outside, site->addresses};
         visit(&out, arg);
@@ -297,8 +291,8 @@ const char *gm_definitions_string(const struct gm_definitions *d, uint32_t id) {
     return t ? t->text : NULL;
 }
 
-void gm_definitions_each_module(const struct gm_definitions *d,
-                                void (*visit)(const struct gm_module *, void *), void *arg) {
+void gm_definitions_each_module(const struct gm_definitions *d, void (*visit)(const struct gm_module *, void *),
+                                void *arg) {
     for (const struct module *m = d->modules; m; m = m->next)
         visit(&m->module, arg);
 }

@@ -16,10 +16,8 @@ bool gm_definitions_add(struct gm_definitions *definitions, const struct gm_reco
 bool gm_definitions_site(const struct gm_definitions *definitions, uint32_t id, struct gm_site *site);
 void gm_definitions_each_site(const struct gm_definitions *definitions,
                               void (*visit)(const struct gm_site *site, void *arg), void *arg);
-bool gm_definitions_module(struct gm_definitions *definitions, uint64_t address,
-                           struct gm_module *module);
-bool gm_definitions_device(const struct gm_definitions *definitions, unsigned index,
-                           struct gm_device *device);
+bool gm_definitions_module(struct gm_definitions *definitions, uint64_t address, struct gm_module *module);
+bool gm_definitions_device(const struct gm_definitions *definitions, unsigned index, struct gm_device *device);
 void gm_definitions_each_module(const struct gm_definitions *definitions,
                                 void (*visit)(const struct gm_module *module, void *arg), void *arg);
 void gm_definitions_each_context(const struct gm_definitions *definitions,

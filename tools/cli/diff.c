@@ -46,8 +46,8 @@ static struct row *row_of_place(struct diff *d, uint32_t site, enum gm_kind kind
     if (name.function[0])
         snprintf(key, sizeof key, "%s|%s|%d", gm_text_base_name(name.module), name.function, kind);
     else if (name.module[0])
-        snprintf(key, sizeof key, "%s+0x%llx|%d", gm_text_base_name(name.module),
-                 (unsigned long long)name.offset, kind);
+        snprintf(key, sizeof key, "%s+0x%llx|%d", gm_text_base_name(name.module), (unsigned long long)name.offset,
+                 kind);
     else
         snprintf(key, sizeof key, "%s|%d", name.text, kind);
     HASH_FIND_STR(d->rows, key, row);
@@ -151,16 +151,12 @@ static bool read_side(struct diff *d, const char *path, int side) {
 
 /* ---- printing */
 
-static uint64_t distance(uint64_t a, uint64_t b) {
-    return a > b ? a - b : b - a;
-}
+static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 static int by_change(const struct row *a, const struct row *b) {
-    const uint64_t x[] = {distance(a->sides[0].peak, a->sides[1].peak),
-                          distance(a->sides[0].bytes, a->sides[1].bytes),
+    const uint64_t x[] = {distance(a->sides[0].peak, a->sides[1].peak), distance(a->sides[0].bytes, a->sides[1].bytes),
                           distance(a->sides[0].leaked, a->sides[1].leaked)},
-                   y[] = {distance(b->sides[0].peak, b->sides[1].peak),
-                          distance(b->sides[0].bytes, b->sides[1].bytes),
+                   y[] = {distance(b->sides[0].peak, b->sides[1].peak), distance(b->sides[0].bytes, b->sides[1].bytes),
                           distance(b->sides[0].leaked, b->sides[1].leaked)};
     for (int i = 0; i < 3; i++)
         if (x[i] != y[i])
@@ -172,8 +168,8 @@ struct change {
     char text[40];
 };
 
-static struct gm_value signed_text(struct change *room, const char *(*show)(struct gm_text *, uint64_t),
-                                   uint64_t a, uint64_t b) {
+static struct gm_value signed_text(struct change *room, const char *(*show)(struct gm_text *, uint64_t), uint64_t a,
+                                   uint64_t b) {
     struct gm_text text;
     snprintf(room->text, sizeof room->text, "%s%s",
              a == b  ? ""
@@ -184,9 +180,9 @@ static struct gm_value signed_text(struct change *room, const char *(*show)(stru
 }
 
 static void print_totals(const struct diff *d, struct gm_out *out) {
-    static const struct gm_column columns[] = {
-        {"what", "", GM_CELL_TEXT, 16},      {NULL, "A", GM_CELL_RIGHT, 13}, {NULL, "B", GM_CELL_RIGHT, 13},
-        {NULL, "change", GM_CELL_RIGHT, 13}, {"a", NULL, GM_CELL_NUMBER},    {"b", NULL, GM_CELL_NUMBER}};
+    static const struct gm_column columns[] = {{"what", "", GM_CELL_TEXT, 16}, {NULL, "A", GM_CELL_RIGHT, 13},
+                                               {NULL, "B", GM_CELL_RIGHT, 13}, {NULL, "change", GM_CELL_RIGHT, 13},
+                                               {"a", NULL, GM_CELL_NUMBER},    {"b", NULL, GM_CELL_NUMBER}};
     const struct side *a = &d->totals[0], *b = &d->totals[1];
     const struct {
         const char *what;
@@ -206,8 +202,8 @@ static void print_totals(const struct diff *d, struct gm_out *out) {
         gm_out_row(out,
                    (struct gm_value[]){GM_T(rows[i].what), GM_T(rows[i].show(&text[0], rows[i].a)),
                                        GM_T(rows[i].show(&text[1], rows[i].b)),
-                                       signed_text(&change, rows[i].show, rows[i].a, rows[i].b),
-                                       GM_N(rows[i].a), GM_N(rows[i].b)},
+                                       signed_text(&change, rows[i].show, rows[i].a, rows[i].b), GM_N(rows[i].a),
+                                       GM_N(rows[i].b)},
                    NULL);
     }
     gm_out_table_end(out);
@@ -247,10 +243,10 @@ static void print_rows(struct diff *d, struct gm_out *out) {
                                        signed_text(&c[2], gm_text_count, a->allocs, b->allocs),
                                        signed_text(&c[3], gm_text_bytes, a->leaked, b->leaked),
                                        signed_text(&c[4], gm_text_time, a->time_ns, b->time_ns),
-                                       GM_T(gm_kind_name(r->kind)), GM_N(a->allocs), GM_N(b->allocs),
-                                       GM_N(a->bytes), GM_N(b->bytes), GM_N(a->peak), GM_N(b->peak),
-                                       GM_N(a->leaked_count), GM_N(b->leaked_count), GM_N(a->leaked),
-                                       GM_N(b->leaked), GM_N(a->time_ns), GM_N(b->time_ns)},
+                                       GM_T(gm_kind_name(r->kind)), GM_N(a->allocs), GM_N(b->allocs), GM_N(a->bytes),
+                                       GM_N(b->bytes), GM_N(a->peak), GM_N(b->peak), GM_N(a->leaked_count),
+                                       GM_N(b->leaked_count), GM_N(a->leaked), GM_N(b->leaked), GM_N(a->time_ns),
+                                       GM_N(b->time_ns)},
                    &place);
     }
     gm_out_table_end(out);

@@ -36,8 +36,9 @@ static int take(void *options, const char *name, const char *value) {
 }
 
 void gm_command_export_help(void) {
-    puts("usage: gpumem export --to=FORMAT -o FILE TRACE\n\n"
-         "Writes a trace in the format of another program. A FILE that ends in .gz is compressed, except for sqlite.\n");
+    puts(
+        "usage: gpumem export --to=FORMAT -o FILE TRACE\n\n"
+        "Writes a trace in the format of another program. A FILE that ends in .gz is compressed, except for sqlite.\n");
     gm_flags_help("export");
 }
 
@@ -47,9 +48,7 @@ const struct gm_frame_name *gm_export_stack(const struct gm_export *x, uint32_t 
     return names;
 }
 
-bool gm_export_on_device(const struct gm_live *b) {
-    return gm_kind_is_on_device((enum gm_kind)b->kind);
-}
+bool gm_export_on_device(const struct gm_live *b) { return gm_kind_is_on_device((enum gm_kind)b->kind); }
 
 static bool same_file(const char *a, const char *b) {
     struct stat x, y;
@@ -102,8 +101,7 @@ int gm_command_export(int argc, char **argv) {
     if (!options.to)
         return gm_usage_error("export: which format? --to=%s", GM_EXPORT_NAMES);
     if (first + 1 != argc)
-        return gm_usage_error("export: one trace, please: gpumem export --to=%s -o FILE TRACE",
-                              options.to->name);
+        return gm_usage_error("export: one trace, please: gpumem export --to=%s -o FILE TRACE", options.to->name);
     if (!options.output)
         return gm_usage_error("export: write where? -o FILE");
     if (!options.to->begin)

@@ -11,14 +11,10 @@ static struct gm_observer *begin(struct gm_export *x) {
 
 static uint64_t measured(const struct gm_site_totals *s, enum gm_measure measure) {
     switch (measure) {
-    case GM_MEASURE_BYTES:
-        return s->bytes;
-    case GM_MEASURE_ALLOCATIONS:
-        return s->allocs;
-    case GM_MEASURE_LEAKED:
-        return s->leaked_bytes;
-    default:
-        return s->at_peak;
+    case GM_MEASURE_BYTES: return s->bytes;
+    case GM_MEASURE_ALLOCATIONS: return s->allocs;
+    case GM_MEASURE_LEAKED: return s->leaked_bytes;
+    default: return s->at_peak;
     }
 }
 

@@ -65,16 +65,14 @@ static void put_site(const struct gm_site *site, void *arg) {
     static union space s;
     if (sizeof s.site + site->frames * sizeof(uint64_t) > sizeof s)
         return;
-    s.site = (struct gm_record_site){
-        {0, GM_RECORD_SITE, 0}, site->id, (uint16_t)site->frames, (uint16_t)site->outside};
+    s.site = (struct gm_record_site){{0, GM_RECORD_SITE, 0}, site->id, (uint16_t)site->frames, (uint16_t)site->outside};
     memcpy(s.bytes + sizeof s.site, site->addresses, site->frames * sizeof(uint64_t));
     put_record(arg, &s);
 }
 
 static void put_context(const struct gm_traced_context *context, void *arg) {
     union space s = {
-        .context = {
-            {0, GM_RECORD_CONTEXT, 0}, context->number, context->device, context->handle, context->id}};
+        .context = {{0, GM_RECORD_CONTEXT, 0}, context->number, context->device, context->handle, context->id}};
     put_record(arg, &s);
 }
 

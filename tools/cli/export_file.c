@@ -13,20 +13,15 @@ static ssize_t write_compressed(void *cookie, const char *data, size_t bytes) {
     return written > 0 ? written : 0;
 }
 
-static int close_compressed(void *cookie) {
-    return gzclose(cookie) == Z_OK ? 0 : EOF;
-}
+static int close_compressed(void *cookie) { return gzclose(cookie) == Z_OK ? 0 : EOF; }
 
-bool gm_export_can_compress(void) {
-    return true;
-}
+bool gm_export_can_compress(void) { return true; }
 
 static FILE *compressed(int fd) {
     gzFile gz = gzdopen(fd, "wb6");
     if (!gz)
         return NULL;
-    FILE *file =
-        fopencookie(gz, "w", (cookie_io_functions_t){.write = write_compressed, .close = close_compressed});
+    FILE *file = fopencookie(gz, "w", (cookie_io_functions_t){.write = write_compressed, .close = close_compressed});
     if (file)
         setvbuf(file, NULL, _IOFBF, 1 << 16);
     else
@@ -34,9 +29,7 @@ static FILE *compressed(int fd) {
     return file;
 }
 #else
-bool gm_export_can_compress(void) {
-    return false;
-}
+bool gm_export_can_compress(void) { return false; }
 
 static FILE *compressed(int fd) {
     (void)fd;

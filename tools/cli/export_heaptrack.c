@@ -51,8 +51,7 @@ static bool number(struct text **table, const char *text, bool *fresh, uint32_t 
     return true;
 }
 
-static bool number_pair(struct pair **table, uint64_t first, uint64_t second, bool *fresh,
-                        struct pair **out) {
+static bool number_pair(struct pair **table, uint64_t first, uint64_t second, bool *fresh, struct pair **out) {
     struct pair *p, look = {.key = {first, second}};
     HASH_FIND(hh, *table, &look.key, sizeof look.key, p);
     *fresh = !p;
@@ -99,8 +98,7 @@ static bool put_place(struct heaptrack *h, const struct gm_frame_name *name, uin
     if (!fresh)
         return true;
     if (!put_string(h, name->module, &module) ||
-        !put_string(h, name->function[0] ? name->function : name->text, &function) ||
-        !put_string(h, name->file, &file))
+        !put_string(h, name->function[0] ? name->function : name->text, &function) || !put_string(h, name->file, &file))
         return false;
     fprintf(h->x->out, "i %" PRIx64 " %x %x", name->offset ? name->offset : *index, module, function);
     if (file)

@@ -49,8 +49,8 @@ static const char *quoted_site(struct perfetto *p, uint32_t site) {
 
 /* Every event begins so; the first element of the array is metadata, so a comma always stands before. */
 static void put_common(struct perfetto *p, const char *phase, uint64_t ns, int thread) {
-    fprintf(p->x->out, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u", phase,
-            p->x->header->pid, thread, ns / 1000, (unsigned)(ns % 1000));
+    fprintf(p->x->out, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u", phase, p->x->header->pid,
+            thread, ns / 1000, (unsigned)(ns % 1000));
 }
 
 static void put_counter(struct perfetto *p, const struct gm_step *step) {
@@ -68,8 +68,7 @@ static bool put_block(struct perfetto *p, const char *phase, const struct gm_ste
     return fprintf(p->x->out,
                    ",\"cat\":\"%s\",\"id\":%" PRIu64 ",\"name\":%s,\"args\":{\"bytes\":%" PRIu64
                    ",\"address\":\"0x%" PRIx64 "\",\"device\":%d}}",
-                   gm_kind_name((enum gm_kind)b->kind), b->number, name, b->bytes, gm_live_address(b),
-                   b->device) > 0;
+                   gm_kind_name((enum gm_kind)b->kind), b->number, name, b->bytes, gm_live_address(b), b->device) > 0;
 }
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
@@ -78,8 +77,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     if (e->action != GM_ACT_ALLOC_FAIL && e->action != GM_ACT_FREE_FAIL && !gm_event_is_own_trim(e))
         return true;
     put_common(p, "i", e->time_ns, step->thread);
-    return fprintf(p->x->out,
-                   ",\"s\":\"p\",\"name\":\"%s %s\",\"args\":{\"bytes\":%" PRIu64 ",\"result\":%u}}",
+    return fprintf(p->x->out, ",\"s\":\"p\",\"name\":\"%s %s\",\"args\":{\"bytes\":%" PRIu64 ",\"result\":%u}}",
                    gm_call_name((enum gm_call)e->call), gm_action_name((enum gm_action)e->action), e->bytes,
                    e->result) > 0;
 }
@@ -106,11 +104,10 @@ static struct gm_observer *begin(struct gm_export *x) {
     }
     p->observer = (struct gm_observer){event, born, died, NULL};
     p->x = x;
-    fprintf(
-        x->out,
-        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
-        "\"args\":{\"name\":%s}}",
-        x->header->pid, quoted);
+    fprintf(x->out,
+            "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
+            "\"args\":{\"name\":%s}}",
+            x->header->pid, quoted);
     free(quoted);
     return &p->observer;
 }

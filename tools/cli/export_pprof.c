@@ -156,8 +156,8 @@ static void add_sample(struct pprof *p, const struct gm_site_totals *s) {
     if (!sample)
         return;
     perftools__profiles__sample__init(&sample->sample);
-    int64_t values[VALUES] = {(int64_t)s->allocs, (int64_t)s->bytes, (int64_t)s->leaked_count,
-                              (int64_t)s->leaked_bytes, (int64_t)s->at_peak};
+    int64_t values[VALUES] = {(int64_t)s->allocs, (int64_t)s->bytes, (int64_t)s->leaked_count, (int64_t)s->leaked_bytes,
+                              (int64_t)s->at_peak};
     memcpy(sample->values, values, sizeof values);
     for (unsigned i = 0; i < count; i++)
         sample->locations[i] = location_of(p, &names[i]);

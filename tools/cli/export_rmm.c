@@ -11,8 +11,8 @@ struct rmm {
     struct gm_export *x;
 };
 
-static bool put(struct rmm *r, int thread, uint64_t time_ns, const char *action, uint64_t address,
-                uint64_t bytes, uint64_t stream) {
+static bool put(struct rmm *r, int thread, uint64_t time_ns, const char *action, uint64_t address, uint64_t bytes,
+                uint64_t stream) {
     char pointer[24] = "(nil)";
     uint64_t now = r->x->header->epoch_ns + time_ns;
     time_t seconds = (time_t)(now / 1000000000);
@@ -20,9 +20,8 @@ static bool put(struct rmm *r, int thread, uint64_t time_ns, const char *action,
     gmtime_r(&seconds, &t);
     if (address)
         snprintf(pointer, sizeof pointer, "0x%" PRIx64, address);
-    return fprintf(r->x->out, "%d,%02d:%02d:%02d.%06u,%s,%s,%" PRIu64 ",%" PRIu64 "\n", thread, t.tm_hour,
-                   t.tm_min, t.tm_sec, (unsigned)(now % 1000000000 / 1000), action, pointer, bytes,
-                   stream) > 0;
+    return fprintf(r->x->out, "%d,%02d:%02d:%02d.%06u,%s,%s,%" PRIu64 ",%" PRIu64 "\n", thread, t.tm_hour, t.tm_min,
+                   t.tm_sec, (unsigned)(now % 1000000000 / 1000), action, pointer, bytes, stream) > 0;
 }
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
@@ -35,8 +34,8 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
 
 static bool born(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_live *b = step->block;
-    return !gm_export_on_device(b) || put((struct rmm *)self, step->thread, step->time_ns, "allocate",
-                                          step->event->address, b->bytes, b->stream);
+    return !gm_export_on_device(b) ||
+           put((struct rmm *)self, step->thread, step->time_ns, "allocate", step->event->address, b->bytes, b->stream);
 }
 
 /* Addresses of handles and blocks of which the free was never seen stand in the block's key. */
@@ -44,8 +43,8 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_live *b = step->block;
     const struct gm_event *e = step->event;
     bool own = e->action == GM_ACT_FREE || e->action == GM_ACT_RELEASE;
-    return !gm_export_on_device(b) || put((struct rmm *)self, step->thread, step->time_ns, "free",
-                                          gm_live_address(b), b->bytes, own ? e->stream : b->stream);
+    return !gm_export_on_device(b) || put((struct rmm *)self, step->thread, step->time_ns, "free", gm_live_address(b),
+                                          b->bytes, own ? e->stream : b->stream);
 }
 
 static struct gm_observer *begin(struct gm_export *x) {

@@ -37,9 +37,7 @@ struct database {
     bool failed;
 };
 
-static void bind(sqlite3_stmt *s, int at, uint64_t value) {
-    sqlite3_bind_int64(s, at, (sqlite3_int64)value);
-}
+static void bind(sqlite3_stmt *s, int at, uint64_t value) { sqlite3_bind_int64(s, at, (sqlite3_int64)value); }
 
 static void bind_text(sqlite3_stmt *s, int at, const char *text) {
     if (text && *text)
@@ -49,9 +47,7 @@ static void bind_text(sqlite3_stmt *s, int at, const char *text) {
 }
 
 /* For names that live as long as the program. */
-static void bind_word(sqlite3_stmt *s, int at, const char *text) {
-    sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
-}
+static void bind_word(sqlite3_stmt *s, int at, const char *text) { sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC); }
 
 static bool run(sqlite3_stmt *s) {
     int status = sqlite3_step(s);
@@ -102,13 +98,8 @@ static void put_phase(const struct gm_phase *phase, uint64_t ended_ns, void *arg
 static bool put_block(struct database *d, const struct gm_step *step, const char *ended_by) {
     const struct gm_live *b = step->block;
     const uint64_t head[] = {b->number, gm_live_address(b), b->bytes, b->bytes + b->slack};
-    const uint64_t tail[] = {(uint64_t)(int64_t)b->device,
-                             b->context,
-                             b->stream,
-                             (uint64_t)(int64_t)b->thread,
-                             b->site,
-                             b->hit,
-                             b->born_ns};
+    const uint64_t tail[] = {
+        (uint64_t)(int64_t)b->device, b->context, b->stream, (uint64_t)(int64_t)b->thread, b->site, b->hit, b->born_ns};
     for (int i = 0; i < 4; i++)
         bind(d->block, i + 1, head[i]);
     bind_word(d->block, 5, gm_kind_name((enum gm_kind)b->kind));
@@ -168,8 +159,7 @@ static struct gm_observer *begin(struct gm_export *x) {
         free(d);
         return NULL;
     }
-    if (sqlite3_open(x->path, &d->db) == SQLITE_OK &&
-        sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
+    if (sqlite3_open(x->path, &d->db) == SQLITE_OK && sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
         prepare(d, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->block) &&
         prepare(d, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->event) &&
         prepare(d, "INSERT INTO phases VALUES(?,?,?,?,?,?)", &d->phase))
@@ -243,8 +233,7 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     if (a)
         gm_phases_end(d->phases, a->end_ns);
     bool done = a && !d->failed && put_trace(d, x->header) && put_devices(d) && put_frames(d, a) &&
-                sqlite3_exec(d->db, "CREATE INDEX blocks_site ON blocks(site); COMMIT;", NULL, NULL, NULL) ==
-                    SQLITE_OK;
+                sqlite3_exec(d->db, "CREATE INDEX blocks_site ON blocks(site); COMMIT;", NULL, NULL, NULL) == SQLITE_OK;
     if (a && !done)
         complain(d);
     close_database(d);

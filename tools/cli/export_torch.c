@@ -187,9 +187,7 @@ static void put_frames(struct torch *t, uint32_t site) {
     putc('e', f);
 }
 
-static void put_site(const struct gm_site *site, void *arg) {
-    put_frames(arg, site->id);
-}
+static void put_site(const struct gm_site *site, void *arg) { put_frames(arg, site->id); }
 
 /* ---- events */
 

@@ -21,13 +21,13 @@ void gm_flags_help(const char *command);
 /* Reads the options of `argv[0]`; flags and other words may stand in any order. `take` gets each flag's name
  * and its value ("" = none) and returns 0 or an exit status. Returns -1 with *first at the first other word,
  * else the exit status (0 after --help, which calls `help`). */
-int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *name, const char *value),
-                  void *options, void (*help)(void), int *first);
+int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *name, const char *value), void *options,
+                  void (*help)(void), int *first);
 
 /* "64", "16K", "1.5" is none: 0 or GM_EXIT_USAGE after a line that names the flag. */
 int gm_flag_bytes(const char *command, const char *name, const char *value, unsigned long long *bytes);
 /* A number from `low` to `high`. */
-int gm_flag_count(const char *command, const char *name, const char *value, unsigned long low,
-                  unsigned long high, unsigned long *count);
+int gm_flag_count(const char *command, const char *name, const char *value, unsigned long low, unsigned long high,
+                  unsigned long *count);
 
 #endif

@@ -71,8 +71,8 @@ static bool is_choice(const char *choices, const char *value) {
     return false;
 }
 
-int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *name, const char *value),
-                  void *options, void (*help)(void), int *first) {
+int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *name, const char *value), void *options,
+                  void (*help)(void), int *first) {
     struct option rows[FLAGS_MAX + 1];
     const struct gm_flag *flags[FLAGS_MAX];
     const char *command = argv[0];
@@ -113,23 +113,21 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
 }
 
 int gm_flag_bytes(const char *command, const char *name, const char *value, unsigned long long *bytes) {
-    struct gm_option row = {
-        .type = GM_OPTION_BYTES, .name = name, .initial = "0", .unit = "bytes", .high = UINT64_MAX};
+    struct gm_option row = {.type = GM_OPTION_BYTES, .name = name, .initial = "0", .unit = "bytes", .high = UINT64_MAX};
     char error[256];
     uint64_t number;
     if (!*value || gm_option_parse(&row, value, &number, error, sizeof error))
-        return gm_usage_error("%s: --%s '%s' is no number of bytes; 512M, 2GiB and the like are understood",
-                              command, name, value);
+        return gm_usage_error("%s: --%s '%s' is no number of bytes; 512M, 2GiB and the like are understood", command,
+                              name, value);
     *bytes = number;
     return 0;
 }
 
-int gm_flag_count(const char *command, const char *name, const char *value, unsigned long low,
-                  unsigned long high, unsigned long *count) {
+int gm_flag_count(const char *command, const char *name, const char *value, unsigned long low, unsigned long high,
+                  unsigned long *count) {
     char *end;
     *count = strtoul(value, &end, 10);
     if (end == value || *end || *value == '-' || *count < low || *count > high)
-        return gm_usage_error("%s: --%s '%s' is not a number from %lu to %lu", command, name, value, low,
-                              high);
+        return gm_usage_error("%s: --%s '%s' is not a number from %lu to %lu", command, name, value, low, high);
     return 0;
 }

@@ -16,15 +16,12 @@ json_t *gm_json_text(const char *bytes) {
     return json_string(clean);
 }
 
-json_t *gm_json_number(uint64_t value) {
-    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
-}
+json_t *gm_json_number(uint64_t value) { return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value); }
 
 json_t *gm_json_frame(const struct gm_frame_name *name) {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "text", gm_json_text(name->text), "function",
                      gm_json_text(name->function), "file", gm_json_text(name->file), "line",
-                     name->line ? json_integer(name->line) : json_null(), "module",
-                     gm_json_text(name->module), "offset",
-                     name->module[0] ? gm_json_number(name->offset) : json_null());
+                     name->line ? json_integer(name->line) : json_null(), "module", gm_json_text(name->module),
+                     "offset", name->module[0] ? gm_json_number(name->offset) : json_null());
 }
 #endif

@@ -5,15 +5,13 @@
 #include <string.h>
 
 static const struct gm_command commands[] = {
-    {"run", "run a program under libgpumem and say what it did with GPU memory", gm_command_run,
-     gm_command_run_help},
+    {"run", "run a program under libgpumem and say what it did with GPU memory", gm_command_run, gm_command_run_help},
     {"stat", "run a program and print a short table of counters", gm_command_stat, gm_command_stat_help},
     {"top", "show live counters of processes that run under libgpumem", gm_command_top, gm_command_top_help},
-    {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report,
-     gm_command_report_help},
+    {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report, gm_command_report_help},
     {"diff", "compare two traces by call site and kind of memory", gm_command_diff, gm_command_diff_help},
-    {"export", "write a trace as csv, rmm, heaptrack, pprof, collapsed, perfetto, sqlite, torch",
-     gm_command_export, gm_command_export_help},
+    {"export", "write a trace as csv, rmm, heaptrack, pprof, collapsed, perfetto, sqlite, torch", gm_command_export,
+     gm_command_export_help},
     {"plot", "draw pictures of traces and write them as one HTML report", gm_command_plot, gm_command_plot_help},
     {"plan", "decide from a trace which memory each object should have in later runs", gm_command_plan,
      gm_command_plan_help},

@@ -130,16 +130,13 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
         p->o->end_ns = end;
     switch ((enum gm_action)e->action) {
     case GM_ACT_ALLOC:
-    case GM_ACT_ALLOC_FAIL:
-        on_alloc(p, e, thread);
-        break;
+    case GM_ACT_ALLOC_FAIL: on_alloc(p, e, thread); break;
     case GM_ACT_FREE:
     case GM_ACT_RELEASE:
         if (gm_live_take(&p->live, gm_event_key(e), &block))
             die(p, &block, e->time_ns);
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -151,7 +148,8 @@ struct named_site {
     UT_hash_handle hh;
 };
 
-void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct gm_site_keys *keys, char text[GM_SITE_TEXT]) {
+void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct gm_site_keys *keys,
+                  char text[GM_SITE_TEXT]) {
     size_t used = 0;
     gm_site_keys_begin(keys);
     if (text)

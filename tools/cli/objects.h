@@ -1,9 +1,10 @@
-/* A trace as objects: every block with its birth and its death, and the order in which these happened. For whoever asks what another
- * placement would have done.
+/* A trace as objects: every block with its birth and its death, and the order in which these happened. For whoever asks
+ * what another placement would have done.
  *
- * The id of an object is its place, from 1, among the requests that a policy may move (gm_call_is_movable), in the order of the trace,
- * failed ones included but for those made without a context, which the CUDA runtime repeats. The policies number requests as they come,
- * so that one thread's ids are the same in every run of a deterministic program. */
+ * The id of an object is its place, from 1, among the requests that a policy may move (gm_call_is_movable), in the
+ * order of the trace, failed ones included but for those made without a context, which the CUDA runtime repeats. The
+ * policies number requests as they come, so that one thread's ids are the same in every run of a deterministic program.
+ */
 #ifndef GM_OBJECTS_H
 #define GM_OBJECTS_H
 
@@ -14,15 +15,15 @@
 #define GM_NEVER UINT64_MAX
 
 struct gm_object {
-    uint64_t bytes;           /* asked */
-    uint64_t born_ns, died_ns;/* since the trace's begin; GM_NEVER: alive at its end */
+    uint64_t bytes;            /* asked */
+    uint64_t born_ns, died_ns; /* since the trace's begin; GM_NEVER: alive at its end */
     uint64_t stream;
-    uint32_t id;              /* 0: not movable */
-    uint32_t site, thread;    /* site: place in gm_objects.sites; thread: number from 1, as policies count them */
+    uint32_t id;           /* 0: not movable */
+    uint32_t site, thread; /* site: place in gm_objects.sites; thread: number from 1, as policies count them */
     uint32_t slack;
     int8_t device;
     uint8_t call, kind, reason, verdict, flags;
-    bool failed;              /* no memory was given */
+    bool failed; /* no memory was given */
 };
 
 /* A call site as other runs name it. */
@@ -34,13 +35,13 @@ struct gm_object_site {
 struct gm_objects {
     struct gm_object *list;
     size_t count, room;
-    uint32_t *order;          /* object << 1, and 1 more for its death */
+    uint32_t *order; /* object << 1, and 1 more for its death */
     size_t order_count, order_room;
     struct gm_object_site *sites; /* [0] is the unknown one; different numbers of a trace with one name share a place */
     size_t site_count;
-    uint32_t movable;         /* the largest id */
+    uint32_t movable; /* the largest id */
     uint64_t end_ns;
-    uint64_t card[64];        /* bytes of each device that the trace describes, else 0 */
+    uint64_t card[64]; /* bytes of each device that the trace describes, else 0 */
 };
 
 /* Numbers of threads as policies count them: from 1 in the order of their first request. Zeroed it is empty. */
@@ -52,7 +53,8 @@ void gm_thread_numbers_free(struct gm_thread_numbers *numbers);
 
 /* Names a call site as other runs do; the trace's definitions must be complete. `text` NULL: keys alone. */
 enum { GM_SITE_TEXT = GM_SITE_KEY_FRAMES * (GM_SITE_FRAME_TEXT + 1) };
-void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct gm_site_keys *keys, char text[GM_SITE_TEXT]);
+void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct gm_site_keys *keys,
+                  char text[GM_SITE_TEXT]);
 
 /* Reads the rest of the trace. Owned by the caller; NULL: no memory, or more than 2^31 objects. */
 struct gm_objects *gm_objects_read(struct gm_reader *reader);

@@ -26,7 +26,8 @@ struct gm_room gm_oracle_room(const struct gm_objects *o, uint64_t fit, uint64_t
     return room;
 }
 
-struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns, const struct gm_room *room, bool *beyond) {
+struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns, const struct gm_room *room,
+                               bool *beyond) {
     struct gm_oracle result = {.lifetime_ns = lifetime_ns};
     uint64_t async[64] = {0}, managed = 0;
     for (size_t i = 0; i < o->order_count; i++) {
@@ -57,9 +58,7 @@ struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns,
     return result;
 }
 
-uint64_t gm_oracle_step(unsigned i) {
-    return i < 10 ? 1000000000u >> (10 - i) : UINT64_C(1000000000) << (i - 10);
-}
+uint64_t gm_oracle_step(unsigned i) { return i < 10 ? 1000000000u >> (10 - i) : UINT64_C(1000000000) << (i - 10); }
 
 int gm_oracle_fit(const struct gm_objects *o, const struct gm_room *room, struct gm_oracle *steps) {
     int best = -1;

@@ -74,9 +74,7 @@ static void *begin_array(struct gm_out *out, const char *name) {
 static void put_fact(struct gm_out *out, const char *name, enum gm_cell cell, const struct gm_value *v) {
     (void)out, (void)name, (void)cell, (void)v;
 }
-static void put_note(struct gm_out *out, const char *note) {
-    (void)out, (void)note;
-}
+static void put_note(struct gm_out *out, const char *note) { (void)out, (void)note; }
 static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_place_names *place) {
     (void)out, (void)values, (void)place;
 }
@@ -88,18 +86,11 @@ static const char *show(struct gm_text *room, enum gm_cell cell, const struct gm
     if (v->number == GM_UNKNOWN)
         return "-";
     switch (cell) {
-    case GM_CELL_BYTES:
-        return gm_text_bytes(room, v->number);
-    case GM_CELL_TIME:
-        return gm_text_time(room, v->number);
-    case GM_CELL_COUNT:
-        return gm_text_count(room, v->number);
-    case GM_CELL_HEX:
-        snprintf(room->text, sizeof room->text, "0x%" PRIx64, v->number);
-        return room->text;
-    default:
-        snprintf(room->text, sizeof room->text, "%" PRId64, (int64_t)v->number);
-        return room->text;
+    case GM_CELL_BYTES: return gm_text_bytes(room, v->number);
+    case GM_CELL_TIME: return gm_text_time(room, v->number);
+    case GM_CELL_COUNT: return gm_text_count(room, v->number);
+    case GM_CELL_HEX: snprintf(room->text, sizeof room->text, "0x%" PRIx64, v->number); return room->text;
+    default: snprintf(room->text, sizeof room->text, "%" PRId64, (int64_t)v->number); return room->text;
     }
 }
 

@@ -4,15 +4,7 @@
 
 #include "tools/cli/symbols.h"
 
-enum gm_cell {
-    GM_CELL_COUNT,
-    GM_CELL_BYTES,
-    GM_CELL_TIME,
-    GM_CELL_NUMBER,
-    GM_CELL_HEX,
-    GM_CELL_TEXT,
-    GM_CELL_RIGHT
-};
+enum gm_cell { GM_CELL_COUNT, GM_CELL_BYTES, GM_CELL_TIME, GM_CELL_NUMBER, GM_CELL_HEX, GM_CELL_TEXT, GM_CELL_RIGHT };
 
 #define GM_UNKNOWN UINT64_MAX /* shown as "-", in JSON null */
 

@@ -75,7 +75,7 @@ bool gm_phases_event(struct gm_phases *p, const struct gm_event *e, int thread) 
                              .begin_ns = e->time_ns,
                              .text = e->site,
                              .thread = thread,
-                             .kind = mark                               ? GM_PHASE_MARK
+                             .kind = mark                            ? GM_PHASE_MARK
                                      : e->address < GM_PHASE_STARTED ? GM_PHASE_NESTED
                                                                      : GM_PHASE_OVERLAP};
     if (e->action != GM_ACT_PHASE_BEGIN)

@@ -15,8 +15,8 @@ const char *gm_phase_kind_name(enum gm_phase_kind kind);
 
 struct gm_phase {
     uint64_t range, begin_ns;
-    uint32_t text; /* for gm_reader_string */
-    int thread;    /* that began it */
+    uint32_t text;  /* for gm_reader_string */
+    int thread;     /* that began it */
     unsigned depth; /* phases around it that cover the same thread */
     enum gm_phase_kind kind;
 };

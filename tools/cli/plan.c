@@ -85,18 +85,19 @@ static int read_options(int argc, char **argv, struct options *options, const ch
 
 /* ---- the plan as text */
 
-static void write_plan(FILE *out, const struct gm_objects *o, const struct gm_oracle *oracle, const bool *beyond, const char *trace) {
+static void write_plan(FILE *out, const struct gm_objects *o, const struct gm_oracle *oracle, const bool *beyond,
+                       const char *trace) {
     struct gm_text time;
     fprintf(out, GM_PLAN_VERSION "\n# from %s; objects that live less than %s are async\n# id decision size site\n",
-            strchr(trace, '\n') ? "a trace" : trace,
-            gm_text_time(&time, oracle->lifetime_ns));
+            strchr(trace, '\n') ? "a trace" : trace, gm_text_time(&time, oracle->lifetime_ns));
     for (size_t i = 1; i < o->site_count; i++)
         fprintf(out, "site %zu %s\n", i, o->sites[i].text);
     for (size_t i = 0; i < o->count; i++) {
         const struct gm_object *object = &o->list[i];
         if (!object->id)
             continue;
-        fprintf(out, "%" PRIu32 " %s %" PRIu64 " ", object->id, gm_kind_name(gm_oracle_decide(object, oracle->lifetime_ns)), object->bytes);
+        fprintf(out, "%" PRIu32 " %s %" PRIu64 " ", object->id,
+                gm_kind_name(gm_oracle_decide(object, oracle->lifetime_ns)), object->bytes);
         if (object->site)
             fprintf(out, "%" PRIu32, object->site);
         else
@@ -111,9 +112,12 @@ static void say_steps(FILE *out, const struct gm_oracle *steps, int chosen) {
     struct gm_text time, async, managed, count;
     fputs("lifetime N      async objects     async peak   managed peak\n", out);
     for (unsigned i = 0; i < GM_ORACLE_STEPS; i++)
-        fprintf(out, "%-12s %16s %14s %14s%s\n", gm_text_time(&time, steps[i].lifetime_ns), gm_text_count(&count, steps[i].async_count),
-                gm_text_bytes(&async, steps[i].async_peak), gm_text_bytes(&managed, steps[i].managed_peak),
-                (int)i == chosen ? "  <- chosen" : steps[i].beyond ? "  does not fit" : "");
+        fprintf(out, "%-12s %16s %14s %14s%s\n", gm_text_time(&time, steps[i].lifetime_ns),
+                gm_text_count(&count, steps[i].async_count), gm_text_bytes(&async, steps[i].async_peak),
+                gm_text_bytes(&managed, steps[i].managed_peak),
+                (int)i == chosen  ? "  <- chosen"
+                : steps[i].beyond ? "  does not fit"
+                                  : "");
 }
 
 static void say_plan(FILE *out, const struct gm_oracle *oracle) {
@@ -140,8 +144,8 @@ static bool knows_room(const struct gm_room *room, const struct gm_objects *o) {
 }
 
 /* N as asked, or the largest that fits. False: it cannot be said. */
-static bool choose(const struct gm_objects *o, const struct options *options, const struct gm_room *room, uint64_t *lifetime_ns,
-                   FILE *say) {
+static bool choose(const struct gm_objects *o, const struct options *options, const struct gm_room *room,
+                   uint64_t *lifetime_ns, FILE *say) {
     struct gm_oracle steps[GM_ORACLE_STEPS];
     if (options->has_lifetime) {
         *lifetime_ns = options->lifetime_ns;
@@ -172,7 +176,8 @@ static bool write_output(const struct gm_objects *o, const struct options *optio
         struct gm_text part;
         made = same != UINT64_MAX;
         if (made)
-            fprintf(say, "rules %u, which decide %s of the objects as the plan does\n", rules, gm_text_percent(&part, same, o->movable));
+            fprintf(say, "rules %u, which decide %s of the objects as the plan does\n", rules,
+                    gm_text_percent(&part, same, o->movable));
     } else {
         write_plan(out, o, oracle, beyond, trace);
     }

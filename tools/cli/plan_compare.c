@@ -25,7 +25,8 @@ struct agreement {
     uint64_t objects, bytes;
 };
 
-static bool follow(const struct gm_objects *o, uint64_t lifetime_ns, unsigned length, unsigned range, struct agreement *same) {
+static bool follow(const struct gm_objects *o, uint64_t lifetime_ns, unsigned length, unsigned range,
+                   struct agreement *same) {
     struct gm_policy_setup setup = {
         .list_length = length, .list_range = range, .managed = GM_KIND_MANAGED, .reserve = reserve};
     arena.used = 0;
@@ -63,14 +64,14 @@ bool gm_oracle_compare(FILE *out, const struct gm_objects *o, uint64_t lifetime_
     arena.begin = malloc(arena.size);
     if (!arena.begin)
         return false;
-    fprintf(out, "active list against lifetime N %s: the same decision\n%4s %4s %10s %10s\n", gm_text_time(&time, lifetime_ns), "L", "X",
-            "objects", "bytes");
+    fprintf(out, "active list against lifetime N %s: the same decision\n%4s %4s %10s %10s\n",
+            gm_text_time(&time, lifetime_ns), "L", "X", "objects", "bytes");
     for (size_t l = 0; done && l < sizeof lengths / sizeof *lengths; l++)
         for (size_t x = 0; done && x < sizeof ranges / sizeof *ranges && ranges[x] < lengths[l]; x++) {
             done = follow(o, lifetime_ns, lengths[l], ranges[x], &same);
             if (done)
-                fprintf(out, "%4u %4u %10s %10s\n", lengths[l], ranges[x], gm_text_percent(&objects, same.objects, o->movable),
-                        gm_text_percent(&sum, same.bytes, bytes));
+                fprintf(out, "%4u %4u %10s %10s\n", lengths[l], ranges[x],
+                        gm_text_percent(&objects, same.objects, o->movable), gm_text_percent(&sum, same.bytes, bytes));
         }
     free(arena.begin);
     return done;

@@ -1,8 +1,9 @@
 /* The oracle's decisions as few rules.
  *
- * Objects are parted by call site: by the first frame, and where one frame's objects are decided differently, by its callers in turn.
- * What callers do not part, sizes do: objects sorted by size fall into runs of one decision, at most RUNS of them for one place, the
- * smallest runs going to their neighbours. The decision that most objects have is the last rule's, for all the rest. */
+ * Objects are parted by call site: by the first frame, and where one frame's objects are decided differently, by its
+ * callers in turn. What callers do not part, sizes do: objects sorted by size fall into runs of one decision, at most
+ * RUNS of them for one place, the smallest runs going to their neighbours. The decision that most objects have is the
+ * last rule's, for all the rest. */
 #include "tools/cli/oracle.h"
 
 #include <inttypes.h>
@@ -27,7 +28,7 @@ struct distiller {
     const struct gm_objects *o;
     enum gm_kind rest; /* what the last rule says */
     unsigned rules;
-    uint64_t same;     /* objects decided as the oracle does */
+    uint64_t same; /* objects decided as the oracle does */
     bool failed;
 };
 

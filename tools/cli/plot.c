@@ -62,7 +62,7 @@ static int draw(const struct options *o, char **traces, int count) {
     }
     snprintf(top, sizeof top, "%lu", o->top);
     snprintf(zoom, sizeof zoom, "%lu", o->zoom);
-    const char *const head[] = {"python3", program, "--tool",  tool,      "--output", o->output,
+    const char *const head[] = {"python3", program, "--tool", tool, "--output", o->output,
                                 "--top",   top,     "--zoom", zoom, "--"};
     for (; at < (int)(sizeof head / sizeof *head); at++)
         words[at] = head[at];

@@ -66,8 +66,7 @@ int gm_preload_find(const char *wanted, char *path, size_t size) {
 static int put_in_front(const char *variable, const char *first) {
     const char *before = getenv(variable);
     if (strpbrk(first, variable[3] == 'L' ? ":" : ": ")) {
-        fprintf(stderr, "gpumem: '%s' has a colon or blank in its path, which %s cannot hold\n", first,
-                variable);
+        fprintf(stderr, "gpumem: '%s' has a colon or blank in its path, which %s cannot hold\n", first, variable);
         return -1;
     }
     char *value = NULL;
@@ -78,9 +77,7 @@ static int put_in_front(const char *variable, const char *first) {
     return status;
 }
 
-int gm_preload_set(const char *library) {
-    return put_in_front("LD_PRELOAD", library);
-}
+int gm_preload_set(const char *library) { return put_in_front("LD_PRELOAD", library); }
 
 int gm_preload_audit(const char *library) {
     char audit[GM_PATH + 32];

@@ -26,8 +26,7 @@ static const char *check_header(const struct gm_trace_header *h, char *words, si
                  sizeof(struct gm_event));
         return words;
     }
-    if (h->header_bytes < GM_TRACE_HEADER || h->header_bytes % GM_TRACE_HEADER ||
-        h->header_bytes > (1u << 20)) {
+    if (h->header_bytes < GM_TRACE_HEADER || h->header_bytes % GM_TRACE_HEADER || h->header_bytes > (1u << 20)) {
         snprintf(words, size, "damaged header: it claims to be %u bytes long", h->header_bytes);
         return words;
     }
@@ -67,8 +66,7 @@ static const char *examine(struct gm_reader *r, bool *csv, char *words, size_t s
     if (memcmp(begin.text, GM_TRACE_MAGIC, (size_t)length < magic ? (size_t)length : magic))
         return "not a gpumem trace";
     if ((size_t)length < sizeof begin) {
-        snprintf(words, size, "truncated header: %llu bytes of %u", (unsigned long long)r->size,
-                 GM_TRACE_HEADER);
+        snprintf(words, size, "truncated header: %llu bytes of %u", (unsigned long long)r->size, GM_TRACE_HEADER);
         return words;
     }
     r->header = begin.header;
@@ -123,12 +121,8 @@ void gm_reader_close(struct gm_reader *r) {
     free(r);
 }
 
-const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) {
-    return &r->header;
-}
-uint64_t gm_reader_damaged(const struct gm_reader *r) {
-    return r->damaged;
-}
+const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) { return &r->header; }
+uint64_t gm_reader_damaged(const struct gm_reader *r) { return r->damaged; }
 
 bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
     return r->csv ? gm_csv_next(r, event, thread) : gm_merge_next(r, event, thread);
@@ -138,8 +132,7 @@ bool gm_reader_site(const struct gm_reader *r, uint32_t id, struct gm_site *site
     return gm_definitions_site(r->definitions, id, site);
 }
 
-void gm_reader_each_site(const struct gm_reader *r, void (*visit)(const struct gm_site *site, void *arg),
-                         void *arg) {
+void gm_reader_each_site(const struct gm_reader *r, void (*visit)(const struct gm_site *site, void *arg), void *arg) {
     gm_definitions_each_site(r->definitions, visit, arg);
 }
 
@@ -155,8 +148,7 @@ const char *gm_reader_string(const struct gm_reader *r, uint32_t id) {
     return gm_definitions_string(r->definitions, id);
 }
 
-void gm_reader_each_module(const struct gm_reader *r, void (*visit)(const struct gm_module *, void *),
-                           void *arg) {
+void gm_reader_each_module(const struct gm_reader *r, void (*visit)(const struct gm_module *, void *), void *arg) {
     gm_definitions_each_module(r->definitions, visit, arg);
 }
 
@@ -165,8 +157,7 @@ void gm_reader_each_context(const struct gm_reader *r, void (*visit)(const struc
     gm_definitions_each_context(r->definitions, visit, arg);
 }
 
-void gm_reader_each_string(const struct gm_reader *r, void (*visit)(uint32_t, const char *, void *),
-                           void *arg) {
+void gm_reader_each_string(const struct gm_reader *r, void (*visit)(uint32_t, const char *, void *), void *arg) {
     gm_definitions_each_string(r->definitions, visit, arg);
 }
 

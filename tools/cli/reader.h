@@ -55,12 +55,12 @@ void gm_reader_each_site(const struct gm_reader *reader, void (*visit)(const str
                          void *arg);
 bool gm_reader_module(const struct gm_reader *reader, uint64_t address, struct gm_module *module);
 bool gm_reader_device(const struct gm_reader *reader, unsigned index, struct gm_device *device);
-void gm_reader_each_module(const struct gm_reader *reader,
-                           void (*visit)(const struct gm_module *module, void *arg), void *arg);
+void gm_reader_each_module(const struct gm_reader *reader, void (*visit)(const struct gm_module *module, void *arg),
+                           void *arg);
 void gm_reader_each_context(const struct gm_reader *reader,
                             void (*visit)(const struct gm_traced_context *context, void *arg), void *arg);
-void gm_reader_each_string(const struct gm_reader *reader,
-                           void (*visit)(uint32_t id, const char *text, void *arg), void *arg);
+void gm_reader_each_string(const struct gm_reader *reader, void (*visit)(uint32_t id, const char *text, void *arg),
+                           void *arg);
 const char *gm_reader_string(const struct gm_reader *reader, uint32_t id); /* NULL = unknown */
 
 #endif

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WINDOW                                                                                               \
-    (1u << 19) /* lines that a line may come late: its thread lost the processor between number and line */
+#define WINDOW  (1u << 19) /* lines that a line may come late: its thread lost the processor between number and line */
 #define COLUMNS 20
 
 struct line {
@@ -35,14 +34,10 @@ enum vocabulary { ACTIONS, CALLS, KINDS, REASONS };
 
 static const char *word_of(enum vocabulary v, unsigned value) {
     switch (v) {
-    case ACTIONS:
-        return value < GM_ACT_COUNT ? gm_action_name((enum gm_action)value) : NULL;
-    case CALLS:
-        return value < GM_CALL_COUNT ? gm_call_name((enum gm_call)value) : NULL;
-    case KINDS:
-        return value < GM_KIND_COUNT ? gm_kind_name((enum gm_kind)value) : NULL;
-    default:
-        return value < GM_REASON_COUNT ? gm_reason_name((enum gm_reason)value) : NULL;
+    case ACTIONS: return value < GM_ACT_COUNT ? gm_action_name((enum gm_action)value) : NULL;
+    case CALLS: return value < GM_CALL_COUNT ? gm_call_name((enum gm_call)value) : NULL;
+    case KINDS: return value < GM_KIND_COUNT ? gm_kind_name((enum gm_kind)value) : NULL;
+    default: return value < GM_REASON_COUNT ? gm_reason_name((enum gm_reason)value) : NULL;
     }
 }
 
@@ -97,18 +92,16 @@ static bool parse_event(struct gm_csv *c, char *text, struct line *out, int *pid
     int device;
     struct gm_event *e = &out->event;
     memset(out, 0, sizeof *out);
-    if (!split(text, f) || !parse_number(f[0], UINT64_MAX, &e->seq) ||
-        !parse_number(f[1], UINT64_MAX, &e->time_ns) || !parse_word(c, ACTIONS, f[2], &e->action) ||
-        !parse_word(c, CALLS, f[3], &e->call) || !parse_number(f[4], UINT64_MAX, &e->address) ||
-        !parse_number(f[5], UINT64_MAX, &e->bytes) || !parse_signed(f[6], INT8_MIN, INT8_MAX, &device) ||
-        !parse_number(f[7], UINT64_MAX, &e->stream) ||
-        !parse_signed(f[8], INT32_MIN, INT32_MAX, &out->thread) ||
-        !parse_number(f[9], UINT32_MAX, &duration) || !parse_number(f[10], UINT64_MAX, &got) ||
-        !parse_word(c, KINDS, f[11], &e->kind) || !parse_word(c, REASONS, f[12], &e->reason) ||
-        !parse_word(c, KINDS, f[13], &e->verdict) || !parse_number(f[14], 1, &hit) ||
-        !parse_number(f[15], UINT32_MAX, &site) || !parse_number(f[16], UINT16_MAX, &context) ||
-        !parse_number(f[17], UINT16_MAX, &result) || !parse_number(f[18], UINT8_MAX, &flags) ||
-        !parse_signed(f[19], 0, INT32_MAX, pid))
+    if (!split(text, f) || !parse_number(f[0], UINT64_MAX, &e->seq) || !parse_number(f[1], UINT64_MAX, &e->time_ns) ||
+        !parse_word(c, ACTIONS, f[2], &e->action) || !parse_word(c, CALLS, f[3], &e->call) ||
+        !parse_number(f[4], UINT64_MAX, &e->address) || !parse_number(f[5], UINT64_MAX, &e->bytes) ||
+        !parse_signed(f[6], INT8_MIN, INT8_MAX, &device) || !parse_number(f[7], UINT64_MAX, &e->stream) ||
+        !parse_signed(f[8], INT32_MIN, INT32_MAX, &out->thread) || !parse_number(f[9], UINT32_MAX, &duration) ||
+        !parse_number(f[10], UINT64_MAX, &got) || !parse_word(c, KINDS, f[11], &e->kind) ||
+        !parse_word(c, REASONS, f[12], &e->reason) || !parse_word(c, KINDS, f[13], &e->verdict) ||
+        !parse_number(f[14], 1, &hit) || !parse_number(f[15], UINT32_MAX, &site) ||
+        !parse_number(f[16], UINT16_MAX, &context) || !parse_number(f[17], UINT16_MAX, &result) ||
+        !parse_number(f[18], UINT8_MAX, &flags) || !parse_signed(f[19], 0, INT32_MAX, pid))
         return false;
     uint64_t slack = got > e->bytes ? got - e->bytes : 0;
     e->slack = slack > UINT32_MAX ? UINT32_MAX : (uint32_t)slack;
@@ -124,9 +117,7 @@ static bool parse_event(struct gm_csv *c, char *text, struct line *out, int *pid
 
 /* ---- comment lines */
 
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
 /* Undoes the writer's \xNN in place. */
 static void unescape(char *text) {
@@ -205,10 +196,8 @@ static bool read_site(union record_space *s, char *text) {
         return false;
     while (count < 1024 && take_number(&text, &frames[count]))
         count++;
-    s->site = (struct gm_record_site){{(uint32_t)(sizeof s->site + count * 8), GM_RECORD_SITE, 0},
-                                      (uint32_t)id,
-                                      (uint16_t)count,
-                                      (uint16_t)outside};
+    s->site = (struct gm_record_site){
+        {(uint32_t)(sizeof s->site + count * 8), GM_RECORD_SITE, 0}, (uint32_t)id, (uint16_t)count, (uint16_t)outside};
     return !*text;
 }
 
@@ -219,11 +208,8 @@ static bool read_device(union record_space *s, char *text) {
     long length = put_text(s, sizeof s->device, text);
     if (length < 0)
         return false;
-    s->device =
-        (struct gm_record_device){{(uint32_t)(sizeof s->device + (size_t)length), GM_RECORD_DEVICE, 0},
-                                  (int32_t)device,
-                                  (uint32_t)length,
-                                  total};
+    s->device = (struct gm_record_device){
+        {(uint32_t)(sizeof s->device + (size_t)length), GM_RECORD_DEVICE, 0}, (int32_t)device, (uint32_t)length, total};
     return true;
 }
 

@@ -73,8 +73,7 @@ static bool refill(struct gm_reader *r, struct chunk *c) {
     return true;
 }
 
-static bool add_events(struct gm_reader *r, uint64_t offset, const struct gm_trace_chunk *chunk,
-                       uint32_t payload) {
+static bool add_events(struct gm_reader *r, uint64_t offset, const struct gm_trace_chunk *chunk, uint32_t payload) {
     struct gm_merge *m = r->merge;
     struct chunk c = {
         .offset = offset + sizeof *chunk, .left = payload / sizeof(struct gm_event), .thread = chunk->thread};

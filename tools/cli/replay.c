@@ -5,7 +5,6 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/text.h"
 
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,8 +100,8 @@ static void print_one(const char *policy, const struct gm_replay *r) {
     printf("%s\n", policy);
     if (c->failed) {
         printf("  fits           no: %s failed", gm_text_count(&a, c->failed));
-        printf(" (%s), the first after %s for %s on device %d\n", gm_text_bytes(&a, c->failed_bytes), gm_text_time(&b, r->first.time_ns),
-               gm_text_bytes(&d, r->first.bytes), r->first.device);
+        printf(" (%s), the first after %s for %s on device %d\n", gm_text_bytes(&a, c->failed_bytes),
+               gm_text_time(&b, r->first.time_ns), gm_text_bytes(&d, r->first.bytes), r->first.device);
     } else {
         printf("  fits           yes\n");
     }
@@ -125,9 +124,7 @@ static void print_one(const char *policy, const struct gm_replay *r) {
 /* ---- for programs */
 
 #ifdef GM_HAVE_JANSSON
-static json_t *number(uint64_t value) {
-    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
-}
+static json_t *number(uint64_t value) { return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value); }
 
 static json_t *text(const char *bytes) {
     json_t *value = json_string(bytes); /* NULL: no UTF-8 */
@@ -139,23 +136,25 @@ static json_t *kinds_of(const struct gm_replay *r) {
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
         if (r->allocs[kind])
             json_object_set_new(kinds, gm_kind_name((enum gm_kind)kind),
-                                json_pack("{s:o, s:o, s:o}", "allocations", number(r->allocs[kind]), "hits", number(r->hits[kind]),
-                                          "peak_bytes", number(r->peak[kind])));
+                                json_pack("{s:o, s:o, s:o}", "allocations", number(r->allocs[kind]), "hits",
+                                          number(r->hits[kind]), "peak_bytes", number(r->peak[kind])));
     return kinds;
 }
 
 static json_t *json_of(const char *policy, const struct gm_replay *r) {
     const struct gm_replay_counts *c = &r->counts;
-    json_t *first = c->failed ? json_pack("{s:o, s:o, s:i}", "time_ns", number(r->first.time_ns), "bytes", number(r->first.bytes),
-                                          "device", r->first.device)
+    json_t *first = c->failed ? json_pack("{s:o, s:o, s:i}", "time_ns", number(r->first.time_ns), "bytes",
+                                          number(r->first.bytes), "device", r->first.device)
                               : json_null();
-    json_t *object = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "policy", text(policy), "fits", c->failed == 0, "failed",
-                               number(c->failed), "failed_bytes", number(c->failed_bytes), "first_failure", first, "allocations",
-                               number(c->allocs), "frees", number(c->frees), "moved", number(c->moved));
-    json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "hits", number(c->hits), "peak_live_bytes",
-                             number(c->peak_live), "peak_reserved_bytes", number(c->peak_reserved), "live_at_peak_reserved_bytes",
-                             number(c->live_at_reserved), "waits", number(c->waits), "driver_allocations", number(c->driver_allocs),
-                             "driver_frees", number(c->driver_frees), "given_back_bytes", number(c->given_back), "by_kind", kinds_of(r));
+    json_t *object =
+        json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "policy", text(policy), "fits", c->failed == 0, "failed",
+                  number(c->failed), "failed_bytes", number(c->failed_bytes), "first_failure", first, "allocations",
+                  number(c->allocs), "frees", number(c->frees), "moved", number(c->moved));
+    json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "hits", number(c->hits),
+                             "peak_live_bytes", number(c->peak_live), "peak_reserved_bytes", number(c->peak_reserved),
+                             "live_at_peak_reserved_bytes", number(c->live_at_reserved), "waits", number(c->waits),
+                             "driver_allocations", number(c->driver_allocs), "driver_frees", number(c->driver_frees),
+                             "given_back_bytes", number(c->given_back), "by_kind", kinds_of(r));
     json_object_update(object, more);
     json_decref(more);
     json_object_set_new(object, "said", r->said[0] ? text(r->said) : json_null());
@@ -199,8 +198,8 @@ int gm_command_replay(int argc, char **argv) {
         print_one(options.policies[i], &replay);
     }
 #ifdef GM_HAVE_JANSSON
-    json_t *document = options.json ? json_pack("{s:i, s:s, s:o, s:O}", "format", 1, "gpumem", GM_VERSION, "trace", text(trace),
-                                                "policies", policies)
+    json_t *document = options.json ? json_pack("{s:i, s:s, s:o, s:O}", "format", 1, "gpumem", GM_VERSION, "trace",
+                                                text(trace), "policies", policies)
                                     : NULL;
     json_decref(policies);
     if (options.json)

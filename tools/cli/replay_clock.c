@@ -1,5 +1,5 @@
-/* The shim's clock as a replay needs it: the trace's time instead of today's. The linker lets this program's calls of the clock come
- * here (--wrap); without a replay they go on to the clock. */
+/* The shim's clock as a replay needs it: the trace's time instead of today's. The linker lets this program's calls of
+ * the clock come here (--wrap); without a replay they go on to the clock. */
 #include "tools/cli/replay.h"
 
 #include "shim/base/base.h"
@@ -15,18 +15,10 @@ uint64_t __wrap_gm_ticks_to_ns(uint64_t ticks);
 uint64_t __wrap_gm_ticks_span_ns(uint64_t ticks);
 uint64_t __wrap_gm_now_ns(void);
 
-uint64_t __wrap_gm_ticks(void) {
-    return gm_replay_time ? gm_replay_time : __real_gm_ticks();
-}
+uint64_t __wrap_gm_ticks(void) { return gm_replay_time ? gm_replay_time : __real_gm_ticks(); }
 
-uint64_t __wrap_gm_ticks_to_ns(uint64_t ticks) {
-    return gm_replay_time ? ticks : __real_gm_ticks_to_ns(ticks);
-}
+uint64_t __wrap_gm_ticks_to_ns(uint64_t ticks) { return gm_replay_time ? ticks : __real_gm_ticks_to_ns(ticks); }
 
-uint64_t __wrap_gm_ticks_span_ns(uint64_t ticks) {
-    return gm_replay_time ? ticks : __real_gm_ticks_span_ns(ticks);
-}
+uint64_t __wrap_gm_ticks_span_ns(uint64_t ticks) { return gm_replay_time ? ticks : __real_gm_ticks_span_ns(ticks); }
 
-uint64_t __wrap_gm_now_ns(void) {
-    return gm_replay_time ? gm_replay_time : __real_gm_now_ns();
-}
+uint64_t __wrap_gm_now_ns(void) { return gm_replay_time ? gm_replay_time : __real_gm_now_ns(); }

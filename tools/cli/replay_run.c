@@ -30,13 +30,13 @@
 struct run {
     struct gm_replay *out;
     struct gm_reader *reader;
-    struct gm_live_table blocks; /* by key of the trace; .bytes = address here */
+    struct gm_live_table blocks;      /* by key of the trace; .bytes = address here */
     struct gm_thread_numbers threads; /* as policies count them */
     struct gm_thread_numbers callers; /* all */
     unsigned *cache_numbers;          /* by caller: its number in the cache */
     size_t cache_room;
-    uint32_t caller;                  /* of the latest event */
-    struct gm_site_keys *sites;  /* by number in the trace; NULL: the policy does not ask */
+    uint32_t caller;            /* of the latest event */
+    struct gm_site_keys *sites; /* by number in the trace; NULL: the policy does not ask */
     uint32_t site_top;
     uint32_t wants;
     int captures;
@@ -45,9 +45,7 @@ struct run {
 
 /* ---- the shim's parts */
 
-static void *reserve(size_t bytes) {
-    return gm_pages(bytes);
-}
+static void *reserve(size_t bytes) { return gm_pages(bytes); }
 
 static const char *load(const char *path, size_t *bytes, const char **why) {
     const char *text = gm_file_map(path, bytes);
@@ -107,10 +105,14 @@ static bool set_up(struct run *r, const char *policy_text) {
     if (!root)
         return false;
     bool waits = gm_option_bool(GM_OPT_STRICT) || gm_option_number(GM_OPT_FREE) == 1;
-    const struct gm_pipeline_setup setup = {
-        .policy = policy, .root = root, .synchronise = waits ? synchronise : NULL, .user_named = true, .wants = r->wants};
+    const struct gm_pipeline_setup setup = {.policy = policy,
+                                            .root = root,
+                                            .synchronise = waits ? synchronise : NULL,
+                                            .user_named = true,
+                                            .wants = r->wants};
     gm_pipeline_setup(&setup);
-    const char *steps = strcmp(policy->name, "observe") || gm_option_is_set(GM_OPT_OOM) ? gm_option_text(GM_OPT_OOM) : "trim,fail";
+    const char *steps =
+        strcmp(policy->name, "observe") || gm_option_is_set(GM_OPT_OOM) ? gm_option_text(GM_OPT_OOM) : "trim,fail";
     if (!gm_oom_parse(steps, &chain, error, sizeof error))
         gm_oom_set(&chain);
     gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
@@ -206,8 +208,9 @@ static void free_block(struct run *r, const struct gm_event *e, uint64_t address
 }
 
 static enum gm_call free_of(const struct gm_event *e) {
-    return e->call == GM_CALL_FREE_ASYNC || e->call == GM_CALL_ALLOC_ASYNC || e->call == GM_CALL_ALLOC_FROM_POOL ? GM_CALL_FREE_ASYNC
-                                                                                                               : GM_CALL_FREE;
+    return e->call == GM_CALL_FREE_ASYNC || e->call == GM_CALL_ALLOC_ASYNC || e->call == GM_CALL_ALLOC_FROM_POOL
+               ? GM_CALL_FREE_ASYNC
+               : GM_CALL_FREE;
 }
 
 static void remember(struct run *r, const struct gm_event *e, uint64_t address) {
@@ -252,8 +255,10 @@ static void alloc_other(struct run *r, const struct gm_event *e) {
         return;
     begin(&scope, e);
     bool fits = gm_pipeline_charge(&scope, e->call == GM_CALL_ALLOC_MANAGED);
-    bool got = fits && (gm_card_take(reserved, &address) || (gm_pipeline_trim(SIZE_MAX) && gm_card_take(reserved, &address)));
-    gm_pipeline_saw_alloc(&scope, (enum gm_kind)e->kind, GM_ACT_ALLOC, got ? address : 0, reserved, got ? GM_OK : GM_OUT_OF_MEMORY);
+    bool got =
+        fits && (gm_card_take(reserved, &address) || (gm_pipeline_trim(SIZE_MAX) && gm_card_take(reserved, &address)));
+    gm_pipeline_saw_alloc(&scope, (enum gm_kind)e->kind, GM_ACT_ALLOC, got ? address : 0, reserved,
+                          got ? GM_OK : GM_OUT_OF_MEMORY);
     if (!got) {
         failed(r, e);
         return;
@@ -334,16 +339,12 @@ static void on_event(struct run *r, const struct gm_event *e, int thread) {
     become(r, thread);
     switch ((enum gm_action)e->action) {
     case GM_ACT_ALLOC:
-    case GM_ACT_ALLOC_FAIL:
-        on_alloc(r, e, thread);
-        break;
+    case GM_ACT_ALLOC_FAIL: on_alloc(r, e, thread); break;
     case GM_ACT_FREE:
         if (gm_live_take(&r->blocks, gm_event_key(e), &block))
             free_block(r, e, block.bytes, free_of(e));
         break;
-    case GM_ACT_RELEASE:
-        on_release(r, e);
-        break;
+    case GM_ACT_RELEASE: on_release(r, e); break;
     case GM_ACT_EXPORT:
         if (gm_live_take(&r->blocks, gm_event_key(e), &block)) {
             gm_pipeline_pin(block.bytes);
@@ -354,14 +355,9 @@ static void on_event(struct run *r, const struct gm_event *e, int thread) {
         if (!e->result)
             on_capture(r, e, +1);
         break;
-    case GM_ACT_CAPTURE_END:
-        on_capture(r, e, -1);
-        break;
-    case GM_ACT_CONTEXT_GONE:
-        context_gone(r, e);
-        break;
-    default:
-        break;
+    case GM_ACT_CAPTURE_END: on_capture(r, e, -1); break;
+    case GM_ACT_CONTEXT_GONE: context_gone(r, e); break;
+    default: break;
     }
 }
 

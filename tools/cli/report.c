@@ -57,17 +57,16 @@ static int take(void *options, const char *name, const char *value) {
 }
 
 void gm_command_report_help(void) {
-    puts(
-        "usage: gpumem report [OPTION...] FILE|FOLDER...\n\n"
-        "Reads traces, binary or CSV, and prints for each: totals, failed calls, leaks, who held memory at "
-        "the "
-        "peak,\n"
-        "call sites, kinds of memory and why they were chosen, calls, sizes, lifetimes. Of several traces, "
-        "or "
-        "of a\n"
-        "folder of them, the processes and the peak of each device come first. With options that name a part "
-        "of the\n"
-        "report, those parts alone.\n");
+    puts("usage: gpumem report [OPTION...] FILE|FOLDER...\n\n"
+         "Reads traces, binary or CSV, and prints for each: totals, failed calls, leaks, who held memory at "
+         "the "
+         "peak,\n"
+         "call sites, kinds of memory and why they were chosen, calls, sizes, lifetimes. Of several traces, "
+         "or "
+         "of a\n"
+         "folder of them, the processes and the peak of each device come first. With options that name a part "
+         "of the\n"
+         "report, those parts alone.\n");
     gm_flags_help("report");
 }
 
@@ -102,8 +101,8 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
     struct gm_leaks leaks = gm_report_leaks(r);
     int status = 0;
     if (o->fail_on_leak && leaks.own.count && leaks.own.bytes > o->leak) {
-        fprintf(stderr, "gpumem: %s: leaked %s in %s blocks\n", r->path,
-                gm_text_bytes(&room[0], leaks.own.bytes), gm_text_count(&room[1], leaks.own.count));
+        fprintf(stderr, "gpumem: %s: leaked %s in %s blocks\n", r->path, gm_text_bytes(&room[0], leaks.own.bytes),
+                gm_text_count(&room[1], leaks.own.count));
         status = GM_EXIT_CHECK;
     }
     if (o->has_limit && r->a->peak_bytes > o->limit) {
@@ -173,18 +172,15 @@ static int check_devices(const struct gm_job *job, const struct options *o) {
         const struct gm_job_device *d = &job->devices[i];
         if (d->peak <= o->limit)
             continue;
-        fprintf(stderr, "gpumem: device %d%s%s: peak of %s of all processes is above the limit of %s\n",
-                d->device, d->host[0] ? " of " : "", d->host, gm_text_bytes(&room[0], d->peak),
-                gm_text_bytes(&room[1], o->limit));
+        fprintf(stderr, "gpumem: device %d%s%s: peak of %s of all processes is above the limit of %s\n", d->device,
+                d->host[0] ? " of " : "", d->host, gm_text_bytes(&room[0], d->peak), gm_text_bytes(&room[1], o->limit));
         status = GM_EXIT_CHECK;
     }
     return status;
 }
 
 /* Statuses of several things: trouble first, then failed checks. */
-static int worse(int a, int b) {
-    return a == 1 || b == 1 ? 1 : a > b ? a : b;
-}
+static int worse(int a, int b) { return a == 1 || b == 1 ? 1 : a > b ? a : b; }
 
 static int report_job(struct gm_job *job, const struct options *o, struct gm_report_json *json) {
     struct gm_observer **watchers = new_watchers(job, o);
@@ -202,8 +198,7 @@ static int report_job(struct gm_job *job, const struct options *o, struct gm_rep
     for (size_t i = 0; i < job->count; i++) {
         if (!json && !o->processes && job->count > 1)
             putchar('\n');
-        status = worse(status,
-                       report_trace(&job->traces[i], o, &watchers[i * GM_SECTION_COUNT], json, o->processes));
+        status = worse(status, report_trace(&job->traces[i], o, &watchers[i * GM_SECTION_COUNT], json, o->processes));
     }
     free_watchers(watchers, job->count);
     return status;

@@ -57,9 +57,8 @@ void gm_report_text(struct gm_report *report);       /* all that is known withou
  * has no jansson. */
 struct gm_report_json;
 bool gm_report_json_there(void);
-struct gm_report_json *gm_report_json_begin(void); /* NULL = no memory */
-void *
-gm_report_json_document(struct gm_report_json *json); /* a json_t object, for sections about all traces */
+struct gm_report_json *gm_report_json_begin(void);          /* NULL = no memory */
+void *gm_report_json_document(struct gm_report_json *json); /* a json_t object, for sections about all traces */
 /* The trace's object, a json_t that `json` owns, for more sections; NULL = no memory. */
 void *gm_report_json_add(struct gm_report_json *json, struct gm_report *report);
 bool gm_report_json_end(struct gm_report_json *json); /* prints and frees; false = not written */

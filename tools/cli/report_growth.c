@@ -100,8 +100,7 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
         struct recent *r = &group->ring[i];
         if (r->number == b->number)
             r->number = 0;
-        else if (r->number && follows(r, b, step->time_ns, turns->count) &&
-                 (!next || r->number < next->number))
+        else if (r->number && follows(r, b, step->time_ns, turns->count) && (!next || r->number < next->number))
             next = r;
     }
     if (!next || step->event->action != GM_ACT_FREE)
@@ -151,11 +150,10 @@ bool gm_print_growth(struct gm_report *r, struct gm_observer *watched, struct gm
                                                {"most_bytes", "largest old", GM_CELL_BYTES}};
     const struct growth *g = (const struct growth *)watched;
     gm_out_section(out, "growth", "ARRAYS THAT GROW BY ALLOCATE, COPY, FREE");
-    gm_out_note(
-        out,
-        "a guess: a block counts as grown when its thread, at most 1 s and %d allocations before freeing "
-        "it, allocated one at most %d times larger at the same site",
-        RECENT, RATIO);
+    gm_out_note(out,
+                "a guess: a block counts as grown when its thread, at most 1 s and %d allocations before freeing "
+                "it, allocated one at most %d times larger at the same site",
+                RECENT, RATIO);
     gm_out_fact(out, "count", "times", GM_CELL_COUNT, g->count);
     gm_out_fact(out, "copied_bytes", "bytes copied at most", GM_CELL_BYTES, g->bytes);
     gm_out_fact(out, "most_bytes", "largest block held twice", GM_CELL_BYTES, g->most);
@@ -166,8 +164,7 @@ bool gm_print_growth(struct gm_report *r, struct gm_observer *watched, struct gm
     for (size_t i = 0; i < r->site_count && r->sites[i].totals.grown_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
         struct gm_place_names place = gm_report_place(r, &r->sites[i]);
-        gm_out_row(out, (struct gm_value[]){GM_N(s->grown_count), GM_N(s->grown_bytes), GM_N(s->grown_most)},
-                   &place);
+        gm_out_row(out, (struct gm_value[]){GM_N(s->grown_count), GM_N(s->grown_bytes), GM_N(s->grown_most)}, &place);
     }
     gm_out_table_end(out);
     return true;

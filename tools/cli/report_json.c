@@ -14,9 +14,7 @@ struct gm_report_json {
     json_t *document, *traces;
 };
 
-bool gm_report_json_there(void) {
-    return true;
-}
+bool gm_report_json_there(void) { return true; }
 
 struct gm_report_json *gm_report_json_begin(void) {
     struct gm_report_json *j = calloc(1, sizeof *j);
@@ -41,15 +39,13 @@ static json_t *process(const struct gm_report *r) {
     json_t *devices = json_array();
     struct gm_device device;
     for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
-        json_array_append_new(devices,
-                              json_pack("{s:i, s:o, s:o}", "device", device.device, "name",
-                                        gm_json_text(device.name), "bytes", gm_json_number(device.total)));
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "pid", h->pid, "parent",
-                     h->parent, "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host",
-                     gm_json_text(h->host), "program", gm_json_text(h->program), "policy",
-                     gm_json_text(h->policy), "library", gm_json_text(h->library), "epoch_ns",
-                     gm_json_number(h->epoch_ns), "finished", (int)h->finished, "lost_events",
-                     gm_json_number(h->dropped), "devices", devices);
+        json_array_append_new(devices, json_pack("{s:i, s:o, s:o}", "device", device.device, "name",
+                                                 gm_json_text(device.name), "bytes", gm_json_number(device.total)));
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "pid", h->pid, "parent", h->parent,
+                     "rank", h->rank < 0 ? json_null() : json_integer(h->rank), "host", gm_json_text(h->host),
+                     "program", gm_json_text(h->program), "policy", gm_json_text(h->policy), "library",
+                     gm_json_text(h->library), "epoch_ns", gm_json_number(h->epoch_ns), "finished", (int)h->finished,
+                     "lost_events", gm_json_number(h->dropped), "devices", devices);
 }
 
 static json_t *totals(const struct gm_analysis *a) {
@@ -91,13 +87,11 @@ static json_t *kinds(const struct gm_analysis *a) {
         const struct gm_kind_totals *t = &a->by_kind[k];
         if (t->allocs || t->frees || t->live_count)
             json_array_append_new(
-                list,
-                json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
-                          "allocations", gm_json_number(t->allocs), "allocated_bytes",
-                          gm_json_number(t->bytes), "frees", gm_json_number(t->frees), "live_bytes",
-                          gm_json_number(t->live_bytes), "peak_live_bytes", gm_json_number(t->peak_bytes),
-                          "at_peak_bytes",
-                          gm_kind_is_on_device((enum gm_kind)k) ? gm_json_number(t->at_peak) : json_null()));
+                list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
+                                "allocations", gm_json_number(t->allocs), "allocated_bytes", gm_json_number(t->bytes),
+                                "frees", gm_json_number(t->frees), "live_bytes", gm_json_number(t->live_bytes),
+                                "peak_live_bytes", gm_json_number(t->peak_bytes), "at_peak_bytes",
+                                gm_kind_is_on_device((enum gm_kind)k) ? gm_json_number(t->at_peak) : json_null()));
     }
     return list;
 }
@@ -107,11 +101,11 @@ static json_t *calls(const struct gm_analysis *a) {
     for (int c = 1; c < GM_CALL_COUNT; c++) {
         const struct gm_call_totals *t = &a->by_call[c];
         if (t->count)
-            json_array_append_new(
-                list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "call", gm_call_name((enum gm_call)c),
-                                "calls", gm_json_number(t->count), "failed", gm_json_number(t->failed),
-                                "allocated_bytes", gm_json_number(t->allocated), "freed_bytes",
-                                gm_json_number(t->freed), "ns", gm_json_number(t->time_ns)));
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "call", gm_call_name((enum gm_call)c),
+                                            "calls", gm_json_number(t->count), "failed", gm_json_number(t->failed),
+                                            "allocated_bytes", gm_json_number(t->allocated), "freed_bytes",
+                                            gm_json_number(t->freed), "ns", gm_json_number(t->time_ns)));
     }
     return list;
 }
@@ -123,10 +117,9 @@ static json_t *decisions(const struct gm_analysis *a) {
         for (int why = 0; why < GM_REASON_COUNT; why++) {
             const struct gm_share *s = &a->decisions[k][why];
             if (s->count)
-                json_array_append_new(list,
-                                      json_pack("{s:s, s:s, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
-                                                "reason", gm_reason_name((enum gm_reason)why), "count",
-                                                gm_json_number(s->count), "bytes", gm_json_number(s->bytes)));
+                json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
+                                                      "reason", gm_reason_name((enum gm_reason)why), "count",
+                                                      gm_json_number(s->count), "bytes", gm_json_number(s->bytes)));
         }
         if (a->verdicts[k].count)
             json_object_set_new(verdicts, gm_kind_name((enum gm_kind)k),
@@ -134,8 +127,7 @@ static json_t *decisions(const struct gm_analysis *a) {
     }
     for (int i = 0; i < GM_SOFT_PROMISES; i++)
         json_object_set_new(dropped, promises[i], gm_json_number(a->dropped[i]));
-    return json_pack("{s:o, s:o, s:o}", "served", list, "noted_verdicts", verdicts, "dropped_promises",
-                     dropped);
+    return json_pack("{s:o, s:o, s:o}", "served", list, "noted_verdicts", verdicts, "dropped_promises", dropped);
 }
 
 static json_t *sites(struct gm_report *r) {
@@ -148,9 +140,9 @@ static json_t *sites(struct gm_report *r) {
         json_t *counts =
             json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "of_toolkit", (int)r->sites[i].name.toolkit,
                       "allocations", gm_json_number(s->allocs), "allocated_bytes", gm_json_number(s->bytes),
-                      "temporary", gm_json_number(s->temporary), "failed", gm_json_number(s->failed),
-                      "at_peak_bytes", gm_json_number(s->at_peak), "leaked_blocks",
-                      gm_json_number(s->leaked_count), "leaked_bytes", gm_json_number(s->leaked_bytes));
+                      "temporary", gm_json_number(s->temporary), "failed", gm_json_number(s->failed), "at_peak_bytes",
+                      gm_json_number(s->at_peak), "leaked_blocks", gm_json_number(s->leaked_count), "leaked_bytes",
+                      gm_json_number(s->leaked_bytes));
         json_object_update(site, counts);
         json_decref(counts);
         if (r->stacks) {
@@ -172,12 +164,12 @@ static json_t *failures(const struct gm_report *r) {
     for (unsigned i = 0; i < a->failures_kept; i++) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
-        json_array_append_new(
-            list, json_pack("{s:o, s:s, s:s, s:o, s:i, s:s, s:o, s:o}", "time_ns", gm_json_number(f->time_ns),
-                            "action", gm_action_name((enum gm_action)f->action), "call",
-                            gm_call_name((enum gm_call)f->call), "bytes", gm_json_number(f->bytes), "result",
-                            (int)f->result, "result_name", gm_result_name(f->result), "live_bytes",
-                            gm_json_number(f->live_bytes), "site", gm_json_frame(&name)));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:s, s:s, s:o, s:i, s:s, s:o, s:o}", "time_ns",
+                                        gm_json_number(f->time_ns), "action", gm_action_name((enum gm_action)f->action),
+                                        "call", gm_call_name((enum gm_call)f->call), "bytes", gm_json_number(f->bytes),
+                                        "result", (int)f->result, "result_name", gm_result_name(f->result),
+                                        "live_bytes", gm_json_number(f->live_bytes), "site", gm_json_frame(&name)));
     }
     return list;
 }
@@ -194,22 +186,20 @@ static json_t *lifetimes(const struct gm_analysis *a) {
     uint64_t limit = 1000;
     for (int i = 0; i < GM_LIFETIME_BINS; i++, limit *= 10)
         json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "below_ns",
-                                              i < GM_LIFETIME_BINS - 1 ? gm_json_number(limit) : json_null(),
-                                              "count", gm_json_number(a->lifetime_count[i]), "bytes",
+                                              i < GM_LIFETIME_BINS - 1 ? gm_json_number(limit) : json_null(), "count",
+                                              gm_json_number(a->lifetime_count[i]), "bytes",
                                               gm_json_number(a->lifetime_bytes[i])));
     return list;
 }
 
-void *gm_report_json_document(struct gm_report_json *j) {
-    return j->document;
-}
+void *gm_report_json_document(struct gm_report_json *j) { return j->document; }
 
 void *gm_report_json_add(struct gm_report_json *j, struct gm_report *r) {
-    json_t *trace = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path), "process",
-        process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals", totals(r->a),
-        "by_kind", kinds(r->a), "by_call", calls(r->a), "decisions", decisions(r->a), "sites", sites(r),
-        "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
+    json_t *trace =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file", gm_json_text(r->path), "process",
+                  process(r), "damaged_parts", gm_json_number(gm_reader_damaged(r->reader)), "totals", totals(r->a),
+                  "by_kind", kinds(r->a), "by_call", calls(r->a), "decisions", decisions(r->a), "sites", sites(r),
+                  "failures", failures(r), "sizes", sizes(r->a), "lifetimes", lifetimes(r->a));
     return trace && !json_array_append_new(j->traces, trace) ? trace : NULL;
 }
 
@@ -222,9 +212,7 @@ bool gm_report_json_end(struct gm_report_json *j) {
     return status == 0;
 }
 #else
-bool gm_report_json_there(void) {
-    return false;
-}
+bool gm_report_json_there(void) { return false; }
 struct gm_report_json *gm_report_json_begin(void) {
     return NULL;
 }

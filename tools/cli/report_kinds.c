@@ -14,12 +14,11 @@ bool gm_print_kinds(struct gm_report *r, struct gm_observer *watched, struct gm_
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         const struct gm_kind_totals *t = &r->a->by_kind[k];
         if (t->allocs || t->frees || t->live_count)
-            gm_out_row(
-                out,
-                (struct gm_value[]){GM_T(gm_kind_name((enum gm_kind)k)), GM_N(t->allocs), GM_N(t->bytes),
-                                    GM_N(t->frees), GM_N(t->hits), GM_N(t->live_bytes), GM_N(t->peak_bytes),
-                                    GM_N(gm_kind_is_on_device((enum gm_kind)k) ? t->at_peak : GM_UNKNOWN)},
-                NULL);
+            gm_out_row(out,
+                       (struct gm_value[]){GM_T(gm_kind_name((enum gm_kind)k)), GM_N(t->allocs), GM_N(t->bytes),
+                                           GM_N(t->frees), GM_N(t->hits), GM_N(t->live_bytes), GM_N(t->peak_bytes),
+                                           GM_N(gm_kind_is_on_device((enum gm_kind)k) ? t->at_peak : GM_UNKNOWN)},
+                       NULL);
     }
     gm_out_table_end(out);
     return true;

@@ -32,8 +32,7 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *watched, struct gm_
     gm_out_fact(out, "leaked_blocks", "in blocks", GM_CELL_COUNT, sum.own.count);
     gm_out_fact(out, "toolkit_bytes", "held by libraries of the toolkit", GM_CELL_BYTES, sum.toolkit.bytes);
     gm_out_fact(out, "suppressed_bytes", "suppressed", GM_CELL_BYTES, sum.suppressed.bytes);
-    gm_out_fact(out, "released_bytes", "went with their context, no leaks", GM_CELL_BYTES,
-                r->a->released_bytes);
+    gm_out_fact(out, "released_bytes", "went with their context, no leaks", GM_CELL_BYTES, r->a->released_bytes);
     gm_report_sort_sites(r, GM_BY_LEAK);
     gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < r->site_count; i++) {
@@ -42,8 +41,7 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *watched, struct gm_
         if (s->leaked_count || s->suppressed_count || s->released_count)
             gm_out_row(out,
                        (struct gm_value[]){GM_N(s->leaked_bytes), GM_N(s->leaked_count), GM_N(s->allocs),
-                                           GM_N(s->suppressed_bytes), GM_N(s->released_bytes),
-                                           GM_N(s->released_count),
+                                           GM_N(s->suppressed_bytes), GM_N(s->released_bytes), GM_N(s->released_count),
                                            GM_T(r->sites[i].name.toolkit ? "toolkit" : "program")},
                        &place);
     }

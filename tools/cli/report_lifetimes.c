@@ -87,9 +87,7 @@ struct gm_observer *gm_watch_lifetimes(void) {
     return &l->observer;
 }
 
-void gm_drop_lifetimes(struct gm_observer *watched) {
-    free(((struct lifetimes *)watched)->classes);
-}
+void gm_drop_lifetimes(struct gm_observer *watched) { free(((struct lifetimes *)watched)->classes); }
 
 /* ---- second pass */
 
@@ -194,15 +192,14 @@ bool gm_print_lifetimes(struct gm_report *r, struct gm_observer *watched, struct
     out->all = true;
     for (unsigned i = 0; i < DECADES; i++, limit *= 10)
         if (l->below[i])
-            gm_out_row(out, (struct gm_value[]){GM_N(limit), GM_N(l->below[i]), GM_N(l->below_bytes[i])},
-                       NULL);
+            gm_out_row(out, (struct gm_value[]){GM_N(limit), GM_N(l->below[i]), GM_N(l->below_bytes[i])}, NULL);
     for (unsigned i = 0; i < SECONDS; i++)
         if (l->above[i])
-            gm_out_row(out,
-                       (struct gm_value[]){
-                           GM_N(i < SECONDS - 1 ? UINT64_C(1000000000) * (UINT64_C(2) << i) : GM_UNKNOWN),
-                           GM_N(l->above[i]), GM_N(l->above_bytes[i])},
-                       NULL);
+            gm_out_row(
+                out,
+                (struct gm_value[]){GM_N(i < SECONDS - 1 ? UINT64_C(1000000000) * (UINT64_C(2) << i) : GM_UNKNOWN),
+                                    GM_N(l->above[i]), GM_N(l->above_bytes[i])},
+                NULL);
     gm_out_table_end(out);
     gm_out_note(out, "if blocks that live at most the threshold were asynchronous, all others managed "
                      "(never freed ones too):");

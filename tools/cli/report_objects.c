@@ -40,9 +40,7 @@ struct gm_observer *gm_watch_objects(void) {
     return &o->observer;
 }
 
-void gm_drop_objects(struct gm_observer *watched) {
-    free(((struct objects *)watched)->ends);
-}
+void gm_drop_objects(struct gm_observer *watched) { free(((struct objects *)watched)->ends); }
 
 struct printer {
     struct gm_observer observer;
@@ -57,8 +55,7 @@ static bool print_one(struct gm_observer *self, const struct gm_step *step) {
     uint64_t lived = end == GM_UNKNOWN ? GM_UNKNOWN : end > b->born_ns ? end - b->born_ns : 0;
     gm_out_row(p->out,
                (struct gm_value[]){GM_N(b->number), GM_N(b->bytes), GM_T(gm_kind_name((enum gm_kind)b->kind)),
-                                   GM_N((uint64_t)b->device), GM_N(b->born_ns), GM_N(end), GM_N(lived),
-                                   GM_N(b->site)},
+                                   GM_N((uint64_t)b->device), GM_N(b->born_ns), GM_N(end), GM_N(lived), GM_N(b->site)},
                NULL);
     return true;
 }

@@ -52,9 +52,7 @@ static void note_holders(struct failure *f, const struct gm_analysis *now) {
     }
 }
 
-static void take_kept(struct oom *o, uint64_t bytes) {
-    o->kept -= bytes < o->kept ? bytes : o->kept;
-}
+static void take_kept(struct oom *o, uint64_t bytes) { o->kept -= bytes < o->kept ? bytes : o->kept; }
 
 static void count_step(struct step *s, const struct gm_event *e) {
     if (!s->count++)
@@ -133,9 +131,7 @@ struct gm_observer *gm_watch_oom(void) {
     return &o->observer;
 }
 
-void gm_drop_oom(struct gm_observer *watched) {
-    gm_tallies_free(&((struct oom *)watched)->elsewhere);
-}
+void gm_drop_oom(struct gm_observer *watched) { gm_tallies_free(&((struct oom *)watched)->elsewhere); }
 
 /* What the numbers speak for. */
 static const char *reason_of(const struct failure *f, uint64_t card) {
@@ -185,9 +181,7 @@ static void print_steps(const struct oom *o, struct gm_out *out) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct step *s = rows[i].step;
         if (s->count)
-            gm_out_row(out,
-                       (struct gm_value[]){GM_T(rows[i].name), GM_N(s->count), GM_N(s->bytes),
-                                           GM_N(s->first_ns)},
+            gm_out_row(out, (struct gm_value[]){GM_T(rows[i].name), GM_N(s->count), GM_N(s->bytes), GM_N(s->first_ns)},
                        NULL);
     }
     gm_out_table_end(out);
@@ -203,10 +197,10 @@ static void print_elsewhere(struct gm_report *r, struct oom *o, struct gm_out *o
     gm_out_table(out, "elsewhere", columns, sizeof columns / sizeof *columns);
     for (const struct gm_tally *row = o->elsewhere.rows; row; row = row->hh.next) {
         gm_symbols_site(r->symbols, (uint32_t)row->key.value, &name);
-        gm_out_row(out,
-                   (struct gm_value[]){GM_T(gm_kind_name((enum gm_kind)row->key.space)), GM_N(row->allocs),
-                                       GM_N(row->bytes)},
-                   &place);
+        gm_out_row(
+            out,
+            (struct gm_value[]){GM_T(gm_kind_name((enum gm_kind)row->key.space)), GM_N(row->allocs), GM_N(row->bytes)},
+            &place);
     }
     gm_out_table_end(out);
 }
@@ -226,9 +220,8 @@ static void print_requests(struct gm_report *r, const struct oom *o, struct gm_o
                                                {"reason", "why", GM_CELL_TEXT}};
     struct gm_frame_name name;
     struct gm_place_names place = {&name, 1};
-    gm_out_note(out,
-                "live: asked for; reserved: with what rounding adds; kept back: freed and not used again, at "
-                "most: what went to the driver before memory ran out is still in it");
+    gm_out_note(out, "live: asked for; reserved: with what rounding adds; kept back: freed and not used again, at "
+                     "most: what went to the driver before memory ran out is still in it");
     gm_out_table(out, "requests", columns, sizeof columns / sizeof *columns);
     for (unsigned i = 0; i < o->noted; i++) {
         const struct failure *f = &o->failures[i];
@@ -238,8 +231,7 @@ static void print_requests(struct gm_report *r, const struct oom *o, struct gm_o
                    (struct gm_value[]){GM_N(i + 1), GM_N(f->time_ns), GM_N(f->bytes),
                                        GM_N((uint64_t)(int64_t)f->device), GM_N(f->live), GM_N(f->reserved),
                                        GM_N(f->kept), GM_N(card), GM_T(gm_call_name((enum gm_call)f->call)),
-                                       GM_N(f->result), GM_T(gm_result_name(f->result)),
-                                       GM_T(reason_of(f, card))},
+                                       GM_N(f->result), GM_T(gm_result_name(f->result)), GM_T(reason_of(f, card))},
                    &place);
     }
     gm_out_table_end(out);

@@ -65,8 +65,7 @@ static int most_bytes_first(const struct node *a, const struct node *b) {
 static bool straight(const struct node *n) { return HASH_COUNT(n->children) <= 1; }
 
 /* Frames that have one way on stand below each other: only forks indent. */
-static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsigned indent,
-                       struct gm_out *out) {
+static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsigned indent, struct gm_out *out) {
     unsigned shown = 0;
     uint64_t rest = 0, count = 0;
     HASH_SORT(n->children, most_bytes_first);
@@ -79,8 +78,7 @@ static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsi
             continue;
         }
         shown++;
-        snprintf(place, sizeof place, "%*s%s", out->json ? 0 : 2 * (int)(indent < 30 ? indent : 30), "",
-                 c->text);
+        snprintf(place, sizeof place, "%*s%s", out->json ? 0 : 2 * (int)(indent < 30 ? indent : 30), "", c->text);
         snprintf(share, sizeof share, "%s", gm_text_percent(&room, c->bytes, r->a->peak_bytes));
         gm_out_row(out, (struct gm_value[]){GM_N(c->bytes), GM_T(share), GM_N(depth), GM_T(place)}, NULL);
         print_tree(r, c, depth + 1, indent + (!straight(n) || !straight(c)), out);

@@ -1,5 +1,5 @@
-/* What each phase of the program did with memory. Calls count for the phases around them in their thread and for those of the whole
- * process; the peak is that of the process while the phase lasts. */
+/* What each phase of the program did with memory. Calls count for the phases around them in their thread and for those
+ * of the whole process; the peak is that of the process while the phase lasts. */
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
 #include "tools/cli/text.h"
@@ -178,11 +178,14 @@ static size_t join(struct named *all, size_t count) {
 }
 
 bool gm_print_phases(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
-    static const struct gm_column columns[] = {
-        {"peak_bytes", "peak", GM_CELL_BYTES},   {"allocations", "allocations", GM_CELL_COUNT},
-        {"allocated_bytes", "bytes", GM_CELL_BYTES}, {"frees", "frees", GM_CELL_COUNT},
-        {"entered", "times", GM_CELL_COUNT},     {"time_ns", "time", GM_CELL_TIME},
-        {"kind", "kind", GM_CELL_TEXT},          {"name", "phase", GM_CELL_TEXT}};
+    static const struct gm_column columns[] = {{"peak_bytes", "peak", GM_CELL_BYTES},
+                                               {"allocations", "allocations", GM_CELL_COUNT},
+                                               {"allocated_bytes", "bytes", GM_CELL_BYTES},
+                                               {"frees", "frees", GM_CELL_COUNT},
+                                               {"entered", "times", GM_CELL_COUNT},
+                                               {"time_ns", "time", GM_CELL_TIME},
+                                               {"kind", "kind", GM_CELL_TEXT},
+                                               {"name", "phase", GM_CELL_TEXT}};
     struct phases *p = (struct phases *)watched;
     gm_phases_end(p->open, p->end_ns);
     struct named *all = calloc(p->count + 1, sizeof *all);

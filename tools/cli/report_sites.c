@@ -80,11 +80,11 @@ static int compare(uint64_t a, uint64_t b, uint32_t id_a, uint32_t id_b) {
     return id_a > id_b ? 1 : id_a < id_b ? -1 : 0;
 }
 
-#define BY(field)                                                                                            \
-    static int by_##field(const void *x, const void *y) {                                                    \
-        const struct gm_site_totals *a = &((const struct gm_report_site *)x)->totals,                        \
-                                    *b = &((const struct gm_report_site *)y)->totals;                        \
-        return compare(a->field, b->field, a->id, b->id);                                                    \
+#define BY(field)                                                                     \
+    static int by_##field(const void *x, const void *y) {                             \
+        const struct gm_site_totals *a = &((const struct gm_report_site *)x)->totals, \
+                                    *b = &((const struct gm_report_site *)y)->totals; \
+        return compare(a->field, b->field, a->id, b->id);                             \
     }
 BY(bytes)
 BY(at_peak)
@@ -117,6 +117,5 @@ struct gm_leaks gm_report_leaks(const struct gm_report *r) {
 struct gm_place_names gm_report_place(struct gm_report *r, const struct gm_report_site *site) {
     if (!r->stacks)
         return (struct gm_place_names){&site->name, 1};
-    return (struct gm_place_names){stack,
-                                   gm_symbols_stack(r->symbols, site->totals.id, stack, GM_STACK_ROOM)};
+    return (struct gm_place_names){stack, gm_symbols_stack(r->symbols, site->totals.id, stack, GM_STACK_ROOM)};
 }

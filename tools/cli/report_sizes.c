@@ -12,9 +12,7 @@ struct sizes {
     } bins[BINS]; /* 0: no bytes; k: 2^(k-1) up to, not with, 2^k */
 };
 
-static unsigned bin_of(uint64_t bytes) {
-    return bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0;
-}
+static unsigned bin_of(uint64_t bytes) { return bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0; }
 
 static bool born(struct gm_observer *self, const struct gm_step *step) {
     struct sizes *s = (struct sizes *)self;
@@ -55,9 +53,9 @@ bool gm_print_sizes(struct gm_report *r, struct gm_observer *watched, struct gm_
     for (unsigned k = 0; k < BINS; k++)
         if (s->bins[k].count)
             gm_out_row(out,
-                       (struct gm_value[]){
-                           GM_N(k ? UINT64_C(1) << (k - 1) : 0), GM_N(k < 64 ? UINT64_C(1) << k : GM_UNKNOWN),
-                           GM_N(s->bins[k].count), GM_N(s->bins[k].bytes), GM_N(s->bins[k].peak)},
+                       (struct gm_value[]){GM_N(k ? UINT64_C(1) << (k - 1) : 0),
+                                           GM_N(k < 64 ? UINT64_C(1) << k : GM_UNKNOWN), GM_N(s->bins[k].count),
+                                           GM_N(s->bins[k].bytes), GM_N(s->bins[k].peak)},
                        NULL);
     gm_out_table_end(out);
     return true;

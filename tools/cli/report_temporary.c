@@ -14,8 +14,7 @@ bool gm_print_temporary(struct gm_report *r, struct gm_observer *watched, struct
     for (size_t i = 0; i < r->site_count && r->sites[i].totals.temporary; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
         struct gm_place_names place = gm_report_place(r, &r->sites[i]);
-        gm_out_row(out, (struct gm_value[]){GM_N(s->temporary), GM_N(s->allocs), GM_N(s->temporary_bytes)},
-                   &place);
+        gm_out_row(out, (struct gm_value[]){GM_N(s->temporary), GM_N(s->allocs), GM_N(s->temporary_bytes)}, &place);
     }
     gm_out_table_end(out);
     return true;

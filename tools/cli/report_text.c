@@ -14,9 +14,7 @@ static struct gm_text room[6];
 #define TIME(i, v)  gm_text_time(&room[i], (v))
 #define COUNT(i, v) gm_text_count(&room[i], (v))
 
-static const char *blocks(uint64_t count) {
-    return count == 1 ? "block" : "blocks";
-}
+static const char *blocks(uint64_t count) { return count == 1 ? "block" : "blocks"; }
 
 void gm_report_head(const struct gm_report *r) {
     const struct gm_trace_header *h = r->header;
@@ -27,8 +25,7 @@ void gm_report_head(const struct gm_report *r) {
         printf(", rank %d", h->rank);
     if (h->host[0])
         printf(" on %s", h->host);
-    printf(", %s, policy %s\n", h->program[0] ? h->program : "unknown program",
-           h->policy[0] ? h->policy : "unknown");
+    printf(", %s, policy %s\n", h->program[0] ? h->program : "unknown program", h->policy[0] ? h->policy : "unknown");
     for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
         printf("device %d: %s, %s\n", device.device, device.name, BYTES(0, device.total));
     printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
@@ -57,19 +54,17 @@ static void print_totals(struct gm_report *r) {
     printf("  in memory calls   %s (%s of the time from first to last event; all threads together)\n",
            TIME(0, a->time_ns), gm_text_percent(&room[1], a->time_ns, a->end_ns));
     if (a->hits)
-        printf("  hits              %s (%s of the allocations: served from memory kept back)\n",
-               COUNT(0, a->hits), gm_text_percent(&room[1], a->hits, a->allocs));
+        printf("  hits              %s (%s of the allocations: served from memory kept back)\n", COUNT(0, a->hits),
+               gm_text_percent(&room[1], a->hits, a->allocs));
     if (a->moved)
         printf("  moved             %s to another kind of memory than asked\n", COUNT(0, a->moved));
     if (a->trims.count)
-        printf("  trimmed           %s of kept memory given back, in %s %s\n", BYTES(0, a->trims.bytes), COUNT(1, a->trims.count),
-               a->trims.count == 1 ? "step" : "steps");
+        printf("  trimmed           %s of kept memory given back, in %s %s\n", BYTES(0, a->trims.bytes),
+               COUNT(1, a->trims.count), a->trims.count == 1 ? "step" : "steps");
     if (a->failed_allocs || a->failed_frees)
-        printf("  failed            %s allocations, %s frees\n", COUNT(0, a->failed_allocs),
-               COUNT(1, a->failed_frees));
+        printf("  failed            %s allocations, %s frees\n", COUNT(0, a->failed_allocs), COUNT(1, a->failed_frees));
     if (a->unknown_frees)
-        printf("  unknown frees     %s of blocks that this trace never saw allocated\n",
-               COUNT(0, a->unknown_frees));
+        printf("  unknown frees     %s of blocks that this trace never saw allocated\n", COUNT(0, a->unknown_frees));
     if (a->replaced)
         printf("  replaced          %s blocks whose free was never seen\n", COUNT(0, a->replaced));
 }
@@ -92,8 +87,8 @@ static void print_calls(struct gm_report *r) {
     for (int c = 1; c < GM_CALL_COUNT; c++) {
         const struct gm_call_totals *t = &r->a->by_call[c];
         if (t->count)
-            printf("  %-29s %11s %12s %12s %12s %12s %12s\n", gm_call_name((enum gm_call)c),
-                   COUNT(0, t->count), COUNT(1, t->failed), t->allocated ? BYTES(2, t->allocated) : "-",
+            printf("  %-29s %11s %12s %12s %12s %12s %12s\n", gm_call_name((enum gm_call)c), COUNT(0, t->count),
+                   COUNT(1, t->failed), t->allocated ? BYTES(2, t->allocated) : "-",
                    t->freed ? BYTES(3, t->freed) : "-", TIME(4, t->time_ns), TIME(5, t->time_ns / t->count));
     }
 }
@@ -115,8 +110,8 @@ static void print_peak(struct gm_report *r) {
     puts("\nHELD AT THE PEAK");
     for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.at_peak; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        printf("  %12s  %7s  %s\n", BYTES(0, s->at_peak),
-               gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes), r->sites[i].name.text);
+        printf("  %12s  %7s  %s\n", BYTES(0, s->at_peak), gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes),
+               r->sites[i].name.text);
         print_callers(r, s->id, 28);
     }
     if (!r->a->peak_bytes)
@@ -150,8 +145,8 @@ static struct gm_share print_leaks_of(struct gm_report *r, bool toolkit) {
         }
         if (toolkit && shown == 1)
             puts("  held by libraries of the CUDA toolkit:");
-        printf("  %12s in %s %s  %s\n", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count),
-               blocks(s->leaked_count), r->sites[i].name.text);
+        printf("  %12s in %s %s  %s\n", BYTES(0, s->leaked_bytes), COUNT(1, s->leaked_count), blocks(s->leaked_count),
+               r->sites[i].name.text);
         print_callers(r, s->id, 18);
     }
     if (more)
@@ -169,8 +164,8 @@ static void print_leaks(struct gm_report *r) {
         puts("  leaked: nothing");
     struct gm_leaks leaks = gm_report_leaks(r);
     if (leaks.suppressed.count)
-        printf("  suppressed: %s in %s %s\n", BYTES(0, leaks.suppressed.bytes),
-               COUNT(1, leaks.suppressed.count), blocks(leaks.suppressed.count));
+        printf("  suppressed: %s in %s %s\n", BYTES(0, leaks.suppressed.bytes), COUNT(1, leaks.suppressed.count),
+               blocks(leaks.suppressed.count));
     if (toolkit.count)
         printf("  of toolkit libraries: %s in %s %s\n", BYTES(0, toolkit.bytes), COUNT(1, toolkit.count),
                blocks(toolkit.count));
@@ -179,8 +174,8 @@ static void print_leaks(struct gm_report *r) {
 /* ---- decisions */
 
 static void print_decisions(struct gm_report *r) {
-    static const char *const promises[GM_SOFT_PROMISES] = {
-        "handles for other processes", "access by peer devices", "registration with network cards"};
+    static const char *const promises[GM_SOFT_PROMISES] = {"handles for other processes", "access by peer devices",
+                                                           "registration with network cards"};
     const struct gm_analysis *a = r->a;
     puts("\nDECISIONS          allocations        bytes  why");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
@@ -188,16 +183,14 @@ static void print_decisions(struct gm_report *r) {
             const struct gm_share *s = &a->decisions[k][why];
             if (s->count)
                 printf("  %-14s %13s %12s  %s: %s\n", gm_kind_name((enum gm_kind)k), COUNT(0, s->count),
-                       BYTES(1, s->bytes), gm_reason_name((enum gm_reason)why),
-                       gm_reason_meaning((enum gm_reason)why));
+                       BYTES(1, s->bytes), gm_reason_name((enum gm_reason)why), gm_reason_meaning((enum gm_reason)why));
         }
     }
     for (int k = 0; k < GM_KIND_COUNT; k++)
         if (a->verdicts[k].count)
-            printf("  the active list would have used %s for %s %s (%s), as %s\n",
-                   gm_kind_name((enum gm_kind)k), COUNT(0, a->verdicts[k].count),
-                   a->verdicts[k].count == 1 ? "allocation" : "allocations", BYTES(1, a->verdicts[k].bytes),
-                   k == GM_KIND_ASYNC ? "short-lived" : "lasting");
+            printf("  the active list would have used %s for %s %s (%s), as %s\n", gm_kind_name((enum gm_kind)k),
+                   COUNT(0, a->verdicts[k].count), a->verdicts[k].count == 1 ? "allocation" : "allocations",
+                   BYTES(1, a->verdicts[k].bytes), k == GM_KIND_ASYNC ? "short-lived" : "lasting");
     for (int i = 0; i < GM_SOFT_PROMISES; i++)
         if (a->dropped[i])
             printf("  dropped for %s %s: %s\n", COUNT(0, a->dropped[i]), blocks(a->dropped[i]), promises[i]);
@@ -211,14 +204,12 @@ static void print_sizes(struct gm_report *r) {
     for (size_t i = 0; i < a->size_count && i < r->top; i++)
         printf("  %21s %12s  %s\n", COUNT(0, a->sizes[i].size), COUNT(1, a->sizes[i].count),
                gm_text_percent(&room[2], a->sizes[i].count, a->allocs));
-    printf("  %s different sizes%s\n", COUNT(0, a->size_count),
-           a->sizes_cut ? " counted; there were more" : "");
+    printf("  %s different sizes%s\n", COUNT(0, a->size_count), a->sizes_cut ? " counted; there were more" : "");
 }
 
 static void print_lifetimes(struct gm_report *r) {
-    static const char *const names[GM_LIFETIME_BINS] = {"< 1 us",  "< 10 us",  "< 100 us", "< 1 ms",
-                                                        "< 10 ms", "< 100 ms", "< 1 s",    "< 10 s",
-                                                        "< 100 s", "longer"};
+    static const char *const names[GM_LIFETIME_BINS] = {"< 1 us",   "< 10 us", "< 100 us", "< 1 ms",  "< 10 ms",
+                                                        "< 100 ms", "< 1 s",   "< 10 s",   "< 100 s", "longer"};
     const struct gm_analysis *a = r->a;
     uint64_t most = 0;
     for (int i = 0; i < GM_LIFETIME_BINS; i++)
@@ -235,9 +226,8 @@ static void print_lifetimes(struct gm_report *r) {
     for (int i = first; i <= last; i++) {
         /* Rounded up: a bin that is not empty shows. */
         int width = (int)((a->lifetime_count[i] * BAR + most - 1) / most);
-        printf("  %-9s %14s %12s%s%.*s\n", names[i], COUNT(0, a->lifetime_count[i]),
-               BYTES(1, a->lifetime_bytes[i]), width ? "  " : "", width,
-               "########################################");
+        printf("  %-9s %14s %12s%s%.*s\n", names[i], COUNT(0, a->lifetime_count[i]), BYTES(1, a->lifetime_bytes[i]),
+               width ? "  " : "", width, "########################################");
     }
 }
 
@@ -250,12 +240,11 @@ static void print_failures(struct gm_report *r) {
     for (unsigned i = 0; i < a->failures_kept && i < r->top; i++) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
-        printf("  %20s %14s %12s  %u %s\n%24s%s, %s\n", TIME(0, f->time_ns),
-               f->bytes ? BYTES(1, f->bytes) : "-", BYTES(2, f->live_bytes), f->result,
-               gm_result_name(f->result), "", gm_call_name((enum gm_call)f->call), name.text);
+        printf("  %20s %14s %12s  %u %s\n%24s%s, %s\n", TIME(0, f->time_ns), f->bytes ? BYTES(1, f->bytes) : "-",
+               BYTES(2, f->live_bytes), f->result, gm_result_name(f->result), "", gm_call_name((enum gm_call)f->call),
+               name.text);
     }
-    uint64_t all = a->failed_allocs + a->failed_frees,
-             shown = a->failures_kept < r->top ? a->failures_kept : r->top;
+    uint64_t all = a->failed_allocs + a->failed_frees, shown = a->failures_kept < r->top ? a->failures_kept : r->top;
     if (all > shown)
         printf("  and %s more\n", COUNT(0, all - shown));
 }

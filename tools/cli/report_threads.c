@@ -76,9 +76,7 @@ struct gm_observer *gm_watch_streams(void) {
     return watch(true);
 }
 
-void gm_drop_tallies(struct gm_observer *watched) {
-    gm_tallies_free(&((struct watcher *)watched)->tallies);
-}
+void gm_drop_tallies(struct gm_observer *watched) { gm_tallies_free(&((struct watcher *)watched)->tallies); }
 
 bool gm_print_threads(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
     static const struct gm_column columns[] = {{"thread", "thread", GM_CELL_NUMBER},
@@ -120,9 +118,8 @@ bool gm_print_streams(struct gm_report *r, struct gm_observer *watched, struct g
     gm_tallies_sort(&w->tallies);
     for (const struct gm_tally *t = w->tallies.rows; t; t = t->hh.next)
         gm_out_row(out,
-                   (struct gm_value[]){GM_N(t->key.space), GM_N(t->key.value), GM_N(t->allocs),
-                                       GM_N(t->bytes), GM_N(t->frees), GM_N(t->crossed), GM_N(t->peak),
-                                       GM_N(t->time_ns)},
+                   (struct gm_value[]){GM_N(t->key.space), GM_N(t->key.value), GM_N(t->allocs), GM_N(t->bytes),
+                                       GM_N(t->frees), GM_N(t->crossed), GM_N(t->peak), GM_N(t->time_ns)},
                    NULL);
     gm_out_table_end(out);
     return true;

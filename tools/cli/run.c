@@ -41,8 +41,7 @@ static void make_options(struct option *out) {
         const struct gm_option *row = &gm_option_rows[i];
         if (row->flag)
             out[count++] = (struct option){
-                row->flag, row->type == GM_OPTION_BOOL ? optional_argument : required_argument, NULL,
-                ROWS + i};
+                row->flag, row->type == GM_OPTION_BOOL ? optional_argument : required_argument, NULL, ROWS + i};
     }
     out[count] = (struct option){0};
 }
@@ -69,16 +68,14 @@ static int take_row(const struct gm_option *row, const char *value) {
     if (row->id == GM_OPT_POLICY && check_policy(value))
         return GM_EXIT_USAGE;
     if (row->id == GM_OPT_TRACE && gm_trace_expand(value, expanded, sizeof expanded))
-        return gm_usage_error("trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%",
-                              value);
+        return gm_usage_error("trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", value);
     return setenv(row->name, value, 1) ? gm_usage_error("%s", strerror(errno)) : 0;
 }
 
 static int bad_option(const char *command, char **argv, const struct option *options) {
     const char *given = argv[optind - 1];
     if (optopt >= OWN_LIBRARY)
-        return gm_usage_error("%s: option '%s' takes %s", command, given,
-                              strchr(given, '=') ? "no value" : "a value");
+        return gm_usage_error("%s: option '%s' takes %s", command, given, strchr(given, '=') ? "no value" : "a value");
     size_t length = strcspn(given, "=");
     unsigned similar = 0;
     for (const struct option *o = options; o->name; o++)
@@ -95,28 +92,15 @@ static int read_options(int argc, char **argv, struct setup *setup) {
     opterr = 0;
     while ((option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
         switch (option) {
-        case OWN_LIBRARY:
-            setup->library = optarg;
-            break;
-        case OWN_SIM:
-            setup->sim = true;
-            break;
-        case OWN_AUDIT:
-            setup->audit = true;
-            break;
-        case OWN_NVTX:
-            setup->nvtx = true;
-            break;
-        case OWN_EXEC:
-            setup->exec = true;
-            break;
+        case OWN_LIBRARY: setup->library = optarg; break;
+        case OWN_SIM: setup->sim = true; break;
+        case OWN_AUDIT: setup->audit = true; break;
+        case OWN_NVTX: setup->nvtx = true; break;
+        case OWN_EXEC: setup->exec = true; break;
         case OWN_HELP:
-        case 'h':
-            (!strcmp(argv[0], "stat") ? gm_command_stat_help : gm_command_run_help)();
-            return 0;
+        case 'h': (!strcmp(argv[0], "stat") ? gm_command_stat_help : gm_command_run_help)(); return 0;
         case ':':
-        case '?':
-            return bad_option(argv[0], argv, options);
+        case '?': return bad_option(argv[0], argv, options);
         default:
             status = take_row(&gm_option_rows[option - ROWS], optarg);
             if (status)
@@ -124,8 +108,8 @@ static int read_options(int argc, char **argv, struct setup *setup) {
         }
     }
     if (optind == argc)
-        return gm_usage_error("%s: which program? usage: gpumem %s [OPTION...] -- PROGRAM [ARGUMENT...]",
-                              argv[0], argv[0]);
+        return gm_usage_error("%s: which program? usage: gpumem %s [OPTION...] -- PROGRAM [ARGUMENT...]", argv[0],
+                              argv[0]);
     return -1;
 }
 
@@ -164,10 +148,10 @@ static int clear_trace(void) {
     if (fd < 0)
         return gm_usage_error("trace file '%s': %s", name, strerror(errno));
     close(fd);
-    if (length && (length < 8 || (memcmp(begin, GM_TRACE_MAGIC, 8) &&
-                                  strncmp(begin, gm_trace_csv_header, sizeof begin - 1))))
-        return gm_usage_error(
-            "trace file '%s': exists and is not a gpumem trace; give another name or remove it", name);
+    if (length &&
+        (length < 8 || (memcmp(begin, GM_TRACE_MAGIC, 8) && strncmp(begin, gm_trace_csv_header, sizeof begin - 1))))
+        return gm_usage_error("trace file '%s': exists and is not a gpumem trace; give another name or remove it",
+                              name);
     return unlink(name) ? gm_usage_error("trace file '%s': %s", name, strerror(errno)) : 0;
 }
 
@@ -251,9 +235,5 @@ void gm_command_stat_help(void) {
     print_options();
 }
 
-int gm_command_run(int argc, char **argv) {
-    return launch(argc, argv, false);
-}
-int gm_command_stat(int argc, char **argv) {
-    return launch(argc, argv, true);
-}
+int gm_command_run(int argc, char **argv) { return launch(argc, argv, false); }
+int gm_command_stat(int argc, char **argv) { return launch(argc, argv, true); }

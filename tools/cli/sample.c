@@ -4,9 +4,7 @@
 #include <string.h>
 
 /* Two counters that are read one after the other while others raise them. */
-static uint64_t at_least_zero(uint64_t more, uint64_t less) {
-    return more > less ? more - less : 0;
-}
+static uint64_t at_least_zero(uint64_t more, uint64_t less) { return more > less ? more - less : 0; }
 
 void gm_sample_take(struct gm_sample *out, const struct gm_stats *s, int32_t pid, uint64_t now_ns) {
     *out = (struct gm_sample){.time_ns = now_ns,
@@ -37,9 +35,7 @@ void gm_sample_take(struct gm_sample *out, const struct gm_stats *s, int32_t pid
     }
 }
 
-static double share(uint64_t part, uint64_t whole) {
-    return whole ? (double)part / (double)whole : -1;
-}
+static double share(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : -1; }
 
 struct gm_rates gm_sample_rates(const struct gm_sample *before, const struct gm_sample *now, bool timed) {
     struct gm_rates r = {-1, -1, -1, -1, -1, share(now->hits, now->reusable), -1};

@@ -76,9 +76,7 @@ void gm_screen_size(unsigned *width, unsigned *height) {
     *height = known ? size.ws_row : 24;
 }
 
-void gm_screen_frame_begin(void) {
-    fputs("\033[H" CLEAR_LINE, stdout);
-}
+void gm_screen_frame_begin(void) { fputs("\033[H" CLEAR_LINE, stdout); }
 
 void gm_screen_frame_end(void) {
     fputs("\033[J", stdout);
@@ -104,7 +102,8 @@ static void stop_now(void) {
 enum gm_screen_event gm_screen_wait(uint64_t deadline_ns) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t at = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec, left = deadline_ns > at ? deadline_ns - at : 0;
+    uint64_t at = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec,
+             left = deadline_ns > at ? deadline_ns - at : 0;
     struct timespec time = {(time_t)(left / 1000000000ull), (long)(left % 1000000000ull)};
     if (pselect(0, NULL, NULL, NULL, &time, &waiting) < 0 && errno != EINTR)
         return GM_SCREEN_LEAVE;

@@ -105,9 +105,7 @@ static const char *take_line(struct parser *p, const char *text) {
         return p->open ? NULL : "out of memory";
     }
     if (!p->open->name)
-        return *text == '}'                     ? "a suppression without a name"
-               : (p->open->name = strdup(text)) ? NULL
-                                                : "out of memory";
+        return *text == '}' ? "a suppression without a name" : (p->open->name = strdup(text)) ? NULL : "out of memory";
     if (!p->has_kind) {
         p->has_kind = true;
         return strcmp(text, "gpumem:leak") ? "expected gpumem:leak" : NULL;
@@ -122,8 +120,7 @@ static const char *take_line(struct parser *p, const char *text) {
     return NULL;
 }
 
-bool gm_suppressions_parse(struct gm_suppressions *s, FILE *file, const char *path, char *error,
-                           size_t size) {
+bool gm_suppressions_parse(struct gm_suppressions *s, FILE *file, const char *path, char *error, size_t size) {
     struct parser p = {.all = s};
     char *line = NULL;
     const char *wrong = NULL;
@@ -159,17 +156,13 @@ bool gm_suppressions_read(struct gm_suppressions *s, const char *path, char *err
 
 /* ---- matching */
 
-static bool matches(const char *pattern, const char *text) {
-    return !fnmatch(pattern, text, 0);
-}
+static bool matches(const char *pattern, const char *text) { return !fnmatch(pattern, text, 0); }
 
 static bool frame_matches(const struct pattern *p, const struct gm_frame_name *f) {
     char text[400];
     switch (p->what) {
-    case FUNCTION:
-        return matches(p->text, f->function);
-    case MODULE:
-        return matches(p->text, f->module) || matches(p->text, gm_text_base_name(f->module));
+    case FUNCTION: return matches(p->text, f->function);
+    case MODULE: return matches(p->text, f->module) || matches(p->text, gm_text_base_name(f->module));
     case SOURCE:
         snprintf(text, sizeof text, "%s:%d", f->file, f->line);
         return matches(p->text, f->file) || matches(p->text, gm_text_base_name(f->file)) || matches(p->text, text) ||
@@ -177,8 +170,7 @@ static bool frame_matches(const struct pattern *p, const struct gm_frame_name *f
     case SITE:
         snprintf(text, sizeof text, "%s+0x%llx", gm_text_base_name(f->module), (unsigned long long)f->offset);
         return matches(p->text, text) || matches(p->text, f->text);
-    default:
-        return false;
+    default: return false;
     }
 }
 

@@ -35,10 +35,9 @@ bool gm_suppressions_parse(struct gm_suppressions *suppressions, FILE *file, con
 
 /* Whether one covers a leak of `blocks`, whose stack is given innermost first; the first that does is
  * charged. */
-bool gm_suppressions_cover(struct gm_suppressions *suppressions, const struct gm_frame_name *names,
-                           unsigned count, uint64_t blocks, uint64_t bytes);
+bool gm_suppressions_cover(struct gm_suppressions *suppressions, const struct gm_frame_name *names, unsigned count,
+                           uint64_t blocks, uint64_t bytes);
 void gm_suppressions_forget_use(struct gm_suppressions *suppressions);
-bool gm_suppressions_use(const struct gm_suppressions *suppressions, size_t index,
-                         struct gm_suppression_use *use);
+bool gm_suppressions_use(const struct gm_suppressions *suppressions, size_t index, struct gm_suppression_use *use);
 
 #endif

@@ -35,19 +35,14 @@ struct frame {
     struct gm_place places[GM_PLACES];
 };
 
-static bool starts(const char *text, const char *with) {
-    return !strncmp(text, with, strlen(with));
-}
+static bool starts(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
 
-static bool is_runtime_module(const char *path) {
-    return starts(gm_text_base_name(path), "libcudart");
-}
+static bool is_runtime_module(const char *path) { return starts(gm_text_base_name(path), "libcudart"); }
 
 static bool is_toolkit_module(const char *path) {
-    static const char *const names[] = {"libcublas",   "libcudnn",   "libcusparse", "libcufft",
-                                        "libcusolver", "libcurand",  "libnccl",     "libnvrtc",
-                                        "libcutensor", "libnvjpeg",  "libnpp",      "libnvJitLink",
-                                        "libcuda.so",  "libnvshmem", "libcupti"};
+    static const char *const names[] = {"libcublas", "libcudnn",     "libcusparse", "libcufft",    "libcusolver",
+                                        "libcurand", "libnccl",      "libnvrtc",    "libcutensor", "libnvjpeg",
+                                        "libnpp",    "libnvJitLink", "libcuda.so",  "libnvshmem",  "libcupti"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (starts(gm_text_base_name(path), names[i]))
             return true;
@@ -131,9 +126,7 @@ void gm_symbols_free(struct gm_symbols *s) {
 }
 
 /* The call lies before the address it returns to, which may already belong to the next line or function. */
-static uint64_t call_before(uint64_t return_address) {
-    return return_address ? return_address - 1 : 0;
-}
+static uint64_t call_before(uint64_t return_address) { return return_address ? return_address - 1 : 0; }
 
 static void find_places(struct gm_symbols *s, struct frame *f) {
     f->in_module = true;
@@ -159,16 +152,13 @@ static const struct gm_place *own_place(const struct frame *f) {
     return f->count ? NULL : &unknown;
 }
 
-static bool is_known(const struct frame *f) {
-    return f->count && (!f->places[0].guessed || f->places[0].file);
-}
+static bool is_known(const struct frame *f) { return f->count && (!f->places[0].guessed || f->places[0].file); }
 
 /* "_Z4loadi.constprop.0" is the compiler's copy of "_Z4loadi". */
 static void write_function(struct gm_symbols *s, const char *function, char *out, size_t size) {
     const char *dot = strchr(function, '.');
     int status = 0;
-    snprintf(out, size, "%.*s", dot && dot > function ? (int)(dot - function) : (int)strlen(function),
-             function);
+    snprintf(out, size, "%.*s", dot && dot > function ? (int)(dot - function) : (int)strlen(function), function);
     char *plain = s->demangle && starts(out, "_Z") ? s->demangle(out, NULL, NULL, &status) : NULL;
     if (plain && !status)
         snprintf(out, size, "%s", plain);
@@ -256,8 +246,8 @@ void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_frame_name *na
     gm_symbols_stack(s, id, name, 1);
 }
 
-void gm_symbols_frames(struct gm_symbols *s, const struct gm_module *module, const uint64_t *addresses,
-                       unsigned count, struct gm_frame_name *name) {
+void gm_symbols_frames(struct gm_symbols *s, const struct gm_module *module, const uint64_t *addresses, unsigned count,
+                       struct gm_frame_name *name) {
     static const struct gm_place unknown;
     const struct gm_place *place = NULL;
     struct frame frame = {0};

@@ -27,8 +27,7 @@ void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_frame_
 
 /* That place and its callers, innermost first, inlined ones too: fills at most `room` (at least 1) names and
  * returns how many. */
-unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *names,
-                          unsigned room);
+unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *names, unsigned room);
 
 /* Names the first of these return addresses of one module, innermost first, that is not the CUDA runtime's. */
 void gm_symbols_frames(struct gm_symbols *symbols, const struct gm_module *module, const uint64_t *addresses,

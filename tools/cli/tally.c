@@ -24,9 +24,7 @@ static int by_bytes(const struct gm_tally *a, const struct gm_tally *b) {
     return a->key.value > b->key.value ? 1 : a->key.value < b->key.value ? -1 : 0;
 }
 
-void gm_tallies_sort(struct gm_tallies *t) {
-    HASH_SORT(t->rows, by_bytes);
-}
+void gm_tallies_sort(struct gm_tallies *t) { HASH_SORT(t->rows, by_bytes); }
 
 void gm_tallies_free(struct gm_tallies *t) {
     struct gm_tally *row, *next;

@@ -22,9 +22,8 @@ struct gm_tallies {
     struct gm_tally *rows, *last;
 };
 
-struct gm_tally *gm_tally_of(struct gm_tallies *tallies, uint64_t value,
-                             uint64_t space);     /* NULL = no memory */
-void gm_tallies_sort(struct gm_tallies *tallies); /* most bytes first */
+struct gm_tally *gm_tally_of(struct gm_tallies *tallies, uint64_t value, uint64_t space); /* NULL = no memory */
+void gm_tallies_sort(struct gm_tallies *tallies);                                         /* most bytes first */
 void gm_tallies_free(struct gm_tallies *tallies);
 
 #endif

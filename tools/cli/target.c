@@ -104,8 +104,7 @@ void gm_target_warn(const char *path) {
             return;
         const char *why = elf_escape(fd);
         if (!why && !fstat(fd, &st) &&
-            (((st.st_mode & S_ISUID) && st.st_uid != getuid()) ||
-             ((st.st_mode & S_ISGID) && st.st_gid != getgid())))
+            (((st.st_mode & S_ISUID) && st.st_uid != getuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getgid())))
             why = "runs with another user's or group's rights (set-uid)";
         bool again = !why && script_interpreter(fd, file, sizeof file);
         close(fd);
@@ -122,17 +121,16 @@ void gm_target_warn_sim(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    void *map = fstat(fd, &st) || !st.st_size ? MAP_FAILED
-                                              : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *map =
+        fstat(fd, &st) || !st.st_size ? MAP_FAILED : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
     if (map == MAP_FAILED)
         return;
     if (memmem(map, (size_t)st.st_size, runtime, strlen(runtime)) &&
         !memmem(map, (size_t)st.st_size, shared, strlen(shared)))
-        fprintf(
-            stderr,
-            "gpumem: %s has the CUDA runtime linked in, which needs a GPU; --sim is for programs built with "
-            "`nvcc -cudart shared`\n",
-            path);
+        fprintf(stderr,
+                "gpumem: %s has the CUDA runtime linked in, which needs a GPU; --sim is for programs built with "
+                "`nvcc -cudart shared`\n",
+                path);
     munmap(map, (size_t)st.st_size);
 }

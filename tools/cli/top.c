@@ -36,10 +36,18 @@ struct table {
     uint64_t readings;
 };
 
-static const struct gm_option interval_row = {
-    .type = GM_OPTION_TIME, .name = "--interval", .initial = "1s", .unit = "us, ms or s", .help = "time between two readings"};
-static const struct gm_option count_row = {
-    .type = GM_OPTION_COUNT, .name = "--count", .initial = "0", .unit = "readings", .low = 1, .high = UINT64_MAX, .help = "readings"};
+static const struct gm_option interval_row = {.type = GM_OPTION_TIME,
+                                              .name = "--interval",
+                                              .initial = "1s",
+                                              .unit = "us, ms or s",
+                                              .help = "time between two readings"};
+static const struct gm_option count_row = {.type = GM_OPTION_COUNT,
+                                           .name = "--count",
+                                           .initial = "0",
+                                           .unit = "readings",
+                                           .low = 1,
+                                           .high = UINT64_MAX,
+                                           .help = "readings"};
 
 void gm_command_top_help(void) {
     puts("usage: gpumem top [OPTION...] PID...\n"

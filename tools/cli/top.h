@@ -13,7 +13,8 @@ struct gm_sample {
     bool finished, timed;
     char program[64], policy[64];
     uint64_t start_ns;
-    uint64_t live[GM_KIND_COUNT], kept[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT], blocks[GM_KIND_COUNT];
+    uint64_t live[GM_KIND_COUNT], kept[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
+        blocks[GM_KIND_COUNT];
     uint64_t live_all, kept_all, reserved_all; /* on devices */
     uint64_t peak_all;                         /* live bytes on devices */
     uint64_t allocs, frees, hits, reusable;    /* reusable: allocations of kinds that keep freed blocks */
@@ -24,9 +25,9 @@ struct gm_sample {
 struct gm_rates {
     double seconds;
     double allocs, frees, fence_waits; /* a second */
-    double hits;                       /* of 1: reusable allocations served from kept memory; so is hits_in_all since the start */
+    double hits; /* of 1: reusable allocations served from kept memory; so is hits_in_all since the start */
     double hits_in_all;
-    double time;                       /* of 1, and more with several threads inside calls */
+    double time; /* of 1, and more with several threads inside calls */
 };
 
 void gm_sample_take(struct gm_sample *out, const struct gm_stats *stats, int32_t pid, uint64_t now_ns);
@@ -38,11 +39,12 @@ bool gm_sample_has(const struct gm_sample *sample, enum gm_kind kind);
 /* ---- top_text.c: lines for at most `width` columns, each ended by `ending` */
 
 /* Everything about one process; returns the number of lines. */
-unsigned gm_top_detail(FILE *out, const struct gm_sample *sample, const struct gm_rates *rates, unsigned width, const char *ending);
+unsigned gm_top_detail(FILE *out, const struct gm_sample *sample, const struct gm_rates *rates, unsigned width,
+                       const char *ending);
 /* A line for each of several. `clock` (NULL = none) is the first column, "hh:mm:ss". */
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending);
-void gm_top_row(FILE *out, const char *clock, const struct gm_sample *sample, const struct gm_rates *rates, unsigned width,
-                const char *ending);
+void gm_top_row(FILE *out, const char *clock, const struct gm_sample *sample, const struct gm_rates *rates,
+                unsigned width, const char *ending);
 
 /* ---- top_json.c: one object a line. False: no memory, or gpumem was built without jansson. */
 bool gm_top_json_there(void);

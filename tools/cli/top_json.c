@@ -7,17 +7,11 @@
 
 enum { FORMAT = 1 };
 
-bool gm_top_json_there(void) {
-    return true;
-}
+bool gm_top_json_there(void) { return true; }
 
-static json_t *number(uint64_t value) {
-    return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
-}
+static json_t *number(uint64_t value) { return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value); }
 
-static json_t *real(double value) {
-    return value < 0 ? json_null() : json_real(value);
-}
+static json_t *real(double value) { return value < 0 ? json_null() : json_real(value); }
 
 /* Names are bytes, JSON is UTF-8: what is none becomes a question mark. */
 static json_t *text(const char *bytes) {
@@ -37,37 +31,41 @@ static json_t *kinds(const struct gm_sample *s) {
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         if (!gm_sample_has(s, k))
             continue;
-        json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live[k]), "kept_bytes",
-                                number(s->kept[k]), "reserved_bytes", number(s->reserved[k]), "peak_bytes", number(s->peak[k]),
-                                "blocks", number(s->blocks[k]), "allocs", number(s->total.allocs[k]), "frees",
-                                number(s->total.frees[k]), "hits", number(s->total.hits[k]));
+        json_t *one =
+            json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live[k]), "kept_bytes",
+                      number(s->kept[k]), "reserved_bytes", number(s->reserved[k]), "peak_bytes", number(s->peak[k]),
+                      "blocks", number(s->blocks[k]), "allocs", number(s->total.allocs[k]), "frees",
+                      number(s->total.frees[k]), "hits", number(s->total.hits[k]));
         json_object_set_new(all, gm_kind_name((enum gm_kind)k), one);
     }
     return all;
 }
 
 static json_t *fences(const struct gm_sample *s, const struct gm_rates *r) {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "records", number(s->total.fence_records), "queries", number(s->total.fence_queries),
-                     "waits", number(s->total.fence_waits), "wait_ns", number(s->total.fence_wait_ns), "waits_per_s",
-                     real(r->fence_waits));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "records", number(s->total.fence_records), "queries",
+                     number(s->total.fence_queries), "waits", number(s->total.fence_waits), "wait_ns",
+                     number(s->total.fence_wait_ns), "waits_per_s", real(r->fence_waits));
 }
 
 static json_t *rates(const struct gm_rates *r) {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "interval_s", real(r->seconds), "allocs_per_s", real(r->allocs), "frees_per_s",
-                     real(r->frees), "hit_rate", real(r->hits), "time_in_calls", real(r->time));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "interval_s", real(r->seconds), "allocs_per_s", real(r->allocs),
+                     "frees_per_s", real(r->frees), "hit_rate", real(r->hits), "time_in_calls", real(r->time));
 }
 
 bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r, bool ended) {
-    json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns", number(s->time_ns), "pid", (int)s->pid,
-                            "program", text(s->program), "policy", text(s->policy), "finished", s->finished, "ended", ended);
-    json_t *counts = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", number(s->allocs), "frees",
-                               number(s->frees), "failed_allocs", number(s->total.failed_allocs), "failed_frees",
-                               number(s->total.failed_frees), "temporary", number(s->total.temporary), "moved",
-                               number(s->total.moved), "hits", number(s->hits), "hit_rate", real(r->hits_in_all), "trims",
-                               number(s->total.trims), "trimmed_bytes", number(s->total.trimmed_bytes), "oom_steps",
-                               number(s->total.oom_steps), "time_in_calls_ns", number(s->total.time_ns));
-    json_t *memory = json_pack("{s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live_all), "kept_bytes", number(s->kept_all),
-                               "reserved_bytes", number(s->reserved_all), "peak_bytes", number(s->peak_all), "by_kind", kinds(s));
+    json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns", number(s->time_ns),
+                            "pid", (int)s->pid, "program", text(s->program), "policy", text(s->policy), "finished",
+                            s->finished, "ended", ended);
+    json_t *counts =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "allocs", number(s->allocs), "frees",
+                  number(s->frees), "failed_allocs", number(s->total.failed_allocs), "failed_frees",
+                  number(s->total.failed_frees), "temporary", number(s->total.temporary), "moved",
+                  number(s->total.moved), "hits", number(s->hits), "hit_rate", real(r->hits_in_all), "trims",
+                  number(s->total.trims), "trimmed_bytes", number(s->total.trimmed_bytes), "oom_steps",
+                  number(s->total.oom_steps), "time_in_calls_ns", number(s->total.time_ns));
+    json_t *memory =
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live_all), "kept_bytes", number(s->kept_all),
+                  "reserved_bytes", number(s->reserved_all), "peak_bytes", number(s->peak_all), "by_kind", kinds(s));
     bool done = all && !json_object_set_new(all, "counts", counts) && !json_object_set_new(all, "rates", rates(r)) &&
                 !json_object_set_new(all, "fences", fences(s, r)) && !json_object_set_new(all, "memory", memory) &&
                 !json_dumpf(all, out, JSON_COMPACT) && fputc('\n', out) != EOF;
@@ -75,10 +73,6 @@ bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r,
     return done;
 }
 #else
-bool gm_top_json_there(void) {
-    return false;
-}
-bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r, bool ended) {
-    return false;
-}
+bool gm_top_json_there(void) { return false; }
+bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r, bool ended) { return false; }
 #endif

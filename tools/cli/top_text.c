@@ -44,28 +44,31 @@ static const char *percent(struct gm_text *room, double value) {
     return room->text;
 }
 
-unsigned gm_top_detail(FILE *out, const struct gm_sample *s, const struct gm_rates *r, unsigned width, const char *ending) {
+unsigned gm_top_detail(FILE *out, const struct gm_sample *s, const struct gm_rates *r, unsigned width,
+                       const char *ending) {
     struct gm_text t[6];
     unsigned lines = 8;
     line(out, width, ending, "%.32s, process %d, policy %.16s, up %s%s", s->program, s->pid, s->policy,
          gm_text_time(&t[0], s->time_ns > s->start_ns ? s->time_ns - s->start_ns : 0), s->finished ? ", finished" : "");
-    line(out, width, ending, "  allocations   %s/s, %s in all, %s failed", rate(&t[0], r->allocs), gm_text_count(&t[1], s->allocs),
-         gm_text_count(&t[2], s->total.failed_allocs));
+    line(out, width, ending, "  allocations   %s/s, %s in all, %s failed", rate(&t[0], r->allocs),
+         gm_text_count(&t[1], s->allocs), gm_text_count(&t[2], s->total.failed_allocs));
     line(out, width, ending, "  frees         %s/s, %s in all", rate(&t[0], r->frees), gm_text_count(&t[1], s->frees));
-    line(out, width, ending, "  reused        %s now, %s in all", percent(&t[0], r->hits), percent(&t[1], r->hits_in_all));
+    line(out, width, ending, "  reused        %s now, %s in all", percent(&t[0], r->hits),
+         percent(&t[1], r->hits_in_all));
     line(out, width, ending, "  time in calls %s", percent(&t[0], r->time));
     line(out, width, ending, "  fence waits   %s/s, %s in all, %s; %s recorded, %s asked", rate(&t[0], r->fence_waits),
          gm_text_count(&t[1], s->total.fence_waits), gm_text_time(&t[2], s->total.fence_wait_ns),
          gm_text_count(&t[3], s->total.fence_records), gm_text_count(&t[4], s->total.fence_queries));
-    line(out, width, ending, "  given back    %s in %s trims; out of memory met %s times", gm_text_bytes(&t[0], s->total.trimmed_bytes),
-         gm_text_count(&t[1], s->total.trims), gm_text_count(&t[2], s->total.oom_steps));
+    line(out, width, ending, "  given back    %s in %s trims; out of memory met %s times",
+         gm_text_bytes(&t[0], s->total.trimmed_bytes), gm_text_count(&t[1], s->total.trims),
+         gm_text_count(&t[2], s->total.oom_steps));
     line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "KEPT", "RESERVED", "PEAK", "BLOCKS");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         if (!gm_sample_has(s, k))
             continue;
-        line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", gm_kind_name((enum gm_kind)k), gm_text_bytes(&t[0], s->live[k]),
-             gm_text_bytes(&t[1], s->kept[k]), gm_text_bytes(&t[2], s->reserved[k]), gm_text_bytes(&t[3], s->peak[k]),
-             gm_text_count(&t[4], s->blocks[k]));
+        line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", gm_kind_name((enum gm_kind)k),
+             gm_text_bytes(&t[0], s->live[k]), gm_text_bytes(&t[1], s->kept[k]), gm_text_bytes(&t[2], s->reserved[k]),
+             gm_text_bytes(&t[3], s->peak[k]), gm_text_count(&t[4], s->blocks[k]));
         lines++;
     }
     line(out, width, ending, "  %-14s %11s %11s %11s %11s", "on devices", gm_text_bytes(&t[0], s->live_all),
@@ -76,8 +79,8 @@ unsigned gm_top_detail(FILE *out, const struct gm_sample *s, const struct gm_rat
 #define ROW "%7s %-10.10s %11s %11s %9s %9s %7s %7s"
 
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {
-    line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "KEPT", "ALLOCS/S", "FREES/S", "REUSED",
-         "WAITS/S");
+    line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "KEPT", "ALLOCS/S",
+         "FREES/S", "REUSED", "WAITS/S");
 }
 
 void gm_top_row(FILE *out, const char *clock, const struct gm_sample *s, const struct gm_rates *r, unsigned width,
@@ -85,7 +88,7 @@ void gm_top_row(FILE *out, const char *clock, const struct gm_sample *s, const s
     struct gm_text t[6];
     char pid[16];
     snprintf(pid, sizeof pid, "%d", s->pid);
-    line(out, width, ending, "%s%s" ROW, clock ? clock : "", clock ? " " : "", pid, s->program, gm_text_bytes(&t[0], s->live_all),
-         gm_text_bytes(&t[1], s->kept_all), rate(&t[2], r->allocs), rate(&t[3], r->frees), percent(&t[4], r->hits),
-         rate(&t[5], r->fence_waits));
+    line(out, width, ending, "%s%s" ROW, clock ? clock : "", clock ? " " : "", pid, s->program,
+         gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->kept_all), rate(&t[2], r->allocs),
+         rate(&t[3], r->frees), percent(&t[4], r->hits), rate(&t[5], r->fence_waits));
 }

@@ -1,7 +1,7 @@
-/* Where the counters of a process are found: in a memory file that the library keeps open, by /proc/PID/fd, which needs no more
- * than the right to look at the process. Where the program has closed that descriptor, by the mapping's address in /proc/PID/maps and
- * process_vm_readv, which needs the right to trace it. Under gpumem run they lie in that run's memory file, or, where there is none, in
- * a file, which maps names. */
+/* Where the counters of a process are found: in a memory file that the library keeps open, by /proc/PID/fd, which needs
+ * no more than the right to look at the process. Where the program has closed that descriptor, by the mapping's address
+ * in /proc/PID/maps and process_vm_readv, which needs the right to trace it. Under gpumem run they lie in that run's
+ * memory file, or, where there is none, in a file, which maps names. */
 #include "tools/cli/watch.h"
 
 #include <ctype.h>
@@ -19,7 +19,8 @@
 
 enum { PATH = 512, LINE = 4096 + 256, PAGE = 4096 };
 
-static const char memory_file[] = "/memfd:" GM_STATS_NAME " (deleted)", run_file[] = "/memfd:" GM_STATS_RUN " (deleted)";
+static const char memory_file[] = "/memfd:" GM_STATS_NAME " (deleted)",
+                  run_file[] = "/memfd:" GM_STATS_RUN " (deleted)";
 
 /* The same as long as the process lives and has not become another program (the stack moves then). */
 struct identity {
@@ -30,7 +31,7 @@ struct identity {
 struct gm_watch {
     pid_t pid;
     struct identity identity;
-    int fd;           /* of the file that holds the counters; -1 = read from the process */
+    int fd; /* of the file that holds the counters; -1 = read from the process */
     off_t offset;
     uint64_t address; /* in the process, where fd is -1 */
     uint64_t *until;  /* watched_until of the process, mapped; NULL = not ours to write */
@@ -64,9 +65,7 @@ static bool identify(pid_t pid, struct identity *out) {
                           &out->state, &out->start, &out->stack) == 3;
 }
 
-static bool is_dead(char state) {
-    return state == 'Z' || state == 'X' || state == 'x';
-}
+static bool is_dead(char state) { return state == 'Z' || state == 'X' || state == 'x'; }
 
 static bool is_same(const struct identity *a, const struct identity *b) {
     return a->start == b->start && a->stack == b->stack && !is_dead(b->state);
@@ -217,7 +216,8 @@ static bool is_run_file(const struct mapping *m) {
            m->bytes == GM_STATS_SLOTS * sizeof(struct gm_stats);
 }
 
-/* The process's slot of the file that gpumem run made: the file where it can be opened, else in the process's memory. */
+/* The process's slot of the file that gpumem run made: the file where it can be opened, else in the process's memory.
+ */
 static enum gm_watch_status take_slot(struct gm_watch *w, const struct mapping *m, int32_t own) {
     char path[LINE];
     struct stat st;
@@ -304,13 +304,12 @@ void gm_watch_close(struct gm_watch *w) {
     free(w);
 }
 
-pid_t gm_watch_pid(const struct gm_watch *w) {
-    return w->pid;
-}
+pid_t gm_watch_pid(const struct gm_watch *w) { return w->pid; }
 
 enum gm_watch_status gm_watch_read(struct gm_watch *w, struct gm_stats *out) {
     struct identity now;
-    /* Asked first: what is read after the process was seen alive may be later than its end, never from before its beginning. */
+    /* Asked first: what is read after the process was seen alive may be later than its end, never from before its
+     * beginning. */
     bool alive = identify(w->pid, &now) && is_same(&w->identity, &now);
     struct gm_stats *copy = aligned_alloc(_Alignof(struct gm_stats), sizeof *copy);
     if (!copy)
@@ -346,12 +345,12 @@ const char *gm_watch_reason(enum gm_watch_status status) {
     switch (status) {
     case GM_WATCH_OK: return "is watched";
     case GM_WATCH_NO_PROCESS: return "no such process";
-    case GM_WATCH_DENIED: return "permission denied: another user's process, or one that may not be looked at (root may)";
+    case GM_WATCH_DENIED:
+        return "permission denied: another user's process, or one that may not be looked at (root may)";
     case GM_WATCH_NO_READ:
         return "the program closed the descriptor of its counters, and the kernel lets only root read them from its "
                "memory (kernel.yama.ptrace_scope)";
-    case GM_WATCH_NO_COUNTERS:
-        return "no counters: it does not run under gpumem, or has not used CUDA yet";
+    case GM_WATCH_NO_COUNTERS: return "no counters: it does not run under gpumem, or has not used CUDA yet";
     case GM_WATCH_OTHER_VERSION: return "runs under another version of gpumem; use that version's gpumem top";
     case GM_WATCH_ENDED: return "has ended";
     case GM_WATCH_NO_MEMORY: return "out of memory";

@@ -19,19 +19,21 @@ enum gm_watch_status {
 
 struct gm_watch; /* one process under watch */
 
-/* Whether `length` bytes are the beginning of counters that this tool understands, of the process that knows itself as `own_pid`. */
+/* Whether `length` bytes are the beginning of counters that this tool understands, of the process that knows itself as
+ * `own_pid`. */
 enum gm_watch_status gm_watch_judge(const void *bytes, size_t length, int32_t own_pid);
 
-/* Finds the process's counters. On GM_WATCH_OK the caller owns *out, which gm_watch_close takes back; else *out is NULL. Needs the
- * kernel's leave to read /proc/PID (ptrace(2), PTRACE_MODE_READ): same user and a dumpable process, or CAP_SYS_PTRACE. */
+/* Finds the process's counters. On GM_WATCH_OK the caller owns *out, which gm_watch_close takes back; else *out is
+ * NULL. Needs the kernel's leave to read /proc/PID (ptrace(2), PTRACE_MODE_READ): same user and a dumpable process, or
+ * CAP_SYS_PTRACE. */
 enum gm_watch_status gm_watch_open(pid_t pid, struct gm_watch **out);
 /* NULL is fine. */
 void gm_watch_close(struct gm_watch *watch);
 
 pid_t gm_watch_pid(const struct gm_watch *watch);
 
-/* Copies the counters. GM_WATCH_ENDED: the process is no more, or is another program now; `out` then holds its last counts where
- * they could still be had, else it is left as it was. */
+/* Copies the counters. GM_WATCH_ENDED: the process is no more, or is another program now; `out` then holds its last
+ * counts where they could still be had, else it is left as it was. */
 enum gm_watch_status gm_watch_read(struct gm_watch *watch, struct gm_stats *out);
 
 /* Asks the process to time its calls for so many nanoseconds from now. False where that cannot be asked for. */

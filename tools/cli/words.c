@@ -16,7 +16,8 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_PROMISE] = "the kind decided on would have broken a promise of the call",
         [GM_REASON_CONTEXT_GONE] = "released with its context",
         [GM_REASON_GROWTH] = "taken by GPUMEM_GROW",
-        [GM_REASON_LIST_TURNOVER] = "more blocks of that size (a new one: of sizes like it) were freed so far than are alive, taken as short-lived",
+        [GM_REASON_LIST_TURNOVER] = "more blocks of that size (a new one: of sizes like it) were freed so far than are "
+                                    "alive, taken as short-lived",
         [GM_REASON_PLAN] = "the plan's entry with the number of this object",
         [GM_REASON_PLAN_SITE] = "the plan's entry for this call site, size and occurrence; the order differed",
         [GM_REASON_RULE] = "a rule of the policy static",
@@ -43,9 +44,11 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_DROP] = "the block does not keep soft promises of its call; bytes holds them as bits: 256 "
                         "handles for other "
                         "processes, 512 access by peers, 1024 registration with network cards",
-        [GM_ACT_PHASE_BEGIN] = "a range of the program begins, in its thread or, with an address from 2^32 on, in all; site is the number "
-                               "of its text",
-        [GM_ACT_PHASE_END] = "a range of the program ends: the innermost of its thread and domain, or the one of that address",
+        [GM_ACT_PHASE_BEGIN] =
+            "a range of the program begins, in its thread or, with an address from 2^32 on, in all; site is the number "
+            "of its text",
+        [GM_ACT_PHASE_END] =
+            "a range of the program ends: the innermost of its thread and domain, or the one of that address",
         [GM_ACT_MARK] = "a phase mark of the program; site is the number of its text",
         [GM_ACT_CAPTURE_BEGIN] = "a stream began to capture",
         [GM_ACT_CAPTURE_END] = "a stream ended its capture",
@@ -78,8 +81,7 @@ const char *gm_column_meaning(const char *name) {
         {"site", "number of the call site, described by a line \"# site\"; 0 when unknown"},
         {"context", "small number of the context, 0 for none"},
         {"result", "the driver's answer, a CUresult; 0 for success"},
-        {"flags",
-         "1 during stream capture, 2 when the function for per-thread default streams was called; added up"},
+        {"flags", "1 during stream capture, 2 when the function for per-thread default streams was called; added up"},
         {"pid", "the process"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -182,7 +182,8 @@ void gm_gen_bash(FILE *out) {
           "    if declare -F _command_offset >/dev/null; then\n"
           "        _command_offset \"$1\"\n"
           "    elif (($1 == COMP_CWORD)); then\n"
-          "        COMPREPLY=($(compgen -c -- \"${COMP_WORDS[COMP_CWORD]}\") $(compgen -f -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+          "        COMPREPLY=($(compgen -c -- \"${COMP_WORDS[COMP_CWORD]}\") $(compgen -f -- "
+          "\"${COMP_WORDS[COMP_CWORD]}\"))\n"
           "    else\n"
           "        COMPREPLY=($(compgen -f -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
           "    fi\n"
@@ -213,9 +214,10 @@ static void zsh_flag(FILE *out, const struct gm_flag *flag) {
         choices(out, choices_of(flag));
         fputc(')', out);
     } else if (*flag->argument) {
-        fprintf(out, "%s", *flag->argument == '['                ? "::value:"
-                           : !strcmp(flag->argument, "FILE") ? ":file:_files"
-                                                             : ":value:");
+        fprintf(out, "%s",
+                *flag->argument == '['            ? "::value:"
+                : !strcmp(flag->argument, "FILE") ? ":file:_files"
+                                                  : ":value:");
     }
     fputc('\'', out);
 }

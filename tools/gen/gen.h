@@ -1,5 +1,5 @@
-/* Parts of the build-time program that turns the rows of options, policies, resources and commands into manual pages, shell
- * completions and the tables of the README. */
+/* Parts of the build-time program that turns the rows of options, policies, resources and commands into manual pages,
+ * shell completions and the tables of the README. */
 #ifndef GM_GEN_H
 #define GM_GEN_H
 
@@ -13,14 +13,14 @@
 struct gm_gen_command {
     const char *name;
     const char *help;
-    bool launches; /* starts a program: takes the flags of all option rows */
+    bool launches;           /* starts a program: takes the flags of all option rows */
     bool looks_at_processes; /* its other words are process ids; else files */
 };
 extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
 
 /* Copies the template, with each line `.\" @options@`, `@policies@`, `@resources@`, `@run@`, `@actions@`, `@reasons@`,
- * `@columns@`, `@parts@` (of the report), `@formats@` (of an export) replaced by its section, and the name of each other command by that command's flags. False when one has a name without
- * explanation. */
+ * `@columns@`, `@parts@` (of the report), `@formats@` (of an export) replaced by its section, and the name of each
+ * other command by that command's flags. False when one has a name without explanation. */
 bool gm_gen_man(FILE *out, FILE *template_file);
 
 void gm_gen_bash(FILE *out);

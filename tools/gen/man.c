@@ -149,7 +149,10 @@ static void parts(FILE *out) {
     };
     size_t count = sizeof names / sizeof *names;
     for (size_t i = 0; i < count; i++)
-        fprintf(out, "%s.BR \\-\\-%s%s\n", i + 1 == count ? "and\n" : "", names[i], i + 1 == count ? " ." : i + 2 == count ? "" : " ,");
+        fprintf(out, "%s.BR \\-\\-%s%s\n", i + 1 == count ? "and\n" : "", names[i],
+                i + 1 == count   ? " ."
+                : i + 2 == count ? ""
+                                 : " ,");
 }
 
 static void formats(FILE *out) {
@@ -174,19 +177,13 @@ bool gm_gen_man(FILE *out, FILE *template_file) {
         const char *line;
         void (*write)(FILE *out);
     } sections[] = {
-        {".\\\" @options@\n", options},
-        {".\\\" @policies@\n", policies},
-        {".\\\" @resources@\n", resources},
-        {".\\\" @run@\n", run_flags},
-        {".\\\" @actions@\n", actions},
-        {".\\\" @reasons@\n", reasons},
-        {".\\\" @columns@\n", columns},
-        {".\\\" @parts@\n", parts},
-        {".\\\" @formats@\n", formats},
+        {".\\\" @options@\n", options}, {".\\\" @policies@\n", policies}, {".\\\" @resources@\n", resources},
+        {".\\\" @run@\n", run_flags},   {".\\\" @actions@\n", actions},   {".\\\" @reasons@\n", reasons},
+        {".\\\" @columns@\n", columns}, {".\\\" @parts@\n", parts},       {".\\\" @formats@\n", formats},
     };
     char line[1024];
     while (fgets(line, sizeof line, template_file)) {
-        void (*write)(FILE *out) = NULL;
+        void (*write)(FILE * out) = NULL;
         for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
             if (!strcmp(line, sections[i].line))
                 write = sections[i].write;

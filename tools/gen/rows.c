@@ -1,4 +1,5 @@
-/* gpumem-rows: --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names, each to standard output. */
+/* gpumem-rows: --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names, each to standard
+ * output. */
 #include "tools/gen/gen.h"
 
 #include <stdlib.h>
@@ -136,7 +137,8 @@ int main(int argc, char **argv) {
     } else if (!strcmp(what, "--names")) {
         names();
     } else {
-        fputs("usage: gpumem-rows --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names\n", stderr);
+        fputs("usage: gpumem-rows --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names\n",
+              stderr);
         return 2;
     }
     return failed || fflush(stdout) || ferror(stdout);

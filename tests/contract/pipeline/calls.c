@@ -1,7 +1,8 @@
 /* One block by each call that gets memory, and what the driver says of each: calls
  *
- * Prints a line a block: LABEL ADDRESS BYTES managed=M type=T device=D start=S ipc=E; `reference KIND ipc=E` says what the driver
- * answers for memory of that kind that the program itself asked for. The addresses stay distinct: all live until the end. */
+ * Prints a line a block: LABEL ADDRESS BYTES managed=M type=T device=D start=S ipc=E; `reference KIND ipc=E` says what
+ * the driver answers for memory of that kind that the program itself asked for. The addresses stay distinct: all live
+ * until the end. */
 #include <cuda.h>
 
 #include "tests/preload/program.h"
@@ -29,8 +30,8 @@ static void describe(const char *label, CUdeviceptr address, size_t size) {
     MUST(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + size - 1));
     MUST(cuMemGetAddressRange(&base, &range, address + size / 2));
     EXPECT(base <= address && address + size <= base + range);
-    printf("%s %#llx %zu managed=%d type=%d device=%d start=%d ipc=%d\n", label, (unsigned long long)address, size, managed, type,
-           device, start == address, ipc_answer(address));
+    printf("%s %#llx %zu managed=%d type=%d device=%d start=%d ipc=%d\n", label, (unsigned long long)address, size,
+           managed, type, device, start == address, ipc_answer(address));
 }
 
 /* Device-accessible: written and read back by the driver. */
@@ -106,8 +107,8 @@ static size_t used_in_pool(void) {
     return used;
 }
 
-/* While the program's pool is the device's, stream-ordered memory comes from it: by either call that says so, until the default pool is
- * back or the program's is gone. */
+/* While the program's pool is the device's, stream-ordered memory comes from it: by either call that says so, until the
+ * default pool is back or the program's is gone. */
 static void from_set_pool(const CUmemPoolProps *properties) {
     CUmemLocation location = properties->location;
     CUmemoryPool standard, second;
@@ -132,7 +133,8 @@ static void from_set_pool(const CUmemPoolProps *properties) {
 }
 
 static void never_moved(void) {
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUDA_ARRAY_DESCRIPTOR shape = {.Width = 64, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUdeviceptr address;
     void *host = NULL, *own = NULL;
@@ -160,7 +162,8 @@ static void never_moved(void) {
 }
 
 static void mapped(void) {
-    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUmemGenericAllocationHandle handle;
     size_t chunk = 0;
     MUST(cuMemGetAllocationGranularity(&chunk, &property, CU_MEM_ALLOC_GRANULARITY_MINIMUM));

@@ -1,5 +1,5 @@
-/* Blocks of a few sizes come and go on several streams, each filled with a pattern of its own and checked before it is given
- * back: memory in two hands at once shows. SIMCUDA_STREAMS chooses in which order the streams run. */
+/* Blocks of a few sizes come and go on several streams, each filled with a pattern of its own and checked before it is
+ * given back: memory in two hands at once shows. SIMCUDA_STREAMS chooses in which order the streams run. */
 #include <cuda.h>
 
 #include "simcuda.h"

@@ -24,14 +24,9 @@ struct promise {
 #define M GM_KIND_MANAGED
 #define C GM_KIND_CACHE
 static const struct promise promises[] = {
-    {"observe", N, N, N, N, N, N},
-    {"cache", C, C, N, N, C, C},
-    {"async", A, A, N, N, A, A},
-    {"managed", M, M, M, M, M, M},
-    {"active-list", M, A, M, N, M, A},
-    {"auto", N, C, N, N, M, A},
-    {"plan", M, A, M, N, M, A},
-    {"static", M, A, M, N, M, A},
+    {"observe", N, N, N, N, N, N}, {"cache", C, C, N, N, C, C},       {"async", A, A, N, N, A, A},
+    {"managed", M, M, M, M, M, M}, {"active-list", M, A, M, N, M, A}, {"auto", N, C, N, N, M, A},
+    {"plan", M, A, M, N, M, A},    {"static", M, A, M, N, M, A},
 };
 #undef N
 #undef A
@@ -232,7 +227,8 @@ static void defaults_parse(void **unused) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         char error[256];
         uint64_t number = 1;
-        assert_int_equal(gm_option_parse(&gm_option_rows[i], gm_option_rows[i].initial, &number, error, sizeof error), 0);
+        assert_int_equal(gm_option_parse(&gm_option_rows[i], gm_option_rows[i].initial, &number, error, sizeof error),
+                         0);
         assert_int_equal(number, gm_option_number((enum gm_option_id)i));
         assert_string_equal(gm_option_rows[i].initial, gm_option_text((enum gm_option_id)i));
     }
@@ -257,8 +253,8 @@ static void choices_parse_in_order(void **unused) {
 
 static void bad_values_are_explained(void **unused) {
     static const char *const accepted[] = {
-        [GM_OPTION_BOOL] = "on",      [GM_OPTION_COUNT] = "count", [GM_OPTION_BYTES] = "512M",
-        [GM_OPTION_TIME] = "100ms",   [GM_OPTION_CHOICE] = NULL,
+        [GM_OPTION_BOOL] = "on",    [GM_OPTION_COUNT] = "count", [GM_OPTION_BYTES] = "512M",
+        [GM_OPTION_TIME] = "100ms", [GM_OPTION_CHOICE] = NULL,
     };
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
@@ -304,18 +300,12 @@ static void counts_end_where_they_say(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_policy_has_a_promise),
-        cmocka_unit_test(rows_are_complete),
-        cmocka_unit_test(only_three_calls_move),
-        cmocka_unit_test(each_call_is_placed_as_promised),
-        cmocka_unit_test(capture_leaves_all_as_asked),
-        cmocka_unit_test(reasons_are_given),
-        cmocka_unit_test(failures_leave_no_mark),
-        cmocka_unit_test(option_rows_are_complete),
-        cmocka_unit_test(flags_follow_names),
-        cmocka_unit_test(defaults_parse),
-        cmocka_unit_test(choices_parse_in_order),
-        cmocka_unit_test(bad_values_are_explained),
+        cmocka_unit_test(every_policy_has_a_promise),  cmocka_unit_test(rows_are_complete),
+        cmocka_unit_test(only_three_calls_move),       cmocka_unit_test(each_call_is_placed_as_promised),
+        cmocka_unit_test(capture_leaves_all_as_asked), cmocka_unit_test(reasons_are_given),
+        cmocka_unit_test(failures_leave_no_mark),      cmocka_unit_test(option_rows_are_complete),
+        cmocka_unit_test(flags_follow_names),          cmocka_unit_test(defaults_parse),
+        cmocka_unit_test(choices_parse_in_order),      cmocka_unit_test(bad_values_are_explained),
         cmocka_unit_test(counts_end_where_they_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

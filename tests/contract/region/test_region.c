@@ -1,4 +1,5 @@
-/* Regions on the simulated driver: growth in place and by new addresses, giving back, sharing, and every driver call failing. */
+/* Regions on the simulated driver: growth in place and by new addresses, giving back, sharing, and every driver call
+ * failing. */
 #include "bench.h"
 
 #include <fcntl.h>
@@ -284,7 +285,8 @@ static void peers_get_access(void **state) {
 }
 
 static void handles_can_be_exported(void **state) {
-    struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXPORTABLE | GPUMEM_REGION_EXACT), *plain = new_region(0, 0);
+    struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXPORTABLE | GPUMEM_REGION_EXACT),
+                         *plain = new_region(0, 0);
     CUmemGenericAllocationHandle imported;
     struct stat file;
     size_t size = 0;
@@ -296,7 +298,8 @@ static void handles_can_be_exported(void **state) {
     CU(gpumem_region_export(region, 1, &descriptor, &size));
     assert_int_equal(size, 4 * MIB);
     assert_int_equal(fstat(descriptor, &file), 0);
-    CU(cuMemImportFromShareableHandle(&imported, (void *)(uintptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CU(cuMemImportFromShareableHandle(&imported, (void *)(uintptr_t)descriptor,
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     CU(cuMemRelease(imported));
     close(descriptor);
     CU(gpumem_region_grow(plain, 2 * MIB));
@@ -314,7 +317,8 @@ static void the_host_tier_takes_no_device_memory(void **state) {
     bench_fill(view_of(region).base, 4 * MIB, 9);
     bench_check(view_of(region).base, 4 * MIB, 9);
     assert_int_equal(bench_differing(), 0);
-    assert_int_equal(gpumem_region_grow(region, (size_t)1 << 45), CUDA_ERROR_OUT_OF_MEMORY); /* never asked of the machine */
+    assert_int_equal(gpumem_region_grow(region, (size_t)1 << 45),
+                     CUDA_ERROR_OUT_OF_MEMORY); /* never asked of the machine */
     CU(gpumem_region_release(region));
 }
 

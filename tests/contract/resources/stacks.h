@@ -11,7 +11,7 @@
 #define BYTES ((size_t)65536)
 
 enum { STACKS = 22 };
-extern const char *const stacks[STACKS];   /* as options name them */
+extern const char *const stacks[STACKS];  /* as options name them */
 extern struct gm_resource *built[STACKS]; /* of the same order */
 
 /* A cmocka group's setup: builds all of them. */
@@ -29,9 +29,9 @@ struct gm_block get(struct gm_resource *resource, const struct gm_request *reque
 void give(struct gm_resource *resource, const struct gm_block *block);
 void trim(struct gm_resource *resource);
 
-#define EACH_STACK(resource, world)                                                                          \
-    for (int stack_ = 0; stack_ < STACKS; stack_++)                                                          \
-        for (struct gm_resource *resource = built[stack_], *once_ = resource; once_ && (world_open(&world), 1);  \
+#define EACH_STACK(resource, world)                                                                             \
+    for (int stack_ = 0; stack_ < STACKS; stack_++)                                                             \
+        for (struct gm_resource *resource = built[stack_], *once_ = resource; once_ && (world_open(&world), 1); \
              world_close(&world, resource), once_ = NULL)
 
 #endif

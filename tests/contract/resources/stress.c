@@ -1,12 +1,14 @@
-/* Random use of a resource on the simulated driver's streams, for as long as one likes: blocks are filled on one stream, checked
- * there or on another that waits, and freed while all of it is still queued. Memory handed out before earlier work on it has run
- * shows as a wrong word or as a violation that the driver counts.
+/* Random use of a resource on the simulated driver's streams, for as long as one likes: blocks are filled on one
+ * stream, checked there or on another that waits, and freed while all of it is still queued. Memory handed out before
+ * earlier work on it has run shows as a wrong word or as a violation that the driver counts.
  *
- * usage: test_stress [--stack TEXT] [--seed N] [--seeds N] [--steps N] [--threads N] [--large] [--order] [--watch-streams] [--leave-out]
+ * usage: test_stress [--stack TEXT] [--seed N] [--seeds N] [--steps N] [--threads N] [--large] [--order]
+ * [--watch-streams] [--leave-out]
  *                    [--expect-mistakes]
- * One seed is --steps steps of each thread, --seeds of them from --seed on; --seed 0 takes 1, 2, 3 ... until something is wrong. One thread repeats exactly. Ends with 0 when
- * nothing was wrong, or, with --expect-mistakes, when something was. --watch-streams: fences over known streams, as on a driver older
- * than 12.5; --leave-out: one of them is not known. */
+ * One seed is --steps steps of each thread, --seeds of them from --seed on; --seed 0 takes 1, 2, 3 ... until something
+ * is wrong. One thread repeats exactly. Ends with 0 when nothing was wrong, or, with --expect-mistakes, when something
+ * was. --watch-streams: fences over known streams, as on a driver older than 12.5; --leave-out: one of them is not
+ * known. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,13 +22,13 @@
 
 enum { SLOTS = 24, STREAMS = 6, MOST_THREADS = 16 };
 
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        int must_ = (int)(call);                                                                             \
-        if (must_) {                                                                                         \
-            fprintf(stderr, "line %d: %s: %d\n", __LINE__, #call, must_);                                    \
-            exit(1);                                                                                         \
-        }                                                                                                    \
+#define MUST(call)                                                        \
+    do {                                                                  \
+        int must_ = (int)(call);                                          \
+        if (must_) {                                                      \
+            fprintf(stderr, "line %d: %s: %d\n", __LINE__, #call, must_); \
+            exit(1);                                                      \
+        }                                                                 \
     } while (0)
 
 static struct gm_resource *resource;
@@ -35,7 +37,7 @@ static struct gm_context seen;
 static CUfunction fill, verify;
 static unsigned long steps = 4000;
 static uint64_t device_waits;
-static bool large;   /* blocks of which few are at the bound of their size */
+static bool large; /* blocks of which few are at the bound of their size */
 static bool watch_streams, leave_out;
 static bool by_hand; /* the streams run only when told */
 
@@ -63,9 +65,13 @@ static void launch(CUfunction kernel, CUstream stream, const struct gm_block *bl
 }
 
 static void take(struct worker *worker, unsigned slot) {
-    static const size_t small[] = {512, 4096, 4096, 4100, 65536, 300000}, huge[] = {4096, 20 << 20, 20 << 20, 24 << 20, 40 << 20, 70 << 20};
+    static const size_t small[] = {512, 4096, 4096, 4100, 65536, 300000},
+                        huge[] = {4096, 20 << 20, 20 << 20, 24 << 20, 40 << 20, 70 << 20};
     const size_t *sizes = large ? huge : small;
-    struct gm_request request = {.call = GM_CALL_ALLOC, .size = sizes[pick(worker, 6)], .device = seen.device, .context_id = seen.id,
+    struct gm_request request = {.call = GM_CALL_ALLOC,
+                                 .size = sizes[pick(worker, 6)],
+                                 .device = seen.device,
+                                 .context_id = seen.id,
                                  .context = (uint64_t)(uintptr_t)seen.handle};
     struct gm_block *block = &worker->slots[slot].block;
     MUST(resource->ops->alloc(resource, &request, block));

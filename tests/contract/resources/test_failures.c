@@ -15,8 +15,8 @@ struct outcome {
 static void try_all(struct gm_resource *resource, const struct world *world, struct outcome *outcome) {
     uint64_t stream = (uint64_t)(uintptr_t)world->one;
     const struct gm_request requests[5] = {
-        plain_request(&world->origin, 1000),          plain_request(&world->origin, 2200000),
-        pitched_request(&world->origin, 3001, 40),    ordered_request(&world->origin, 5000, stream),
+        plain_request(&world->origin, 1000),       plain_request(&world->origin, 2200000),
+        pitched_request(&world->origin, 3001, 40), ordered_request(&world->origin, 5000, stream),
         plain_request(&world->origin, 1000),
     };
     for (int i = 0; i < 5; i++) {
@@ -44,7 +44,8 @@ static void free_the_rest(struct gm_resource *resource, const struct world *worl
     trim(resource);
 }
 
-/* The n-th driver call fails, for n = 1, 2, 3 ... until none is left to fail: nothing is lost, and all works again after. */
+/* The n-th driver call fails, for n = 1, 2, 3 ... until none is left to fail: nothing is lost, and all works again
+ * after. */
 static void test_any_driver_call_may_fail(void **state) {
     static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
     struct world world;
@@ -56,7 +57,8 @@ static void test_any_driver_call_may_fail(void **state) {
                 char script[64];
                 size_t free_before, free_after, total;
                 world_open(&world);
-                size_t live = simcuda_live_blocks(), ranges = simcuda_live_reservations(), handles = simcuda_live_handles();
+                size_t live = simcuda_live_blocks(), ranges = simcuda_live_reservations(),
+                       handles = simcuda_live_handles();
                 CU(cuMemGetInfo_v2(&free_before, &total));
                 simcuda_reset_counters();
                 snprintf(script, sizeof script, "*:%d:%d", n, codes[code]);
@@ -70,8 +72,8 @@ static void test_any_driver_call_may_fail(void **state) {
                 free_the_rest(resource, &world, &outcome);
                 CU(cuMemGetInfo_v2(&free_after, &total));
                 if (simcuda_live_blocks() != live || free_after != free_before || gm_managed_alive())
-                    fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes lost, %llu managed bytes counted", stacks[stack],
-                             n, codes[code], simcuda_live_blocks() - live, free_before - free_after,
+                    fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes lost, %llu managed bytes counted",
+                             stacks[stack], n, codes[code], simcuda_live_blocks() - live, free_before - free_after,
                              (unsigned long long)gm_managed_alive());
                 assert_int_equal(simcuda_live_reservations(), ranges);
                 assert_int_equal(simcuda_live_handles(), handles);
@@ -137,7 +139,8 @@ static void test_kept_memory_is_free_memory(void **state) {
 
 /* A pool's memory: given back when somebody asks, beside a block that lives, and never waited for. */
 static void test_memory_that_a_pool_keeps_is_free_memory(void **state) {
-    static const char *const names[] = {"true-kind(cache(async))", "true-kind(cache(1,async))", "true-kind(cache(1,managed-pool))"};
+    static const char *const names[] = {"true-kind(cache(async))", "true-kind(cache(1,async))",
+                                        "true-kind(cache(1,managed-pool))"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct gm_resource *resource = stack_named(names[i]);
         struct world world;
@@ -148,7 +151,8 @@ static void test_memory_that_a_pool_keeps_is_free_memory(void **state) {
             world_close(&world, resource);
             skip();
         }
-        struct gm_request small = plain_request(&world.origin, 300000), large = plain_request(&world.origin, (size_t)10 << 20);
+        struct gm_request small = plain_request(&world.origin, 300000),
+                          large = plain_request(&world.origin, (size_t)10 << 20);
         struct gm_block alive = get(resource, &small), block = get(resource, &large);
         give(resource, &block);
         assert_int_equal(resource->ops->releasable(resource, 0), 0);

@@ -1,5 +1,5 @@
-/* What managed memory promises beyond the contract: a cheap pair, prefetching by option, advice that ends with its block, and one
- * rule for all of it, kept blocks included. */
+/* What managed memory promises beyond the contract: a cheap pair, prefetching by option, advice that ends with its
+ * block, and one rule for all of it, kept blocks included. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +74,8 @@ static void test_a_pair_in_a_loop_asks_little_of_the_driver(void **state) {
         give(resource, &block);
     }
     assert_int_equal(simcuda_calls("cuMemAllocFromPoolAsync") + simcuda_calls("cuMemFreeAsync"), 0);
-    assert_int_equal(simcuda_calls("cuStreamSynchronize") + simcuda_calls("cuCtxSynchronize") + simcuda_calls("cuStreamQuery"), 0);
+    assert_int_equal(
+        simcuda_calls("cuStreamSynchronize") + simcuda_calls("cuCtxSynchronize") + simcuda_calls("cuStreamQuery"), 0);
     assert_int_equal(simcuda_calls("cuCtxRecordEvent"), 160 / 16);
     assert_true(simcuda_calls(NULL) <= 160);
     finish(resource, &world, live);
@@ -178,7 +179,8 @@ static CUresult no_migration(int *value, CUdevice_attribute name, CUdevice devic
     return result;
 }
 
-/* A device whose pages do not move is left alone. In a process of its own, before this one asked: the answer is remembered. */
+/* A device whose pages do not move is left alone. In a process of its own, before this one asked: the answer is
+ * remembered. */
 static void test_devices_without_migration(void **state) {
     int status = -1;
     pid_t child = fork();
@@ -223,7 +225,8 @@ static void test_prefetch_by_either_signature(void **state) {
     }
 }
 
-/* Neither the program's use nor a free, in whatever order, goes past a prefetch that has not run; an allocation waits for none. */
+/* Neither the program's use nor a free, in whatever order, goes past a prefetch that has not run; an allocation waits
+ * for none. */
 static void test_prefetch_comes_before_the_free(void **state) {
     struct world world;
     if (!prefetching())
@@ -264,9 +267,11 @@ static void assert_no_advice(const struct gm_block *block) {
     for (size_t at = 0; at < block->size; at += 4096) {
         size_t part = block->size - at < 4096 ? block->size - at : 4096;
         assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, block->address + at, part), 0);
-        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, block->address + at, part), CU_DEVICE_INVALID);
+        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, block->address + at, part),
+                         CU_DEVICE_INVALID);
         assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, block->address + at, part), CU_DEVICE_INVALID);
-        assert_int_not_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, block->address + at, part), CU_DEVICE_CPU);
+        assert_int_not_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, block->address + at, part),
+                             CU_DEVICE_CPU);
     }
 }
 
@@ -275,7 +280,8 @@ static void advise(struct gm_block *block, const struct world *world, int device
     const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     size_t half = block->size / 2;
     int answer = cuMemAdvise_v2(block->address + half, block->size - half, CU_MEM_ADVISE_SET_READ_MOSTLY, host);
-    assert_int_equal(answer, block->kind == GM_KIND_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED); /* a pool's memory */
+    assert_int_equal(answer,
+                     block->kind == GM_KIND_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED); /* a pool's memory */
     CU(cuMemAdvise(block->address, block->size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
     CU(cuMemAdvise(block->address, half, CU_MEM_ADVISE_SET_ACCESSED_BY, CU_DEVICE_CPU));
     for (int device = 0; device < devices; device++)
@@ -294,8 +300,9 @@ static void test_advice_ends_with_its_block(void **state) {
             world_open(&world);
             CU(cuDeviceGetCount(&devices));
             size_t live = simcuda_live_blocks();
-            struct gm_request request = ordered ? ordered_request(&world.origin, MIB + 300, (uint64_t)(uintptr_t)world.one)
-                                                : plain_request(&world.origin, MIB + 300);
+            struct gm_request request = ordered
+                                            ? ordered_request(&world.origin, MIB + 300, (uint64_t)(uintptr_t)world.one)
+                                            : plain_request(&world.origin, MIB + 300);
             struct gm_free_request how = ordered ? ordered_free(request.stream) : plain_free();
             for (int round = 0; round < 3; round++) {
                 block = get(resource, &request);
@@ -335,7 +342,8 @@ static void test_advice_ends_during_a_capture(void **state) {
             resource->ops->capture(resource, -1);
         next = get(resource, &request);
         assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, next.address, next.size), 0);
-        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, next.address, next.size), CU_DEVICE_INVALID);
+        assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, next.address, next.size),
+                         CU_DEVICE_INVALID);
         give(resource, &next);
         finish(resource, &world, live);
         world_close(&world, resource);
@@ -353,7 +361,8 @@ static void try_all(struct gm_resource *resource, const struct world *world, str
     const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     uint64_t stream = (uint64_t)(uintptr_t)world->two;
     const struct gm_request requests[4] = {plain_request(&world->origin, MIB), plain_request(&world->origin, 3 * MIB),
-                                           ordered_request(&world->origin, MIB, stream), plain_request(&world->origin, MIB)};
+                                           ordered_request(&world->origin, MIB, stream),
+                                           plain_request(&world->origin, MIB)};
     for (int i = 0; i < 4; i++) {
         struct gm_block *block = &tried->blocks[i];
         tried->live[i] = allocate(resource, &requests[i], block) == GM_OK;
@@ -392,8 +401,9 @@ static void test_any_driver_call_may_fail(void **state) {
                 for (int i = 0; i < 4; i++) {
                     struct gm_request request = plain_request(&world.origin, i == 1 ? 3 * MIB : MIB);
                     tried.blocks[i] = get(resource, &request);
-                    assert_int_equal(attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, tried.blocks[i].address, request.size),
-                                     CU_DEVICE_INVALID);
+                    assert_int_equal(
+                        attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, tried.blocks[i].address, request.size),
+                        CU_DEVICE_INVALID);
                 }
                 for (int i = 0; i < 4; i++)
                     give(resource, &tried.blocks[i]);
@@ -415,18 +425,20 @@ static void *work(void *argument) {
     worker->world->origin.enter(&worker->world->origin);
     for (int i = 0; i < 300; i++) {
         struct gm_free_request how = plain_free();
-        struct gm_request request = plain_request(&worker->world->origin, (1 + (size_t)rand_r(&worker->seed) % 4) * 256 * 1024);
+        struct gm_request request =
+            plain_request(&worker->world->origin, (1 + (size_t)rand_r(&worker->seed) % 4) * 256 * 1024);
         struct gm_block block;
         int value = 0;
         if (worker->resource->ops->alloc(worker->resource, &request, &block) != GM_OK) {
             worker->wrong++;
             continue;
         }
-        worker->wrong += cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, block.address,
-                                                block.size) != CUDA_SUCCESS ||
+        worker->wrong += cuMemRangeGetAttribute(&value, sizeof value, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
+                                                block.address, block.size) != CUDA_SUCCESS ||
                          value != CU_DEVICE_INVALID;
         if (i % 3 == 0) {
-            worker->wrong += cuMemAdvise_v2(block.address, block.size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) != CUDA_SUCCESS;
+            worker->wrong +=
+                cuMemAdvise_v2(block.address, block.size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) != CUDA_SUCCESS;
             block.pinned_native = 1;
         }
         worker->wrong += worker->resource->ops->free(worker->resource, &block, &how) != GM_OK;

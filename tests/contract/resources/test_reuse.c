@@ -1,12 +1,13 @@
-/* Memory is handed out again only when the work of its last owner is done, and nothing waits that would not wait natively. */
+/* Memory is handed out again only when the work of its last owner is done, and nothing waits that would not wait
+ * natively. */
 #include <stdio.h>
 #include <string.h>
 
 #include "shim/driver/fence.h"
 #include "stacks.h"
 
-/* Work of stream one on a block that is then given back; the next block of that size is used on stream two, which runs first.
- * Returns the mistakes that the simulated streams saw. */
+/* Work of stream one on a block that is then given back; the next block of that size is used on stream two, which runs
+ * first. Returns the mistakes that the simulated streams saw. */
 static uint64_t early_reuse_mistakes(struct gm_resource *resource, const struct world *world) {
     simcuda_reset_counters();
     assert_int_equal(simcuda_set_streams("manual"), 0);
@@ -30,8 +31,8 @@ static uint64_t early_reuse_mistakes(struct gm_resource *resource, const struct 
     return mistakes;
 }
 
-/* Many blocks of two sizes on both streams, in an order of the seed's choosing; odd seeds let the driver run what is queued at its
- * calls, even ones only now and then, so that much is under way. */
+/* Many blocks of two sizes on both streams, in an order of the seed's choosing; odd seeds let the driver run what is
+ * queued at its calls, even ones only now and then, so that much is under way. */
 static uint64_t random_reuse_mistakes(struct gm_resource *resource, const struct world *world, unsigned seed) {
     struct gm_block blocks[8] = {0};
     uint32_t patterns[8], random = seed * 2654435761u;
@@ -72,7 +73,8 @@ static void test_no_reuse_before_earlier_work_is_done(void **state) {
             fail_msg("%s: memory was reused early: %s", stacks[stack_], simcuda_last_violation());
         for (unsigned seed = 1; seed <= 8; seed++)
             if (random_reuse_mistakes(resource, &world, seed))
-                fail_msg("%s: memory was reused early with seed %u: %s", stacks[stack_], seed, simcuda_last_violation());
+                fail_msg("%s: memory was reused early with seed %u: %s", stacks[stack_], seed,
+                         simcuda_last_violation());
     }
 }
 

@@ -1,4 +1,5 @@
-/* Programs whose kernels wait for the program itself and which finish natively; SIGALRM ends a test when they do not here. */
+/* Programs whose kernels wait for the program itself and which finish natively; SIGALRM ends a test when they do not
+ * here. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -65,8 +66,8 @@ static void end(struct two_threads *shared) {
     world_close(&shared->world, shared->resource);
 }
 
-/* Thread one frees while its kernel waits for a kernel that thread two submits after allocating: with small blocks, and with so
- * large ones that the budget of waiting blocks is used up and thread one has to wait in its free. */
+/* Thread one frees while its kernel waits for a kernel that thread two submits after allocating: with small blocks, and
+ * with so large ones that the budget of waiting blocks is used up and thread one has to wait in its free. */
 static void test_a_collective_does_not_hang(void **state) {
     alarm(100);
     for (int stack = 0; stack < STACKS; stack++)

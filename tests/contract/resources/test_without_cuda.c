@@ -7,11 +7,7 @@
 static const struct origin origin = {.context = 0x1000, .context_id = 7, .device = 0};
 
 static const char *const stacks[] = {
-    "sim",
-    "limit(1TiB,sim)",
-    "fail-nth(1000000,sim)",
-    "limit(512GiB,fail-nth(99999999,limit(1TiB,sim)))",
-    "decided",
+    "sim", "limit(1TiB,sim)", "fail-nth(1000000,sim)", "limit(512GiB,fail-nth(99999999,limit(1TiB,sim)))", "decided",
 };
 
 static void test_contract(void **state) {
@@ -19,7 +15,8 @@ static void test_contract(void **state) {
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         struct gm_resource *resource = build(stacks[i]);
         if (resource->ops->kind == GM_KIND_NATIVE && !resource->upstream) {
-            /* Dispatch hands out blocks of its servers under their own name; the checks speak to the server it reaches. */
+            /* Dispatch hands out blocks of its servers under their own name; the checks speak to the server it reaches.
+             */
             struct gm_request request = plain_request(&origin, 100);
             struct gm_block block;
             assert_int_equal(allocate(resource, &request, &block), GM_OK);
@@ -76,7 +73,8 @@ static void test_limit(void **state) {
     assert_int_equal(allocate(limit, &all, &a), GM_OK);
     assert_int_equal(release(limit, &a, &how), GM_OK);
 
-    /* 100 rows of 100 bytes are 10000 bytes asked and 51200 at the pitch: that counts, and a refusal leaves nothing behind. */
+    /* 100 rows of 100 bytes are 10000 bytes asked and 51200 at the pitch: that counts, and a refusal leaves nothing
+     * behind. */
     struct gm_request rows = pitched_request(&origin, 100, 2000);
     assert_int_equal(allocate(limit, &rows, &a), GM_OK);
     assert_true(a.reserved == 2000 * 512);

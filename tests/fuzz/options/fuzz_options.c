@@ -1,6 +1,7 @@
 /* Any bytes as the value of every option, and as a policy's name and argument.
  *
- * Built with -fsanitize=fuzzer -DGM_LIBFUZZER this is a libFuzzer target; else main() runs the files of the folders and files named. */
+ * Built with -fsanitize=fuzzer -DGM_LIBFUZZER this is a libFuzzer target; else main() runs the files of the folders and
+ * files named. */
 #include "policy/policy.h"
 #include "shim/base/options.h"
 
@@ -36,8 +37,7 @@ static void try_policy(const char *text) {
     const struct gm_policy *policy = gm_policy_find(text);
     if (!policy)
         return;
-    struct gm_policy_setup setup = {
-        .list_length = 10, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
+    struct gm_policy_setup setup = {.list_length = 10, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
     setup.argument = strchr(text, ':') ? strchr(text, ':') + 1 : NULL;
     gm_status status = policy->setup(&setup);
     must(memchr(setup.error, '\0', sizeof setup.error) != NULL);

@@ -1,7 +1,7 @@
 /* Any bytes as a plan and as placement rules.
  *
- * Built with -fsanitize=fuzzer -DGM_LIBFUZZER this is a libFuzzer target; else main() runs each file of a folder, cut at every byte, and
- * with every byte replaced. */
+ * Built with -fsanitize=fuzzer -DGM_LIBFUZZER this is a libFuzzer target; else main() runs each file of a folder, cut
+ * at every byte, and with every byte replaced. */
 #include "policy/plan_text.h"
 #include "policy/rules.h"
 #include "policy/site_key.h"
@@ -30,8 +30,8 @@ static void try_plan(const char *text, size_t size) {
             continue;
         }
         must(item.id > id && item.id <= GM_PLAN_ENTRIES_MAX && item.site <= sites);
-        must(item.kind == GM_KIND_NATIVE || item.kind == GM_KIND_CACHE || item.kind == GM_KIND_ASYNC || item.kind == GM_KIND_MANAGED ||
-             item.kind == GM_KIND_MANAGED_POOL);
+        must(item.kind == GM_KIND_NATIVE || item.kind == GM_KIND_CACHE || item.kind == GM_KIND_ASYNC ||
+             item.kind == GM_KIND_MANAGED || item.kind == GM_KIND_MANAGED_POOL);
         id = item.id;
     }
     must(item.type == GM_PLAN_END || (reader.error && reader.line));

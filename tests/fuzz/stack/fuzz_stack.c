@@ -1,4 +1,5 @@
-/* Any text is either a stack or a one-line error: gm_resource_build never crashes, reads past its text or writes past the error. */
+/* Any text is either a stack or a one-line error: gm_resource_build never crashes, reads past its text or writes past
+ * the error. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-// Arrays grown by hand while CUPTI, which enters the driver through private tables, follows every call by callbacks and records kernels
-// and copies in buffers of its own; a callback also looks at the array's neighbours through the driver. The results are a host's.
-// The second line of the output tells what CUPTI saw.
+// Arrays grown by hand while CUPTI, which enters the driver through private tables, follows every call by callbacks and
+// records kernels and copies in buffers of its own; a callback also looks at the array's neighbours through the driver.
+// The results are a host's. The second line of the output tells what CUPTI saw.
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,15 +13,15 @@ static unsigned long long calls, records, bytes_copied, callback_copies;
 static unsigned *probe; // device memory that callbacks write while a copy may be put off
 static bool inside;
 
-#define MUST_CUPTI(call)                                                                                     \
-    do {                                                                                                     \
-        CUptiResult answer_ = (call);                                                                        \
-        if (answer_ != CUPTI_SUCCESS) {                                                                      \
-            const char *text_ = "";                                                                          \
-            cuptiGetResultString(answer_, &text_);                                                           \
-            std::fprintf(stderr, "%s: %s\n", #call, text_);                                                  \
-            std::exit(77); /* CUPTI may be refused to users without the permission for it */                 \
-        }                                                                                                    \
+#define MUST_CUPTI(call)                                                                     \
+    do {                                                                                     \
+        CUptiResult answer_ = (call);                                                        \
+        if (answer_ != CUPTI_SUCCESS) {                                                      \
+            const char *text_ = "";                                                          \
+            cuptiGetResultString(answer_, &text_);                                           \
+            std::fprintf(stderr, "%s: %s\n", #call, text_);                                  \
+            std::exit(77); /* CUPTI may be refused to users without the permission for it */ \
+        }                                                                                    \
     } while (0)
 
 static void CUPTIAPI called(void *, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data) {
@@ -55,7 +55,8 @@ static void CUPTIAPI take_buffer(CUcontext, uint32_t, uint8_t *buffer, size_t, s
 }
 
 __global__ void fill(unsigned *data, size_t first, size_t count) {
-    for (size_t i = first + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
+    for (size_t i = first + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * blockDim.x)
         data[i] = (unsigned)(i * 2654435761u);
 }
 

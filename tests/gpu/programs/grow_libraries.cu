@@ -1,5 +1,5 @@
-// Arrays grown by hand between kernels, cuBLAS calls, streams and graphs, the results compared with what a host says. Under
-// GPUMEM_GROW=move this is where a copy that was put off too long would show.
+// Arrays grown by hand between kernels, cuBLAS calls, streams and graphs, the results compared with what a host says.
+// Under GPUMEM_GROW=move this is where a copy that was put off too long would show.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -11,16 +11,17 @@
 
 static int wrong;
 
-#define EXPECT(condition)                                                                                    \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                     \
-            wrong++;                                                                                         \
-        }                                                                                                    \
+#define EXPECT(condition)                                                \
+    do {                                                                 \
+        if (!(condition)) {                                              \
+            std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+            wrong++;                                                     \
+        }                                                                \
     } while (0)
 
 __global__ void fill(float *data, size_t first, size_t count) {
-    for (size_t i = first + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
+    for (size_t i = first + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * blockDim.x)
         data[i] = (float)(i % 1000) - 499.5f;
 }
 

@@ -110,9 +110,9 @@ struct Outcome {
     double free_ms = 0;                            // the longest
 };
 
-static Trial base;          // what all trials have in common
+static Trial base; // what all trials have in common
 static int devices;
-static unsigned *seen;      // what a kernel behind the free saw of `done`; pinned memory, when quiet the device's
+static unsigned *seen; // what a kernel behind the free saw of `done`; pinned memory, when quiet the device's
 static bool quiet;
 static cudaStream_t others[2];
 static size_t (*trim)(size_t);
@@ -336,7 +336,7 @@ static void set_up() {
         look<<<1, 1>>>(base.done, seen);
         CHECK(cudaDeviceSynchronize());
     }
-    trim = (size_t (*)(size_t))dlsym(RTLD_DEFAULT, "gpumem_trim");
+    trim = (size_t(*)(size_t))dlsym(RTLD_DEFAULT, "gpumem_trim");
 }
 
 int main(int count, char **words) {

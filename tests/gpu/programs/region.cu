@@ -1,5 +1,5 @@
-// Regions on a real device: growth in place under kernels, pages that move, memory given back behind work under way, views to read
-// only, the host tier, exported handles, the limit of memory.
+// Regions on a real device: growth in place under kernels, pages that move, memory given back behind work under way,
+// views to read only, the host tier, exported handles, the limit of memory.
 #include <cstring>
 #include <unistd.h>
 
@@ -12,24 +12,25 @@
 static const size_t MIB = (size_t)1 << 20;
 static int wrong;
 
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        int status = (call);                                                                                 \
-        if (status) {                                                                                        \
+#define OK(call)                                                                                                \
+    do {                                                                                                        \
+        int status = (call);                                                                                    \
+        if (status) {                                                                                           \
             std::fprintf(stderr, "%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, status, gpumem_last_error()); \
-            std::exit(1);                                                                                    \
-        }                                                                                                    \
+            std::exit(1);                                                                                       \
+        }                                                                                                       \
     } while (0)
-#define EXPECT(condition)                                                                                    \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                             \
-            wrong++;                                                                                         \
-        }                                                                                                    \
+#define EXPECT(condition)                                                        \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            wrong++;                                                             \
+        }                                                                        \
     } while (0)
 
 __global__ void write(unsigned *words, size_t first, size_t count, unsigned salt) {
-    for (size_t i = first + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x)
+    for (size_t i = first + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * blockDim.x)
         words[i] = (unsigned)i * 2654435761u + salt;
 }
 
@@ -161,7 +162,8 @@ static void exports() {
     write<<<64, 256, 0, stream>>>((unsigned *)view_of(region).base, 0, MIB, 4);
     OK(gpumem_region_export(region, 0, &descriptor, &size));
     EXPECT(size == 4 * MIB);
-    EXPECT(cuMemImportFromShareableHandle(&handle, (void *)(uintptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0);
+    EXPECT(cuMemImportFromShareableHandle(&handle, (void *)(uintptr_t)descriptor,
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0);
     CUdeviceptr other;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     EXPECT(cuMemAddressReserve(&other, size, 0, 0, 0) == 0 && cuMemMap(other, size, 0, handle, 0) == 0 &&
@@ -179,7 +181,8 @@ static void is_refused_beyond_the_card() {
     EXPECT(gpumem_region_grow(region, (size_t)1 << 42) == 2);
     EXPECT(std::strstr(gpumem_last_error(), "4398046511104 bytes") && std::strstr(gpumem_last_error(), "free"));
     gpumem_view after = view_of(region);
-    EXPECT(before.base == after.base && before.size == after.size && before.mapped == after.mapped && before.handles == after.handles);
+    EXPECT(before.base == after.base && before.size == after.size && before.mapped == after.mapped &&
+           before.handles == after.handles);
     write<<<64, 256, 0, stream>>>((unsigned *)after.base, 0, 20 * MIB / 4, 3);
     expect_all(after.base, 20 * MIB, 3);
     OK(gpumem_region_release(region));

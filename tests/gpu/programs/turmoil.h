@@ -45,9 +45,9 @@ struct Block {
 void patiently(const char *what, const std::function<cudaError_t()> &call);
 #define PATIENTLY(call) patiently(#call, [&] { return call; })
 
-size_t random_words(std::mt19937 &random);            // 1 KiB to 4 MiB, sizes meet again
-Block allocate(std::mt19937 &random);                 // patiently
-void release(Block &block);                           // patiently
+size_t random_words(std::mt19937 &random);              // 1 KiB to 4 MiB, sizes meet again
+Block allocate(std::mt19937 &random);                   // patiently
+void release(Block &block);                             // patiently
 void write_on(const Block &block, cudaStream_t stream); // the pattern, then some time
 void verify_on(const Block &block, cudaStream_t stream);
 void expect_on(const Block &block, unsigned long long *differing, cudaStream_t stream); // the same into another counter

@@ -1,5 +1,6 @@
-// thrust::device_vector<T, thrust::virtual_allocator<T>> beside another vector, operation by operation: each is made on both and all
-// elements are compared. The other is thrust::device_vector on a GPU; with --host it is std::vector, and no kernel runs.
+// thrust::device_vector<T, thrust::virtual_allocator<T>> beside another vector, operation by operation: each is made on
+// both and all elements are compared. The other is thrust::device_vector on a GPU; with --host it is std::vector, and
+// no kernel runs.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,12 +22,12 @@ struct wide { // 20 bytes, not a power of two
 
 static int wrong;
 
-#define EXPECT(condition)                                                                                    \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            printf("line %d: %s\n", __LINE__, #condition);                                                   \
-            wrong++;                                                                                         \
-        }                                                                                                    \
+#define EXPECT(condition)                                  \
+    do {                                                   \
+        if (!(condition)) {                                \
+            printf("line %d: %s\n", __LINE__, #condition); \
+            wrong++;                                       \
+        }                                                  \
     } while (0)
 
 template <typename T> T value_of(int seed);
@@ -56,11 +57,19 @@ template <typename Ours, typename Other> bool same(const char *what, const Ours 
 }
 
 // The same statement on both, then compared.
-#define BOTH(...)                                                                                            \
-    do {                                                                                                     \
-        { auto &v = ours; (void)v; __VA_ARGS__; }                                                            \
-        { auto &v = other; (void)v; __VA_ARGS__; }                                                           \
-        same(#__VA_ARGS__, ours, other);                                                                     \
+#define BOTH(...)                        \
+    do {                                 \
+        {                                \
+            auto &v = ours;              \
+            (void)v;                     \
+            __VA_ARGS__;                 \
+        }                                \
+        {                                \
+            auto &v = other;             \
+            (void)v;                     \
+            __VA_ARGS__;                 \
+        }                                \
+        same(#__VA_ARGS__, ours, other); \
     } while (0)
 
 template <typename T, typename Other> void operations(gpumem_region_options options) {
@@ -96,7 +105,8 @@ template <typename T, typename Other> void operations(gpumem_region_options opti
     BOTH(v.insert(v.begin() + 2, 50, v.back()));
     BOTH(v.pop_back());
     BOTH(v[0] = value_of<T>(55));
-    EXPECT((T)ours[0] == value_of<T>(55) && (T)ours.front() == value_of<T>(55) && (T)ours.back() == (T)ours[ours.size() - 1]);
+    EXPECT((T)ours[0] == value_of<T>(55) && (T)ours.front() == value_of<T>(55) &&
+           (T)ours.back() == (T)ours[ours.size() - 1]);
     EXPECT(ours.end() - ours.begin() == (ptrdiff_t)ours.size());
     EXPECT((T)*ours.rbegin() == (T)ours.back());
     BOTH(v.shrink_to_fit());

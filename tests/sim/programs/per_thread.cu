@@ -5,13 +5,13 @@
 #include <vector>
 #include "simcuda.h"
 
-#define CHECK(call)                                                                                                   \
-    do {                                                                                                              \
-        cudaError_t e_ = (call);                                                                                      \
-        if (e_ != cudaSuccess) {                                                                                      \
-            std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(e_));               \
-            std::exit(1);                                                                                             \
-        }                                                                                                             \
+#define CHECK(call)                                                                                     \
+    do {                                                                                                \
+        cudaError_t e_ = (call);                                                                        \
+        if (e_ != cudaSuccess) {                                                                        \
+            std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(e_)); \
+            std::exit(1);                                                                               \
+        }                                                                                               \
     } while (0)
 
 template <typename T> __global__ void fill(T *p, T value, size_t n) {

@@ -4,13 +4,13 @@
 #include <vector>
 #include "simcuda.h"
 
-#define CHECK(call)                                                                                                   \
-    do {                                                                                                              \
-        cudaError_t e_ = (call);                                                                                      \
-        if (e_ != cudaSuccess) {                                                                                      \
-            std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(e_));               \
-            std::exit(1);                                                                                             \
-        }                                                                                                             \
+#define CHECK(call)                                                                                     \
+    do {                                                                                                \
+        cudaError_t e_ = (call);                                                                        \
+        if (e_ != cudaSuccess) {                                                                        \
+            std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(e_)); \
+            std::exit(1);                                                                               \
+        }                                                                                               \
     } while (0)
 
 __device__ int bias;

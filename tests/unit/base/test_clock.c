@@ -23,8 +23,8 @@ static void pause_ms(long ms) {
     nanosleep(&nap, NULL);
 }
 
-/* Every reading lies between two of the system's, give or take 1e-4 of what passed since the start and a microsecond. The two
- * readings around it may be far apart when the machine is busy; that only makes the test milder. */
+/* Every reading lies between two of the system's, give or take 1e-4 of what passed since the start and a microsecond.
+ * The two readings around it may be far apart when the machine is busy; that only makes the test milder. */
 static void follows_the_system_clock(void **unused) {
     uint64_t start = system_ns(), last = 0;
     gm_clock_init();
@@ -92,7 +92,8 @@ static void monotonic_in_every_thread(void **unused) {
 }
 
 static void *report_id(void *id) {
-    *(int *)id = gm_thread_id() == (int)syscall(SYS_gettid) && gm_thread_id() == (int)syscall(SYS_gettid) ? gm_thread_id() : -1;
+    *(int *)id =
+        gm_thread_id() == (int)syscall(SYS_gettid) && gm_thread_id() == (int)syscall(SYS_gettid) ? gm_thread_id() : -1;
     return NULL;
 }
 

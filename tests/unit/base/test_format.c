@@ -11,19 +11,19 @@
 #include <cmocka.h>
 
 /* The same format through snprintf and gm_format, whole and cut at every size. */
-#define SAME(...)                                                                                            \
-    do {                                                                                                     \
-        char want[256], got[256];                                                                            \
-        int length = snprintf(want, sizeof want, __VA_ARGS__);                                               \
-        assert_int_equal(gm_format(got, sizeof got, __VA_ARGS__), length);                                   \
-        assert_string_equal(got, want);                                                                      \
-        for (size_t size = 1; size <= (size_t)length + 1; size++) {                                          \
-            memset(got, 'Z', sizeof got);                                                                    \
-            assert_int_equal(gm_format(got, size, __VA_ARGS__), length);                                     \
-            assert_memory_equal(got, want, size - 1);                                                        \
-            assert_int_equal(got[size - 1], '\0');                                                           \
-            assert_int_equal(got[size], 'Z');                                                                \
-        }                                                                                                    \
+#define SAME(...)                                                          \
+    do {                                                                   \
+        char want[256], got[256];                                          \
+        int length = snprintf(want, sizeof want, __VA_ARGS__);             \
+        assert_int_equal(gm_format(got, sizeof got, __VA_ARGS__), length); \
+        assert_string_equal(got, want);                                    \
+        for (size_t size = 1; size <= (size_t)length + 1; size++) {        \
+            memset(got, 'Z', sizeof got);                                  \
+            assert_int_equal(gm_format(got, size, __VA_ARGS__), length);   \
+            assert_memory_equal(got, want, size - 1);                      \
+            assert_int_equal(got[size - 1], '\0');                         \
+            assert_int_equal(got[size], 'Z');                              \
+        }                                                                  \
     } while (0)
 
 static void numbers(void **unused) {
@@ -63,9 +63,7 @@ static void null_text(void **unused) {
     assert_string_equal(got, "0x0");
 }
 
-static void size_zero_writes_nothing(void **unused) {
-    assert_int_equal(gm_format(NULL, 0, "%s-%d", "abc", 12), 6);
-}
+static void size_zero_writes_nothing(void **unused) { assert_int_equal(gm_format(NULL, 0, "%s-%d", "abc", 12), 6); }
 
 /* What cannot be converted is shown as it stands, and nothing behind it is guessed. */
 static void unknown_conversions(void **unused) {

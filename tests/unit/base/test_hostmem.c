@@ -35,7 +35,8 @@ static void put(const char *path, const char *text) {
 static int open_tree(void **state) {
     strcpy(root, "/tmp/hostmem-XXXXXX");
     assert_non_null(mkdtemp(root));
-    put("/proc/meminfo", "MemTotal:       16777216 kB\nMemFree:         1000000 kB\nMemAvailable:    8388608 kB\nSwapTotal:  0 kB\n");
+    put("/proc/meminfo",
+        "MemTotal:       16777216 kB\nMemFree:         1000000 kB\nMemAvailable:    8388608 kB\nSwapTotal:  0 kB\n");
     return 0;
 }
 
@@ -104,7 +105,8 @@ static void test_cached_files_count_as_free(void **state) {
     put("/proc/self/cgroup", "0::/job\n");
     put("/sys/fs/cgroup/job/memory.max", "2147483648");
     put("/sys/fs/cgroup/job/memory.current", "2147483648");
-    put("/sys/fs/cgroup/job/memory.stat", "anon 1\nfile 9999999999\ninactive_anon 77\nactive_file 5\ninactive_file 1073741824\n");
+    put("/sys/fs/cgroup/job/memory.stat",
+        "anon 1\nfile 9999999999\ninactive_anon 77\nactive_file 5\ninactive_file 1073741824\n");
     assert_int_equal(look(-1).available, GIB);
 }
 
@@ -149,7 +151,8 @@ static void test_damaged_files_bound_nothing(void **state) {
 static void test_this_machine(void **state) {
     struct gm_hostmem memory;
     assert_true(gm_hostmem_read("", 0, &memory));
-    assert_true(memory.total > 0 && memory.available > 0 && memory.available < (uint64_t)sysconf(_SC_PHYS_PAGES) * 65536);
+    assert_true(memory.total > 0 && memory.available > 0 &&
+                memory.available < (uint64_t)sysconf(_SC_PHYS_PAGES) * 65536);
 }
 
 int main(void) {

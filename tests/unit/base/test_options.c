@@ -38,10 +38,10 @@ static int in_child(char *const *environment, int (*check)(void)) {
     return WEXITSTATUS(status);
 }
 
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition))                                                                                    \
-            return __LINE__ % 250 + 1;                                                                       \
+#define CHECK(condition)               \
+    do {                               \
+        if (!(condition))              \
+            return __LINE__ % 250 + 1; \
     } while (0)
 
 static int good(void) { return 0; }
@@ -88,10 +88,17 @@ static int all_given(void) {
 }
 
 static void given(void **unused) {
-    char *const environment[] = {"GPUMEM_POLICY=plan:/tmp/a=b", "GPUMEM_TRACE_FORMAT=csv",  "GPUMEM_TRACE_FLUSH=2s",
-                                 "GPUMEM_STACKS=64",            "GPUMEM_COVERAGE=yes",      "GPUMEM_STRICT=off",
-                                 "GPUMEM_LIMIT=8GiB",           "GPUMEM_LIST_LENGTH=3",     "GPUMEM_LIST_LENGTH=99",
-                                 "GPUMEM_FILL=",                NULL};
+    char *const environment[] = {"GPUMEM_POLICY=plan:/tmp/a=b",
+                                 "GPUMEM_TRACE_FORMAT=csv",
+                                 "GPUMEM_TRACE_FLUSH=2s",
+                                 "GPUMEM_STACKS=64",
+                                 "GPUMEM_COVERAGE=yes",
+                                 "GPUMEM_STRICT=off",
+                                 "GPUMEM_LIMIT=8GiB",
+                                 "GPUMEM_LIST_LENGTH=3",
+                                 "GPUMEM_LIST_LENGTH=99",
+                                 "GPUMEM_FILL=",
+                                 NULL};
     assert_int_equal(in_child(environment, all_given), 0);
     assert_string_equal(said, "");
 }
@@ -116,7 +123,8 @@ static void complaints(void **unused) {
     } cases[] = {
         {"GPUMEM_POLCY=auto", "gpumem: GPUMEM_POLCY is not an option of gpumem; did you mean GPUMEM_POLICY? "
                               "(\"gpumem run --help\" lists them)\n"},
-        {"GPUMEM_WEATHER=fine", "gpumem: GPUMEM_WEATHER is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
+        {"GPUMEM_WEATHER=fine",
+         "gpumem: GPUMEM_WEATHER is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
         {"GPUMEM_=", "gpumem: GPUMEM_ is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
         {"GPUMEM_STACKS=abc", "gpumem: GPUMEM_STACKS=abc is not a count between 0 and 64; using 0\n"},
         {"GPUMEM_STACKS=65", "gpumem: GPUMEM_STACKS=65 is not a count between 0 and 64; using 0\n"},
@@ -125,8 +133,10 @@ static void complaints(void **unused) {
         {"GPUMEM_COVERAGE=maybe",
          "gpumem: GPUMEM_COVERAGE=maybe is not one of 0, 1, off, on, no, yes, false or true; using 0\n"},
         {"GPUMEM_FILL=ones", "gpumem: GPUMEM_FILL=ones is not one of off, zero or poison; using off\n"},
-        {"GPUMEM_LIMIT=8GB", "gpumem: GPUMEM_LIMIT=8GB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
-        {"GPUMEM_TRACE_FLUSH=5", "gpumem: GPUMEM_TRACE_FLUSH=5 is not a time such as 500us, 100ms, 2s or 0; using 100ms\n"},
+        {"GPUMEM_LIMIT=8GB",
+         "gpumem: GPUMEM_LIMIT=8GB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
+        {"GPUMEM_TRACE_FLUSH=5",
+         "gpumem: GPUMEM_TRACE_FLUSH=5 is not a time such as 500us, 100ms, 2s or 0; using 100ms\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *const environment[] = {cases[i].entry, NULL};

@@ -83,9 +83,12 @@ static const struct operation {
     bool kept; /* before it is measured */
     int (*run)(void);
 } operations[] = {
-    {"pairs", different, true, pairs},       {"keeps", same, true, keeps},
-    {"near", different, true, near},         {"put", different, false, put},
-    {"trim_all", different, true, trim_all}, {"trim_most", different, true, trim_most},
+    {"pairs", different, true, pairs},
+    {"keeps", same, true, keeps},
+    {"near", different, true, near},
+    {"put", different, false, put},
+    {"trim_all", different, true, trim_all},
+    {"trim_most", different, true, trim_most},
     {"releasable", different, true, releasable},
 };
 

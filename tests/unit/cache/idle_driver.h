@@ -51,9 +51,17 @@ static struct gm_resource *open_idle_cache(void) {
     static struct gm_resource maker = {.ops = &row, .properties = ~0u, .kind = GM_KIND_NATIVE};
     char error[200];
     gm_drv = (struct gm_driver){
-        .ctx_get_current = get_current, .ctx_push = push, .ctx_pop = pop, .ctx_get_device = get_device,
-        .thread_exchange_capture_mode = exchange, .mem_get_info = get_info, .device_total_mem = total_mem,
-        .event_create = create, .event_query = query, .event_synchronize = query, .ctx_record_event = record,
+        .ctx_get_current = get_current,
+        .ctx_push = push,
+        .ctx_pop = pop,
+        .ctx_get_device = get_device,
+        .thread_exchange_capture_mode = exchange,
+        .mem_get_info = get_info,
+        .device_total_mem = total_mem,
+        .event_create = create,
+        .event_query = query,
+        .event_synchronize = query,
+        .ctx_record_event = record,
     };
     struct gm_resource *cache = gm_resource_build("cache(sim)", error, sizeof error);
     if (cache)

@@ -27,13 +27,13 @@ static struct {
     CUcontext event_context[EVENTS];
     uintptr_t made;
     int records, queries, waits, exchanges;
-    CUstreamCaptureMode mode; /* of the thread */
+    CUstreamCaptureMode mode;               /* of the thread */
     CUresult record_answer, recorded_state; /* of cuCtxRecordEvent; of an event after it */
     size_t free_bytes;
 } fake;
 
 #define CONTEXT(n) ((CUcontext)(uintptr_t)(0x1000 * (n)))
-#define STREAM ((CUstream)(uintptr_t)0x5000)
+#define STREAM     ((CUstream)(uintptr_t)0x5000)
 
 static CUresult get_current(CUcontext *context) { return *context = fake.current, CUDA_SUCCESS; }
 static CUresult push(CUcontext context) { return fake.current = context, CUDA_SUCCESS; }
@@ -100,9 +100,17 @@ static void open_cache(const char *text) {
     fake.free_bytes = 1000 * MIB;
     fake.recorded_state = CUDA_ERROR_NOT_READY;
     gm_drv = (struct gm_driver){
-        .ctx_get_current = get_current, .ctx_push = push, .ctx_pop = pop, .ctx_get_device = get_device,
-        .thread_exchange_capture_mode = exchange, .mem_get_info = get_info, .device_total_mem = total_mem,
-        .event_create = create, .event_query = query, .event_synchronize = wait, .ctx_record_event = record,
+        .ctx_get_current = get_current,
+        .ctx_push = push,
+        .ctx_pop = pop,
+        .ctx_get_device = get_device,
+        .thread_exchange_capture_mode = exchange,
+        .mem_get_info = get_info,
+        .device_total_mem = total_mem,
+        .event_create = create,
+        .event_query = query,
+        .event_synchronize = wait,
+        .ctx_record_event = record,
     };
     cache = gm_resource_build(text, error, sizeof error);
     assert_non_null(cache);
@@ -111,8 +119,11 @@ static void open_cache(const char *text) {
 
 static gm_status try_get(size_t size, struct gm_block *block) {
     struct gm_context context = context_of(CONTEXT(1));
-    struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .device = 0,
-                                 .context = (uint64_t)(uintptr_t)context.handle, .context_id = context.id};
+    struct gm_request request = {.call = GM_CALL_ALLOC,
+                                 .size = size,
+                                 .device = 0,
+                                 .context = (uint64_t)(uintptr_t)context.handle,
+                                 .context_id = context.id};
     return cache->ops->alloc(cache, &request, block);
 }
 
@@ -183,7 +194,9 @@ static void sizes_and_contexts_are_kept_apart(void **state) {
     struct gm_block block = get(1000), other;
     give(&block);
     assert_false(get(2000).hit);
-    struct gm_request request = {.call = GM_CALL_ALLOC, .size = 1000, .context = (uint64_t)(uintptr_t)CONTEXT(2),
+    struct gm_request request = {.call = GM_CALL_ALLOC,
+                                 .size = 1000,
+                                 .context = (uint64_t)(uintptr_t)CONTEXT(2),
                                  .context_id = context_of(CONTEXT(2)).id};
     assert_int_equal(cache->ops->alloc(cache, &request, &other), GM_OK);
     assert_false(other.hit);
@@ -191,7 +204,8 @@ static void sizes_and_contexts_are_kept_apart(void **state) {
     assert_true(other.hit && other.address == block.address && other.reserved == 1024);
 }
 
-/* Where none of its size is ready, a ready block that is not much larger serves: the smallest of them, and it stays what it is. */
+/* Where none of its size is ready, a ready block that is not much larger serves: the smallest of them, and it stays
+ * what it is. */
 static void somewhat_larger_blocks_serve(void **state) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -386,7 +400,7 @@ static void the_limit_holds(void **state) {
         assert_true(gm_sim_live_bytes(maker) <= 256 * MIB + alive); /* a quarter of the card */
     }
     assert_true(gm_sim_live_bytes(maker) > 200 * MIB);
-    assert_true(get(10 * MIB + 4096 * 39).hit); /* the latest stayed */
+    assert_true(get(10 * MIB + 4096 * 39).hit);     /* the latest stayed */
     assert_true(get(10 * MIB).reserved > 10 * MIB); /* the oldest went */
 }
 
@@ -407,7 +421,8 @@ static void changing_sizes_do_not_pile_up(void **state) {
         }
 }
 
-/* Where others serve the process's lasting blocks, a quarter of those counts, too: as much is held as if the cache served all. */
+/* Where others serve the process's lasting blocks, a quarter of those counts, too: as much is held as if the cache
+ * served all. */
 static void others_blocks_make_room(void **state) {
     size_t most = 0;
     open_cache("cache(sim)");
@@ -420,7 +435,8 @@ static void others_blocks_make_room(void **state) {
             give(&block);
         }
     gm_stats->peak_total = 0;
-    assert_in_range(most, 300 * MIB, 134 * MIB + 400 * MIB / 4 + 64 * MIB + 134 * MIB); /* by its own blocks alone 276 MiB */
+    assert_in_range(most, 300 * MIB,
+                    134 * MIB + 400 * MIB / 4 + 64 * MIB + 134 * MIB); /* by its own blocks alone 276 MiB */
 }
 
 static void little_free_memory_is_left_alone(void **state) {
@@ -685,9 +701,14 @@ static void a_context_goes_without_the_driver(void **state) {
         assert_false(block.hit);
         uintptr_t made = fake.made;
         for (int i = 0; i < 4; i++)
-            give(&(struct gm_block){.address = block.address + (uint64_t)i, .size = 1, .reserved = 512, .owner = cache,
+            give(&(struct gm_block){.address = block.address + (uint64_t)i,
+                                    .size = 1,
+                                    .reserved = 512,
+                                    .owner = cache,
                                     .context_id = block.context_id,
-                                    .context = block.context, .call = GM_CALL_ALLOC, .kind = GM_KIND_CACHE});
+                                    .context = block.context,
+                                    .call = GM_CALL_ALLOC,
+                                    .kind = GM_KIND_CACHE});
         assert_int_equal(fake.made, made + 1); /* no event of the old context is used again */
     }
 }

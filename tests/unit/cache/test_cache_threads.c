@@ -25,8 +25,10 @@ static void *churn(void *seed) {
         struct gm_block *block = &live[random >> 27];
         struct gm_free_request how = {.call = GM_CALL_FREE, .settled = random >> 20 & 1};
         const struct gm_context *context = &contexts[random >> 7 & 1];
-        struct gm_request request = {.call = GM_CALL_ALLOC, .size = (random >> 8) % (4 * MIB) + 1,
-                                     .context = (uint64_t)(uintptr_t)context->handle, .context_id = context->id};
+        struct gm_request request = {.call = GM_CALL_ALLOC,
+                                     .size = (random >> 8) % (4 * MIB) + 1,
+                                     .context = (uint64_t)(uintptr_t)context->handle,
+                                     .context_id = context->id};
         bool failed = block->address && cache->ops->free(cache, block, &how);
         failed |= cache->ops->alloc(cache, &request, block) != GM_OK;
         failed |= i % 97 == 0 && cache->ops->keeps(cache, block->address);

@@ -16,9 +16,7 @@ struct reading {
 };
 
 /* Blocks alive by the trace alone: address -> bytes. */
-static struct alive {
-    uint64_t address, bytes;
-} alive[512];
+static struct alive { uint64_t address, bytes; } alive[512];
 static unsigned alive_count;
 
 static struct alive *find_alive(uint64_t address) {

@@ -1,4 +1,5 @@
-/* The window in which an address is in new hands before the old free has returned, and threads that hand addresses around. */
+/* The window in which an address is in new hands before the old free has returned, and threads that hand addresses
+ * around. */
 #include "pipeline_world.h"
 
 #include <pthread.h>
@@ -39,7 +40,8 @@ void test_reuse_while_the_free_is_under_way(void **state) {
     __atomic_store_n(&door.go_on, 1, __ATOMIC_RELEASE);
     pthread_join(thread, &done);
     assert_non_null(done);
-    assert_int_equal(gpumem_block_of((void *)(uintptr_t)fresh, &block), 0); /* the late end of the old free took nothing away */
+    assert_int_equal(gpumem_block_of((void *)(uintptr_t)fresh, &block),
+                     0); /* the late end of the old free took nothing away */
     assert_int_equal(block.size, 6999);
     assert_int_equal(totals().released[GM_KIND_SIM], 0); /* and nothing looked stale */
     assert_int_equal(live_on_devices(), 6999);
@@ -98,7 +100,8 @@ void test_threads_on_few_addresses(void **state) {
     assert_int_equal(sum.frees[GM_KIND_SIM], 2 * THREADS * ROUNDS);
     assert_int_equal(sum.unknown_frees, 0);
     assert_int_equal(sum.released[GM_KIND_SIM], 0);
-    assert_int_equal(sum.temporary, THREADS * ROUNDS); /* of each pair the second: its own free comes after the first one's */
+    assert_int_equal(sum.temporary,
+                     THREADS * ROUNDS); /* of each pair the second: its own free comes after the first one's */
     assert_int_equal(told.decided, 2 * THREADS * ROUNDS);
     assert_int_equal(told.freed, 2 * THREADS * ROUNDS);
     assert_true(sum.time_ns > 0);

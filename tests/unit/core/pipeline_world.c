@@ -23,7 +23,8 @@ static void counting_freed(const struct gm_request *request) {
 static const struct gm_policy counting = {
     .name = "counting", .decide = counting_decide, .failed = counting_failed, .freed = counting_freed};
 
-/* ---- a resource that stands still in the middle of a free or an allocation, when the memory below has changed hands already */
+/* ---- a resource that stands still in the middle of a free or an allocation, when the memory below has changed hands
+ * already */
 
 struct door door;
 
@@ -44,7 +45,8 @@ static gm_status delaying_alloc(struct gm_resource *self, const struct gm_reques
     return status;
 }
 
-static gm_status delaying_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+static gm_status delaying_free(struct gm_resource *self, const struct gm_block *block,
+                               const struct gm_free_request *how) {
     gm_status status = self->upstream->ops->free(self->upstream, block, how);
     stand_still(&door.hold_free);
     return status;

@@ -1,5 +1,5 @@
-/* The pipeline over made-up memory as its tests use it: a policy that counts what it is told, a resource that stands still where a test
- * needs it to, short forms of calls. */
+/* The pipeline over made-up memory as its tests use it: a policy that counts what it is told, a resource that stands
+ * still where a test needs it to, short forms of calls. */
 #ifndef PIPELINE_WORLD_H
 #define PIPELINE_WORLD_H
 
@@ -27,7 +27,8 @@ extern struct told told;
 /* Called once, when the policy is told of a free; may be NULL. */
 extern void (*when_freed)(void);
 
-/* The resource `delaying` stands still in the middle of a free or an allocation, when the memory below has changed hands already. */
+/* The resource `delaying` stands still in the middle of a free or an allocation, when the memory below has changed
+ * hands already. */
 struct door {
     int hold_free, hold_alloc; /* the next such call stops ... */
     int held;                  /* ... is stopped ... */

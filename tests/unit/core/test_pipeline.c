@@ -1,5 +1,5 @@
-/* The one way of every call, over made-up memory, with a real trace that is read back at the end: order of events against reused
- * addresses, failed and unknown frees, counters that add up, what the policy is told. */
+/* The one way of every call, over made-up memory, with a real trace that is read back at the end: order of events
+ * against reused addresses, failed and unknown frees, counters that add up, what the policy is told. */
 #include "pipeline_world.h"
 
 #include <pthread.h>
@@ -154,7 +154,8 @@ static void *get_once(void *arg) {
     return get(512, address) == GM_OK ? arg : NULL;
 }
 
-/* The driver gives an address of the context that went to another one before the release of the old block is written. */
+/* The driver gives an address of the context that went to another one before the release of the old block is written.
+ */
 static uint64_t comes_again;
 
 static void *take_address(void *arg) {
@@ -220,8 +221,8 @@ static void test_seen_calls(void **state) {
     assert_int_equal(live_on_devices(), 0); /* no device memory */
     scope = scope_of(GM_CALL_VMM_RESERVE, 1 << 30);
     gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, gm_key(GM_SPACE_RESERVATION, 0x5000), 0, GM_OK);
-    assert_int_equal(live_on_devices(), 0); /* address space is no memory */
-    assert_int_equal(gpumem_live_count(), 2);  /* the same number in two spaces */
+    assert_int_equal(live_on_devices(), 0);   /* address space is no memory */
+    assert_int_equal(gpumem_live_count(), 2); /* the same number in two spaces */
     scope = scope_of(GM_CALL_HOST_ALLOC, 4096);
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, 0, 0, GM_OUT_OF_MEMORY);
     assert_int_equal(totals().failed_allocs, 1);

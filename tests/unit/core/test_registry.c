@@ -202,7 +202,8 @@ static void test_a_million(void **state) {
     for (uint64_t i = 0; i < MILLION; i += 101) { /* by range: the index is made of all of them at once */
         assert_true(gm_registry_find_range(registry, BASE + i * 4096 + i % 4096, &out));
         assert_true(out.address == BASE + i * 4096);
-        assert_false(gm_registry_find_range(registry, BASE + i * 4096 + 1 + i % 4096, &out) && out.address == BASE + i * 4096);
+        assert_false(gm_registry_find_range(registry, BASE + i * 4096 + 1 + i % 4096, &out) &&
+                     out.address == BASE + i * 4096);
     }
     for (uint64_t i = 0; i < MILLION; i++)
         assert_true(gm_registry_take(registry, BASE + (MILLION - 1 - i) * 4096, &out));
@@ -241,7 +242,8 @@ static void *hammer(void *arg) {
             wrong += gm_registry_add(work.registry, &block, &previous) != GM_OK || previous.address;
             sizes[i] = block.size;
             if (step >= work.ask_ranges_from)
-                wrong += !gm_registry_find_range(work.registry, address + block.size / 2, &out) || out.address != address;
+                wrong +=
+                    !gm_registry_find_range(work.registry, address + block.size / 2, &out) || out.address != address;
         }
     }
     for (unsigned i = 0; i < OWN; i++)
@@ -308,7 +310,8 @@ static int child_works(void) {
     gm_registry_after_fork(work.registry);
     for (uint64_t i = 0; i < 4096; i++) { /* every shard */
         block.address += 4096;
-        if (gm_registry_add(work.registry, &block, NULL) != GM_OK || !gm_registry_find_range(work.registry, block.address + 1, &out))
+        if (gm_registry_add(work.registry, &block, NULL) != GM_OK ||
+            !gm_registry_find_range(work.registry, block.address + 1, &out))
             return 1;
     }
     gm_registry_each(work.registry, count_visit, sum);

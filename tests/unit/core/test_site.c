@@ -239,7 +239,8 @@ static void test_fork(void **state) {
             sites[i][0] = first_place();
             sites[i][1] = second_place();
         }
-        bool right = sites[0][0] && sites[0][0] != sites[0][1] && sites[0][0] == sites[1][0] && sites[0][1] == sites[1][1];
+        bool right =
+            sites[0][0] && sites[0][0] != sites[0][1] && sites[0][0] == sites[1][0] && sites[0][1] == sites[1][1];
         _exit(right ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -251,7 +252,8 @@ static void test_fork(void **state) {
 static uint32_t told_site;
 
 static void write_one(uint32_t site) {
-    struct gm_event event = {.seq = gm_trace_sequence(), .time_ns = gm_now_ns(), .bytes = 1, .site = site, .action = GM_ACT_MARK};
+    struct gm_event event = {
+        .seq = gm_trace_sequence(), .time_ns = gm_now_ns(), .bytes = 1, .site = site, .action = GM_ACT_MARK};
     gm_trace_event(&event);
 }
 

@@ -51,8 +51,10 @@ static int start(void **state) {
     memset(&fake, 0, sizeof fake);
     current = CONTEXT(1);
     gm_drv = (struct gm_driver){
-        .ctx_get_current = get_current, .thread_exchange_capture_mode = exchange,
-        .stream_get_ctx = context_of, .stream_is_capturing = is_capturing,
+        .ctx_get_current = get_current,
+        .thread_exchange_capture_mode = exchange,
+        .stream_get_ctx = context_of,
+        .stream_is_capturing = is_capturing,
     };
     gm_capture_on_lost = lost;
     return 0;

@@ -105,9 +105,17 @@ static void peer_is(CUresult answer) {
 static int start(void **state) {
     (void)state;
     gm_drv = (struct gm_driver){
-        .ctx_get_current = get_current, .ctx_push = push, .ctx_pop = pop, .ctx_get_device = get_device,
-        .primary_get_state = get_state, .thread_exchange_capture_mode = exchange, .event_create = create,
-        .event_destroy = destroy, .event_query = query, .event_synchronize = wait, .ctx_record_event = record,
+        .ctx_get_current = get_current,
+        .ctx_push = push,
+        .ctx_pop = pop,
+        .ctx_get_device = get_device,
+        .primary_get_state = get_state,
+        .thread_exchange_capture_mode = exchange,
+        .event_create = create,
+        .event_destroy = destroy,
+        .event_query = query,
+        .event_synchronize = wait,
+        .ctx_record_event = record,
     };
     memset(&fake, 0, sizeof fake);
     own = see(OWN);

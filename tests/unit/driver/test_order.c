@@ -43,19 +43,12 @@ static unsigned stream_in(uint64_t context, uint64_t handle) {
     enum gm_order_kind kind = handle == LEGACY                       ? GM_ORDER_LEGACY
                               : handle >= BLOCKING && handle < EVENT ? GM_ORDER_BLOCKING
                                                                      : GM_ORDER_NON_BLOCKING;
-    return gm_order_stream(order,
-                           &(struct gm_order_stream){.context = context, .handle = handle, .kind = kind});
+    return gm_order_stream(order, &(struct gm_order_stream){.context = context, .handle = handle, .kind = kind});
 }
 
-static unsigned stream(uint64_t handle) {
-    return stream_in(CONTEXT, handle);
-}
-static void work(uint64_t handle) {
-    gm_order_submit(order, stream(handle), false);
-}
-static void visible_work(uint64_t handle) {
-    gm_order_submit(order, stream(handle), true);
-}
+static unsigned stream(uint64_t handle) { return stream_in(CONTEXT, handle); }
+static void work(uint64_t handle) { gm_order_submit(order, stream(handle), false); }
+static void visible_work(uint64_t handle) { gm_order_submit(order, stream(handle), true); }
 
 /* A free that finds all that may be busy to be busy. */
 static void free_at(uint32_t site) {
@@ -229,8 +222,7 @@ static void the_default_stream_does_not_order_others(void **state) {
 
 static void default_streams_of_threads_are_told_apart(void **state) {
     (void)state;
-    struct gm_order_stream first = {CONTEXT, 2, 71, GM_ORDER_BLOCKING},
-                           second = {CONTEXT, 2, 72, GM_ORDER_BLOCKING};
+    struct gm_order_stream first = {CONTEXT, 2, 71, GM_ORDER_BLOCKING}, second = {CONTEXT, 2, 72, GM_ORDER_BLOCKING};
     gm_order_submit(order, gm_order_stream(order, &first), false);
     free_at(SITE);
     gm_order_submit(order, gm_order_stream(order, &first), false);
@@ -248,8 +240,7 @@ static void a_free_waits_for_its_context(void **state) {
     gm_order_submit(order, stream_in(OTHER_CONTEXT, THREE), false);
     work(TWO);
     free_at(SITE);
-    gm_order_submit(order, stream_in(OTHER_CONTEXT, THREE),
-                    false); /* work of another context relies all the same */
+    gm_order_submit(order, stream_in(OTHER_CONTEXT, THREE), false); /* work of another context relies all the same */
     expect("stream 3 (0x12) may rely on the wait for stream 2 (0x11)");
 }
 

@@ -1,5 +1,5 @@
-/* Gates run out: from then on nothing is put off, and what waits is done before the function is known to anyone. The driver is this
- * program itself, its functions are bytes of it. */
+/* Gates run out: from then on nothing is put off, and what waits is done before the function is known to anyone. The
+ * driver is this program itself, its functions are bytes of it. */
 #include "shim/grow/grow.h"
 
 #include <setjmp.h>

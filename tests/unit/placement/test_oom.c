@@ -182,7 +182,8 @@ static void test_beyond_the_limit(void **state) {
 static void test_captures_and_hard_promises(void **state) {
     struct gm_block block;
     use("host,managed");
-    assert_int_equal(ask((struct gm_request){.capturing = true, .call = GM_CALL_ALLOC_ASYNC}, &block), GM_OUT_OF_MEMORY);
+    assert_int_equal(ask((struct gm_request){.capturing = true, .call = GM_CALL_ALLOC_ASYNC}, &block),
+                     GM_OUT_OF_MEMORY);
     assert_string_equal(asked, "n");
     use("host,managed");
     host.properties = GM_PROP_DEVICE_ACCESSIBLE;

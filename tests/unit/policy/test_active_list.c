@@ -25,8 +25,7 @@ static struct {
 static unsigned reserved_count;
 
 static void *reserve(size_t bytes) {
-    void *memory =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(memory, MAP_FAILED);
     reserved[reserved_count].memory = memory;
     reserved[reserved_count++].bytes = bytes;
@@ -215,13 +214,10 @@ static void map_is_bounded(void **unused) {
     expect_list(GM_LIST_SIZES, 1, 1, (uint32_t[]){1});
 }
 
-static void *refuse(size_t bytes) {
-    return NULL;
-}
+static void *refuse(size_t bytes) { return NULL; }
 
 static void setup_errors(void **unused) {
-    struct gm_policy_setup setup = {
-        .list_length = 65, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
+    struct gm_policy_setup setup = {.list_length = 65, .list_range = 5, .managed = GM_KIND_MANAGED, .reserve = reserve};
     assert_int_equal(gm_active_list_setup(&setup), GM_INVALID_VALUE);
     assert_string_equal(setup.error, "list length 65 is not between 1 and 64");
     setup.list_length = 0;

@@ -23,9 +23,7 @@ static const char *load(const char *path, size_t *bytes, const char **why) {
     return strcmp(path, "missing") ? file_text : NULL;
 }
 
-static void unload(const char *text, size_t bytes) {
-    assert_ptr_equal(text, file_text);
-}
+static void unload(const char *text, size_t bytes) { assert_ptr_equal(text, file_text); }
 
 static struct gm_policy_setup setup_of(const char *text) {
     file_text = text;
@@ -39,9 +37,7 @@ static struct gm_policy_setup setup_of(const char *text) {
                                     .unload = unload};
 }
 
-static const struct gm_policy *plan(void) {
-    return gm_policy_find("plan");
-}
+static const struct gm_policy *plan(void) { return gm_policy_find("plan"); }
 
 static void follow(const char *text) {
     struct gm_policy_setup setup = setup_of(text);
@@ -70,11 +66,11 @@ static struct gm_decision ask(uint64_t object, size_t size, const char *site) {
     return decision;
 }
 
-#define ASK(object, size, site, wanted, why)                                                                 \
-    do {                                                                                                     \
-        struct gm_decision decision = ask(object, size, site);                                               \
-        assert_int_equal(decision.kind, wanted);                                                             \
-        assert_int_equal(decision.reason, why);                                                              \
+#define ASK(object, size, site, wanted, why)                   \
+    do {                                                       \
+        struct gm_decision decision = ask(object, size, site); \
+        assert_int_equal(decision.kind, wanted);               \
+        assert_int_equal(decision.reason, why);                \
     } while (0)
 
 static void said(const char *line) {
@@ -127,7 +123,7 @@ static void what_the_plan_does_not_know(void **unused) {
         assert_int_equal(ask(i + 1, 100, "app+0x10<app+0x99").kind, i ? M : A);
     const struct gm_request gone = {.call = GM_CALL_ALLOC, .size = 100};
     plan()->freed(&gone);
-    ASK(10, 100, "app+0x10<app+0x99", A, GM_REASON_LIST_STEADY); /* once more than the plan knows */
+    ASK(10, 100, "app+0x10<app+0x99", A, GM_REASON_LIST_STEADY);       /* once more than the plan knows */
     assert_int_equal(ask(0, 64, NULL).reason, GM_REASON_LIST_GROWING); /* without a context: no object, not counted */
     said("plan: matched by order 1, by call site 1, not in the plan 4; objects in the plan 7");
 }
@@ -169,7 +165,8 @@ static void a_child_begins_anew(void **unused) {
 
 static void wrong_lines_are_named(void **unused) {
     static const char decisions[] = "a decision is native, cache, async, managed or managed-pool";
-    static const char lines[] = "a line is \"ID DECISION SIZE SITE\" or \"site NUMBER FRAMES\", ids rising from 1 to 100000000";
+    static const char lines[] =
+        "a line is \"ID DECISION SIZE SITE\" or \"site NUMBER FRAMES\", ids rising from 1 to 100000000";
     char text[256];
     refused("", "p line 1: neither \"gpumem-plan 1\" nor a list of 0 and 1");
     refused("gpumem-plan 2\n", "p line 1: neither \"gpumem-plan 1\" nor a list of 0 and 1");
@@ -184,13 +181,16 @@ static void wrong_lines_are_named(void **unused) {
     refused("gpumem-plan 1\n0 async\n", text);
     refused("gpumem-plan 1\n100000001 async\n", text);
     refused("gpumem-plan 1\n-1 async\n", text);
-    refused("gpumem-plan 1\nsite 2 app+0x1\n1 async\n", "p line 2: a site line is \"site NUMBER FRAMES\", the numbers 1, 2, 3 ...");
-    refused("gpumem-plan 1\nsite 1 app\n1 async\n", "p line 2: a call site is MODULE+0xOFFSET, with its callers behind \"<\", or ?");
+    refused("gpumem-plan 1\nsite 2 app+0x1\n1 async\n",
+            "p line 2: a site line is \"site NUMBER FRAMES\", the numbers 1, 2, 3 ...");
+    refused("gpumem-plan 1\nsite 1 app\n1 async\n",
+            "p line 2: a call site is MODULE+0xOFFSET, with its callers behind \"<\", or ?");
 }
 
 static void wrong_words_are_refused(void **unused) {
-    static const char *const rests[] = {"1 async 1k", "1 async 18446744073709551616", "1 async 8 1", "1 async 8 0", "1 async 8 app",
-                                        "1 async 8 - more"};
+    static const char *const rests[] = {"1 async 1k",    "1 async 18446744073709551616",
+                                        "1 async 8 1",   "1 async 8 0",
+                                        "1 async 8 app", "1 async 8 - more"};
     char text[128];
     for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
         struct gm_policy_setup setup;
@@ -211,9 +211,7 @@ static void files_that_are_none(void **unused) {
     assert_string_equal(setup.error, "policy plan: needs the file of a plan: plan:FILE");
 }
 
-static void *no_memory(size_t bytes) {
-    return NULL;
-}
+static void *no_memory(size_t bytes) { return NULL; }
 
 static void no_memory_is_said(void **unused) {
     struct gm_policy_setup setup = setup_of("1");
@@ -232,7 +230,8 @@ static void many(void **unused) {
     for (unsigned i = 1; i <= SITES; i++)
         used += (size_t)sprintf(text + used, "site %u app+0x%x\n", i, i);
     for (unsigned i = 0; i < OBJECTS; i++)
-        used += (size_t)sprintf(text + used, "%u %s 64 %u\n", i + 1, i / SITES % 3 ? "async" : "managed", i % SITES + 1);
+        used +=
+            (size_t)sprintf(text + used, "%u %s 64 %u\n", i + 1, i / SITES % 3 ? "async" : "managed", i % SITES + 1);
     follow(text);
     for (unsigned i = 0; i < OBJECTS; i++) {
         unsigned which = (i * 7919u + i / 5) % SITES;

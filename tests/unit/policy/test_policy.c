@@ -31,9 +31,7 @@ static void find_reads_up_to_the_colon(void **unused) {
     assert_null(gm_policy_find("AUTO"));
 }
 
-static void the_default_is_auto(void **unused) {
-    assert_string_equal(gm_policies[0]->name, "auto");
-}
+static void the_default_is_auto(void **unused) { assert_string_equal(gm_policies[0]->name, "auto"); }
 
 static void unwanted_arguments_are_named(void **unused) {
     for (int i = 0; gm_policies[i]; i++) {
@@ -132,7 +130,8 @@ static void auto_keeps_waves(void **unused) {
     }
 }
 
-/* Sizes that never come again: told by others between the same powers of two once enough of these were freed, and by no others. */
+/* Sizes that never come again: told by others between the same powers of two once enough of these were freed, and by no
+ * others. */
 static void auto_keeps_what_turns_over_in_ever_new_sizes(void **unused) {
     const struct gm_policy *policy = gm_policy_find("auto");
     struct gm_policy_setup setup = usual();

@@ -71,14 +71,14 @@ static void each_condition(void **unused) {
     assert_true(gm_site_keys_parse("other+0x10<lib.so+0x21", 22, &other));
     good.where = &keys;
 
-#define HOLDS(text, field, right, wrong)                                                                     \
-    do {                                                                                                     \
-        struct gm_request request = good;                                                                    \
-        read_all(text "->managed");                                                                          \
-        request.field = right;                                                                               \
-        assert_int_equal(match(&request), 0);                                                                \
-        request.field = wrong;                                                                               \
-        assert_int_equal(match(&request), -1);                                                               \
+#define HOLDS(text, field, right, wrong)       \
+    do {                                       \
+        struct gm_request request = good;      \
+        read_all(text "->managed");            \
+        request.field = right;                 \
+        assert_int_equal(match(&request), 0);  \
+        request.field = wrong;                 \
+        assert_int_equal(match(&request), -1); \
     } while (0)
     HOLDS("call=cuMemAllocAsync", call, GM_CALL_ALLOC_ASYNC, GM_CALL_ALLOC);
     HOLDS("call=cuMemAllocPitch", call, GM_CALL_ALLOC_PITCH, GM_CALL_ALLOC);
@@ -148,9 +148,11 @@ static void wrong_rules_are_named(void **unused) {
         {"size=2M..1M->async", 1, 1, "wrong value \"2M..1M\""},
         {"size=99999999999999999999->async", 1, 1, "wrong value"},
         {"size=16777216T->async", 1, 1, "wrong value"},
-        {"*->async\n\n# x\n*->fast", 4, 2, "wrong memory \"fast\"; accepted: native, cache, async, managed, managed-pool"},
+        {"*->async\n\n# x\n*->fast", 4, 2,
+         "wrong memory \"fast\"; accepted: native, cache, async, managed, managed-pool"},
         {"*->async;*->native;*", 1, 3, "no -> at \"\""},
-        {"call=cuMemFree->async", 1, 1, "wrong call \"cuMemFree\"; accepted: cuMemAlloc, cuMemAllocPitch, cuMemAllocAsync"},
+        {"call=cuMemFree->async", 1, 1,
+         "wrong call \"cuMemFree\"; accepted: cuMemAlloc, cuMemAllocPitch, cuMemAllocAsync"},
         {"stream=7->async", 1, 1, "wrong stream \"7\"; accepted: default, other"},
         {"device=-1->async", 1, 1, "wrong value \"-1\""},
         {"thread=->async", 1, 1, "wrong value \"\""},
@@ -158,7 +160,8 @@ static void wrong_rules_are_named(void **unused) {
         {"site=app->async", 1, 1, "wrong site \"app\""},
         {"site=a+0x1<a+0x2<a+0x3<a+0x4<a+0x5->async", 1, 1, "wrong site"},
         {"module=->async", 1, 1, "wrong module \"\""},
-        {"colour=red->async", 1, 1, "wrong condition \"colour=red\"; accepted: *, size, call=, device=, stream=, thread=, nth="},
+        {"colour=red->async", 1, 1,
+         "wrong condition \"colour=red\"; accepted: *, size, call=, device=, stream=, thread=, nth="},
         {"*->async,prefetch", 1, 1, "advice for other than managed memory: \"async\""},
         {"*->managed,faster", 1, 1, "wrong advice \"faster\"; accepted: read-mostly"},
         {"*->managed,preferred-location=host,preferred-location=device", 1, 1, "second location"},
@@ -233,9 +236,7 @@ static const char *load(const char *path, size_t *bytes, const char **why) {
     return text;
 }
 
-static void unload(const char *text, size_t bytes) {
-    assert_int_equal(strlen(text), bytes);
-}
+static void unload(const char *text, size_t bytes) { assert_int_equal(strlen(text), bytes); }
 
 static struct gm_policy_setup setup_of(const char *argument) {
     return (struct gm_policy_setup){

@@ -17,8 +17,9 @@ static struct gm_site_keys keys_of(const struct frame *frames, size_t count) {
     struct gm_site_keys keys;
     gm_site_keys_begin(&keys);
     for (size_t i = 0; i < count; i++)
-        gm_site_keys_add(&keys, frames[i].path ? gm_site_module_key(frames[i].path, strlen(frames[i].path)) : GM_SITE_NO_MODULE,
-                         frames[i].offset);
+        gm_site_keys_add(
+            &keys, frames[i].path ? gm_site_module_key(frames[i].path, strlen(frames[i].path)) : GM_SITE_NO_MODULE,
+            frames[i].offset);
     return keys;
 }
 
@@ -50,7 +51,8 @@ static void text_is_the_same_key(void **unused) {
 }
 
 static void folders_do_not_count(void **unused) {
-    static const struct frame here = {"/opt/a/libfoo.so", 64}, there = {"/home/b/libfoo.so", 64}, replaced = {"/x/libfoo.so (deleted)", 64};
+    static const struct frame here = {"/opt/a/libfoo.so", 64}, there = {"/home/b/libfoo.so", 64},
+                              replaced = {"/x/libfoo.so (deleted)", 64};
     assert_true(keys_of(&here, 1).chain == keys_of(&there, 1).chain);
     assert_true(keys_of(&here, 1).chain == keys_of(&replaced, 1).chain);
 }
@@ -85,9 +87,9 @@ static void long_chains_end(void **unused) {
 }
 
 static void wrong_texts_are_refused(void **unused) {
-    static const char *const wrong[] = {"",      "app",       "app+",     "app+0x",     "app+0xg",  "+0x1",
-                                        "app+1", "app+0x1<",  "<app+0x1", "a b+0x1",    "a%2+0x1",  "a%zz+0x1",
-                                        "??",    "app+0x1<?<", "a#b+0x1", "app+0x12345678901234567"};
+    static const char *const wrong[] = {
+        "",         "app",     "app+",    "app+0x",   "app+0xg", "+0x1",       "app+1",   "app+0x1<",
+        "<app+0x1", "a b+0x1", "a%2+0x1", "a%zz+0x1", "??",      "app+0x1<?<", "a#b+0x1", "app+0x12345678901234567"};
     struct gm_site_keys keys;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(gm_site_keys_parse(wrong[i], strlen(wrong[i]), &keys));
@@ -100,7 +102,8 @@ static void text_is_cut_to_its_room(void **unused) {
 }
 
 static void the_c_library_is_known(void **unused) {
-    static const char *const yes[] = {"/lib/x86_64-linux-gnu/libc.so.6", "/lib/libc-2.17.so", "libpthread-2.17.so", "/lib64/ld-linux-x86-64.so.2"};
+    static const char *const yes[] = {"/lib/x86_64-linux-gnu/libc.so.6", "/lib/libc-2.17.so", "libpthread-2.17.so",
+                                      "/lib64/ld-linux-x86-64.so.2"};
     static const char *const no[] = {"/usr/lib/libcudart.so.13", "/usr/lib/libcaffe.so", "/home/libc.so.6/app"};
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         assert_true(gm_site_is_c_library(yes[i], strlen(yes[i])));
@@ -110,10 +113,10 @@ static void the_c_library_is_known(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_the_same_key),     cmocka_unit_test(folders_do_not_count),
-        cmocka_unit_test(others_differ),            cmocka_unit_test(an_unknown_module_has_no_offsets),
-        cmocka_unit_test(long_chains_end),          cmocka_unit_test(wrong_texts_are_refused),
-        cmocka_unit_test(text_is_cut_to_its_room),  cmocka_unit_test(the_c_library_is_known),
+        cmocka_unit_test(text_is_the_same_key),    cmocka_unit_test(folders_do_not_count),
+        cmocka_unit_test(others_differ),           cmocka_unit_test(an_unknown_module_has_no_offsets),
+        cmocka_unit_test(long_chains_end),         cmocka_unit_test(wrong_texts_are_refused),
+        cmocka_unit_test(text_is_cut_to_its_room), cmocka_unit_test(the_c_library_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,8 @@ static void *add_and_subtract(void *arg) {
     for (int i = 0; i < 20000; i++)
         if (gm_byte_counters_add(&counters, (uint64_t)(uintptr_t)arg, 30, 100)) {
             uint64_t total = gm_byte_counters_total(&counters), seen = __atomic_load_n(&highest, __ATOMIC_RELAXED);
-            while (total > seen && !__atomic_compare_exchange_n(&highest, &seen, total, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            while (total > seen &&
+                   !__atomic_compare_exchange_n(&highest, &seen, total, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                 ;
             gm_byte_counters_subtract(&counters, (uint64_t)(uintptr_t)arg, 30);
         }

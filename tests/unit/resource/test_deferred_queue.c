@@ -10,8 +10,8 @@
 static struct gm_deferred_queue queue;
 
 static void push(uint64_t address, uint64_t context_id, void *event, uint64_t event_context_id) {
-    struct gm_deferred_block deferred = {.address = address, .context_id = context_id, .size = 10, .event = event,
-                               .event_context_id = event_context_id};
+    struct gm_deferred_block deferred = {
+        .address = address, .context_id = context_id, .size = 10, .event = event, .event_context_id = event_context_id};
     assert_int_equal(gm_deferred_queue_push(&queue, &deferred), GM_OK);
 }
 

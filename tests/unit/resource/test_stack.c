@@ -88,14 +88,16 @@ static void test_depth_and_short_buffers(void **state) {
 }
 
 static void test_promises(void **state) {
-    struct gm_request request = {.promises = GM_PROMISE_READY_ANYWHERE | GM_PROMISE_IPC | GM_PROMISE_PEER | GM_PROMISE_RDMA};
+    struct gm_request request = {.promises =
+                                     GM_PROMISE_READY_ANYWHERE | GM_PROMISE_IPC | GM_PROMISE_PEER | GM_PROMISE_RDMA};
     assert_true(gm_resource_keeps(GM_PROP_READY_ANYWHERE, &request));
     assert_false(gm_resource_keeps(GM_PROP_STREAM_ORDERED | GM_PROP_IPC, &request));
     assert_int_equal(gm_resource_drops(GM_PROP_PEER, &request), GM_PROMISE_IPC | GM_PROMISE_RDMA);
     assert_int_equal(gm_resource_drops(~0u, &request), 0);
     request.promises = GM_PROMISE_MANAGED;
     assert_false(gm_resource_keeps(GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT, &request));
-    assert_true(gm_resource_keeps(GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_OVERSUBSCRIBABLE, &request));
+    assert_true(
+        gm_resource_keeps(GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_OVERSUBSCRIBABLE, &request));
     request.promises = GM_PROMISE_CAPTURE | GM_PROMISE_STREAM_ORDER;
     assert_false(gm_resource_keeps(GM_PROP_STREAM_ORDERED, &request));
     assert_true(gm_resource_keeps(GM_PROP_STREAM_ORDERED | GM_PROP_CAPTURABLE, &request));
@@ -103,10 +105,8 @@ static void test_promises(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_build),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_depth_and_short_buffers),
+        cmocka_unit_test(test_plan),     cmocka_unit_test(test_build),
+        cmocka_unit_test(test_errors),   cmocka_unit_test(test_depth_and_short_buffers),
         cmocka_unit_test(test_promises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

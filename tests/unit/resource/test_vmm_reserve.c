@@ -1,5 +1,5 @@
-/* Pages left behind by a move, over a driver of which every answer is scripted here: kept once a device, handed out where they fit,
- * released in every other case, each handle exactly once. */
+/* Pages left behind by a move, over a driver of which every answer is scripted here: kept once a device, handed out
+ * where they fit, released in every other case, each handle exactly once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,9 @@ static CUresult release(CUmemGenericAllocationHandle handle) {
     assert_in_range(handle, 0, HANDLES - 1);
     return released[handle]++, CUDA_SUCCESS;
 }
-static CUresult get_info(size_t *left, size_t *total) { return *left = free_bytes, *total = 64 * 1024 * MIB, CUDA_SUCCESS; }
+static CUresult get_info(size_t *left, size_t *total) {
+    return *left = free_bytes, *total = 64 * 1024 * MIB, CUDA_SUCCESS;
+}
 
 static CUstreamCaptureMode mode;
 static int exchanges;
@@ -156,9 +158,12 @@ int main(void) {
     gm_clock_init();
     gm_options_load(environment);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(handed_out_where_they_fit, start), cmocka_unit_test_setup(one_set_a_device, start),
-        cmocka_unit_test_setup(too_much_is_released, start),      cmocka_unit_test_setup(little_memory_left, start),
-        cmocka_unit_test_setup(released_when_idle, start),        cmocka_unit_test_setup(captures_are_left_alone, start),
+        cmocka_unit_test_setup(handed_out_where_they_fit, start),
+        cmocka_unit_test_setup(one_set_a_device, start),
+        cmocka_unit_test_setup(too_much_is_released, start),
+        cmocka_unit_test_setup(little_memory_left, start),
+        cmocka_unit_test_setup(released_when_idle, start),
+        cmocka_unit_test_setup(captures_are_left_alone, start),
         cmocka_unit_test_setup(nothing_in_a_child, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,8 +55,6 @@ static inline bool same_values(const struct gm_csr *a, const struct gm_csr *b) {
 }
 
 /* "large" on the command line chooses the group of large matrices. */
-static inline bool wants_large(int argc, char **argv) {
-    return argc > 1 && !strcmp(argv[1], "large");
-}
+static inline bool wants_large(int argc, char **argv) { return argc > 1 && !strcmp(argv[1], "large"); }
 
 #endif

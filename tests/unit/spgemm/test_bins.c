@@ -44,8 +44,7 @@ static void tables_have_room_for_what_is_looked_for_often(void **state) {
 static void tables_fill_up(void **state) {
     for (int log2_slots = 6; log2_slots <= 13; log2_slots++) {
         int slots = 1 << log2_slots;
-        int32_t *table = malloc((size_t)slots * sizeof *table),
-                *column = malloc((size_t)slots * sizeof *column);
+        int32_t *table = malloc((size_t)slots * sizeof *table), *column = malloc((size_t)slots * sizeof *column);
         int32_t *slot = malloc((size_t)slots * sizeof *slot);
         memset(table, 0xff, (size_t)slots * sizeof *table);
         for (int i = 0; i < slots; i++) {
@@ -96,9 +95,11 @@ static void rounds_of_pieces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bins_hold_their_rows), cmocka_unit_test(rows_are_expected_within_their_bound),
+        cmocka_unit_test(bins_hold_their_rows),
+        cmocka_unit_test(rows_are_expected_within_their_bound),
         cmocka_unit_test(tables_have_room_for_what_is_looked_for_often),
-        cmocka_unit_test(tables_fill_up),       cmocka_unit_test(rows_spread_over_places_of_their_own),
+        cmocka_unit_test(tables_fill_up),
+        cmocka_unit_test(rows_spread_over_places_of_their_own),
         cmocka_unit_test(rounds_of_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

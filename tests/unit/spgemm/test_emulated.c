@@ -43,8 +43,7 @@ static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *er
 #define UNLIKE_TERMS 16
 #define UNLIKE_RUN   64
 static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
-    int32_t rows = is_a ? UNLIKE_ROWS : 2 * UNLIKE_TERMS,
-            columns = is_a ? 2 * UNLIKE_TERMS : UNLIKE_TERMS * UNLIKE_RUN;
+    int32_t rows = is_a ? UNLIKE_ROWS : 2 * UNLIKE_TERMS, columns = is_a ? 2 * UNLIKE_TERMS : UNLIKE_TERMS * UNLIKE_RUN;
     int32_t each = is_a ? UNLIKE_TERMS : UNLIKE_RUN;
     if (!gm_csr_make(m, rows, columns, rows * each, error))
         return false;
@@ -67,8 +66,7 @@ static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
 #define WIDE_STEP  61
 static bool wide(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
     static const int32_t terms[] = {WIDE_TERMS, 0, 1, 30, WIDE_TERMS};
-    int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : 30000 + (WIDE_RUN + 1) * WIDE_STEP,
-            at = 0;
+    int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : 30000 + (WIDE_RUN + 1) * WIDE_STEP, at = 0;
     if (!gm_csr_make(m, rows, columns, is_a ? 111 : WIDE_TERMS * WIDE_RUN, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
@@ -111,15 +109,14 @@ static void check_run(const char *what, const struct gm_mode *mode, const struct
     if (mode->sized && !job->persistent && job->vector == GM_VECTOR_VMM) {
         struct gm_rounds rounds = expected_rounds(job, run->size_per_row);
         if (rounds.entries != run->entries || rounds.rounds != run->rounds)
-            fail_msg("%s: %lld places in %d rounds, not %lld in %d", what, (long long)run->entries,
-                     run->rounds, (long long)rounds.entries, rounds.rounds);
+            fail_msg("%s: %lld places in %d rounds, not %lld in %d", what, (long long)run->entries, run->rounds,
+                     (long long)rounds.entries, rounds.rounds);
     }
     assert_true(run->entries >= run->stored);
 }
 
 /* The device's estimates are the host's: same rows, same keys. */
-static void check_estimates(const char *what, const struct gm_mode *mode, const struct gm_job *job,
-                            void *state) {
+static void check_estimates(const char *what, const struct gm_mode *mode, const struct gm_job *job, void *state) {
     struct gm_spgemm_error error = {""};
     struct gm_estimates found;
     struct gm_sample sample;
@@ -130,8 +127,7 @@ static void check_estimates(const char *what, const struct gm_mode *mode, const 
         !gm_estimate_cohen(job->a, job->b, GM_COHEN_KEYS, GM_SAMPLE_SEED, NULL, &cohen, &error))
         fail_msg("%s: %s", what, error.text);
     if (fabs(found.sampled - sample.total) > 1e-6 * sample.total || fabs(found.cohen - cohen) > 1e-6 * cohen)
-        fail_msg("%s: sampled %f, not %f; by keys %f, not %f", what, found.sampled, sample.total, found.cohen,
-                 cohen);
+        fail_msg("%s: sampled %f, not %f; by keys %f, not %f", what, found.sampled, sample.total, found.cohen, cohen);
     assert_true(found.sampled_ms > 0 && found.cohen_ms > 0);
     assert_int_equal(emulated_live(), live);
     gm_histogram_free(&sample.sizes);
@@ -148,8 +144,8 @@ static void multiply(const char *name, const char *mode_name, const struct gm_jo
     size_t live = emulated_live();
     const struct gm_mode *mode = gm_mode_find(mode_name, &argument, &error);
     assert_non_null(mode);
-    snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name,
-             mode_name, job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
+    snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name, mode_name,
+             job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
     void *state = mode->functions->open(job, &error);
     bool again = job->precision == GM_DOUBLE && job->a->rows < 100;
     for (int i = 0; i < 1 + again; i++)
@@ -174,8 +170,7 @@ static bool thorough;
 static void all_modes(const char *name, const char *b_name, enum gm_kernel kernel, const int32_t *sizes) {
     struct gm_csr a = matrix(name), b = b_name ? matrix(b_name) : a;
     for (enum gm_precision precision = GM_DOUBLE; precision <= GM_FLOAT; precision++) {
-        struct gm_job job = {
-            .a = &a, .b = b_name ? &b : &a, .precision = precision, .argument = "", .kernel = kernel};
+        struct gm_job job = {.a = &a, .b = b_name ? &b : &a, .precision = precision, .argument = "", .kernel = kernel};
         if (precision == GM_FLOAT) {
             gm_csr_round_to_float(&a);
             if (b_name)
@@ -183,8 +178,7 @@ static void all_modes(const char *name, const char *b_name, enum gm_kernel kerne
         }
         multiply(name, "upper-bound", &job);
         multiply(name, "precise", &job);
-        for (const int32_t *size = sizes; *size >= 0 && (thorough || precision == GM_DOUBLE || size == sizes);
-             size++) {
+        for (const int32_t *size = sizes; *size >= 0 && (thorough || precision == GM_DOUBLE || size == sizes); size++) {
             job.size_per_row = *size;
             multiply(name, "rounds", &job);
             job.vector = GM_VECTOR_COPY;
@@ -220,14 +214,10 @@ static void hash_large(void **state) {
     all_modes("dense-row:900", NULL, GM_KERNEL_HASH, SIZES(100));
 }
 
-static void hash_overflow(void **state) {
-    all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(100));
-}
+static void hash_overflow(void **state) { all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(100)); }
 
 /* Rows that no table holds. */
-static void hash_ranges(void **state) {
-    all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(0, 2000));
-}
+static void hash_ranges(void **state) { all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(0, 2000)); }
 
 static struct gm_run one_run(const struct gm_job *job) {
     struct gm_spgemm_error error = {""};
@@ -264,14 +254,12 @@ static void in_place(void **state) {
 
 /* Sizes so that rows, tiles and pieces begin and end together, and so that they do not. */
 static void tile_borders(void **state) {
-    static const char *names[] = {"stencil7:8x8x4", "stencil7:7x5x6", "brick27:3:2", "empty:300",
-                                  "dense-row:100"};
+    static const char *names[] = {"stencil7:8x8x4", "stencil7:7x5x6", "brick27:3:2", "empty:300", "dense-row:100"};
     static const int32_t sizes[] = {25, 32, 250, 300, 2047, 2048, 2049};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct gm_csr a = matrix(names[i]);
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-            struct gm_job job = {
-                .a = &a, .b = &a, .argument = "", .size_per_row = sizes[k], .precision = k % 2};
+            struct gm_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = sizes[k], .precision = k % 2};
             if (job.precision == GM_FLOAT)
                 gm_csr_round_to_float(&a);
             multiply(names[i], "rounds", &job);
@@ -295,8 +283,7 @@ static void slabs(void **state) {
     struct gm_run run = one_run(&job);
     assert_true(run.rounds > 1);
     /* A gap of an eighth, and no second copy. */
-    assert_true(run.peak <=
-                (size_t)run.entries * 12 * 5 / 4 + (size_t)a.rows * 48 + (64 << 10) + 4 * GRANULE);
+    assert_true(run.peak <= (size_t)run.entries * 12 * 5 / 4 + (size_t)a.rows * 48 + (64 << 10) + 4 * GRANULE);
     gm_csr_free(&a);
     /* Places run out in the last slab, amid the slabs, in the first. */
     static const double margins[] = {0.97, 0.5, 0.01};

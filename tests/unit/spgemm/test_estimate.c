@@ -6,8 +6,7 @@
 
 #include <math.h>
 
-static const char *const families[] = {"stencil7:38x40x40", "cage:10", "nlpkkt:16", "brick27:14:2",
-                                       "rmat:12:8"};
+static const char *const families[] = {"stencil7:38x40x40", "cage:10", "nlpkkt:16", "brick27:14:2", "rmat:12:8"};
 #define FAMILIES (sizeof families / sizeof families[0])
 
 static double exact_total(const struct gm_csr *m, int32_t **row) {
@@ -88,8 +87,8 @@ static void shares_fit_the_rows(void **state) {
             needed += (int64_t)GM_SLOTS_LEAST << gm_bin_of(size[row]);
         }
         if (overflowed * 50 > m.rows || made > needed * 2)
-            fail_msg("%s: of %d rows %lld overflow; %lld slots for %lld", families[i], m.rows,
-                     (long long)overflowed, (long long)made, (long long)needed);
+            fail_msg("%s: of %d rows %lld overflow; %lld slots for %lld", families[i], m.rows, (long long)overflowed,
+                     (long long)made, (long long)needed);
         free(size);
         gm_csr_free(&m);
     }
@@ -206,8 +205,7 @@ static void sizes_chosen_by_hand(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sampled_totals),       cmocka_unit_test(sampling_all_rows_is_exact),
-        cmocka_unit_test(shares_spare_the_few),
-        cmocka_unit_test(shares_fit_the_rows),
+        cmocka_unit_test(shares_spare_the_few), cmocka_unit_test(shares_fit_the_rows),
         cmocka_unit_test(cohen_totals),         cmocka_unit_test(cohen_rows),
         cmocka_unit_test(chosen_sizes),         cmocka_unit_test(empty_rows_count_nothing),
         cmocka_unit_test(sizes_chosen_by_hand),

@@ -51,8 +51,7 @@ static void cage_large(void **state) {
 
 /* A move can be taken back. */
 static void structure_is_symmetric(void **state) {
-    static const char *const names[] = {"cage:8", "nlpkkt:4", "stencil7:3:4:5", "brick27:4:2",
-                                        "twin-Hardesty1"};
+    static const char *const names[] = {"cage:8", "nlpkkt:4", "stencil7:3:4:5", "brick27:4:2", "twin-Hardesty1"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct gm_csr m = generated(names[i]), t;
         struct gm_spgemm_error error;
@@ -98,9 +97,7 @@ static void nlpkkt_zeros_are_the_lower_diagonal(void **state) {
     gm_csr_free(&m);
 }
 
-static int64_t stencil7_entries(int64_t x, int64_t y, int64_t z) {
-    return 7 * x * y * z - 2 * (x * y + y * z + z * x);
-}
+static int64_t stencil7_entries(int64_t x, int64_t y, int64_t z) { return 7 * x * y * z - 2 * (x * y + y * z + z * x); }
 
 static void stencils(void **state) {
     const int64_t sizes[][3] = {{1, 1, 1}, {2, 1, 1}, {5, 4, 3}, {1, 9, 2}, {11, 13, 17}};
@@ -150,8 +147,7 @@ static void twins_large(void **state) {
 }
 
 static void twins_do_not_pass_for_the_originals(void **state) {
-    static const char *const names[] = {"pwtk",      "Hardesty1",  "BenElechi1",
-                                        "af_3_k101", "af_shell10", "Transport"};
+    static const char *const names[] = {"pwtk", "Hardesty1", "BenElechi1", "af_3_k101", "af_shell10", "Transport"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct gm_spgemm_error error = {""};
         struct gm_csr m;

@@ -85,8 +85,7 @@ static void as_the_loop_does(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct gm_sizes s = sizes_of(names[i]);
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-            struct gm_rounds told = model_of(s.row, s.rows, sizes[k]),
-                             made = simulate(s.row, s.rows, sizes[k]);
+            struct gm_rounds told = model_of(s.row, s.rows, sizes[k]), made = simulate(s.row, s.rows, sizes[k]);
             assert_int_equal(told.rounds, made.rounds);
             assert_int_equal(told.entries, made.entries);
             assert_true(told.efficiency == made.efficiency);
@@ -121,18 +120,12 @@ static void check_golden(const struct golden *g) {
     free(s.row);
 }
 
-static const struct golden atmosmodl = {"atmosmodl",
-                                        36486008,
-                                        71590768,
-                                        25,
-                                        {{"79.36", 4},
-                                         {"76.58", 2},
-                                         {"76.54", 1},
-                                         {"51.02", 1},
-                                         {"38.27", 1},
-                                         {"25.51", 1},
-                                         {"19.13", 1},
-                                         {"9.57", 1}}};
+static const struct golden atmosmodl = {
+    "atmosmodl",
+    36486008,
+    71590768,
+    25,
+    {{"79.36", 4}, {"76.58", 2}, {"76.54", 1}, {"51.02", 1}, {"38.27", 1}, {"25.51", 1}, {"19.13", 1}, {"9.57", 1}}};
 static const struct golden cage14 = {"cage14",
                                      236999813,
                                      532205737,
@@ -145,22 +138,14 @@ static const struct golden cage14 = {"cage14",
                                       {"76.91", 7},
                                       {"72.08", 6},
                                       {"54.77", 3}}};
-static const struct golden nlpkkt80 = {"nlpkkt80",
-                                       154663144,
-                                       790384704,
-                                       152,
-                                       {{"99.78", 19},
-                                        {"94.77", 10},
-                                        {"94.42", 5},
-                                        {"79.39", 4},
-                                        {"79.59", 3},
-                                        {"77.36", 2},
-                                        {"61.15", 2},
-                                        {"56.87", 1}}};
+static const struct golden nlpkkt80 = {
+    "nlpkkt80",
+    154663144,
+    790384704,
+    152,
+    {{"99.78", 19}, {"94.77", 10}, {"94.42", 5}, {"79.39", 4}, {"79.59", 3}, {"77.36", 2}, {"61.15", 2}, {"56.87", 1}}};
 
-static void golden_atmosmodl(void **state) {
-    check_golden(&atmosmodl);
-}
+static void golden_atmosmodl(void **state) { check_golden(&atmosmodl); }
 
 static void golden_large(void **state) {
     check_golden(&cage14);
@@ -202,9 +187,8 @@ static void bricks_large(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest small[] = {
-        cmocka_unit_test(by_hand),          cmocka_unit_test(without_entries),
-        cmocka_unit_test(as_the_loop_does), cmocka_unit_test(golden_atmosmodl),
-        cmocka_unit_test(bricks),
+        cmocka_unit_test(by_hand),          cmocka_unit_test(without_entries), cmocka_unit_test(as_the_loop_does),
+        cmocka_unit_test(golden_atmosmodl), cmocka_unit_test(bricks),
     };
     const struct CMUnitTest large[] = {cmocka_unit_test(golden_large), cmocka_unit_test(twins_large),
                                        cmocka_unit_test(bricks_large)};

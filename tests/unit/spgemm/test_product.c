@@ -138,8 +138,7 @@ static void compare(const char *name_a, const char *name_b, enum gm_precision pr
     }
     struct gm_job job = {.a = &a, .b = name_b ? &b : &a, .precision = precision, .argument = ""};
     void *product = gm_mode_graphblas.open(&job, &error);
-    if (!product || !gm_mode_graphblas.run(product, &run, &error) ||
-        !gm_mode_graphblas.fetch(product, &c, &error) ||
+    if (!product || !gm_mode_graphblas.run(product, &run, &error) || !gm_mode_graphblas.fetch(product, &c, &error) ||
         !gm_check_product(job.a, job.b, &c, precision, &check, &error))
         fail_msg("%s x %s: %s", name_a, name_b ? name_b : name_a, error.text);
     assert_true(gm_sizes_make(&sizes, job.a, job.b, &error));

@@ -9,8 +9,8 @@
 #define SYMMETRIC "%%MatrixMarket matrix coordinate real symmetric\n"
 #define SKEW      "%%MatrixMarket matrix coordinate real skew-symmetric\n"
 
-static bool read_text(const char *text, enum gm_precision precision, struct gm_csr *m,
-                      struct gm_reading *reading, struct gm_spgemm_error *error) {
+static bool read_text(const char *text, enum gm_precision precision, struct gm_csr *m, struct gm_reading *reading,
+                      struct gm_spgemm_error *error) {
     error->text[0] = 0;
     return gm_read_matrix_text(m, "a.mtx", text, strlen(text), precision, reading, error);
 }
@@ -68,8 +68,7 @@ static void bad_texts(void **state) {
     } rows[] = {
         {"", "a.mtx:1: "},
         {"1 1 1\n1 1 1\n", "a.mtx:1: Not a Matrix Market file"},
-        {"%%MatrixMarket matrix coordinate real\n1 1 1\n1 1 1\n",
-         "a.mtx:1: Invalid MatrixMarket header element"},
+        {"%%MatrixMarket matrix coordinate real\n1 1 1\n1 1 1\n", "a.mtx:1: Invalid MatrixMarket header element"},
         {"%%MatrixMarket matrix coordinate quaternion general\n1 1 0\n", "element: quaternion"},
         {"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 0\n", "a.mtx:1: complex values"},
         {"%%MatrixMarket matrix coordinate real hermitian\n1 1 1\n1 1 1\n", "a.mtx:1: hermitian"},
@@ -100,8 +99,7 @@ static void bad_texts(void **state) {
         {REAL "2 2 2\n1\n2 2 5\n", "a.mtx:3: Invalid integer value: '1'"},
         {REAL "2 2 2\n1 1 1\n", "a.mtx: Truncated file"},
         {REAL "2 2 1\n1 1 1\n2 2 2\n", "Too many lines in file"},
-        {REAL "1 1 2\n1 1 1e308\n1 1 1e308\n",
-         "a.mtx: duplicate entries of column 1 add up to no finite value"},
+        {REAL "1 1 2\n1 1 1e308\n1 1 1e308\n", "a.mtx: duplicate entries of column 1 add up to no finite value"},
         {SKEW "2 2 1\n1 1 5\n", "a.mtx:3: a skew-symmetric matrix has no diagonal: '1 1 5'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

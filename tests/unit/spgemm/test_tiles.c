@@ -52,23 +52,18 @@ enum filling { FULL, EMPTY, MOSTLY_FULL, ANY, EMPTY_FIRST, FILLINGS };
 static int32_t filled(enum filling how, int32_t piece, int32_t row, int32_t rows) {
     uint64_t drawn = gm_random_at((uint64_t)how + 7, (uint64_t)row);
     switch (how) {
-    case FULL:
-        return piece;
-    case EMPTY:
-        return 0;
-    case MOSTLY_FULL:
-        return drawn % 50 ? piece : (int32_t)(drawn / 50 % ((uint64_t)piece + 1));
-    case ANY:
-        return (int32_t)(drawn % ((uint64_t)piece + 1));
-    default:
-        return row < rows / 2 ? 0 : piece;
+    case FULL: return piece;
+    case EMPTY: return 0;
+    case MOSTLY_FULL: return drawn % 50 ? piece : (int32_t)(drawn / 50 % ((uint64_t)piece + 1));
+    case ANY: return (int32_t)(drawn % ((uint64_t)piece + 1));
+    default: return row < rows / 2 ? 0 : piece;
     }
 }
 
 static void try(int32_t rows, int32_t piece, enum filling how) {
     int64_t places = (int64_t)rows * piece;
-    int32_t *offset = malloc(((size_t)rows + 1) * sizeof *offset),
-            *at = malloc(((size_t)places + 1) * sizeof *at), entries = 0;
+    int32_t *offset = malloc(((size_t)rows + 1) * sizeof *offset), *at = malloc(((size_t)places + 1) * sizeof *at),
+            entries = 0;
     for (int32_t i = 0; i < rows; i++) {
         int32_t size = filled(how, piece, i, rows);
         offset[i] = entries;

@@ -1,5 +1,5 @@
-/* many_events FILE EVENTS [LIVE]: writes a binary trace of that many events of four threads, with LIVE blocks alive at a
- * time, for tests of speed and memory. Independent of the writer: only the published format. */
+/* many_events FILE EVENTS [LIVE]: writes a binary trace of that many events of four threads, with LIVE blocks alive at
+ * a time, for tests of speed and memory. Independent of the writer: only the published format. */
 #include "shim/trace/event.h"
 
 #include <stdio.h>
@@ -71,8 +71,8 @@ int main(int argc, char **argv) {
     union {
         struct gm_trace_header header;
         char page[GM_TRACE_HEADER];
-    } begin = {.header = {GM_TRACE_MAGIC, GM_TRACE_VERSION, GM_TRACE_HEADER, GM_TRACE_CHUNK, sizeof(struct gm_event), 1, 1, 7,
-                          1, -1, 1, 0, "node", "/bin/many", "observe", GM_VERSION}};
+    } begin = {.header = {GM_TRACE_MAGIC, GM_TRACE_VERSION, GM_TRACE_HEADER, GM_TRACE_CHUNK, sizeof(struct gm_event), 1,
+                          1, 7, 1, -1, 1, 0, "node", "/bin/many", "observe", GM_VERSION}};
     struct gm_event *alive = calloc(live, sizeof *alive);
     put(&begin, sizeof begin);
     put_sites();

@@ -9,9 +9,7 @@
 
 extern char **environ;
 
-static void note_trace(const char *name) {
-    gm_format(gm_stats->trace, sizeof gm_stats->trace, "%s", name);
-}
+static void note_trace(const char *name) { gm_format(gm_stats->trace, sizeof gm_stats->trace, "%s", name); }
 
 static void make_block(uint64_t address, uint64_t bytes) {
     struct gm_event event = {.seq = gm_trace_sequence(),

@@ -1,5 +1,5 @@
-/* Counters of a running process, found and judged from outside: pages that are none, torn ones, those of other versions, of other
- * processes; and what two readings say. */
+/* Counters of a running process, found and judged from outside: pages that are none, torn ones, those of other
+ * versions, of other processes; and what two readings say. */
 #include "shim/base/base.h"
 #include "tools/cli/top.h"
 #include "tools/cli/watch.h"
@@ -57,7 +57,8 @@ static enum gm_watch_status found(const struct gm_stats *page, size_t length, st
 }
 
 static void test_fake_pages(void **state) {
-    struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = (int32_t)getpid(), .program = "fake", .live_bytes = {1234}}, read;
+    struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = (int32_t)getpid(), .program = "fake", .live_bytes = {1234}},
+                    read;
     assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_OK);
     assert_memory_equal(&page, &read, sizeof page);
     assert_int_equal(found(&page, sizeof page - 1, &read), GM_WATCH_NO_COUNTERS);
@@ -145,8 +146,8 @@ static void test_own_counters(void **state) {
     if (!pid) { /* nobody else's descriptors and threads */
         gm_stats_open(NULL);
         uint64_t now = gm_now_ns();
-        bool right = !gm_stats_watched() && gm_stats->pid == getpid() && !gm_stats->timed && !gm_watch_open(getpid(), &watch) &&
-                     gm_watch_time_calls(watch, SECOND) && gm_stats_watched();
+        bool right = !gm_stats_watched() && gm_stats->pid == getpid() && !gm_stats->timed &&
+                     !gm_watch_open(getpid(), &watch) && gm_watch_time_calls(watch, SECOND) && gm_stats_watched();
         gm_stats_watch_ends(now);
         right = right && gm_stats_watched();
         gm_stats_watch_ends(now + 100 * SECOND);
@@ -230,8 +231,8 @@ static void test_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_judge), cmocka_unit_test(test_fake_pages), cmocka_unit_test(test_a_process),
-        cmocka_unit_test(test_own_counters), cmocka_unit_test(test_rates), cmocka_unit_test(test_text),
+        cmocka_unit_test(test_judge),        cmocka_unit_test(test_fake_pages), cmocka_unit_test(test_a_process),
+        cmocka_unit_test(test_own_counters), cmocka_unit_test(test_rates),      cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

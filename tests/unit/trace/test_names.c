@@ -29,8 +29,7 @@ static void refuses_unknown_patterns_and_long_names(void **state) {
 }
 
 static void finds_the_rank_of_each_launcher(void **state) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
-                                        "RANK"};
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"};
     unsetenv("RANK");
     assert_int_equal(gm_trace_rank(), -1);
     for (int i = 0; i < 5; i++) {
@@ -64,9 +63,9 @@ static void writes_every_column(void **state) {
                          .flags = 3};
     int length = gm_trace_csv_line(line, sizeof line, &e, 11, 12);
     line[length] = 0;
-    assert_string_equal(
-        line, "7,1234,alloc,cuMemAllocAsync,0x7f0012000000,4096,-1,0x1a,12,55,4200,managed-pool,list-steady,"
-              "async,1,9,2,0,3,11\n");
+    assert_string_equal(line,
+                        "7,1234,alloc,cuMemAllocAsync,0x7f0012000000,4096,-1,0x1a,12,55,4200,managed-pool,list-steady,"
+                        "async,1,9,2,0,3,11\n");
 }
 
 static void a_line_never_outgrows_its_room(void **state) {
@@ -82,10 +81,8 @@ static void a_line_never_outgrows_its_room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expands_the_four_patterns),
-        cmocka_unit_test(refuses_unknown_patterns_and_long_names),
-        cmocka_unit_test(finds_the_rank_of_each_launcher),
-        cmocka_unit_test(writes_every_column),
+        cmocka_unit_test(expands_the_four_patterns),       cmocka_unit_test(refuses_unknown_patterns_and_long_names),
+        cmocka_unit_test(finds_the_rank_of_each_launcher), cmocka_unit_test(writes_every_column),
         cmocka_unit_test(a_line_never_outgrows_its_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

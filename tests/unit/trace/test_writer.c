@@ -124,8 +124,7 @@ static void write_all(void) {
         struct gm_record_module head;
         unsigned char id[8];
         char path[8];
-    } module = {
-        {{sizeof module, GM_RECORD_MODULE, 0}, 0x1000, 0x1000, 0x3000, 3, 8}, {0xab, 0xcd, 0x01}, "/x/y z.o"};
+    } module = {{{sizeof module, GM_RECORD_MODULE, 0}, 0x1000, 0x1000, 0x3000, 3, 8}, {0xab, 0xcd, 0x01}, "/x/y z.o"};
     gm_trace_setup(path, AUTO, 0, "auto", "9.9");
     gm_trace_record(&site.site.head);
     gm_trace_record(&string.head.head);
@@ -255,9 +254,7 @@ static void sigkill_loses_nothing(void **state) {
 }
 
 /* Long enough for the thread that flushes every 10 ms, also on a busy machine. */
-static void let_it_flush(void) {
-    nanosleep(&(struct timespec){0, 500000000}, NULL);
-}
+static void let_it_flush(void) { nanosleep(&(struct timespec){0, 500000000}, NULL); }
 
 static void write_wait_and_kill(void) {
     gm_trace_setup(path, AUTO, 10000000, "auto", "1");
@@ -537,7 +534,8 @@ static void write_to_closed_pipe(void) {
 }
 
 static void a_closed_pipe_does_not_kill(void **state) {
-    assert_int_equal(said_lines(write_to_closed_pipe, "trace '/dev/stdout' lo"), 2); /* at once, and how many at the end */
+    assert_int_equal(said_lines(write_to_closed_pipe, "trace '/dev/stdout' lo"),
+                     2); /* at once, and how many at the end */
 }
 
 static void write_to_unread_pipe(void) {
@@ -613,18 +611,16 @@ static void a_program_that_closes_all_descriptors_keeps_its_trace(void **state) 
     assert_int_equal(read_back(path, NULL, NULL), 20010);
 }
 
-static int make_folder(void **state) {
-    return mkdtemp(folder) ? 0 : -1;
-}
+static int make_folder(void **state) { return mkdtemp(folder) ? 0 : -1; }
 
 static int remove_folder(void **state) {
     clear(state);
     return rmdir(folder);
 }
 
-#define BINARY_CASE(f)                                                                                       \
+#define BINARY_CASE(f) \
     { #f " (binary)", f, clear, NULL, NULL }
-#define CSV_CASE(f)                                                                                          \
+#define CSV_CASE(f) \
     { #f " (csv)", f, clear_csv, NULL, NULL }
 #define BOTH(f) BINARY_CASE(f), CSV_CASE(f)
 

@@ -1,5 +1,5 @@
-// A program of Thrust algorithms on vectors of changing length: histograms of random keys by sort and reduction, duplicates removed,
-// sets merged. Every vector and every temporary is a cudaMalloc. Checks its own results.
+// A program of Thrust algorithms on vectors of changing length: histograms of random keys by sort and reduction,
+// duplicates removed, sets merged. Every vector and every temporary is a cudaMalloc. Checks its own results.
 #include <cstdio>
 #include <cstdlib>
 
@@ -38,7 +38,8 @@ int main() {
         unsigned count = 1000u << random % 12, limit = count / 2;
         thrust::device_vector<unsigned> key = keys(count, random, limit), other = keys(count / 3 + 1, ~random, limit);
         thrust::device_vector<unsigned> bins(count), amounts(count);
-        auto ends = thrust::reduce_by_key(key.begin(), key.end(), thrust::make_constant_iterator(1u), bins.begin(), amounts.begin());
+        auto ends = thrust::reduce_by_key(key.begin(), key.end(), thrust::make_constant_iterator(1u), bins.begin(),
+                                          amounts.begin());
         bins.erase(ends.first, bins.end());
         amounts.erase(ends.second, amounts.end());
         if (thrust::reduce(amounts.begin(), amounts.end()) != count) {
@@ -47,7 +48,8 @@ int main() {
         }
         thrust::device_vector<unsigned> both(count);
         other.erase(thrust::unique(other.begin(), other.end()), other.end());
-        both.erase(thrust::set_intersection(bins.begin(), bins.end(), other.begin(), other.end(), both.begin()), both.end());
+        both.erase(thrust::set_intersection(bins.begin(), bins.end(), other.begin(), other.end(), both.begin()),
+                   both.end());
         thrust::device_vector<unsigned> merged(all.size() + both.size());
         merged.erase(thrust::set_union(all.begin(), all.end(), both.begin(), both.end(), merged.begin()), merged.end());
         all.swap(merged);

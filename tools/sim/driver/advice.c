@@ -1,5 +1,5 @@
-/* Managed memory: advice and prefetch are remembered by page, not acted on. Pages of a pool keep what was advised when a block on
- * them is freed and another one gets them: they stay mapped. */
+/* Managed memory: advice and prefetch are remembered by page, not acted on. Pages of a pool keep what was advised when
+ * a block on them is freed and another one gets them: they stay mapped. */
 #include "sim.h"
 #include <stdlib.h>
 
@@ -68,7 +68,7 @@ CUresult sim_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advic
         else if (advice == CU_MEM_ADVISE_SET_ACCESSED_BY)
             page->accessed_by |= (uint16_t)(1u << where);
         else
-            page->accessed_by &= (uint16_t)~(1u << where);
+            page->accessed_by &= (uint16_t) ~(1u << where);
     }
     return CUDA_SUCCESS;
 }
@@ -120,7 +120,9 @@ static struct sim_advice in_common(struct pages pages) {
     return common;
 }
 
-static int device_of(uint8_t location) { return location == 0 ? CU_DEVICE_INVALID : location == 1 ? CU_DEVICE_CPU : location - 2; }
+static int device_of(uint8_t location) {
+    return location == 0 ? CU_DEVICE_INVALID : location == 1 ? CU_DEVICE_CPU : location - 2;
+}
 
 static int type_of(uint8_t location) {
     return location == 0   ? CU_MEM_LOCATION_TYPE_INVALID
@@ -128,8 +130,8 @@ static int type_of(uint8_t location) {
                            : CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-CUresult sim_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
-                                    CUdeviceptr devPtr, size_t count) {
+CUresult sim_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
+                                    size_t count) {
     struct sim_block *b;
     int *out = data;
     SIM_TRY(managed_at(devPtr, count, &b));
@@ -137,13 +139,9 @@ CUresult sim_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_att
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_advice common = in_common(pages_of(b, devPtr, count, false));
     switch (attribute) {
-    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
-        *out = common.read_mostly;
-        break;
+    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *out = common.read_mostly; break;
     case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
-        *out = device_of(common.preferred);
-        break;
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *out = device_of(common.preferred); break;
     case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
         for (size_t i = 0, d = 1; i < dataSize / sizeof(int); i++) {
             while (d < 16 && !(common.accessed_by >> d & 1))
@@ -152,17 +150,10 @@ CUresult sim_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_att
         }
         break;
     case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
-    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
-        *out = device_of(common.prefetched);
-        break;
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
-        *out = type_of(common.preferred);
-        break;
-    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
-        *out = type_of(common.prefetched);
-        break;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *out = device_of(common.prefetched); break;
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: *out = type_of(common.preferred); break;
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: *out = type_of(common.prefetched); break;
+    default: return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }

@@ -19,21 +19,14 @@ static size_t element_size(const CUDA_ARRAY3D_DESCRIPTOR *d) {
     size_t size = 0;
     switch (d->Format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-        size = 1;
-        break;
+    case CU_AD_FORMAT_SIGNED_INT8: size = 1; break;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-        size = 2;
-        break;
+    case CU_AD_FORMAT_HALF: size = 2; break;
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-        size = 4;
-        break;
-    default:
-        break;
+    case CU_AD_FORMAT_FLOAT: size = 4; break;
+    default: break;
     }
     bool channels = d->NumChannels == 1 || d->NumChannels == 2 || d->NumChannels == 4;
     return channels ? size * d->NumChannels : 0;
@@ -74,8 +67,8 @@ CUresult sim_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR 
 CUresult sim_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *d) {
     if (!d)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_ARRAY3D_DESCRIPTOR full = {.Width = d->Width, .Height = d->Height, .Format = d->Format,
-                                    .NumChannels = d->NumChannels};
+    CUDA_ARRAY3D_DESCRIPTOR full = {
+        .Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
     return sim_cuArray3DCreate_v2(pHandle, &full);
 }
 
@@ -116,9 +109,7 @@ CUresult sim_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, C
     return CUDA_SUCCESS;
 }
 
-static size_t halved(size_t n, unsigned level) {
-    return n == 0 ? 0 : (n >> level) ? n >> level : 1;
-}
+static size_t halved(size_t n, unsigned level) { return n == 0 ? 0 : (n >> level) ? n >> level : 1; }
 
 CUresult sim_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *desc,
                                     unsigned int numMipmapLevels) {

@@ -84,20 +84,38 @@ static bool one_of(const char *name, const char *const *list) {
 }
 
 static bool needs_init(const char *name) {
-    static const char *const free_of_init[] = {"cuInit",         "cuDriverGetVersion", "cuGetProcAddress",
-                                               "cuGetErrorName", "cuGetErrorString",   "cuGetExportTable",
-                                               "cuProfilerInitialize", NULL};
+    static const char *const free_of_init[] = {
+        "cuInit",           "cuDriverGetVersion", "cuGetProcAddress",     "cuGetErrorName",
+        "cuGetErrorString", "cuGetExportTable",   "cuProfilerInitialize", NULL};
     return !one_of(name, free_of_init);
 }
 
 /* What still works in a context that a kernel has broken, and inside host functions. */
 static bool is_harmless(const char *name) {
-    static const char *const harmless[] = {
-        "cuInit", "cuDriverGetVersion", "cuGetProcAddress", "cuGetErrorName", "cuGetErrorString", "cuGetExportTable",
-        "cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice", "cuCtxDestroy",
-        "cuCtxGetId", "cuCtxGetFlags", "cuCtxGetApiVersion", "cuCtxCreate", "cuDevicePrimaryCtxReset",
-        "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxRetain",
-        "cuThreadExchangeStreamCaptureMode", "cuModuleUnload", "cuLibraryUnload", NULL};
+    static const char *const harmless[] = {"cuInit",
+                                           "cuDriverGetVersion",
+                                           "cuGetProcAddress",
+                                           "cuGetErrorName",
+                                           "cuGetErrorString",
+                                           "cuGetExportTable",
+                                           "cuCtxGetCurrent",
+                                           "cuCtxSetCurrent",
+                                           "cuCtxPushCurrent",
+                                           "cuCtxPopCurrent",
+                                           "cuCtxGetDevice",
+                                           "cuCtxDestroy",
+                                           "cuCtxGetId",
+                                           "cuCtxGetFlags",
+                                           "cuCtxGetApiVersion",
+                                           "cuCtxCreate",
+                                           "cuDevicePrimaryCtxReset",
+                                           "cuDevicePrimaryCtxRelease",
+                                           "cuDevicePrimaryCtxGetState",
+                                           "cuDevicePrimaryCtxRetain",
+                                           "cuThreadExchangeStreamCaptureMode",
+                                           "cuModuleUnload",
+                                           "cuLibraryUnload",
+                                           NULL};
     return one_of(name, harmless) || strncmp(name, "cuDeviceGet", 11) == 0;
 }
 

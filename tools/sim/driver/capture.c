@@ -71,8 +71,8 @@ CUresult sim_capture_unsafe(void) {
         return r;
     for (struct sim_capture *c = captures; c; c = c->next) {
         bool own = c->thread == sim_self.id && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        bool global = sim_self.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                      c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        bool global =
+            sim_self.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (own || global) {
             sim_capture_invalidate(c);
             r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -105,25 +105,16 @@ CUresult sim_capture_legacy(struct sim_stream *legacy) {
 
 static CUgraphNodeType type_of(const struct sim_op *op) {
     switch (op->kind) {
-    case OP_COPY:
-        return CU_GRAPH_NODE_TYPE_MEMCPY;
-    case OP_SET:
-        return CU_GRAPH_NODE_TYPE_MEMSET;
-    case OP_KERNEL:
-        return CU_GRAPH_NODE_TYPE_KERNEL;
-    case OP_HOST:
-        return CU_GRAPH_NODE_TYPE_HOST;
-    case OP_EVENT:
-        return CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-    case OP_ALLOC:
-        return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-    case OP_FREE:
-        return CU_GRAPH_NODE_TYPE_MEM_FREE;
+    case OP_COPY: return CU_GRAPH_NODE_TYPE_MEMCPY;
+    case OP_SET: return CU_GRAPH_NODE_TYPE_MEMSET;
+    case OP_KERNEL: return CU_GRAPH_NODE_TYPE_KERNEL;
+    case OP_HOST: return CU_GRAPH_NODE_TYPE_HOST;
+    case OP_EVENT: return CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+    case OP_ALLOC: return CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    case OP_FREE: return CU_GRAPH_NODE_TYPE_MEM_FREE;
     case OP_WRITE:
-    case OP_WAIT_VALUE:
-        return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-    default:
-        return CU_GRAPH_NODE_TYPE_EMPTY;
+    case OP_WAIT_VALUE: return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+    default: return CU_GRAPH_NODE_TYPE_EMPTY;
     }
 }
 
@@ -193,8 +184,12 @@ static CUresult begin(CUstream hStream, CUgraph graph, const CUgraphNode *deps, 
     if (s->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct sim_capture *c = calloc(1, sizeof *c);
-    *c = (struct sim_capture){.id = ++last_capture_id, .mode = mode, .thread = sim_self.id, .own_graph = !graph,
-                              .graph = graph ? graph : sim_graph_new(), .next = captures};
+    *c = (struct sim_capture){.id = ++last_capture_id,
+                              .mode = mode,
+                              .thread = sim_self.id,
+                              .own_graph = !graph,
+                              .graph = graph ? graph : sim_graph_new(),
+                              .next = captures};
     captures = c;
     s->capture = c;
     s->capture_origin = true;
@@ -284,9 +279,8 @@ CUresult sim_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *status
     return CUDA_SUCCESS;
 }
 
-CUresult sim_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *status, cuuint64_t *id,
-                                       CUgraph *graph, const CUgraphNode **deps, const CUgraphEdgeData **edges,
-                                       size_t *count) {
+CUresult sim_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                       const CUgraphNode **deps, const CUgraphEdgeData **edges, size_t *count) {
     struct sim_stream *s;
     SIM_TRY(sim_cuStreamIsCapturing(hStream, status));
     SIM_TRY(sim_stream_get(hStream, &s));
@@ -305,8 +299,8 @@ CUresult sim_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *
     return CUDA_SUCCESS;
 }
 
-CUresult sim_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *status, cuuint64_t *id,
-                                       CUgraph *graph, const CUgraphNode **deps, size_t *count) {
+CUresult sim_cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                       const CUgraphNode **deps, size_t *count) {
     return sim_cuStreamGetCaptureInfo_v3(hStream, status, id, graph, deps, NULL, count);
 }
 

@@ -20,10 +20,12 @@ static CUresult name_range(struct sim_op *op, uintptr_t addr, size_t size, bool 
 static bool is_opened_memory(const struct sim_block *b) { return b->kind == KIND_POOL || b->kind == KIND_VMM; }
 
 static bool lies_on_device(const struct sim_block *b) {
-    return b->kind == KIND_NATIVE || b->kind == KIND_IPC || (b->kind == KIND_POOL && !b->host_access) || (b->kind == KIND_VMM && !b->flags);
+    return b->kind == KIND_NATIVE || b->kind == KIND_IPC || (b->kind == KIND_POOL && !b->host_access) ||
+           (b->kind == KIND_VMM && !b->flags);
 }
 
-/* Between devices, the stream's among them, memory of pools and mappings must be open to each; plain memory is staged. */
+/* Between devices, the stream's among them, memory of pools and mappings must be open to each; plain memory is staged.
+ */
 static bool devices_reach(const struct sim_stream *s, const struct sim_op *op) {
     const unsigned own = 1u << s->ctx->device->ordinal;
     unsigned devices = own;
@@ -79,10 +81,10 @@ static bool on_device(uintptr_t p) {
     return b && b->state != STATE_FREED;
 }
 
-#define DEVICE(p)                                                                                                     \
-    do {                                                                                                              \
-        if (n && !on_device(p))                                                                                       \
-            return CUDA_ERROR_INVALID_VALUE;                                                                          \
+#define DEVICE(p)                            \
+    do {                                     \
+        if (n && !on_device(p))              \
+            return CUDA_ERROR_INVALID_VALUE; \
     } while (0)
 
 CUresult sim_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n) { return linear(dst, src, n, NULL, true); }
@@ -121,8 +123,7 @@ CUresult sim_cuMemcpyPeer(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUco
         return CUDA_ERROR_INVALID_CONTEXT;
     return sim_cuMemcpyDtoD_v2(dst, src, n);
 }
-CUresult sim_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n,
-                               CUstream s) {
+CUresult sim_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, CUstream s) {
     if (!sim_ctx_valid(dctx) || !sim_ctx_valid(sctx))
         return CUDA_ERROR_INVALID_CONTEXT;
     return sim_cuMemcpyDtoDAsync_v2(dst, src, n, s);
@@ -195,10 +196,24 @@ static CUresult pitched(const struct side *dst, const struct side *src, size_t w
 static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool wait) {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    struct side src = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes, p->srcY, 0,
-                       p->srcPitch ? p->srcPitch : p->WidthInBytes, 0};
-    struct side dst = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes, p->dstY, 0,
-                       p->dstPitch ? p->dstPitch : p->WidthInBytes, 0};
+    struct side src = {p->srcMemoryType,
+                       p->srcHost,
+                       p->srcDevice,
+                       p->srcArray,
+                       p->srcXInBytes,
+                       p->srcY,
+                       0,
+                       p->srcPitch ? p->srcPitch : p->WidthInBytes,
+                       0};
+    struct side dst = {p->dstMemoryType,
+                       p->dstHost,
+                       p->dstDevice,
+                       p->dstArray,
+                       p->dstXInBytes,
+                       p->dstY,
+                       0,
+                       p->dstPitch ? p->dstPitch : p->WidthInBytes,
+                       0};
     return pitched(&dst, &src, p->WidthInBytes, p->Height, 1, stream, wait);
 }
 
@@ -206,9 +221,12 @@ CUresult sim_cuMemcpy2D_v2(const CUDA_MEMCPY2D *p) { return copy_2d(p, NULL, tru
 CUresult sim_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p) { return copy_2d(p, NULL, true); }
 CUresult sim_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream s) { return copy_2d(p, s, false); }
 
-#define SIDE_3D(p, end)                                                                                               \
-    {(p)->end##MemoryType, (p)->end##Host, (p)->end##Device, (p)->end##Array, (p)->end##XInBytes, (p)->end##Y,         \
-     (p)->end##Z, (p)->end##Pitch ? (p)->end##Pitch : (p)->WidthInBytes, (p)->end##Height ? (p)->end##Height : (p)->Height}
+#define SIDE_3D(p, end)                                                                                           \
+    {                                                                                                             \
+        (p)->end##MemoryType, (p)->end##Host, (p)->end##Device, (p)->end##Array, (p)->end##XInBytes, (p)->end##Y, \
+            (p)->end##Z, (p)->end##Pitch ? (p)->end##Pitch : (p)->WidthInBytes,                                   \
+            (p)->end##Height ? (p)->end##Height : (p)->Height                                                     \
+    }
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool wait) {
     if (!p)
@@ -285,18 +303,16 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
     return sim_submit(s, op);
 }
 
-#define FILL(bits, type)                                                                                              \
-    CUresult sim_cuMemsetD##bits##_v2(CUdeviceptr d, type v, size_t n) {                                              \
-        return fill(d, 0, v, bits / 8, n, 1, NULL);                                                                   \
-    }                                                                                                                 \
-    CUresult sim_cuMemsetD##bits##Async(CUdeviceptr d, type v, size_t n, CUstream s) {                                \
-        return fill(d, 0, v, bits / 8, n, 1, s);                                                                      \
-    }                                                                                                                 \
-    CUresult sim_cuMemsetD2D##bits##_v2(CUdeviceptr d, size_t pitch, type v, size_t w, size_t h) {                    \
-        return fill(d, pitch, v, bits / 8, w, h, NULL);                                                               \
-    }                                                                                                                 \
-    CUresult sim_cuMemsetD2D##bits##Async(CUdeviceptr d, size_t pitch, type v, size_t w, size_t h, CUstream s) {      \
-        return fill(d, pitch, v, bits / 8, w, h, s);                                                                  \
+#define FILL(bits, type)                                                                                               \
+    CUresult sim_cuMemsetD##bits##_v2(CUdeviceptr d, type v, size_t n) { return fill(d, 0, v, bits / 8, n, 1, NULL); } \
+    CUresult sim_cuMemsetD##bits##Async(CUdeviceptr d, type v, size_t n, CUstream s) {                                 \
+        return fill(d, 0, v, bits / 8, n, 1, s);                                                                       \
+    }                                                                                                                  \
+    CUresult sim_cuMemsetD2D##bits##_v2(CUdeviceptr d, size_t pitch, type v, size_t w, size_t h) {                     \
+        return fill(d, pitch, v, bits / 8, w, h, NULL);                                                                \
+    }                                                                                                                  \
+    CUresult sim_cuMemsetD2D##bits##Async(CUdeviceptr d, size_t pitch, type v, size_t w, size_t h, CUstream s) {       \
+        return fill(d, pitch, v, bits / 8, w, h, s);                                                                   \
     }
 FILL(8, unsigned char)
 FILL(16, unsigned short)

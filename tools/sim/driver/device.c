@@ -216,7 +216,9 @@ CUresult sim_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     return CUDA_SUCCESS;
 }
 
-bool sim_can_reach(const struct sim_device *d, const struct sim_device *other) { return d == other || !sim_opt.no_peers; }
+bool sim_can_reach(const struct sim_device *d, const struct sim_device *other) {
+    return d == other || !sim_opt.no_peers;
+}
 
 CUresult sim_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
     struct sim_device *d, *peer;

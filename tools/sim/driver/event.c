@@ -82,7 +82,8 @@ static CUresult usable(CUevent e) {
     return CUDA_SUCCESS;
 }
 
-/* Who polls lets time pass: the work that the event stands behind runs in the end, also where a test steps the streams. */
+/* Who polls lets time pass: the work that the event stands behind runs in the end, also where a test steps the streams.
+ */
 static bool was_polled(CUevent e) {
     if (++e->polls < 1000)
         return false;

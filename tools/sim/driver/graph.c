@@ -128,10 +128,16 @@ CUresult sim_cuGraphAddKernelNode(CUgraphNode *out, CUgraph g, const CUgraphNode
                                   const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v2 v2 = {.func = p->func, .gridDimX = p->gridDimX, .gridDimY = p->gridDimY,
-                                     .gridDimZ = p->gridDimZ, .blockDimX = p->blockDimX, .blockDimY = p->blockDimY,
-                                     .blockDimZ = p->blockDimZ, .sharedMemBytes = p->sharedMemBytes,
-                                     .kernelParams = p->kernelParams, .extra = p->extra};
+    CUDA_KERNEL_NODE_PARAMS_v2 v2 = {.func = p->func,
+                                     .gridDimX = p->gridDimX,
+                                     .gridDimY = p->gridDimY,
+                                     .gridDimZ = p->gridDimZ,
+                                     .blockDimX = p->blockDimX,
+                                     .blockDimY = p->blockDimY,
+                                     .blockDimZ = p->blockDimZ,
+                                     .sharedMemBytes = p->sharedMemBytes,
+                                     .kernelParams = p->kernelParams,
+                                     .extra = p->extra};
     return sim_cuGraphAddKernelNode_v2(out, g, deps, n, &v2);
 }
 
@@ -339,8 +345,8 @@ CUresult sim_cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_
         return CUDA_ERROR_INVALID_VALUE;
     memset(out, 0, sizeof *out);
     out->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    out->poolProps.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                              .id = node->op->u.block->device->ordinal};
+    out->poolProps.location =
+        (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = node->op->u.block->device->ordinal};
     out->bytesize = node->op->u.block->size;
     out->dptr = node->op->u.block->addr;
     return CUDA_SUCCESS;

@@ -31,8 +31,13 @@ CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     if (!pHandle || !b || b->kind != KIND_NATIVE)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sim_extent *e = b->extent;
-    struct ipc_memory m = {.magic = IPC_MAGIC, .pid = getpid(), .fd = b->device->fd, .device = b->device->ordinal,
-                           .offset = e->offset + (b->addr - sim_extent_va(e)), .size = b->size, .block = b->id};
+    struct ipc_memory m = {.magic = IPC_MAGIC,
+                           .pid = getpid(),
+                           .fd = b->device->fd,
+                           .device = b->device->ordinal,
+                           .offset = e->offset + (b->addr - sim_extent_va(e)),
+                           .size = b->size,
+                           .block = b->id};
     memset(pHandle, 0, sizeof *pHandle);
     memcpy(pHandle->reserved, &m, sizeof m);
     return CUDA_SUCCESS;

@@ -33,8 +33,8 @@ static uint32_t gnu_hash(const char *name) {
     return h;
 }
 
-static const ElfW(Sym) *hash_lookup(const uint32_t *table, const ElfW(Sym) *symbols, const char *strings,
-                                    const char *name) {
+static const ElfW(Sym) *
+    hash_lookup(const uint32_t *table, const ElfW(Sym) * symbols, const char *strings, const char *name) {
     uint32_t buckets = table[0], first = table[1], bloom = table[2], h = gnu_hash(name);
     const uint32_t *bucket = (const uint32_t *)((const ElfW(Addr) *)(table + 4) + bloom), *chain = bucket + buckets;
     uint32_t i = buckets ? bucket[h % buckets] : 0;
@@ -236,8 +236,8 @@ struct sim_op *sim_launch_op(CUfunction f, const unsigned grid[3], const unsigne
     return op;
 }
 
-static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared,
-                       CUstream stream, void **kernelParams, void **extra) {
+static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream stream,
+                       void **kernelParams, void **extra) {
     struct sim_stream *s;
     CUresult r;
     SIM_TRY(sim_stream_get(stream, &s));
@@ -257,9 +257,9 @@ CUresult sim_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsi
     return launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, extra);
 }
 
-CUresult sim_cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
-                                       unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-                                       CUstream stream, void **params) {
+CUresult sim_cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+                                       unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,
+                                       void **params) {
     return launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, NULL);
 }
 
@@ -267,8 +267,7 @@ CUresult sim_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **para
     if (!c)
         return CUDA_ERROR_INVALID_VALUE;
     return launch(f, (unsigned[]){c->gridDimX, c->gridDimY, c->gridDimZ},
-                  (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, c->hStream, params,
-                  extra);
+                  (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, c->hStream, params, extra);
 }
 
 /* ---- pattern kernels ---- */

@@ -19,8 +19,7 @@ static const struct sim_symbol *best(const char *name, int version, bool twins, 
 CUresult sim_cuGetProcAddress_v2(const char *symbol, void **pfn, int driverVersion, cuuint64_t flags,
                                  CUdriverProcAddressQueryResult *symbolFound) {
     bool exists = false;
-    if (!symbol || !pfn || (flags & ~(cuuint64_t)3) || flags == 3 || 
-        driverVersion > sim_opt.version)
+    if (!symbol || !pfn || (flags & ~(cuuint64_t)3) || flags == 3 || driverVersion > sim_opt.version)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sim_symbol *s = NULL;
     if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)

@@ -119,9 +119,9 @@ CUresult sim_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
         return CUDA_ERROR_INVALID_VALUE;
     SIM_UNSAFE();
     size_t mapped = SIM_ROUND(bytesize, 4096);
-    void *p = bytesize > ((size_t)1 << 40) ? MAP_FAILED
-                                           : mmap(NULL, mapped, PROT_READ | PROT_WRITE,
-                                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = bytesize > ((size_t)1 << 40)
+                  ? MAP_FAILED
+                  : mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct sim_block *b = sim_block_new((uintptr_t)p, bytesize, KIND_HOST, ctx->device);

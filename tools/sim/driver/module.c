@@ -40,8 +40,8 @@ static CUresult parse_image(CUmodule m, const char *image) {
         if (n < 2)
             return CUDA_ERROR_INVALID_IMAGE;
         struct global *g = calloc(1, sizeof *g);
-        *g = (struct global){.name = strdup(name), .size = size, .managed = strcmp(kind, "managed") == 0,
-                             .next = m->globals};
+        *g = (struct global){
+            .name = strdup(name), .size = size, .managed = strcmp(kind, "managed") == 0, .next = m->globals};
         m->globals = g;
     }
     return CUDA_SUCCESS;
@@ -145,9 +145,7 @@ CUresult sim_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned in
     (void)v;
     return load(module, image, false);
 }
-CUresult sim_cuModuleLoad(CUmodule *module, const char *fname) {
-    return load_file(module, fname, false);
-}
+CUresult sim_cuModuleLoad(CUmodule *module, const char *fname) { return load_file(module, fname, false); }
 CUresult sim_cuModuleUnload(CUmodule m) {
     if (!valid(m) || m->library)
         return CUDA_ERROR_INVALID_HANDLE;

@@ -28,18 +28,14 @@ static size_t value_size(CUpointer_attribute attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        return 4;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return 4;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-        return 1;
-    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-        return 16;
-    default:
-        return 8;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return 1;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return 16;
+    default: return 8;
     }
 }
 
@@ -58,33 +54,19 @@ static CUresult answer(const struct sim_block *b, CUpointer_attribute attribute,
             return CUDA_ERROR_INVALID_VALUE; /* such memory belongs to a device, to no context */
         *value = (uintptr_t)b->ctx;
         break;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *value = on_host(b) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-        break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        *value = ptr;
-        break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *value = on_host(b) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *value = ptr; break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (!host_reachable(b))
             return CUDA_ERROR_INVALID_VALUE;
         *value = ptr;
         break;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        *value = b->sync_memops;
-        break;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *value = b->sync_memops; break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-        *value = b->id;
-        break;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *value = managed(b);
-        break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *value = (uint32_t)(b->device ? b->device->ordinal : 0);
-        break;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *value = b->kind == KIND_NATIVE;
-        break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: *value = b->id; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *value = managed(b); break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *value = (uint32_t)(b->device ? b->device->ordinal : 0); break;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *value = b->kind == KIND_NATIVE; break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
         sim_block_range(b, &start, &size);
@@ -95,28 +77,16 @@ static CUresult answer(const struct sim_block *b, CUpointer_attribute attribute,
         sim_block_range(b, &start, &size);
         *value = size;
         break;
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-        *value = 1;
-        break;
+    case CU_POINTER_ATTRIBUTE_MAPPED: *value = 1; break;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         *value = b->kind == KIND_VMM ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
         break;
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        *value = b->kind == KIND_NATIVE;
-        break;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        *value = access_flags(b);
-        break;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *value = b->kind == KIND_POOL ? (uintptr_t)b->pool : 0;
-        break;
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-        *value = 0;
-        break;
-    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-        return CUDA_ERROR_NOT_SUPPORTED;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *value = b->kind == KIND_NATIVE; break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *value = access_flags(b); break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *value = b->kind == KIND_POOL ? (uintptr_t)b->pool : 0; break;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *value = 0; break;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }

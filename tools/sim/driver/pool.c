@@ -49,8 +49,14 @@ bool sim_pool_is_default(CUmemoryPool pool) { return pool->is_default; }
 
 static CUmemoryPool pool_new(struct sim_device *d, const CUmemPoolProps *props) {
     CUmemoryPool p = calloc(1, sizeof *p);
-    *p = (struct CUmemPoolHandle_st){.magic = POOL_MAGIC, .device = d, .props = *props, .follow = 1, .opportunistic = 1,
-                                     .internal = 1, .access = 1u << d->ordinal, .next = pools};
+    *p = (struct CUmemPoolHandle_st){.magic = POOL_MAGIC,
+                                     .device = d,
+                                     .props = *props,
+                                     .follow = 1,
+                                     .opportunistic = 1,
+                                     .internal = 1,
+                                     .access = 1u << d->ordinal,
+                                     .next = pools};
     p->window = props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     if (p->window)
         p->access = ~0u;
@@ -68,7 +74,9 @@ static CUmemoryPool default_pool(struct sim_device *d, bool managed) {
     return *slot;
 }
 
-struct sim_extent *sim_pool_extent(const struct sim_block *b) { return b->piece->segment->extent; }
+struct sim_extent *sim_pool_extent(const struct sim_block *b) {
+    return b->piece->segment->extent;
+}
 
 /* ---- pieces ---- */
 
@@ -275,7 +283,6 @@ static CUresult alloc_from(CUmemoryPool p, CUdeviceptr *dptr, size_t bytes, stru
     return CUDA_SUCCESS;
 }
 
-
 CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
     struct sim_stream *s;
     SIM_TRY(sim_stream_get(hStream, &s));
@@ -375,18 +382,10 @@ CUresult sim_cuMemPoolSetAttribute(CUmemoryPool p, CUmemPool_attribute attr, voi
     if (!sim_pool_valid(p) || !value)
         return CUDA_ERROR_INVALID_VALUE;
     switch (attr) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-        p->follow = *(int *)value;
-        return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-        p->opportunistic = *(int *)value;
-        return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-        p->internal = *(int *)value;
-        return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-        p->threshold = *(cuuint64_t *)value;
-        return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: p->follow = *(int *)value; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: p->opportunistic = *(int *)value; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: p->internal = *(int *)value; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: p->threshold = *(cuuint64_t *)value; return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
         if (*(cuuint64_t *)value != 0)
@@ -396,8 +395,7 @@ CUresult sim_cuMemPoolSetAttribute(CUmemoryPool p, CUmemPool_attribute attr, voi
         else
             p->used_high = p->used;
         return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
+    default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -405,32 +403,15 @@ CUresult sim_cuMemPoolGetAttribute(CUmemoryPool p, CUmemPool_attribute attr, voi
     if (!sim_pool_valid(p) || !value)
         return CUDA_ERROR_INVALID_VALUE;
     switch (attr) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-        *(int *)value = p->follow;
-        break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-        *(int *)value = p->opportunistic;
-        break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-        *(int *)value = p->internal;
-        break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-        *(cuuint64_t *)value = p->threshold;
-        break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-        *(cuuint64_t *)value = p->reserved;
-        break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        *(cuuint64_t *)value = p->reserved_high;
-        break;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-        *(cuuint64_t *)value = p->used;
-        break;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        *(cuuint64_t *)value = p->used_high;
-        break;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: *(int *)value = p->follow; break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: *(int *)value = p->opportunistic; break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: *(int *)value = p->internal; break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)value = p->threshold; break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = p->reserved; break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = p->reserved_high; break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = p->used; break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = p->used_high; break;
+    default: return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }

@@ -178,12 +178,12 @@ static CUresult value_op(CUstream hStream, enum sim_op_kind kind, CUdeviceptr ad
     return sim_submit(s, op);
 }
 
-#define VALUE(bits, type, suffix)                                                                                     \
-    CUresult sim_cuStreamWaitValue##bits##suffix(CUstream s, CUdeviceptr addr, type value, unsigned int flags) {      \
-        return value_op(s, OP_WAIT_VALUE, addr, value, flags, bits == 64);                                            \
-    }                                                                                                                 \
-    CUresult sim_cuStreamWriteValue##bits##suffix(CUstream s, CUdeviceptr addr, type value, unsigned int flags) {     \
-        return value_op(s, OP_WRITE, addr, value, flags, bits == 64);                                                 \
+#define VALUE(bits, type, suffix)                                                                                 \
+    CUresult sim_cuStreamWaitValue##bits##suffix(CUstream s, CUdeviceptr addr, type value, unsigned int flags) {  \
+        return value_op(s, OP_WAIT_VALUE, addr, value, flags, bits == 64);                                        \
+    }                                                                                                             \
+    CUresult sim_cuStreamWriteValue##bits##suffix(CUstream s, CUdeviceptr addr, type value, unsigned int flags) { \
+        return value_op(s, OP_WRITE, addr, value, flags, bits == 64);                                             \
     }
 VALUE(32, cuuint32_t, )
 VALUE(64, cuuint64_t, )
@@ -208,8 +208,7 @@ CUresult sim_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstream
         case CU_STREAM_MEM_OP_WRITE_VALUE_64:
             SIM_TRY(value_op(stream, OP_WRITE, p->writeValue.address, p->writeValue.value64, p->writeValue.flags, 1));
             break;
-        default:
-            break;
+        default: break;
         }
     }
     return CUDA_SUCCESS;

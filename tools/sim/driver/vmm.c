@@ -90,7 +90,8 @@ static char *map_aligned(size_t size, size_t alignment, uintptr_t wanted) {
     return start;
 }
 
-/* Where the driver's own view of a reservation at va has to begin, so that reservations side by side are one array there too. */
+/* Where the driver's own view of a reservation at va has to begin, so that reservations side by side are one array
+ * there too. */
 static uintptr_t alias_behind(const char *va) {
     for (struct reservation *r = reservations; r; r = r->next)
         if (r->va + r->size == va)
@@ -286,9 +287,13 @@ CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_handle *h = calloc(1, sizeof *h);
     live_handles++;
-    *h = (struct sim_handle){.magic = HANDLE_MAGIC, .size = (size_t)st.st_size, .refs = 1, .own_file = true,
+    *h = (struct sim_handle){.magic = HANDLE_MAGIC,
+                             .size = (size_t)st.st_size,
+                             .refs = 1,
+                             .own_file = true,
                              .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)};
-    h->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = shHandleType,
+    h->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                    .requestedHandleTypes = shHandleType,
                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     *handle = (uintptr_t)h;
     return CUDA_SUCCESS;
@@ -395,6 +400,8 @@ CUresult sim_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *loca
         return CUDA_ERROR_INVALID_VALUE;
     bool may = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? b->access >> location->id & 1 : b->host_access;
     bool fixed = location->type == CU_MEM_LOCATION_TYPE_DEVICE && b->fixed >> location->id & 1;
-    *flags = !may ? CU_MEM_ACCESS_FLAGS_PROT_NONE : fixed ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    *flags = !may    ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+             : fixed ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                     : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     return CUDA_SUCCESS;
 }

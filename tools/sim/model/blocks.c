@@ -20,7 +20,9 @@ struct sim_block *sim_block_overlap(uintptr_t addr, size_t size) {
     return found ? *found : NULL;
 }
 
-struct sim_block *sim_block_at(uintptr_t addr) { return sim_block_overlap(addr, 1); }
+struct sim_block *sim_block_at(uintptr_t addr) {
+    return sim_block_overlap(addr, 1);
+}
 
 /* The caller and the tree own one reference together; a range that is still named by an older, freed block of
  * a pool is taken over. */
@@ -28,8 +30,8 @@ struct sim_block *sim_block_new(uintptr_t addr, size_t size, enum sim_kind kind,
     struct sim_block *b = calloc(1, sizeof *b), *old;
     if (!b)
         return NULL;
-    *b = (struct sim_block){.addr = addr, .size = size, .kind = kind, .device = d, .id = ++last_id, .refs = 1,
-                            .state = STATE_LIVE};
+    *b = (struct sim_block){
+        .addr = addr, .size = size, .kind = kind, .device = d, .id = ++last_id, .refs = 1, .state = STATE_LIVE};
     while ((old = sim_block_overlap(addr, size)) != NULL)
         sim_block_untree(old);
     tsearch(b, &tree, compare);

@@ -88,13 +88,9 @@ int simcuda_declare_free(uint64_t ptr) {
     return queued;
 }
 
-size_t simcuda_used(int device) {
-    return device >= 0 && device < SIM_MAX_DEVICES ? sim_devices[device].used : 0;
-}
+size_t simcuda_used(int device) { return device >= 0 && device < SIM_MAX_DEVICES ? sim_devices[device].used : 0; }
 
-size_t simcuda_peak(int device) {
-    return device >= 0 && device < SIM_MAX_DEVICES ? sim_devices[device].peak : 0;
-}
+size_t simcuda_peak(int device) { return device >= 0 && device < SIM_MAX_DEVICES ? sim_devices[device].peak : 0; }
 
 void simcuda_set_memory(size_t bytes) {
     sim_lock();

@@ -26,12 +26,9 @@ static bool may_use(const struct sim_ctx *ctx, const struct sim_block *b, bool b
     unsigned own = 1u << ctx->device->ordinal;
     switch (b->kind) {
     case KIND_VMM:
-    case KIND_POOL:
-        return (b->access & own) != 0;
-    case KIND_NATIVE:
-        return !by_kernel || b->device == ctx->device || (ctx->peers >> b->device->ordinal & 1);
-    default:
-        return true;
+    case KIND_POOL: return (b->access & own) != 0;
+    case KIND_NATIVE: return !by_kernel || b->device == ctx->device || (ctx->peers >> b->device->ordinal & 1);
+    default: return true;
     }
 }
 
@@ -63,8 +60,9 @@ static bool check_ranges(struct sim_op *op) {
     for (unsigned i = 0; i < op->range_count; i++) {
         const struct sim_range *r = &op->ranges[i];
         if (r->block->state != STATE_LIVE) {
-            sim_violation(ctx, r->block->state == STATE_FREED ? "memory freed before the work that uses it has run"
-                                                              : "stream-ordered memory used before its allocation",
+            sim_violation(ctx,
+                          r->block->state == STATE_FREED ? "memory freed before the work that uses it has run"
+                                                         : "stream-ordered memory used before its allocation",
                           r->addr, r->size);
             return false;
         }
@@ -107,7 +105,8 @@ static void run_set(const struct sim_set *s) {
 
 static _Thread_local struct sim_op *touching;
 
-/* The block that was there when the kernel was launched: stream-ordered memory may be promised to later work already. */
+/* The block that was there when the kernel was launched: stream-ordered memory may be promised to later work already.
+ */
 static struct sim_block *block_of(const struct sim_op *op, uintptr_t addr) {
     for (unsigned i = 0; i < op->range_count; i++) {
         struct sim_block *b = op->ranges[i].block;
@@ -154,7 +153,10 @@ static void run_kernel(struct sim_op *op) {
     }
     struct simcuda_launch launch = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
                                     .block = {l->block[0], l->block[1], l->block[2]},
-                                    .shared = l->shared, .args = args, .name = l->function->name, .touch = touch};
+                                    .shared = l->shared,
+                                    .args = args,
+                                    .name = l->function->name,
+                                    .touch = touch};
     struct sim_op *outer = touching;
     touching = op;
     sim_self.in_callback++;
@@ -183,14 +185,10 @@ bool sim_value_ready(const struct sim_op *op) {
     uint64_t have = v->wide ? __atomic_load_n((uint64_t *)sim_alias(v->addr), __ATOMIC_ACQUIRE)
                             : __atomic_load_n((uint32_t *)sim_alias(v->addr), __ATOMIC_ACQUIRE);
     switch (v->flags & 3) {
-    case CU_STREAM_WAIT_VALUE_EQ:
-        return have == v->value;
-    case CU_STREAM_WAIT_VALUE_AND:
-        return (have & v->value) != 0;
-    case CU_STREAM_WAIT_VALUE_NOR:
-        return v->wide ? ~(have | v->value) != 0 : (uint32_t)~(have | v->value) != 0;
-    default:
-        return v->wide ? (int64_t)(have - v->value) >= 0 : (int32_t)((uint32_t)have - (uint32_t)v->value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return have == v->value;
+    case CU_STREAM_WAIT_VALUE_AND: return (have & v->value) != 0;
+    case CU_STREAM_WAIT_VALUE_NOR: return v->wide ? ~(have | v->value) != 0 : (uint32_t) ~(have | v->value) != 0;
+    default: return v->wide ? (int64_t)(have - v->value) >= 0 : (int32_t)((uint32_t)have - (uint32_t)v->value) >= 0;
     }
 }
 
@@ -212,19 +210,10 @@ void sim_execute(struct sim_op *op) {
     if (broken || !check_ranges(op))
         return;
     switch (op->kind) {
-    case OP_COPY:
-        run_copy(&op->u.copy);
-        break;
-    case OP_SET:
-        run_set(&op->u.set);
-        break;
-    case OP_KERNEL:
-        run_kernel(op);
-        break;
-    case OP_WRITE:
-        run_write(&op->u.value);
-        break;
-    default:
-        break;
+    case OP_COPY: run_copy(&op->u.copy); break;
+    case OP_SET: run_set(&op->u.set); break;
+    case OP_KERNEL: run_kernel(op); break;
+    case OP_WRITE: run_write(&op->u.value); break;
+    default: break;
     }
 }

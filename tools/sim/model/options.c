@@ -167,13 +167,26 @@ static void set_latencies(void) {
         const char *pattern;
         float us;
     } rows[] = {
-        {"cuMemAlloc_v2", 31},         {"cuMemAllocPitch_v2", 31},  {"cuMemFree_v2", 25},
-        {"cuMemAllocAsync*", .28f},    {"cuMemAllocFromPoolAsync*", .28f}, {"cuMemFreeAsync*", .37f},
-        {"cuMemAllocManaged", 7},      {"cuEventQuery", .19f},      {"cuEventRecord*", .18f},
-        {"cuCtxRecordEvent", .19f},    {"cuCtxWaitEvent", .19f},    {"cuStreamWaitEvent*", .14f},
-        {"cuCtxSynchronize*", .56f},   {"cuMemCreate", 8},          {"cuMemMap", .7f},
-        {"cuMemSetAccess", 22},        {"cuMemUnmap", 17},          {"cuMemRelease", 4},
-        {"cuMemAddressReserve", 1.8f}, {"cuMemAddressFree", 1.7f},
+        {"cuMemAlloc_v2", 31},
+        {"cuMemAllocPitch_v2", 31},
+        {"cuMemFree_v2", 25},
+        {"cuMemAllocAsync*", .28f},
+        {"cuMemAllocFromPoolAsync*", .28f},
+        {"cuMemFreeAsync*", .37f},
+        {"cuMemAllocManaged", 7},
+        {"cuEventQuery", .19f},
+        {"cuEventRecord*", .18f},
+        {"cuCtxRecordEvent", .19f},
+        {"cuCtxWaitEvent", .19f},
+        {"cuStreamWaitEvent*", .14f},
+        {"cuCtxSynchronize*", .56f},
+        {"cuMemCreate", 8},
+        {"cuMemMap", .7f},
+        {"cuMemSetAccess", 22},
+        {"cuMemUnmap", 17},
+        {"cuMemRelease", 4},
+        {"cuMemAddressReserve", 1.8f},
+        {"cuMemAddressFree", 1.7f},
     };
     for (unsigned i = 0; i < sim_symbol_count && i < MAX_SYMBOLS; i++) {
         for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {

@@ -64,9 +64,7 @@ CUresult sim_devices_start(void) {
     return CUDA_SUCCESS;
 }
 
-uintptr_t sim_extent_va(const struct sim_extent *e) {
-    return (uintptr_t)e->device->window[e->window].va + e->offset;
-}
+uintptr_t sim_extent_va(const struct sim_extent *e) { return (uintptr_t)e->device->window[e->window].va + e->offset; }
 
 static void protect(const struct sim_extent *e, int prot) {
     const struct sim_window *w = &e->device->window[e->window];
@@ -157,8 +155,8 @@ static CUresult piece_take(struct sim_device *d, int window, size_t size, struct
     piece_unlist(p);
     if (p->size > size) {
         struct sim_piece *rest = calloc(1, sizeof *rest);
-        *rest = (struct sim_piece){.extent = p->extent, .offset = p->offset + size, .size = p->size - size,
-                                   .prev = p, .next = p->next};
+        *rest = (struct sim_piece){
+            .extent = p->extent, .offset = p->offset + size, .size = p->size - size, .prev = p, .next = p->next};
         if (p->next)
             p->next->prev = rest;
         p->next = rest;

@@ -92,12 +92,9 @@ static bool in_ctx(const struct sim_stream *s, const struct sim_ctx *ctx) {
 
 static bool covers(const struct sim_dep *d, const struct sim_stream *s) {
     switch (d->kind) {
-    case DEP_STREAM:
-        return s == d->stream;
-    case DEP_CTX:
-        return in_ctx(s, d->ctx);
-    default:
-        return in_ctx(s, d->ctx) && !s->legacy && !(s->flags & CU_STREAM_NON_BLOCKING);
+    case DEP_STREAM: return s == d->stream;
+    case DEP_CTX: return in_ctx(s, d->ctx);
+    default: return in_ctx(s, d->ctx) && !s->legacy && !(s->flags & CU_STREAM_NON_BLOCKING);
     }
 }
 

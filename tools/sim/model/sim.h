@@ -14,7 +14,7 @@
 #define SIM_CHUNK       ((size_t)2 << 20)
 #define SIM_SMALL       ((size_t)1 << 20)
 #define SIM_GRAIN       ((size_t)512)
-#define SIM_ROUND(n, a) (((n) + (a) - 1) / (a) * (a))
+#define SIM_ROUND(n, a) (((n) + (a)-1) / (a) * (a))
 
 struct sim_symbol {
     const char *symbol, *name;
@@ -116,7 +116,7 @@ struct sim_ctx {
     uint64_t id;
     unsigned flags;
     bool primary;
-    bool dying; /* being destroyed or reset: nobody else may use it any more */
+    bool dying;             /* being destroyed or reset: nobody else may use it any more */
     struct sim_ctx *parent; /* of a green context's CUcontext: the primary context */
     CUresult sticky;
     unsigned peers; /* bit per device whose memory this context may use */
@@ -150,9 +150,9 @@ struct sim_block {
     int refs;
     struct sim_device *device; /* NULL: host memory */
     struct sim_ctx *ctx;
-    unsigned flags;   /* host flags, managed attach flags */
-    unsigned access;  /* VMM and pool memory: bit per device */
-    unsigned fixed;   /* VMM memory: devices whose access is to read only */
+    unsigned flags;  /* host flags, managed attach flags */
+    unsigned access; /* VMM and pool memory: bit per device */
+    unsigned fixed;  /* VMM memory: devices whose access is to read only */
     bool sync_memops, free_submitted, host_access;
     struct CUmemPoolHandle_st *pool;
     struct sim_segment_block *piece; /* pool memory */
@@ -164,15 +164,15 @@ struct sim_block {
     size_t user_size;          /* simcuda_declare_alloc */
 };
 struct sim_block *sim_block_new(uintptr_t addr, size_t size, enum sim_kind kind, struct sim_device *d);
-struct sim_block *sim_block_at(uintptr_t addr);       /* the block that holds addr, interior too */
+struct sim_block *sim_block_at(uintptr_t addr); /* the block that holds addr, interior too */
 struct sim_block *sim_block_overlap(uintptr_t addr, size_t size);
-void sim_block_gone(struct sim_block *b);             /* out of the tree, state FREED, one reference less */
+void sim_block_gone(struct sim_block *b); /* out of the tree, state FREED, one reference less */
 void sim_block_untree(struct sim_block *b);
 void sim_block_unref(struct sim_block *b);
 bool sim_is_device(const struct sim_block *b);
 void sim_block_range(const struct sim_block *b, uintptr_t *start, size_t *size); /* as the driver tells it */
 void sim_blocks_each(void (*fn)(struct sim_block *, void *), void *arg);
-void *sim_alias(uintptr_t addr);                      /* where the driver itself reaches that address */
+void *sim_alias(uintptr_t addr); /* where the driver itself reaches that address */
 
 /* ---- physical memory (physical.c) ---- */
 struct sim_extent {
@@ -197,7 +197,17 @@ struct sim_extent *sim_pool_extent(const struct sim_block *b); /* of a live bloc
 
 /* ---- operations and streams (queue.c) ---- */
 enum sim_op_kind {
-    OP_EMPTY, OP_COPY, OP_SET, OP_KERNEL, OP_HOST, OP_EVENT, OP_WAIT, OP_ALLOC, OP_FREE, OP_WRITE, OP_WAIT_VALUE
+    OP_EMPTY,
+    OP_COPY,
+    OP_SET,
+    OP_KERNEL,
+    OP_HOST,
+    OP_EVENT,
+    OP_WAIT,
+    OP_ALLOC,
+    OP_FREE,
+    OP_WRITE,
+    OP_WAIT_VALUE
 };
 struct sim_range {
     struct sim_block *block;
@@ -262,7 +272,7 @@ struct sim_stream {
     struct sim_ctx *ctx;
     unsigned flags;
     int priority;
-    unsigned owner;  /* thread whose per-thread default stream this is; 0: none */
+    unsigned owner; /* thread whose per-thread default stream this is; 0: none */
     bool legacy, destroyed;
     uint64_t id, last_seq;
     struct sim_op *head, *tail;
@@ -298,7 +308,7 @@ struct sim_dep sim_dep_stream(struct sim_stream *s);
 struct sim_dep sim_dep_ctx(struct sim_ctx *ctx);
 void sim_violation(struct sim_ctx *ctx, const char *what, uintptr_t addr, size_t size);
 void sim_reset_violations(void);
-void sim_reset_checks(void); /* what check kernels found (driver/launch.c) */
+void sim_reset_checks(void);         /* what check kernels found (driver/launch.c) */
 void sim_execute(struct sim_op *op); /* execute.c; may drop and retake the lock */
 CUresult sim_copy_submit(struct sim_stream *s, const struct sim_copy *c, bool wait);
 void sim_pool_op(struct sim_op *op);
@@ -329,7 +339,7 @@ void sim_event_unref(struct CUevent_st *e);
 bool sim_event_valid(CUevent e);
 
 /* ---- capture and graphs ---- */
-CUresult sim_capture_unsafe(void); /* refuses and invalidates while a capture forbids unsafe calls */
+CUresult sim_capture_unsafe(void);                /* refuses and invalidates while a capture forbids unsafe calls */
 CUresult sim_capture_in_ctx(struct sim_ctx *ctx); /* invalidates every capture of the context */
 CUresult sim_capture_add(struct sim_stream *s, struct sim_op *op);
 CUresult sim_capture_legacy(struct sim_stream *s); /* implicit dependency on a capturing stream */
@@ -339,17 +349,17 @@ void sim_capture_invalidate(struct sim_capture *c);
 /* With the stream that began it a capture ends; by another one's end it gets invalid. */
 void sim_capture_stream_gone(struct sim_stream *s);
 struct sim_capture *sim_event_capture(struct CUevent_st *e); /* the running capture e was recorded in */
-#define SIM_UNSAFE()                                                                                                  \
-    do {                                                                                                              \
-        CUresult unsafe_ = sim_capture_unsafe();                                                                      \
-        if (unsafe_ != CUDA_SUCCESS)                                                                                  \
-            return unsafe_;                                                                                           \
+#define SIM_UNSAFE()                             \
+    do {                                         \
+        CUresult unsafe_ = sim_capture_unsafe(); \
+        if (unsafe_ != CUDA_SUCCESS)             \
+            return unsafe_;                      \
     } while (0)
-#define SIM_TRY(call)                                                                                                 \
-    do {                                                                                                              \
-        CUresult try_ = (call);                                                                                       \
-        if (try_ != CUDA_SUCCESS)                                                                                     \
-            return try_;                                                                                              \
+#define SIM_TRY(call)             \
+    do {                          \
+        CUresult try_ = (call);   \
+        if (try_ != CUDA_SUCCESS) \
+            return try_;          \
     } while (0)
 
 /* ---- pools ---- */

@@ -30,7 +30,7 @@ RT_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
         return rt_error((cudaError_t)r);
     rt_legacy.cuDeviceGetUuid((CUuuid *)&p->uuid, device);
     rt_legacy.cuDeviceTotalMem(&p->totalGlobalMem, device);
-#define TAKE(field, name) p->field = attribute(CU_DEVICE_ATTRIBUTE_##name, device)
+#define TAKE(field, name)      p->field = attribute(CU_DEVICE_ATTRIBUTE_##name, device)
 #define TAKE_SIZE(field, name) p->field = (size_t)attribute(CU_DEVICE_ATTRIBUTE_##name, device)
     TAKE_SIZE(sharedMemPerBlock, MAX_SHARED_MEMORY_PER_BLOCK);
     TAKE(regsPerBlock, MAX_REGISTERS_PER_BLOCK);
@@ -71,7 +71,9 @@ RT_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     return cudaSuccess;
 }
 
-RT_API cudaError_t cudaDeviceSynchronize(void) { RT_CALL(rt_synchronize ? rt_synchronize(NULL) : rt_legacy.cuCtxSynchronize()); }
+RT_API cudaError_t cudaDeviceSynchronize(void) {
+    RT_CALL(rt_synchronize ? rt_synchronize(NULL) : rt_legacy.cuCtxSynchronize());
+}
 
 RT_API cudaError_t cudaSetDeviceFlags(unsigned int flags) {
     cudaError_t e = rt_driver_ready();

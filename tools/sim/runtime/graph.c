@@ -17,10 +17,15 @@ RT_API cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *n, cudaGraph_t g, const
 }
 RT_API cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *deps, size_t count,
                                           const struct cudaKernelNodeParams *p) {
-    CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = p->gridDim.x, .gridDimY = p->gridDim.y, .gridDimZ = p->gridDim.z,
-                                      .blockDimX = p->blockDim.x, .blockDimY = p->blockDim.y,
-                                      .blockDimZ = p->blockDim.z, .sharedMemBytes = p->sharedMemBytes,
-                                      .kernelParams = p->kernelParams, .extra = p->extra};
+    CUDA_KERNEL_NODE_PARAMS params = {.gridDimX = p->gridDim.x,
+                                      .gridDimY = p->gridDim.y,
+                                      .gridDimZ = p->gridDim.z,
+                                      .blockDimX = p->blockDim.x,
+                                      .blockDimY = p->blockDim.y,
+                                      .blockDimZ = p->blockDim.z,
+                                      .sharedMemBytes = p->sharedMemBytes,
+                                      .kernelParams = p->kernelParams,
+                                      .extra = p->extra};
     RT_READY();
     cudaError_t e = rt_function(p->func, &params.func);
     return e ? e : rt_error((cudaError_t)rt_legacy.cuGraphAddKernelNode(n, g, deps, count, &params));
@@ -28,8 +33,12 @@ RT_API cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *n, cudaGraph_t g, con
 RT_API cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *n, cudaGraph_t g, const cudaGraphNode_t *deps, size_t count,
                                           const struct cudaMemsetParams *p) {
     CUcontext ctx = NULL;
-    CUDA_MEMSET_NODE_PARAMS params = {.dst = (CUdeviceptr)(uintptr_t)p->dst, .pitch = p->pitch, .value = p->value,
-                                      .elementSize = p->elementSize, .width = p->width, .height = p->height};
+    CUDA_MEMSET_NODE_PARAMS params = {.dst = (CUdeviceptr)(uintptr_t)p->dst,
+                                      .pitch = p->pitch,
+                                      .value = p->value,
+                                      .elementSize = p->elementSize,
+                                      .width = p->width,
+                                      .height = p->height};
     RT_READY();
     rt_legacy.cuCtxGetCurrent(&ctx);
     return rt_error((cudaError_t)rt_legacy.cuGraphAddMemsetNode(n, g, deps, count, &params, ctx));

@@ -67,17 +67,12 @@ RT_TWIN(_ptds, cudaMemcpy, (void *dst, const void *src, size_t count, enum cudaM
     if (count == 0)
         return cudaSuccess;
     switch (kind) {
-    case cudaMemcpyHostToDevice:
-        return rt_error((cudaError_t)d->cuMemcpyHtoD(PTR(dst), src, count));
-    case cudaMemcpyDeviceToHost:
-        return rt_error((cudaError_t)d->cuMemcpyDtoH(dst, PTR(src), count));
-    case cudaMemcpyDeviceToDevice:
-        return rt_error((cudaError_t)d->cuMemcpyDtoD(PTR(dst), PTR(src), count));
+    case cudaMemcpyHostToDevice: return rt_error((cudaError_t)d->cuMemcpyHtoD(PTR(dst), src, count));
+    case cudaMemcpyDeviceToHost: return rt_error((cudaError_t)d->cuMemcpyDtoH(dst, PTR(src), count));
+    case cudaMemcpyDeviceToDevice: return rt_error((cudaError_t)d->cuMemcpyDtoD(PTR(dst), PTR(src), count));
     case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault:
-        return rt_error((cudaError_t)d->cuMemcpy(PTR(dst), PTR(src), count));
-    default:
-        return rt_error(cudaErrorInvalidMemcpyDirection);
+    case cudaMemcpyDefault: return rt_error((cudaError_t)d->cuMemcpy(PTR(dst), PTR(src), count));
+    default: return rt_error(cudaErrorInvalidMemcpyDirection);
     }
 }
 
@@ -88,17 +83,13 @@ RT_TWIN(_ptsz, cudaMemcpyAsync,
     if (count == 0)
         return cudaSuccess;
     switch (kind) {
-    case cudaMemcpyHostToDevice:
-        return rt_error((cudaError_t)d->cuMemcpyHtoDAsync(PTR(dst), src, count, stream));
-    case cudaMemcpyDeviceToHost:
-        return rt_error((cudaError_t)d->cuMemcpyDtoHAsync(dst, PTR(src), count, stream));
+    case cudaMemcpyHostToDevice: return rt_error((cudaError_t)d->cuMemcpyHtoDAsync(PTR(dst), src, count, stream));
+    case cudaMemcpyDeviceToHost: return rt_error((cudaError_t)d->cuMemcpyDtoHAsync(dst, PTR(src), count, stream));
     case cudaMemcpyDeviceToDevice:
         return rt_error((cudaError_t)d->cuMemcpyDtoDAsync(PTR(dst), PTR(src), count, stream));
     case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault:
-        return rt_error((cudaError_t)d->cuMemcpyAsync(PTR(dst), PTR(src), count, stream));
-    default:
-        return rt_error(cudaErrorInvalidMemcpyDirection);
+    case cudaMemcpyDefault: return rt_error((cudaError_t)d->cuMemcpyAsync(PTR(dst), PTR(src), count, stream));
+    default: return rt_error(cudaErrorInvalidMemcpyDirection);
     }
 }
 
@@ -142,9 +133,16 @@ static CUmemorytype side(enum cudaMemcpyKind kind, bool source) {
 
 static CUDA_MEMCPY2D flat(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
                           enum cudaMemcpyKind kind) {
-    return (CUDA_MEMCPY2D){.srcMemoryType = side(kind, true), .srcHost = src, .srcDevice = PTR(src),
-                           .srcPitch = spitch, .dstMemoryType = side(kind, false), .dstHost = dst,
-                           .dstDevice = PTR(dst), .dstPitch = dpitch, .WidthInBytes = width, .Height = height};
+    return (CUDA_MEMCPY2D){.srcMemoryType = side(kind, true),
+                           .srcHost = src,
+                           .srcDevice = PTR(src),
+                           .srcPitch = spitch,
+                           .dstMemoryType = side(kind, false),
+                           .dstHost = dst,
+                           .dstDevice = PTR(dst),
+                           .dstPitch = dpitch,
+                           .WidthInBytes = width,
+                           .Height = height};
 }
 
 RT_TWIN(_ptds, cudaMemcpy2D,
@@ -334,7 +332,8 @@ RT_API cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPo
     RT_READY();
     CUmemPoolProps props = {.allocType = (CUmemAllocationType)p->allocType,
                             .handleTypes = (CUmemAllocationHandleType)p->handleTypes,
-                            .location = location(p->location), .maxSize = p->maxSize};
+                            .location = location(p->location),
+                            .maxSize = p->maxSize};
     return rt_error((cudaError_t)rt_legacy.cuMemPoolCreate(pool, &props));
 }
 

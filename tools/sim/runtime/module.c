@@ -115,8 +115,8 @@ static void add_variable(struct module *m, const void *host, const char *name, s
     m->variables = v;
 }
 
-void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext,
-                       size_t size, int constant, int global) {
+void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
+                       int constant, int global) {
     (void)deviceAddress;
     (void)ext;
     (void)constant;
@@ -273,8 +273,8 @@ static cudaError_t launch(const struct rt_driver *d, const void *host, dim3 grid
     cudaError_t e = rt_function(host, &f);
     if (e != cudaSuccess)
         return e;
-    CUresult r = d->cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared, stream,
-                                   args, NULL);
+    CUresult r =
+        d->cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared, stream, args, NULL);
     /* A configuration that the driver calls an invalid value has its own error here. */
     return rt_error(r == CUDA_ERROR_INVALID_VALUE ? cudaErrorInvalidConfiguration : (cudaError_t)r);
 }
@@ -293,9 +293,8 @@ RT_TWIN(_ptsz, cudaLaunchCooperativeKernel,
     cudaError_t e = rt_function(func, &f);
     if (e != cudaSuccess)
         return e;
-    return rt_error((cudaError_t)d->cuLaunchCooperativeKernel(f, gridDim.x, gridDim.y, gridDim.z, blockDim.x,
-                                                              blockDim.y, blockDim.z, (unsigned)sharedMem, stream,
-                                                              args));
+    return rt_error((cudaError_t)d->cuLaunchCooperativeKernel(
+        f, gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y, blockDim.z, (unsigned)sharedMem, stream, args));
 }
 
 RT_TWIN(_ptsz, cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *func, void **args),
@@ -305,9 +304,13 @@ RT_TWIN(_ptsz, cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const voi
     cudaError_t e = rt_function(func, &f);
     if (e != cudaSuccess)
         return e;
-    CUlaunchConfig c = {.gridDimX = config->gridDim.x, .gridDimY = config->gridDim.y, .gridDimZ = config->gridDim.z,
-                        .blockDimX = config->blockDim.x, .blockDimY = config->blockDim.y,
-                        .blockDimZ = config->blockDim.z, .sharedMemBytes = (unsigned)config->dynamicSmemBytes,
+    CUlaunchConfig c = {.gridDimX = config->gridDim.x,
+                        .gridDimY = config->gridDim.y,
+                        .gridDimZ = config->gridDim.z,
+                        .blockDimX = config->blockDim.x,
+                        .blockDimY = config->blockDim.y,
+                        .blockDimZ = config->blockDim.z,
+                        .sharedMemBytes = (unsigned)config->dynamicSmemBytes,
                         .hStream = config->stream};
     return rt_error((cudaError_t)d->cuLaunchKernelEx(&c, f, args, NULL));
 }
@@ -354,4 +357,3 @@ RT_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const 
     rt_legacy.cuFuncGetAttribute(&attr->maxDynamicSharedSizeBytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f);
     return cudaSuccess;
 }
-

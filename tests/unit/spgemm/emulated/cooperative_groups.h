@@ -8,8 +8,6 @@ struct grid_group {
     unsigned long long size() const;
     void sync() const { emulated_grid_sync(); }
 };
-inline grid_group this_grid() {
-    return {};
-}
+inline grid_group this_grid() { return {}; }
 
 } // namespace cooperative_groups

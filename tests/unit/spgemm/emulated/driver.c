@@ -26,10 +26,6 @@ void emulated_driver_use(void) {
     gm_drv.mem_set_access = access_garbage;
 }
 
-size_t emulated_driver_live(void) {
-    return simcuda_live_reservations() + simcuda_live_handles();
-}
+size_t emulated_driver_live(void) { return simcuda_live_reservations() + simcuda_live_handles(); }
 
-void emulated_driver_limit(size_t size) {
-    simcuda_set_memory(size < memory ? size : memory);
-}
+void emulated_driver_limit(size_t size) { simcuda_set_memory(size < memory ? size : memory); }

@@ -115,8 +115,7 @@ size_t turned(size_t at, size_t count) {
 /* Runs a warp's threads until all of them wait for other warps, or are gone. */
 bool run_warp(size_t first, size_t last) {
     bool ran = false;
-    if (std::none_of(fibers.begin() + static_cast<ptrdiff_t>(first),
-                     fibers.begin() + static_cast<ptrdiff_t>(last),
+    if (std::none_of(fibers.begin() + static_cast<ptrdiff_t>(first), fibers.begin() + static_cast<ptrdiff_t>(last),
                      [](const auto &fiber) { return fiber->state == READY; }))
         return false;
     do {
@@ -173,20 +172,13 @@ void start(size_t place, unsigned thread, unsigned block) {
 
 EmulatedIndex emulated_grid;
 
-EmulatedIndex emulated_thread() {
-    return {current->thread};
-}
+EmulatedIndex emulated_thread() { return {current->thread}; }
 
-EmulatedIndex emulated_block() {
-    return {current->block};
-}
+EmulatedIndex emulated_block() { return {current->block}; }
 
-unsigned char *emulated_shared() {
-    return shared_memory.data();
-}
+unsigned char *emulated_shared() { return shared_memory.data(); }
 
-void emulated_run(unsigned grid, unsigned block, size_t shared, bool together,
-                  const std::function<void()> &kernel) {
+void emulated_run(unsigned grid, unsigned block, size_t shared, bool together, const std::function<void()> &kernel) {
     running = &kernel;
     emulated_grid = {grid};
     threads_of_block = block;
@@ -213,13 +205,9 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t mine) {
     return current->all;
 }
 
-void __syncthreads() {
-    wait(AT_BLOCK);
-}
+void __syncthreads() { wait(AT_BLOCK); }
 
-void emulated_grid_sync() {
-    wait(AT_GRID);
-}
+void emulated_grid_sync() { wait(AT_GRID); }
 
 unsigned long long cooperative_groups::grid_group::thread_rank() const {
     return static_cast<unsigned long long>(current->block) * threads_of_block + current->thread;
@@ -242,8 +230,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void **at, size_t size) {
     size_t whole = (size + PAGE - 1) / PAGE * PAGE + PAGE;
-    char *base =
-        static_cast<char *>(mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char *base = static_cast<char *>(mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (base == MAP_FAILED)
         return cudaErrorMemoryAllocation;
     memset(base, 0xcd, whole);
@@ -263,9 +250,7 @@ cudaError_t cudaFree(void *at) {
     return cudaSuccess;
 }
 
-size_t emulated_live(void) {
-    return blocks.size() + emulated_driver_live();
-}
+size_t emulated_live(void) { return blocks.size() + emulated_driver_live(); }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind) {
     memcpy(to, from, size);
@@ -291,35 +276,21 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) {
     *value = 2;
     return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize(void) {
-    return cudaSuccess;
-}
-cudaError_t cudaGetLastError(void) {
-    return cudaSuccess;
-}
-const char *cudaGetErrorString(cudaError_t) {
-    return "emulated";
-}
+cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
+cudaError_t cudaGetLastError(void) { return cudaSuccess; }
+const char *cudaGetErrorString(cudaError_t) { return "emulated"; }
 cudaError_t cudaStreamCreate(cudaStream_t *stream) {
     *stream = reinterpret_cast<cudaStream_t>(static_cast<uintptr_t>(1));
     return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t) {
-    return cudaSuccess;
-}
+cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
     *event = reinterpret_cast<cudaEvent_t>(static_cast<uintptr_t>(1));
     return cudaSuccess;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t) {
-    return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
-    return cudaSuccess;
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t) {
-    return cudaSuccess;
-}
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) {
     *ms = 1;
     return cudaSuccess;

@@ -31,12 +31,10 @@ extern EmulatedIndex emulated_grid;
 #define blockIdx  emulated_block()
 #define gridDim   emulated_grid
 
-void emulated_run(unsigned grid, unsigned block, size_t shared, bool together,
-                  const std::function<void()> &kernel);
+void emulated_run(unsigned grid, unsigned block, size_t shared, bool together, const std::function<void()> &kernel);
 unsigned char *emulated_shared();
-const uint64_t *
-emulated_exchange(unsigned mask,
-                  uint64_t mine); /* what each lane of the warp gave; waits for those of the mask */
+const uint64_t *emulated_exchange(unsigned mask,
+                                  uint64_t mine); /* what each lane of the warp gave; waits for those of the mask */
 void emulated_grid_sync();
 void __syncthreads();
 
@@ -52,12 +50,8 @@ void emulated_launch(unsigned grid, unsigned block, size_t shared, cudaStream_t,
     emulated_run(grid, block, shared, false, kernel);
 }
 
-inline unsigned emulated_lane() {
-    return threadIdx.x % 32;
-}
-inline void __syncwarp(unsigned mask = ~0u) {
-    emulated_exchange(mask, 0);
-}
+inline unsigned emulated_lane() { return threadIdx.x % 32; }
+inline void __syncwarp(unsigned mask = ~0u) { emulated_exchange(mask, 0); }
 inline unsigned __ballot_sync(unsigned mask, int value) {
     const uint64_t *all = emulated_exchange(mask, value != 0);
     unsigned bits = 0;
@@ -86,24 +80,16 @@ template <typename T> T __shfl_up_sync(unsigned mask, T value, int lanes) {
     unsigned lane = emulated_lane(), by = static_cast<unsigned>(lanes);
     return emulated_value<T>(emulated_exchange(mask, emulated_bits(value))[lane < by ? lane : lane - by]);
 }
-inline int __popc(unsigned bits) {
-    return __builtin_popcount(bits);
-}
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 
-template <typename T> T min(T a, T b) {
-    return b < a ? b : a;
-}
-template <typename T> T max(T a, T b) {
-    return a < b ? b : a;
-}
+template <typename T> T min(T a, T b) { return b < a ? b : a; }
+template <typename T> T max(T a, T b) { return a < b ? b : a; }
 template <typename T, typename V> T atomicAdd(T *at, V value) {
     T was = *at;
     *at += static_cast<T>(value);
     return was;
 }
-inline unsigned atomicExch(unsigned *at, unsigned value) {
-    return std::exchange(*at, value);
-}
+inline unsigned atomicExch(unsigned *at, unsigned value) { return std::exchange(*at, value); }
 inline void __threadfence() {}
 inline void __nanosleep(unsigned) {}
 template <typename T> T atomicOr(T *at, T value) {
@@ -124,11 +110,8 @@ template <typename T> T atomicMax(T *at, T value) {
 
 /* ---- parts of the runtime that are templates */
 
-template <typename F> cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int) {
-    return cudaSuccess;
-}
-template <typename F>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t) {
+template <typename F> cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int) { return cudaSuccess; }
+template <typename F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t) {
     *blocks = 2;
     return cudaSuccess;
 }
@@ -137,8 +120,8 @@ void emulated_apply(void (*kernel)(A...), void **arguments, std::index_sequence<
     kernel(*static_cast<A *>(arguments[I])...);
 }
 template <typename... A>
-cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(A...), dim3 grid, dim3 block, void **arguments,
-                                        size_t shared, cudaStream_t) {
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(A...), dim3 grid, dim3 block, void **arguments, size_t shared,
+                                        cudaStream_t) {
     emulated_run(grid.x, block.x, shared, true,
                  [=] { emulated_apply(kernel, arguments, std::index_sequence_for<A...>()); });
     return cudaSuccess;

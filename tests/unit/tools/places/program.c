@@ -5,9 +5,7 @@ static inline __attribute__((always_inline)) int inlined_helper(int size) {
     return typed_malloc(size) + 1; /* in inlined_helper */
 }
 
-static __attribute__((noinline)) int load_frame(int size) {
-    return cudaMalloc(size) + 1; /* in load_frame */
-}
+static __attribute__((noinline)) int load_frame(int size) { return cudaMalloc(size) + 1; /* in load_frame */ }
 
 int main(void) {
     int sum = load_frame(1);

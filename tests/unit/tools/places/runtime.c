@@ -23,6 +23,4 @@ static __attribute__((noinline)) int internal(int size) {
     return size + 1;
 }
 
-__attribute__((noinline)) int cudaMalloc(int size) {
-    return internal(size) + 1;
-}
+__attribute__((noinline)) int cudaMalloc(int size) { return internal(size) + 1; }

@@ -4,8 +4,6 @@
 
 #include "places/runtime.h"
 
-static inline int typed_malloc(int size) {
-    return cudaMalloc(size) + 1;
-}
+static inline int typed_malloc(int size) { return cudaMalloc(size) + 1; }
 
 #endif

@@ -5,9 +5,7 @@
 
 namespace cuda::std {
 template <typename T> struct plus {
-    T operator()(T a, T b) const {
-        return a + b;
-    }
+    T operator()(T a, T b) const { return a + b; }
 };
 } // namespace cuda::std
 
