@@ -180,7 +180,7 @@ static bool has_shape(const struct gm_request *request) {
 static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     gm_status status = gm_adaptor_alloc(self, request, block);
     if (!status)
-        block->kind = GM_KIND_CACHE;
+        block->kind = (uint8_t)self->kind;
     return status;
 }
 
@@ -188,7 +188,6 @@ static inline void hand_out(struct gm_resource *self, const struct gm_request *r
                             size_t reserved, bool hit, struct gm_block *block) {
     const struct gm_piece piece = {.address = address, .reserved = reserved};
     gm_block_fill(block, self, request, &piece);
-    block->kind = GM_KIND_CACHE;
     block->hit = hit;
 }
 
@@ -328,11 +327,18 @@ static void cache_context_destroyed(struct gm_resource *self, uint64_t context_i
     gm_adaptor_context_destroyed(self, context_id);
 }
 
+static void set_kind(struct gm_resource *self) {
+    struct gm_cache *state = self->state;
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++)
+        state->shards[i].kind = self->kind;
+}
+
 /* The parent's blocks are not the child's, and locks may be held by threads that stayed behind. */
 static void cache_after_fork(struct gm_resource *self) {
     struct gm_cache *state = self->state;
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
+    set_kind(self);
     gm_adaptor_after_fork(self);
 }
 
@@ -347,6 +353,9 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     state->frees = (unsigned)frees;
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
+    if (self->kind == GM_KIND_NATIVE)
+        self->kind = GM_KIND_CACHE;
+    set_kind(self);
     return GM_OK;
 }
 
@@ -368,6 +377,7 @@ const struct gm_resource_ops gm_resource_cache = {
     .trim = gm_cache_trim,
     .releasable = gm_cache_releasable,
     .keeps = cache_keeps,
+    .context_ending = gm_cache_empty,
     .context_destroyed = cache_context_destroyed,
     .capture = gm_adaptor_capture,
     .open_to = gm_adaptor_open_to,

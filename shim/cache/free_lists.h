@@ -141,6 +141,7 @@ struct gm_shard {
     gm_spin lock;
     unsigned block_count, address_slots;
     struct gm_free_block **addresses; /* all blocks by hash of their address; NULL until somebody looks for one */
+    enum gm_kind kind;                /* of the memory of its blocks */
     size_t unfenced;                  /* bytes in open batches */
     struct gm_free_lists *lists, *unused_lists;
     struct gm_free_block *unused_blocks;
@@ -200,7 +201,7 @@ static inline struct gm_free_block *gm_free_block_add(struct gm_shard *shard, st
     freed->address = address;
     if (GM_UNLIKELY(shard->addresses != NULL))
         gm_free_block_index(shard, freed);
-    gm_stats_cached(GM_KIND_CACHE, size);
+    gm_stats_cached(shard->kind, size);
     __atomic_store_n(bytes, *bytes + size, __ATOMIC_RELAXED);
     return freed;
 }
@@ -210,7 +211,7 @@ static inline void gm_free_block_remove(struct gm_shard *shard, struct gm_free_l
     size_t *bytes = &lists->share->bytes;
     if (GM_UNLIKELY(shard->addresses != NULL))
         gm_free_block_unindex(shard, freed);
-    gm_stats_uncached(GM_KIND_CACHE, size);
+    gm_stats_uncached(shard->kind, size);
     __atomic_store_n(bytes, *bytes - size, __ATOMIC_RELAXED);
     freed->next = shard->unused_blocks;
     shard->unused_blocks = freed;

@@ -102,7 +102,8 @@ GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_f
  * blocks. */
 GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
                                struct gm_batch *latest);
-/* The resource's own trim and releasable. */
+/* The resource's own context_ending, trim and releasable. */
+GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);
 

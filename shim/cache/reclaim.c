@@ -4,7 +4,6 @@
 
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
-#include "shim/cache/cache.h"
 #include "shim/driver/internal_stream.h"
 
 enum {
@@ -36,7 +35,7 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
         unsigned count = lists ? gm_free_lists_pop_release(shard, lists, victims, VICTIMS) : 0;
-        struct gm_block block = {.call = GM_CALL_ALLOC, .kind = GM_KIND_CACHE, .context_id = context_id};
+        struct gm_block block = {.call = GM_CALL_ALLOC, .kind = (uint8_t)self->kind, .context_id = context_id};
         if (count) {
             block.context = lists->context;
             block.device = (int16_t)lists->device;
@@ -308,9 +307,8 @@ size_t gm_cache_trim(struct gm_resource *self, size_t bytes) {
     return given < bytes ? given + gm_adaptor_trim(self, bytes - given) : given;
 }
 
-size_t gm_cache_empty(struct gm_resource *cache, uint64_t context_id) {
-    struct gm_cache *state = cache->state;
-    size_t given = 0;
+void gm_cache_empty(struct gm_resource *self, uint64_t context_id) {
+    struct gm_cache *state = self->state;
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
         gm_spin_lock(&shard->lock);
@@ -318,9 +316,9 @@ size_t gm_cache_empty(struct gm_resource *cache, uint64_t context_id) {
         if (lists)
             gm_free_lists_release_all(shard, lists);
         gm_spin_unlock(&shard->lock);
-        given += gm_cache_drain(cache, shard, context_id);
+        gm_cache_drain(self, shard, context_id);
     }
-    return given;
+    gm_adaptor_context_ending(self, context_id);
 }
 
 /* Asks about all fences of the context, so that a program that looks after a free sees it. The lock is held, and let go
@@ -333,26 +331,6 @@ static void ask_fences(struct gm_shard *shard, uint64_t context_id) {
 }
 
 /* Free memory that is only kept: what is complete and has pages of its own. */
-size_t gm_cache_releasable(struct gm_resource *self, int device) {
-    struct gm_cache *state = self->state;
-    struct gm_context context;
-    size_t bytes = gm_adaptor_releasable(self, device);
-    bool known = gm_context_current(&context);
-    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
-        struct gm_shard *shard = &state->shards[i];
-        if (!gm_cache_has_some(shard, device))
-            continue;
-        gm_spin_lock(&shard->lock);
-        if (known)
-            ask_fences(shard, context.id);
-        for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
-            if (lists->device == device && !lists->gone)
-                bytes += gm_free_lists_ready_from(lists, LARGE);
-        gm_spin_unlock(&shard->lock);
-    }
-    return bytes;
-}
-
 /* Takes up to `room` ready blocks of the context out. */
 static unsigned take_ready(struct gm_shard *shard, uint64_t context_id, struct gm_pending_release *out, unsigned room) {
     unsigned count = 0;
@@ -379,7 +357,7 @@ static bool give_idle(struct gm_resource *self, struct gm_shard *shard, const st
                                    .context_id = context->id,
                                    .device = (int16_t)context->device,
                                    .call = GM_CALL_ALLOC,
-                                   .kind = GM_KIND_CACHE};
+                                   .kind = (uint8_t)self->kind};
     if (gm_cache_free_upstream(self, &block, &how) == GM_OK)
         return true;
     gm_spin_lock(&shard->lock);
@@ -390,7 +368,8 @@ static bool give_idle(struct gm_resource *self, struct gm_shard *shard, const st
     return false;
 }
 
-size_t gm_cache_give_ready(struct gm_resource *self, int device) {
+/* Frees what nobody uses any more, without waiting. */
+static size_t give_ready_back(struct gm_resource *self, int device) {
     struct gm_cache *state = self->state;
     struct gm_pending_release ready[VICTIMS];
     struct gm_context context;
@@ -409,4 +388,30 @@ size_t gm_cache_give_ready(struct gm_resource *self, int device) {
         }
     }
     return gm_adaptor_releasable(self, device);
+}
+
+static size_t count_ready(struct gm_resource *self, int device) {
+    struct gm_cache *state = self->state;
+    struct gm_context context;
+    size_t bytes = gm_adaptor_releasable(self, device);
+    bool known = gm_context_current(&context);
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        if (!gm_cache_has_some(shard, device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        if (known)
+            ask_fences(shard, context.id);
+        for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
+            if (lists->device == device && !lists->gone)
+                bytes += gm_free_lists_ready_from(lists, LARGE);
+        gm_spin_unlock(&shard->lock);
+    }
+    return bytes;
+}
+
+/* A pool gives memory back in pieces of its own size, and managed memory need not lie on the device: how much of these
+ * a program could have back is known only once it is given back. */
+size_t gm_cache_releasable(struct gm_resource *self, int device) {
+    return self->kind == GM_KIND_CACHE ? count_ready(self, device) : give_ready_back(self, device);
 }

@@ -3,7 +3,6 @@
 #include "shim/core/site.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
-#include "shim/placement/oom.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no address has them */
 
@@ -17,7 +16,7 @@ static void tell_trim(const struct gm_request *request, size_t given);
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
     pipeline = *setup;
     gm_pipeline_timed = setup->timed;
-    gm_oom_on_trim = tell_trim;
+    gm_router_on_trim = tell_trim;
 }
 
 const struct gm_policy *gm_pipeline_policy(void) { return pipeline.policy; }
@@ -498,6 +497,11 @@ void gm_pipeline_context_ending(uint64_t context_id) {
         if (server->ops->trim)
             server->ops->trim(server, SIZE_MAX);
     }
+}
+
+void gm_pipeline_empty_context(uint64_t context_id) {
+    if (pipeline.root && pipeline.root->ops->context_ending)
+        pipeline.root->ops->context_ending(pipeline.root, context_id);
 }
 
 void gm_pipeline_context_destroyed(uint64_t context_id) {

@@ -93,6 +93,8 @@ void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t ke
 /* The context is about to be reset with all its memory: what would outlive it is given back now. The context is
  * current. */
 void gm_pipeline_context_ending(uint64_t context_id);
+/* The context is about to end, and can still be entered: what is kept for it is given back. */
+void gm_pipeline_empty_context(uint64_t context_id);
 /* The context's memory is gone: its blocks leave the registry with a `release` event each, resources forget it. */
 void gm_pipeline_context_destroyed(uint64_t context_id);
 /* Another process, a network card or the driver itself may remember the block at `base` by its address. */

@@ -99,6 +99,8 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
 }
 
 /* A driver that cannot record the context: its streams, one by one. Peers' work is not covered. */
+_Static_assert(GM_STREAMS_MOST + GM_STREAMS_OWN <= GM_FENCE_POINTS, "each stream gets a point");
+
 static gm_status record_streams(struct gm_fence *fence, const struct gm_context *target) {
     CUstream streams[GM_FENCE_POINTS];
     gm_status status = GM_NOT_SUPPORTED;

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
-enum { CONTEXTS = 16, OWN = 2, MOST = GM_FENCE_POINTS - OWN };
+enum { CONTEXTS = 16, MOST = GM_STREAMS_MOST };
 
 static struct entry {
     CUcontext context; /* NULL: unused */
@@ -185,7 +185,7 @@ unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
     __atomic_add_fetch(&holders, 1, __ATOMIC_SEQ_CST);
     gm_spin_lock(&lock);
     const struct entry *entry = entry_of(context);
-    if (entry && entry->count <= MOST && entry->count + OWN <= room) {
+    if (entry && entry->count <= MOST && entry->count + GM_STREAMS_OWN <= room) {
         memcpy(streams, entry->streams, entry->count * sizeof *streams);
         count = entry->count;
         streams[count++] = witness;

@@ -4,13 +4,15 @@
  * That is right only as long as no stream escapes. It is used when the hooks watch from the start and the context was
  * made under their eyes; any doubt ends it for good, and frees go to the driver again. What is in doubt: per-thread
  * default streams (another thread's cannot be recorded), green contexts, programs that are linked with the driver and
- * so pass the watchers by, more streams than a fence has points. The legacy default stream is not recorded itself,
+ * so pass the watchers by, more than GM_STREAMS_MOST streams. The legacy default stream is not recorded itself,
  * because all blocking streams would wait for that: an own blocking stream, the witness, waits for it and is recorded
  * instead. What a destroyed stream leaves running is kept by a second own stream, the keeper, which waits for it. */
 #ifndef GM_DRIVER_STREAMS_H
 #define GM_DRIVER_STREAMS_H
 
-#include "shim/driver/fence.h"
+#include "shim/driver/driver.h"
+
+enum { GM_STREAMS_MOST = 14, GM_STREAMS_OWN = 2 }; /* the program's in a context, ours */
 
 enum gm_streams_reason {
     GM_STREAMS_PER_THREAD, /* a per-thread default stream was used */

@@ -5,8 +5,6 @@
 #include "shim/driver/streams.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
-#include "shim/cache/cache.h"
-#include "shim/placement/router.h"
 #include "shim/resource/reach.h"
 
 /* Gives back what is kept on a device, which need not be the current one. */
@@ -232,10 +230,9 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     ENTER(cuGreenCtxDestroy, green);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
     CUcontext context = context_of(green);
-    struct gm_resource *cache = gm_router_server(GM_KIND_CACHE);
     bool own = is_own(context, &seen);
-    if (own && cache)
-        gm_cache_empty(cache, seen.id);
+    if (own)
+        gm_pipeline_empty_context(seen.id);
     if (!own)
         gm_capture_going(NULL, context);
     uint64_t id = own ? going(context) : 0;

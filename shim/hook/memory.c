@@ -3,7 +3,7 @@
 #include "shim/hook/hook.h"
 #include "shim/core/registry.h"
 #include "shim/base/limit.h"
-#include "shim/resource/managed.h"
+#include "shim/resource/managed_quota.h"
 
 static bool is_capturing(CUstream stream, bool per_thread) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

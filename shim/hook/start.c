@@ -21,6 +21,7 @@
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
 #include "shim/resource/managed_advice.h"
+#include "shim/resource/managed_quota.h"
 #include "shim/placement/oom.h"
 #include "shim/trace/parts.h"
 
@@ -136,14 +137,17 @@ static struct gm_resource *build(const char *text) {
     return resource;
 }
 
+static void trim_managed_pool(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
+
 static struct gm_resource *build_resources(void) {
     static const char *const fills[] = {"off", "zero", "poison"};
     unsigned long long nth = gm_option_number(GM_OPT_FAIL_NTH);
     uint64_t fill = gm_option_number(GM_OPT_FILL);
-    char text[160] = "decided", wrapped[160];
+    char text[160] = "router", wrapped[160];
 
     for (unsigned i = 0; i < GM_ROUTER_ROWS; i++)
         gm_router_serve(gm_router_rows[i].kind, build(gm_router_rows[i].stack));
+    gm_managed_quota_trim = trim_managed_pool;
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
         strcpy(text, wrapped);
@@ -171,7 +175,7 @@ static void choose_steps(const struct gm_policy *policy) {
     if (!named &&
         gm_oom_parse(strcmp(policy->name, "observe") ? initial : "trim,fail", &chain, error, sizeof(error)) != GM_OK)
         return;
-    gm_oom_set(&chain);
+    gm_router_set_steps(&chain);
     gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
 }
 

@@ -4,20 +4,24 @@
  * fail that native memory could serve. */
 #include "shim/placement/router.h"
 
-#include "shim/placement/oom.h"
+#include "shim/base/stats.h"
 
 static struct gm_resource *servers[GM_KIND_COUNT];
 static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
+static struct gm_oom_chain chain = {.count = 1, .steps = {GM_OOM_TRIM}};
 bool gm_router_overcommits;
+void (*gm_router_on_trim)(const struct gm_request *request, size_t given);
+
+void gm_router_set_steps(const struct gm_oom_chain *steps) { chain = *steps; }
 
 /* Pools hand out memory that other streams may use only when the pool's own stream got there; what is kept needs no
  * such step. */
 const struct gm_router_row gm_router_rows[GM_ROUTER_ROWS] = {
     {GM_KIND_NATIVE, "native"},
-    {GM_KIND_ASYNC, "true-kind(cache(async))"},
+    {GM_KIND_ASYNC, "cache(async)"},
     {GM_KIND_CACHE, "cache(native)"},
     {GM_KIND_MANAGED, "managed"},
-    {GM_KIND_MANAGED_POOL, "true-kind(cache(managed-pool))"},
+    {GM_KIND_MANAGED_POOL, "cache(managed-pool)"},
     {GM_KIND_HOST_NUMA, "host-numa"},
     {GM_KIND_VMM, "vmm"},
 };
@@ -26,6 +30,12 @@ void gm_router_serve(enum gm_kind kind, struct gm_resource *resource) {
     servers[kind] = resource;
     refused[kind] =
         resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
+}
+
+void gm_router_trim_kind(enum gm_kind kind) {
+    struct gm_resource *server = servers[kind];
+    if (server && server->ops->trim)
+        server->ops->trim(server, SIZE_MAX);
 }
 
 struct gm_resource *gm_router_server(enum gm_kind kind) {
@@ -44,8 +54,8 @@ static bool overcommit(struct gm_resource *self, const struct gm_request *reques
         !vmm->ops->overcommit || !gm_resource_keeps(vmm->properties, request))
         return false;
     size_t given = self->ops->trim(self, SIZE_MAX);
-    if (gm_oom_on_trim)
-        gm_oom_on_trim(request, given);
+    if (gm_router_on_trim)
+        gm_router_on_trim(request, given);
     return (given &&
             (vmm->ops->alloc(vmm, request, block) == GM_OK || native->ops->alloc(native, request, block) == GM_OK)) ||
            vmm->ops->overcommit(vmm, request, block) == GM_OK;
@@ -62,6 +72,51 @@ static inline gm_status ask(enum gm_kind kind, const struct gm_request *request,
     return server->ops->alloc(server, request, block);
 }
 
+/* ---- the steps of GPUMEM_OOM */
+
+static gm_status trim_and_retry(struct gm_resource *root, const struct gm_request *request, enum gm_reason reason,
+                                struct gm_block *block) {
+    struct gm_resource *native = servers[GM_KIND_NATIVE];
+    if (request->beyond_limit || !native)
+        return GM_OUT_OF_MEMORY;
+    size_t given = root->ops->trim(root, SIZE_MAX);
+    if (gm_router_on_trim)
+        gm_router_on_trim(request, given);
+    gm_status status = given ? native->ops->alloc(native, request, block) : GM_OUT_OF_MEMORY;
+    if (!status)
+        block->reason = (uint8_t)reason;
+    return status;
+}
+
+/* A tier that cannot serve is no failure of the request: the next step is asked. */
+static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
+    struct gm_resource *server = servers[kind];
+    if (!server || request->capturing || !gm_resource_keeps(server->properties, request) ||
+        server->ops->alloc(server, request, block) != GM_OK)
+        return GM_OUT_OF_MEMORY;
+    block->reason = GM_REASON_OUT_OF_MEMORY;
+    return GM_OK;
+}
+
+/* The device is out of memory, or GPUMEM_LIMIT says so: takes the steps of GPUMEM_OOM until one has served the request.
+ * Without one the driver's answer comes back. */
+static GM_APART gm_status serve_by_steps(struct gm_resource *root, const struct gm_request *request,
+                                         enum gm_reason reason, struct gm_block *block) {
+    gm_status status = GM_OUT_OF_MEMORY;
+    for (unsigned i = 0; i < chain.count && status == GM_OUT_OF_MEMORY && chain.steps[i] != GM_OOM_FAIL; i++) {
+        gm_stats_oom_step();
+        switch (chain.steps[i]) {
+        case GM_OOM_TRIM: status = trim_and_retry(root, request, reason, block); break;
+        case GM_OOM_HOST: status = serve_elsewhere(GM_KIND_HOST_NUMA, request, block); break;
+        case GM_OOM_MANAGED: status = serve_elsewhere(GM_KIND_MANAGED, request, block); break;
+        case GM_OOM_FAIL: break;
+        }
+    }
+    return status;
+}
+
+/* ---- requests */
+
 /* Native memory could not be had either. */
 static gm_status native_failed(struct gm_resource *self, const struct gm_request *request, gm_status status,
                                enum gm_reason reason, struct gm_block *block) {
@@ -71,7 +126,7 @@ static gm_status native_failed(struct gm_resource *self, const struct gm_request
         block->reason = GM_REASON_NONE;
         return GM_OK;
     }
-    return gm_oom_serve(self, request, reason, block);
+    return serve_by_steps(self, request, reason, block);
 }
 
 /* The wanted kind answered with `status`. */
@@ -95,7 +150,7 @@ static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct g
 
 static gm_status router_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     if (GM_UNLIKELY(request->beyond_limit))
-        return gm_oom_serve(self, request, GM_REASON_NONE, block);
+        return serve_by_steps(self, request, GM_REASON_NONE, block);
     gm_status status = ask(request->wanted, request, block);
     if (GM_UNLIKELY(status))
         return serve_by_next(self, request, status, block);
@@ -144,6 +199,10 @@ static void router_after_fork(struct gm_resource *self) {
         if (servers[kind] && servers[kind]->ops->call) \
     servers[kind]->ops->call(servers[kind], __VA_ARGS__)
 
+static void router_context_ending(struct gm_resource *self, uint64_t context_id) {
+    EACH_SERVER(context_ending, context_id);
+}
+
 static void router_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     EACH_SERVER(context_destroyed, context_id);
 }
@@ -153,7 +212,7 @@ static void router_capture(struct gm_resource *self, int change) { EACH_SERVER(c
 static void router_open_to(struct gm_resource *self, int device) { EACH_SERVER(open_to, device); }
 
 const struct gm_resource_ops gm_resource_router = {
-    .name = "decided",
+    .name = "router",
     .summary = "whatever kind the policy decided for each request",
     .properties = ~0u,
     .breaks = "",
@@ -164,6 +223,7 @@ const struct gm_resource_ops gm_resource_router = {
     .releasable = router_releasable,
     .keeps = router_keeps,
     .after_fork = router_after_fork,
+    .context_ending = router_context_ending,
     .context_destroyed = router_context_destroyed,
     .capture = router_capture,
     .open_to = router_open_to,

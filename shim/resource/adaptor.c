@@ -32,6 +32,12 @@ void gm_adaptor_after_fork(struct gm_resource *self) {
         upstream->ops->after_fork(upstream);
 }
 
+void gm_adaptor_context_ending(struct gm_resource *self, uint64_t context_id) {
+    struct gm_resource *upstream = self->upstream;
+    if (upstream->ops->context_ending)
+        upstream->ops->context_ending(upstream, context_id);
+}
+
 void gm_adaptor_context_destroyed(struct gm_resource *self, uint64_t context_id) {
     struct gm_resource *upstream = self->upstream;
     if (upstream->ops->context_destroyed)

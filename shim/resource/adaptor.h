@@ -15,6 +15,7 @@ GM_INTERNAL size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_adaptor_releasable(struct gm_resource *self, int device);
 GM_INTERNAL bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address);
 GM_INTERNAL void gm_adaptor_after_fork(struct gm_resource *self);
+GM_INTERNAL void gm_adaptor_context_ending(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL void gm_adaptor_context_destroyed(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL void gm_adaptor_capture(struct gm_resource *self, int change);
 GM_INTERNAL void gm_adaptor_open_to(struct gm_resource *self, int device);

@@ -128,6 +128,7 @@ const struct gm_resource_ops gm_resource_fill = {
     .releasable = gm_adaptor_releasable,
     .keeps = gm_adaptor_keeps,
     .after_fork = gm_adaptor_after_fork,
+    .context_ending = gm_adaptor_context_ending,
     .context_destroyed = fill_context_destroyed,
     .capture = gm_adaptor_capture,
     .open_to = gm_adaptor_open_to,

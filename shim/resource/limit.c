@@ -86,6 +86,7 @@ const struct gm_resource_ops gm_resource_limit = {
     .releasable = gm_adaptor_releasable,
     .keeps = gm_adaptor_keeps,
     .after_fork = gm_adaptor_after_fork,
+    .context_ending = gm_adaptor_context_ending,
     .context_destroyed = limit_context_destroyed,
     .capture = gm_adaptor_capture,
     .open_to = gm_adaptor_open_to,

@@ -1,5 +1,5 @@
 /* cuMemAllocManaged in place of device memory: the paper's baseline, whose free waits for the GPU. */
-#include "shim/resource/managed.h"
+#include "shim/resource/managed_quota.h"
 
 #include "shim/resource/block.h"
 #include "shim/resource/managed_advice.h"
@@ -86,7 +86,7 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
     return status;
 }
 
-void gm_managed_drain(void) { gm_deferred_free_drain(&later); }
+static void drain(void) { gm_deferred_free_drain(&later); }
 
 static gm_status managed_free(struct gm_resource *self, const struct gm_block *block,
                               const struct gm_free_request *how) {
@@ -99,7 +99,7 @@ static size_t managed_trim(struct gm_resource *self, size_t bytes) {
     if (!gm_driver_ready(false))
         return 0;
     uint64_t before = gm_managed_alive();
-    gm_managed_drain();
+    drain();
     uint64_t after = gm_managed_alive();
     return before > after ? (size_t)(before - after) : 0;
 }
@@ -116,6 +116,12 @@ static void managed_capture(struct gm_resource *self, int change) {
         gm_deferred_free_captures_over(&later);
 }
 
+static gm_status managed_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    static struct gm_managed_keeper keeper = {.give_back = drain};
+    gm_managed_quota_add(&keeper);
+    return GM_OK;
+}
+
 const struct gm_resource_ops gm_resource_managed = {
     .name = "managed",
     .summary = "cuMemAllocManaged, attached globally; refused beyond the device's free memory",
@@ -127,6 +133,7 @@ const struct gm_resource_ops gm_resource_managed = {
               "host faults "
               "while kernels run, and peers reach it only over the host",
     .kind = GM_KIND_MANAGED,
+    .open = managed_open,
     .alloc = managed_alloc,
     .free = managed_free,
     .trim = managed_trim,

@@ -1,9 +1,8 @@
 /* Managed memory from a private pool of the driver, CUDA 13: no wait at the free, at the price of device-wide
  * requirements. */
-#include "shim/placement/router.h"
 #include "shim/resource/managed_advice.h"
 #include "shim/resource/byte_counters.h"
-#include "shim/resource/managed.h"
+#include "shim/resource/managed_quota.h"
 #include "shim/resource/pitch.h"
 #include "shim/resource/pool.h"
 #include "shim/resource/rows.h"
@@ -52,18 +51,12 @@ static struct gm_pool_family family = {
     .name = "managed-pool", .describe = describe, .reach = reach, .served = gm_managed_advice_prefetch};
 static struct gm_byte_counters alive; /* bytes of blocks that are with the program, by context */
 
-uint64_t gm_managed_pool_excess(void) {
+static uint64_t excess(void) {
     uint64_t reserved = gm_pool_reserved(&family), used = gm_byte_counters_total(&alive);
     return reserved > used ? reserved - used : 0;
 }
 
-void gm_managed_pool_give_back(void) {
-    struct gm_resource *server = gm_router_server(GM_KIND_MANAGED_POOL);
-    if (server && server->ops->trim)
-        server->ops->trim(server, SIZE_MAX); /* with what a cache around the pool keeps */
-    else
-        gm_pool_trim(&family, SIZE_MAX);
-}
+static void give_back(void) { gm_pool_trim(&family, SIZE_MAX); }
 
 static gm_status alloc_charged(const struct gm_request *request, struct gm_piece *piece) {
     gm_status status = gm_shape_of(request, piece);
@@ -130,6 +123,12 @@ static void managed_pool_capture(struct gm_resource *self, int change) {
         gm_pool_flush(&family);
 }
 
+static gm_status managed_pool_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    static struct gm_managed_keeper keeper = {.excess = excess, .give_back = give_back};
+    gm_managed_quota_add(&keeper);
+    return GM_OK;
+}
+
 const struct gm_resource_ops gm_resource_managed_pool = {
     .name = "managed-pool",
     .summary = "managed memory from a private pool (driver 13.0, concurrent managed access on all devices); a free "
@@ -142,6 +141,7 @@ const struct gm_resource_ops gm_resource_managed_pool = {
         "until the "
         "program asks for free memory",
     .kind = GM_KIND_MANAGED_POOL,
+    .open = managed_pool_open,
     .alloc = managed_pool_alloc,
     .free = managed_pool_free,
     .trim = managed_pool_trim,

@@ -1,7 +1,7 @@
 #include "shim/base/options.h"
 #include "shim/driver/driver.h"
 #include "shim/resource/byte_counters.h"
-#include "shim/resource/managed.h"
+#include "shim/resource/managed_quota.h"
 
 #define FRESH_NS 1000000 /* how long a figure of free memory may be used again */
 
@@ -12,6 +12,17 @@ static int64_t theirs;               /* the program's own calls */
 static uint64_t kept;                /* upper bound of what pools keep beyond live blocks */
 
 static struct { uint64_t free, at_ns; } figures[DEVICES];
+
+static struct gm_managed_keeper *keepers;
+void (*gm_managed_quota_trim)(void);
+
+void gm_managed_quota_add(struct gm_managed_keeper *keeper) {
+    for (const struct gm_managed_keeper *there = keepers; there; there = there->next)
+        if (there == keeper)
+            return;
+    keeper->next = keepers;
+    keepers = keeper;
+}
 
 uint64_t gm_managed_alive(void) {
     int64_t noted = __atomic_load_n(&theirs, __ATOMIC_RELAXED);
@@ -41,12 +52,21 @@ static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t 
     if (status)
         return status;
     __atomic_store_n(&kept, 0, __ATOMIC_SEQ_CST);
-    __atomic_add_fetch(&kept, gm_managed_pool_excess(), __ATOMIC_SEQ_CST);
+    for (const struct gm_managed_keeper *keeper = keepers; keeper; keeper = keeper->next)
+        if (keeper->excess)
+            __atomic_add_fetch(&kept, keeper->excess(), __ATOMIC_SEQ_CST);
 
     __atomic_store_n(&figures[device].free, free_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&figures[device].at_ns, gm_now_ns(), __ATOMIC_RELEASE);
     *available = free_bytes;
     return gm_byte_counters_add(&ours, context_id, bytes, ceiling_for(free_bytes)) ? GM_OK : GM_OUT_OF_MEMORY;
+}
+
+static void give_back(void) {
+    if (gm_managed_quota_trim)
+        gm_managed_quota_trim();
+    for (const struct gm_managed_keeper *keeper = keepers; keeper; keeper = keeper->next)
+        keeper->give_back();
 }
 
 gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
@@ -60,8 +80,7 @@ gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
     gm_status status = charge_by_new_figure(context_id, device, bytes, &available);
     if (status != GM_OUT_OF_MEMORY)
         return status;
-    gm_managed_drain();
-    gm_managed_pool_give_back();
+    give_back();
     status = charge_by_new_figure(context_id, device, bytes, &available);
     if (status == GM_OUT_OF_MEMORY)
         gm_log_once(

@@ -92,6 +92,8 @@ struct gm_resource_ops {
     /* True when a block that starts at `address`, or, where blocks are cut from pools, contains it, was freed and is
      * only kept: to the program it is no memory. Slow: for addresses at which no block lives. May be NULL. */
     bool (*keeps)(struct gm_resource *self, uint64_t address);
+    /* A context is about to end and can still be entered: gives back what is kept for it. May be NULL. */
+    void (*context_ending)(struct gm_resource *self, uint64_t context_id);
     /* A context was destroyed or reset: forget what belonged to it without touching the driver. May be NULL. */
     void (*context_destroyed)(struct gm_resource *self, uint64_t context_id);
     /* The context of a living block is gone: gives back what did not go with it. May be NULL. */

@@ -7,7 +7,7 @@ const struct gm_resource_ops *const gm_resource_rows[] = {
 #endif
     &gm_resource_router,       &gm_resource_sim,
 #ifdef GM_HAVE_CUDA
-    &gm_resource_cache,        &gm_resource_true_kind, &gm_resource_fill,
+    &gm_resource_cache,        &gm_resource_fill,
 #endif
     &gm_resource_limit,        &gm_resource_fail_nth,  NULL,
 };

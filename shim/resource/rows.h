@@ -16,7 +16,6 @@ GM_INTERNAL extern const struct gm_resource_ops gm_resource_managed;
 GM_INTERNAL extern const struct gm_resource_ops gm_resource_managed_pool;
 GM_INTERNAL extern const struct gm_resource_ops gm_resource_fill;
 GM_INTERNAL extern const struct gm_resource_ops gm_resource_cache;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_true_kind;
 GM_INTERNAL extern const struct gm_resource_ops gm_resource_host_numa;
 GM_INTERNAL extern const struct gm_resource_ops gm_resource_vmm;
 

@@ -15,7 +15,7 @@
 #include "shim/base/limit.h"
 #include "shim/cache/cache.h"
 #include "shim/placement/router.h"
-#include "shim/resource/managed.h"
+#include "shim/resource/managed_quota.h"
 #include "shim/placement/oom.h"
 
 #include <errno.h>
@@ -78,6 +78,8 @@ static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
 }
 
 /* As in the shim but for the host's memory, which depends on the machine, and for blocks that grow. */
+static void trim_managed_pool(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
+
 static struct gm_resource *build_resources(struct run *r) {
     for (unsigned i = 0; i < GM_ROUTER_ROWS; i++) {
         const struct gm_router_row *row = &gm_router_rows[i];
@@ -88,7 +90,8 @@ static struct gm_resource *build_resources(struct run *r) {
             return NULL;
         gm_router_serve(row->kind, resource);
     }
-    return gm_resource_build("decided", r->out->error, sizeof r->out->error);
+    gm_managed_quota_trim = trim_managed_pool;
+    return gm_resource_build("router", r->out->error, sizeof r->out->error);
 }
 
 /* A replay has no work that could still run: a free that waits leaves its block ready. */
@@ -114,7 +117,7 @@ static bool set_up(struct run *r, const char *policy_text) {
     const char *steps =
         strcmp(policy->name, "observe") || gm_option_is_set(GM_OPT_OOM) ? gm_option_text(GM_OPT_OOM) : "trim,fail";
     if (!gm_oom_parse(steps, &chain, error, sizeof error))
-        gm_oom_set(&chain);
+        gm_router_set_steps(&chain);
     gm_limit_bytes = gm_option_number(GM_OPT_LIMIT);
     return true;
 }

@@ -21,10 +21,10 @@ const char *const stacks[STACKS] = {
     "cache(1,native)",
     "cache(3,limit(64GiB,native))",
     "fill(poison,cache(native))",
-    "true-kind(cache(managed-pool))",
-    "true-kind(cache(1,managed-pool))",
-    "true-kind(cache(async))",
-    "true-kind(cache(1,async))",
+    "cache(managed-pool)",
+    "cache(1,managed-pool)",
+    "cache(async)",
+    "cache(1,async)",
 };
 struct gm_resource *built[STACKS];
 
@@ -36,7 +36,9 @@ struct gm_resource *stack_named(const char *name) {
     return NULL;
 }
 
-enum gm_kind kind_of(const struct gm_resource *resource) { return resource->kind; }
+enum gm_kind kind_of(const struct gm_resource *resource) {
+    return resource->kind == GM_KIND_CACHE ? GM_KIND_NATIVE : resource->kind;
+}
 bool is_pool(const struct gm_resource *resource) {
     return kind_of(resource) == GM_KIND_ASYNC || kind_of(resource) == GM_KIND_MANAGED_POOL;
 }

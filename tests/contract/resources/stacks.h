@@ -4,7 +4,7 @@
 
 #include "shim/placement/router.h"
 #include "shim/resource/host_numa.h"
-#include "shim/resource/managed.h"
+#include "shim/resource/managed_quota.h"
 #include "shim/resource/rows.h"
 #include "world.h"
 

@@ -139,8 +139,7 @@ static void test_kept_memory_is_free_memory(void **state) {
 
 /* A pool's memory: given back when somebody asks, beside a block that lives, and never waited for. */
 static void test_memory_that_a_pool_keeps_is_free_memory(void **state) {
-    static const char *const names[] = {"true-kind(cache(async))", "true-kind(cache(1,async))",
-                                        "true-kind(cache(1,managed-pool))"};
+    static const char *const names[] = {"cache(async)", "cache(1,async)", "cache(1,managed-pool)"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct gm_resource *resource = stack_named(names[i]);
         struct world world;

@@ -8,15 +8,13 @@
 #include <unistd.h>
 
 #include "shim/base/options.h"
-#include "shim/placement/router.h"
-#include "shim/resource/managed.h"
+#include "shim/resource/managed_quota.h"
 #include "world.h"
 
 #define MIB ((size_t)1 << 20)
 
 enum { PLAIN, POOL, KEPT, KEPT_SOON, STACKS };
-static const char *const stacks[STACKS] = {"managed", "managed-pool", "true-kind(cache(managed-pool))",
-                                           "true-kind(cache(1,managed-pool))"};
+static const char *const stacks[STACKS] = {"managed", "managed-pool", "cache(managed-pool)", "cache(1,managed-pool)"};
 static struct gm_resource *built[STACKS];
 
 static bool prefetching(void) { return gm_option_bool(GM_OPT_MANAGED_PREFETCH); }
@@ -108,6 +106,8 @@ static void test_a_pair_of_the_pool_does_not_wait(void **state) {
 
 /* ---- one rule */
 
+static void trim_kept(void) { built[KEPT]->ops->trim(built[KEPT], SIZE_MAX); }
+
 static void test_kept_blocks_count_and_give_way(void **state) {
     struct gm_resource *resource = built[KEPT], *plain = built[PLAIN];
     struct world world;
@@ -118,7 +118,7 @@ static void test_kept_blocks_count_and_give_way(void **state) {
         world_close(&world, resource);
         skip();
     }
-    gm_router_serve(GM_KIND_MANAGED_POOL, resource);
+    gm_managed_quota_trim = trim_kept;
     size_t live = simcuda_live_blocks();
     struct gm_request request = plain_request(&world.origin, 64 * MIB), large = plain_request(&world.origin, 96 * MIB);
     while (count < 64 && allocate(resource, &request, &blocks[count]) == GM_OK)
@@ -143,7 +143,7 @@ static void test_kept_blocks_count_and_give_way(void **state) {
         give(i % 2 ? plain : resource, &blocks[i]);
     block = get(plain, &request);
     give(plain, &block);
-    gm_router_serve(GM_KIND_MANAGED_POOL, NULL);
+    gm_managed_quota_trim = NULL;
     finish(resource, &world, live);
     world_close(&world, resource);
 }

@@ -7,7 +7,7 @@
 static const struct origin origin = {.context = 0x1000, .context_id = 7, .device = 0};
 
 static const char *const stacks[] = {
-    "sim", "limit(1TiB,sim)", "fail-nth(1000000,sim)", "limit(512GiB,fail-nth(99999999,limit(1TiB,sim)))", "decided",
+    "sim", "limit(1TiB,sim)", "fail-nth(1000000,sim)", "limit(512GiB,fail-nth(99999999,limit(1TiB,sim)))", "router",
 };
 
 static void test_contract(void **state) {

@@ -131,7 +131,7 @@ static struct gm_block get(size_t size) {
     struct gm_block block;
     assert_int_equal(try_get(size, &block), GM_OK);
     assert_int_equal(block.size, size);
-    assert_int_equal(block.kind, GM_KIND_CACHE);
+    assert_int_equal(block.kind, cache->kind);
     assert_ptr_equal(block.owner, cache);
     return block;
 }

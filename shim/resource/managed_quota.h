@@ -1,10 +1,10 @@
 /* Managed memory of the whole process, counted in one place so that its sum stays below what the device has free: going
  * over can hang the GPU for everybody on it. */
-#ifndef GM_RESOURCE_MANAGED_H
-#define GM_RESOURCE_MANAGED_H
+#ifndef GM_RESOURCE_MANAGED_QUOTA_H
+#define GM_RESOURCE_MANAGED_QUOTA_H
 
 #include "shim/base/base.h"
-#include "shim/resource/resource.h"
+#include "policy/policy.h"
 
 /* Counts `bytes` of managed memory for a context that is current on `device`. The rule:
  *
@@ -27,11 +27,16 @@ GM_INTERNAL uint64_t gm_managed_alive(void);
 /* The program allocated (+) or freed (-) managed memory by its own call, which is never refused but counts. */
 GM_INTERNAL void gm_managed_note(int64_t delta);
 
-/* ---- what the makers offer to the rule */
-/* managed.c: frees the blocks that wait for their stream, waiting for them. */
-GM_INTERNAL void gm_managed_drain(void);
-/* managed_pool.c: bytes that the pools hold beyond their live blocks; giving them back. */
-GM_INTERNAL uint64_t gm_managed_pool_excess(void);
-GM_INTERNAL void gm_managed_pool_give_back(void);
+/* What a maker of managed memory keeps beyond its living blocks. */
+struct gm_managed_keeper {
+    uint64_t (*excess)(void); /* bytes that are not counted yet; NULL: none */
+    void (*give_back)(void);  /* waits for the program's work if need be */
+    struct gm_managed_keeper *next;
+};
+/* Registers a maker for the life of the process, once. Not thread-safe: while stacks are built. */
+GM_INTERNAL void gm_managed_quota_add(struct gm_managed_keeper *keeper);
+/* Gives back what caches around the makers keep, before the makers do. NULL: there are none. Set before the first
+ * request. */
+GM_INTERNAL extern void (*gm_managed_quota_trim)(void);
 
 #endif

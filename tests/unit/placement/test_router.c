@@ -9,7 +9,6 @@
 
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
-#include "shim/placement/oom.h"
 #include "shim/resource/rows.h"
 
 static struct gm_resource *root;
@@ -73,7 +72,7 @@ static void use(const char *steps) {
     struct gm_oom_chain chain;
     char error[160];
     assert_int_equal(gm_oom_parse(steps, &chain, error, sizeof error), GM_OK);
-    gm_oom_set(&chain);
+    gm_router_set_steps(&chain);
     asked[0] = '\0';
     native_calls = trims_told = 0;
     told = 0;
@@ -81,7 +80,7 @@ static void use(const char *steps) {
     host_answer = managed_answer = GM_OK;
     kept = 0;
     host.properties = managed.properties = ~0u;
-    gm_oom_on_trim = on_trim;
+    gm_router_on_trim = on_trim;
 }
 
 static gm_status ask(struct gm_request request, struct gm_block *block) {
@@ -248,7 +247,7 @@ static void test_budget(void **state) {
 
 static int setup(void **state) {
     char error[160];
-    root = gm_resource_build("decided", error, sizeof error);
+    root = gm_resource_build("router", error, sizeof error);
     gm_router_serve(GM_KIND_NATIVE, &native);
     gm_router_serve(GM_KIND_HOST_NUMA, &host);
     gm_router_serve(GM_KIND_MANAGED, &managed);
