@@ -290,6 +290,28 @@ static void idle_streams_are_no_reason(void **state) {
     assert_int_equal(order->frees, 0);
 }
 
+static void a_stream_that_was_waited_for_is_not_asked(void **state) {
+    (void)state;
+    struct gm_order_busy streams[GM_ORDER_BUSY];
+    work(ONE);
+    work(TWO);
+    gm_order_host_stream(order, stream(ONE));
+    assert_int_equal(gm_order_candidates(order, CONTEXT, streams), 1);
+    assert_int_equal(streams[0].stream.handle, TWO);
+}
+
+/* What was done at one free is no reason at the next. */
+static void what_a_free_found_done_is_no_reason(void **state) {
+    (void)state;
+    struct gm_order_busy streams[GM_ORDER_BUSY];
+    visible_work(ONE);
+    gm_order_free(order, streams, gm_order_candidates(order, CONTEXT, streams), OTHER_SITE);
+    work(ONE);
+    free_at(SITE);
+    work(ONE);
+    assert_int_equal(order->found, 0);
+}
+
 static void a_free_counts_once(void **state) {
     (void)state;
     work(ONE);
@@ -476,6 +498,8 @@ int main(void) {
         TEST(the_last_free_that_waited_is_named),
         TEST(an_innocent_site_is_not_named),
         TEST(idle_streams_are_no_reason),
+        TEST(a_stream_that_was_waited_for_is_not_asked),
+        TEST(what_a_free_found_done_is_no_reason),
         TEST(a_free_counts_once),
         TEST(frees_are_not_counted_twice),
         TEST(streams_are_numbered),
