@@ -42,7 +42,7 @@ class Build:
         return path
 
     def shim(self):
-        folders = ("policy", "shim/base", "shim/driver", "shim/resource", "shim/trace", "shim/core", "shim/hook")
+        folders = ["policy", *(f"shim/{name}" for name in ("base", "driver", "resource", "cache", "placement", "trace", "core", "grow", "hook"))]
         sources = [
             path for folder in folders for path in sorted((self.source / folder).iterdir())
             if path.suffix in (".c", ".S") and path.name != "audit.c"
