@@ -69,28 +69,64 @@ enum gm_call {
         GM_CALL_COUNT
 };
 
-/* Which memory serves a block. X(enumerator, name in traces and options) */
-#define GM_KINDS(X)                                                                               \
-    X(GM_KIND_NATIVE, "native")             /* what the call itself would have given */           \
-    X(GM_KIND_ASYNC, "async")               /* our private stream-ordered pool */                 \
-    X(GM_KIND_MANAGED, "managed")           /* cuMemAllocManaged */                               \
-    X(GM_KIND_MANAGED_POOL, "managed-pool") /* our private managed pool */                        \
-    X(GM_KIND_HOST, "host")                 /* pinned or registered host memory of the program */ \
-    X(GM_KIND_ARRAY, "array")                                                                     \
-    X(GM_KIND_VMM, "vmm")   /* virtual memory management, by the program's calls or ours */       \
-    X(GM_KIND_POOL, "pool") /* the program's own stream-ordered pools */                          \
-    X(GM_KIND_GRAPH, "graph")                                                                     \
-    X(GM_KIND_IMPORTED, "imported")   /* another process's memory, opened here */                 \
-    X(GM_KIND_SIM, "sim")             /* made-up addresses, no GPU */                             \
-    X(GM_KIND_CACHE, "cache")         /* native memory, kept for reuse when freed */              \
-    X(GM_KIND_HOST_NUMA, "host-numa") /* host memory mapped to the device */
+/* What a kind of memory is, for whoever has to tell kinds apart. */
+enum gm_kind_trait {
+    GM_TRAIT_DEVICE = 1u << 0,    /* its bytes lie on a device and count as the device's */
+    GM_TRAIT_MANAGED = 1u << 1,   /* pages migrate: advice and prefetches make sense */
+    GM_TRAIT_PLACED = 1u << 2,    /* gpumem put it in place of what the call would have given */
+    GM_TRAIT_OWN_RANGE = 1u << 3, /* each block is one allocation of the driver and ends with its free */
+    GM_TRAIT_POOLED = 1u << 4,    /* blocks are cut from larger ranges of the driver */
+    GM_TRAIT_KEPT = 1u << 5,      /* freed blocks may stay with the process */
+    GM_TRAIT_FOREIGN = 1u << 6,   /* a graph's or another process's: no leak of this program */
+};
+
+/* Which memory serves a block. X(enumerator, name in traces and options, colour in pictures, traits) */
+// clang-format off
+#define GM_KINDS(X)                                                                                                    \
+    /* what the call itself would have given */                                                                        \
+    X(GM_KIND_NATIVE, "native", "#0072B2", GM_TRAIT_DEVICE | GM_TRAIT_OWN_RANGE)                                       \
+    /* our private stream-ordered pool */                                                                              \
+    X(GM_KIND_ASYNC, "async", "#56B4E9", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_POOLED | GM_TRAIT_KEPT)          \
+    /* cuMemAllocManaged */                                                                                            \
+    X(GM_KIND_MANAGED, "managed", "#E69F00",                                                                           \
+      GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MANAGED | GM_TRAIT_OWN_RANGE)                                       \
+    /* our private managed pool */                                                                                     \
+    X(GM_KIND_MANAGED_POOL, "managed-pool", "#F6C667",                                                                 \
+      GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MANAGED | GM_TRAIT_POOLED | GM_TRAIT_KEPT)                          \
+    /* pinned or registered host memory of the program */                                                              \
+    X(GM_KIND_HOST, "host", "#999999", 0)                                                                              \
+    X(GM_KIND_ARRAY, "array", "#8C6D31", GM_TRAIT_DEVICE)                                                              \
+    /* virtual memory management, by the program's calls or ours */                                                    \
+    X(GM_KIND_VMM, "vmm", "#CC79A7", GM_TRAIT_DEVICE | GM_TRAIT_PLACED)                                                \
+    /* the program's own stream-ordered pools */                                                                       \
+    X(GM_KIND_POOL, "pool", "#D55E00", GM_TRAIT_DEVICE)                                                                \
+    X(GM_KIND_GRAPH, "graph", "#F0E442", GM_TRAIT_DEVICE | GM_TRAIT_FOREIGN)                                           \
+    /* another process's memory, opened here */                                                                        \
+    X(GM_KIND_IMPORTED, "imported", "#CCCCCC", GM_TRAIT_FOREIGN)                                                       \
+    /* made-up addresses, no GPU */                                                                                    \
+    X(GM_KIND_SIM, "sim", "#333333", GM_TRAIT_DEVICE | GM_TRAIT_PLACED)                                                \
+    /* native memory, kept for reuse when freed */                                                                     \
+    X(GM_KIND_CACHE, "cache", "#009E73", GM_TRAIT_DEVICE | GM_TRAIT_KEPT)                                              \
+    /* host memory mapped to the device */                                                                             \
+    X(GM_KIND_HOST_NUMA, "host-numa", "#000000", GM_TRAIT_PLACED | GM_TRAIT_KEPT)
+// clang-format on
 
 enum gm_kind {
-#define X(e, n) e,
+#define X(e, name, colour, traits) e,
     GM_KINDS(X)
 #undef X
         GM_KIND_COUNT
 };
+
+/* enum gm_kind_trait bits. */
+static inline unsigned gm_kind_traits(enum gm_kind kind) {
+    static const unsigned char rows[GM_KIND_COUNT] = {
+#define X(e, name, colour, traits) [e] = traits,
+        GM_KINDS(X)
+#undef X
+    };
+    return rows[kind];
+}
 
 /* Why a block was served as it was. X(enumerator, name in traces) */
 #define GM_REASONS(X)                                                                                          \
@@ -234,6 +270,8 @@ static inline bool gm_call_is_movable(const struct gm_request *request) {
 
 const char *gm_call_name(enum gm_call call);
 const char *gm_kind_name(enum gm_kind kind);
+/* "#RRGGBB" */
+const char *gm_kind_colour(enum gm_kind kind);
 const char *gm_reason_name(enum gm_reason reason);
 
 #endif

@@ -30,9 +30,18 @@ const char *gm_call_name(enum gm_call call) {
     return (unsigned)call < GM_CALL_COUNT ? names[call] : "unknown";
 }
 
+const char *gm_kind_colour(enum gm_kind kind) {
+    static const char *const colours[] = {
+#define X(e, name, colour, traits) [e] = colour,
+        GM_KINDS(X)
+#undef X
+    };
+    return (unsigned)kind < GM_KIND_COUNT ? colours[kind] : "#808080";
+}
+
 const char *gm_kind_name(enum gm_kind kind) {
     static const char *const names[] = {
-#define X(e, n) [e] = n,
+#define X(e, name, colour, traits) [e] = name,
         GM_KINDS(X)
 #undef X
     };

@@ -148,7 +148,7 @@ static inline void gm_stats_watch_ends(uint64_t now_ns) {
 /* ---- for readers */
 
 static inline bool gm_kind_is_on_device(enum gm_kind kind) {
-    return kind != GM_KIND_HOST && kind != GM_KIND_IMPORTED && kind != GM_KIND_HOST_NUMA;
+    return gm_kind_traits(kind) & GM_TRAIT_DEVICE;
 }
 
 /* Bytes of all kinds on devices alive now; a few loads are cheaper than one more counter that all threads write. */

@@ -369,6 +369,8 @@ const struct gm_resource_ops gm_resource_cache = {
               "memory while a kernel "
               "runs that never ends, an allocation waits for that kernel",
     .adaptor = true,
+    .kind = GM_KIND_CACHE,
+    .serves = "cache(native)",
     .arguments = "FREES",
     .state_size = sizeof(struct gm_cache),
     .open = cache_open,

@@ -413,5 +413,6 @@ static size_t count_ready(struct gm_resource *self, int device) {
 /* A pool gives memory back in pieces of its own size, and managed memory need not lie on the device: how much of these
  * a program could have back is known only once it is given back. */
 size_t gm_cache_releasable(struct gm_resource *self, int device) {
-    return self->kind == GM_KIND_CACHE ? count_ready(self, device) : give_ready_back(self, device);
+    bool must_give = gm_kind_traits(self->kind) & (GM_TRAIT_POOLED | GM_TRAIT_MANAGED);
+    return must_give ? give_ready_back(self, device) : count_ready(self, device);
 }

@@ -322,10 +322,6 @@ static GM_APART void identify(struct gm_request *request) {
     request->where = gm_site_keys(request->site);
 }
 
-static bool is_managed(const struct gm_block *block) {
-    return block->kind == GM_KIND_MANAGED || block->kind == GM_KIND_MANAGED_POOL;
-}
-
 gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     struct gm_request *request = &scope->request;
     struct gm_decision decision = {GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE};
@@ -352,11 +348,11 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         return status;
     }
     scope->block.counted = decided;
-    if (GM_UNLIKELY(decision.advice) && pipeline.advise && is_managed(&scope->block))
+    if (GM_UNLIKELY(decision.advice) && pipeline.advise && gm_kind_traits(scope->block.kind) & GM_TRAIT_MANAGED)
         pipeline.advise(request, decision.advice, &scope->block);
     enum gm_reason reason = scope->block.reason ? scope->block.reason : decision.reason;
     remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
-    if (scope->block.kind != GM_KIND_NATIVE && scope->block.kind != GM_KIND_CACHE) {
+    if (gm_kind_traits(scope->block.kind) & GM_TRAIT_PLACED) {
         bump(&gm_stats_mine()->moved);
         if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
             tell_drops(scope);

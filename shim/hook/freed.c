@@ -9,17 +9,23 @@
 #include "shim/grow/grow.h"
 #include "shim/hook/hook.h"
 
-static bool was_used(enum gm_kind kind) { return __atomic_load_n(&gm_stats->peak_bytes[kind], __ATOMIC_RELAXED); }
+/* Was there ever a block of a kind with one of these traits? */
+static inline bool was_used(unsigned traits) {
+    uint64_t bytes = 0;
+#pragma GCC unroll 16
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        bytes |= gm_kind_traits((enum gm_kind)kind) & traits
+                     ? __atomic_load_n(&gm_stats->peak_bytes[kind], __ATOMIC_RELAXED)
+                     : 0;
+    return bytes;
+}
 
 static enum gm_known known_of(const struct gm_block *block) {
-    bool native = !block->owner || block->call != GM_CALL_ALLOC || block->kind == GM_KIND_NATIVE ||
-                  block->kind == GM_KIND_MANAGED;
+    bool native = !block->owner || block->call != GM_CALL_ALLOC || gm_kind_traits(block->kind) & GM_TRAIT_OWN_RANGE;
     return native ? GM_KNOWN_TO_DRIVER : GM_KNOWN_BLOCK;
 }
 
-static bool has_many_starts(void) {
-    return was_used(GM_KIND_ASYNC) || was_used(GM_KIND_MANAGED_POOL) || gm_grow_mode >= GM_GROW_VMM;
-}
+static bool has_many_starts(void) { return was_used(GM_TRAIT_POOLED) || gm_grow_mode >= GM_GROW_VMM; }
 
 /* No living block starts at the address. */
 static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdeviceptr address, struct gm_block *block) {
@@ -37,7 +43,7 @@ static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdevice
 
 enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block) {
     struct gm_registry *registry = gm_registry_shared();
-    if (!registry || (!has_many_starts() && !was_used(GM_KIND_CACHE) && !was_used(GM_KIND_HOST_NUMA)))
+    if (!registry || (!was_used(GM_TRAIT_KEPT) && gm_grow_mode < GM_GROW_VMM))
         return GM_KNOWN_TO_DRIVER;
     return gm_registry_find(registry, address, block) ? known_of(block) : look_inside(registry, address, block);
 }

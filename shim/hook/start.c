@@ -145,8 +145,9 @@ static struct gm_resource *build_resources(void) {
     uint64_t fill = gm_option_number(GM_OPT_FILL);
     char text[160] = "router", wrapped[160];
 
-    for (unsigned i = 0; i < GM_ROUTER_ROWS; i++)
-        gm_router_serve(gm_router_rows[i].kind, build(gm_router_rows[i].stack));
+    for (const struct gm_resource_ops *const *row = gm_resource_rows; *row; row++)
+        if ((*row)->serves)
+            gm_router_serve((*row)->kind, build((*row)->serves));
     gm_managed_quota_trim = trim_managed_pool;
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);

@@ -8,26 +8,19 @@
 
 static struct gm_resource *servers[GM_KIND_COUNT];
 static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
+static enum gm_kind fallbacks[GM_KIND_COUNT];
 static struct gm_oom_chain chain = {.count = 1, .steps = {GM_OOM_TRIM}};
 bool gm_router_overcommits;
 void (*gm_router_on_trim)(const struct gm_request *request, size_t given);
 
 void gm_router_set_steps(const struct gm_oom_chain *steps) { chain = *steps; }
 
-/* Pools hand out memory that other streams may use only when the pool's own stream got there; what is kept needs no
- * such step. */
-const struct gm_router_row gm_router_rows[GM_ROUTER_ROWS] = {
-    {GM_KIND_NATIVE, "native"},
-    {GM_KIND_ASYNC, "cache(async)"},
-    {GM_KIND_CACHE, "cache(native)"},
-    {GM_KIND_MANAGED, "managed"},
-    {GM_KIND_MANAGED_POOL, "cache(managed-pool)"},
-    {GM_KIND_HOST_NUMA, "host-numa"},
-    {GM_KIND_VMM, "vmm"},
-};
-
 void gm_router_serve(enum gm_kind kind, struct gm_resource *resource) {
+    const struct gm_resource *maker = resource;
+    while (maker && maker->upstream)
+        maker = maker->upstream;
     servers[kind] = resource;
+    fallbacks[kind] = maker ? maker->ops->fallback : GM_KIND_NATIVE;
     refused[kind] =
         resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
 }
@@ -40,10 +33,6 @@ void gm_router_trim_kind(enum gm_kind kind) {
 
 struct gm_resource *gm_router_server(enum gm_kind kind) {
     return servers[kind];
-}
-
-static enum gm_kind next_in_line(enum gm_kind kind) {
-    return kind == GM_KIND_MANAGED_POOL ? GM_KIND_MANAGED : GM_KIND_NATIVE;
 }
 
 /* GPUMEM_GROW=move-overcommit, before the steps: only this may bring the block to the device after all. What is kept
@@ -139,7 +128,7 @@ static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct g
             reason = GM_REASON_PROMISE;
         else if (reason == GM_REASON_NONE)
             reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
-        kind = next_in_line(kind);
+        kind = fallbacks[kind];
         status = ask(kind, request, block);
     }
     if (status)

@@ -6,14 +6,6 @@
 #include "shim/placement/oom.h"
 #include "shim/resource/resource.h"
 
-/* Who serves each kind: stacks of resources as text (gm_resource_build). */
-enum { GM_ROUTER_ROWS = 7 };
-struct gm_router_row {
-    enum gm_kind kind;
-    const char *stack;
-};
-GM_INTERNAL extern const struct gm_router_row gm_router_rows[GM_ROUTER_ROWS];
-
 /* Registers who serves a kind. Not thread-safe: before the first request. NULL leaves the kind to its fallback. */
 void gm_router_serve(enum gm_kind kind, struct gm_resource *resource);
 struct gm_resource *gm_router_server(enum gm_kind kind);

@@ -65,6 +65,7 @@ const struct gm_resource_ops gm_resource_async = {
         "peer access or not; not served where devices cannot access each other; BUFFER_ID speaks of the pool's block; "
         "freed memory stays reserved for this process until trimmed or until the program asks for free memory",
     .kind = GM_KIND_ASYNC,
+    .serves = "cache(async)",
     .alloc = async_alloc,
     .free = async_free,
     .trim = async_trim,

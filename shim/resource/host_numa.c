@@ -333,6 +333,7 @@ const struct gm_resource_ops gm_resource_host_numa = {
               "is done by a "
               "later call; each block takes whole granules of 2 MiB",
     .kind = GM_KIND_HOST_NUMA,
+    .serves = "host-numa",
     .alloc = host_numa_alloc,
     .free = host_numa_free,
     .trim = host_numa_trim,

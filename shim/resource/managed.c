@@ -133,6 +133,7 @@ const struct gm_resource_ops gm_resource_managed = {
               "host faults "
               "while kernels run, and peers reach it only over the host",
     .kind = GM_KIND_MANAGED,
+    .serves = "managed",
     .open = managed_open,
     .alloc = managed_alloc,
     .free = managed_free,

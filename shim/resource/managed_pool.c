@@ -141,6 +141,8 @@ const struct gm_resource_ops gm_resource_managed_pool = {
         "until the "
         "program asks for free memory",
     .kind = GM_KIND_MANAGED_POOL,
+    .serves = "cache(managed-pool)",
+    .fallback = GM_KIND_MANAGED,
     .open = managed_pool_open,
     .alloc = managed_pool_alloc,
     .free = managed_pool_free,

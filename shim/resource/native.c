@@ -69,6 +69,7 @@ const struct gm_resource_ops gm_resource_native = {
                   GM_PROP_CAPTURABLE | GM_PROP_IPC | GM_PROP_PEER | GM_PROP_RDMA,
     .breaks = "",
     .kind = GM_KIND_NATIVE,
+    .serves = "native",
     .alloc = native_alloc,
     .free = native_free,
 };

@@ -67,7 +67,9 @@ struct gm_resource_ops {
     const char *breaks;  /* what a program loses against native memory, "" = nothing */
     bool adaptor;
     const char *arguments; /* adaptor: argument shown in help, e.g. "BYTES"; maker: NULL */
-    enum gm_kind kind;     /* of its memory; ignored for adaptors */
+    enum gm_kind kind;     /* of its memory; an adaptor's memory has the kind of the wrapped resource */
+    const char *serves;    /* stack that serves requests for `kind`, as text; NULL: this row serves no kind by itself */
+    enum gm_kind fallback; /* maker: the kind to ask next where it cannot serve */
     size_t state_size;     /* bytes of zeroed state behind struct gm_resource */
     /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be
      * NULL. */

@@ -5,18 +5,12 @@
 #include "shim/base/base.h"
 #include "shim/resource/resource.h"
 
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_router;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_sim;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_limit;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_fail_nth;
+#define GM_RESOURCES_PURE(X) X(router) X(sim) X(limit) X(fail_nth)
+#define GM_RESOURCES_CUDA(X) X(native) X(async) X(cache) X(managed) X(managed_pool) X(host_numa) X(vmm) X(fill)
 
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_native;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_async;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_managed;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_managed_pool;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_fill;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_cache;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_host_numa;
-GM_INTERNAL extern const struct gm_resource_ops gm_resource_vmm;
+#define X(name) GM_INTERNAL extern const struct gm_resource_ops gm_resource_##name;
+GM_RESOURCES_PURE(X)
+GM_RESOURCES_CUDA(X)
+#undef X
 
 #endif

@@ -519,6 +519,7 @@ const struct gm_resource_ops gm_resource_vmm = {
               "memory, pointer "
               "attributes say so, and device memory is what it is counted as",
     .kind = GM_KIND_VMM,
+    .serves = "vmm",
     .alloc = vmm_alloc,
     .overcommit = vmm_overcommit,
     .free = vmm_free,

@@ -81,11 +81,11 @@ static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
 static void trim_managed_pool(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
 
 static struct gm_resource *build_resources(struct run *r) {
-    for (unsigned i = 0; i < GM_ROUTER_ROWS; i++) {
-        const struct gm_router_row *row = &gm_router_rows[i];
-        if (row->kind == GM_KIND_HOST_NUMA || row->kind == GM_KIND_VMM)
+    for (const struct gm_resource_ops *const *rows = gm_resource_rows; *rows; rows++) {
+        const struct gm_resource_ops *row = *rows;
+        if (!row->serves || row->kind == GM_KIND_HOST_NUMA || row->kind == GM_KIND_VMM)
             continue;
-        struct gm_resource *resource = gm_resource_build(row->stack, r->out->error, sizeof r->out->error);
+        struct gm_resource *resource = gm_resource_build(row->serves, r->out->error, sizeof r->out->error);
         if (!resource)
             return NULL;
         gm_router_serve(row->kind, resource);
