@@ -67,12 +67,18 @@ static bool is_memory(const struct gm_block *block) {
     return !(address_space >> block->call & 1);
 }
 
+static inline bool is_program_managed(const struct gm_block *block) {
+    return block->call == GM_CALL_ALLOC_MANAGED && pipeline.program_managed;
+}
+
 static GM_IN_PLACE void count_born(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
     if (!is_memory(block))
         return;
+    if (GM_UNLIKELY(is_program_managed(block)))
+        pipeline.program_managed((int64_t)block->size);
     raise_peak(&stats->peak_bytes[block->kind],
                __atomic_add_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED));
     if (!gm_kind_is_on_device(block->kind))
@@ -94,6 +100,8 @@ static inline void count_gone(const struct gm_block *block) {
         return;
     if (GM_UNLIKELY(block->charged))
         gm_limit_give(block->device, block->reserved);
+    if (GM_UNLIKELY(is_program_managed(block)))
+        pipeline.program_managed(-(int64_t)block->size);
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
     if (slack && gm_kind_is_on_device(block->kind)) {
         __atomic_sub_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
@@ -386,11 +394,11 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
 
 /* ---- free */
 
-gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
+static inline gm_status free_by_owner(struct gm_scope *scope) {
     struct gm_free_request how = {
         .call = scope->request.call,
         .stream = scope->request.stream,
-        .per_thread = per_thread,
+        .per_thread = scope->request.per_thread,
     };
     /* A native free synchronises by itself. */
     if (GM_LIKELY(how.call == GM_CALL_FREE) && pipeline.synchronise && scope->block.kind != GM_KIND_NATIVE &&
@@ -400,6 +408,24 @@ gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread) {
             return status;
     }
     return scope->block.owner->ops->free(scope->block.owner, &scope->block, &how);
+}
+
+static bool is_device_free(enum gm_call call) { return call == GM_CALL_FREE || call == GM_CALL_FREE_ASYNC; }
+
+gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_native_free *native) {
+    gm_status status;
+    gm_pipeline_free_begin(scope, key);
+    if (GM_UNLIKELY(pipeline.handed_over != NULL) && scope->request.call == GM_CALL_FREE &&
+        pipeline.handed_over(key, scope->known ? &scope->block : NULL))
+        status = GM_OK;
+    else if (GM_LIKELY(scope->known && scope->block.owner))
+        status = free_by_owner(scope);
+    else if (!scope->known && is_device_free(scope->request.call) && gm_pipeline_keeps(key))
+        status = GM_INVALID_VALUE;
+    else
+        status = native(scope, key);
+    gm_pipeline_free_end(scope, action, key, status);
+    return status;
 }
 
 static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_status status) {

@@ -30,8 +30,13 @@ struct gm_pipeline_setup {
      * error is the free's own, and the block stays the program's. NULL: frees synchronise nothing. */
     gm_status (*synchronise)(const struct gm_block *block, bool *settled);
     bool (*grows)(const struct gm_request *request); /* such a block is to be of GM_KIND_VMM; NULL: none */
-    bool user_named;                                 /* the user named the policy: dropped soft promises are told */
-    uint32_t wants;                                  /* enum gm_want bits of the policy */
+    /* A free by cuMemFree of `block`, NULL where it is unknown. True: a page handover destroyed the block already, so
+     * there is nothing to free. NULL: pages never change hands. */
+    bool (*handed_over)(uint64_t address, const struct gm_block *block);
+    /* The program allocated (+) or freed (-) bytes of managed memory by its own call. NULL: nobody counts them. */
+    void (*program_managed)(int64_t bytes);
+    bool user_named; /* the user named the policy: dropped soft promises are told */
+    uint32_t wants;  /* enum gm_want bits of the policy */
     /* Gives advice (enum gm_advice bits) about a new managed block; marks a block whose memory outlives it, so that its
      * free takes the advice back. NULL: advice is dropped. */
     void (*advise)(const struct gm_request *request, uint32_t advice, struct gm_block *block);
@@ -76,15 +81,22 @@ bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed);
 void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key,
                            size_t reserved, gm_status status);
 
-/* A free in three steps: take the block out; the hook lets it be freed (by gm_pipeline_owner_free where the block has
- * an owner, else by the true call); report the outcome. A failed free puts the record back. */
+/* The program's own call, for a block that nobody here made. */
+typedef gm_status gm_native_free(const struct gm_scope *scope, uint64_t key);
+
+/* A free: takes the block out of the registry, lets whoever made it free it, and records the outcome. Who that is: the
+ * block whose pages the freed one gave away, the block's owner, or `native`. A second free of memory that is only kept
+ * fails as it natively would (GM_INVALID_VALUE). A failed free puts the block back. Errors: those of the owner or of
+ * `native`. */
+gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_native_free *native);
+
+/* Its first and last step, for a call that ends several blocks at once. */
 static inline void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
     struct gm_registry *registry = gm_registry_shared();
     scope->known = registry && gm_registry_take(registry, key, &scope->block);
     if (GM_UNLIKELY(gm_trace_on))
         scope->sequence = gm_trace_sequence();
 }
-gm_status gm_pipeline_owner_free(struct gm_scope *scope, bool per_thread);
 void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
 
 /* An event that is neither: export, peer, capture, context ... `key` is written as address. */

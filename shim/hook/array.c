@@ -73,16 +73,16 @@ HOOK(cuMipmappedArrayCreate, CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIP
     LEAVE(result);
 }
 
-#define DESTROY(symbol, type, call)                                         \
-    HOOK(symbol, type array) {                                              \
-        struct gm_scope scope;                                              \
-        uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)array); \
-        ENTER(symbol, array);                                               \
-        BEGIN_FREE(&scope, call, 0);                                        \
-        gm_pipeline_free_begin(&scope, key);                                \
-        CUresult result = gm_real.symbol(array);                            \
-        gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);             \
-        LEAVE(result);                                                      \
+#define DESTROY(symbol, type, call)                                                \
+    static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) { \
+        return (gm_status)gm_real.symbol((type)(uintptr_t)gm_key_value(key));      \
+    }                                                                              \
+    HOOK(symbol, type array) {                                                     \
+        struct gm_scope scope;                                                     \
+        uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)array);        \
+        ENTER(symbol, array);                                                      \
+        BEGIN_FREE(&scope, call, 0);                                               \
+        LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, native_##symbol));        \
     }
 DESTROY(cuArrayDestroy, CUarray, GM_CALL_ARRAY_DESTROY)
 DESTROY(cuMipmappedArrayDestroy, CUmipmappedArray, GM_CALL_MIPMAP_DESTROY)

@@ -34,18 +34,18 @@ HOOK(cuMemHostAlloc, void **address, size_t size, unsigned flags) {
 HOST_REGISTER(cuMemHostRegister)
 HOST_REGISTER(cuMemHostRegister_v2)
 
-#define HOST_FREE(symbol, call)                                 \
-    HOOK(symbol, void *address) {                               \
-        struct gm_scope scope;                                  \
-        uint64_t key = (uint64_t)(uintptr_t)address;            \
-        ENTER(symbol, address);                                 \
-        if (!address) /* nothing is freed */                    \
-            LEAVE(gm_real.symbol(address));                     \
-        BEGIN_FREE(&scope, call, 0);                            \
-        gm_pipeline_free_begin(&scope, key);                    \
-        CUresult result = gm_real.symbol(address);              \
-        gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result); \
-        LEAVE(result);                                          \
+#define HOST_FREE(symbol, call)                                                    \
+    static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) { \
+        return (gm_status)gm_real.symbol((void *)(uintptr_t)key);                  \
+    }                                                                              \
+    HOOK(symbol, void *address) {                                                  \
+        struct gm_scope scope;                                                     \
+        uint64_t key = (uint64_t)(uintptr_t)address;                               \
+        ENTER(symbol, address);                                                    \
+        if (!address) /* nothing is freed */                                       \
+            LEAVE(gm_real.symbol(address));                                        \
+        BEGIN_FREE(&scope, call, 0);                                               \
+        LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, native_##symbol));        \
     }
 HOST_FREE(cuMemFreeHost, GM_CALL_FREE_HOST)
 HOST_FREE(cuMemHostUnregister, GM_CALL_HOST_UNREGISTER)

@@ -3,7 +3,6 @@
 #include "shim/hook/hook.h"
 #include "shim/core/registry.h"
 #include "shim/base/limit.h"
-#include "shim/resource/managed_quota.h"
 
 static bool is_capturing(CUstream stream, bool per_thread) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -104,34 +103,14 @@ HOOK(cuMemAllocManaged, CUdeviceptr *address, size_t size, unsigned flags) {
     gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     gm_pipeline_charge(&scope, true);
     CUresult result = WITH_TRIM(gm_real.cuMemAllocManaged(address, size, flags));
-    if (result == CUDA_SUCCESS)
-        gm_managed_note((int64_t)size);
     gm_pipeline_saw_alloc(&scope, GM_KIND_MANAGED, GM_ACT_ALLOC, result ? 0 : *address, 0, result);
     LEAVE(result);
 }
 
-/* ---- frees: the owner of the block decides how, never the call */
+/* ---- frees */
 
-static inline void freed(struct gm_scope *scope, uint64_t key, CUresult result) {
-    if (result == CUDA_SUCCESS && scope->known && !scope->block.owner && scope->block.call == GM_CALL_ALLOC_MANAGED)
-        gm_managed_note(-(int64_t)scope->block.size);
-    gm_pipeline_free_end(scope, GM_ACT_FREE, key, result);
-}
-
-/* A block that is freed and kept lives for the driver, but a second free gets the answer it natively would. */
-static bool freed_before(const struct gm_scope *scope, CUdeviceptr address) {
-    return GM_UNLIKELY(!scope->known) && gm_pipeline_keeps(address);
-}
-
-/* The block's pages went to the block it was copied to. */
-static GM_APART bool gave_pages(const struct gm_scope *scope, CUdeviceptr address) {
-    gm_grow_freed(address);
-    if (gm_grow_mode < GM_GROW_MOVE)
-        return false;
-    if (scope->known && scope->block.kind == GM_KIND_VMM && scope->block.owner)
-        return gm_handover_freed(&scope->block);
-    gm_handover_driver_entered();
-    return false;
+static gm_status native_free(const struct gm_scope *scope, uint64_t key) {
+    return (gm_status)gm_real.cuMemFree_v2(key);
 }
 
 HOOK(cuMemFree_v2, CUdeviceptr address) {
@@ -140,30 +119,19 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
         return gm_real.cuMemFree_v2 ? gm_real.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
     ENTER(cuMemFree_v2, address);
     BEGIN_FREE(&scope, GM_CALL_FREE, 0);
-    gm_pipeline_free_begin(&scope, address);
-    bool moved = GM_UNLIKELY(gm_grow_mode != GM_GROW_OFF) && gave_pages(&scope, address);
-    CUresult result = moved                              ? CUDA_SUCCESS
-                      : scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, false)
-                      : freed_before(&scope, address)    ? CUDA_ERROR_INVALID_VALUE
-                                                         : gm_real.cuMemFree_v2(address);
-    freed(&scope, address, result);
-    LEAVE(result);
+    LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_free));
 }
 
-#define FREE_ASYNC(symbol, twin)                                                                            \
-    HOOK(symbol, CUdeviceptr address, CUstream stream) {                                                    \
-        struct gm_scope scope;                                                                              \
-        ENTER(symbol, address, stream);                                                                     \
-        BEGIN_FREE(&scope, GM_CALL_FREE_ASYNC, 0);                                                          \
-        scope.request.stream = (uint64_t)(uintptr_t)stream;                                                 \
-        scope.request.per_thread = twin;                                                                    \
-        scope.request.capturing = is_capturing(stream, twin);                                               \
-        gm_pipeline_free_begin(&scope, address);                                                            \
-        CUresult result = scope.known && scope.block.owner ? (CUresult)gm_pipeline_owner_free(&scope, twin) \
-                          : freed_before(&scope, address)  ? CUDA_ERROR_INVALID_VALUE                       \
-                                                           : gm_real.symbol(address, stream);                \
-        freed(&scope, address, result);                                                                     \
-        LEAVE(result);                                                                                      \
+#define FREE_ASYNC(symbol, twin)                                                           \
+    static gm_status native_##symbol(const struct gm_scope *scope, uint64_t key) {         \
+        return (gm_status)gm_real.symbol(key, (CUstream)(uintptr_t)scope->request.stream); \
+    }                                                                                      \
+    HOOK(symbol, CUdeviceptr address, CUstream stream) {                                   \
+        struct gm_scope scope;                                                             \
+        ENTER(symbol, address, stream);                                                    \
+        BEGIN_FREE(&scope, GM_CALL_FREE_ASYNC, 0);                                         \
+        on_stream(&scope.request, stream, twin);                                           \
+        LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_##symbol));            \
     }
 FREE_ASYNC(cuMemFreeAsync, false)
 FREE_ASYNC(cuMemFreeAsync_ptsz, true)

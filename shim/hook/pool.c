@@ -68,17 +68,19 @@ HOOK(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties) {
     LEAVE(result);
 }
 
+static gm_status native_destroy(const struct gm_scope *scope, uint64_t key) {
+    return (gm_status)gm_real.cuMemPoolDestroy((CUmemoryPool)(uintptr_t)gm_key_value(key));
+}
+
 HOOK(cuMemPoolDestroy, CUmemoryPool pool) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)pool);
     ENTER(cuMemPoolDestroy, pool);
     BEGIN_FREE(&scope, GM_CALL_POOL_DESTROY, 0);
-    gm_pipeline_free_begin(&scope, key);
-    CUresult result = gm_real.cuMemPoolDestroy(pool);
+    CUresult result = (CUresult)gm_pipeline_free(&scope, GM_ACT_UNRESERVE, key, native_destroy);
     for (CUdevice device = 0; result == CUDA_SUCCESS && device < DEVICES; device++)
         if (__atomic_load_n(&current[device], __ATOMIC_RELAXED) == pool) /* the driver takes the default pool again */
             set_current(device, NULL);
-    gm_pipeline_free_end(&scope, GM_ACT_UNRESERVE, key, result);
     LEAVE(result);
 }
 

@@ -279,6 +279,8 @@ void gm_process_start(void) {
         .wants = wants,
         .advise = gm_managed_advice_advise,
         .grows = gm_grow_mode >= GM_GROW_VMM ? gm_grow_takes : NULL,
+        .handed_over = gm_grow_mode != GM_GROW_OFF ? gm_grow_freed : NULL,
+        .program_managed = gm_managed_note,
     };
     gm_pipeline_setup(&setup);
     bool checks = gm_check_start();

@@ -15,15 +15,16 @@ HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, C
     LEAVE(result);
 }
 
+static gm_status native_address_free(const struct gm_scope *scope, uint64_t key) {
+    return (gm_status)gm_real.cuMemAddressFree(gm_key_value(key), scope->request.size);
+}
+
 HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_RESERVATION, address);
     ENTER(cuMemAddressFree, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_ADDRESS_FREE, size);
-    gm_pipeline_free_begin(&scope, key);
-    CUresult result = gm_real.cuMemAddressFree(address, size);
-    gm_pipeline_free_end(&scope, GM_ACT_UNRESERVE, key, result);
-    LEAVE(result);
+    LEAVE(gm_pipeline_free(&scope, GM_ACT_UNRESERVE, key, native_address_free));
 }
 
 HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
@@ -43,6 +44,10 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
     LEAVE(result);
 }
 
+static gm_status native_release(const struct gm_scope *scope, uint64_t key) {
+    return (gm_status)gm_real.cuMemRelease(gm_key_value(key));
+}
+
 /* A handle may be held several times (retain, import): only the release that ends our first hold is the block's free.
  */
 HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
@@ -50,10 +55,7 @@ HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     uint64_t key = gm_key(GM_SPACE_VMM_HANDLE, handle);
     ENTER(cuMemRelease, handle);
     BEGIN_FREE(&scope, GM_CALL_VMM_RELEASE, 0);
-    gm_pipeline_free_begin(&scope, key);
-    CUresult result = gm_real.cuMemRelease(handle);
-    gm_pipeline_free_end(&scope, GM_ACT_FREE, key, result);
-    LEAVE(result);
+    LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, native_release));
 }
 
 HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {

@@ -111,6 +111,7 @@ static bool set_up(struct run *r, const char *policy_text) {
     const struct gm_pipeline_setup setup = {.policy = policy,
                                             .root = root,
                                             .synchronise = waits ? synchronise : NULL,
+                                            .program_managed = gm_managed_note,
                                             .user_named = true,
                                             .wants = r->wants};
     gm_pipeline_setup(&setup);
@@ -191,23 +192,19 @@ static void failed(struct run *r, const struct gm_event *e) {
     counts->failed_bytes += e->bytes;
 }
 
+/* A block that was allocated before the recording began is no free of this run. */
+static gm_status give_to_card(const struct gm_scope *scope, uint64_t address) {
+    if (!scope->known)
+        return GM_INVALID_VALUE;
+    gm_card_give(address);
+    return GM_OK;
+}
+
 static void free_block(struct run *r, const struct gm_event *e, uint64_t address, enum gm_call call) {
     struct gm_scope scope;
-    gm_status status = GM_OK;
     begin(&scope, e);
     scope.request.call = call;
-    gm_pipeline_free_begin(&scope, address);
-    if (!scope.known)
-        return;
-    if (scope.block.owner) {
-        status = gm_pipeline_owner_free(&scope, scope.request.per_thread);
-    } else {
-        gm_card_give(address);
-        if (scope.block.call == GM_CALL_ALLOC_MANAGED)
-            gm_managed_note(-(int64_t)scope.block.size);
-    }
-    gm_pipeline_free_end(&scope, GM_ACT_FREE, address, status);
-    r->out->counts.frees += !status;
+    r->out->counts.frees += gm_pipeline_free(&scope, GM_ACT_FREE, address, give_to_card) == GM_OK;
 }
 
 static enum gm_call free_of(const struct gm_event *e) {
@@ -267,8 +264,6 @@ static void alloc_other(struct run *r, const struct gm_event *e) {
         return;
     }
     note_peak(r);
-    if (e->call == GM_CALL_ALLOC_MANAGED)
-        gm_managed_note((int64_t)e->bytes);
     r->out->counts.allocs++;
     remember(r, e, address);
 }

@@ -104,12 +104,11 @@ gm_status get(size_t size, uint64_t *address) {
     return status;
 }
 
+static gm_status refuse(const struct gm_scope *scope, uint64_t key) { return GM_INVALID_VALUE; }
+
 gm_status give(uint64_t address) {
     struct gm_scope scope = scope_of(GM_CALL_FREE, 0);
-    gm_pipeline_free_begin(&scope, address);
-    gm_status status = scope.known && scope.block.owner ? gm_pipeline_owner_free(&scope, false) : GM_INVALID_VALUE;
-    gm_pipeline_free_end(&scope, GM_ACT_FREE, address, status);
-    return status;
+    return gm_pipeline_free(&scope, GM_ACT_FREE, address, refuse);
 }
 
 struct gm_stats_shard totals(void) {
