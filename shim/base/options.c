@@ -69,13 +69,10 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "What to do when the device is out of memory, in order: trim what is kept, host memory mapped to the device, "
      "managed memory "
      "while it fits free device memory, fail."},
-    {GM_OPT_GROW, GM_OPTION_CHOICE, "GPUMEM_GROW", "grow", "off", "", "off report vmm move move-overcommit", 0, 0,
+    {GM_OPT_GROW, GM_OPTION_CHOICE, "GPUMEM_GROW", "grow", "off", "", "off report vmm move", 0, 0,
      "Arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at the end, vmm "
-     "backs matching "
-     "allocations by memory that can be mapped anew, move hands their pages over instead of copying them, "
-     "move-overcommit does so also "
-     "where the device has no room for old and new: until the old pages arrive the new block then lies in host "
-     "memory."},
+     "backs matching allocations by memory that can be mapped anew, move hands their pages over instead of copying "
+     "them."},
     {GM_OPT_GROW_MATCH, GM_OPTION_TEXT, "GPUMEM_GROW_MATCH", "grow-match", "size>=2M,seen", "RULES", NULL, 0, 0,
      "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site whose "
      "block was grown by "

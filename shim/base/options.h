@@ -42,7 +42,7 @@ enum gm_option_id {
     GM_OPT_FILL,             /* GPUMEM_FILL choice off zero poison */
     GM_OPT_LIMIT,            /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
     GM_OPT_OOM,  /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,host,fail */
-    GM_OPT_GROW, /* GPUMEM_GROW choice off report vmm move move-overcommit */
+    GM_OPT_GROW, /* GPUMEM_GROW choice off report vmm move */
     GM_OPT_GROW_MATCH, /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
     GM_OPT_FAIL_NTH,   /* GPUMEM_FAIL_NTH count: the n-th movable allocation fails, default 0 = off */
     GM_OPT_STATS,      /* GPUMEM_STATS text: file of counters that gpumem run reads */

@@ -45,7 +45,7 @@ enum gm_sync_reason {
     GM_SYNC_SEMAPHORES, /* cuWaitExternalSemaphoresAsync, or such a graph node */
     /* Streams that are not counted. */
     GM_SYNC_PER_THREAD, /* a per-thread default stream */
-    GM_SYNC_LINKED,     /* calls past the look-ups, or gates instead of watchers */
+    GM_SYNC_LINKED,     /* calls past the look-ups, or trampolines instead of stream observers */
     GM_SYNC_REASONS
 };
 

@@ -1,5 +1,6 @@
-/* Arrays grown by hand: a larger block is allocated, the old one's bytes are copied to its start, the old one is freed.
- */
+/* Detects arrays that grow by hand. A growth is a copy from the start of one cudaMalloc block to the start of a larger
+ * one, followed by the free of the smaller block. Each growth is counted, and the call site of the larger block is
+ * remembered: GPUMEM_GROW_MATCH can take blocks of such sites only. */
 #include "shim/grow/grow.h"
 
 #include <string.h>
@@ -8,23 +9,22 @@
 #include "shim/base/file.h"
 #include "shim/base/options.h"
 #include "shim/core/registry.h"
-#include "shim/hook/hook.h"
-#include "shim/placement/router.h"
+#include "shim/grow/handover.h"
+#include "shim/grow/trampolines.h"
 #include "shim/resource/vmm.h"
 
 enum gm_grow gm_grow_mode;
+bool gm_grow_sees_copies;
 
-static bool sees_copies; /* copies are hooked */
-
-/* ---- sites where growth was seen: call sites of the larger block
+/* ---- call sites
  *
- * A block that is taken cannot be exported, and a block that the program holds cannot become another one. So by default
- * a block is taken only where an earlier one of its call site was grown by hand: the first arrays of a site stay native
- * and are copied. A site whose blocks are exported is not taken at all. */
+ * Other processes cannot open a block of resource "vmm", and a block cannot change its resource while the program holds
+ * it. So the default condition `seen` takes a block only when a block of the same call site was grown before. The first
+ * arrays of a call site stay native and are copied. A call site whose blocks are exported is never taken. */
 
-enum { SITES = 1 << 17 }; /* ids are dense from 1; those beyond are never seen */
+enum { SITES = 1 << 17 }; /* site numbers count from 1; larger numbers are not remembered */
 
-static uint64_t seen[SITES / 64], exported[SITES / 64];
+static uint64_t grown_sites[SITES / 64], exported_sites[SITES / 64];
 
 static bool is_noted(const uint64_t *sites, uint32_t site) {
     return site && site < SITES && __atomic_load_n(&sites[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1;
@@ -35,16 +35,16 @@ static void note(uint64_t *sites, uint32_t site) {
         __atomic_fetch_or(&sites[site / 64], 1ull << site % 64, __ATOMIC_RELAXED);
 }
 
-static bool was_seen(uint32_t site) { return is_noted(seen, site) && !is_noted(exported, site); }
+static bool was_seen(uint32_t site) { return is_noted(grown_sites, site) && !is_noted(exported_sites, site); }
 
 void gm_grow_exported(uint64_t address) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
     if (gm_grow_mode >= GM_GROW_VMM && registry && gm_registry_find_range(registry, address, &block))
-        note(exported, block.site);
+        note(exported_sites, block.site);
 }
 
-/* ---- which allocations: conditions as in the rules of policy static */
+/* ---- GPUMEM_GROW_MATCH: conditions as in the rules of policy static, plus `seen` */
 
 static struct {
     struct gm_rule *rules;
@@ -75,7 +75,7 @@ static bool read_match(const char *text, char *why, size_t size) {
     return true;
 }
 
-static bool asks_for_seen(void) {
+static bool needs_seen_sites(void) {
     for (unsigned i = 0; i < match.count; i++)
         if (match.rules[i].seen)
             return true;
@@ -105,69 +105,74 @@ uint32_t gm_grow_start(void) {
         gm_log(GM_LOG_WARN, "GPUMEM_GROW=%s needs a driver from 12.5 on: vmm is in force", gm_option_text(GM_OPT_GROW));
         gm_grow_mode = GM_GROW_VMM;
     }
-    if (gm_grow_mode == GM_GROW_OVERCOMMIT && gm_option_number(GM_OPT_FILL)) {
-        gm_log(
-            GM_LOG_WARN,
-            "GPUMEM_GROW=move-overcommit hands out memory that is not filled yet: under GPUMEM_FILL move is in force");
-        gm_grow_mode = GM_GROW_MOVE;
-    }
     if (gm_grow_mode >= GM_GROW_MOVE && gm_option_bool(GM_OPT_CHECK_ORDER)) {
         gm_log(GM_LOG_WARN, "GPUMEM_CHECK_ORDER: every cudaFree waits; under it GPUMEM_GROW=%s is vmm",
                gm_option_text(GM_OPT_GROW));
         gm_grow_mode = GM_GROW_VMM;
     }
-    sees_copies = gm_grow_mode != GM_GROW_VMM || asks_for_seen();
-    if (gm_grow_mode >= GM_GROW_MOVE)
-        gm_vmm_split_fronts(gm_grow_mode == GM_GROW_OVERCOMMIT);
-    gm_router_overcommits = gm_grow_mode == GM_GROW_OVERCOMMIT;
+    gm_grow_sees_copies = gm_grow_mode != GM_GROW_VMM || needs_seen_sites();
+    if (gm_grow_mode >= GM_GROW_MOVE) {
+        gm_vmm_split_fronts();
+        gm_trampolines_start(gm_handover_driver_entered);
+    }
     return gm_grow_mode == GM_GROW_REPORT ? 0 : gm_rules_wants(match.rules, match.count);
 }
 
-/* ---- what was copied lately, and what of it is freed */
+/* ---- growths: the latest copies whose blocks both live */
 
 enum { COPIES = 64 };
 
 static struct {
     uint64_t from, to, size;
-    uint32_t site; /* that asked for the larger block */
+    uint32_t site; /* call site of the larger block */
 } copies[COPIES];
 static gm_spin lock;
 static unsigned next_copy;
 static struct { uint64_t count, bytes, largest; } grown;
 
-static void note_copy(uint64_t to, uint64_t from, uint64_t size) {
+void gm_grow_copied(CUdeviceptr to, CUdeviceptr from, size_t size) {
     struct gm_registry *registry = gm_registry_shared();
-    struct gm_block old, young;
-    if (!registry || !size || !gm_registry_find(registry, from, &old) || !gm_registry_find(registry, to, &young) ||
-        old.call != GM_CALL_ALLOC || young.call != GM_CALL_ALLOC || young.size <= old.size || size > old.size)
+    struct gm_block old, larger;
+    if (!registry || !size || !gm_registry_find(registry, from, &old) || !gm_registry_find(registry, to, &larger) ||
+        old.call != GM_CALL_ALLOC || larger.call != GM_CALL_ALLOC || larger.size <= old.size || size > old.size)
         return;
     gm_spin_lock(&lock);
     unsigned at = next_copy++ % COPIES;
     copies[at].from = from;
     copies[at].to = to;
     copies[at].size = size;
-    copies[at].site = young.site;
+    copies[at].site = larger.site;
     gm_spin_unlock(&lock);
 }
 
-void gm_grow_freed(uint64_t address) {
+/* Every copy from the block was a growth. */
+static void count_growths(uint64_t freed) {
     gm_spin_lock(&lock);
     for (unsigned i = 0; i < COPIES; i++) {
-        if (copies[i].from == address) {
-            note(seen, copies[i].site);
+        if (copies[i].from == freed) {
+            note(grown_sites, copies[i].site);
             grown.count++;
             grown.bytes += copies[i].size;
             grown.largest = copies[i].size > grown.largest ? copies[i].size : grown.largest;
         }
-        if (copies[i].from == address || copies[i].to == address)
+        if (copies[i].from == freed || copies[i].to == freed)
             copies[i].from = copies[i].to = 0;
     }
     gm_spin_unlock(&lock);
 }
 
-/* Nobody may have asked for the copied block's bytes again before it was freed; that is for the reader to judge. */
+GM_APART bool gm_grow_freed(uint64_t address, const struct gm_block *block) {
+    count_growths(address);
+    if (gm_grow_mode < GM_GROW_MOVE)
+        return false;
+    if (block && block->kind == GM_KIND_VMM && block->owner)
+        return gm_handover_freed(block);
+    gm_handover_driver_entered();
+    return false;
+}
+
 void gm_grow_report(int fd) {
-    uint64_t moves, bytes, made;
+    uint64_t handovers, bytes, made;
     char line[400];
     if (gm_grow_mode == GM_GROW_OFF || gm_grow_mode == GM_GROW_VMM)
         return;
@@ -175,15 +180,11 @@ void gm_grow_report(int fd) {
         line, sizeof line, "gpumem: growth by hand %llu times, %llu bytes copied for it, at most %llu at once",
         (unsigned long long)grown.count, (unsigned long long)grown.bytes, (unsigned long long)grown.largest);
     if (gm_grow_mode >= GM_GROW_MOVE) {
-        gm_handover_counts(&moves, &bytes, &made);
+        gm_handover_counts(&handovers, &bytes, &made);
         length += gm_format(line + length, sizeof line - (size_t)length,
                             "; %llu times pages moved instead, %llu bytes not copied, %llu copies put off and made",
-                            (unsigned long long)moves, (unsigned long long)bytes, (unsigned long long)made);
+                            (unsigned long long)handovers, (unsigned long long)bytes, (unsigned long long)made);
     }
-    if (gm_grow_mode == GM_GROW_OVERCOMMIT)
-        length +=
-            gm_format(line + length, sizeof line - (size_t)length, "; %llu blocks that the device had no memory for",
-                      (unsigned long long)gm_vmm_overcommitted());
     line[length++] = '\n';
     gm_safe_say(fd, line, (size_t)length);
 }
@@ -192,76 +193,8 @@ void gm_grow_after_fork(void) {
     lock.held = 0;
     memset(&grown, 0, sizeof grown);
     memset(copies, 0, sizeof copies);
-    memset(seen, 0, sizeof seen); /* the child's call sites are numbered anew */
-    memset(exported, 0, sizeof exported);
+    memset(grown_sites, 0, sizeof grown_sites); /* the child numbers its call sites anew */
+    memset(exported_sites, 0, sizeof exported_sites);
     gm_handover_after_fork();
-}
-
-/* ---- copies of device memory */
-
-/* COPY(symbol, name, parameters behind the size, the call's further arguments, stream; twins of per-thread streams
- * never wait) */
-#define COPIES_OF_DEVICE(COPY)                                                                                      \
-    COPY(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                  \
-    COPY(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                         \
-    COPY(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                    \
-         (to, from, size, stream), stream)                                                                          \
-    COPY(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), \
-         stream)
-#define COPIES_OF_THREAD(COPY)                                                                                   \
-    COPY(cuMemcpyDtoD_v2_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size),                \
-         CU_STREAM_PER_THREAD)                                                                                   \
-    COPY(cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), CU_STREAM_PER_THREAD) \
-    COPY(cuMemcpyDtoDAsync_v2_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),            \
-         (to, from, size, stream), CU_STREAM_PER_THREAD)                                                         \
-    COPY(cuMemcpyAsync_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                   \
-         (to, from, size, stream), CU_STREAM_PER_THREAD)
-
-static bool put_off(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
-    if (gm_grow_mode < GM_GROW_MOVE || gm_depth > 0)
-        return false;
-    gm_depth = 1;
-    bool put = gm_handover_copy(to, from, size, stream);
-    gm_depth = 0;
-    if (!put && __atomic_load_n(&gm_trampolines_active, __ATOMIC_SEQ_CST))
-        gm_handover_driver_entered();
-    return put;
-}
-
-#define COPY(symbol, parameters, arguments, stream_of)                  \
-    static CUresult(CUDAAPI *true_##symbol) parameters;                 \
-    static CUresult CUDAAPI copy_##symbol parameters {                  \
-        bool put = put_off(to, from, size, stream_of);                  \
-        CUresult result = put ? CUDA_SUCCESS : true_##symbol arguments; \
-        if (result == CUDA_SUCCESS && gm_depth == 0)                    \
-            note_copy(to, from, size);                                  \
-        return result;                                                  \
-    }
-COPIES_OF_DEVICE(COPY)
-COPIES_OF_THREAD(COPY)
-#undef COPY
-
-static const struct {
-    const char *symbol;
-    void *hook;
-    void **function;
-} rows[] = {
-#define COPY(symbol, ...) {#symbol, (void *)copy_##symbol, (void **)&true_##symbol},
-    COPIES_OF_DEVICE(COPY) COPIES_OF_THREAD(COPY)
-#undef COPY
-};
-
-void *gm_grow_route(void *function) {
-    static bool known;
-    if (GM_LIKELY(!sees_copies))
-        return function;
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (!known)
-            *rows[i].function = gm_driver_symbol(rows[i].symbol);
-        if (*rows[i].function == function) {
-            return rows[i].hook;
-        }
-    }
-    known = true;
-    return gm_grow_mode >= GM_GROW_MOVE ? gm_trampoline_of(function) : function;
+    gm_trampolines_after_fork();
 }

@@ -1,57 +1,40 @@
-/* GPUMEM_GROW: arrays that a program grows by hand. Nothing of it is in the way of a program that does not ask for it:
- * copies are hooked only where somebody asks for them (report, move, sites where growth is seen), and all other calls
- * of the driver are passed through gates under move only. */
+/* GPUMEM_GROW: programs that grow an array by hand. They allocate a larger block, copy the old block to its start and
+ * free the old block.
+ *
+ *   report  counts such growths.
+ *   vmm     serves matching allocations from memory that can be mapped anew (resource "vmm").
+ *   move    does a page handover instead of the copy (handover.h).
+ *
+ * A program without the option pays nothing: copies are hooked only where the mode needs to see them, and the driver's
+ * other functions pass through trampolines only under move. The hooks call these functions. */
 #ifndef GM_GROW_GROW_H
 #define GM_GROW_GROW_H
 
 #include "shim/base/base.h"
-#include "shim/core/pipeline.h"
 #include "shim/driver/driver.h"
+#include "shim/resource/resource.h"
 
-/* In the order of the option's words; each from vmm on does what the one before does, and more. */
-enum gm_grow { GM_GROW_OFF, GM_GROW_REPORT, GM_GROW_VMM, GM_GROW_MOVE, GM_GROW_OVERCOMMIT };
+/* In the order of the option's words. From vmm on, each mode also does what the one before it does. */
+enum gm_grow { GM_GROW_OFF, GM_GROW_REPORT, GM_GROW_VMM, GM_GROW_MOVE };
 GM_INTERNAL extern enum gm_grow gm_grow_mode;
+/* Copies of device memory are to be hooked. */
+GM_INTERNAL extern bool gm_grow_sees_copies;
 
-/* Reads the options; before the first call of the driver. Returns what GPUMEM_GROW_MATCH has to know of requests (enum
- * gm_want). */
+/* Reads the options; before the first request. Returns the facts about a request that GPUMEM_GROW_MATCH reads (bits of
+ * enum gm_want). */
 GM_INTERNAL uint32_t gm_grow_start(void);
-/* Is the block that this request asks for to be of memory that can be mapped anew? */
+/* True when GPUMEM_GROW_MATCH takes the request: its block is to come from resource "vmm". */
 GM_INTERNAL bool gm_grow_takes(const struct gm_request *request);
-/* What stands for `function`: a hook of a copy, a gate, or the function itself. */
-GM_INTERNAL void *gm_grow_route(void *function);
-/* A block was made by cuMemAlloc; one is about to be freed by cuMemFree: it was grown by hand if it was copied before.
- */
-GM_INTERNAL void gm_grow_freed(uint64_t address);
-/* The program exports the block that contains `address`, or tries to: where growth is only seen, its call site is left
- * alone. */
+/* The program copied `size` bytes, and the copy succeeded. */
+GM_INTERNAL void gm_grow_copied(CUdeviceptr to, CUdeviceptr from, size_t size);
+/* The program is about to free `address` with cuMemFree. `block` describes it; NULL: unknown. True: a page handover has
+ * already destroyed the block, so there is nothing to free. */
+GM_INTERNAL bool gm_grow_freed(uint64_t address, const struct gm_block *block);
+/* The program exports, or tries to export, the block that contains `address`. Condition `seen` no longer takes blocks
+ * of its call site. */
 GM_INTERNAL void gm_grow_exported(uint64_t address);
-/* One line to file descriptor fd, where anything was asked. */
+/* Writes one line of counts to the file descriptor, unless the mode is off or vmm. */
 GM_INTERNAL void gm_grow_report(int fd);
 GM_INTERNAL void gm_grow_after_fork(void);
-
-/* ---- move.c: a copy put off until it is known whether the old block is freed next */
-
-/* Nonzero: whoever enters the driver has to say so first. */
-GM_INTERNAL extern int gm_trampolines_active;
-/* Somebody enters the driver: a copy that was put off is made now. */
-GM_INTERNAL void gm_handover_driver_entered(void);
-/* A copy that the program made. True: it is put off, and done as far as the program can tell. */
-GM_INTERNAL bool gm_handover_copy(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);
-/* A context was made, also one that asks for no memory: its work can reach every block of the device, and no fence
- * covers it. */
-GM_INTERNAL void gm_handover_context_made(void);
-/* The newest block that may take over pages. */
-GM_INTERNAL void gm_handover_created(const struct gm_block *block);
-/* The program asks where a block lies: one that waits on the host stays there from now on. */
-GM_INTERNAL void gm_handover_address_queried(void);
-/* True when the freed block's pages went to the block that it was copied to: it is gone. */
-GM_INTERNAL bool gm_handover_freed(const struct gm_block *block);
-GM_INTERNAL void gm_handover_counts(uint64_t *moves, uint64_t *bytes, uint64_t *made);
-GM_INTERNAL void gm_handover_after_fork(void);
-/* The gate of `function` (gate.c); the function itself when it only waits or asks, is none of the driver's, or no gate
- * is left. */
-GM_INTERNAL void *gm_trampoline_of(void *function);
-/* False from the moment a function was handed out without the gate it needs: nothing is put off any more. */
-GM_INTERNAL bool gm_trampolines_hold(void);
 
 #endif

@@ -1,21 +1,25 @@
-/* Gates: entries of the driver's functions that are not hooked, told apart by number (entry.S). A gate looks at
- * gm_trampolines_active and jumps on with everything as it came. */
+#include "shim/grow/trampolines.h"
+
 #include <link.h>
 
-#include "shim/grow/grow.h"
-#include "shim/hook/hook.h"
+#include "shim/driver/driver.h"
 
 enum { TRAMPOLINES = 1024, TRAMPOLINE_BYTES = 16 }; /* as in entry.S */
 
 GM_INTERNAL extern const char gm_trampolines[];
 GM_INTERNAL extern void *gm_trampoline_functions[TRAMPOLINES];
 void *gm_trampoline_functions[TRAMPOLINES];
+int gm_trampolines_active;
 
 static unsigned count;
 static gm_spin lock;
+static bool incomplete;
+static void (*on_run_out)(void);
 
-/* They wait for work or ask for facts: no work and no memory changes by them. */
-static const char *const open_to_all[] = {
+void gm_trampolines_start(void (*run_out)(void)) { on_run_out = run_out; }
+
+/* These wait for work or report facts. They submit no work and change no memory. */
+static const char *const passive_functions[] = {
     "cuCtxSynchronize",
     "cuCtxSynchronize_v2",
     "cuStreamSynchronize",
@@ -40,16 +44,16 @@ static const char *const open_to_all[] = {
     "cuStreamIsCapturing_ptsz",
     "cuThreadExchangeStreamCaptureMode",
 };
-enum { OPEN = sizeof open_to_all / sizeof *open_to_all };
+enum { PASSIVE = sizeof passive_functions / sizeof *passive_functions };
 
-static bool is_open(const void *function) {
-    static void *functions[OPEN];
+static bool is_passive(const void *function) {
+    static void *functions[PASSIVE];
     static bool known;
     if (!known)
-        for (unsigned i = 0; i < OPEN; i++)
-            functions[i] = gm_driver_symbol(open_to_all[i]);
+        for (unsigned i = 0; i < PASSIVE; i++)
+            functions[i] = gm_driver_symbol(passive_functions[i]);
     known = true;
-    for (unsigned i = 0; i < OPEN; i++)
+    for (unsigned i = 0; i < PASSIVE; i++)
         if (functions[i] == function)
             return true;
     return false;
@@ -80,42 +84,18 @@ static bool is_of_driver(const void *function) {
     return search.together;
 }
 
-/* Frees look for themselves whether they end what waits. */
-void gm_hook_entered(enum gm_row row) {
-    switch (row) {
-    case GM_ROW_cuMemFree_v2:
-    case GM_ROW_cuEventQuery:
-    case GM_ROW_cuStreamQuery:
-    case GM_ROW_cuStreamQuery_ptsz:
-    case GM_ROW_cuEventElapsedTime:
-    case GM_ROW_cuEventElapsedTime_v2:
-    case GM_ROW_cuGetProcAddress:
-    case GM_ROW_cuGetProcAddress_v2:
-    case GM_ROW_cuMemGetInfo_v2:
-    case GM_ROW_cuMemGetAddressRange_v2:
-    case GM_ROW_cuDeviceTotalMem_v2: return;
-    case GM_ROW_cuPointerGetAttribute:
-    case GM_ROW_cuPointerGetAttributes: gm_handover_address_queried(); return;
-    default: gm_handover_driver_entered();
-    }
-}
+bool gm_trampolines_complete(void) { return !__atomic_load_n(&incomplete, __ATOMIC_SEQ_CST); }
 
-static bool overrun;
-
-bool gm_trampolines_hold(void) { return !__atomic_load_n(&overrun, __ATOMIC_SEQ_CST); }
-
-/* What waits is brought in order before the function that nobody watches is known to anyone. */
-static void run_over(void) {
-    if (!__atomic_exchange_n(&overrun, true, __ATOMIC_SEQ_CST))
+static void run_out(void) {
+    if (!__atomic_exchange_n(&incomplete, true, __ATOMIC_SEQ_CST))
         gm_log(GM_LOG_WARN,
-               "GPUMEM_GROW: the program looked up more functions of the driver than can be watched (%d): no more "
-               "pages move",
+               "GPUMEM_GROW: the program looked up more than %d functions of the driver: page handover is off",
                TRAMPOLINES);
-    gm_handover_driver_entered();
+    on_run_out();
 }
 
 void *gm_trampoline_of(void *function) {
-    if (is_open(function) || !is_of_driver(function))
+    if (is_passive(function) || !is_of_driver(function))
         return function;
     gm_spin_lock(&lock);
     unsigned at = 0;
@@ -126,6 +106,11 @@ void *gm_trampoline_of(void *function) {
     gm_spin_unlock(&lock);
     if (at < TRAMPOLINES)
         return (void *)(gm_trampolines + (size_t)at * TRAMPOLINE_BYTES);
-    run_over();
+    run_out();
     return function;
+}
+
+void gm_trampolines_after_fork(void) {
+    lock.held = 0;
+    gm_trampolines_active = 0;
 }

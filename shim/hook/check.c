@@ -8,7 +8,7 @@
 #include "shim/driver/check_order.h"
 #include "shim/hook/check_rows.h"
 #include "shim/hook/hook.h"
-#include "shim/hook/stream_observer.h"
+#include "shim/driver/linked.h"
 
 /* In front of a call, or around a question. */
 #if defined(__x86_64__)
@@ -312,7 +312,7 @@ void gm_check_report(int fd) {
         write_row(&stats->reliances[i], &findings[i]);
     stats->checked_order = 1;
     stats->reliance_count = count + (more ? 1 : 0);
-    if (gm_observer_linked())
+    if (gm_driver_linked())
         gm_log(GM_LOG_WARN,
                "GPUMEM_CHECK_ORDER: an object is linked with the driver itself, and its calls are not seen");
     if (gm_option_text(GM_OPT_STATS)[0])

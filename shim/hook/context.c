@@ -3,7 +3,7 @@
 #include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
-#include "shim/grow/grow.h"
+#include "shim/grow/handover.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/reach.h"
 
@@ -40,7 +40,7 @@ void gm_hook_device_used(CUcontext context, CUdevice device) {
 
 /* Streams of a context are known when it came by a door that also watches launches. */
 static void born(CUcontext context) {
-    gm_handover_context_made();
+    gm_handover_context_created();
     if (gm_entry_way == GM_ENTRY_SYMBOL || gm_entry_way == GM_ENTRY_AUDIT) {
         gm_streams_doubt(GM_STREAMS_LINKED);
         gm_free_sync_note(GM_SYNC_LINKED);
@@ -207,7 +207,7 @@ HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice 
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
     gm_free_sync_note(GM_SYNC_GREEN);
     gm_streams_doubt(GM_STREAMS_GREEN);
-    gm_handover_context_made();
+    gm_handover_context_created();
     LEAVE(WITH_TRIM_OF(device, gm_real.cuGreenCtxCreate(green, resources, device, flags)));
 }
 

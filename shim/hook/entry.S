@@ -6,8 +6,8 @@
  *
  * Watchers: note that a per-thread default stream is used and jump on; handed out only where streams are watched.
  *
- * Gates: of functions that are not hooked, handed out under GPUMEM_GROW=move; each knows its number and jumps on, after telling
- * gm_handover_driver_entered when gm_trampolines_active asks for it.
+ * Trampolines (grow/trampolines.h): of functions that are not hooked, handed out under GPUMEM_GROW=move; each knows its number,
+ * calls gm_handover_driver_entered while gm_trampolines_active is set, and jumps to the function.
  *
  * Checks: of calls that GPUMEM_CHECK_ORDER looks at, handed out in that mode only; each knows its number, shows its arguments to
  * gm_check_called, and jumps to where that says.
@@ -251,11 +251,11 @@
         .p2align 4
 gm_trampolines:
         .cfi_startproc
-        .set gate, 0
+        .set trampoline, 0
         .rept 1024
         .p2align 4
-        TRAMPOLINE(TRAMPOLINE_NUMBER(gate))
-        .set gate, gate + 1
+        TRAMPOLINE(TRAMPOLINE_NUMBER(trampoline))
+        .set trampoline, trampoline + 1
         .endr
         .cfi_endproc
         .size gm_trampolines, . - gm_trampolines

@@ -1,5 +1,6 @@
 /* From true functions to hooks, and back. */
 #include "shim/grow/grow.h"
+#include "shim/grow/handover.h"
 #include "shim/hook/hook.h"
 
 #include <string.h>
@@ -81,14 +82,20 @@ bool gm_is_entry(const void *address) {
     return false;
 }
 
+static void *route_unhooked(void *function) {
+    void *entry = gm_copies_route(function);
+    if (entry == function && gm_grow_mode >= GM_GROW_MOVE)
+        entry = gm_trampoline_of(function);
+    return entry == function ? gm_observer_route(function) : entry;
+}
+
 void *gm_route(void *function, enum gm_entry_way door) {
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
     int row = find_row(function);
     if (row >= 0)
         return gm_check_route(function, rows[row].entries[door]);
-    void *entry = gm_grow_route(function);
-    return gm_check_route(function, entry == function ? gm_observer_route(function) : entry);
+    return gm_check_route(function, route_unhooked(function));
 }
 
 const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }
@@ -237,6 +244,27 @@ void gm_hook_context(struct gm_scope *scope) {
     scope->request.context_id = context.id;
     scope->request.context_number = context.number;
     scope->request.device = context.device;
+}
+
+void gm_hook_entered(enum gm_row row) {
+    switch (row) {
+    case GM_ROW_cuMemFree_v2:
+        return; /* its hook finds out whether it ends a deferred copy (gm_grow_freed) */
+    /* These report facts: no work and no memory changes. */
+    case GM_ROW_cuEventQuery:
+    case GM_ROW_cuStreamQuery:
+    case GM_ROW_cuStreamQuery_ptsz:
+    case GM_ROW_cuEventElapsedTime:
+    case GM_ROW_cuEventElapsedTime_v2:
+    case GM_ROW_cuGetProcAddress:
+    case GM_ROW_cuGetProcAddress_v2:
+    case GM_ROW_cuMemGetInfo_v2:
+    case GM_ROW_cuMemGetAddressRange_v2:
+    case GM_ROW_cuDeviceTotalMem_v2:
+    case GM_ROW_cuPointerGetAttribute:
+    case GM_ROW_cuPointerGetAttributes: return;
+    default: gm_handover_driver_entered();
+    }
 }
 
 /* For the audit companion, which lives in another link namespace and asks after a binding was found: plain data, no

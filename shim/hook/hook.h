@@ -9,6 +9,7 @@
 #include "shim/driver/driver.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/streams.h"
+#include "shim/grow/trampolines.h"
 #include "shim/hook/rows.h"
 #include "shim/trace/writer.h"
 
@@ -56,8 +57,7 @@ extern uint64_t gm_row_calls[GM_ROW_COUNT];
 GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
 GM_INTERNAL extern __thread int gm_entry_way, gm_depth __attribute__((tls_model("initial-exec")));
 
-/* Under GPUMEM_GROW=move (grow.h): a hooked call enters the driver. */
-GM_INTERNAL extern int gm_trampolines_active;
+/* A hooked call enters the driver while gm_trampolines_active is set. */
 GM_INTERNAL void gm_hook_entered(enum gm_row row);
 
 /* Is it the variant for programs built with per-thread default streams? Known when compiling. */
@@ -162,6 +162,9 @@ void gm_process_prepare(void);
 void gm_process_start(void);
 /* Each thread that was there, afterwards. */
 void gm_process_started(void);
+
+/* ---- copies.c: the hook of `function` where it copies device memory and GPUMEM_GROW sees copies; else `function` */
+void *gm_copies_route(void *function);
 
 /* ---- context.c: a context of the device is there; returns when what is alive is open to the device */
 void gm_hook_device_used(CUcontext context, CUdevice device);

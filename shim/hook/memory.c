@@ -1,5 +1,6 @@
 /* Device memory that a policy may move, and every way to free it. */
 #include "shim/grow/grow.h"
+#include "shim/grow/handover.h"
 #include "shim/hook/hook.h"
 #include "shim/core/registry.h"
 #include "shim/base/limit.h"
@@ -21,7 +22,7 @@ HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
     gm_status status = gm_pipeline_alloc(&scope);
     if (status == GM_OK) {
         *address = scope.block.address;
-        if (GM_UNLIKELY(gm_grow_mode != GM_GROW_OFF))
+        if (GM_UNLIKELY(gm_grow_mode >= GM_GROW_MOVE))
             gm_handover_created(&scope.block);
         if (GM_UNLIKELY(gm_coverage_on))
             gm_coverage_sample(scope.request.device);

@@ -14,8 +14,4 @@ GM_INTERNAL void gm_observer_start(bool all_known);
 /* The watcher that stands for `function`, or `function` itself. */
 GM_INTERNAL void *gm_observer_route(void *function);
 
-/* Is some object of the process linked with the driver itself, so that its calls need no look-up? False also where no
- * object was loaded since the last question. */
-GM_INTERNAL bool gm_observer_linked(void);
-
 #endif

@@ -10,7 +10,6 @@ static struct gm_resource *servers[GM_KIND_COUNT];
 static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
 static enum gm_kind fallbacks[GM_KIND_COUNT];
 static struct gm_oom_chain chain = {.count = 1, .steps = {GM_OOM_TRIM}};
-bool gm_router_overcommits;
 void (*gm_router_on_trim)(const struct gm_request *request, size_t given);
 
 void gm_router_set_steps(const struct gm_oom_chain *steps) { chain = *steps; }
@@ -33,21 +32,6 @@ void gm_router_trim_kind(enum gm_kind kind) {
 
 struct gm_resource *gm_router_server(enum gm_kind kind) {
     return servers[kind];
-}
-
-/* GPUMEM_GROW=move-overcommit, before the steps: only this may bring the block to the device after all. What is kept
- * goes first. */
-static bool overcommit(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    struct gm_resource *vmm = servers[GM_KIND_VMM], *native = servers[GM_KIND_NATIVE];
-    if (GM_LIKELY(request->wanted != GM_KIND_VMM) || !gm_router_overcommits || request->capturing || !vmm ||
-        !vmm->ops->overcommit || !gm_resource_keeps(vmm->properties, request))
-        return false;
-    size_t given = self->ops->trim(self, SIZE_MAX);
-    if (gm_router_on_trim)
-        gm_router_on_trim(request, given);
-    return (given &&
-            (vmm->ops->alloc(vmm, request, block) == GM_OK || native->ops->alloc(native, request, block) == GM_OK)) ||
-           vmm->ops->overcommit(vmm, request, block) == GM_OK;
 }
 
 static inline bool is_refused(enum gm_kind kind, const struct gm_request *request) {
@@ -111,10 +95,6 @@ static gm_status native_failed(struct gm_resource *self, const struct gm_request
                                enum gm_reason reason, struct gm_block *block) {
     if (status != GM_OUT_OF_MEMORY)
         return status;
-    if (overcommit(self, request, block)) {
-        block->reason = GM_REASON_NONE;
-        return GM_OK;
-    }
     return serve_by_steps(self, request, reason, block);
 }
 

@@ -12,10 +12,6 @@ struct gm_resource *gm_router_server(enum gm_kind kind);
 /* Gives back all that the kind's server keeps, with what a cache around it keeps. */
 GM_INTERNAL void gm_router_trim_kind(enum gm_kind kind);
 
-/* A request for GM_KIND_VMM that the device has no memory for goes to its maker's overcommit before the steps of
- * GPUMEM_OOM. Set before the first request. */
-GM_INTERNAL extern bool gm_router_overcommits;
-
 /* The steps in force; "trim" until set. Before the first request. */
 GM_INTERNAL void gm_router_set_steps(const struct gm_oom_chain *steps);
 /* Called after each trim for a request: the request, bytes given back. NULL: nobody wants to know. Before the first

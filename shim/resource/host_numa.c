@@ -180,25 +180,6 @@ unreserve:
     return status;
 }
 
-gm_status gm_host_numa_create(int device, size_t size, unsigned long long *handle, int *node) {
-    struct device known;
-    uint64_t spare;
-    if (!driver_maps() || device < 0 || device >= DEVICES)
-        return GM_NOT_SUPPORTED;
-    gm_status status = know_device(device, &known);
-    if (!status && size % known.granularity)
-        status = GM_NOT_SUPPORTED;
-    if (!status)
-        status = charge(known.node, size, &spare);
-    if (status)
-        return status;
-    CUmemAllocationProp properties = properties_of(known.node);
-    status = (gm_status)gm_drv.mem_create(handle, size, &properties, 0);
-    discharge(size);
-    *node = known.node;
-    return status;
-}
-
 static gm_status free_now(const struct gm_deferred_block *deferred) {
     gm_status status = (gm_status)gm_drv.mem_unmap(deferred->address, deferred->size);
     if (status)

@@ -79,9 +79,6 @@ struct gm_resource_ops {
      * (cannot serve such a request or the driver lacks a function: the pipeline then asks native), or the driver's own.
      */
     gm_status (*alloc)(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
-    /* The same for a device out of memory: the block may lie elsewhere until memory of the device comes to it. May be
-     * NULL. */
-    gm_status (*overcommit)(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
     /* Takes `block` back, whose owner may be an adaptor around it. On failure the block is still the program's and
      * unchanged. */
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);

@@ -4,13 +4,13 @@
 #include "shim/base/stats.h"
 #include "shim/base/limit.h"
 
-static struct spare {
+static struct extent_set {
     struct gm_vmm_extent extents[GM_VMM_RESERVE_SLOTS];
     unsigned count;
     uint64_t bytes, since_ns;
-} spares[GM_VMM_DEVICES];
+} reserve[GM_VMM_DEVICES];
 static gm_spin lock;
-static unsigned kept_on; /* devices with a spare: most processes have none, and need not look */
+static unsigned sets; /* devices with a set; 0 in most processes, which then skip the search */
 
 void gm_vmm_release(const struct gm_vmm_extent *extents, unsigned count) {
     for (unsigned i = 0; i < count; i++)
@@ -19,16 +19,16 @@ void gm_vmm_release(const struct gm_vmm_extent *extents, unsigned count) {
 }
 
 /* The lock is held. */
-static struct spare take_out(struct spare *place) {
-    struct spare taken = *place;
+static struct extent_set take_set(int device) {
+    struct extent_set taken = reserve[device];
     if (taken.count)
-        __atomic_sub_fetch(&kept_on, 1, __ATOMIC_RELAXED);
-    place->count = 0;
-    place->bytes = 0;
+        __atomic_sub_fetch(&sets, 1, __ATOMIC_RELAXED);
+    reserve[device].count = 0;
+    reserve[device].bytes = 0;
     return taken;
 }
 
-static uint64_t drop(const struct spare *taken) {
+static uint64_t release_set(const struct extent_set *taken) {
     gm_vmm_release(taken->extents, taken->count);
     gm_stats_uncached(GM_KIND_VMM, taken->bytes);
     return taken->bytes;
@@ -43,34 +43,31 @@ static bool has_room(uint64_t bytes) {
 }
 
 void gm_vmm_reserve_keep(int device, const struct gm_vmm_extent *extents, unsigned count) {
-    struct spare made = {.count = count, .since_ns = gm_now_ns()};
-    bool on_host = false;
-    for (unsigned i = 0; i < count; i++) {
-        made.bytes += extents[i].size;
-        on_host |= extents[i].on_host;
-    }
-    if (on_host || count > GM_VMM_RESERVE_SLOTS || !has_room(made.bytes)) {
+    struct extent_set set = {.count = count, .since_ns = gm_now_ns()};
+    for (unsigned i = 0; i < count; i++)
+        set.bytes += extents[i].size;
+    if (count > GM_VMM_RESERVE_SLOTS || !has_room(set.bytes)) {
         gm_vmm_release(extents, count);
         return;
     }
     for (unsigned i = 0; i < count; i++)
-        made.extents[i] = extents[i];
+        set.extents[i] = extents[i];
     gm_spin_lock(&lock);
-    struct spare before = take_out(&spares[device]);
-    spares[device] = made;
-    __atomic_add_fetch(&kept_on, 1, __ATOMIC_RELAXED);
+    struct extent_set previous = take_set(device);
+    reserve[device] = set;
+    __atomic_add_fetch(&sets, 1, __ATOMIC_RELAXED);
     gm_spin_unlock(&lock);
-    gm_stats_cached(GM_KIND_VMM, made.bytes);
-    drop(&before);
+    gm_stats_cached(GM_KIND_VMM, set.bytes);
+    release_set(&previous);
 }
 
 unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm_vmm_extent *extents) {
-    struct spare taken = {0};
-    if (!__atomic_load_n(&kept_on, __ATOMIC_RELAXED))
+    struct extent_set taken = {0};
+    if (!__atomic_load_n(&sets, __ATOMIC_RELAXED))
         return 0;
     gm_spin_lock(&lock);
-    if (spares[device].bytes <= at_most)
-        taken = take_out(&spares[device]);
+    if (reserve[device].bytes <= at_most)
+        taken = take_set(device);
     gm_spin_unlock(&lock);
     for (unsigned i = 0; i < taken.count; i++)
         extents[i] = taken.extents[i];
@@ -80,17 +77,17 @@ unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm_vmm_extent 
 
 uint64_t gm_vmm_reserve_release(bool only_idle) {
     uint64_t bytes = 0;
-    if (GM_LIKELY(!__atomic_load_n(&kept_on, __ATOMIC_RELAXED)) || (only_idle && gm_capture_any()))
+    if (GM_LIKELY(!__atomic_load_n(&sets, __ATOMIC_RELAXED)) || (only_idle && gm_capture_any()))
         return 0;
     CUstreamCaptureMode mode = gm_capture_relax();
     uint64_t idle_ns = gm_option_number(GM_OPT_CACHE_IDLE), now = gm_now_ns();
-    for (int device = 0; device < GM_VMM_DEVICES && __atomic_load_n(&kept_on, __ATOMIC_RELAXED); device++) {
-        struct spare taken = {0};
+    for (int device = 0; device < GM_VMM_DEVICES && __atomic_load_n(&sets, __ATOMIC_RELAXED); device++) {
+        struct extent_set taken = {0};
         gm_spin_lock(&lock);
-        if (!only_idle || (idle_ns && now - spares[device].since_ns > idle_ns))
-            taken = take_out(&spares[device]);
+        if (!only_idle || (idle_ns && now - reserve[device].since_ns > idle_ns))
+            taken = take_set(device);
         gm_spin_unlock(&lock);
-        bytes += drop(&taken);
+        bytes += release_set(&taken);
     }
     gm_capture_unrelax(mode);
     return bytes;
@@ -100,14 +97,14 @@ uint64_t gm_vmm_reserve_bytes(int device) {
     if (device < 0 || device >= GM_VMM_DEVICES)
         return 0;
     gm_spin_lock(&lock);
-    uint64_t bytes = spares[device].bytes;
+    uint64_t bytes = reserve[device].bytes;
     gm_spin_unlock(&lock);
     return bytes;
 }
 
 void gm_vmm_reserve_after_fork(void) {
     lock.held = 0;
-    kept_on = 0;
+    sets = 0;
     for (int device = 0; device < GM_VMM_DEVICES; device++)
-        spares[device].count = 0, spares[device].bytes = 0;
+        reserve[device].count = 0, reserve[device].bytes = 0;
 }

@@ -18,7 +18,7 @@ SETTINGS = [
     {"GPUMEM_LOG": "debug", "GPUMEM_COVERAGE": "1", "GPUMEM_LIMIT": "32M"},
     {"GPUMEM_GROW": "vmm"},
     {"GPUMEM_GROW": "move"},
-    {"GPUMEM_GROW": "move-overcommit", "GPUMEM_TRACE": "{folder}/trace-%p.csv"},
+    {"GPUMEM_GROW": "move", "GPUMEM_TRACE": "{folder}/trace-%p.csv"},
     {"GPUMEM_POLICY": "static:size>=1M->async;site=libnone.so->managed;*->cache"},
     *({"GPUMEM_POLICY": policy} for policy in ("observe", "cache", "async", "managed", "active-list")),
 ]

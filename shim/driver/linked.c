@@ -1,0 +1,43 @@
+#include "shim/driver/linked.h"
+
+#include <link.h>
+#include <stddef.h>
+#include <string.h>
+
+struct search {
+    unsigned long long adds, known;
+    bool found;
+};
+
+static bool needs_driver(const struct dl_phdr_info *info, const ElfW(Dyn) * dynamic) {
+    const char *strings = NULL;
+    for (const ElfW(Dyn) *row = dynamic; row->d_tag != DT_NULL; row++)
+        if (row->d_tag == DT_STRTAB)
+            strings =
+                (const char *)(row->d_un.d_ptr < info->dlpi_addr ? row->d_un.d_ptr + info->dlpi_addr : row->d_un.d_ptr);
+    for (const ElfW(Dyn) *row = dynamic; strings && row->d_tag != DT_NULL; row++)
+        if (row->d_tag == DT_NEEDED && strncmp(strings + row->d_un.d_val, "libcuda.so", 10) == 0)
+            return true;
+    return false;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
+    struct search *search = argument;
+    search->adds = size >= offsetof(struct dl_phdr_info, dlpi_subs) ? info->dlpi_adds : 0;
+    if (search->adds && search->adds == search->known)
+        return 1;
+    if (strstr(info->dlpi_name, "linux-vdso"))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            search->found |= needs_driver(info, (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr));
+    return 0;
+}
+
+bool gm_driver_linked(void) {
+    static unsigned long long known;
+    struct search search = {.known = __atomic_load_n(&known, __ATOMIC_RELAXED)};
+    dl_iterate_phdr(visit, &search);
+    __atomic_store_n(&known, search.adds, __ATOMIC_RELAXED);
+    return search.found;
+}

@@ -1,0 +1,72 @@
+/* Copies of device memory. They are hooked only when GPUMEM_GROW sees copies (grow.h), so they have no rows in rows.h:
+ * a look-up hands out these functions in that case only. */
+#include "shim/grow/grow.h"
+#include "shim/grow/handover.h"
+#include "shim/hook/hook.h"
+
+/* COPY(symbol, parameters, the call's arguments, stream) */
+#define COPIES_OF_DEVICE(COPY)                                                                                      \
+    COPY(cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                  \
+    COPY(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), NULL)                         \
+    COPY(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                    \
+         (to, from, size, stream), stream)                                                                          \
+    COPY(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), (to, from, size, stream), \
+         stream)
+/* Variants for programs built with per-thread default streams. Their copies are never deferred. */
+#define COPIES_OF_THREAD(COPY)                                                                                   \
+    COPY(cuMemcpyDtoD_v2_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size),                \
+         CU_STREAM_PER_THREAD)                                                                                   \
+    COPY(cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t size), (to, from, size), CU_STREAM_PER_THREAD) \
+    COPY(cuMemcpyDtoDAsync_v2_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),            \
+         (to, from, size, stream), CU_STREAM_PER_THREAD)                                                         \
+    COPY(cuMemcpyAsync_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                   \
+         (to, from, size, stream), CU_STREAM_PER_THREAD)
+
+/* True: the copy is deferred. Else it enters the driver now. */
+static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    if (gm_grow_mode < GM_GROW_MOVE || gm_depth > 0)
+        return false;
+    gm_depth = 1;
+    bool deferred = gm_handover_copy(to, from, size, stream);
+    gm_depth = 0;
+    if (!deferred && __atomic_load_n(&gm_trampolines_active, __ATOMIC_SEQ_CST))
+        gm_handover_driver_entered();
+    return deferred;
+}
+
+#define COPY(symbol, parameters, arguments, stream_of)                       \
+    static CUresult(CUDAAPI *real_##symbol) parameters;                      \
+    static CUresult CUDAAPI copy_##symbol parameters {                       \
+        bool deferred = defer(to, from, size, stream_of);                    \
+        CUresult result = deferred ? CUDA_SUCCESS : real_##symbol arguments; \
+        if (result == CUDA_SUCCESS && gm_depth == 0)                         \
+            gm_grow_copied(to, from, size);                                  \
+        return result;                                                       \
+    }
+COPIES_OF_DEVICE(COPY)
+COPIES_OF_THREAD(COPY)
+#undef COPY
+
+static const struct {
+    const char *symbol;
+    void *hook;
+    void **real;
+} rows[] = {
+#define COPY(symbol, ...) {#symbol, (void *)copy_##symbol, (void **)&real_##symbol},
+    COPIES_OF_DEVICE(COPY) COPIES_OF_THREAD(COPY)
+#undef COPY
+};
+
+void *gm_copies_route(void *function) {
+    static bool found;
+    if (GM_LIKELY(!gm_grow_sees_copies))
+        return function;
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!found)
+            *rows[i].real = gm_driver_symbol(rows[i].symbol);
+        if (*rows[i].real == function)
+            return rows[i].hook;
+    }
+    found = true;
+    return function;
+}
