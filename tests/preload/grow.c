@@ -1,6 +1,5 @@
-/* An array grown by hand, in the ways that programs do it; its contents are compared at the end. Arguments: which way;
- * "whole" when its size is always one of whole granules, "large" when it is large, and the card so full that its last
- * old and new do not fit. */
+/* Grows an array by hand in four steps and compares its contents at the end. Arguments: the way to grow it (run_grow.py
+ * lists them); "whole": each size is a multiple of the granule. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -11,22 +10,20 @@
 #include "program.h"
 
 enum { STEPS = 4 };
-static const size_t ODD = 12345, LEFT_FREE = 800u << 20;
-
-static size_t granule = 2u << 20;
+static const size_t GRANULE = 2u << 20, ODD = 12345;
 
 static cudaStream_t stream, captured;
 static const char *way;
 
 static int is(const char *name) { return strcmp(way, name) == 0; }
 
-/* The last bytes of each step's array tell the step. */
+/* The bytes that a step adds hold the number of the step. */
 static void write_step(unsigned char *array, size_t from, size_t to, int step) {
     MUST(cudaMemset(array + from, step + 1, to - from));
     MUST(cudaDeviceSynchronize());
 }
 
-/* A context of the program's own, which it leaves at once. */
+/* Creates a context beside the primary one; it is not current afterwards. */
 static void second_context(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     int (*create)(void **, unsigned, int) =
@@ -61,76 +58,77 @@ static void export(void *memory) {
     MUST(cudaIpcGetMemHandle(&handle, memory));
 }
 
-static void before_copy(unsigned char *young, unsigned char *old, size_t size, unsigned char *aside) {
+static void before_copy(unsigned char *grown, unsigned char *old, size_t size, unsigned char *other_block) {
     if (is("written_before")) {
-        MUST(cudaMemset(young, 0xee, size)); /* behind the copied bytes this stays */
+        MUST(cudaMemset(grown, 0xee, size)); /* the bytes behind the copied ones have to stay */
         MUST(cudaDeviceSynchronize());
     }
     if (is("busy"))
-        MUST(cudaMemsetAsync(aside, 1, 1 << 20, stream));
+        MUST(cudaMemsetAsync(other_block, 1, 1 << 20, stream));
     if (is("exported_each"))
-        export(young);
+        export(grown);
     if (is("exported_other")) {
         void *other;
         MUST(cudaMalloc(&other, size));
         export(other);
         MUST(cudaFree(other));
     }
-    if (is("exported") || is("exported_young")) {
+    if (is("exported") || is("exported_grown")) {
         cudaIpcMemHandle_t handle;
-        cudaIpcGetMemHandle(&handle, is("exported") ? old : young);
+        cudaIpcGetMemHandle(&handle, is("exported") ? old : grown);
         cudaGetLastError();
     }
     if (is("capturing") || is("captured_copy"))
         begin_capture();
-    if (is("asked")) {
+    if (is("queried")) {
         struct cudaPointerAttributes attributes;
-        MUST(cudaPointerGetAttributes(&attributes, young));
-        EXPECT(attributes.devicePointer == young);
+        MUST(cudaPointerGetAttributes(&attributes, grown));
+        EXPECT(attributes.devicePointer == grown);
     }
 }
 
-static void copy(unsigned char *young, const unsigned char *old, size_t size) {
+static void copy(unsigned char *grown, const unsigned char *old, size_t size) {
     if (is("interior"))
-        size -= 4096, MUST(cudaMemcpy(young + size, old + size, 4096, cudaMemcpyDeviceToDevice));
+        size -= 4096, MUST(cudaMemcpy(grown + size, old + size, 4096, cudaMemcpyDeviceToDevice));
     if (is("asynchronous") || is("busy")) {
-        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, stream));
+        MUST(cudaMemcpyAsync(grown, old, size, cudaMemcpyDeviceToDevice, stream));
         if (is("asynchronous"))
             MUST(cudaStreamSynchronize(stream));
     } else if (is("capturing")) {
-        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, stream));
+        MUST(cudaMemcpyAsync(grown, old, size, cudaMemcpyDeviceToDevice, stream));
         end_capture(0);
         MUST(cudaStreamSynchronize(stream));
     } else if (is("captured_copy")) {
-        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, captured));
+        MUST(cudaMemcpyAsync(grown, old, size, cudaMemcpyDeviceToDevice, captured));
         end_capture(1);
     } else if (is("per_thread")) {
-        MUST(cudaMemcpyAsync(young, old, size, cudaMemcpyDeviceToDevice, cudaStreamPerThread));
+        MUST(cudaMemcpyAsync(grown, old, size, cudaMemcpyDeviceToDevice, cudaStreamPerThread));
         MUST(cudaStreamSynchronize(cudaStreamPerThread));
     } else if (is("default_kind")) {
-        MUST(cudaMemcpy(young, old, size, cudaMemcpyDefault));
+        MUST(cudaMemcpy(grown, old, size, cudaMemcpyDefault));
     } else {
-        MUST(cudaMemcpy(young, old, size, cudaMemcpyDeviceToDevice));
+        MUST(cudaMemcpy(grown, old, size, cudaMemcpyDeviceToDevice));
     }
 }
 
-static void before_free(unsigned char *young, unsigned char *old, size_t size, unsigned char *aside) {
+static void before_free(unsigned char *grown, unsigned char *old, size_t size, unsigned char *other_block) {
     unsigned char byte;
     pthread_t thread;
     if (is("synchronised"))
         MUST(cudaDeviceSynchronize());
     if (is("read")) {
         MUST(cudaDeviceSynchronize());
-        MUST(cudaMemcpyAsync(&byte, young, 1, cudaMemcpyDeviceToHost, stream)); /* ordered by the wait alone */
+        MUST(cudaMemcpyAsync(&byte, grown, 1, cudaMemcpyDeviceToHost,
+                             stream)); /* only the wait orders it behind the copy */
         MUST(cudaStreamSynchronize(stream));
         EXPECT(byte == 1);
     }
     if (is("old_changed"))
-        MUST(cudaMemset(old, 0x55, size)); /* the copy was made before, as far as anyone can tell */
-    if (is("aside"))
-        enter_driver(aside);
+        MUST(cudaMemset(old, 0x55, size)); /* the copy comes before this write */
+    if (is("other_block"))
+        enter_driver(other_block);
     if (is("other_thread")) {
-        EXPECT(pthread_create(&thread, NULL, enter_driver, aside) == 0);
+        EXPECT(pthread_create(&thread, NULL, enter_driver, other_block) == 0);
         pthread_join(thread, NULL);
     }
     if (is("twice")) {
@@ -152,22 +150,10 @@ static void check(const unsigned char *array, const size_t *ends) {
     free(host);
 }
 
-static void *fill_card(void) {
-    size_t unused, total;
-    void *ballast;
-    MUST(cudaMemGetInfo(&unused, &total));
-    EXPECT(unused > LEFT_FREE);
-    MUST(cudaMalloc(&ballast, unused - LEFT_FREE));
-    return ballast;
-}
-
 int main(int count, char **arguments) {
-    unsigned char *array, *aside, tail = 0;
-    int whole = count > 2 && strcmp(arguments[2], "whole") == 0,
-        large = count > 2 && strcmp(arguments[2], "large") == 0;
-    void *ballast = NULL;
-    granule *= large ? 32 : 1;
-    size_t ends[STEPS + 1], size = 2 * granule + (whole ? 0 : ODD);
+    unsigned char *array, *other_block, tail = 0;
+    int whole = count > 2 && strcmp(arguments[2], "whole") == 0;
+    size_t ends[STEPS + 1], size = 2 * GRANULE + (whole ? 0 : ODD);
     int devices = 0;
     way = count > 1 ? arguments[1] : "plain";
 #ifdef LINKED
@@ -187,35 +173,32 @@ int main(int count, char **arguments) {
         second_context();
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
-    MUST(cudaMalloc((void **)&aside, 1 << 20));
-    if (large)
-        ballast = fill_card();
+    MUST(cudaMalloc((void **)&other_block, 1 << 20));
     MUST(cudaMalloc((void **)&array, size));
     write_step(array, 0, ends[0] = size, 0);
     for (int step = 1; step <= STEPS; step++) {
-        unsigned char *young;
-        size_t larger = size + (whole ? granule : size / 2);
-        MUST(cudaMalloc((void **)&young, larger));
-        before_copy(young, array, larger, aside);
-        copy(young, array, size);
-        before_free(young, array, size, aside);
+        unsigned char *grown;
+        size_t larger = size + (whole ? GRANULE : size / 2);
+        MUST(cudaMalloc((void **)&grown, larger));
+        before_copy(grown, array, larger, other_block);
+        copy(grown, array, size);
+        before_free(grown, array, size, other_block);
         if (is("busy"))
             MUST(cudaStreamSynchronize(stream));
         MUST(cudaFree(array));
         if (is("written_before")) {
-            MUST(cudaMemcpy(&tail, young + larger - 1, 1, cudaMemcpyDeviceToHost));
+            MUST(cudaMemcpy(&tail, grown + larger - 1, 1, cudaMemcpyDeviceToHost));
             EXPECT(tail == 0xee);
-            MUST(cudaMemcpy(&tail, young + size, 1, cudaMemcpyDeviceToHost));
+            MUST(cudaMemcpy(&tail, grown + size, 1, cudaMemcpyDeviceToHost));
             EXPECT(tail == 0xee);
         }
-        array = young;
+        array = grown;
         write_step(array, size, larger, step);
         ends[step] = size = larger;
     }
     check(array, ends);
     MUST(cudaFree(array));
-    MUST(cudaFree(aside));
-    MUST(cudaFree(ballast));
+    MUST(cudaFree(other_block));
     printf("ok grow %s\n", way);
     return 0;
 }

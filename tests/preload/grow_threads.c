@@ -1,5 +1,5 @@
-/* Threads that grow arrays by hand beside threads that do anything else with the driver; every array is compared at the
- * end of each growth. Arguments: GPUMEM_GROW, for a program that is not run by gpumem itself. */
+/* Some threads grow arrays by hand while others make driver calls. Each growth compares the whole array. Argument: a
+ * value for GPUMEM_GROW, for the build that is linked with gpumem. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -21,23 +21,23 @@ static void check(const unsigned char *array, const size_t *ends, int steps, uns
 }
 
 static void grow(unsigned char base) {
-    unsigned char *array, *young;
+    unsigned char *array, *grown;
     size_t ends[STEPS + 1] = {FIRST};
     MUST(cudaMalloc((void **)&array, FIRST));
     MUST(cudaMemset(array, base, FIRST));
     MUST(cudaDeviceSynchronize());
     for (int step = 1; step <= STEPS; step++) {
         size_t size = ends[step - 1], larger = ends[step] = size + size / 2;
-        MUST(cudaMalloc((void **)&young, larger));
-        MUST(cudaMemcpy(young, array, size, cudaMemcpyDeviceToDevice));
+        MUST(cudaMalloc((void **)&grown, larger));
+        MUST(cudaMemcpy(grown, array, size, cudaMemcpyDeviceToDevice));
         if (base & 1)
             MUST(cudaDeviceSynchronize());
         if (base & 2)
-            usleep(500); /* for others to enter the driver meanwhile */
+            usleep(500); /* other threads enter the driver meanwhile */
         MUST(cudaFree(array));
-        MUST(cudaMemset(young + size, base + step, larger - size));
+        MUST(cudaMemset(grown + size, base + step, larger - size));
         MUST(cudaDeviceSynchronize());
-        array = young;
+        array = grown;
         check(array, ends, step, base);
     }
     MUST(cudaFree(array));
@@ -67,8 +67,6 @@ int main(int count, char **arguments) {
     pthread_t growers[GROWERS], others[OTHERS];
     if (count > 1)
         setenv("GPUMEM_GROW", arguments[1], 1);
-    if (count > 2) /* a small card: some old and new arrays do not fit side by side */
-        setenv("SIMCUDA_MEMORY", arguments[2], 1);
     MUST(cudaFree(NULL));
     grower((void *)1);
     for (intptr_t i = 0; i < OTHERS; i++)

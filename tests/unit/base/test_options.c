@@ -133,6 +133,8 @@ static void complaints(void **unused) {
         {"GPUMEM_COVERAGE=maybe",
          "gpumem: GPUMEM_COVERAGE=maybe is not one of 0, 1, off, on, no, yes, false or true; using 0\n"},
         {"GPUMEM_FILL=ones", "gpumem: GPUMEM_FILL=ones is not one of off, zero or poison; using off\n"},
+        {"GPUMEM_GROW=move-overcommit",
+         "gpumem: GPUMEM_GROW=move-overcommit is not one of off, report, vmm or move; using off\n"},
         {"GPUMEM_LIMIT=8GB",
          "gpumem: GPUMEM_LIMIT=8GB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
         {"GPUMEM_TRACE_FLUSH=5",
