@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct search {
-    unsigned long long adds, known;
+    unsigned long long adds, known; /* objects added to the process so far: now, and at the last visit */
     bool found;
 };
 
@@ -21,6 +21,7 @@ static bool needs_driver(const struct dl_phdr_info *info, const ElfW(Dyn) * dyna
     return false;
 }
 
+/* Stops at once when no object was added since the last visit. */
 static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
     struct search *search = argument;
     search->adds = size >= offsetof(struct dl_phdr_info, dlpi_subs) ? info->dlpi_adds : 0;
@@ -36,8 +37,13 @@ static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
 
 bool gm_driver_linked(void) {
     static unsigned long long known;
-    struct search search = {.known = __atomic_load_n(&known, __ATOMIC_RELAXED)};
+    static bool linked;
+    struct search search = {.known = __atomic_load_n(&known, __ATOMIC_ACQUIRE)};
+    if (__atomic_load_n(&linked, __ATOMIC_RELAXED))
+        return true;
     dl_iterate_phdr(visit, &search);
-    __atomic_store_n(&known, search.adds, __ATOMIC_RELAXED);
-    return search.found;
+    if (search.found)
+        __atomic_store_n(&linked, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&known, search.adds, __ATOMIC_RELEASE); /* after `linked`: who sees the number sees the answer */
+    return __atomic_load_n(&linked, __ATOMIC_RELAXED);
 }

@@ -5,8 +5,8 @@
 
 #include "shim/base/base.h"
 
-/* True when an object of the process is linked with libcuda. Answers false, too, when no object was loaded since the
- * last call: who needs the state remembers a true. */
+/* True when an object of the process is, or was, linked with libcuda. The loader's list is read only when objects were
+ * loaded since the last call. */
 GM_INTERNAL bool gm_driver_linked(void);
 
 #endif

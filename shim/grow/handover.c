@@ -138,15 +138,6 @@ static bool may_change_pages(const struct gm_block *block) {
     return block->kind == GM_KIND_VMM && block->owner && !block->pinned_native && block->call == GM_CALL_ALLOC;
 }
 
-/* An object that is linked with the driver calls it past every trampoline. gm_driver_linked() answers false when no
- * object was loaded since the last call, so a true is remembered. */
-static bool is_driver_linked(void) {
-    static bool linked;
-    if (gm_driver_linked())
-        __atomic_store_n(&linked, true, __ATOMIC_RELAXED);
-    return __atomic_load_n(&linked, __ATOMIC_RELAXED);
-}
-
 void gm_handover_context_created(void) { __atomic_add_fetch(&contexts_created, 1, __ATOMIC_SEQ_CST); }
 
 static bool is_only_context(void) {
@@ -167,7 +158,7 @@ static bool may_defer(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_b
         !gm_registry_find(registry, from, old) || !may_change_pages(&larger) || !may_change_pages(old))
         return false;
     if (larger.device != old->device || larger.context_id != old->context_id || gm_peers_of(old->device) || !size ||
-        size > old->size || is_driver_linked() || !gm_trampolines_complete() || !gm_vmm_can_move(from, to))
+        size > old->size || gm_driver_linked() || !gm_trampolines_complete() || !gm_vmm_can_move(from, to))
         return false;
     *whole = size == old->size && old->size == old->reserved;
     if (!*whole && gm_option_number(GM_OPT_FILL))
