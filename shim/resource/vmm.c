@@ -9,10 +9,10 @@
  * does (deferred_free.h). */
 #include "shim/resource/vmm.h"
 
-#include "shim/resource/block.h"
 #include "shim/driver/internal_stream.h"
-#include "shim/resource/deferred_free.h"
 #include "shim/driver/transports.h"
+#include "shim/resource/block.h"
+#include "shim/resource/deferred_free.h"
 #include "shim/resource/reach.h"
 #include "shim/resource/rows.h"
 #include "shim/resource/vmm_reserve.h"
@@ -80,7 +80,8 @@ static void put_back(struct mapped *slot, uint64_t address) {
     gm_spin_unlock(&lock);
 }
 
-/* Size of the largest block whose pages a new block of `size` bytes may take over; 0: there is none. */
+/* Size of the largest block that is smaller than `size` bytes, whose pages a new block of that size may take; 0: none.
+ */
 static uint64_t front_for(int device, uint64_t size) {
     uint64_t front = 0;
     gm_spin_lock(&lock);
@@ -230,16 +231,16 @@ static struct gm_deferred_free deferred_frees = {.free_now = free_now};
 
 /* ---- page handover */
 
-/* The lock is held. True when the first extents of `young` cover exactly the size of `old`. */
-static bool can_move(const struct mapped *old, const struct mapped *young) {
+/* The lock is held. True when the first extents of `larger` cover exactly the size of `old`. */
+static bool can_move(const struct mapped *old, const struct mapped *larger) {
     uint64_t front = 0;
     unsigned front_count = 0;
-    if (!old || !young || old->device != young->device || old->context_id != young->context_id ||
-        old->reserved >= young->reserved)
+    if (!old || !larger || old->device != larger->device || old->context_id != larger->context_id ||
+        old->reserved >= larger->reserved)
         return false;
-    while (front < old->reserved && front_count < young->count)
-        front += young->extents[front_count++].size;
-    return front == old->reserved && young->count - front_count + old->count <= EXTENTS;
+    while (front < old->reserved && front_count < larger->count)
+        front += larger->extents[front_count++].size;
+    return front == old->reserved && larger->count - front_count + old->count <= EXTENTS;
 }
 
 bool gm_vmm_can_move(uint64_t from, uint64_t to) {
@@ -263,25 +264,25 @@ static gm_status replace_front(const struct mapped *block, unsigned front_count,
     return status;
 }
 
-/* Maps the pages of `old` in the front of `young`. On success `merged` describes the block at the address of `young`,
+/* Maps the pages of `old` in the front of `larger`. On success `merged` describes the block at the address of `larger`,
  * `old` is destroyed, and the replaced front is in the page reserve. */
-static gm_status move_pages(struct mapped *old, struct mapped *young, struct mapped *merged) {
+static gm_status move_pages(struct mapped *old, struct mapped *larger, struct mapped *merged) {
     uint64_t front = 0;
     unsigned front_count = 0;
     while (front < old->reserved)
-        front += young->extents[front_count++].size;
-    gm_status status = replace_front(young, front_count, old->extents, old->count);
+        front += larger->extents[front_count++].size;
+    gm_status status = replace_front(larger, front_count, old->extents, old->count);
     if (status)
         return status;
-    merged->reserved = young->reserved;
-    merged->context_id = young->context_id;
-    merged->device = young->device;
+    merged->reserved = larger->reserved;
+    merged->context_id = larger->context_id;
+    merged->device = larger->device;
     merged->count = 0;
     for (unsigned i = 0; i < old->count; i++)
         merged->extents[merged->count++] = old->extents[i];
-    for (unsigned i = front_count; i < young->count; i++)
-        merged->extents[merged->count++] = young->extents[i];
-    gm_vmm_reserve_keep(young->device, young->extents, front_count);
+    for (unsigned i = front_count; i < larger->count; i++)
+        merged->extents[merged->count++] = larger->extents[i];
+    gm_vmm_reserve_keep(larger->device, larger->extents, front_count);
     if (unmap_extents(old->address, old->extents, old->count) ||
         GM_TWICE(gm_drv.mem_address_free(old->address, old->reserved)))
         gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be released", (unsigned long long)old->reserved);
@@ -294,15 +295,15 @@ gm_status gm_vmm_move(uint64_t from, uint64_t to) {
     if (!merged)
         return status;
     gm_spin_lock(&lock);
-    struct mapped *old = from ? find(from) : NULL, *young = to ? find(to) : NULL;
-    bool can = can_move(old, young);
+    struct mapped *old = from ? find(from) : NULL, *larger = to ? find(to) : NULL;
+    bool can = can_move(old, larger);
     if (can)
-        old->taken = young->taken = true;
+        old->taken = larger->taken = true;
     gm_spin_unlock(&lock);
     if (can) {
-        status = move_pages(old, young, merged);
+        status = move_pages(old, larger, merged);
         put_back(old, status ? from : 0);
-        put_back(young, status ? to : 0);
+        put_back(larger, status ? to : 0);
     }
     put_back(merged, status ? 0 : to);
     return status;
