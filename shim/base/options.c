@@ -27,7 +27,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,
      "How much to say on standard error."},
     {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
-     "At exit, print by which doors calls came in and which ones were not watched."},
+     "At exit, print through which entry points calls came, and which may have passed by."},
     {GM_OPT_FREE, GM_OPTION_CHOICE, "GPUMEM_FREE", "free", "safe", "", "safe wait order async", 0, 0,
      "When a cudaFree returns: wait = when earlier work of its context is done, as natively; order = at once, and "
      "later work runs behind "

@@ -26,7 +26,7 @@ struct gm_stats_shard {
     uint64_t time_ns;                   /* inside hooked calls, driver included; counted while `timed` or watched */
     uint64_t moved;                     /* served by another kind than asked */
     uint64_t released[GM_KIND_COUNT];   /* went with their context */
-    uint64_t doors[4];                  /* calls by door: exported symbol, dlsym, resolver, audit */
+    uint64_t entries[4];                /* calls by entry point: exported symbol, dlsym, resolver, audit */
     uint64_t hits[GM_KIND_COUNT];       /* of allocs: served from memory that was kept */
     uint64_t cached_in[GM_KIND_COUNT];  /* bytes of freed blocks that were kept for reuse ... */
     uint64_t cached_out[GM_KIND_COUNT]; /* ... and that left: reused, given back, gone with their context */
@@ -147,9 +147,7 @@ static inline void gm_stats_watch_ends(uint64_t now_ns) {
 
 /* ---- for readers */
 
-static inline bool gm_kind_is_on_device(enum gm_kind kind) {
-    return gm_kind_traits(kind) & GM_TRAIT_DEVICE;
-}
+static inline bool gm_kind_is_on_device(enum gm_kind kind) { return gm_kind_traits(kind) & GM_TRAIT_DEVICE; }
 
 /* Bytes of all kinds on devices alive now; a few loads are cheaper than one more counter that all threads write. */
 static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {

@@ -169,7 +169,7 @@ static inline void tell_policy_freed(const struct gm_block *block) {
         tell_policy(block);
 }
 
-/* A record found at the address of a new block: its free went past every door. */
+/* A record found at the address of a new block: its free went past every entry point. */
 static GM_RARE void tell_stale(const struct gm_block *stale) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
     bump(&gm_stats_mine()->released[stale->kind]);

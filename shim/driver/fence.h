@@ -46,7 +46,7 @@ GM_INTERNAL gm_status gm_fence_wait(const struct gm_fence *fence);
 GM_INTERNAL gm_status gm_fence_order(const struct gm_fence *fence, CUcontext context);
 /* Destroys the events of a fence that is not used any more. */
 GM_INTERNAL void gm_fence_discard(struct gm_fence *fence);
-/* Capture began through a door that nobody watches: the answer says nothing about the fence. */
+/* Capture began through an entry point that nobody watches: the answer says nothing about the fence. */
 static inline bool gm_is_capture_error(gm_status status) {
     return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 }

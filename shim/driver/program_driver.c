@@ -8,7 +8,7 @@
 typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
 static struct gm_driver hooked;
-static const struct gm_driver *doors; /* published when complete */
+static const struct gm_driver *published; /* published when complete */
 static gm_spin lock;
 
 static bool ends_in(const char *symbol, const char *end) {
@@ -37,7 +37,7 @@ static void fill(get_proc_address resolver) {
 }
 
 const struct gm_driver *gm_program_driver(void) {
-    const struct gm_driver *known = __atomic_load_n(&doors, __ATOMIC_ACQUIRE);
+    const struct gm_driver *known = __atomic_load_n(&published, __ATOMIC_ACQUIRE);
     if (known)
         return known;
     if (!gm_driver_ready(true))
@@ -46,7 +46,7 @@ const struct gm_driver *gm_program_driver(void) {
     if (gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1"))
         resolver = (get_proc_address)gm_real_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
     if (!resolver) {
-        __atomic_store_n(&doors, &gm_drv, __ATOMIC_RELEASE);
+        __atomic_store_n(&published, &gm_drv, __ATOMIC_RELEASE);
         return &gm_drv;
     }
     gm_spin_lock(&lock);
@@ -56,7 +56,7 @@ const struct gm_driver *gm_program_driver(void) {
     gm_spin_unlock(&lock);
     if (mine) {
         fill(resolver);
-        __atomic_store_n(&doors, &hooked, __ATOMIC_RELEASE);
+        __atomic_store_n(&published, &hooked, __ATOMIC_RELEASE);
         return &hooked;
     }
     return &gm_drv; /* another thread fills the table at this moment */

@@ -1,5 +1,7 @@
 /* Calls that leave a mark on memory which outlives the block: a marked block must not come back as another one. */
 #include "shim/core/registry.h"
+#include "shim/hook/freed.h"
+#include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
 
 /* The block of ours that starts at `base` and holds the range to its end. */

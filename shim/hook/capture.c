@@ -1,5 +1,6 @@
 /* Stream capture and graph memory. */
 #include "shim/driver/free_sync.h"
+#include "shim/hook/capture.h"
 #include "shim/hook/hook.h"
 
 static uint64_t begin(struct gm_scope *scope, CUstream stream, bool per_thread, CUstreamCaptureMode mode) {

@@ -4,6 +4,7 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/streams.h"
 #include "shim/grow/handover.h"
+#include "shim/hook/context.h"
 #include "shim/hook/hook.h"
 #include "shim/resource/reach.h"
 
@@ -38,7 +39,7 @@ void gm_hook_device_used(CUcontext context, CUdevice device) {
     gm_reach_opened(device);
 }
 
-/* Streams of a context are known when it came by a door that also watches launches. */
+/* Streams of a context are known when it came through an entry point that also observes launches. */
 static void born(CUcontext context) {
     gm_handover_context_created();
     if (gm_entry_way == GM_ENTRY_SYMBOL || gm_entry_way == GM_ENTRY_AUDIT) {
@@ -121,7 +122,7 @@ static bool is_primary(CUcontext context) {
     return gm_context_find(context, &seen) && gm_context_primary(seen.device) == context;
 }
 
-/* Holds of a primary context that came through a watched door. */
+/* Holds of a primary context that came through a watched entry point. */
 static int holds[64];
 
 static void count_hold(CUdevice device, int change) {

@@ -2,6 +2,7 @@
  * a look-up hands out these functions in that case only. */
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
+#include "shim/hook/copies.h"
 #include "shim/hook/hook.h"
 
 /* COPY(symbol, parameters, the call's arguments, stream) */

@@ -1,6 +1,6 @@
-/* What passed the doors and what may have passed them by: calls by door and by symbol, memory-related names handed out
- * as they are, bytes the driver counts against bytes tracked, and modules that carry a CUDA runtime but never asked us
- * for anything. */
+/* What passed the entry points and what may have passed them by: calls by entry point and by symbol, memory-related
+ * names handed out as they are, bytes the driver counts against bytes tracked, and modules that carry a CUDA runtime
+ * but never asked us for anything. */
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
@@ -9,7 +9,87 @@
 
 #include "shim/base/file.h"
 #include "shim/base/stats.h"
-#include "shim/hook/hook.h"
+#include "shim/hook/coverage.h"
+#include "shim/hook/entry_points.h"
+
+bool gm_coverage_on;
+
+/* ---- who looked something up */
+
+enum { CALLERS = 512 };
+static uintptr_t callers[CALLERS];
+
+void gm_note_caller(const void *caller) {
+    if (GM_LIKELY(!gm_coverage_on))
+        return;
+    for (unsigned i = 0; i < CALLERS; i++) {
+        uintptr_t seen = 0;
+        if (__atomic_load_n(&callers[i], __ATOMIC_RELAXED) == (uintptr_t)caller ||
+            __atomic_compare_exchange_n(&callers[i], &seen, (uintptr_t)caller, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+static bool module_looked_up(uintptr_t start, uintptr_t limit) {
+    for (unsigned i = 0; i < CALLERS && callers[i]; i++)
+        if (callers[i] >= start && callers[i] < limit)
+            return true;
+    return false;
+}
+
+/* ---- names handed out unhooked */
+
+enum { NAMES = 256, NAME_BYTES = 16384 };
+static const char *names[NAMES];
+static char name_bytes[NAME_BYTES];
+static size_t name_count, name_used;
+static gm_spin names_lock;
+
+static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
+
+/* Allocates, maps, exports or describes memory; moving bytes and hinting at pages does not. */
+static bool concerns_memory(const char *name) {
+    static const char *const families[] = {"cuMem",
+                                           "cuArray",
+                                           "cuMipmapped",
+                                           "cuIpc",
+                                           "cuPointer",
+                                           "cuGraphAddMem",
+                                           "cuMulticast",
+                                           "cuDeviceSetMemPool",
+                                           "cuImportExternalMemory",
+                                           "cuExternalMemory",
+                                           "cuGraphicsResource",
+                                           "cuGraphicsMap"};
+    static const char *const moves[] = {"cuMemcpy",        "cuMemset",     "cuMemPrefetch",        "cuMemAdvise",
+                                        "cuMemRangeGet",   "cuMemDiscard", "cuMemBatchDecompress", "cuGraphAddMemcpy",
+                                        "cuGraphAddMemset"};
+    for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++)
+        if (begins(name, moves[i]))
+            return false;
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+        if (begins(name, families[i]))
+            return true;
+    return false;
+}
+
+void gm_route_unhooked(const char *name) {
+    if (!gm_coverage_on || !concerns_memory(name))
+        return;
+    size_t length = strlen(name) + 1;
+    gm_spin_lock(&names_lock);
+    bool known = name_count == NAMES || name_used + length > NAME_BYTES;
+    for (size_t i = 0; i < name_count && !known; i++)
+        known = strcmp(names[i], name) == 0;
+    if (!known) {
+        names[name_count++] = memcpy(name_bytes + name_used, name, length);
+        name_used += length;
+    }
+    gm_spin_unlock(&names_lock);
+}
+
+/* ---- what the driver says */
 
 static struct sample { uint64_t used, tracked; } first, latest, largest; /* largest: the biggest gap seen */
 static gm_spin lock;
@@ -74,7 +154,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && gm_module_looked_up(start, start + info->dlpi_phdr[i].p_memsz))
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && module_looked_up(start, start + info->dlpi_phdr[i].p_memsz))
             return 0;
     }
     if (carries_runtime(path)) {
@@ -85,17 +165,15 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
 }
 
 void gm_coverage_report(int fd) {
-    static const char *const doors[GM_ENTRY_WAYS] = {"exported symbol", "dlsym", "cuGetProcAddress", "audit"};
-    const char *const *names;
-    size_t name_count = gm_unhooked_names(&names);
+    static const char *const ways[GM_ENTRY_WAYS] = {"exported symbol", "dlsym", "cuGetProcAddress", "audit"};
     struct escape_search search = {fd, 0};
 
-    line(fd, "gpumem: coverage\n  calls by door:\n");
-    for (unsigned door = 0; door < GM_ENTRY_WAYS; door++) {
+    line(fd, "gpumem: coverage\n  calls by entry point:\n");
+    for (unsigned way = 0; way < GM_ENTRY_WAYS; way++) {
         unsigned long long calls = 0;
         for (unsigned s = 0; s < GM_STATS_SHARDS; s++)
-            calls += gm_stats->shards[s].doors[door];
-        line(fd, "    %s: %llu\n", doors[door], calls);
+            calls += gm_stats->shards[s].entries[way];
+        line(fd, "    %s: %llu\n", ways[way], calls);
     }
     line(fd, "  calls by symbol:\n");
     for (unsigned i = 0; i < GM_ROW_COUNT; i++)

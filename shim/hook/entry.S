@@ -12,7 +12,7 @@
  * Checks: of calls that GPUMEM_CHECK_ORDER looks at, handed out in that mode only; each knows its number, shows its arguments to
  * gm_check_called, and jumps to where that says.
  *
- * Driver entries: one for each hooked symbol and door; each notes its door for the coverage report and jumps to the hook. */
+ * Driver entries: one for each hooked symbol and way of look-up; each notes the way for the coverage report and jumps to the hook. */
 #include "shim/hook/rows.h"
 #include "shim/hook/check_rows.h"
 #include "shim/hook/observer_rows.h"
@@ -49,10 +49,10 @@
         1: mov next(%rip), %r11; jmp *%r11;                                                                  \
         .cfi_endproc; .size name, . - name
 
-#define ENTRY(name, hook, visibility, door)                                                                  \
+#define ENTRY(name, hook, visibility, way)                                                                  \
         FUNCTION(name, visibility);                                                                          \
         mov gm_entry_way@gottpoff(%rip), %r11;                                                                    \
-        movl $door, %fs:(%r11);                                                                              \
+        movl $way, %fs:(%r11);                                                                              \
         jmp hook;                                                                                            \
         .cfi_endproc; .size name, . - name
 
@@ -143,10 +143,10 @@
         1: adrp x16, next; ldr x16, [x16, :lo12:next]; br x16;                                               \
         .cfi_endproc; .size name, . - name
 
-#define ENTRY(name, hook, visibility, door)                                                                  \
+#define ENTRY(name, hook, visibility, way)                                                                  \
         FUNCTION(name, visibility);                                                                          \
         adrp x16, :gottprel:gm_entry_way; ldr x16, [x16, :gottprel_lo12:gm_entry_way];                                 \
-        mrs x17, tpidr_el0; mov w9, door; str w9, [x17, x16];                                                \
+        mrs x17, tpidr_el0; mov w9, way; str w9, [x17, x16];                                                \
         b hook;                                                                                              \
         .cfi_endproc; .size name, . - name
 

@@ -7,6 +7,7 @@
  * here. */
 #include "shim/core/registry.h"
 #include "shim/grow/grow.h"
+#include "shim/hook/freed.h"
 #include "shim/hook/hook.h"
 
 /* Was there ever a block of a kind with one of these traits? */

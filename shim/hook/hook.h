@@ -1,4 +1,4 @@
-/* The doors: every way a driver call can take into gpumem, and what all hooks share. */
+/* What every hook begins and ends with, and what all hooks share. */
 #ifndef GM_HOOK_H
 #define GM_HOOK_H
 
@@ -30,19 +30,8 @@ GM_INTERNAL extern struct gm_real gm_real;
 
 enum gm_entry_way { GM_ENTRY_SYMBOL, GM_ENTRY_DLSYM, GM_ENTRY_RESOLVER, GM_ENTRY_AUDIT, GM_ENTRY_WAYS };
 
-/* ---- doors.c */
-
-/* Entry of the hook that stands for `function` when a door hands it out, or `function` itself when it is not hooked. */
-void *gm_route(void *function, enum gm_entry_way door);
-/* True when `address` is an entry of ours. */
-bool gm_is_entry(const void *address);
-/* Remembers the name of a function that was handed out as it is, if it has to do with memory (coverage report). */
-void gm_route_unhooked(const char *name);
-/* Remembers who looked something up, and tells whether anyone in [start, limit) did (coverage report). */
-void gm_note_caller(const void *caller);
-bool gm_module_looked_up(uintptr_t start, uintptr_t limit);
-/* Makes hooks work: finds the true functions and starts the process's pipeline. False while no driver is loaded, in the
- * middle of the start, and when gpumem stepped aside. */
+/* Makes hooks work: finds the driver's functions and starts the process's pipeline. False while no driver is loaded, in
+ * the middle of the start, and when gpumem stepped aside. */
 bool gm_hooks_ready(void);
 
 /* ---- what every hook begins and ends with: one program call is one event, however deep it goes */
@@ -81,7 +70,7 @@ static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     if (gm_row_is_twin(row) && GM_UNLIKELY(!gm_streams_per_thread))
         gm_free_sync_per_thread();
     gm_depth = 1;
-    uint64_t *calls = &gm_stats_mine()->doors[gm_entry_way];
+    uint64_t *calls = &gm_stats_mine()->entries[gm_entry_way];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(gm_coverage_on))
         __atomic_add_fetch(&gm_row_calls[row], 1, __ATOMIC_RELAXED);
@@ -125,23 +114,6 @@ static inline void gm_hook_leave(void) {
     gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0); \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
-/* pool.c: bit d: the program set the current pool of device d. True when the stream of this cuMemAllocAsync takes from
- * such a pool; to be asked only while a bit is set. */
-GM_INTERNAL extern uint64_t gm_hook_pools_set;
-bool gm_hook_takes_from_set_pool(const struct gm_request *request);
-/* freed.c: who has the right answer about an address. */
-enum gm_known {
-    GM_KNOWN_TO_DRIVER, /* the driver */
-    GM_KNOWN_BLOCK,     /* *block contains it, as the program asked for it; its memory may be larger */
-    GM_KNOWN_FREED, /* the driver knows it, and natively would not: the program freed that memory, or asked for less of
-                       it */
-};
-enum gm_known gm_hook_known(CUdeviceptr address, struct gm_block *block);
-bool gm_hook_is_freed(CUdeviceptr address);
-/* advice.c: the block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must
- * not come back as another block. */
-void gm_hook_pin(CUdeviceptr address);
-
 /* Makes a call that needs device memory; when the driver has none left, what resources keep is given back and the call
  * made once more. Fails as the call does. */
 #define WITH_TRIM(call)                                                                          \
@@ -154,32 +126,5 @@ void gm_hook_pin(CUdeviceptr address);
 
 /* The same for a call that is never moved, within GPUMEM_LIMIT. */
 #define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
-
-/* ---- start.c: options, policy, resources, trace of this process */
-/* What may wait for locks of the C library; any thread, before the start. */
-void gm_process_prepare(void);
-/* One thread; asks the loader for nothing and waits for no other thread. */
-void gm_process_start(void);
-/* Each thread that was there, afterwards. */
-void gm_process_started(void);
-
-/* ---- copies.c: the hook of `function` where it copies device memory and GPUMEM_GROW sees copies; else `function` */
-void *gm_copies_route(void *function);
-
-/* ---- context.c: a context of the device is there; returns when what is alive is open to the device */
-void gm_hook_device_used(CUcontext context, CUdevice device);
-
-/* ---- capture.c: gm_capture_on_lost */
-void gm_hook_capture_lost(const struct gm_capture *capture);
-
-/* ---- nvtx.c: writes the ranges that the calling thread has open, once there is a trace */
-void gm_nvtx_begin_waiting(void);
-
-/* ---- coverage.c */
-void gm_coverage_sample(int device); /* after an allocation: compares with what the driver says */
-void gm_coverage_report(int fd);
-const char *gm_row_name(enum gm_row row);
-/* Names handed out unhooked; returns how many are known, pointers stay valid. */
-size_t gm_unhooked_names(const char *const **names);
 
 #endif

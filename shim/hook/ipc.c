@@ -2,6 +2,8 @@
 #include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/grow/grow.h"
+#include "shim/hook/freed.h"
+#include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
 
 HOOK(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr address) {

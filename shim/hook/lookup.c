@@ -1,6 +1,8 @@
 /* Look-ups: dlsym, dlvsym, cuGetProcAddress. The true look-up comes first; what it returned is mapped to a hook by
  * identity, so versions and per-thread twins are right by construction and a hook is handed out only where the driver
  * has the function. */
+#include "shim/hook/entry_points.h"
+#include "shim/hook/coverage.h"
 #include "shim/hook/hook.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,10 @@
 /* Device memory that a policy may move, and every way to free it. */
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
+#include "shim/hook/coverage.h"
+#include "shim/hook/freed.h"
+#include "shim/hook/advice.h"
+#include "shim/hook/pool.h"
 #include "shim/hook/hook.h"
 #include "shim/core/registry.h"
 #include "shim/base/limit.h"

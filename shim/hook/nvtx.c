@@ -13,6 +13,7 @@
 
 #include "shim/base/room.h"
 #include "shim/core/phase.h"
+#include "shim/hook/nvtx.h"
 #include "shim/hook/hook.h"
 #include "shim/trace/writer.h"
 

@@ -1,6 +1,7 @@
 /* The program's own stream-ordered pools: recorded, never moved. The pool that it sets as a device's current one is
  * such a pool, too: cuMemAllocAsync takes from it. */
 #include "shim/driver/free_sync.h"
+#include "shim/hook/pool.h"
 #include "shim/hook/hook.h"
 
 enum { DEVICES = 64 };

@@ -17,6 +17,11 @@
 #include "shim/driver/check_order.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/check.h"
+#include "shim/hook/coverage.h"
+#include "shim/hook/start.h"
+#include "shim/hook/context.h"
+#include "shim/hook/capture.h"
+#include "shim/hook/nvtx.h"
 #include "shim/hook/hook.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
@@ -300,7 +305,7 @@ void gm_process_start(void) {
            gm_trace_on ? gm_option_text(GM_OPT_TRACE) : "");
 }
 
-/* A driver that came in past every door starts nothing here, and that is what the coverage report is for. */
+/* A driver that came in past every entry point starts nothing here, and that is what the coverage report is for. */
 static bool passed_by(void) {
     bool asked = false;
     for (char **variable = environ; variable && *variable; variable++)

@@ -2,6 +2,7 @@
  * mapping are address space. A handle lives until its last release; memory behind it until the last unmap as well,
  * which the driver tells only by its free memory, so the trace shows both. */
 #include "shim/driver/free_sync.h"
+#include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
 
 HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted,

@@ -84,7 +84,7 @@ def deepbind_alone(place):
     run = place.run("deepbind", "--coverage", arguments=plugin(place))
     check(run.rows == [], f"preload alone saw {actions(run.rows)}: then this test proves nothing")
     check(run.report is not None, f"no report:\n{run.closing}")
-    check(sum(numbers_under(run.report, "calls by door").values()) == 0, run.report)
+    check(sum(numbers_under(run.report, "calls by entry point").values()) == 0, run.report)
     modules = [pathlib.Path(path).name for path in escaped(run.report)]
     check(len(modules) == 1 and modules[0].startswith("libcudart"), f"named as escaping: {modules}")
 
@@ -110,8 +110,8 @@ def plain_audited(place):
             check(escaped(run.report) == [], f"{program}: {run.report}")
 
 
-# program -> the doors its calls come through
-DOORS = {
+# program -> the ways its calls come through
+WAYS = {
     "runtime_basic": {"dlsym", "cuGetProcAddress"},
     "runtime_static": {"dlsym", "cuGetProcAddress"},
     "driver_linked": {"exported symbol"},
@@ -123,18 +123,18 @@ DOORS = {
 
 
 def coverage(place):
-    for program, doors in DOORS.items():
+    for program, ways in WAYS.items():
         run = place.run(program, "--coverage")
         report = run.report
         check(report is not None, f"{program}: no report:\n{run.closing}")
-        by_door = numbers_under(report, "calls by door")
-        check({door for door, calls in by_door.items() if calls} == doors, f"{program}: calls by door: {by_door}")
+        by_way = numbers_under(report, "calls by entry point")
+        check({way for way, calls in by_way.items() if calls} == ways, f"{program}: calls by entry point: {by_way}")
         by_symbol = numbers_under(report, "calls by symbol")
-        check(sum(by_symbol.values()) == sum(by_door.values()), f"{program}: {by_symbol} against {by_door}")
+        check(sum(by_symbol.values()) == sum(by_way.values()), f"{program}: {by_symbol} against {by_way}")
         calls = collections.Counter(row["call"] for row in run.rows if row["action"] == "alloc")
         check(by_symbol.get("cuMemAlloc_v2", 0) == calls["cuMemAlloc"], f"{program}: {by_symbol} against {calls}")
         check(escaped(report) == [], f"{program}: {escaped(report)} is said to escape")
-        if "cuGetProcAddress" in doors and program != "driver_dlopened":
+        if "cuGetProcAddress" in ways and program != "driver_dlopened":
             unhooked = lines_under(report, "memory-related names handed out unhooked")
             check("cuMemPoolSetAttribute" in unhooked, f"{program}: {unhooked}")
             check(not [name for name in unhooked if name.startswith(("cuMemAlloc", "cuMemFree", "cuMemcpy"))], f"{unhooked}")

@@ -188,17 +188,17 @@ def pipes(place):
 
 
 def many_threads(place):
-    """Counts are exact beyond the threads that have counters of their own: by door, as each thread counts, and by symbol, as all do."""
+    """Counts are exact beyond the threads that have counters of their own: by entry point, as each thread counts, and by symbol, as all do."""
     command = [place.program("churn"), "300000", "300"]
     native = place.run_native(command)
     done = place.run_shimmed(command, "cache", trace=False, GPUMEM_COVERAGE="1")
     check(done.returncode == 0 and done.stdout == native.stdout, f"300 threads: exit status {done.returncode} {done.stdout}")
     sums = []
-    for title in ("calls by door", "calls by symbol"):
+    for title in ("calls by entry point", "calls by symbol"):
         rows = re.search(rf"^  {title}:\n((?:    .*\n)+)", done.stderr, re.M)
         check(rows, f"300 threads: no {title}: {done.stderr}")
         sums.append(sum(int(row.rsplit(" ", 1)[1]) for row in rows[1].splitlines()))
-    check(sums[0] == sums[1] >= 600000, f"300 threads: {sums[0]} calls by door, {sums[1]} by symbol")
+    check(sums[0] == sums[1] >= 600000, f"300 threads: {sums[0]} calls by entry point, {sums[1]} by symbol")
 
 
 CASES = {

@@ -105,7 +105,7 @@ static void test_unknown_and_double_frees(void **state) {
     check_balance();
 }
 
-/* A free that went past every door: the address comes again while the old record lives. */
+/* A free that went past every entry point: the address comes again while the old record lives. */
 static void test_a_stale_record_is_released(void **state) {
     struct gpumem_block block;
     uint64_t a, b;

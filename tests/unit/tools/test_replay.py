@@ -136,7 +136,7 @@ class Replay(unittest.TestCase):
             self.assertEqual((one["failed"], one["peak_live_bytes"]), (0, 60 * M), policy)
 
     def test_address_that_came_again(self):
-        """A free that no door saw: the block goes when its address comes again."""
+        """A free that no entry point saw: the block goes when its address comes again."""
         events = [t.event(i, i, "alloc", "cuMemAlloc", 0x1000, 10 * M) for i in range(1, 6)]
         self.assertLessEqual(self.figures(trace(events), "observe")["peak_live_bytes"], 20 * M)
 

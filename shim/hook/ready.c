@@ -1,0 +1,80 @@
+/* The start of a process's hooks: which thread starts, and what the others do.
+ *
+ * Whoever asks the loader waits for its lock, and who holds that lock, in a constructor of a library being loaded, may
+ * make the process's first CUDA call and wait for the thread that starts. So each thread first asks the loader all that
+ * the start needs, for itself and under no lock or flag; the start proper never asks. The others wait for it, since a
+ * call that passed it by (a capture begun, peer access) would be missing later. */
+#include <sys/mman.h>
+
+#include "shim/base/file.h"
+#include "shim/base/real_dl.h"
+#include "shim/hook/entry_points.h"
+#include "shim/hook/hook.h"
+#include "shim/hook/start.h"
+#include "shim/hook/stream_observer.h"
+
+bool gm_hooks_active;
+static __thread __attribute__((tls_model("initial-exec"))) bool starting;
+
+static bool ask_loader(struct gm_found **found) {
+    *found = NULL;
+    if (!gm_driver_ready(false) || !(*found = gm_pages(sizeof **found)))
+        return false;
+    gm_entry_points_find(*found);
+    gm_observer_find();
+    gm_thread_find();
+    gm_registry_shared();
+    gm_process_prepare();
+    return true;
+}
+
+enum { IDLE = 0, STARTED = -1, ASIDE = -2 }; /* else the process whose thread starts */
+static int start_state;
+
+/* Nothing in the start waits for another thread, so this ends within milliseconds. The limit is for what nobody
+ * foresees, such as a file system that does not answer, and in the child of a fork the starting thread is missing:
+ * gpumem then steps aside for good, before anything was hooked. */
+static bool wait_for_start(void) {
+    enum { NAP_NS = 50000, MOST_NAPS = 100000 }; /* 5 s and more */
+    int now = __atomic_load_n(&start_state, __ATOMIC_ACQUIRE);
+    for (int naps = 0; now > 0; naps++) {
+        bool forked = now != getpid();
+        if ((forked || naps == MOST_NAPS) &&
+            __atomic_compare_exchange_n(&start_state, &now, ASIDE, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            gm_log(GM_LOG_ERROR, "the start %s: stepping aside", forked ? "was cut off by a fork" : "does not end");
+            return false;
+        }
+        gm_sleep(NAP_NS);
+        now = __atomic_load_n(&start_state, __ATOMIC_ACQUIRE);
+    }
+    return now == STARTED;
+}
+
+/* One thread starts the process. False: stepped aside. */
+static bool start(const struct gm_found *found) {
+    int idle = IDLE, self = getpid();
+    if (!__atomic_compare_exchange_n(&start_state, &idle, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return wait_for_start();
+    gm_process_start();
+    gm_observer_start(gm_entry_points_report(found));
+    return __atomic_compare_exchange_n(&start_state, &self, STARTED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+bool gm_hooks_ready(void) {
+    struct gm_found *found;
+
+    if (GM_LIKELY(__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)))
+        return true;
+    if (starting || __atomic_load_n(&start_state, __ATOMIC_ACQUIRE) == ASIDE)
+        return false;
+    starting = true;
+    bool ready = ask_loader(&found) && start(found);
+    if (found)
+        munmap(found, sizeof *found);
+    if (ready) {
+        __atomic_store_n(&gm_hooks_active, true, __ATOMIC_RELEASE);
+        gm_process_started();
+    }
+    starting = false;
+    return ready;
+}
