@@ -1,11 +1,11 @@
 /* Functions of the host and, where nvcc compiles them, of the device. */
-#ifndef GM_SPGEMM_BOTH_H
-#define GM_SPGEMM_BOTH_H
+#ifndef SPG_BOTH_H
+#define SPG_BOTH_H
 
 #ifdef __CUDACC__
-#define GM_BOTH __host__ __device__
+#define SPG_BOTH __host__ __device__
 #else
-#define GM_BOTH
+#define SPG_BOTH
 #endif
 
 #endif

@@ -25,7 +25,7 @@ static bool make(struct accumulator *acc, int32_t columns) {
 }
 
 /* Returns the number of positions in the row. */
-static int32_t accumulate(struct accumulator *acc, const struct gm_csr *a, const struct gm_csr *b, int32_t row) {
+static int32_t accumulate(struct accumulator *acc, const struct spg_csr *a, const struct spg_csr *b, int32_t row) {
     int32_t count = 0;
     for (int32_t k = a->offsets[row]; k < a->offsets[row + 1]; k++) {
         int32_t middle = a->indices[k];
@@ -47,24 +47,23 @@ static int32_t accumulate(struct accumulator *acc, const struct gm_csr *a, const
 static double gamma_of(int32_t terms, double unit) { return terms * unit / (1 - terms * unit); }
 
 /* Whether row `row` of C is right; updates `check`. */
-static bool check_row(const struct accumulator *acc, const struct gm_csr *c, int32_t row, int32_t positions,
-                      int32_t terms, enum gm_precision precision, struct gm_check *check,
-                      struct gm_spgemm_error *error) {
+static bool check_row(const struct accumulator *acc, const struct spg_csr *c, int32_t row, int32_t positions,
+                      int32_t terms, enum spg_precision precision, struct spg_check *check, struct spg_error *error) {
     int32_t from = c->offsets[row], to = c->offsets[row + 1];
-    double ratio = gamma_of(terms, precision == GM_FLOAT ? 0x1p-24 : 0x1p-53) + gamma_of(terms, 0x1p-53);
+    double ratio = gamma_of(terms, precision == SPG_FLOAT ? 0x1p-24 : 0x1p-53) + gamma_of(terms, 0x1p-53);
     /* What products below the smallest normal number may lose. */
-    double lost = terms * (precision == GM_FLOAT ? 0x1p-149 : 0x1p-1074);
+    double lost = terms * (precision == SPG_FLOAT ? 0x1p-149 : 0x1p-1074);
     if (to - from != positions)
-        return gm_spgemm_fail(error, "row %d has %d entries, not %d", row, to - from, positions);
+        return spg_fail(error, "row %d has %d entries, not %d", row, to - from, positions);
     for (int32_t k = from; k < to; k++) {
         int32_t j = c->indices[k];
         if (acc->marker[j] != row + 1)
-            return gm_spgemm_fail(error, "row %d has an entry in column %d, where the product has none", row, j);
+            return spg_fail(error, "row %d has an entry in column %d, where the product has none", row, j);
         double off = fabs(c->values[k] - acc->sum[j]), bound = ratio * acc->absolute[j] + lost;
         /* Not "off > bound": that would let NaN pass. */
         if (!(off <= bound))
-            return gm_spgemm_fail(error, "row %d, column %d is %.17g, not %.17g (off by %.3g, at most %.3g)", row, j,
-                                  c->values[k], acc->sum[j], off, bound);
+            return spg_fail(error, "row %d, column %d is %.17g, not %.17g (off by %.3g, at most %.3g)", row, j,
+                            c->values[k], acc->sum[j], off, bound);
         if (off > check->worst * bound)
             check->worst = off / bound;
     }
@@ -72,14 +71,14 @@ static bool check_row(const struct accumulator *acc, const struct gm_csr *c, int
 }
 
 /* The parallel part: the first wrong row, or -1; -2 when there was no memory. */
-static int32_t first_wrong_row(const struct gm_csr *a, const struct gm_csr *b, const struct gm_csr *c,
-                               enum gm_precision precision, struct gm_check *check, struct gm_spgemm_error *error) {
+static int32_t first_wrong_row(const struct spg_csr *a, const struct spg_csr *b, const struct spg_csr *c,
+                               enum spg_precision precision, struct spg_check *check, struct spg_error *error) {
     int32_t wrong = -1;
 #pragma omp parallel
     {
         struct accumulator acc;
-        struct gm_check mine = {0};
-        struct gm_spgemm_error why;
+        struct spg_check mine = {0};
+        struct spg_error why;
         bool made = make(&acc, b->columns);
 #pragma omp for schedule(dynamic, 256)
         for (int32_t i = 0; i < a->rows; i++) {
@@ -88,17 +87,17 @@ static int32_t first_wrong_row(const struct gm_csr *a, const struct gm_csr *b, c
             int32_t positions = accumulate(&acc, a, b, i), terms = a->offsets[i + 1] - a->offsets[i];
             if (check_row(&acc, c, i, positions, terms, precision, &mine, &why))
                 continue;
-#pragma omp critical(gm_check)
+#pragma omp critical(spg_check)
             if (wrong == -1 || i < wrong) {
                 wrong = i;
                 *error = why;
             }
         }
-#pragma omp critical(gm_check)
+#pragma omp critical(spg_check)
         {
             if (!made) {
                 wrong = -2;
-                gm_spgemm_fail(error, "out of memory for a row of %d columns", b->columns);
+                spg_fail(error, "out of memory for a row of %d columns", b->columns);
             }
             if (mine.worst > check->worst)
                 *check = mine;
@@ -108,10 +107,10 @@ static int32_t first_wrong_row(const struct gm_csr *a, const struct gm_csr *b, c
     return wrong;
 }
 
-bool gm_check_product(const struct gm_csr *a, const struct gm_csr *b, const struct gm_csr *c,
-                      enum gm_precision precision, struct gm_check *check, struct gm_spgemm_error *error) {
-    *check = (struct gm_check){0};
+bool spg_check_product(const struct spg_csr *a, const struct spg_csr *b, const struct spg_csr *c,
+                       enum spg_precision precision, struct spg_check *check, struct spg_error *error) {
+    *check = (struct spg_check){0};
     if (c->rows != a->rows || c->columns != b->columns)
-        return gm_spgemm_fail(error, "the product is %d x %d, not %d x %d", c->rows, c->columns, a->rows, b->columns);
-    return gm_csr_valid(c, error) && first_wrong_row(a, b, c, precision, check, error) == -1;
+        return spg_fail(error, "the product is %d x %d, not %d x %d", c->rows, c->columns, a->rows, b->columns);
+    return spg_csr_valid(c, error) && first_wrong_row(a, b, c, precision, check, error) == -1;
 }

@@ -1,7 +1,7 @@
 /* A product against its definition: row by row on the host, with one row in memory at a time, so that the
  * largest C is checked in little more than its own memory. */
-#ifndef GM_SPGEMM_CHECK_H
-#define GM_SPGEMM_CHECK_H
+#ifndef SPG_CHECK_H
+#define SPG_CHECK_H
 
 #include "spgemm/matrix.h"
 
@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* What the comparison found when nothing was wrong. */
-struct gm_check {
+struct spg_check {
     double worst; /* largest |c - reference| / its bound over all entries, 0 to 1 */
 };
 
@@ -20,8 +20,8 @@ struct gm_check {
  * order of summation, fused or not (Higham, Accuracy and Stability of Numerical Algorithms, 3.1). Float
  * products are compared with what A and B rounded to float give in double. `error` names the first row that
  * differs, and how. */
-bool gm_check_product(const struct gm_csr *a, const struct gm_csr *b, const struct gm_csr *c,
-                      enum gm_precision precision, struct gm_check *check, struct gm_spgemm_error *error);
+bool spg_check_product(const struct spg_csr *a, const struct spg_csr *b, const struct spg_csr *c,
+                       enum spg_precision precision, struct spg_check *check, struct spg_error *error);
 
 #ifdef __cplusplus
 }

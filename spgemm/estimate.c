@@ -5,30 +5,30 @@
 #include <math.h>
 #include <stdlib.h>
 
-int32_t gm_sampled_row(int32_t rows, int32_t count, int32_t i, uint64_t seed) {
+int32_t spg_sampled_row(int32_t rows, int32_t count, int32_t i, uint64_t seed) {
     int64_t from = (int64_t)i * rows / count, to = ((int64_t)i + 1) * rows / count;
-    return (int32_t)(from + (int64_t)(gm_random_at(seed, (uint64_t)i) % (uint64_t)(to - from)));
+    return (int32_t)(from + (int64_t)(spg_random_at(seed, (uint64_t)i) % (uint64_t)(to - from)));
 }
 
-bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const struct gm_csr *b, int32_t rows,
-                    uint64_t seed, struct gm_spgemm_error *error) {
-    *sample = (struct gm_sample){0};
+bool spg_sample_rows(struct spg_sample *sample, const struct spg_csr *a, const struct spg_csr *b, int32_t rows,
+                     uint64_t seed, struct spg_error *error) {
+    *sample = (struct spg_sample){0};
     if (rows > a->rows)
         rows = a->rows;
     int32_t *row = malloc(((size_t)rows + 1) * sizeof *row), *size = malloc(((size_t)rows + 1) * sizeof *size);
     int64_t sampled_bound = 0;
     bool made = row && size;
     if (!made)
-        gm_spgemm_fail(error, "out of memory for a sample of %d rows", rows);
+        spg_fail(error, "out of memory for a sample of %d rows", rows);
     for (int32_t i = 0; made && i < rows; i++) {
-        row[i] = gm_sampled_row(a->rows, rows, i, seed);
-        sampled_bound += gm_row_bound(a, b, row[i]);
+        row[i] = spg_sampled_row(a->rows, rows, i, seed);
+        sampled_bound += spg_row_bound(a, b, row[i]);
     }
-    made =
-        made && gm_sizes_of_rows(a, b, row, rows, size, error) && gm_histogram_make(&sample->sizes, size, rows, error);
+    made = made && spg_sizes_of_rows(a, b, row, rows, size, error) &&
+           spg_histogram_make(&sample->sizes, size, rows, error);
     if (made) {
         for (int32_t i = 0; i < a->rows; i++)
-            sample->bound += gm_row_bound(a, b, i);
+            sample->bound += spg_row_bound(a, b, i);
         sample->total =
             sampled_bound ? (double)sample->bound * ((double)sample->sizes.total / (double)sampled_bound) : 0;
     }
@@ -38,7 +38,7 @@ bool gm_sample_rows(struct gm_sample *sample, const struct gm_csr *a, const stru
 }
 
 /* to[row] = minimum, key by key, of from[column] over the row's entries; infinity for an empty row. */
-static void minima(const struct gm_csr *m, int32_t row, int32_t keys, const float *from, float *to) {
+static void minima(const struct spg_csr *m, int32_t row, int32_t keys, const float *from, float *to) {
     for (int32_t k = 0; k < keys; k++)
         to[k] = INFINITY;
     for (int32_t l = m->offsets[row]; l < m->offsets[row + 1]; l++) {
@@ -55,19 +55,19 @@ static double estimate_row(const float *minimum, int32_t keys) {
     return isinf(sum) ? 0 : (keys - 1) / sum;
 }
 
-bool gm_estimate_cohen(const struct gm_csr *a, const struct gm_csr *b, int32_t keys, uint64_t seed, float *size,
-                       double *total, struct gm_spgemm_error *error) {
+bool spg_estimate_cohen(const struct spg_csr *a, const struct spg_csr *b, int32_t keys, uint64_t seed, float *size,
+                        double *total, struct spg_error *error) {
     size_t wide = (size_t)keys * sizeof(float);
     float *drawn = malloc((size_t)b->columns * wide + 1), *reached = malloc((size_t)b->rows * wide + 1);
     double *estimate = malloc((size_t)a->rows * sizeof *estimate + 1);
     bool made = drawn && reached && estimate;
     if (!made) {
-        gm_spgemm_fail(error, "out of memory for %d keys of %d rows", keys, b->rows);
+        spg_fail(error, "out of memory for %d keys of %d rows", keys, b->rows);
         goto out;
     }
 #pragma omp parallel for
     for (int64_t i = 0; i < (int64_t)b->columns * keys; i++)
-        drawn[i] = (float)-log(gm_unit_at(seed, (uint64_t)i));
+        drawn[i] = (float)-log(spg_unit_at(seed, (uint64_t)i));
 #pragma omp parallel for schedule(dynamic, 1024)
     for (int32_t i = 0; i < b->rows; i++)
         minima(b, i, keys, drawn, reached + (size_t)i * (size_t)keys);
@@ -93,14 +93,14 @@ out:
     return made;
 }
 
-#define SPARED (GM_SAMPLE_ROWS / 20)
+#define SPARED (SPG_SAMPLE_ROWS / 20)
 
-float gm_table_share(const int32_t *bound, const int32_t *size, int32_t rows) {
+float spg_table_share(const int32_t *bound, const int32_t *size, int32_t rows) {
     float most[SPARED + 1] = {0}; /* the largest that a row needs, descending */
     int spared = rows / 20 < SPARED ? rows / 20 : SPARED;
     for (int32_t i = 0; i < rows; i++) {
-        int bin = size[i] ? gm_bin_of(size[i]) : 0, at = spared;
-        float share = bin ? (float)(gm_bin_entries(bin - 1) + 1) / (float)bound[i] : 0;
+        int bin = size[i] ? spg_bin_of(size[i]) : 0, at = spared;
+        float share = bin ? (float)(spg_bin_entries(bin - 1) + 1) / (float)bound[i] : 0;
         if (share <= most[at])
             continue;
         for (; at > 0 && share > most[at - 1]; at--)
@@ -117,10 +117,10 @@ static int64_t next_size(int64_t size, int64_t longest) {
     return size < longest && next > longest ? longest : next;
 }
 
-int32_t gm_choose_size_per_row(const struct gm_histogram *sizes, double efficiency) {
-    struct gm_rounds best = gm_model_rounds(sizes, 1);
+int32_t spg_choose_size_per_row(const struct spg_histogram *sizes, double efficiency) {
+    struct spg_rounds best = spg_model_rounds(sizes, 1);
     for (int64_t s = 2; s <= sizes->longest; s = next_size(s, sizes->longest)) {
-        struct gm_rounds r = gm_model_rounds(sizes, (int32_t)s);
+        struct spg_rounds r = spg_model_rounds(sizes, (int32_t)s);
         if (r.efficiency >= efficiency &&
             (r.rounds < best.rounds || (r.rounds == best.rounds && r.efficiency > best.efficiency)))
             best = r;
@@ -131,9 +131,9 @@ int32_t gm_choose_size_per_row(const struct gm_histogram *sizes, double efficien
 #define EFFICIENCY         0.9
 #define EFFICIENCY_AT_ONCE 0.95
 
-int32_t gm_auto_size_per_row(const struct gm_histogram *sizes, bool at_once) {
-    int32_t size = gm_choose_size_per_row(sizes, EFFICIENCY);
-    if (!at_once || gm_model_rounds(sizes, size).rounds <= 1)
+int32_t spg_auto_size_per_row(const struct spg_histogram *sizes, bool at_once) {
+    int32_t size = spg_choose_size_per_row(sizes, EFFICIENCY);
+    if (!at_once || spg_model_rounds(sizes, size).rounds <= 1)
         return size;
-    return gm_choose_size_per_row(sizes, EFFICIENCY_AT_ONCE);
+    return spg_choose_size_per_row(sizes, EFFICIENCY_AT_ONCE);
 }

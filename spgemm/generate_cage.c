@@ -143,7 +143,7 @@ static bool extend(struct states *s, struct walk *w, int next) {
     return true;
 }
 
-static uint64_t slot_of(const struct states *s, uint64_t code) { return gm_random_at(code, 0) & s->mask; }
+static uint64_t slot_of(const struct states *s, uint64_t code) { return spg_random_at(code, 0) & s->mask; }
 
 static bool make_table(struct states *s) {
     uint64_t size = 1;
@@ -222,15 +222,15 @@ static int32_t cage_row(const void *context, int32_t row, int32_t *columns) {
     return count;
 }
 
-bool gm_generate_cage(struct gm_csr *m, int64_t monomers, struct gm_spgemm_error *error) {
+bool spg_generate_cage(struct spg_csr *m, int64_t monomers, struct spg_error *error) {
     struct states s = {.monomers = (int)monomers};
     struct walk w = {.monomers = (int)monomers, .vertices = 1, .parent = {-1}};
-    *m = (struct gm_csr){0};
+    *m = (struct spg_csr){0};
     bool made = extend(&s, &w, 1) && make_table(&s);
     if (made)
-        made = gm_csr_from_rows(m, (int32_t)s.count, (int32_t)s.count, MOVES_MAX, cage_row, &s, error);
+        made = spg_csr_from_rows(m, (int32_t)s.count, (int32_t)s.count, MOVES_MAX, cage_row, &s, error);
     else
-        gm_spgemm_fail(error, "out of memory after %lld states", (long long)s.count);
+        spg_fail(error, "out of memory after %lld states", (long long)s.count);
     free(s.codes);
     free(s.table);
     return made;

@@ -4,7 +4,7 @@
 
 struct grid {
     int64_t size[3];
-    const struct gm_grid_point *points;
+    const struct spg_grid_point *points;
     int point_count;
     int32_t unknowns;
 };
@@ -28,13 +28,13 @@ static int32_t grid_row(const void *context, int32_t row, int32_t *columns) {
     return count;
 }
 
-bool gm_generate_grid(struct gm_csr *m, const int64_t size[3], const struct gm_grid_point *points, int point_count,
-                      int64_t unknowns, struct gm_spgemm_error *error) {
+bool spg_generate_grid(struct spg_csr *m, const int64_t size[3], const struct spg_grid_point *points, int point_count,
+                       int64_t unknowns, struct spg_error *error) {
     struct grid grid = {{size[0], size[1], size[2]}, points, point_count, (int32_t)unknowns};
     __int128 rows = (__int128)size[0] * size[1] * size[2] * unknowns;
-    *m = (struct gm_csr){0};
-    if (rows > GM_ROWS_MAX)
-        return gm_spgemm_fail(error, "%lld x %lld x %lld points with %lld unknowns do not fit 32-bit indices",
-                              (long long)size[0], (long long)size[1], (long long)size[2], (long long)unknowns);
-    return gm_csr_from_rows(m, (int32_t)rows, (int32_t)rows, point_count * grid.unknowns, grid_row, &grid, error);
+    *m = (struct spg_csr){0};
+    if (rows > SPG_ROWS_MAX)
+        return spg_fail(error, "%lld x %lld x %lld points with %lld unknowns do not fit 32-bit indices",
+                        (long long)size[0], (long long)size[1], (long long)size[2], (long long)unknowns);
+    return spg_csr_from_rows(m, (int32_t)rows, (int32_t)rows, point_count * grid.unknowns, grid_row, &grid, error);
 }

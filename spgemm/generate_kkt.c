@@ -66,22 +66,22 @@ static void number_variables(struct kkt *k) {
     }
 }
 
-bool gm_generate_kkt(struct gm_csr *m, int64_t size, uint64_t seed, struct gm_spgemm_error *error) {
+bool spg_generate_kkt(struct spg_csr *m, int64_t size, uint64_t seed, struct spg_error *error) {
     int64_t variables = size * size * size + 6 * size * size, rows = variables + size * size * size;
     int64_t side = size + 2;
     struct kkt k = {.side = (int32_t)side, .variables = (int32_t)variables};
     bool made = false;
-    *m = (struct gm_csr){0};
+    *m = (struct spg_csr){0};
     k.variable = malloc((size_t)(side * side * side) * sizeof *k.variable);
     k.point = malloc((size_t)variables * sizeof *k.point);
     if (!k.variable || !k.point) {
-        gm_spgemm_fail(error, "out of memory for %lld rows", (long long)rows);
+        spg_fail(error, "out of memory for %lld rows", (long long)rows);
         goto out;
     }
     number_variables(&k);
-    made = gm_csr_from_rows(m, (int32_t)rows, (int32_t)rows, 27 + 1, kkt_row, &k, error);
+    made = spg_csr_from_rows(m, (int32_t)rows, (int32_t)rows, 27 + 1, kkt_row, &k, error);
     if (made) {
-        gm_csr_fill(m, seed);
+        spg_csr_fill(m, seed);
         for (int32_t row = k.variables; row < m->rows; row++)
             m->values[m->offsets[row + 1] - 1] = 0;
     }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int64_t arguments[GM_GENERATOR_ARGUMENTS];
+typedef int64_t arguments[SPG_GENERATOR_ARGUMENTS];
 
 struct argument {
     const char *name;
@@ -15,66 +15,66 @@ struct argument {
 /* A row a name. Values of the kinds that do not set them are filled from the last argument. */
 struct generator {
     const char *name, *help;
-    struct argument arguments[GM_GENERATOR_ARGUMENTS]; /* the last that is named is the seed */
-    bool (*make)(struct gm_csr *m, const int64_t *arguments, uint64_t seed, struct gm_spgemm_error *error);
+    struct argument arguments[SPG_GENERATOR_ARGUMENTS]; /* the last that is named is the seed */
+    bool (*make)(struct spg_csr *m, const int64_t *arguments, uint64_t seed, struct spg_error *error);
     bool sets_values;
     const int64_t *fixed; /* arguments of make() that the name stands for, instead of those given */
 };
 
 #define POINTS(list) list, (int)(sizeof list / sizeof list[0])
 
-static const struct gm_grid_point star7[] = {{0, 0, -1}, {0, -1, 0}, {-1, 0, 0}, {0, 0, 0},
-                                             {1, 0, 0},  {0, 1, 0},  {0, 0, 1}};
-static const struct gm_grid_point diamond13[] = {{0, -2, 0}, {-1, -1, 0}, {0, -1, 0}, {1, -1, 0}, {-2, 0, 0},
-                                                 {-1, 0, 0}, {0, 0, 0},   {1, 0, 0},  {2, 0, 0},  {-1, 1, 0},
-                                                 {0, 1, 0},  {1, 1, 0},   {0, 2, 0}};
-static const struct gm_grid_point quad9[] = {{-1, -1, 0}, {0, -1, 0}, {1, -1, 0}, {-1, 0, 0}, {0, 0, 0},
-                                             {1, 0, 0},   {-1, 1, 0}, {0, 1, 0},  {1, 1, 0}};
-static const struct gm_grid_point triangle7[] = {{-1, -1, 0}, {0, -1, 0}, {-1, 0, 0}, {0, 0, 0},
-                                                 {1, 0, 0},   {0, 1, 0},  {1, 1, 0}};
+static const struct spg_grid_point star7[] = {{0, 0, -1}, {0, -1, 0}, {-1, 0, 0}, {0, 0, 0},
+                                              {1, 0, 0},  {0, 1, 0},  {0, 0, 1}};
+static const struct spg_grid_point diamond13[] = {{0, -2, 0}, {-1, -1, 0}, {0, -1, 0}, {1, -1, 0}, {-2, 0, 0},
+                                                  {-1, 0, 0}, {0, 0, 0},   {1, 0, 0},  {2, 0, 0},  {-1, 1, 0},
+                                                  {0, 1, 0},  {1, 1, 0},   {0, 2, 0}};
+static const struct spg_grid_point quad9[] = {{-1, -1, 0}, {0, -1, 0}, {1, -1, 0}, {-1, 0, 0}, {0, 0, 0},
+                                              {1, 0, 0},   {-1, 1, 0}, {0, 1, 0},  {1, 1, 0}};
+static const struct spg_grid_point triangle7[] = {{-1, -1, 0}, {0, -1, 0}, {-1, 0, 0}, {0, 0, 0},
+                                                  {1, 0, 0},   {0, 1, 0},  {1, 1, 0}};
 /* A cube in six tetrahedra (Kuhn): neighbours are the nonzero corners of the unit cube, and their negatives.
  */
-static const struct gm_grid_point kuhn15[] = {{-1, -1, -1}, {0, -1, -1}, {-1, 0, -1}, {0, 0, -1}, {-1, -1, 0},
-                                              {0, -1, 0},   {-1, 0, 0},  {0, 0, 0},   {1, 0, 0},  {0, 1, 0},
-                                              {1, 1, 0},    {0, 0, 1},   {1, 0, 1},   {0, 1, 1},  {1, 1, 1}};
+static const struct spg_grid_point kuhn15[] = {{-1, -1, -1}, {0, -1, -1}, {-1, 0, -1}, {0, 0, -1}, {-1, -1, 0},
+                                               {0, -1, 0},   {-1, 0, 0},  {0, 0, 0},   {1, 0, 0},  {0, 1, 0},
+                                               {1, 1, 0},    {0, 0, 1},   {1, 0, 1},   {0, 1, 1},  {1, 1, 1}};
 
-static bool stencil7(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    return gm_generate_grid(m, a, POINTS(star7), 1, error);
+static bool stencil7(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_grid(m, a, POINTS(star7), 1, error);
 }
 
-static bool brick27(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    struct gm_grid_point points[27];
+static bool brick27(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    struct spg_grid_point points[27];
     for (int i = 0; i < 27; i++)
-        points[i] = (struct gm_grid_point){(int8_t)(i % 3 - 1), (int8_t)(i / 3 % 3 - 1), (int8_t)(i / 9 - 1)};
-    return gm_generate_grid(m, (int64_t[]){a[0], a[0], a[0]}, points, 27, a[1], error);
+        points[i] = (struct spg_grid_point){(int8_t)(i % 3 - 1), (int8_t)(i / 3 % 3 - 1), (int8_t)(i / 9 - 1)};
+    return spg_generate_grid(m, (int64_t[]){a[0], a[0], a[0]}, points, 27, a[1], error);
 }
 
-static bool diamond(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    return gm_generate_grid(m, a, POINTS(diamond13), a[3], error);
+static bool diamond(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_grid(m, a, POINTS(diamond13), a[3], error);
 }
 
-static bool quad(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    return gm_generate_grid(m, a, POINTS(quad9), a[3], error);
+static bool quad(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_grid(m, a, POINTS(quad9), a[3], error);
 }
 
-static bool triangle(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    return gm_generate_grid(m, a, POINTS(triangle7), a[3], error);
+static bool triangle(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_grid(m, a, POINTS(triangle7), a[3], error);
 }
 
-static bool kuhn(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    return gm_generate_grid(m, a, POINTS(kuhn15), a[3], error);
+static bool kuhn(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_grid(m, a, POINTS(kuhn15), a[3], error);
 }
 
-static bool cage(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    return gm_generate_cage(m, a[0], error);
+static bool cage(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_cage(m, a[0], error);
 }
 
-static bool kkt(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    return gm_generate_kkt(m, a[0], seed, error);
+static bool kkt(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_kkt(m, a[0], seed, error);
 }
 
-static bool rmat(struct gm_csr *m, const int64_t *a, uint64_t seed, struct gm_spgemm_error *error) {
-    return gm_generate_rmat(m, a[0], a[1], seed, error);
+static bool rmat(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_rmat(m, a[0], a[1], seed, error);
 }
 
 #define SEED(initial) \
@@ -138,7 +138,7 @@ static const struct generator generators[] = {
 
 static int argument_count(const struct generator *g) {
     int count = 0;
-    while (count < GM_GENERATOR_ARGUMENTS && g->arguments[count].name)
+    while (count < SPG_GENERATOR_ARGUMENTS && g->arguments[count].name)
         count++;
     return count;
 }
@@ -153,7 +153,7 @@ static void describe(const struct generator *g, char *text, size_t size) {
         used += (size_t)snprintf(text + used, size - used, "]");
 }
 
-void gm_generators_list(FILE *file) {
+void spg_generators_list(FILE *file) {
     for (size_t i = 0; i < GENERATORS; i++) {
         const struct generator *g = &generators[i];
         char form[64], initial[128] = "";
@@ -166,8 +166,7 @@ void gm_generators_list(FILE *file) {
 }
 
 /* Reads ":5:7"; for stencil7 "38x198x198" may stand for the three sides. */
-static bool read_arguments(const struct generator *g, const char *text, int64_t *values,
-                           struct gm_spgemm_error *error) {
+static bool read_arguments(const struct generator *g, const char *text, int64_t *values, struct spg_error *error) {
     int count = argument_count(g);
     char form[64];
     const char *at = text;
@@ -177,7 +176,7 @@ static bool read_arguments(const struct generator *g, const char *text, int64_t 
     for (int i = 0; *at; i++) {
         char *end;
         if (i == count)
-            return gm_spgemm_fail(error, "gen:%s%s: too many arguments; it is %s", g->name, text, form);
+            return spg_fail(error, "gen:%s%s: too many arguments; it is %s", g->name, text, form);
         const struct argument *argument = &g->arguments[i];
         at++;
         errno = 0;
@@ -185,28 +184,27 @@ static bool read_arguments(const struct generator *g, const char *text, int64_t 
         bool by_x = *end == 'x' && g->make == stencil7 && !g->fixed && i < 2;
         if (!isdigit((unsigned char)*at) || errno || (*end && *end != ':' && !by_x) || value < argument->low ||
             value > argument->high)
-            return gm_spgemm_fail(error, "gen:%s%s: %s '%.*s' is not a number from %lld to %lld; it is %s", g->name,
-                                  text, argument->name, (int)strcspn(at, ":"), at, (long long)argument->low,
-                                  (long long)argument->high, form);
+            return spg_fail(error, "gen:%s%s: %s '%.*s' is not a number from %lld to %lld; it is %s", g->name, text,
+                            argument->name, (int)strcspn(at, ":"), at, (long long)argument->low,
+                            (long long)argument->high, form);
         values[i] = value;
         at = end;
     }
     return true;
 }
 
-static bool unknown(const char *text, size_t length, struct gm_spgemm_error *error) {
+static bool unknown(const char *text, size_t length, struct spg_error *error) {
     char known[400] = "";
     for (size_t i = 0; i < GENERATORS; i++)
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", generators[i].name);
-    return gm_spgemm_fail(error, "gen:%.*s: no such matrix; there are: %s", (int)(length > 60 ? 60 : length), text,
-                          known);
+    return spg_fail(error, "gen:%.*s: no such matrix; there are: %s", (int)(length > 60 ? 60 : length), text, known);
 }
 
-bool gm_generate(struct gm_csr *m, const char *text, struct gm_spgemm_error *error) {
+bool spg_generate(struct spg_csr *m, const char *text, struct spg_error *error) {
     size_t length = strcspn(text, ":");
     const struct generator *g = NULL;
     arguments values;
-    *m = (struct gm_csr){0};
+    *m = (struct spg_csr){0};
     for (size_t i = 0; i < GENERATORS; i++)
         if (strlen(generators[i].name) == length && !memcmp(generators[i].name, text, length))
             g = &generators[i];
@@ -216,8 +214,8 @@ bool gm_generate(struct gm_csr *m, const char *text, struct gm_spgemm_error *err
         return false;
     uint64_t seed = (uint64_t)values[argument_count(g) - 1];
     if (!g->make(m, g->fixed ? g->fixed : values, seed, error))
-        return gm_spgemm_fail_in(error, text);
+        return spg_fail_in(error, text);
     if (!g->sets_values)
-        gm_csr_fill(m, seed);
+        spg_csr_fill(m, seed);
     return true;
 }

@@ -30,7 +30,7 @@ static struct {
 #define CHUNK 0.2f /* of the products at a time, for alg3 */
 
 struct state {
-    struct gm_gpu gpu;
+    struct spg_gpu gpu;
     cusparseHandle_t handle;
     cusparseSpMatDescr_t a, b;
     cusparseSpGEMMAlg_t algorithm;
@@ -41,7 +41,7 @@ struct state {
 struct call {
     cusparseSpMatDescr_t c;
     cusparseSpGEMMDescr_t description;
-    struct gm_block work, estimate, compute;
+    struct spg_block work, estimate, compute;
 };
 
 static bool find(const char *name, void *function) {
@@ -50,33 +50,33 @@ static bool find(const char *name, void *function) {
     return found != NULL;
 }
 
-static bool open_library(struct gm_spgemm_error *error) {
+static bool open_library(struct spg_error *error) {
     if (sparse.library)
         return true;
-    sparse.library = dlopen(GM_CUSPARSE, RTLD_NOW | RTLD_LOCAL);
+    sparse.library = dlopen(SPG_CUSPARSE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     /* Toolkits are often not where the loader looks. */
     if (!sparse.library)
-        sparse.library = dlopen(GM_CUSPARSE_FOLDER "/" GM_CUSPARSE, RTLD_NOW | RTLD_LOCAL);
+        sparse.library = dlopen(SPG_CUSPARSE_FOLDER "/" SPG_CUSPARSE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!sparse.library)
-        return gm_spgemm_fail(error, "%s", dlerror());
+        return spg_fail(error, "%s", dlerror());
 #define FIND(name) &&find(#name, &sparse.name)
     if (true FUNCTIONS(FIND))
         return true;
     dlclose(sparse.library);
     sparse.library = NULL;
-    return gm_spgemm_fail(error, "%s is too old", GM_CUSPARSE);
+    return spg_fail(error, "%s is too old", SPG_CUSPARSE_LIBRARY);
 }
 
-static bool worked(cusparseStatus_t status, const char *what, struct gm_spgemm_error *error) {
+static bool worked(cusparseStatus_t status, const char *what, struct spg_error *error) {
     if (status == CUSPARSE_STATUS_SUCCESS)
         return true;
     if (status == CUSPARSE_STATUS_ALLOC_FAILED || status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES)
-        return gm_spgemm_fail(error, "out of device memory: %s: %s", what, sparse.cusparseGetErrorString(status));
-    return gm_spgemm_fail(error, "%s: %s", what, sparse.cusparseGetErrorString(status));
+        return spg_fail(error, "out of device memory: %s: %s", what, sparse.cusparseGetErrorString(status));
+    return spg_fail(error, "%s: %s", what, sparse.cusparseGetErrorString(status));
 }
 
-static bool describe(cusparseSpMatDescr_t *description, const struct gm_operand *m, cudaDataType type,
-                     struct gm_spgemm_error *error) {
+static bool describe(cusparseSpMatDescr_t *description, const struct spg_operand *m, cudaDataType type,
+                     struct spg_error *error) {
     return worked(sparse.cusparseCreateCsr(description, m->rows, m->columns, m->stored, m->offsets, m->indices,
                                            m->values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
                                            type),
@@ -93,7 +93,7 @@ static void close_cusparse(void *pointer) {
         sparse.cusparseDestroySpMat(s->b);
     if (s->handle)
         sparse.cusparseDestroy(s->handle);
-    gm_gpu_close(&s->gpu);
+    spg_gpu_close(&s->gpu);
     free(s);
 }
 
@@ -105,18 +105,18 @@ static cusparseSpGEMMAlg_t algorithm_of(const char *argument) {
     return !strcmp(argument, "alg3") ? CUSPARSE_SPGEMM_ALG3 : CUSPARSE_SPGEMM_DEFAULT;
 }
 
-static void *open_cusparse(const struct gm_job *job, struct gm_spgemm_error *error) {
+static void *open_cusparse(const struct spg_job *job, struct spg_error *error) {
     struct state *s = calloc(1, sizeof *s);
     if (!s) {
-        gm_spgemm_fail(error, "out of memory");
+        spg_fail(error, "out of memory");
         return NULL;
     }
-    if (!gm_gpu_open(&s->gpu, job, error)) {
+    if (!spg_gpu_open(&s->gpu, job, error)) {
         free(s);
         return NULL;
     }
     s->algorithm = algorithm_of(job->argument);
-    s->type = job->precision == GM_FLOAT ? CUDA_R_32F : CUDA_R_64F;
+    s->type = job->precision == SPG_FLOAT ? CUDA_R_32F : CUDA_R_64F;
     if (open_library(error) && worked(sparse.cusparseCreate(&s->handle), "cusparseCreate", error) &&
         describe(&s->a, s->gpu.a, s->type, error) && describe(&s->b, s->gpu.b, s->type, error))
         return s;
@@ -133,30 +133,30 @@ static const float one_float = 1, zero_float = 0;
         s->type == CUDA_R_32F ? (const void *)&zero_float : &zero, c->c, s->type, s->algorithm, c->description
 
 /* First the products are counted; the other two algorithms say then what the rest takes. */
-static bool estimate(struct state *s, struct call *c, struct gm_spgemm_error *error) {
-    struct gm_memory *memory = &s->gpu.memory;
+static bool estimate(struct state *s, struct call *c, struct spg_error *error) {
+    struct spg_memory *memory = &s->gpu.memory;
     size_t size = 0, compute = 0;
     if (!worked(sparse.cusparseSpGEMM_workEstimation(COMMON, &size, NULL), "workEstimation", error) ||
-        !gm_block_make(&c->work, memory, size, "cuSPARSE's first buffer", error) ||
+        !spg_block_make(&c->work, memory, size, "cuSPARSE's first buffer", error) ||
         !worked(sparse.cusparseSpGEMM_workEstimation(COMMON, &size, c->work.at), "workEstimation", error))
         return false;
     if (s->algorithm != CUSPARSE_SPGEMM_ALG2 && s->algorithm != CUSPARSE_SPGEMM_ALG3) {
         if (!worked(sparse.cusparseSpGEMM_compute(COMMON, &compute, NULL), "compute", error))
             return false;
-        return gm_block_make(&c->compute, memory, compute, "cuSPARSE's buffer", error);
+        return spg_block_make(&c->compute, memory, compute, "cuSPARSE's buffer", error);
     }
     if (!worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK, &size, NULL, NULL), "estimateMemory", error) ||
-        !gm_block_make(&c->estimate, memory, size, "cuSPARSE's second buffer", error) ||
+        !spg_block_make(&c->estimate, memory, size, "cuSPARSE's second buffer", error) ||
         !worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK, &size, c->estimate.at, &compute), "estimateMemory",
                 error))
         return false;
-    gm_block_drop(&c->estimate, memory);
-    return gm_block_make(&c->compute, memory, compute, "cuSPARSE's buffer", error);
+    spg_block_drop(&c->estimate, memory);
+    return spg_block_make(&c->compute, memory, compute, "cuSPARSE's buffer", error);
 }
 
-static bool compute(struct state *s, struct call *c, struct gm_spgemm_error *error) {
-    struct gm_result *result = &s->gpu.c;
-    struct gm_memory *memory = &s->gpu.memory;
+static bool compute(struct state *s, struct call *c, struct spg_error *error) {
+    struct spg_result *result = &s->gpu.c;
+    struct spg_memory *memory = &s->gpu.memory;
     size_t size = c->compute.size;
     int64_t rows, columns, stored;
     if (!worked(sparse.cusparseSpGEMM_compute(COMMON, &size, c->compute.at), "compute", error) ||
@@ -164,51 +164,51 @@ static bool compute(struct state *s, struct call *c, struct gm_spgemm_error *err
         return false;
     result->stored = stored;
     if (!stored) /* there are no arrays to copy to */
-        return gm_cuda(cudaMemsetAsync(result->offsets.at, 0, result->offsets.size, NULL), "offsets of C", error);
-    return gm_block_make(&result->indices, memory, (size_t)stored * sizeof(int32_t), "columns of C", error) &&
-           gm_block_make(&result->values, memory, (size_t)stored * gm_value_size(s->gpu.job->precision), "values of C",
-                         error) &&
+        return spg_cuda(cudaMemsetAsync(result->offsets.at, 0, result->offsets.size, NULL), "offsets of C", error);
+    return spg_block_make(&result->indices, memory, (size_t)stored * sizeof(int32_t), "columns of C", error) &&
+           spg_block_make(&result->values, memory, (size_t)stored * spg_value_size(s->gpu.job->precision),
+                          "values of C", error) &&
            worked(sparse.cusparseCsrSetPointers(c->c, result->offsets.at, result->indices.at, result->values.at),
                   "cusparseCsrSetPointers", error) &&
            worked(sparse.cusparseSpGEMM_copy(COMMON), "copy", error);
 }
 
-static bool begin(struct state *s, struct call *c, struct gm_spgemm_error *error) {
-    struct gm_result *result = &s->gpu.c;
+static bool begin(struct state *s, struct call *c, struct spg_error *error) {
+    struct spg_result *result = &s->gpu.c;
     result->rows = s->gpu.a->rows;
     result->columns = s->gpu.b->columns;
-    return gm_block_make(&result->offsets, &s->gpu.memory, ((size_t)result->rows + 1) * sizeof(int32_t), "offsets of C",
-                         error) &&
+    return spg_block_make(&result->offsets, &s->gpu.memory, ((size_t)result->rows + 1) * sizeof(int32_t),
+                          "offsets of C", error) &&
            worked(sparse.cusparseCreateCsr(&c->c, result->rows, result->columns, 0, result->offsets.at, NULL, NULL,
                                            CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, s->type),
                   "cusparseCreateCsr", error) &&
            worked(sparse.cusparseSpGEMM_createDescr(&c->description), "cusparseSpGEMM_createDescr", error);
 }
 
-static bool run_cusparse(void *pointer, struct gm_run *run, struct gm_spgemm_error *error) {
+static bool run_cusparse(void *pointer, struct spg_run *run, struct spg_error *error) {
     struct state *s = pointer;
-    struct gm_memory *memory = &s->gpu.memory;
+    struct spg_memory *memory = &s->gpu.memory;
     struct call call = {0};
-    *run = (struct gm_run){0};
-    bool done = gm_gpu_begin(&s->gpu, error) && begin(s, &call, error) && estimate(s, &call, error) &&
-                gm_cuda(cudaEventRecord(s->gpu.estimated, NULL), "event", error) && compute(s, &call, error) &&
-                gm_gpu_end(&s->gpu, true, false, run, error);
+    *run = (struct spg_run){0};
+    bool done = spg_gpu_begin(&s->gpu, error) && begin(s, &call, error) && estimate(s, &call, error) &&
+                spg_cuda(cudaEventRecord(s->gpu.estimated, NULL), "event", error) && compute(s, &call, error) &&
+                spg_gpu_end(&s->gpu, true, false, run, error);
     run->entries = s->gpu.c.stored;
     if (call.description)
         sparse.cusparseSpGEMM_destroyDescr(call.description);
     if (call.c)
         sparse.cusparseDestroySpMat(call.c);
-    gm_block_drop(&call.work, memory);
-    gm_block_drop(&call.estimate, memory);
-    gm_block_drop(&call.compute, memory);
+    spg_block_drop(&call.work, memory);
+    spg_block_drop(&call.estimate, memory);
+    spg_block_drop(&call.compute, memory);
     if (!done)
-        gm_result_drop(&s->gpu.c, memory);
+        spg_result_drop(&s->gpu.c, memory);
     return done;
 }
 
-static bool fetch_cusparse(void *pointer, struct gm_csr *c, struct gm_spgemm_error *error) {
+static bool fetch_cusparse(void *pointer, struct spg_csr *c, struct spg_error *error) {
     struct state *s = pointer;
-    return gm_result_fetch(&s->gpu.c, s->gpu.job->precision, c, error);
+    return spg_result_fetch(&s->gpu.c, s->gpu.job->precision, c, error);
 }
 
-const struct gm_mode_functions gm_mode_cusparse = {open_cusparse, run_cusparse, fetch_cusparse, close_cusparse, NULL};
+const struct spg_mode_functions spg_mode_cusparse = {open_cusparse, run_cusparse, fetch_cusparse, close_cusparse, NULL};

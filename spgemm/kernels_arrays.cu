@@ -16,7 +16,7 @@ unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BL
 
 /* A team a row. As many blocks as the device has room for take all rows, so that few add to the totals:
  * additions to one address come one after the other. */
-__global__ void __launch_bounds__(BLOCK) bounds(gm_operand a, gm_operand b, int32_t *bound, gm_totals *totals) {
+__global__ void __launch_bounds__(BLOCK) bounds(spg_operand a, spg_operand b, int32_t *bound, spg_totals *totals) {
     constexpr int ROWS = 32 / TEAM; /* of a warp */
     __shared__ int64_t sums[BLOCK / 32];
     __shared__ int32_t mosts[BLOCK / 32];
@@ -60,30 +60,30 @@ __global__ void __launch_bounds__(BLOCK) bounds(gm_operand a, gm_operand b, int3
     }
 }
 
-static_assert(GM_SLABS * GM_BINS <= BLOCK, "a thread for each bin");
+static_assert(SPG_SLABS * SPG_BINS <= BLOCK, "a thread for each bin");
 
 /* -1: the row is in no bin. */
-__device__ int bin_of(const gm_need &need, int32_t row) {
+__device__ int bin_of(const spg_need &need, int32_t row) {
     int64_t entries;
     if (need.size) {
         entries = need.size[row];
     } else {
-        entries = gm_entries_expected(need.bound[row], need.columns, need.share);
+        entries = spg_entries_expected(need.bound[row], need.columns, need.share);
         if (!need.bound[row])
             return -1;
     }
     if (!entries)
         return -1;
-    return row / need.slab * GM_BINS + gm_bin_of(gm_entries_of_table(entries, need.bound[row]));
+    return row / need.slab * SPG_BINS + spg_bin_of(spg_entries_of_table(entries, need.bound[row]));
 }
 
 /* Numbers of a block are added up in shared memory first. */
 template <bool FILL>
 __global__ void __launch_bounds__(BLOCK)
-    bins(const int32_t *list, int32_t rows, gm_need need, int32_t *next, int32_t *binned) {
-    __shared__ int32_t count[GM_SLABS * GM_BINS];
+    bins(const int32_t *list, int32_t rows, spg_need need, int32_t *next, int32_t *binned) {
+    __shared__ int32_t count[SPG_SLABS * SPG_BINS];
     int64_t item = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
-    if (threadIdx.x < GM_SLABS * GM_BINS)
+    if (threadIdx.x < SPG_SLABS * SPG_BINS)
         count[threadIdx.x] = 0;
     __syncthreads();
     int32_t row = item >= rows ? 0 : list ? list[item] : static_cast<int32_t>(item), place = 0;
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(BLOCK)
     if (bin >= 0)
         place = atomicAdd(&count[bin], 1);
     __syncthreads();
-    if (threadIdx.x < GM_SLABS * GM_BINS && count[threadIdx.x])
+    if (threadIdx.x < SPG_SLABS * SPG_BINS && count[threadIdx.x])
         count[threadIdx.x] = atomicAdd(&next[threadIdx.x], count[threadIdx.x]);
     if (!FILL)
         return;
@@ -112,8 +112,8 @@ __global__ void gather(const int32_t *list, int32_t rows, const int32_t *from, i
         to[i] = from[list[i]];
 }
 
-__global__ void __launch_bounds__(BLOCK)
-    offsets_of(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab, gm_ends *ends) {
+__global__ void __launch_bounds__(BLOCK) offsets_of(const int64_t *place, const int32_t *size, int32_t rows,
+                                                    int32_t *offsets, int32_t slab, spg_ends *ends) {
     __shared__ int32_t longest;
     int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
     int32_t mine = i < rows ? size[i] : 0;
@@ -148,13 +148,13 @@ __global__ void move_rows(const E *from, E *to, const int64_t *start, const int6
 }
 
 template <typename E>
-__global__ void move_pieces(const E *from, E *to, gm_pieces pieces, int64_t count, const int64_t *place,
+__global__ void move_pieces(const E *from, E *to, spg_pieces pieces, int64_t count, const int64_t *place,
                             const int32_t *size, int team) {
     int64_t teams = static_cast<int64_t>(gridDim.x) * BLOCK / team;
     for (int64_t piece = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team; piece < count;
          piece += teams) {
         int32_t row = pieces.owner[piece];
-        int64_t before = static_cast<int64_t>(gm_piece_round(&pieces, piece)) * pieces.size;
+        int64_t before = static_cast<int64_t>(spg_piece_round(&pieces, piece)) * pieces.size;
         int64_t here = min(size[row] - before, static_cast<int64_t>(pieces.size));
         for (int64_t i = threadIdx.x % team; i < here; i += team)
             to[place[row] + before + i] = from[piece * pieces.size + i];
@@ -177,8 +177,8 @@ int team_for(int64_t elements) {
 
 /* Elements are moved as bits. */
 template <typename E>
-cudaError_t launch_move_pieces(const void *from, void *to, const gm_pieces &pieces, int64_t count, const int64_t *place,
-                               const int32_t *size) {
+cudaError_t launch_move_pieces(const void *from, void *to, const spg_pieces &pieces, int64_t count,
+                               const int64_t *place, const int32_t *size) {
     int team = team_for(pieces.size);
     int64_t blocks = min(static_cast<int64_t>(INT_MAX), (count * team + BLOCK - 1) / BLOCK);
     move_pieces<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to), pieces,
@@ -197,7 +197,7 @@ cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, c
 
 } // namespace
 
-cudaError_t gm_launch_bounds(const gm_operand *a, const gm_operand *b, int32_t *bound, gm_totals *totals) {
+cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_t *bound, spg_totals *totals) {
     if (!a->rows)
         return cudaSuccess;
     unsigned blocks = std::min(blocks_of(static_cast<int64_t>(a->rows) * TEAM), MANY_BLOCKS);
@@ -205,60 +205,61 @@ cudaError_t gm_launch_bounds(const gm_operand *a, const gm_operand *b, int32_t *
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_bin_count(const int32_t *list, int32_t rows, const gm_need *need, int32_t *count) {
+cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const spg_need *need, int32_t *count) {
     if (!rows)
         return cudaSuccess;
     bins<false><<<blocks_of(rows), BLOCK>>>(list, rows, *need, count, nullptr);
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_bin_fill(const int32_t *list, int32_t rows, const gm_need *need, int32_t *next, int32_t *binned) {
+cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const spg_need *need, int32_t *next,
+                                int32_t *binned) {
     if (!rows)
         return cudaSuccess;
     bins<true><<<blocks_of(rows), BLOCK>>>(list, rows, *need, next, binned);
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_count_up(int32_t *list, int32_t rows) {
+cudaError_t spg_launch_count_up(int32_t *list, int32_t rows) {
     if (!rows)
         return cudaSuccess;
     count_up<<<blocks_of(rows), BLOCK>>>(list, rows);
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to) {
+cudaError_t spg_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to) {
     if (!rows)
         return cudaSuccess;
     gather<<<blocks_of(rows), BLOCK>>>(list, rows, from, to);
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab,
-                              gm_ends *ends) {
+cudaError_t spg_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab,
+                               spg_ends *ends) {
     offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK>>>(place, size, rows, offsets, slab, ends);
     return cudaGetLastError();
 }
 
-cudaError_t gm_scan(void *space, size_t *bytes, const int32_t *size, int64_t *start, int32_t count) {
+cudaError_t spg_scan(void *space, size_t *bytes, const int32_t *size, int64_t *start, int32_t count) {
     return cub::DeviceScan::ExclusiveScan(space, *bytes, size, start, cuda::std::plus<int64_t>{}, int64_t{0},
                                           static_cast<int64_t>(count) + 1);
 }
 
-cudaError_t gm_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
-                            int64_t above, int32_t *chosen, int32_t *number) {
+cudaError_t spg_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
+                             int64_t above, int32_t *chosen, int32_t *number) {
     return cub::DeviceSelect::If(space, *bytes, list, chosen, number, rows, Above{size, above});
 }
 
-cudaError_t gm_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start, const int64_t *place,
-                                const int32_t *size, int32_t rows) {
+cudaError_t spg_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start, const int64_t *place,
+                                 const int32_t *size, int32_t rows) {
     if (!rows)
         return cudaSuccess;
     return element == 4 ? launch_move_rows<uint32_t>(from, to, start, place, size, rows)
                         : launch_move_rows<uint64_t>(from, to, start, place, size, rows);
 }
 
-cudaError_t gm_launch_move_pieces(size_t element, const void *from, void *to, const gm_pieces *pieces, int64_t count,
-                                  const int64_t *place, const int32_t *size) {
+cudaError_t spg_launch_move_pieces(size_t element, const void *from, void *to, const spg_pieces *pieces, int64_t count,
+                                   const int64_t *place, const int32_t *size) {
     if (!count)
         return cudaSuccess;
     return element == 4 ? launch_move_pieces<uint32_t>(from, to, *pieces, count, place, size)

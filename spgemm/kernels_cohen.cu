@@ -7,30 +7,30 @@
 
 namespace {
 
-constexpr int BLOCK = 256, KEYS = GM_COHEN_KEYS;
+constexpr int BLOCK = 256, KEYS = SPG_COHEN_KEYS;
 static_assert(KEYS <= 32 && 32 % KEYS == 0, "the keys of a row lie in one warp");
 
 __global__ void __launch_bounds__(BLOCK) draw(uint64_t seed, int64_t count, float *drawn) {
     int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
     if (i < count)
-        drawn[i] = static_cast<float>(-log(gm_unit_at(seed, static_cast<uint64_t>(i))));
+        drawn[i] = static_cast<float>(-log(spg_unit_at(seed, static_cast<uint64_t>(i))));
 }
 
 /* Minimum of the thread's key over the row's entries. */
-__device__ float minimum(const gm_operand &m, int64_t row, const float *from) {
+__device__ float minimum(const spg_operand &m, int64_t row, const float *from) {
     float least = INFINITY;
     for (int32_t k = m.offsets[row]; k < m.offsets[row + 1]; k++)
         least = fminf(least, from[static_cast<int64_t>(m.indices[k]) * KEYS + threadIdx.x % KEYS]);
     return least;
 }
 
-__global__ void __launch_bounds__(BLOCK) reach(gm_operand b, const float *drawn, float *reached) {
+__global__ void __launch_bounds__(BLOCK) reach(spg_operand b, const float *drawn, float *reached) {
     int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
     if (i / KEYS < b.rows)
         reached[i] = minimum(b, i / KEYS, drawn);
 }
 
-__global__ void __launch_bounds__(BLOCK) estimate(gm_operand a, const float *reached, double *total) {
+__global__ void __launch_bounds__(BLOCK) estimate(spg_operand a, const float *reached, double *total) {
     int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / KEYS;
     double sum = static_cast<double>(row < a.rows ? minimum(a, row, reached) : INFINITY);
     for (int step = KEYS / 2; step > 0; step /= 2)
@@ -47,8 +47,8 @@ unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BL
 
 } // namespace
 
-cudaError_t gm_launch_cohen(const gm_operand *a, const gm_operand *b, uint64_t seed, float *drawn, float *reached,
-                            double *total) {
+cudaError_t spg_launch_cohen(const spg_operand *a, const spg_operand *b, uint64_t seed, float *drawn, float *reached,
+                             double *total) {
     int64_t keys = static_cast<int64_t>(b->columns) * KEYS;
     if (!a->stored || !b->stored)
         return cudaSuccess;

@@ -13,8 +13,8 @@ namespace {
 constexpr int BLOCK = 128;
 
 struct Problem {
-    gm_operand a, b, by_columns;
-    gm_target c;
+    spg_operand a, b, by_columns;
+    spg_target c;
     int32_t *resume;
 };
 
@@ -22,7 +22,7 @@ struct Window {
     int32_t first, last;
 };
 
-__device__ Window window_of(const gm_operand &a, const gm_operand &b, int32_t row) {
+__device__ Window window_of(const spg_operand &a, const spg_operand &b, int32_t row) {
     Window w = {INT_MAX, -1};
     for (int32_t k = a.offsets[row]; k < a.offsets[row + 1]; k++) {
         int32_t from = b.offsets[a.indices[k]], to = b.offsets[a.indices[k] + 1];
@@ -84,7 +84,7 @@ template <typename T, bool FORM> __global__ void dot_rows(Problem p, const int32
     if (item >= rows)
         return;
     int32_t row = list ? list[item] : static_cast<int32_t>(item);
-    const gm_pieces &pieces = p.c.pieces;
+    const spg_pieces &pieces = p.c.pieces;
     if (!pieces.size) {
         form_row<T, FORM>(p, row, FORM ? p.c.start[row] : 0, INT64_MAX, 0, false);
         return;
@@ -97,7 +97,7 @@ template <typename T, bool FORM> __global__ void dot_rows(Problem p, const int32
 /* Rounds until rows are finished or places run out. What a round leaves unfinished is listed in any order:
  * the thread-for-a-row kernel never looks for a row's pieces. */
 template <typename T>
-__global__ void dot_rounds(Problem p, int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
+__global__ void dot_rounds(Problem p, int32_t *owner, int64_t *first, int64_t places, spg_progress *progress,
                            int32_t *unfinished) {
     cooperative_groups::grid_group grid = cooperative_groups::this_grid();
     int64_t thread = grid.thread_rank(), threads = grid.size();
@@ -126,7 +126,7 @@ __global__ void dot_rounds(Problem p, int32_t *owner, int64_t *first, int64_t pl
 unsigned blocks_of(int64_t count) { return static_cast<unsigned>((count + BLOCK - 1) / BLOCK); }
 
 template <typename T>
-cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t places, gm_progress *progress,
+cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t places, spg_progress *progress,
                               int32_t *unfinished) {
     int device = 0, processors = 0, blocks = 0;
     cudaError_t status = cudaGetDevice(&device);
@@ -143,26 +143,27 @@ cudaError_t launch_persistent(Problem p, int32_t *owner, int64_t *first, int64_t
 
 } // namespace
 
-cudaError_t gm_launch_dots(gm_precision precision, const gm_operand *a, const gm_operand *b,
-                           const gm_operand *by_columns, const int32_t *list, int32_t rows, const gm_target *c,
-                           int32_t *resume) {
+cudaError_t spg_launch_dots(spg_precision precision, const spg_operand *a, const spg_operand *b,
+                            const spg_operand *by_columns, const int32_t *list, int32_t rows, const spg_target *c,
+                            int32_t *resume) {
     Problem p = {*a, *b, *by_columns, *c, resume};
     if (!rows)
         return cudaSuccess;
     if (!c->values)
         dot_rows<float, false><<<blocks_of(rows), BLOCK>>>(p, list, rows);
-    else if (precision == GM_FLOAT)
+    else if (precision == SPG_FLOAT)
         dot_rows<float, true><<<blocks_of(rows), BLOCK>>>(p, list, rows);
     else
         dot_rows<double, true><<<blocks_of(rows), BLOCK>>>(p, list, rows);
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_dots_persistent(gm_precision precision, const gm_operand *a, const gm_operand *b,
-                                      const gm_operand *by_columns, const gm_target *c, int32_t *resume, int32_t *owner,
-                                      int64_t *first, int64_t places, gm_progress *progress, int32_t *unfinished) {
+cudaError_t spg_launch_dots_persistent(spg_precision precision, const spg_operand *a, const spg_operand *b,
+                                       const spg_operand *by_columns, const spg_target *c, int32_t *resume,
+                                       int32_t *owner, int64_t *first, int64_t places, spg_progress *progress,
+                                       int32_t *unfinished) {
     Problem p = {*a, *b, *by_columns, *c, resume};
-    if (precision == GM_FLOAT)
+    if (precision == SPG_FLOAT)
         return launch_persistent<float>(p, owner, first, places, progress, unfinished);
     return launch_persistent<double>(p, owner, first, places, progress, unfinished);
 }

@@ -3,9 +3,9 @@
 
 namespace {
 
-constexpr int BLOCK = 256, EACH = GM_TILE / BLOCK; /* places of a tile for each thread */
-constexpr int AHEAD = 4;                           /* entries that a thread reads before it writes them */
-constexpr int TEAM = 32;                           /* threads for a row that is not in a tile */
+constexpr int BLOCK = 256, EACH = SPG_TILE / BLOCK; /* places of a tile for each thread */
+constexpr int AHEAD = 4;                            /* entries that a thread reads before it writes them */
+constexpr int TEAM = 32;                            /* threads for a row that is not in a tile */
 
 /* An element from global to shared memory, without waiting and without a register: many are on their way. */
 template <typename E> __device__ void bring(E *to, const E *from) {
@@ -26,15 +26,15 @@ __device__ void wait_for_brought() {
 /* A block has a tile (tiles.h). */
 template <typename V>
 __global__ void __launch_bounds__(BLOCK)
-    pack_tiles(uint32_t *columns, V *values, gm_padded padded, unsigned *ticket, unsigned *read) {
-    __shared__ uint32_t column[GM_TILE];
-    __shared__ V value[GM_TILE];
-    __shared__ gm_tile tile;
+    pack_tiles(uint32_t *columns, V *values, spg_padded padded, unsigned *ticket, unsigned *read) {
+    __shared__ uint32_t column[SPG_TILE];
+    __shared__ V value[SPG_TILE];
+    __shared__ spg_tile tile;
     __shared__ unsigned number;
     int thread = static_cast<int>(threadIdx.x);
     if (thread == 0) {
         number = atomicAdd(ticket, 1u);
-        tile = gm_tile_at(&padded, static_cast<int32_t>(number));
+        tile = spg_tile_at(&padded, static_cast<int32_t>(number));
     }
     __syncthreads();
     const int32_t *offset = padded.offset + tile.row;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 /* Where rows got none, those behind get none either. */
-__global__ void begin_slab(gm_spill *spill, int slab) {
+__global__ void begin_slab(spg_spill *spill, int slab) {
     spill->shift[slab] = static_cast<int64_t>(min(spill->taken, spill->end));
 }
 
@@ -90,12 +90,12 @@ __global__ void begin_slab(gm_spill *spill, int slab) {
 template <typename E> struct Ahead {
     E read[AHEAD];
 
-    __device__ void fetch(const E *from, const gm_spread &spread, int64_t piece, int64_t more, int32_t i,
+    __device__ void fetch(const E *from, const spg_spread &spread, int64_t piece, int64_t more, int32_t i,
                           int32_t count) {
 #pragma unroll
         for (int j = 0; j < AHEAD; j++)
             if (i + j * TEAM < count)
-                read[j] = from[gm_spread_place(&spread, piece, more, i + j * TEAM)];
+                read[j] = from[spg_spread_place(&spread, piece, more, i + j * TEAM)];
     }
 
     __device__ void store(E *to, int32_t i, int32_t count) const {
@@ -108,13 +108,14 @@ template <typename E> struct Ahead {
 
 /* Nothing that is read lies where something is written, by this launch. */
 template <typename V>
-__global__ void __launch_bounds__(BLOCK) move_spread(gm_moved columns, gm_moved values, gm_spread spread, int32_t first,
-                                                     int32_t rows, const int64_t *place, const int32_t *size) {
+__global__ void __launch_bounds__(BLOCK)
+    move_spread(spg_moved columns, spg_moved values, spg_spread spread, int32_t first, int32_t rows,
+                const int64_t *place, const int32_t *size) {
     int64_t item = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / TEAM;
     if (item >= rows)
         return;
     int32_t row = first + static_cast<int32_t>(item), count = size[row];
-    int64_t piece = gm_first_piece(&spread, row), more = count > spread.size ? spread.more[row] : 0;
+    int64_t piece = spg_first_piece(&spread, row), more = count > spread.size ? spread.more[row] : 0;
     for (int32_t i = threadIdx.x % TEAM; i < count; i += AHEAD * TEAM) {
         Ahead<uint32_t> column;
         Ahead<V> value;
@@ -130,8 +131,8 @@ __global__ void __launch_bounds__(BLOCK) move_spread(gm_moved columns, gm_moved 
 }
 
 template <typename V>
-cudaError_t launch_move_spread(const gm_moved &columns, const gm_moved &values, const gm_spread &spread, int32_t first,
-                               int32_t rows, const int64_t *place, const int32_t *size) {
+cudaError_t launch_move_spread(const spg_moved &columns, const spg_moved &values, const spg_spread &spread,
+                               int32_t first, int32_t rows, const int64_t *place, const int32_t *size) {
     int64_t blocks = (static_cast<int64_t>(rows) * TEAM + BLOCK - 1) / BLOCK;
     move_spread<V><<<static_cast<unsigned>(blocks), BLOCK>>>(columns, values, spread, first, rows, place, size);
     return cudaGetLastError();
@@ -139,14 +140,14 @@ cudaError_t launch_move_spread(const gm_moved &columns, const gm_moved &values, 
 
 } // namespace
 
-cudaError_t gm_launch_begin_slab(gm_spill *spill, int slab) {
+cudaError_t spg_launch_begin_slab(spg_spill *spill, int slab) {
     begin_slab<<<1, 1>>>(spill, slab);
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_pack(size_t element, int32_t *columns, void *values, const gm_padded *padded, unsigned *ticket,
-                           unsigned *read) {
-    unsigned tiles = static_cast<unsigned>(gm_tiles(padded));
+cudaError_t spg_launch_pack(size_t element, int32_t *columns, void *values, const spg_padded *padded, unsigned *ticket,
+                            unsigned *read) {
+    unsigned tiles = static_cast<unsigned>(spg_tiles(padded));
     uint32_t *bits = reinterpret_cast<uint32_t *>(columns);
     if (!tiles)
         return cudaSuccess;
@@ -157,9 +158,9 @@ cudaError_t gm_launch_pack(size_t element, int32_t *columns, void *values, const
     return cudaGetLastError();
 }
 
-cudaError_t gm_launch_move_spread(size_t element, const gm_moved *columns, const gm_moved *values,
-                                  const gm_spread *spread, int32_t first, int32_t rows, const int64_t *place,
-                                  const int32_t *size) {
+cudaError_t spg_launch_move_spread(size_t element, const spg_moved *columns, const spg_moved *values,
+                                   const spg_spread *spread, int32_t first, int32_t rows, const int64_t *place,
+                                   const int32_t *size) {
     if (rows <= 0)
         return cudaSuccess;
     return element == 4 ? launch_move_spread<uint32_t>(*columns, *values, *spread, first, rows, place, size)

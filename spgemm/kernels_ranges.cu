@@ -1,4 +1,4 @@
-/* Rows that no table holds: a block forms one by ranges of GM_RANGE columns, with a dense accumulator in
+/* Rows that no table holds: a block forms one by ranges of SPG_RANGE columns, with a dense accumulator in
  * shared memory. Every entry of A's row has a cursor into its row of B, so that each product is made once;
  * ranges without products are passed over, and the row comes out sorted. Memory beside shared memory: a
  * cursor for each entry of A. */
@@ -9,11 +9,11 @@
 
 namespace {
 
-constexpr int BLOCK = 512, WARPS = BLOCK / 32, WORDS = GM_RANGE / 32;
+constexpr int BLOCK = 512, WARPS = BLOCK / 32, WORDS = SPG_RANGE / 32;
 static_assert(WORDS % 32 == 0, "a warp adds up the words");
 
 template <typename T> struct Range {
-    T sums[GM_RANGE];
+    T sums[SPG_RANGE];
     unsigned there[WORDS]; /* a bit a column */
     int before[WORDS];     /* columns there in the words before */
     int count, low;        /* columns in all words; first column of the range to come */
@@ -21,7 +21,7 @@ template <typename T> struct Range {
 
 /* Makes the row's cursors; r.low gets the first column. */
 template <typename T>
-__device__ void begin_row(Range<T> &r, const gm_operand &a, const gm_operand &b, int32_t row, int32_t *cursor) {
+__device__ void begin_row(Range<T> &r, const spg_operand &a, const spg_operand &b, int32_t row, int32_t *cursor) {
     int low = INT_MAX;
     if (threadIdx.x == 0)
         r.low = INT_MAX;
@@ -36,10 +36,10 @@ __device__ void begin_row(Range<T> &r, const gm_operand &a, const gm_operand &b,
     __syncthreads();
 }
 
-/* Products of columns low to low + GM_RANGE - 1; a warp an entry of A. Moves the cursors; `next` becomes the
+/* Products of columns low to low + SPG_RANGE - 1; a warp an entry of A. Moves the cursors; `next` becomes the
  * first column behind the range, of what this warp saw. */
 template <typename T, bool FORM>
-__device__ int add_products(Range<T> &r, const gm_operand &a, const gm_operand &b, int32_t row, int low,
+__device__ int add_products(Range<T> &r, const spg_operand &a, const spg_operand &b, int32_t row, int low,
                             int32_t *cursor) {
     int lane = threadIdx.x % 32, next = INT_MAX;
     for (int32_t k = a.offsets[row] + threadIdx.x / 32; k < a.offsets[row + 1]; k += WARPS) {
@@ -50,7 +50,7 @@ __device__ int add_products(Range<T> &r, const gm_operand &a, const gm_operand &
         do {
             column = lane < end - at ? b.indices[at + lane] : INT_MAX;
             /* Columns are not below `low`, so the difference does not overflow. */
-            bool mine = column != INT_MAX && column - low < GM_RANGE;
+            bool mine = column != INT_MAX && column - low < SPG_RANGE;
             if (mine) {
                 int place = column - low;
                 atomicOr(&r.there[place / 32], 1u << (place % 32));
@@ -93,34 +93,34 @@ template <typename T> __device__ void number(Range<T> &r) {
 }
 
 template <typename T>
-__device__ void write(const Range<T> &r, const gm_target &c, int32_t row, int low, int32_t written) {
+__device__ void write(const Range<T> &r, const spg_target &c, int32_t row, int low, int32_t written) {
     T *values = static_cast<T *>(c.values);
     int size = c.spread.size;
-    int64_t start = size ? gm_first_piece(&c.spread, row) : c.start[row];
+    int64_t start = size ? spg_first_piece(&c.spread, row) : c.start[row];
     int64_t more = size && c.size[row] > size ? c.spread.more[row] : 0;
-    for (int i = threadIdx.x; i < GM_RANGE; i += BLOCK) {
+    for (int i = threadIdx.x; i < SPG_RANGE; i += BLOCK) {
         unsigned word = r.there[i / 32], bit = 1u << (i % 32);
         if (!(word & bit))
             continue;
         int32_t rank = written + r.before[i / 32] + __popc(word & (bit - 1));
-        int64_t place = size ? gm_spread_place(&c.spread, start, more, rank) : start + rank;
+        int64_t place = size ? spg_spread_place(&c.spread, start, more, rank) : start + rank;
         c.columns[place] = low + i;
         values[place] = r.sums[i];
     }
 }
 
 /* Where such a row's entries go is known only when all of them have been counted. */
-__device__ void put_off(const gm_spread &spread, int32_t row, int32_t entries) {
+__device__ void put_off(const spg_spread &spread, int32_t row, int32_t entries) {
     if (!entries)
         return;
-    unsigned long long pieces = static_cast<unsigned long long>(gm_further_pieces(entries, spread.size));
+    unsigned long long pieces = static_cast<unsigned long long>(spg_further_pieces(entries, spread.size));
     atomicAdd(&spread.spill->later, pieces);
-    gm_spread_leave(spread, row);
+    spg_spread_leave(spread, row);
 }
 
 template <typename T, bool FORM>
 __global__ void __launch_bounds__(BLOCK)
-    range_rows(gm_operand a, gm_operand b, const int32_t *list, int32_t count, gm_target c, int32_t *cursor) {
+    range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count, spg_target c, int32_t *cursor) {
     extern __shared__ __align__(16) unsigned char memory[];
     Range<T> &r = *reinterpret_cast<Range<T> *>(memory);
     __shared__ bool denied;
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(BLOCK)
         int32_t row = list[item], written = 0;
         if (threadIdx.x == 0)
             denied =
-                FORM && c.spread.size && c.size[row] > c.spread.size && !gm_spread_take(c.spread, row, c.size[row]);
+                FORM && c.spread.size && c.size[row] > c.spread.size && !spg_spread_take(c.spread, row, c.size[row]);
         begin_row(r, a, b, row, cursor);
         if (denied) {
             __syncthreads(); /* all have read it */
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(BLOCK)
         }
         int low = r.low;
         while (low != INT_MAX) {
-            for (int i = threadIdx.x; FORM && i < GM_RANGE; i += BLOCK)
+            for (int i = threadIdx.x; FORM && i < SPG_RANGE; i += BLOCK)
                 r.sums[i] = 0;
             for (int i = threadIdx.x; i < WORDS; i += BLOCK)
                 r.there[i] = 0;
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <typename T, bool FORM>
-cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows, const gm_target &c,
+cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows, const spg_target &c,
                    int32_t *cursor, cudaStream_t stream) {
     int device = 0, processors = 0, blocks = 0;
     cudaError_t status = cudaFuncSetAttribute(range_rows<T, FORM>, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -187,13 +187,13 @@ cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list
 
 } // namespace
 
-cudaError_t gm_launch_ranges(gm_precision precision, const gm_operand *a, const gm_operand *b, const int32_t *list,
-                             int32_t rows, const gm_target *c, int32_t *cursor, cudaStream_t stream) {
+cudaError_t spg_launch_ranges(spg_precision precision, const spg_operand *a, const spg_operand *b, const int32_t *list,
+                              int32_t rows, const spg_target *c, int32_t *cursor, cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
     if (!c->values)
         return launch<float, false>(*a, *b, list, rows, *c, cursor, stream);
-    if (precision == GM_FLOAT)
+    if (precision == SPG_FLOAT)
         return launch<float, true>(*a, *b, list, rows, *c, cursor, stream);
     return launch<double, true>(*a, *b, list, rows, *c, cursor, stream);
 }

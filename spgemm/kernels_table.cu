@@ -19,7 +19,7 @@ template <typename T> struct Operand {
     const int32_t *offsets, *indices;
     const T *values;
 
-    explicit Operand(const gm_operand &o)
+    explicit Operand(const spg_operand &o)
         : offsets(o.offsets), indices(o.indices), values(static_cast<const T *>(o.values)) {}
 };
 
@@ -56,7 +56,7 @@ __device__ void insert(const Group<THREADS> &group, const Operand<T> &a, const O
         int32_t middle = a.indices[k], last = b.offsets[middle + 1];
         T factor = FORM ? a.values[k] : T(0);
         for (int32_t l = b.offsets[middle] + group.thread % team; l < last; l += team) {
-            int32_t slot = gm_table_find(table, log2_slots, b.indices[l]);
+            int32_t slot = spg_table_find(table, log2_slots, b.indices[l]);
             if (slot < 0) {
                 *full = 1;
                 return;
@@ -76,7 +76,7 @@ __device__ int pack(const Group<THREADS> &group, int32_t *table, T *sums, int *p
     for (int base = 0; base < SLOTS; base += THREADS) {
         int32_t column = table[base + group.thread];
         T sum = FORM ? sums[base + group.thread] : T(0);
-        bool there = column != GM_EMPTY;
+        bool there = column != SPG_EMPTY;
         unsigned others = __ballot_sync(group.mask, there) & group.mask;
         int place = __popc(others & lanes_before());
         if (group.whole) {
@@ -139,14 +139,14 @@ __device__ int rank_of(const int32_t *columns, int count, int32_t column) {
 
 /* The packed row to its places. */
 template <typename T, int THREADS>
-__device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t row, int32_t *table, T *sums,
+__device__ void write(const Group<THREADS> &group, const spg_target &c, int32_t row, int32_t *table, T *sums,
                       int count) {
     T *values = static_cast<T *>(c.values);
     bool sorted = count > COUNTED;
     if (sorted)
         sort<T, THREADS>(group, table, sums, count);
     int size = c.spread.size;
-    int64_t start = size ? gm_first_piece(&c.spread, row) : c.start[row];
+    int64_t start = size ? spg_first_piece(&c.spread, row) : c.start[row];
     int64_t more = size && count > size ? c.spread.more[row] : 0;
     if (!sorted && group.thread < (4 - count % 4) % 4)
         table[count + group.thread] = INT_MAX;
@@ -154,14 +154,14 @@ __device__ void write(const Group<THREADS> &group, const gm_target &c, int32_t r
     for (int i = group.thread; i < count; i += THREADS) {
         int32_t column = table[i];
         int rank = sorted ? i : rank_of(table, count, column);
-        int64_t place = size ? gm_spread_place(&c.spread, start, more, rank) : start + rank;
+        int64_t place = size ? spg_spread_place(&c.spread, start, more, rank) : start + rank;
         c.columns[place] = column;
         values[place] = sums[i];
     }
 }
 
 template <typename T, int BIN, bool FORM> struct Shape {
-    static constexpr int slots = GM_SLOTS_LEAST << BIN, threads = GM_GROUP_LEAST << BIN;
+    static constexpr int slots = SPG_SLOTS_LEAST << BIN, threads = SPG_GROUP_LEAST << BIN;
     static constexpr int block = threads > 32 ? threads : BLOCK, rows = block / threads;
     /* Rows of a warp step through their tables together: a gap keeps them on different banks. */
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
@@ -170,7 +170,7 @@ template <typename T, int BIN, bool FORM> struct Shape {
 
 template <typename T, int BIN, bool FORM>
 __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
-    table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, int team, gm_target c,
+    table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, int team, spg_target c,
                Overflow overflow) {
     using S = Shape<T, BIN, FORM>;
     extern __shared__ __align__(16) unsigned char memory[];
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
         reinterpret_cast<int32_t *>(memory + (FORM ? S::rows * S::stride * sizeof(T) : 0)) + mine * S::stride;
     int32_t row = list[item];
     for (int i = group.thread; i < S::slots; i += S::threads) {
-        table[i] = GM_EMPTY;
+        table[i] = SPG_EMPTY;
         if (FORM)
             sums[i] = 0;
     }
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
         return;
     if (c.spread.size && size > c.spread.size) {
         if (group.thread == 0)
-            full[mine] = !gm_spread_take(c.spread, row, size);
+            full[mine] = !spg_spread_take(c.spread, row, size);
         group.sync();
         if (full[mine])
             return;
@@ -214,11 +214,11 @@ __global__ void __launch_bounds__(Shape<T, BIN, FORM>::block)
     write<T, S::threads>(group, c, row, table, sums, size);
 }
 
-double mean_of(const gm_operand &m) { return m.rows ? static_cast<double>(m.stored) / m.rows : 0; }
+double mean_of(const spg_operand &m) { return m.rows ? static_cast<double>(m.stored) / m.rows : 0; }
 
 /* Threads that take one entry of A, so that rows of the mean lengths take the fewest steps; of equal ones the
  * most, which read B in longer runs. */
-int team_of(const gm_operand &a, const gm_operand &b, int threads) {
+int team_of(const spg_operand &a, const spg_operand &b, int threads) {
     int best = 4;
     double least = HUGE_VAL;
     for (int team = 4; team <= 32 && team <= threads; team *= 2) {
@@ -232,7 +232,7 @@ int team_of(const gm_operand &a, const gm_operand &b, int threads) {
 }
 
 template <typename T, int BIN, bool FORM>
-cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows, const gm_target &c,
+cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows, const spg_target &c,
                    const Overflow &overflow, cudaStream_t stream) {
     using S = Shape<T, BIN, FORM>;
     /* The kernel's own variables count, too. */
@@ -248,9 +248,9 @@ cudaError_t launch(const gm_operand &a, const gm_operand &b, const int32_t *list
 }
 
 template <typename T, bool FORM>
-cudaError_t launch_bin(int bin, const gm_operand &a, const gm_operand &b, const int32_t *list, int32_t rows,
-                       const gm_target &c, const Overflow &o, cudaStream_t stream) {
-    static_assert(GM_TABLES == 8, "a case for each");
+cudaError_t launch_bin(int bin, const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
+                       const spg_target &c, const Overflow &o, cudaStream_t stream) {
+    static_assert(SPG_TABLES == 8, "a case for each");
     switch (bin) {
     case 0: return launch<T, 0, FORM>(a, b, list, rows, c, o, stream);
     case 1: return launch<T, 1, FORM>(a, b, list, rows, c, o, stream);
@@ -265,16 +265,16 @@ cudaError_t launch_bin(int bin, const gm_operand &a, const gm_operand &b, const 
 
 } // namespace
 
-cudaError_t gm_launch_table(int bin, gm_precision precision, const gm_operand *a, const gm_operand *b,
-                            const int32_t *list, int32_t rows, const gm_target *c, int32_t *overflow,
-                            int32_t *overflowed, cudaStream_t stream) {
+cudaError_t spg_launch_table(int bin, spg_precision precision, const spg_operand *a, const spg_operand *b,
+                             const int32_t *list, int32_t rows, const spg_target *c, int32_t *overflow,
+                             int32_t *overflowed, cudaStream_t stream) {
     Overflow o{overflow, overflowed};
     if (!rows)
         return cudaSuccess;
     /* Counting takes no values: one type serves. */
     if (!c->values)
         return launch_bin<float, false>(bin, *a, *b, list, rows, *c, o, stream);
-    if (precision == GM_FLOAT)
+    if (precision == SPG_FLOAT)
         return launch_bin<float, true>(bin, *a, *b, list, rows, *c, o, stream);
     return launch_bin<double, true>(bin, *a, *b, list, rows, *c, o, stream);
 }

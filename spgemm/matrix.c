@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gm_spgemm_fail(struct gm_spgemm_error *error, const char *format, ...) {
+bool spg_fail(struct spg_error *error, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(error->text, sizeof error->text, format, args);
@@ -14,8 +14,8 @@ bool gm_spgemm_fail(struct gm_spgemm_error *error, const char *format, ...) {
     return false;
 }
 
-bool gm_spgemm_fail_in(struct gm_spgemm_error *error, const char *where) {
-    struct gm_spgemm_error inner = *error;
+bool spg_fail_in(struct spg_error *error, const char *where) {
+    struct spg_error inner = *error;
     int used = snprintf(error->text, sizeof error->text, "%.200s: ", where);
     memcpy(error->text + used, inner.text, sizeof error->text - (size_t)used - 1);
     error->text[sizeof error->text - 1] = 0;
@@ -24,17 +24,16 @@ bool gm_spgemm_fail_in(struct gm_spgemm_error *error, const char *where) {
 
 static void *array(int64_t count, size_t size) { return malloc(count ? (size_t)count * size : 1); }
 
-static bool no_memory(struct gm_csr *m, int64_t stored, struct gm_spgemm_error *error) {
-    gm_csr_free(m);
-    return gm_spgemm_fail(error, "out of memory for a matrix of %lld entries", (long long)stored);
+static bool no_memory(struct spg_csr *m, int64_t stored, struct spg_error *error) {
+    spg_csr_free(m);
+    return spg_fail(error, "out of memory for a matrix of %lld entries", (long long)stored);
 }
 
-bool gm_csr_make(struct gm_csr *m, int32_t rows, int32_t columns, int64_t stored, struct gm_spgemm_error *error) {
-    *m = (struct gm_csr){.rows = rows, .columns = columns};
+bool spg_csr_make(struct spg_csr *m, int32_t rows, int32_t columns, int64_t stored, struct spg_error *error) {
+    *m = (struct spg_csr){.rows = rows, .columns = columns};
     if (stored > INT32_MAX) {
-        *m = (struct gm_csr){0};
-        return gm_spgemm_fail(error, "%lld entries do not fit 32-bit offsets (at most %d)", (long long)stored,
-                              INT32_MAX);
+        *m = (struct spg_csr){0};
+        return spg_fail(error, "%lld entries do not fit 32-bit offsets (at most %d)", (long long)stored, INT32_MAX);
     }
     m->offsets = calloc((size_t)rows + 1, sizeof *m->offsets);
     m->indices = array(stored, sizeof *m->indices);
@@ -42,18 +41,18 @@ bool gm_csr_make(struct gm_csr *m, int32_t rows, int32_t columns, int64_t stored
     return (m->offsets && m->indices && m->values) || no_memory(m, stored, error);
 }
 
-void gm_csr_free(struct gm_csr *m) {
+void spg_csr_free(struct spg_csr *m) {
     free(m->offsets);
     free(m->indices);
     free(m->values);
-    *m = (struct gm_csr){0};
+    *m = (struct spg_csr){0};
 }
 
 /* Rows are asked for once, as some are dear, so their columns are kept by blocks until the number of all is
  * known. */
 #define BLOCK_ROWS 4096
 
-static int32_t *fill_block(int32_t first, int32_t end, int32_t widest, gm_row_function *function, const void *context,
+static int32_t *fill_block(int32_t first, int32_t end, int32_t widest, spg_row_function *function, const void *context,
                            int32_t *offsets) {
     int64_t used = 0, capacity = 0;
     int32_t *columns = NULL;
@@ -86,11 +85,11 @@ static int64_t scan(int32_t *offsets, int32_t rows) {
     return sum;
 }
 
-bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t widest, gm_row_function *function,
-                      const void *context, struct gm_spgemm_error *error) {
+bool spg_csr_from_rows(struct spg_csr *m, int32_t rows, int32_t columns, int32_t widest, spg_row_function *function,
+                       const void *context, struct spg_error *error) {
     int32_t count = (int32_t)(((int64_t)rows + BLOCK_ROWS - 1) / BLOCK_ROWS), *offsets, **blocks;
     bool made = false, whole = true;
-    *m = (struct gm_csr){0};
+    *m = (struct spg_csr){0};
     offsets = calloc((size_t)rows + 1, sizeof *offsets);
     blocks = calloc((size_t)count + 1, sizeof *blocks);
     if (!offsets || !blocks)
@@ -103,7 +102,7 @@ bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t w
     }
     if (!whole)
         goto out;
-    if (!gm_csr_make(m, rows, columns, scan(offsets, rows), error))
+    if (!spg_csr_make(m, rows, columns, scan(offsets, rows), error))
         goto failed;
     memcpy(m->offsets, offsets, ((size_t)rows + 1) * sizeof *offsets);
     for (int32_t b = 0; b < count; b++) {
@@ -115,7 +114,7 @@ bool gm_csr_from_rows(struct gm_csr *m, int32_t rows, int32_t columns, int32_t w
     made = true;
 out:
     if (!made)
-        gm_spgemm_fail(error, "out of memory for a matrix of %d rows", rows);
+        spg_fail(error, "out of memory for a matrix of %d rows", rows);
 failed:
     for (int32_t b = 0; blocks && b < count; b++)
         free(blocks[b]);
@@ -162,12 +161,12 @@ static int64_t merge_row(struct entry *entries, int64_t count) {
     return kept;
 }
 
-bool gm_csr_from_triplets(struct gm_csr *m, int32_t rows, int32_t columns, int64_t count, const int64_t *row,
-                          const int64_t *column, const double *value, int64_t *merged, struct gm_spgemm_error *error) {
+bool spg_csr_from_triplets(struct spg_csr *m, int32_t rows, int32_t columns, int64_t count, const int64_t *row,
+                           const int64_t *column, const double *value, int64_t *merged, struct spg_error *error) {
     int64_t stored = 0, *start = calloc((size_t)rows + 2, sizeof *start);
     struct entry *entries = array(count, sizeof *entries), *spare = array(count, sizeof *spare);
     bool made = false;
-    *m = (struct gm_csr){0};
+    *m = (struct spg_csr){0};
     if (!start || !entries || !spare) {
         no_memory(m, count, error);
         goto out;
@@ -189,7 +188,7 @@ bool gm_csr_from_triplets(struct gm_csr *m, int32_t rows, int32_t columns, int64
         stored += left;
     }
     *merged = count - stored;
-    made = gm_csr_make(m, rows, columns, stored, error);
+    made = spg_csr_make(m, rows, columns, stored, error);
     if (!made)
         goto out;
     for (int32_t i = 0; i < rows; i++)
@@ -206,9 +205,9 @@ out:
     return made;
 }
 
-bool gm_csr_transpose(struct gm_csr *t, const struct gm_csr *m, struct gm_spgemm_error *error) {
-    int64_t stored = gm_csr_stored(m);
-    if (!gm_csr_make(t, m->columns, m->rows, stored, error))
+bool spg_csr_transpose(struct spg_csr *t, const struct spg_csr *m, struct spg_error *error) {
+    int64_t stored = spg_csr_stored(m);
+    if (!spg_csr_make(t, m->columns, m->rows, stored, error))
         return false;
     /* Offsets run one row ahead while entries are placed, so that they end where they belong. */
     int32_t *next = t->offsets;
@@ -231,35 +230,35 @@ bool gm_csr_transpose(struct gm_csr *t, const struct gm_csr *m, struct gm_spgemm
     return true;
 }
 
-void gm_csr_fill(struct gm_csr *m, uint64_t seed) {
-    int64_t stored = gm_csr_stored(m);
+void spg_csr_fill(struct spg_csr *m, uint64_t seed) {
+    int64_t stored = spg_csr_stored(m);
 #pragma omp parallel for
     for (int64_t k = 0; k < stored; k++)
-        m->values[k] = gm_unit_at(seed, (uint64_t)k);
+        m->values[k] = spg_unit_at(seed, (uint64_t)k);
 }
 
-void gm_csr_round_to_float(struct gm_csr *m) {
-    int64_t stored = gm_csr_stored(m);
+void spg_csr_round_to_float(struct spg_csr *m) {
+    int64_t stored = spg_csr_stored(m);
     for (int64_t k = 0; k < stored; k++)
         m->values[k] = (float)m->values[k];
 }
 
-int64_t gm_csr_nonzeros(const struct gm_csr *m) {
-    int64_t stored = gm_csr_stored(m), count = 0;
+int64_t spg_csr_nonzeros(const struct spg_csr *m) {
+    int64_t stored = spg_csr_stored(m), count = 0;
     for (int64_t k = 0; k < stored; k++)
         count += m->values[k] != 0;
     return count;
 }
 
-bool gm_csr_valid(const struct gm_csr *m, struct gm_spgemm_error *error) {
+bool spg_csr_valid(const struct spg_csr *m, struct spg_error *error) {
     if (m->offsets[0] != 0)
-        return gm_spgemm_fail(error, "offset of row 0 is %d", m->offsets[0]);
+        return spg_fail(error, "offset of row 0 is %d", m->offsets[0]);
     for (int32_t i = 0; i < m->rows; i++) {
         if (m->offsets[i + 1] < m->offsets[i])
-            return gm_spgemm_fail(error, "row %d: offsets fall from %d to %d", i, m->offsets[i], m->offsets[i + 1]);
+            return spg_fail(error, "row %d: offsets fall from %d to %d", i, m->offsets[i], m->offsets[i + 1]);
         for (int32_t k = m->offsets[i], last = -1; k < m->offsets[i + 1]; last = m->indices[k++])
             if (m->indices[k] <= last || m->indices[k] >= m->columns)
-                return gm_spgemm_fail(error, "row %d: column %d after %d, of %d", i, m->indices[k], last, m->columns);
+                return spg_fail(error, "row %d: column %d after %d, of %d", i, m->indices[k], last, m->columns);
     }
     return true;
 }

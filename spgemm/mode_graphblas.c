@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 struct state {
-    const struct gm_job *job;
+    const struct spg_job *job;
     GrB_Matrix a, b, c;
 };
 
@@ -15,16 +15,16 @@ static bool started;
 
 static void finish(void) { GrB_finalize(); }
 
-static GrB_Type type_of(const struct gm_job *job) { return job->precision == GM_FLOAT ? GrB_FP32 : GrB_FP64; }
+static GrB_Type type_of(const struct spg_job *job) { return job->precision == SPG_FLOAT ? GrB_FP32 : GrB_FP64; }
 
-static bool worked(GrB_Info info, const char *what, struct gm_spgemm_error *error) {
+static bool worked(GrB_Info info, const char *what, struct spg_error *error) {
     if (info == GrB_SUCCESS)
         return true;
-    return gm_spgemm_fail(error, info == GrB_OUT_OF_MEMORY ? "GraphBLAS: %s: out of memory" : "GraphBLAS: %s: error %d",
-                          what, (int)info);
+    return spg_fail(error, info == GrB_OUT_OF_MEMORY ? "GraphBLAS: %s: out of memory" : "GraphBLAS: %s: error %d", what,
+                    (int)info);
 }
 
-static bool start(struct gm_spgemm_error *error) {
+static bool start(struct spg_error *error) {
     if (started)
         return true;
     started = worked(GrB_init(GrB_NONBLOCKING), "start", error);
@@ -33,8 +33,8 @@ static bool start(struct gm_spgemm_error *error) {
     return started;
 }
 
-static bool import(GrB_Matrix *to, const struct gm_csr *m, GrB_Type type, struct gm_spgemm_error *error) {
-    size_t stored = (size_t)gm_csr_stored(m), rows = (size_t)m->rows;
+static bool import(GrB_Matrix *to, const struct spg_csr *m, GrB_Type type, struct spg_error *error) {
+    size_t stored = (size_t)spg_csr_stored(m), rows = (size_t)m->rows;
     GrB_Index *offsets = malloc((rows + 1) * sizeof *offsets), *indices = malloc((stored + 1) * sizeof *indices);
     float *narrow = type == GrB_FP32 ? malloc((stored + 1) * sizeof *narrow) : NULL;
     bool done = offsets && indices && (type != GrB_FP32 || narrow);
@@ -46,7 +46,7 @@ static bool import(GrB_Matrix *to, const struct gm_csr *m, GrB_Type type, struct
             narrow[k] = (float)m->values[k];
     }
     if (!done)
-        gm_spgemm_fail(error, "GraphBLAS: import: out of memory");
+        spg_fail(error, "GraphBLAS: import: out of memory");
     else if (narrow)
         done = worked(GrB_Matrix_import_FP32(to, type, rows, (GrB_Index)m->columns, offsets, indices, narrow, rows + 1,
                                              stored, stored, GrB_CSR_FORMAT),
@@ -71,10 +71,10 @@ static void close_graphblas(void *pointer) {
     free(s);
 }
 
-static void *open_graphblas(const struct gm_job *job, struct gm_spgemm_error *error) {
+static void *open_graphblas(const struct spg_job *job, struct spg_error *error) {
     struct state *s = calloc(1, sizeof *s);
     if (!s) {
-        gm_spgemm_fail(error, "GraphBLAS: out of memory");
+        spg_fail(error, "GraphBLAS: out of memory");
         return NULL;
     }
     s->job = job;
@@ -85,58 +85,59 @@ static void *open_graphblas(const struct gm_job *job, struct gm_spgemm_error *er
     return NULL;
 }
 
-static bool run_graphblas(void *pointer, struct gm_run *run, struct gm_spgemm_error *error) {
+static bool run_graphblas(void *pointer, struct spg_run *run, struct spg_error *error) {
     struct state *s = pointer;
     GrB_Index stored = 0;
     GrB_Matrix_free(&s->c);
-    double start = gm_now_ms();
-    GrB_Semiring semiring = s->job->precision == GM_FLOAT ? GrB_PLUS_TIMES_SEMIRING_FP32 : GrB_PLUS_TIMES_SEMIRING_FP64;
+    double start = spg_now_ms();
+    GrB_Semiring semiring =
+        s->job->precision == SPG_FLOAT ? GrB_PLUS_TIMES_SEMIRING_FP32 : GrB_PLUS_TIMES_SEMIRING_FP64;
     GrB_Info info = GrB_Matrix_new(&s->c, type_of(s->job), (GrB_Index)s->job->a->rows, (GrB_Index)s->job->b->columns);
     if (info == GrB_SUCCESS)
         info = GrB_mxm(s->c, NULL, NULL, semiring, s->a, s->b ? s->b : s->a, NULL);
     /* Sorted rows, as the other modes give. */
     if (info == GrB_SUCCESS)
         info = GrB_Matrix_wait(s->c, GrB_MATERIALIZE);
-    double ms = gm_now_ms() - start;
+    double ms = spg_now_ms() - start;
     if (!worked(info, "product", error) || !worked(GrB_Matrix_nvals(&stored, s->c), "product", error)) {
         GrB_Matrix_free(&s->c);
         return false;
     }
-    *run = (struct gm_run){.ms = ms, .stored = (int64_t)stored, .entries = (int64_t)stored};
+    *run = (struct spg_run){.ms = ms, .stored = (int64_t)stored, .entries = (int64_t)stored};
     return true;
 }
 
 static bool export(const struct state *s, GrB_Index *offsets, GrB_Index *indices, void *values, GrB_Index lengths[3]) {
     GrB_Format format = GrB_CSR_FORMAT;
-    if (s->job->precision == GM_FLOAT)
+    if (s->job->precision == SPG_FLOAT)
         return GrB_Matrix_export_FP32(offsets, indices, values, &lengths[0], &lengths[1], &lengths[2], format, s->c) ==
                GrB_SUCCESS;
     return GrB_Matrix_export_FP64(offsets, indices, values, &lengths[0], &lengths[1], &lengths[2], format, s->c) ==
            GrB_SUCCESS;
 }
 
-static bool fetch_graphblas(void *pointer, struct gm_csr *c, struct gm_spgemm_error *error) {
+static bool fetch_graphblas(void *pointer, struct spg_csr *c, struct spg_error *error) {
     struct state *s = pointer;
     GrB_Index lengths[3] = {0}, *offsets = NULL, *indices = NULL;
     void *values = NULL;
     bool done = false;
-    *c = (struct gm_csr){0};
+    *c = (struct spg_csr){0};
     if (!worked(GrB_Matrix_exportSize(&lengths[0], &lengths[1], &lengths[2], GrB_CSR_FORMAT, s->c), "export", error))
         return false;
     offsets = malloc(lengths[0] * sizeof *offsets + 1);
     indices = malloc(lengths[1] * sizeof *indices + 1);
-    values = malloc(lengths[2] * gm_value_size(s->job->precision) + 1);
+    values = malloc(lengths[2] * spg_value_size(s->job->precision) + 1);
     if (!offsets || !indices || !values || !export(s, offsets, indices, values, lengths)) {
-        gm_spgemm_fail(error, "GraphBLAS: export: out of memory");
+        spg_fail(error, "GraphBLAS: export: out of memory");
         goto out;
     }
-    if (!gm_csr_make(c, s->job->a->rows, s->job->b->columns, (int64_t)lengths[1], error))
+    if (!spg_csr_make(c, s->job->a->rows, s->job->b->columns, (int64_t)lengths[1], error))
         goto out;
     for (int32_t i = 0; i <= c->rows; i++)
         c->offsets[i] = (int32_t)offsets[i];
     for (size_t k = 0; k < lengths[1]; k++) {
         c->indices[k] = (int32_t)indices[k];
-        c->values[k] = s->job->precision == GM_FLOAT ? ((float *)values)[k] : ((double *)values)[k];
+        c->values[k] = s->job->precision == SPG_FLOAT ? ((float *)values)[k] : ((double *)values)[k];
     }
     done = true;
 out:
@@ -146,5 +147,5 @@ out:
     return done;
 }
 
-const struct gm_mode_functions gm_mode_graphblas = {open_graphblas, run_graphblas, fetch_graphblas, close_graphblas,
-                                                    NULL};
+const struct spg_mode_functions spg_mode_graphblas = {open_graphblas, run_graphblas, fetch_graphblas, close_graphblas,
+                                                      NULL};

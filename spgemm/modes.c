@@ -4,43 +4,43 @@
 #include <string.h>
 #include <time.h>
 
-#ifdef GM_SPGEMM_CUDA
+#ifdef SPG_HAVE_CUDA
 #define CUDA(functions) (&functions)
 #else
 #define CUDA(functions) NULL
 #endif
-#ifdef GM_SPGEMM_CUSPARSE
+#ifdef SPG_HAVE_CUSPARSE
 #define CUSPARSE(functions) (&functions)
 #else
 #define CUSPARSE(functions) NULL
 #endif
-#ifdef GM_SPGEMM_GRAPHBLAS
+#ifdef SPG_HAVE_GRAPHBLAS
 #define GRAPHBLAS(functions) (&functions)
 #else
 #define GRAPHBLAS(functions) NULL
 #endif
 
-static const struct gm_mode modes[] = {
+static const struct spg_mode modes[] = {
     {"upper-bound", NULL, "one pass into as many places as there are multiplications", "the CUDA part", false, true,
-     CUDA(gm_mode_upper_bound)},
+     CUDA(spg_mode_upper_bound)},
     {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false, true,
-     CUDA(gm_mode_precise)},
+     CUDA(spg_mode_precise)},
     {"rounds", NULL, "the output grows by size_per_row places for every unfinished row, round by round",
-     "the CUDA part", true, true, CUDA(gm_mode_rounds)},
+     "the CUDA part", true, true, CUDA(spg_mode_rounds)},
     {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part with cuSPARSE", false, false,
-     CUSPARSE(gm_mode_cusparse)},
+     CUSPARSE(spg_mode_cusparse)},
     {"graphblas", NULL, "SuiteSparse:GraphBLAS on the host, as a peer", "GraphBLAS", false, false,
-     GRAPHBLAS(gm_mode_graphblas)},
+     GRAPHBLAS(spg_mode_graphblas)},
 };
 #define MODES (sizeof modes / sizeof modes[0])
 
-double gm_now_ms(void) {
+double spg_now_ms(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-const struct gm_mode *gm_mode_at(unsigned index) { return index < MODES ? &modes[index] : NULL; }
+const struct spg_mode *spg_mode_at(unsigned index) { return index < MODES ? &modes[index] : NULL; }
 
 static bool accepted(const char *list, const char *word) {
     size_t length = strlen(word);
@@ -53,16 +53,16 @@ static bool accepted(const char *list, const char *word) {
     return false;
 }
 
-static void refuse_name(const char *text, struct gm_spgemm_error *error) {
+static void refuse_name(const char *text, struct spg_error *error) {
     char known[256] = "";
     for (size_t i = 0; i < MODES; i++)
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", modes[i].name);
-    gm_spgemm_fail(error, "unknown mode '%.60s'; there are: %s", text, known);
+    spg_fail(error, "unknown mode '%.60s'; there are: %s", text, known);
 }
 
-const struct gm_mode *gm_mode_find(const char *text, const char **argument, struct gm_spgemm_error *error) {
+const struct spg_mode *spg_mode_find(const char *text, const char **argument, struct spg_error *error) {
     size_t length = strcspn(text, ":");
-    const struct gm_mode *mode = NULL;
+    const struct spg_mode *mode = NULL;
     for (size_t i = 0; i < MODES; i++)
         if (strlen(modes[i].name) == length && !memcmp(modes[i].name, text, length))
             mode = &modes[i];
@@ -72,12 +72,12 @@ const struct gm_mode *gm_mode_find(const char *text, const char **argument, stru
     }
     *argument = text[length] ? text + length + 1 : "";
     if (text[length] && !accepted(mode->arguments, *argument)) {
-        gm_spgemm_fail(error, "mode %s takes no '%.60s'; behind a colon it takes: %s", mode->name, *argument,
-                       mode->arguments ? mode->arguments : "nothing");
+        spg_fail(error, "mode %s takes no '%.60s'; behind a colon it takes: %s", mode->name, *argument,
+                 mode->arguments ? mode->arguments : "nothing");
         return NULL;
     }
     if (!mode->functions) {
-        gm_spgemm_fail(error, "mode %s needs %s, which this build lacks", mode->name, mode->part);
+        spg_fail(error, "mode %s needs %s, which this build lacks", mode->name, mode->part);
         return NULL;
     }
     return mode;

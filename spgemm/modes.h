@@ -1,7 +1,7 @@
 /* Ways to form C = A B, one row each in modes.c. A way is a struct of functions; NULL where this build lacks
  * it. */
-#ifndef GM_SPGEMM_MODES_H
-#define GM_SPGEMM_MODES_H
+#ifndef SPG_MODES_H
+#define SPG_MODES_H
 
 #include "spgemm/matrix.h"
 
@@ -9,27 +9,27 @@
 extern "C" {
 #endif
 
-enum gm_vector { GM_VECTOR_VMM, GM_VECTOR_COPY }; /* how the output grows: in place, or into a larger allocation */
+enum spg_vector { SPG_VECTOR_VMM, SPG_VECTOR_COPY }; /* how the output grows: in place, or into a larger allocation */
 
-enum gm_kernel {
-    GM_KERNEL_HASH,
-    GM_KERNEL_THESIS
+enum spg_kernel {
+    SPG_KERNEL_HASH,
+    SPG_KERNEL_THESIS
 }; /* of the modes that are ours: the fast accumulator, or a thread for a row (listing 2.1 of the thesis) */
 
-struct gm_job {
-    const struct gm_csr *a, *b; /* in single precision: rounded to float */
-    enum gm_precision precision;
-    const char *argument;  /* behind "mode:"; "" = none */
-    int32_t size_per_row;  /* of modes that take it; 0 = the mode chooses it, from sampled rows, in its time */
-    enum gm_vector vector; /* of modes that grow */
-    enum gm_kernel kernel;
+struct spg_job {
+    const struct spg_csr *a, *b; /* in single precision: rounded to float */
+    enum spg_precision precision;
+    const char *argument;   /* behind "mode:"; "" = none */
+    int32_t size_per_row;   /* of modes that take it; 0 = the mode chooses it, from sampled rows, in its time */
+    enum spg_vector vector; /* of modes that grow */
+    enum spg_kernel kernel;
     bool persistent; /* mode rounds by the thesis' kernel: one launch for as many rounds as memory is there
                         for */
     size_t limit;    /* bytes of device memory the product may take beside A and B; 0 = what there is */
 };
 
 /* Figures of one product. What does not apply is 0. */
-struct gm_run {
+struct spg_run {
     double ms;          /* until C is there, allocations counted in; not the copies of A and B to the device and of C
                          * back, nor giving back what else the product took */
     double estimate_ms; /* of ms: until memory for C's entries was asked for first */
@@ -45,46 +45,46 @@ struct gm_run {
 };
 
 /* Of nnz(C), without forming it; each by itself with all that it takes. */
-struct gm_estimates {
+struct spg_estimates {
     double sampled, sampled_ms; /* from rows, whose sizes also choose size_per_row */
     double cohen, cohen_ms;     /* from keys; nothing depends on it */
 };
 
-double gm_now_ms(void); /* the host's clock, for those times */
+double spg_now_ms(void); /* the host's clock, for those times */
 
-struct gm_mode_functions {
+struct spg_mode_functions {
     /* Readies A and B (copies them to the device); NULL on failure. `job` and what it names outlive the
      * state. */
-    void *(*open)(const struct gm_job *job, struct gm_spgemm_error *error);
+    void *(*open)(const struct spg_job *job, struct spg_error *error);
     /* Forms C once; that of the run before is dropped. On failure there is no C. */
-    bool (*run)(void *state, struct gm_run *run, struct gm_spgemm_error *error);
+    bool (*run)(void *state, struct spg_run *run, struct spg_error *error);
     /* The last run's C as a new matrix of the caller's; single precision is widened. */
-    bool (*fetch)(void *state, struct gm_csr *c, struct gm_spgemm_error *error);
+    bool (*fetch)(void *state, struct spg_csr *c, struct spg_error *error);
     void (*close)(void *state); /* NULL is fine */
     /* Leaves C and the figures of runs alone. Of modes that choose size_per_row; NULL in others. */
-    bool (*estimate)(void *state, struct gm_estimates *estimates, struct gm_spgemm_error *error);
+    bool (*estimate)(void *state, struct spg_estimates *estimates, struct spg_error *error);
 };
 
-struct gm_mode {
+struct spg_mode {
     const char *name;
     const char *arguments; /* accepted behind "name:", space separated; NULL = none */
     const char *help;
     const char *part; /* of the project that it needs, for the error where that is not built */
     bool sized;       /* takes size_per_row */
     bool kernels;     /* takes either kernel */
-    const struct gm_mode_functions *functions;
+    const struct spg_mode_functions *functions;
 };
 
 /* Rows in order; NULL behind the last. */
-const struct gm_mode *gm_mode_at(unsigned index);
+const struct spg_mode *spg_mode_at(unsigned index);
 
 /* The row that `text` ("rounds", "cusparse:alg2") names, its argument in *argument. NULL with a reason when
  * there is none, when it takes no such argument, or when this build lacks it. */
-const struct gm_mode *gm_mode_find(const char *text, const char **argument, struct gm_spgemm_error *error);
+const struct spg_mode *spg_mode_find(const char *text, const char **argument, struct spg_error *error);
 
-extern const struct gm_mode_functions gm_mode_graphblas;
+extern const struct spg_mode_functions spg_mode_graphblas;
 /* In the CUDA part: */
-extern const struct gm_mode_functions gm_mode_upper_bound, gm_mode_precise, gm_mode_rounds, gm_mode_cusparse;
+extern const struct spg_mode_functions spg_mode_upper_bound, spg_mode_precise, spg_mode_rounds, spg_mode_cusparse;
 
 #ifdef __cplusplus
 }

@@ -1,45 +1,47 @@
 /* What the driver found out, and how it is told: as text on stdout and as JSON. */
-#ifndef GM_SPGEMM_OUTCOME_H
-#define GM_SPGEMM_OUTCOME_H
+#ifndef SPG_OUTCOME_H
+#define SPG_OUTCOME_H
 
 #include "spgemm/check.h"
 #include "spgemm/estimate.h"
 #include "spgemm/settings.h"
 
-struct gm_shape {
+struct spg_shape {
     int32_t rows, columns;
     int64_t stored, nonzeros;
 };
 
-struct gm_outcome {
-    const struct gm_settings *settings;
-    struct gm_shape a, b;
+struct spg_outcome {
+    const struct spg_settings *settings;
+    struct spg_shape a, b;
     /* --model */
     int64_t nnz_c, bound;
     int32_t longest;
     double sampled, cohen; /* estimates of nnz_c */
-    struct gm_rounds rounds[GM_THESIS_SIZES];
+    struct spg_rounds rounds[SPG_THESIS_SIZES];
     int rounds_count;
     /* --mode */
-    struct gm_run *runs; /* NULL without a mode */
+    struct spg_run *runs; /* NULL without a mode */
     unsigned runs_count, warmup;
     bool estimated; /* of a chosen size_per_row */
-    struct gm_estimates estimates;
-    struct gm_check check;
+    struct spg_estimates estimates;
+    struct spg_check check;
 };
 
 /* Each bytes of C's places: a value and a 32-bit column, as the thesis' two vectors (3.2). */
-static inline size_t gm_place_size(enum gm_precision precision) { return gm_value_size(precision) + sizeof(int32_t); }
+static inline size_t spg_place_size(enum spg_precision precision) {
+    return spg_value_size(precision) + sizeof(int32_t);
+}
 
 /* Of a member of the runs that is a time. */
-struct gm_times {
+struct spg_times {
     double least, median, most;
 };
-/* `member` is its offset in struct gm_run. NaN, all of them, without memory. */
-struct gm_times gm_outcome_times(const struct gm_outcome *o, size_t member);
+/* `member` is its offset in struct spg_run. NaN, all of them, without memory. */
+struct spg_times spg_outcome_times(const struct spg_outcome *o, size_t member);
 
-bool gm_outcome_text(const struct gm_outcome *o, struct gm_spgemm_error *error);
+bool spg_outcome_text(const struct spg_outcome *o, struct spg_error *error);
 /* Writes settings->json; "-" is stdout. */
-bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error);
+bool spg_outcome_json(const struct spg_outcome *o, struct spg_error *error);
 
 #endif

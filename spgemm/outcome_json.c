@@ -15,13 +15,13 @@ static json_t *text(const char *bytes) {
     return value ? value : json_string("?");
 }
 
-static json_t *shape(const char *name, const struct gm_shape *s) {
+static json_t *shape(const char *name, const struct spg_shape *s) {
     return json_pack("{s:o, s:i, s:i, s:I, s:I}", "name", text(name), "rows", (int)s->rows, "columns", (int)s->columns,
                      "nonzeros", (json_int_t)s->nonzeros, "stored", (json_int_t)s->stored);
 }
 
-static json_t *model(const struct gm_outcome *o) {
-    json_int_t place = (json_int_t)gm_place_size(o->settings->precision);
+static json_t *model(const struct spg_outcome *o) {
+    json_int_t place = (json_int_t)spg_place_size(o->settings->precision);
     json_t *sizes = json_array();
     for (int i = 0; i < o->rounds_count; i++)
         json_array_append_new(sizes, json_pack("{s:i, s:f, s:i, s:I}", "size_per_row", (int)o->rounds[i].size_per_row,
@@ -33,8 +33,8 @@ static json_t *model(const struct gm_outcome *o) {
                      o->cohen, "sizes", sizes);
 }
 
-static json_t *product(const struct gm_outcome *o) {
-    const struct gm_settings *s = o->settings;
+static json_t *product(const struct spg_outcome *o) {
+    const struct spg_settings *s = o->settings;
     json_t *runs = json_array();
     for (unsigned i = 0; i < o->runs_count; i++)
         json_array_append_new(runs, json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:i}", "ms", o->runs[i].ms,
@@ -51,20 +51,20 @@ static json_t *product(const struct gm_outcome *o) {
                       o->estimates.sampled_ms, "cohen_nnz_c", o->estimates.cohen, "cohen_ms", o->estimates.cohen_ms);
     return json_pack(
         "{s:s, s:s, s:i, s:s, s:b, s:I, s:i, s:o, s:o, s:o}", "mode", s->mode_text, "vector",
-        s->vector == GM_VECTOR_COPY ? "copy" : "vmm", "size_per_row", (int)o->runs[o->runs_count - 1].size_per_row,
-        "kernel", s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent, "limit",
+        s->vector == SPG_VECTOR_COPY ? "copy" : "vmm", "size_per_row", (int)o->runs[o->runs_count - 1].size_per_row,
+        "kernel", s->kernel == SPG_KERNEL_THESIS ? "thesis" : "hash", "persistent", (int)s->persistent, "limit",
         (json_int_t)s->limit, "warmup", (int)o->warmup, "runs", runs, "estimates", estimates, "check", check);
 }
 
-bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error) {
-    const struct gm_settings *s = o->settings;
+bool spg_outcome_json(const struct spg_outcome *o, struct spg_error *error) {
+    const struct spg_settings *s = o->settings;
     json_t *document =
         json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "format", FORMAT, "gpumem", GM_VERSION, "precision",
-                  s->precision == GM_FLOAT ? "float" : "double", "layout", s->columns ? "csc" : "csr", "a",
+                  s->precision == SPG_FLOAT ? "float" : "double", "layout", s->columns ? "csc" : "csr", "a",
                   shape(s->matrix, &o->a), "b", s->b ? shape(s->b, &o->b) : json_null(), "model",
                   s->model ? model(o) : json_null(), "product", o->runs ? product(o) : json_null());
     if (!document)
-        return gm_spgemm_fail(error, "out of memory for the report");
+        return spg_fail(error, "out of memory for the report");
     bool to_stdout = !strcmp(s->json, "-");
     FILE *file = to_stdout ? stdout : fopen(s->json, "w");
     bool written = file && !json_dumpf(document, file, JSON_INDENT(2)) && fputc('\n', file) != EOF && !fflush(file);
@@ -74,10 +74,10 @@ bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error) 
         written = false;
     }
     json_decref(document);
-    return written || gm_spgemm_fail(error, "%.300s: %s", s->json, strerror(reason));
+    return written || spg_fail(error, "%.300s: %s", s->json, strerror(reason));
 }
 #else
-bool gm_outcome_json(const struct gm_outcome *o, struct gm_spgemm_error *error) {
-    return gm_spgemm_fail(error, "--json needs jansson, which this build lacks");
+bool spg_outcome_json(const struct spg_outcome *o, struct spg_error *error) {
+    return spg_fail(error, "--json needs jansson, which this build lacks");
 }
 #endif

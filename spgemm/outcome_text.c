@@ -11,28 +11,28 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-struct gm_times gm_outcome_times(const struct gm_outcome *o, size_t member) {
+struct spg_times spg_outcome_times(const struct spg_outcome *o, size_t member) {
     unsigned count = o->runs_count;
     double *times = malloc(count * sizeof *times);
     if (!times)
-        return (struct gm_times){NAN, NAN, NAN};
+        return (struct spg_times){NAN, NAN, NAN};
     for (unsigned i = 0; i < count; i++)
         memcpy(&times[i], (const char *)&o->runs[i] + member, sizeof *times);
     qsort(times, count, sizeof *times, by_value);
-    struct gm_times found = {times[0], (times[(count - 1) / 2] + times[count / 2]) / 2, times[count - 1]};
+    struct spg_times found = {times[0], (times[(count - 1) / 2] + times[count / 2]) / 2, times[count - 1]};
     free(times);
     return found;
 }
 
-static void shape(const char *name, const char *value, const struct gm_shape *s) {
+static void shape(const char *name, const char *value, const struct spg_shape *s) {
     printf("%s=%s rows=%d columns=%d nonzeros=%lld stored=%lld\n", name, value, s->rows, s->columns,
            (long long)s->nonzeros, (long long)s->stored);
 }
 
 static double off_by(double estimate, int64_t exact) { return exact ? 100 * (estimate / (double)exact - 1) : 0; }
 
-static void model(const struct gm_outcome *o) {
-    size_t place = gm_place_size(o->settings->precision);
+static void model(const struct spg_outcome *o) {
+    size_t place = spg_place_size(o->settings->precision);
     printf("nnz_c=%lld bytes=%lld longest_row=%d\n", (long long)o->nnz_c, (long long)o->nnz_c * (long long)place,
            o->longest);
     printf("upper_bound=%lld bytes=%lld overestimation=%.3f\n", (long long)o->bound,
@@ -44,34 +44,34 @@ static void model(const struct gm_outcome *o) {
                100 * o->rounds[i].efficiency, o->rounds[i].rounds);
 }
 
-static void share(const struct gm_outcome *o, const char *name, size_t member, double of) {
-    double median = gm_outcome_times(o, member).median;
+static void share(const struct spg_outcome *o, const char *name, size_t member, double of) {
+    double median = spg_outcome_times(o, member).median;
     if (median > 0)
         printf(" %s_ms=%.3f (%.1f%%)", name, median, 100 * median / of);
 }
 
-static void times(const struct gm_outcome *o) {
-    struct gm_times all = gm_outcome_times(o, offsetof(struct gm_run, ms));
+static void times(const struct spg_outcome *o) {
+    struct spg_times all = spg_outcome_times(o, offsetof(struct spg_run, ms));
     printf("runs=%u warmup=%u ms_min=%.3f ms_median=%.3f ms_max=%.3f", o->runs_count, o->warmup, all.least, all.median,
            all.most);
-    share(o, "estimate", offsetof(struct gm_run, estimate_ms), all.median);
-    share(o, "grow", offsetof(struct gm_run, grow_ms), all.median);
-    share(o, "compact", offsetof(struct gm_run, compact_ms), all.median);
-    double trim = gm_outcome_times(o, offsetof(struct gm_run, trim_ms)).median;
+    share(o, "estimate", offsetof(struct spg_run, estimate_ms), all.median);
+    share(o, "grow", offsetof(struct spg_run, grow_ms), all.median);
+    share(o, "compact", offsetof(struct spg_run, compact_ms), all.median);
+    double trim = spg_outcome_times(o, offsetof(struct spg_run, trim_ms)).median;
     if (trim > 0)
         printf(" trim_ms=%.3f", trim);
     putchar('\n');
 }
 
-static void product(const struct gm_outcome *o) {
-    const struct gm_settings *s = o->settings;
-    const struct gm_run *last = &o->runs[o->runs_count - 1];
-    printf("mode=%s precision=%s layout=%s", s->mode_text, s->precision == GM_FLOAT ? "float" : "double",
+static void product(const struct spg_outcome *o) {
+    const struct spg_settings *s = o->settings;
+    const struct spg_run *last = &o->runs[o->runs_count - 1];
+    printf("mode=%s precision=%s layout=%s", s->mode_text, s->precision == SPG_FLOAT ? "float" : "double",
            s->columns ? "csc" : "csr");
     if (s->mode->kernels)
-        printf(" kernel=%s%s", s->kernel == GM_KERNEL_THESIS ? "thesis" : "hash", s->persistent ? " persistent" : "");
+        printf(" kernel=%s%s", s->kernel == SPG_KERNEL_THESIS ? "thesis" : "hash", s->persistent ? " persistent" : "");
     if (s->mode->sized)
-        printf(" vector=%s size_per_row=%d%s", s->vector == GM_VECTOR_COPY ? "copy" : "vmm", last->size_per_row,
+        printf(" vector=%s size_per_row=%d%s", s->vector == SPG_VECTOR_COPY ? "copy" : "vmm", last->size_per_row,
                s->size_per_row > 0 ? "" : " (auto)");
     putchar('\n');
     times(o);
@@ -92,7 +92,7 @@ static void product(const struct gm_outcome *o) {
         printf("check=ok worst=%.2f%% of the bound on rounding\n", 100 * o->check.worst);
 }
 
-bool gm_outcome_text(const struct gm_outcome *o, struct gm_spgemm_error *error) {
+bool spg_outcome_text(const struct spg_outcome *o, struct spg_error *error) {
     shape("matrix", o->settings->matrix, &o->a);
     if (o->settings->b)
         shape("b", o->settings->b, &o->b);
@@ -100,5 +100,5 @@ bool gm_outcome_text(const struct gm_outcome *o, struct gm_spgemm_error *error) 
         model(o);
     if (o->runs)
         product(o);
-    return (!fflush(stdout) && !ferror(stdout)) || gm_spgemm_fail(error, "cannot write to stdout");
+    return (!fflush(stdout) && !ferror(stdout)) || spg_fail(error, "cannot write to stdout");
 }

@@ -2,12 +2,12 @@
  * round that the row took part in. Round k, from 0, has the rows owner[first[k]] to owner[first[k + 1] - 1],
  * and piece number p, below 2^31, lies at place p x size. So the rows of a round, which the next round's are
  * chosen from, also say whose each piece is. */
-#ifndef GM_SPGEMM_PIECES_H
-#define GM_SPGEMM_PIECES_H
+#ifndef SPG_PIECES_H
+#define SPG_PIECES_H
 
 #include "spgemm/bins.h"
 
-struct gm_pieces {
+struct spg_pieces {
     int32_t size;   /* places of a piece; 0 = C does not lie in pieces */
     int32_t rounds; /* those whose pieces exist */
     const int32_t *owner;
@@ -15,7 +15,7 @@ struct gm_pieces {
 };
 
 /* Round that made piece number `piece`. */
-static inline GM_BOTH int32_t gm_piece_round(const struct gm_pieces *p, int64_t piece) {
+static inline SPG_BOTH int32_t spg_piece_round(const struct spg_pieces *p, int64_t piece) {
     int32_t low = 0, high = p->rounds - 1;
     while (low < high) {
         int32_t middle = low + (high - low + 1) / 2;

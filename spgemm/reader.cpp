@@ -62,7 +62,7 @@ struct Trouble {
 struct Input {
     const char *name, *text;
     size_t size;
-    enum gm_precision precision;
+    enum spg_precision precision;
 };
 
 std::string number(int64_t value) { return std::to_string(value); }
@@ -105,11 +105,11 @@ int64_t line_of_entry(const Input &input, const fmm::matrix_market_header &heade
     return 0;
 }
 
-bool fail(const Input &input, int64_t line, const std::string &what, struct gm_spgemm_error *error) {
+bool fail(const Input &input, int64_t line, const std::string &what, struct spg_error *error) {
     if (line < 1)
-        return gm_spgemm_fail(error, "%s: %s", input.name, what.c_str());
-    return gm_spgemm_fail(error, "%s:%lld: %s: %s", input.name, static_cast<long long>(line), what.c_str(),
-                          quoted(line_of(input, line)).c_str());
+        return spg_fail(error, "%s: %s", input.name, what.c_str());
+    return spg_fail(error, "%s:%lld: %s: %s", input.name, static_cast<long long>(line), what.c_str(),
+                    quoted(line_of(input, line)).c_str());
 }
 
 /* The line behind the comments, where sizes stand; 0 when there is none. */
@@ -146,7 +146,7 @@ void check_header(const Input &input, const fmm::matrix_market_header &header) {
     if (header.symmetry == fmm::hermitian)
         throw Trouble{1, "hermitian matrices are not supported"};
     int64_t line = header.header_line_count;
-    if (header.nrows > GM_ROWS_MAX || header.ncols > GM_ROWS_MAX)
+    if (header.nrows > SPG_ROWS_MAX || header.ncols > SPG_ROWS_MAX)
         throw Trouble{line, number(header.nrows) + " x " + number(header.ncols) + " does not fit 32-bit indices"};
     if (header.symmetry != fmm::general && header.nrows != header.ncols)
         throw Trouble{line, "a symmetric matrix is not square"};
@@ -169,7 +169,7 @@ void check_values(const Input &input, const fmm::matrix_market_header &header, c
             throw Trouble{line_of_entry(input, header, k), "this entry was not read"};
         if (!std::isfinite(value))
             throw Trouble{line_of_entry(input, header, k), "the value is not finite"};
-        if (input.precision == GM_FLOAT && !std::isfinite(float(value)))
+        if (input.precision == SPG_FLOAT && !std::isfinite(float(value)))
             throw Trouble{line_of_entry(input, header, k), "the value is not finite in single precision"};
         if (header.symmetry == fmm::skew_symmetric && t.row[k] == t.column[k] && value != 0)
             throw Trouble{line_of_entry(input, header, k), "a skew-symmetric matrix has no diagonal"};
@@ -190,7 +190,7 @@ int64_t mirror(const fmm::matrix_market_header &header, Triplets &t) {
     return next;
 }
 
-bool read(const Input &input, struct gm_csr *m, struct gm_reading *reading, struct gm_spgemm_error *error) {
+bool read(const Input &input, struct spg_csr *m, struct spg_reading *reading, struct spg_error *error) {
     fmm::matrix_market_header header;
     fmm::read_options options;
     options.generalize_symmetry = false;
@@ -216,21 +216,21 @@ bool read(const Input &input, struct gm_csr *m, struct gm_reading *reading, stru
     check_values(input, header, t);
     int64_t count = header.symmetry == fmm::general ? header.nnz : mirror(header, t);
     reading->mirrored = count - header.nnz;
-    if (!gm_csr_from_triplets(m, int32_t(header.nrows), int32_t(header.ncols), count, t.row.get(), t.column.get(),
-                              t.value.get(), &reading->merged, error))
-        return gm_spgemm_fail_in(error, input.name);
-    for (int64_t k = 0; k < gm_csr_stored(m); k++)
-        if (!std::isfinite(input.precision == GM_FLOAT ? float(m->values[k]) : m->values[k]))
+    if (!spg_csr_from_triplets(m, int32_t(header.nrows), int32_t(header.ncols), count, t.row.get(), t.column.get(),
+                               t.value.get(), &reading->merged, error))
+        return spg_fail_in(error, input.name);
+    for (int64_t k = 0; k < spg_csr_stored(m); k++)
+        if (!std::isfinite(input.precision == SPG_FLOAT ? float(m->values[k]) : m->values[k]))
             throw Trouble{0, "duplicate entries of column " + number(m->indices[k] + 1) + " add up to no finite value"};
     return true;
 }
 
 } // namespace
 
-bool gm_reader_there(void) { return true; }
+bool spg_reader_there(void) { return true; }
 
-bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, size_t size, enum gm_precision precision,
-                         struct gm_reading *reading, struct gm_spgemm_error *error) {
+bool spg_read_matrix_text(struct spg_csr *m, const char *name, const char *text, size_t size,
+                          enum spg_precision precision, struct spg_reading *reading, struct spg_error *error) {
     Input input{name, text, size, precision};
     bool done = false;
     *m = {};
@@ -248,12 +248,12 @@ bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, s
         fail(input, 0, wrong.what(), error);
     }
     if (!done)
-        gm_csr_free(m);
+        spg_csr_free(m);
     return done;
 }
 
-bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precision, struct gm_reading *reading,
-                    struct gm_spgemm_error *error) {
+bool spg_read_matrix(struct spg_csr *m, const char *path, enum spg_precision precision, struct spg_reading *reading,
+                     struct spg_error *error) {
     struct stat status;
     *m = {};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -261,19 +261,19 @@ bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precis
         int reason = errno;
         if (fd >= 0)
             close(fd);
-        return gm_spgemm_fail(error, "%s: %s", path, std::strerror(reason));
+        return spg_fail(error, "%s: %s", path, std::strerror(reason));
     }
     if (!S_ISREG(status.st_mode)) {
         close(fd);
-        return gm_spgemm_fail(error, "%s: not a regular file", path);
+        return spg_fail(error, "%s: not a regular file", path);
     }
     size_t size = size_t(status.st_size);
     void *text = size ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : nullptr;
     int reason = errno;
     close(fd);
     if (text == MAP_FAILED)
-        return gm_spgemm_fail(error, "%s: %s", path, std::strerror(reason));
-    bool done = gm_read_matrix_text(m, path, size ? static_cast<char *>(text) : "", size, precision, reading, error);
+        return spg_fail(error, "%s: %s", path, std::strerror(reason));
+    bool done = spg_read_matrix_text(m, path, size ? static_cast<char *>(text) : "", size, precision, reading, error);
     if (size)
         munmap(text, size);
     return done;

@@ -1,6 +1,6 @@
 /* Matrix Market files: coordinate format; real, integer or pattern; general, symmetric or skew-symmetric. */
-#ifndef GM_SPGEMM_READER_H
-#define GM_SPGEMM_READER_H
+#ifndef SPG_READER_H
+#define SPG_READER_H
 
 #include "spgemm/matrix.h"
 
@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 /* Whether this build has the reader; without it both functions fail and say so. */
-bool gm_reader_there(void);
+bool spg_reader_there(void);
 
 /* What was done to the entries on the way in. */
-struct gm_reading {
+struct spg_reading {
     int64_t merged;   /* entries of one position with another, added up */
     int64_t mirrored; /* entries made from the other triangle */
 };
@@ -22,12 +22,12 @@ struct gm_reading {
  * `precision` asks for it, are errors, and so are positions outside, too few or too many lines, and sizes
  * that 32-bit indices do not hold. Memory: some 70 bytes for each entry of the file, twice that for a symmetric one,
  * and 12 for each row that the header names, however few entries there are. */
-bool gm_read_matrix(struct gm_csr *m, const char *path, enum gm_precision precision, struct gm_reading *reading,
-                    struct gm_spgemm_error *error);
+bool spg_read_matrix(struct spg_csr *m, const char *path, enum spg_precision precision, struct spg_reading *reading,
+                     struct spg_error *error);
 
 /* The same for text in memory; `name` stands for the file in errors. */
-bool gm_read_matrix_text(struct gm_csr *m, const char *name, const char *text, size_t size, enum gm_precision precision,
-                         struct gm_reading *reading, struct gm_spgemm_error *error);
+bool spg_read_matrix_text(struct spg_csr *m, const char *name, const char *text, size_t size,
+                          enum spg_precision precision, struct spg_reading *reading, struct spg_error *error);
 
 #ifdef __cplusplus
 }

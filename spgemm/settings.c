@@ -69,7 +69,7 @@ static int usage_error(const char *format, ...) {
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
-    return GM_EXIT_USAGE;
+    return SPG_EXIT_USAGE;
 }
 
 static void help(void) {
@@ -78,8 +78,8 @@ static void help(void) {
     for (int i = 0; i < ROWS; i++)
         printf("  --%-13s %-14s %s\n", rows[i].flag, rows[i].unit ? rows[i].unit : "", rows[i].help);
     puts("\nmodes:");
-    const struct gm_mode *mode;
-    for (unsigned i = 0; (mode = gm_mode_at(i)); i++) {
+    const struct spg_mode *mode;
+    for (unsigned i = 0; (mode = spg_mode_at(i)); i++) {
         printf("  %-12s %s", mode->name, mode->help);
         if (mode->arguments)
             printf("; behind a colon: %s", mode->arguments);
@@ -87,7 +87,7 @@ static void help(void) {
     }
 }
 
-static int take(enum row row, const char *text, struct gm_settings *s) {
+static int take(enum row row, const char *text, struct spg_settings *s) {
     char why[256];
     uint64_t number = 0;
     bool automatic = row == SIZE_PER_ROW && !strcmp(text, "auto");
@@ -99,15 +99,15 @@ static int take(enum row row, const char *text, struct gm_settings *s) {
     case B: s->b = text; break;
     case MODE: s->mode_text = text; break;
     case SIZE_PER_ROW: s->size_per_row = (int32_t)number; break;
-    case VECTOR: s->vector = (enum gm_vector)number; break;
+    case VECTOR: s->vector = (enum spg_vector)number; break;
     case RUNS: s->runs = (unsigned)number; break;
     case WARMUP: s->warmup = (unsigned)number; break;
     case CHECK: s->check = true; break;
     case MODEL: s->model = true; break;
-    case KERNEL: s->kernel = (enum gm_kernel)number; break;
+    case KERNEL: s->kernel = (enum spg_kernel)number; break;
     case PERSISTENT: s->persistent = true; break;
     case LAYOUT: s->columns = number == 1; break;
-    case PRECISION: s->precision = (enum gm_precision)number; break;
+    case PRECISION: s->precision = (enum spg_precision)number; break;
     case LIMIT: s->limit = (size_t)number; break;
     case JSON: s->json = text; break;
     case HELP:
@@ -117,23 +117,23 @@ static int take(enum row row, const char *text, struct gm_settings *s) {
 }
 
 /* What the options say together. */
-static int check_settings(struct gm_settings *s) {
-    struct gm_spgemm_error error;
+static int check_settings(struct spg_settings *s) {
+    struct spg_error error;
     if (!s->matrix)
         return usage_error("which matrix? --matrix FILE|gen:NAME; gen:list lists those");
     if (!strcmp(s->matrix, "gen:list")) {
-        gm_generators_list(stdout);
+        spg_generators_list(stdout);
         return 0;
     }
     if (!s->mode_text && !s->model)
         return usage_error("what to do? --mode MODE or --model; --help says more");
     if (s->check && !s->mode_text)
         return usage_error("--check needs a --mode whose product it checks");
-    if (s->mode_text && !(s->mode = gm_mode_find(s->mode_text, &s->argument, &error)))
+    if (s->mode_text && !(s->mode = spg_mode_find(s->mode_text, &s->argument, &error)))
         return usage_error("%s", error.text);
-    if (s->kernel == GM_KERNEL_THESIS && s->mode && !s->mode->kernels)
+    if (s->kernel == SPG_KERNEL_THESIS && s->mode && !s->mode->kernels)
         return usage_error("--kernel thesis: mode %s has a kernel of its own", s->mode->name);
-    if (s->persistent && (!s->mode || !s->mode->sized || s->kernel != GM_KERNEL_THESIS))
+    if (s->persistent && (!s->mode || !s->mode->sized || s->kernel != SPG_KERNEL_THESIS))
         return usage_error("--persistent needs --mode rounds and --kernel thesis");
 #ifndef GM_HAVE_JANSSON
     if (s->json)
@@ -142,12 +142,12 @@ static int check_settings(struct gm_settings *s) {
     return -1;
 }
 
-int gm_settings_read(int argc, char **argv, struct gm_settings *settings) {
+int spg_settings_read(int argc, char **argv, struct spg_settings *settings) {
     struct option options[ROWS + 1] = {0};
     int option, status;
     for (int i = 0; i < ROWS; i++)
         options[i] = (struct option){rows[i].flag, rows[i].unit ? required_argument : no_argument, NULL, 256 + i};
-    *settings = (struct gm_settings){.argument = "", .size_per_row = -1, .warmup = 1};
+    *settings = (struct spg_settings){.argument = "", .size_per_row = -1, .warmup = 1};
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
         if (option == ':')

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-int64_t gm_row_bound(const struct gm_csr *a, const struct gm_csr *b, int32_t row) {
+int64_t spg_row_bound(const struct spg_csr *a, const struct spg_csr *b, int32_t row) {
     int64_t bound = 0;
     for (int32_t k = a->offsets[row]; k < a->offsets[row + 1]; k++)
         bound += b->offsets[a->indices[k] + 1] - b->offsets[a->indices[k]];
@@ -11,7 +11,7 @@ int64_t gm_row_bound(const struct gm_csr *a, const struct gm_csr *b, int32_t row
 }
 
 /* marker[j] is the last row of C that had column j, plus one: no clearing between rows. */
-static int32_t count_row(const struct gm_csr *a, const struct gm_csr *b, int32_t row, int32_t *marker) {
+static int32_t count_row(const struct spg_csr *a, const struct spg_csr *b, int32_t row, int32_t *marker) {
     int32_t count = 0;
     for (int32_t k = a->offsets[row]; k < a->offsets[row + 1]; k++) {
         int32_t middle = a->indices[k];
@@ -23,8 +23,8 @@ static int32_t count_row(const struct gm_csr *a, const struct gm_csr *b, int32_t
     return count;
 }
 
-bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count, int32_t *size,
-                      struct gm_spgemm_error *error) {
+bool spg_sizes_of_rows(const struct spg_csr *a, const struct spg_csr *b, const int32_t *rows, int32_t count,
+                       int32_t *size, struct spg_error *error) {
     atomic_bool failed = false;
 #pragma omp parallel
     {
@@ -37,23 +37,23 @@ bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int3
                 size[i] = count_row(a, b, rows ? rows[i] : i, marker);
         free(marker);
     }
-    return !failed || gm_spgemm_fail(error, "out of memory for a marker of %d columns", b->columns);
+    return !failed || spg_fail(error, "out of memory for a marker of %d columns", b->columns);
 }
 
-bool gm_sizes_make(struct gm_sizes *sizes, const struct gm_csr *a, const struct gm_csr *b,
-                   struct gm_spgemm_error *error) {
-    *sizes = (struct gm_sizes){.rows = a->rows};
+bool spg_sizes_make(struct spg_sizes *sizes, const struct spg_csr *a, const struct spg_csr *b,
+                    struct spg_error *error) {
+    *sizes = (struct spg_sizes){.rows = a->rows};
     sizes->row = malloc((size_t)a->rows * sizeof *sizes->row + 1);
     if (!sizes->row)
-        return gm_spgemm_fail(error, "out of memory for the sizes of %d rows", a->rows);
-    if (!gm_sizes_of_rows(a, b, NULL, a->rows, sizes->row, error)) {
+        return spg_fail(error, "out of memory for the sizes of %d rows", a->rows);
+    if (!spg_sizes_of_rows(a, b, NULL, a->rows, sizes->row, error)) {
         free(sizes->row);
         sizes->row = NULL;
         return false;
     }
     for (int32_t i = 0; i < a->rows; i++) {
         sizes->total += sizes->row[i];
-        sizes->bound += gm_row_bound(a, b, i);
+        sizes->bound += spg_row_bound(a, b, i);
         if (sizes->row[i] > sizes->longest)
             sizes->longest = sizes->row[i];
     }

@@ -1,6 +1,6 @@
 /* What a product C = A B takes, from structures alone. */
-#ifndef GM_SPGEMM_SYMBOLIC_H
-#define GM_SPGEMM_SYMBOLIC_H
+#ifndef SPG_SYMBOLIC_H
+#define SPG_SYMBOLIC_H
 
 #include "spgemm/matrix.h"
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-struct gm_sizes {
+struct spg_sizes {
     int32_t rows;
     int32_t *row;    /* entries of each row of C */
     int64_t total;   /* nnz(C) */
@@ -17,16 +17,15 @@ struct gm_sizes {
 };
 
 /* Multiplications of one row: what a row of C has at most. */
-int64_t gm_row_bound(const struct gm_csr *a, const struct gm_csr *b, int32_t row);
+int64_t spg_row_bound(const struct spg_csr *a, const struct spg_csr *b, int32_t row);
 
 /* Exact sizes, with a marker of B's columns for each thread (4 bytes a column). Needs a->columns == b->rows.
  * On success the caller frees sizes->row. */
-bool gm_sizes_make(struct gm_sizes *sizes, const struct gm_csr *a, const struct gm_csr *b,
-                   struct gm_spgemm_error *error);
+bool spg_sizes_make(struct spg_sizes *sizes, const struct spg_csr *a, const struct spg_csr *b, struct spg_error *error);
 
 /* Exact sizes of chosen rows only, into size[count]. */
-bool gm_sizes_of_rows(const struct gm_csr *a, const struct gm_csr *b, const int32_t *rows, int32_t count, int32_t *size,
-                      struct gm_spgemm_error *error);
+bool spg_sizes_of_rows(const struct spg_csr *a, const struct spg_csr *b, const int32_t *rows, int32_t count,
+                       int32_t *size, struct spg_error *error);
 
 #ifdef __cplusplus
 }

@@ -9,18 +9,18 @@
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
-    struct gm_spgemm_error error = {""};
-    struct gm_reading reading;
-    struct gm_csr m;
+    struct spg_error error = {""};
+    struct spg_reading reading;
+    struct spg_csr m;
     /* Behind `size` bytes there is nothing, as behind a mapped file. */
     char *text = malloc(size + !size);
     if (!text)
         abort();
     memcpy(text, data, size);
-    bool read = gm_read_matrix_text(&m, "input", text, size, GM_DOUBLE, &reading, &error);
-    if (read ? !gm_csr_valid(&m, &error) : !*error.text || strchr(error.text, '\n') || m.offsets)
+    bool read = spg_read_matrix_text(&m, "input", text, size, SPG_DOUBLE, &reading, &error);
+    if (read ? !spg_csr_valid(&m, &error) : !*error.text || strchr(error.text, '\n') || m.offsets)
         abort();
-    gm_csr_free(&m);
+    spg_csr_free(&m);
     free(text);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* What the tests of the products share. */
-#ifndef GM_SPGEMM_TEST_H
-#define GM_SPGEMM_TEST_H
+#ifndef SPG_TEST_H
+#define SPG_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,22 +13,22 @@
 #include "spgemm/generators.h"
 
 /* The named matrix, valid; the test fails otherwise. */
-static inline struct gm_csr generated(const char *text) {
-    struct gm_spgemm_error error = {""};
-    struct gm_csr m;
-    if (!gm_generate(&m, text, &error) || !gm_csr_valid(&m, &error))
+static inline struct spg_csr generated(const char *text) {
+    struct spg_error error = {""};
+    struct spg_csr m;
+    if (!spg_generate(&m, text, &error) || !spg_csr_valid(&m, &error))
         fail_msg("%s: %s", text, error.text);
     return m;
 }
 
 /* From a dense array of rows x columns; entries are what is not zero. */
-static inline struct gm_csr from_dense(int rows, int columns, const double *dense) {
-    struct gm_spgemm_error error = {""};
-    struct gm_csr m;
+static inline struct spg_csr from_dense(int rows, int columns, const double *dense) {
+    struct spg_error error = {""};
+    struct spg_csr m;
     int stored = 0;
     for (int i = 0; i < rows * columns; i++)
         stored += dense[i] != 0;
-    if (!gm_csr_make(&m, rows, columns, stored, &error))
+    if (!spg_csr_make(&m, rows, columns, stored, &error))
         fail_msg("%s", error.text);
     stored = 0;
     for (int i = 0; i < rows; i++) {
@@ -43,15 +43,15 @@ static inline struct gm_csr from_dense(int rows, int columns, const double *dens
     return m;
 }
 
-static inline bool same_structure(const struct gm_csr *a, const struct gm_csr *b) {
+static inline bool same_structure(const struct spg_csr *a, const struct spg_csr *b) {
     return a->rows == b->rows && a->columns == b->columns &&
            !memcmp(a->offsets, b->offsets, ((size_t)a->rows + 1) * sizeof *a->offsets) &&
-           !memcmp(a->indices, b->indices, (size_t)gm_csr_stored(a) * sizeof *a->indices);
+           !memcmp(a->indices, b->indices, (size_t)spg_csr_stored(a) * sizeof *a->indices);
 }
 
-static inline bool same_values(const struct gm_csr *a, const struct gm_csr *b) {
-    return gm_csr_stored(a) == gm_csr_stored(b) &&
-           !memcmp(a->values, b->values, (size_t)gm_csr_stored(a) * sizeof *a->values);
+static inline bool same_values(const struct spg_csr *a, const struct spg_csr *b) {
+    return spg_csr_stored(a) == spg_csr_stored(b) &&
+           !memcmp(a->values, b->values, (size_t)spg_csr_stored(a) * sizeof *a->values);
 }
 
 /* "large" on the command line chooses the group of large matrices. */

@@ -17,8 +17,8 @@
 size_t emulated_live(void);
 
 /* One row of every kind: empty, one entry, all columns; columns nobody has. */
-static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *error) {
-    if (!gm_csr_make(m, rows, rows, 3 * rows, error))
+static bool dense_row(struct spg_csr *m, int32_t rows, struct spg_error *error) {
+    if (!spg_csr_make(m, rows, rows, 3 * rows, error))
         return false;
     int32_t at = 0;
     for (int32_t i = 0; i < rows; i++) {
@@ -33,7 +33,7 @@ static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *er
         at += count;
         m->offsets[i + 1] = at;
     }
-    gm_csr_fill(m, 3);
+    spg_csr_fill(m, 3);
     return true;
 }
 
@@ -42,10 +42,10 @@ static bool dense_row(struct gm_csr *m, int32_t rows, struct gm_spgemm_error *er
 #define UNLIKE_ROWS  100
 #define UNLIKE_TERMS 16
 #define UNLIKE_RUN   64
-static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
+static bool unlike(struct spg_csr *m, bool is_a, struct spg_error *error) {
     int32_t rows = is_a ? UNLIKE_ROWS : 2 * UNLIKE_TERMS, columns = is_a ? 2 * UNLIKE_TERMS : UNLIKE_TERMS * UNLIKE_RUN;
     int32_t each = is_a ? UNLIKE_TERMS : UNLIKE_RUN;
-    if (!gm_csr_make(m, rows, columns, rows * each, error))
+    if (!spg_csr_make(m, rows, columns, rows * each, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
         int32_t first = is_a               ? (i == rows - 1 ? UNLIKE_TERMS : 0)
@@ -55,7 +55,7 @@ static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
             m->indices[i * each + k] = first + k;
         m->offsets[i + 1] = (i + 1) * each;
     }
-    gm_csr_fill(m, 5);
+    spg_csr_fill(m, 5);
     return true;
 }
 
@@ -64,50 +64,50 @@ static bool unlike(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
 #define WIDE_TERMS 40
 #define WIDE_RUN   300
 #define WIDE_STEP  61
-static bool wide(struct gm_csr *m, bool is_a, struct gm_spgemm_error *error) {
+static bool wide(struct spg_csr *m, bool is_a, struct spg_error *error) {
     static const int32_t terms[] = {WIDE_TERMS, 0, 1, 30, WIDE_TERMS};
     int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : 30000 + (WIDE_RUN + 1) * WIDE_STEP, at = 0;
-    if (!gm_csr_make(m, rows, columns, is_a ? 111 : WIDE_TERMS * WIDE_RUN, error))
+    if (!spg_csr_make(m, rows, columns, is_a ? 111 : WIDE_TERMS * WIDE_RUN, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
         for (int32_t k = 0; k < (is_a ? terms[i] : WIDE_RUN); k++)
             m->indices[at++] = is_a ? k : (k < WIDE_RUN / 2 ? 0 : 30000) + k * WIDE_STEP + i * 7 % WIDE_STEP;
         m->offsets[i + 1] = at;
     }
-    gm_csr_fill(m, 7);
+    spg_csr_fill(m, 7);
     return true;
 }
 
-static struct gm_csr matrix(const char *name) {
-    struct gm_spgemm_error error;
-    struct gm_csr m;
+static struct spg_csr matrix(const char *name) {
+    struct spg_error error;
+    struct spg_csr m;
     int32_t rows;
     bool made = sscanf(name, "dense-row:%d", &rows) == 1 ? dense_row(&m, rows, &error)
                 : !strncmp(name, "unlike-", 7)           ? unlike(&m, name[7] == 'a', &error)
                 : !strncmp(name, "wide-", 5)             ? wide(&m, name[5] == 'a', &error)
-                : sscanf(name, "empty:%d", &rows) == 1   ? gm_csr_make(&m, rows, rows, 0, &error)
-                                                         : gm_generate(&m, name, &error);
-    if (!made || !gm_csr_valid(&m, &error))
+                : sscanf(name, "empty:%d", &rows) == 1   ? spg_csr_make(&m, rows, rows, 0, &error)
+                                                         : spg_generate(&m, name, &error);
+    if (!made || !spg_csr_valid(&m, &error))
         fail_msg("%s: %s", name, error.text);
     return m;
 }
 
-static struct gm_rounds expected_rounds(const struct gm_job *job, int32_t size_per_row) {
-    struct gm_spgemm_error error;
-    struct gm_sizes sizes;
-    struct gm_histogram histogram;
-    assert_true(gm_sizes_make(&sizes, job->a, job->b, &error));
-    assert_true(gm_histogram_make(&histogram, sizes.row, sizes.rows, &error));
-    struct gm_rounds rounds = gm_model_rounds(&histogram, size_per_row);
-    gm_histogram_free(&histogram);
+static struct spg_rounds expected_rounds(const struct spg_job *job, int32_t size_per_row) {
+    struct spg_error error;
+    struct spg_sizes sizes;
+    struct spg_histogram histogram;
+    assert_true(spg_sizes_make(&sizes, job->a, job->b, &error));
+    assert_true(spg_histogram_make(&histogram, sizes.row, sizes.rows, &error));
+    struct spg_rounds rounds = spg_model_rounds(&histogram, size_per_row);
+    spg_histogram_free(&histogram);
     free(sizes.row);
     return rounds;
 }
 
-static void check_run(const char *what, const struct gm_mode *mode, const struct gm_job *job,
-                      const struct gm_run *run) {
-    if (mode->sized && !job->persistent && job->vector == GM_VECTOR_VMM) {
-        struct gm_rounds rounds = expected_rounds(job, run->size_per_row);
+static void check_run(const char *what, const struct spg_mode *mode, const struct spg_job *job,
+                      const struct spg_run *run) {
+    if (mode->sized && !job->persistent && job->vector == SPG_VECTOR_VMM) {
+        struct spg_rounds rounds = expected_rounds(job, run->size_per_row);
         if (rounds.entries != run->entries || rounds.rounds != run->rounds)
             fail_msg("%s: %lld places in %d rounds, not %lld in %d", what, (long long)run->entries, run->rounds,
                      (long long)rounds.entries, rounds.rounds);
@@ -116,49 +116,49 @@ static void check_run(const char *what, const struct gm_mode *mode, const struct
 }
 
 /* The device's estimates are the host's: same rows, same keys. */
-static void check_estimates(const char *what, const struct gm_mode *mode, const struct gm_job *job, void *state) {
-    struct gm_spgemm_error error = {""};
-    struct gm_estimates found;
-    struct gm_sample sample;
+static void check_estimates(const char *what, const struct spg_mode *mode, const struct spg_job *job, void *state) {
+    struct spg_error error = {""};
+    struct spg_estimates found;
+    struct spg_sample sample;
     double cohen;
     size_t live = emulated_live();
     if (!mode->functions->estimate(state, &found, &error) ||
-        !gm_sample_rows(&sample, job->a, job->b, GM_SAMPLE_ROWS, GM_SAMPLE_SEED, &error) ||
-        !gm_estimate_cohen(job->a, job->b, GM_COHEN_KEYS, GM_SAMPLE_SEED, NULL, &cohen, &error))
+        !spg_sample_rows(&sample, job->a, job->b, SPG_SAMPLE_ROWS, SPG_SAMPLE_SEED, &error) ||
+        !spg_estimate_cohen(job->a, job->b, SPG_COHEN_KEYS, SPG_SAMPLE_SEED, NULL, &cohen, &error))
         fail_msg("%s: %s", what, error.text);
     if (fabs(found.sampled - sample.total) > 1e-6 * sample.total || fabs(found.cohen - cohen) > 1e-6 * cohen)
         fail_msg("%s: sampled %f, not %f; by keys %f, not %f", what, found.sampled, sample.total, found.cohen, cohen);
     assert_true(found.sampled_ms > 0 && found.cohen_ms > 0);
     assert_int_equal(emulated_live(), live);
-    gm_histogram_free(&sample.sizes);
+    spg_histogram_free(&sample.sizes);
 }
 
 /* Small products in double precision twice, as the second call drops what the first left. */
-static void multiply(const char *name, const char *mode_name, const struct gm_job *job) {
-    struct gm_spgemm_error error = {""};
-    struct gm_check check;
-    struct gm_run run;
-    struct gm_csr c;
+static void multiply(const char *name, const char *mode_name, const struct spg_job *job) {
+    struct spg_error error = {""};
+    struct spg_check check;
+    struct spg_run run;
+    struct spg_csr c;
     const char *argument;
     char what[200];
     size_t live = emulated_live();
-    const struct gm_mode *mode = gm_mode_find(mode_name, &argument, &error);
+    const struct spg_mode *mode = spg_mode_find(mode_name, &argument, &error);
     assert_non_null(mode);
     snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name, mode_name,
              job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
     void *state = mode->functions->open(job, &error);
-    bool again = job->precision == GM_DOUBLE && job->a->rows < 100;
+    bool again = job->precision == SPG_DOUBLE && job->a->rows < 100;
     for (int i = 0; i < 1 + again; i++)
         if (!state || !mode->functions->run(state, &run, &error))
             fail_msg("%s: %s", what, error.text);
     if (!mode->functions->fetch(state, &c, &error) ||
-        !gm_check_product(job->a, job->b, &c, job->precision, &check, &error))
+        !spg_check_product(job->a, job->b, &c, job->precision, &check, &error))
         fail_msg("%s: %s", what, error.text);
     check_run(what, mode, job, &run);
     if (mode->sized && !job->size_per_row)
         check_estimates(what, mode, job, state);
-    assert_int_equal(run.stored, gm_csr_stored(&c));
-    gm_csr_free(&c);
+    assert_int_equal(run.stored, spg_csr_stored(&c));
+    spg_csr_free(&c);
     mode->functions->close(state);
     assert_int_equal(emulated_live(), live);
 }
@@ -167,69 +167,70 @@ static bool thorough;
 
 /* In double precision with every size and vector; in single precision, unless thorough, with the first size.
  */
-static void all_modes(const char *name, const char *b_name, enum gm_kernel kernel, const int32_t *sizes) {
-    struct gm_csr a = matrix(name), b = b_name ? matrix(b_name) : a;
-    for (enum gm_precision precision = GM_DOUBLE; precision <= GM_FLOAT; precision++) {
-        struct gm_job job = {.a = &a, .b = b_name ? &b : &a, .precision = precision, .argument = "", .kernel = kernel};
-        if (precision == GM_FLOAT) {
-            gm_csr_round_to_float(&a);
+static void all_modes(const char *name, const char *b_name, enum spg_kernel kernel, const int32_t *sizes) {
+    struct spg_csr a = matrix(name), b = b_name ? matrix(b_name) : a;
+    for (enum spg_precision precision = SPG_DOUBLE; precision <= SPG_FLOAT; precision++) {
+        struct spg_job job = {.a = &a, .b = b_name ? &b : &a, .precision = precision, .argument = "", .kernel = kernel};
+        if (precision == SPG_FLOAT) {
+            spg_csr_round_to_float(&a);
             if (b_name)
-                gm_csr_round_to_float(&b);
+                spg_csr_round_to_float(&b);
         }
         multiply(name, "upper-bound", &job);
         multiply(name, "precise", &job);
-        for (const int32_t *size = sizes; *size >= 0 && (thorough || precision == GM_DOUBLE || size == sizes); size++) {
+        for (const int32_t *size = sizes; *size >= 0 && (thorough || precision == SPG_DOUBLE || size == sizes);
+             size++) {
             job.size_per_row = *size;
             multiply(name, "rounds", &job);
-            job.vector = GM_VECTOR_COPY;
-            if (thorough || precision == GM_DOUBLE)
+            job.vector = SPG_VECTOR_COPY;
+            if (thorough || precision == SPG_DOUBLE)
                 multiply(name, "rounds", &job);
-            job.vector = GM_VECTOR_VMM;
-            job.persistent = kernel == GM_KERNEL_THESIS;
+            job.vector = SPG_VECTOR_VMM;
+            job.persistent = kernel == SPG_KERNEL_THESIS;
             if (job.persistent)
                 multiply(name, "rounds", &job);
             job.persistent = false;
         }
     }
-    gm_csr_free(&a);
+    spg_csr_free(&a);
     if (b_name)
-        gm_csr_free(&b);
+        spg_csr_free(&b);
 }
 
 #define SIZES(...) ((const int32_t[]){__VA_ARGS__, -1})
 
 static void hash_small(void **state) {
-    all_modes("stencil7:1x1x1", NULL, GM_KERNEL_HASH, SIZES(0, 1, 8));
-    all_modes("empty:5", NULL, GM_KERNEL_HASH, SIZES(0, 4));
-    all_modes("empty:0", NULL, GM_KERNEL_HASH, SIZES(0, 4));
-    all_modes("cage:5", NULL, GM_KERNEL_HASH, SIZES(0, 1, 3, 1000));
-    all_modes("stencil7:7x5x3", NULL, GM_KERNEL_HASH, SIZES(0, 8));
-    all_modes("dense-row:80", NULL, GM_KERNEL_HASH, SIZES(8, 64));
+    all_modes("stencil7:1x1x1", NULL, SPG_KERNEL_HASH, SIZES(0, 1, 8));
+    all_modes("empty:5", NULL, SPG_KERNEL_HASH, SIZES(0, 4));
+    all_modes("empty:0", NULL, SPG_KERNEL_HASH, SIZES(0, 4));
+    all_modes("cage:5", NULL, SPG_KERNEL_HASH, SIZES(0, 1, 3, 1000));
+    all_modes("stencil7:7x5x3", NULL, SPG_KERNEL_HASH, SIZES(0, 8));
+    all_modes("dense-row:80", NULL, SPG_KERNEL_HASH, SIZES(8, 64));
 }
 
 /* Long rows: the tables of every size, the bitonic sort, tables that overflow and are tried again. */
 static void hash_large(void **state) {
-    all_modes("brick27:3:4", NULL, GM_KERNEL_HASH, SIZES(60));
-    all_modes("rmat:7:12", NULL, GM_KERNEL_HASH, SIZES(16));
-    all_modes("dense-row:900", NULL, GM_KERNEL_HASH, SIZES(100));
+    all_modes("brick27:3:4", NULL, SPG_KERNEL_HASH, SIZES(60));
+    all_modes("rmat:7:12", NULL, SPG_KERNEL_HASH, SIZES(16));
+    all_modes("dense-row:900", NULL, SPG_KERNEL_HASH, SIZES(100));
 }
 
-static void hash_overflow(void **state) { all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(100)); }
+static void hash_overflow(void **state) { all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(100)); }
 
 /* Rows that no table holds. */
-static void hash_ranges(void **state) { all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(0, 2000)); }
+static void hash_ranges(void **state) { all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 2000)); }
 
-static struct gm_run one_run(const struct gm_job *job) {
-    struct gm_spgemm_error error = {""};
-    struct gm_check check;
-    struct gm_run run;
-    struct gm_csr c;
-    void *way = gm_mode_rounds.open(job, &error);
-    if (!way || !gm_mode_rounds.run(way, &run, &error) || !gm_mode_rounds.fetch(way, &c, &error) ||
-        !gm_check_product(job->a, job->b, &c, job->precision, &check, &error))
+static struct spg_run one_run(const struct spg_job *job) {
+    struct spg_error error = {""};
+    struct spg_check check;
+    struct spg_run run;
+    struct spg_csr c;
+    void *way = spg_mode_rounds.open(job, &error);
+    if (!way || !spg_mode_rounds.run(way, &run, &error) || !spg_mode_rounds.fetch(way, &c, &error) ||
+        !spg_check_product(job->a, job->b, &c, job->precision, &check, &error))
         fail_msg("%s", error.text);
-    gm_csr_free(&c);
-    gm_mode_rounds.close(way);
+    spg_csr_free(&c);
+    spg_mode_rounds.close(way);
     return run;
 }
 
@@ -238,18 +239,18 @@ static struct gm_run one_run(const struct gm_job *job) {
 /* One round: C is the front of its places. Rows of several rounds: too, where there are slabs. What a second
  * copy of C would take shows in the peak. */
 static void in_place(void **state) {
-    struct gm_csr a = matrix("brick27:8:3");
-    for (int kernel = GM_KERNEL_HASH; kernel <= GM_KERNEL_THESIS; kernel++) {
-        struct gm_job job = {.a = &a, .b = &a, .argument = "", .kernel = kernel, .size_per_row = 375};
-        struct gm_run run = one_run(&job);
+    struct spg_csr a = matrix("brick27:8:3");
+    for (int kernel = SPG_KERNEL_HASH; kernel <= SPG_KERNEL_THESIS; kernel++) {
+        struct spg_job job = {.a = &a, .b = &a, .argument = "", .kernel = kernel, .size_per_row = 375};
+        struct spg_run run = one_run(&job);
         size_t helpers = (size_t)a.rows * 48 + (64 << 10), places = (size_t)run.entries * 12;
         assert_int_equal(run.rounds, 1);
-        assert_true(run.peak <= places + helpers + (kernel == GM_KERNEL_THESIS ? 5 : 4) * GRANULE);
-        job.vector = GM_VECTOR_COPY;
+        assert_true(run.peak <= places + helpers + (kernel == SPG_KERNEL_THESIS ? 5 : 4) * GRANULE);
+        job.vector = SPG_VECTOR_COPY;
         run = one_run(&job);
         assert_true(run.peak >= (size_t)run.entries * 8 + (size_t)run.stored * 12);
     }
-    gm_csr_free(&a);
+    spg_csr_free(&a);
 }
 
 /* Sizes so that rows, tiles and pieces begin and end together, and so that they do not. */
@@ -257,89 +258,89 @@ static void tile_borders(void **state) {
     static const char *names[] = {"stencil7:8x8x4", "stencil7:7x5x6", "brick27:3:2", "empty:300", "dense-row:100"};
     static const int32_t sizes[] = {25, 32, 250, 300, 2047, 2048, 2049};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct gm_csr a = matrix(names[i]);
+        struct spg_csr a = matrix(names[i]);
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-            struct gm_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = sizes[k], .precision = k % 2};
-            if (job.precision == GM_FLOAT)
-                gm_csr_round_to_float(&a);
+            struct spg_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = sizes[k], .precision = k % 2};
+            if (job.precision == SPG_FLOAT)
+                spg_csr_round_to_float(&a);
             multiply(names[i], "rounds", &job);
         }
-        gm_csr_free(&a);
+        spg_csr_free(&a);
     }
 }
 
 static void slabs(void **state) {
-    struct gm_spread_settings usual = gm_spread_settings;
-    gm_spread_settings.slab_entries = 50;
-    all_modes("cage:7", NULL, GM_KERNEL_HASH, SIZES(0, 1, 16));
-    all_modes("rmat:7:8", NULL, GM_KERNEL_HASH, SIZES(0, 3, 64));
-    all_modes("rmat:11:2", NULL, GM_KERNEL_HASH, SIZES(5));
-    all_modes("stencil7:7x6x5", NULL, GM_KERNEL_HASH, SIZES(0, 8));
-    all_modes("dense-row:80", NULL, GM_KERNEL_HASH, SIZES(0, 8, 64));
-    all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(100));
-    all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(20));
-    struct gm_csr a = matrix("brick27:8:3");
-    struct gm_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 64};
-    struct gm_run run = one_run(&job);
+    struct spg_spread_settings usual = spg_spread_settings;
+    spg_spread_settings.slab_entries = 50;
+    all_modes("cage:7", NULL, SPG_KERNEL_HASH, SIZES(0, 1, 16));
+    all_modes("rmat:7:8", NULL, SPG_KERNEL_HASH, SIZES(0, 3, 64));
+    all_modes("rmat:11:2", NULL, SPG_KERNEL_HASH, SIZES(5));
+    all_modes("stencil7:7x6x5", NULL, SPG_KERNEL_HASH, SIZES(0, 8));
+    all_modes("dense-row:80", NULL, SPG_KERNEL_HASH, SIZES(0, 8, 64));
+    all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(100));
+    all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(20));
+    struct spg_csr a = matrix("brick27:8:3");
+    struct spg_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 64};
+    struct spg_run run = one_run(&job);
     assert_true(run.rounds > 1);
     /* A gap of an eighth, and no second copy. */
     assert_true(run.peak <= (size_t)run.entries * 12 * 5 / 4 + (size_t)a.rows * 48 + (64 << 10) + 4 * GRANULE);
-    gm_csr_free(&a);
+    spg_csr_free(&a);
     /* Places run out in the last slab, amid the slabs, in the first. */
     static const double margins[] = {0.97, 0.5, 0.01};
     for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
-        gm_spread_settings.margin = margins[i];
-        gm_spread_settings.slab_entries = 50;
-        all_modes("cage:6", NULL, GM_KERNEL_HASH, SIZES(1, 16));
-        all_modes("rmat:7:8", NULL, GM_KERNEL_HASH, SIZES(3, 64));
-        all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(20));
-        all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(100));
-        gm_spread_settings.slab_entries = INT64_MAX;
-        all_modes("cage:6", NULL, GM_KERNEL_HASH, SIZES(1, 16));
+        spg_spread_settings.margin = margins[i];
+        spg_spread_settings.slab_entries = 50;
+        all_modes("cage:6", NULL, SPG_KERNEL_HASH, SIZES(1, 16));
+        all_modes("rmat:7:8", NULL, SPG_KERNEL_HASH, SIZES(3, 64));
+        all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(20));
+        all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(100));
+        spg_spread_settings.slab_entries = INT64_MAX;
+        all_modes("cage:6", NULL, SPG_KERNEL_HASH, SIZES(1, 16));
     }
-    gm_spread_settings = usual;
+    spg_spread_settings = usual;
 }
 
 /* First pieces in two halves, rows that need more among them, in either half. */
 static void halves(void **state) {
-    struct gm_spread_settings usual = gm_spread_settings;
-    gm_spread_settings.halved_places = 1;
-    all_modes("stencil7:1x1x1", NULL, GM_KERNEL_HASH, SIZES(0, 1));
-    all_modes("empty:5", NULL, GM_KERNEL_HASH, SIZES(0, 4));
-    all_modes("empty:0", NULL, GM_KERNEL_HASH, SIZES(0, 4));
-    all_modes("stencil7:7x5x3", NULL, GM_KERNEL_HASH, SIZES(0, 8, 25, 40));
-    all_modes("cage:6", NULL, GM_KERNEL_HASH, SIZES(0, 16, 100));
-    all_modes("dense-row:80", NULL, GM_KERNEL_HASH, SIZES(0, 8, 64, 80));
-    all_modes("rmat:7:8", NULL, GM_KERNEL_HASH, SIZES(0, 64, 128));
-    all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(0, 64, 100));
-    all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(0, 12000));
+    struct spg_spread_settings usual = spg_spread_settings;
+    spg_spread_settings.halved_places = 1;
+    all_modes("stencil7:1x1x1", NULL, SPG_KERNEL_HASH, SIZES(0, 1));
+    all_modes("empty:5", NULL, SPG_KERNEL_HASH, SIZES(0, 4));
+    all_modes("empty:0", NULL, SPG_KERNEL_HASH, SIZES(0, 4));
+    all_modes("stencil7:7x5x3", NULL, SPG_KERNEL_HASH, SIZES(0, 8, 25, 40));
+    all_modes("cage:6", NULL, SPG_KERNEL_HASH, SIZES(0, 16, 100));
+    all_modes("dense-row:80", NULL, SPG_KERNEL_HASH, SIZES(0, 8, 64, 80));
+    all_modes("rmat:7:8", NULL, SPG_KERNEL_HASH, SIZES(0, 64, 128));
+    all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(0, 64, 100));
+    all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 12000));
     /* Rows that no one sampled need more: here nothing is mapped for them at first. */
-    gm_spread_settings.margin = 0;
-    all_modes("cage:6", NULL, GM_KERNEL_HASH, SIZES(1, 16));
-    all_modes("rmat:7:8", NULL, GM_KERNEL_HASH, SIZES(3, 64));
-    all_modes("wide-a", "wide-b", GM_KERNEL_HASH, SIZES(100));
-    gm_spread_settings = usual;
+    spg_spread_settings.margin = 0;
+    all_modes("cage:6", NULL, SPG_KERNEL_HASH, SIZES(1, 16));
+    all_modes("rmat:7:8", NULL, SPG_KERNEL_HASH, SIZES(3, 64));
+    all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(100));
+    spg_spread_settings = usual;
 }
 
 static void thesis(void **state) {
-    all_modes("stencil7:1x1x1", NULL, GM_KERNEL_THESIS, SIZES(0, 1, 8));
-    all_modes("empty:5", NULL, GM_KERNEL_THESIS, SIZES(4));
-    all_modes("cage:6", NULL, GM_KERNEL_THESIS, SIZES(0, 1, 3, 1000));
-    all_modes("stencil7:7x5x3", NULL, GM_KERNEL_THESIS, SIZES(0, 8, 25));
-    all_modes("dense-row:80", NULL, GM_KERNEL_THESIS, SIZES(8));
-    all_modes("rmat:6:6", NULL, GM_KERNEL_THESIS, SIZES(0, 8));
+    all_modes("stencil7:1x1x1", NULL, SPG_KERNEL_THESIS, SIZES(0, 1, 8));
+    all_modes("empty:5", NULL, SPG_KERNEL_THESIS, SIZES(4));
+    all_modes("cage:6", NULL, SPG_KERNEL_THESIS, SIZES(0, 1, 3, 1000));
+    all_modes("stencil7:7x5x3", NULL, SPG_KERNEL_THESIS, SIZES(0, 8, 25));
+    all_modes("dense-row:80", NULL, SPG_KERNEL_THESIS, SIZES(8));
+    all_modes("rmat:6:6", NULL, SPG_KERNEL_THESIS, SIZES(0, 8));
 }
 
 static void limits(void **state) {
-    struct gm_csr a = matrix("brick27:3:2");
-    struct gm_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 96};
+    struct spg_csr a = matrix("brick27:3:2");
+    struct spg_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 96};
     static const char *names[] = {"upper-bound", "precise", "rounds"};
     for (size_t i = 0; i < 3; i++) {
-        struct gm_spgemm_error error;
+        struct spg_error error;
         const char *argument;
-        struct gm_run run;
+        struct spg_run run;
         size_t live = emulated_live();
-        const struct gm_mode_functions *f = gm_mode_find(names[i], &argument, &error)->functions;
+        const struct spg_mode_functions *f = spg_mode_find(names[i], &argument, &error)->functions;
         /* Each limit a little more: the product fails until there is enough, and leaves nothing behind. */
         bool done = false;
         int failures = 0;
@@ -356,30 +357,30 @@ static void limits(void **state) {
         }
         assert_true(failures > 5 && run.peak <= job.limit);
     }
-    gm_csr_free(&a);
+    spg_csr_free(&a);
 }
 
 static void large(void **state) {
     thorough = true;
-    all_modes("cage:7", NULL, GM_KERNEL_HASH, SIZES(0, 1, 16, 100));
-    all_modes("rmat:9:8", NULL, GM_KERNEL_HASH, SIZES(0, 16, 300));
-    all_modes("brick27:4:5", NULL, GM_KERNEL_HASH, SIZES(0, 60, 128));
-    all_modes("dense-row:900", NULL, GM_KERNEL_HASH, SIZES(0, 100, 2000));
-    all_modes("dense-row:9000", NULL, GM_KERNEL_HASH, SIZES(0, 500, 9000));
-    all_modes("unlike-a", "unlike-b", GM_KERNEL_HASH, SIZES(0, 100));
-    all_modes("cage:7", NULL, GM_KERNEL_THESIS, SIZES(0, 1, 16, 100));
-    all_modes("rmat:8:8", NULL, GM_KERNEL_THESIS, SIZES(0, 16, 300));
-    all_modes("stencil7:15x11x7", NULL, GM_KERNEL_THESIS, SIZES(0, 8, 25));
+    all_modes("cage:7", NULL, SPG_KERNEL_HASH, SIZES(0, 1, 16, 100));
+    all_modes("rmat:9:8", NULL, SPG_KERNEL_HASH, SIZES(0, 16, 300));
+    all_modes("brick27:4:5", NULL, SPG_KERNEL_HASH, SIZES(0, 60, 128));
+    all_modes("dense-row:900", NULL, SPG_KERNEL_HASH, SIZES(0, 100, 2000));
+    all_modes("dense-row:9000", NULL, SPG_KERNEL_HASH, SIZES(0, 500, 9000));
+    all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(0, 100));
+    all_modes("cage:7", NULL, SPG_KERNEL_THESIS, SIZES(0, 1, 16, 100));
+    all_modes("rmat:8:8", NULL, SPG_KERNEL_THESIS, SIZES(0, 16, 300));
+    all_modes("stencil7:15x11x7", NULL, SPG_KERNEL_THESIS, SIZES(0, 8, 25));
 }
 
 /* Until the device has memory enough, a product fails and leaves nothing behind. Returns what was enough. */
 static size_t least_memory(const char *name, int32_t size_per_row) {
-    struct gm_csr a = matrix(name);
-    struct gm_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = size_per_row};
-    const struct gm_mode_functions *f = &gm_mode_rounds;
+    struct spg_csr a = matrix(name);
+    struct spg_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = size_per_row};
+    const struct spg_mode_functions *f = &spg_mode_rounds;
     size_t live = emulated_live(), size = 0;
-    struct gm_spgemm_error error;
-    struct gm_run run;
+    struct spg_error error;
+    struct spg_run run;
     void *way = f->open(&job, &error);
     assert_non_null(way);
     for (emulated_driver_limit(size); !f->run(way, &run, &error); emulated_driver_limit(size += 2 << 20))
@@ -388,22 +389,22 @@ static size_t least_memory(const char *name, int32_t size_per_row) {
     emulated_driver_limit(SIZE_MAX);
     f->close(way);
     assert_int_equal(emulated_live(), live);
-    gm_csr_free(&a);
+    spg_csr_free(&a);
     return size;
 }
 
 /* Memory that the device has not, rather than a limit of the driver's own: each of the two arrays in turn,
  * also when the second half is mapped behind rows that are being formed. */
 static void full_device(void **state) {
-    struct gm_spread_settings usual = gm_spread_settings;
+    struct spg_spread_settings usual = spg_spread_settings;
     assert_int_equal(least_memory("brick27:3:2", 64), 2 * GRANULE);
     for (int halved = 0; halved < 2; halved++) {
-        gm_spread_settings.halved_places = halved ? 1 : INT64_MAX;
+        spg_spread_settings.halved_places = halved ? 1 : INT64_MAX;
         assert_int_equal(least_memory("brick27:8:3", 375), 5 * GRANULE);
     }
-    gm_spread_settings.slab_entries = 50;
+    spg_spread_settings.slab_entries = 50;
     assert_int_equal(least_memory("brick27:8:3", 64), 3 * GRANULE);
-    gm_spread_settings = usual;
+    spg_spread_settings = usual;
 }
 
 int main(int argc, char **argv) {

@@ -13,10 +13,10 @@ struct counts {
 };
 
 static void check_counts(const struct counts *c) {
-    struct gm_csr m = generated(c->name);
-    int64_t nonzeros = gm_csr_nonzeros(&m), stored = gm_csr_stored(&m);
+    struct spg_csr m = generated(c->name);
+    int64_t nonzeros = spg_csr_nonzeros(&m), stored = spg_csr_stored(&m);
     int32_t rows = m.rows, columns = m.columns;
-    gm_csr_free(&m);
+    spg_csr_free(&m);
     if (rows != c->rows || columns != c->rows || nonzeros != c->nonzeros || stored != c->stored)
         fail_msg("%s: %d x %d, %lld nonzeros, %lld stored", c->name, rows, columns, (long long)nonzeros,
                  (long long)stored);
@@ -53,25 +53,25 @@ static void cage_large(void **state) {
 static void structure_is_symmetric(void **state) {
     static const char *const names[] = {"cage:8", "nlpkkt:4", "stencil7:3:4:5", "brick27:4:2", "twin-Hardesty1"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct gm_csr m = generated(names[i]), t;
-        struct gm_spgemm_error error;
-        assert_true(gm_csr_transpose(&t, &m, &error));
+        struct spg_csr m = generated(names[i]), t;
+        struct spg_error error;
+        assert_true(spg_csr_transpose(&t, &m, &error));
         if (!same_structure(&m, &t))
             fail_msg("%s is not symmetric", names[i]);
-        gm_csr_free(&m);
-        gm_csr_free(&t);
+        spg_csr_free(&m);
+        spg_csr_free(&t);
     }
 }
 
 static void diagonal_is_full(void **state) {
-    struct gm_csr m = generated("cage:7");
+    struct spg_csr m = generated("cage:7");
     for (int32_t i = 0; i < m.rows; i++) {
         bool found = false;
         for (int32_t k = m.offsets[i]; k < m.offsets[i + 1]; k++)
             found |= m.indices[k] == i;
         assert_true(found);
     }
-    gm_csr_free(&m);
+    spg_csr_free(&m);
 }
 
 /* n = 2 N^3 + 6 N^2; A has 27 N^3 - 12 (3 N - 2) - 8 entries, H a diagonal of N^3 + 6 N^2; N^3 zeros are
@@ -86,7 +86,7 @@ static void nlpkkt_small(void **state) {
 }
 
 static void nlpkkt_zeros_are_the_lower_diagonal(void **state) {
-    struct gm_csr m = generated("nlpkkt:3");
+    struct spg_csr m = generated("nlpkkt:3");
     int32_t variables = m.rows - 27;
     for (int32_t i = 0; i < m.rows; i++)
         for (int32_t k = m.offsets[i]; k < m.offsets[i + 1]; k++) {
@@ -94,7 +94,7 @@ static void nlpkkt_zeros_are_the_lower_diagonal(void **state) {
             /* The upper left block is a diagonal, the lower right holds nothing else. */
             assert_true(m.indices[k] == i || (m.indices[k] < variables) != (i < variables));
         }
-    gm_csr_free(&m);
+    spg_csr_free(&m);
 }
 
 static int64_t stencil7_entries(int64_t x, int64_t y, int64_t z) { return 7 * x * y * z - 2 * (x * y + y * z + z * x); }
@@ -127,9 +127,9 @@ static void exact_names(void **state) {
 
 /* Rows and entries within 2 % of the thesis' table 4.1. */
 static void near(const char *name, double rows, double stored) {
-    struct gm_csr m = generated(name);
-    double off_rows = fabs(m.rows / rows - 1), off_stored = fabs((double)gm_csr_stored(&m) / stored - 1);
-    gm_csr_free(&m);
+    struct spg_csr m = generated(name);
+    double off_rows = fabs(m.rows / rows - 1), off_stored = fabs((double)spg_csr_stored(&m) / stored - 1);
+    spg_csr_free(&m);
     if (off_rows > 0.02 || off_stored > 0.02)
         fail_msg("%s: rows off by %.4f, entries by %.4f", name, off_rows, off_stored);
 }
@@ -149,9 +149,9 @@ static void twins_large(void **state) {
 static void twins_do_not_pass_for_the_originals(void **state) {
     static const char *const names[] = {"pwtk", "Hardesty1", "BenElechi1", "af_3_k101", "af_shell10", "Transport"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct gm_spgemm_error error = {""};
-        struct gm_csr m;
-        assert_false(gm_generate(&m, names[i], &error));
+        struct spg_error error = {""};
+        struct spg_csr m;
+        assert_false(spg_generate(&m, names[i], &error));
         assert_non_null(strstr(error.text, "no such matrix"));
         assert_null(m.offsets);
     }
@@ -161,37 +161,37 @@ static void twins_do_not_pass_for_the_originals(void **state) {
 static void values_are_the_same_everywhere(void **state) {
     static const uint64_t outputs[] = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
                                        4593380528125082431u, 16408922859458223821u};
-    struct gm_csr m = generated("stencil7:2:2:2:1234567");
+    struct spg_csr m = generated("stencil7:2:2:2:1234567");
     for (int i = 0; i < 5; i++) {
-        assert_true(gm_random_at(1234567, (uint64_t)i) == outputs[i]);
+        assert_true(spg_random_at(1234567, (uint64_t)i) == outputs[i]);
         assert_true(m.values[i] == ldexp((double)((outputs[i] >> 11) + 1), -53));
     }
-    gm_csr_free(&m);
+    spg_csr_free(&m);
 }
 
 static void seeds_change_values_only(void **state) {
-    struct gm_csr one = generated("cage:6:1"), again = generated("cage:6"), two = generated("cage:6:2");
+    struct spg_csr one = generated("cage:6:1"), again = generated("cage:6"), two = generated("cage:6:2");
     assert_true(same_structure(&one, &again) && same_values(&one, &again));
     assert_true(same_structure(&one, &two) && !same_values(&one, &two));
-    for (int64_t k = 0; k < gm_csr_stored(&two); k++)
+    for (int64_t k = 0; k < spg_csr_stored(&two); k++)
         assert_true(two.values[k] > 0 && two.values[k] <= 1);
-    gm_csr_free(&one);
-    gm_csr_free(&again);
-    gm_csr_free(&two);
+    spg_csr_free(&one);
+    spg_csr_free(&again);
+    spg_csr_free(&two);
 }
 
 static void rmat_is_skewed(void **state) {
-    struct gm_csr m = generated("rmat:12:8:3"), other = generated("rmat:12:8:4");
+    struct spg_csr m = generated("rmat:12:8:3"), other = generated("rmat:12:8:4");
     int32_t longest = 0;
     assert_int_equal(m.rows, 4096);
-    assert_true(gm_csr_stored(&m) <= 4096 * 8 && gm_csr_stored(&m) > 4096 * 6);
+    assert_true(spg_csr_stored(&m) <= 4096 * 8 && spg_csr_stored(&m) > 4096 * 6);
     for (int32_t i = 0; i < m.rows; i++)
         longest = m.offsets[i + 1] - m.offsets[i] > longest ? m.offsets[i + 1] - m.offsets[i] : longest;
     /* Twenty times the mean; a random graph of this size stays below four times. */
     assert_true(longest > 160);
     assert_false(same_structure(&m, &other));
-    gm_csr_free(&m);
-    gm_csr_free(&other);
+    spg_csr_free(&m);
+    spg_csr_free(&other);
 }
 
 static void bad_names(void **state) {
@@ -217,9 +217,9 @@ static void bad_names(void **state) {
         {"rmat:99999999999999999999", "SCALE"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct gm_spgemm_error error = {""};
-        struct gm_csr m;
-        if (gm_generate(&m, rows[i].text, &error) || !strstr(error.text, rows[i].says) || m.offsets)
+        struct spg_error error = {""};
+        struct spg_csr m;
+        if (spg_generate(&m, rows[i].text, &error) || !strstr(error.text, rows[i].says) || m.offsets)
             fail_msg("'%s' says '%s', not '%s'", rows[i].text, error.text, rows[i].says);
     }
 }

@@ -7,19 +7,19 @@
 #include <math.h>
 #include <stdio.h>
 
-static struct gm_rounds model_of(const int32_t *size, int32_t rows, int32_t size_per_row) {
-    struct gm_spgemm_error error;
-    struct gm_histogram h;
-    assert_true(gm_histogram_make(&h, size, rows, &error));
-    struct gm_rounds r = gm_model_rounds(&h, size_per_row);
-    gm_histogram_free(&h);
+static struct spg_rounds model_of(const int32_t *size, int32_t rows, int32_t size_per_row) {
+    struct spg_error error;
+    struct spg_histogram h;
+    assert_true(spg_histogram_make(&h, size, rows, &error));
+    struct spg_rounds r = spg_model_rounds(&h, size_per_row);
+    spg_histogram_free(&h);
     return r;
 }
 
 static void by_hand(void **state) {
     /* Round 1: 4 rows; 8 is finished by it, 9 is not; round 2: one row. 18 of 5 x 8 places. */
     const int32_t size[] = {0, 1, 8, 9};
-    struct gm_rounds r = model_of(size, 4, 8);
+    struct spg_rounds r = model_of(size, 4, 8);
     assert_int_equal(r.rounds, 2);
     assert_int_equal(r.entries, 40);
     assert_true(r.efficiency == 18.0 / 40);
@@ -35,7 +35,7 @@ static void by_hand(void **state) {
 
 static void without_entries(void **state) {
     const int32_t size[] = {0, 0};
-    struct gm_rounds r = model_of(size, 2, 8);
+    struct spg_rounds r = model_of(size, 2, 8);
     assert_int_equal(r.rounds, 1);
     assert_true(r.efficiency == 0);
     r = model_of(size, 0, 8);
@@ -44,8 +44,8 @@ static void without_entries(void **state) {
 }
 
 /* Algorithm 3, with line 10 read as growth. */
-static struct gm_rounds simulate(const int32_t *size, int32_t rows, int32_t size_per_row) {
-    struct gm_rounds r = {.size_per_row = size_per_row};
+static struct spg_rounds simulate(const int32_t *size, int32_t rows, int32_t size_per_row) {
+    struct spg_rounds r = {.size_per_row = size_per_row};
     int32_t *left = malloc((size_t)rows * sizeof *left), active = rows;
     int64_t total = 0;
     for (int32_t i = 0; i < rows; i++)
@@ -69,13 +69,13 @@ static struct gm_rounds simulate(const int32_t *size, int32_t rows, int32_t size
     return r;
 }
 
-static struct gm_sizes sizes_of(const char *name) {
-    struct gm_csr m = generated(name);
-    struct gm_spgemm_error error = {""};
-    struct gm_sizes sizes;
-    if (!gm_sizes_make(&sizes, &m, &m, &error))
+static struct spg_sizes sizes_of(const char *name) {
+    struct spg_csr m = generated(name);
+    struct spg_error error = {""};
+    struct spg_sizes sizes;
+    if (!spg_sizes_make(&sizes, &m, &m, &error))
         fail_msg("%s: %s", name, error.text);
-    gm_csr_free(&m);
+    spg_csr_free(&m);
     return sizes;
 }
 
@@ -83,9 +83,9 @@ static void as_the_loop_does(void **state) {
     static const char *const names[] = {"rmat:9:6", "cage:7", "nlpkkt:5", "stencil7:9:8:7"};
     static const int32_t sizes[] = {1, 2, 3, 8, 25, 64, 1000};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        struct gm_sizes s = sizes_of(names[i]);
+        struct spg_sizes s = sizes_of(names[i]);
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-            struct gm_rounds told = model_of(s.row, s.rows, sizes[k]), made = simulate(s.row, s.rows, sizes[k]);
+            struct spg_rounds told = model_of(s.row, s.rows, sizes[k]), made = simulate(s.row, s.rows, sizes[k]);
             assert_int_equal(told.rounds, made.rounds);
             assert_int_equal(told.entries, made.entries);
             assert_true(told.efficiency == made.efficiency);
@@ -101,21 +101,21 @@ struct golden {
     struct {
         const char *efficiency;
         int32_t rounds;
-    } size[GM_THESIS_SIZES];
+    } size[SPG_THESIS_SIZES];
 };
 
 /* Table 5.2 (nnz(C), upper bound) of the thesis; efficiencies in per cent as printed by the driver. */
 static void check_golden(const struct golden *g) {
-    struct gm_sizes s = sizes_of(g->name);
+    struct spg_sizes s = sizes_of(g->name);
     assert_int_equal(s.total, g->nnz_c);
     assert_int_equal(s.bound, g->bound);
     assert_int_equal(s.longest, g->longest);
-    for (int i = 0; i < GM_THESIS_SIZES; i++) {
-        struct gm_rounds r = model_of(s.row, s.rows, gm_thesis_sizes[i]);
+    for (int i = 0; i < SPG_THESIS_SIZES; i++) {
+        struct spg_rounds r = model_of(s.row, s.rows, spg_thesis_sizes[i]);
         char percent[32];
         snprintf(percent, sizeof percent, "%.2f", 100 * r.efficiency);
         if (strcmp(percent, g->size[i].efficiency) || r.rounds != g->size[i].rounds)
-            fail_msg("%s, size_per_row %d: %s / %d", g->name, gm_thesis_sizes[i], percent, r.rounds);
+            fail_msg("%s, size_per_row %d: %s / %d", g->name, spg_thesis_sizes[i], percent, r.rounds);
     }
     free(s.row);
 }
@@ -154,7 +154,7 @@ static void golden_large(void **state) {
 
 /* Products within 2 % of table 5.2, closed formulas where there are some. */
 static void near(const char *name, double nnz_c, double bound) {
-    struct gm_sizes s = sizes_of(name);
+    struct spg_sizes s = sizes_of(name);
     free(s.row);
     if (fabs((double)s.total / nnz_c - 1) > 0.02 || fabs((double)s.bound / bound - 1) > 0.02)
         fail_msg("%s: nnz(C) %lld, upper bound %lld", name, (long long)s.total, (long long)s.bound);
@@ -170,14 +170,14 @@ static void twins_large(void **state) {
 }
 
 static void bricks(void **state) {
-    struct gm_sizes s = sizes_of("brick27:12:2");
+    struct spg_sizes s = sizes_of("brick27:12:2");
     assert_int_equal(s.total, 54 * 54 * 54 * 4); /* (5 N - 6)^3 dof^2 */
     assert_int_equal(s.longest, 250);
     free(s.row);
 }
 
 static void bricks_large(void **state) {
-    struct gm_sizes s = sizes_of("brick27:40:3");
+    struct spg_sizes s = sizes_of("brick27:40:3");
     assert_int_equal(s.total, 65712456);
     free(s.row);
     s = sizes_of("brick27:100");

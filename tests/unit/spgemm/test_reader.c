@@ -9,10 +9,10 @@
 #define SYMMETRIC "%%MatrixMarket matrix coordinate real symmetric\n"
 #define SKEW      "%%MatrixMarket matrix coordinate real skew-symmetric\n"
 
-static bool read_text(const char *text, enum gm_precision precision, struct gm_csr *m, struct gm_reading *reading,
-                      struct gm_spgemm_error *error) {
+static bool read_text(const char *text, enum spg_precision precision, struct spg_csr *m, struct spg_reading *reading,
+                      struct spg_error *error) {
     error->text[0] = 0;
-    return gm_read_matrix_text(m, "a.mtx", text, strlen(text), precision, reading, error);
+    return spg_read_matrix_text(m, "a.mtx", text, strlen(text), precision, reading, error);
 }
 
 struct good {
@@ -38,28 +38,28 @@ static void good_texts(void **state) {
         {REAL "0 0 0\n", 0, 0, {0}, 0, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct gm_csr m, expected = from_dense(rows[i].rows, rows[i].columns, rows[i].dense);
-        struct gm_reading reading;
-        struct gm_spgemm_error error;
-        if (!read_text(rows[i].text, GM_DOUBLE, &m, &reading, &error) || !gm_csr_valid(&m, &error))
+        struct spg_csr m, expected = from_dense(rows[i].rows, rows[i].columns, rows[i].dense);
+        struct spg_reading reading;
+        struct spg_error error;
+        if (!read_text(rows[i].text, SPG_DOUBLE, &m, &reading, &error) || !spg_csr_valid(&m, &error))
             fail_msg("text %zu: %s", i, error.text);
         if (!same_structure(&m, &expected) || !same_values(&m, &expected))
             fail_msg("text %zu: another matrix", i);
         assert_int_equal(reading.merged, rows[i].merged);
         assert_int_equal(reading.mirrored, rows[i].mirrored);
-        gm_csr_free(&m);
-        gm_csr_free(&expected);
+        spg_csr_free(&m);
+        spg_csr_free(&expected);
     }
 }
 
 static void stored_zeros_stay(void **state) {
-    struct gm_spgemm_error error;
-    struct gm_reading reading;
-    struct gm_csr m;
-    assert_true(read_text(REAL "2 2 2\n1 1 0\n2 1 1\n", GM_DOUBLE, &m, &reading, &error));
-    assert_int_equal(gm_csr_stored(&m), 2);
-    assert_int_equal(gm_csr_nonzeros(&m), 1);
-    gm_csr_free(&m);
+    struct spg_error error;
+    struct spg_reading reading;
+    struct spg_csr m;
+    assert_true(read_text(REAL "2 2 2\n1 1 0\n2 1 1\n", SPG_DOUBLE, &m, &reading, &error));
+    assert_int_equal(spg_csr_stored(&m), 2);
+    assert_int_equal(spg_csr_nonzeros(&m), 1);
+    spg_csr_free(&m);
 }
 
 static void bad_texts(void **state) {
@@ -103,10 +103,10 @@ static void bad_texts(void **state) {
         {SKEW "2 2 1\n1 1 5\n", "a.mtx:3: a skew-symmetric matrix has no diagonal: '1 1 5'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct gm_spgemm_error error;
-        struct gm_reading reading;
-        struct gm_csr m;
-        if (read_text(rows[i].text, GM_DOUBLE, &m, &reading, &error) || !strstr(error.text, rows[i].says))
+        struct spg_error error;
+        struct spg_reading reading;
+        struct spg_csr m;
+        if (read_text(rows[i].text, SPG_DOUBLE, &m, &reading, &error) || !strstr(error.text, rows[i].says))
             fail_msg("text %zu says '%s', not '%s'", i, error.text, rows[i].says);
         assert_null(strchr(error.text, '\n'));
         assert_null(m.offsets);
@@ -115,20 +115,20 @@ static void bad_texts(void **state) {
 
 static void zero_bytes_are_refused(void **state) {
     static const char text[] = REAL "1 1 1\n1 1 \0 1\n";
-    struct gm_spgemm_error error = {""};
-    struct gm_reading reading;
-    struct gm_csr m;
-    assert_false(gm_read_matrix_text(&m, "a.mtx", text, sizeof text - 1, GM_DOUBLE, &reading, &error));
+    struct spg_error error = {""};
+    struct spg_reading reading;
+    struct spg_csr m;
+    assert_false(spg_read_matrix_text(&m, "a.mtx", text, sizeof text - 1, SPG_DOUBLE, &reading, &error));
     assert_non_null(strstr(error.text, "a.mtx:3: a zero byte"));
 }
 
 static void float_has_its_own_range(void **state) {
-    struct gm_spgemm_error error;
-    struct gm_reading reading;
-    struct gm_csr m;
-    assert_true(read_text(REAL "1 1 1\n1 1 1e300\n", GM_DOUBLE, &m, &reading, &error));
-    gm_csr_free(&m);
-    assert_false(read_text(REAL "1 1 1\n1 1 1e300\n", GM_FLOAT, &m, &reading, &error));
+    struct spg_error error;
+    struct spg_reading reading;
+    struct spg_csr m;
+    assert_true(read_text(REAL "1 1 1\n1 1 1e300\n", SPG_DOUBLE, &m, &reading, &error));
+    spg_csr_free(&m);
+    assert_false(read_text(REAL "1 1 1\n1 1 1e300\n", SPG_FLOAT, &m, &reading, &error));
     assert_non_null(strstr(error.text, "a.mtx:3: the value is not finite in single precision"));
 }
 
@@ -139,45 +139,45 @@ static void long_files(void **state) {
     size_t size = 0;
     char *text;
     FILE *file = open_memstream(&text, &size);
-    struct gm_spgemm_error error = {""};
-    struct gm_reading reading;
-    struct gm_csr m;
+    struct spg_error error = {""};
+    struct spg_reading reading;
+    struct spg_csr m;
     fprintf(file, REAL "%d %d %d\n", COUNT, COUNT, COUNT);
     for (int i = COUNT; i > 0; i--)
         fprintf(file, "%d %d %d.25\n", i, COUNT - i + 1, i);
     fclose(file);
-    assert_true(gm_read_matrix_text(&m, "a.mtx", text, size, GM_DOUBLE, &reading, &error));
+    assert_true(spg_read_matrix_text(&m, "a.mtx", text, size, SPG_DOUBLE, &reading, &error));
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(m.indices[i], COUNT - 1 - i);
         assert_true(m.values[i] == i + 1.25);
     }
-    gm_csr_free(&m);
+    spg_csr_free(&m);
     char *late = strstr(text, "\n7 ");
     assert_true(size > 4 << 20 && late > text + (4 << 20));
     memcpy(late + 1, "0", 1);
-    assert_false(gm_read_matrix_text(&m, "a.mtx", text, size, GM_DOUBLE, &reading, &error));
+    assert_false(spg_read_matrix_text(&m, "a.mtx", text, size, SPG_DOUBLE, &reading, &error));
     assert_non_null(strstr(error.text, "a.mtx:299996: Row index out of bounds: '0 299994 7.25'"));
     free(text);
 }
 
 static void files(void **state) {
-    struct gm_spgemm_error error = {""};
-    struct gm_reading reading;
-    struct gm_csr m;
+    struct spg_error error = {""};
+    struct spg_reading reading;
+    struct spg_csr m;
     char path[] = "/tmp/gpumem-reader-XXXXXX";
     int fd = mkstemp(path);
     FILE *file = fdopen(fd, "w");
     fputs(REAL "2 2 1\n2 1 3", file);
     fclose(file);
-    assert_true(gm_read_matrix(&m, path, GM_DOUBLE, &reading, &error));
-    assert_int_equal(gm_csr_stored(&m), 1);
-    gm_csr_free(&m);
+    assert_true(spg_read_matrix(&m, path, SPG_DOUBLE, &reading, &error));
+    assert_int_equal(spg_csr_stored(&m), 1);
+    spg_csr_free(&m);
     fclose(fopen(path, "w"));
-    assert_false(gm_read_matrix(&m, path, GM_DOUBLE, &reading, &error));
+    assert_false(spg_read_matrix(&m, path, SPG_DOUBLE, &reading, &error));
     remove(path);
-    assert_false(gm_read_matrix(&m, path, GM_DOUBLE, &reading, &error));
+    assert_false(spg_read_matrix(&m, path, SPG_DOUBLE, &reading, &error));
     assert_non_null(strstr(error.text, "No such file"));
-    assert_false(gm_read_matrix(&m, "/tmp", GM_DOUBLE, &reading, &error));
+    assert_false(spg_read_matrix(&m, "/tmp", SPG_DOUBLE, &reading, &error));
     assert_string_equal(error.text, "/tmp: not a regular file");
 }
 

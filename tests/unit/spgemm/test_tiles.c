@@ -11,7 +11,7 @@
 #define THREADS 5
 
 struct together {
-    struct gm_padded padded;
+    struct spg_padded padded;
     int32_t *at; /* entries: their number in C, in places; -1 in holes */
     atomic_uint ticket;
     atomic_uint *read;
@@ -22,14 +22,14 @@ struct together {
 /* As the kernel does it, with a pause between reading and writing so that tiles overtake each other. */
 static void *mover(void *pointer) {
     struct together *m = pointer;
-    const struct gm_padded *p = &m->padded;
-    int32_t held[GM_TILE];
+    const struct spg_padded *p = &m->padded;
+    int32_t held[SPG_TILE];
     unsigned number;
     while ((number = atomic_fetch_add(&m->ticket, 1)) < m->tiles) {
-        struct gm_tile t = gm_tile_at(p, (int32_t)number);
+        struct spg_tile t = spg_tile_at(p, (int32_t)number);
         for (int32_t row = t.row; row < t.row + t.rows; row++)
             for (int32_t entry = p->offset[row]; entry < p->offset[row + 1]; entry++)
-                if (entry < t.begin || entry >= t.end || entry - t.begin >= GM_TILE)
+                if (entry < t.begin || entry >= t.end || entry - t.begin >= SPG_TILE)
                     m->wrong = true;
                 else
                     held[entry - t.begin] = m->at[(int64_t)row * p->piece + entry - p->offset[row]];
@@ -50,7 +50,7 @@ static void *mover(void *pointer) {
 enum filling { FULL, EMPTY, MOSTLY_FULL, ANY, EMPTY_FIRST, FILLINGS };
 
 static int32_t filled(enum filling how, int32_t piece, int32_t row, int32_t rows) {
-    uint64_t drawn = gm_random_at((uint64_t)how + 7, (uint64_t)row);
+    uint64_t drawn = spg_random_at((uint64_t)how + 7, (uint64_t)row);
     switch (how) {
     case FULL: return piece;
     case EMPTY: return 0;
@@ -72,8 +72,8 @@ static void try(int32_t rows, int32_t piece, enum filling how) {
         entries += size;
     }
     offset[rows] = entries;
-    struct together m = {.padded = {rows, piece, gm_tile_rows(piece), offset}, .at = at};
-    m.tiles = (unsigned)gm_tiles(&m.padded);
+    struct together m = {.padded = {rows, piece, spg_tile_rows(piece), offset}, .at = at};
+    m.tiles = (unsigned)spg_tiles(&m.padded);
     assert_true(m.tiles <= (unsigned)rows);
     m.read = calloc(m.tiles + 1, sizeof *m.read);
     pthread_t threads[THREADS];
@@ -91,8 +91,8 @@ static void try(int32_t rows, int32_t piece, enum filling how) {
 }
 
 static void moves_every_entry_to_its_place(void **state) {
-    static const int32_t pieces[] = {1, 2, 25, 32, 33, 150, 1000, GM_TILE - 1, GM_TILE};
-    static const int32_t places[] = {0, 1, GM_TILE - 1, GM_TILE, GM_TILE + 1, 10 * GM_TILE, 60 * GM_TILE + 5};
+    static const int32_t pieces[] = {1, 2, 25, 32, 33, 150, 1000, SPG_TILE - 1, SPG_TILE};
+    static const int32_t places[] = {0, 1, SPG_TILE - 1, SPG_TILE, SPG_TILE + 1, 10 * SPG_TILE, 60 * SPG_TILE + 5};
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++)
         for (size_t k = 0; k < sizeof places / sizeof places[0]; k++)
             for (enum filling how = FULL; how < FILLINGS; how++)
