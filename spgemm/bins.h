@@ -1,8 +1,12 @@
-/* Hash tables of the fast accumulator, and which table a row of C gets. Rows are put into bins by how many
- * entries they may have; a bin has a table size and a group of threads for a row, so that small rows do not
- * clear large tables and large rows do not wait for few threads (Nagasaka, Nukada, Matsuoka: High-performance
- * and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU, ICPP 2017). Rows
- * beyond the largest table are formed by ranges of columns. */
+/* Bins and hash tables of the fast accumulator.
+ *
+ * Rows of C are sorted into bins by an upper bound on their entries. Each bin has a table size and a number of threads
+ * for a row: so small rows do not clear large tables, and large rows are not left to few threads. A table lies in
+ * shared memory and resolves collisions by linear probing. Rows that may exceed the largest table are computed by
+ * ranges of columns (kernels_ranges.cu).
+ *
+ * Source: Nagasaka, Nukada, Matsuoka: High-performance and memory-saving sparse general matrix-matrix multiplication
+ * for NVIDIA Pascal GPU, ICPP 2017. */
 #ifndef SPG_BINS_H
 #define SPG_BINS_H
 
@@ -11,19 +15,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPG_TABLES      8          /* bin b has tables of 64 << b slots, 8 << b threads for a row */
-#define SPG_BIN_RANGES  SPG_TABLES /* the bin of rows that no table holds */
-#define SPG_BINS        (SPG_TABLES + 1)
-#define SPG_SLOTS_LEAST 64
-#define SPG_GROUP_LEAST 8
-#define SPG_EMPTY       (-1)
-#define SPG_RANGE       8192 /* columns at a time of a row formed by ranges */
+#define SPG_TABLES          8          /* bin b: tables of 64 << b table slots, 8 << b threads for a row */
+#define SPG_BIN_RANGES      SPG_TABLES /* the bin of rows that may exceed the largest table */
+#define SPG_BINS            (SPG_TABLES + 1)
+#define SPG_TABLE_SLOTS_MIN 64
+#define SPG_GROUP_MIN       8
+#define SPG_EMPTY           (-1)
+#define SPG_RANGE           8192 /* columns of one range */
 
-/* Entries that a table takes when the number of distinct columns is not known to be less: 13/16 of its slots,
- * beyond which probing gets long. */
-static inline SPG_BOTH int64_t spg_bin_entries(int bin) { return (int64_t)(SPG_SLOTS_LEAST << bin) * 13 / 16; }
+/* Largest number of entries that a bin accepts: 13/16 of its table slots. Probing gets long beyond that. */
+static inline SPG_BOTH int64_t spg_bin_entries(int bin) { return (int64_t)(SPG_TABLE_SLOTS_MIN << bin) * 13 / 16; }
 
-/* Bin of a row that may have `entries` entries, at least 1. */
+/* Bin of a row with at most `entries` entries; entries >= 1. */
 static inline SPG_BOTH int spg_bin_of(int64_t entries) {
     int bin = 0;
     while (bin < SPG_TABLES && entries > spg_bin_entries(bin))
@@ -31,9 +34,9 @@ static inline SPG_BOTH int spg_bin_of(int64_t entries) {
     return bin;
 }
 
-/* What a row's table is made for: its multiplications (the bound), or the share of them that sampled rows
- * need (spg_table_share; 0 <= share <= 1), and never more than there are columns. Rows whose table it makes
- * too small overflow it and are formed again. */
+/* Number of entries for which a row's table is chosen: `bound`, its intermediate products, times `share`, which comes
+ * from sampled rows (spg_table_share; 0 <= share <= 1), but at most the number of columns. A row with more entries
+ * overflows its table and is computed again. */
 static inline SPG_BOTH int64_t spg_entries_expected(int32_t bound, int32_t columns, float share) {
     int64_t most = bound < columns ? bound : columns;
     if (share >= 1)
@@ -42,21 +45,21 @@ static inline SPG_BOTH int64_t spg_entries_expected(int32_t bound, int32_t colum
     return guess < most ? guess : most;
 }
 
-/* What a table is chosen by: twice the entries where each of them is looked for many times, so that it is
- * found at once. */
+/* The same, doubled when each entry receives SPG_MANY_TIMES intermediate products or more: a half-empty table finds
+ * an entry with fewer probes. */
 #define SPG_MANY_TIMES 16
 static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bound) {
     bool many = bound / SPG_MANY_TIMES >= entries && 2 * entries <= spg_bin_entries(SPG_TABLES - 1);
     return many ? 2 * entries : entries;
 }
 
-/* First slot to look at: the high bits of a multiplication (Knuth 6.4), which spread runs of columns. */
-static inline SPG_BOTH uint32_t spg_table_slot(int32_t column, int log2_slots) {
+/* Table slot where probing begins: multiplicative hashing (Knuth 6.4) by the high bits, which spreads consecutive
+ * columns. */
+static inline SPG_BOTH uint32_t spg_table_hash(int32_t column, int log2_slots) {
     return (uint32_t)column * 2654435769u >> (32 - log2_slots);
 }
 
-/* Puts `column` into *slot if that is empty; returns what was there. Between threads of a GPU one of them
- * wins. */
+/* Stores `column` in *slot if the table slot is empty. Returns the old content. Atomic on the device. */
 static inline SPG_BOTH int32_t spg_table_claim(int32_t *slot, int32_t column) {
 #ifdef __CUDA_ARCH__
     return atomicCAS((int *)slot, SPG_EMPTY, column);
@@ -68,12 +71,12 @@ static inline SPG_BOTH int32_t spg_table_claim(int32_t *slot, int32_t column) {
 #endif
 }
 
-/* Slot of `column` in a table of 2^log2_slots, entered if it was not there; -1 when the table is full of
- * others. */
+/* Table slot of `column` in a table of 2^log2_slots; inserts the column if it is missing. Returns -1 when the table is
+ * full of other columns. */
 static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, int32_t column) {
-    uint32_t mask = (1u << log2_slots) - 1, slot = spg_table_slot(column, log2_slots);
+    uint32_t mask = (1u << log2_slots) - 1, slot = spg_table_hash(column, log2_slots);
     for (uint32_t step = 0; step <= mask; step++) {
-        /* Volatile: others enter columns meanwhile. What is read too early is read again by the claim. */
+        /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
         int32_t there = *(volatile int32_t *)&table[slot];
         if (there == SPG_EMPTY)
             there = spg_table_claim(&table[slot], column);

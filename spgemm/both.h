@@ -1,4 +1,4 @@
-/* Functions of the host and, where nvcc compiles them, of the device. */
+/* SPG_BOTH marks a function for the host and, under nvcc, for the device too. */
 #ifndef SPG_BOTH_H
 #define SPG_BOTH_H
 

@@ -14,7 +14,7 @@
  * Walks are equal up to automorphisms exactly when their codes are equal; a state is the smaller code of its
  * walk's two directions. Codes ascend in the order of rows. Number of states: 5, 9, 37, 93, 340, ... for L =
  * 3, 4, 5, 6, 7. */
-#include "spgemm/generators.h"
+#include "spgemm/generate.h"
 #include "spgemm/random.h"
 
 #include <stdlib.h>
@@ -50,14 +50,14 @@ static int step_sign(const struct walk *w, int from, int to) {
     return w->parent[from] == to ? -w->sign[from] : 0;
 }
 
-static uint64_t code_in_direction(const struct walk *w, int first, int way) {
+static uint64_t code_in_direction(const struct walk *w, int first, int direction) {
     int8_t number[MONOMERS_MAX + 1];
     memset(number, -1, sizeof number);
     int last = w->at[first], next = 0;
     number[last] = (int8_t)next++;
     uint64_t code = 0;
     for (int i = 1; i < w->monomers; i++) {
-        int to = w->at[first + way * i];
+        int to = w->at[first + direction * i];
         if (number[to] >= 0) {
             code = code << 4 | (uint64_t)number[to];
         } else {

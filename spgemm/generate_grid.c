@@ -1,6 +1,6 @@
 /* Stencils on regular grids: row p u + a couples with column q u + b for every q = p + point inside, 0 <= b <
  * u. nnz = u^2 x sum over points of (X - |x|)(Y - |y|)(Z - |z|). */
-#include "spgemm/generators.h"
+#include "spgemm/generate.h"
 
 struct grid {
     int64_t size[3];

@@ -4,7 +4,7 @@
  * variables around it. H is diagonal, and the zero block is stored as N^3 zeros on the diagonal, as in the
  * collection's file. n = 2 N^3 + 6 N^2; nnz(A) = 27 N^3 - 12 (3 N - 2) - 8; stored = 2 nnz(A) + n. Variables
  * are in grid order, x fastest. */
-#include "spgemm/generators.h"
+#include "spgemm/generate.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * parameters of Graph500, a = 0.57, b = c = 0.19, d = 0.05: skewed rows. Edge e takes its quadrants from the
  * generator that starts from output e of the seed's, so the graph does not depend on the number of threads.
  * Vertices are not shuffled. */
-#include "spgemm/generators.h"
+#include "spgemm/generate.h"
 #include "spgemm/random.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #include "spgemm/generators.h"
+#include "spgemm/generate.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -156,27 +157,27 @@ static void describe(const struct generator *g, char *text, size_t size) {
 void spg_generators_list(FILE *file) {
     for (size_t i = 0; i < GENERATORS; i++) {
         const struct generator *g = &generators[i];
-        char form[64], initial[128] = "";
-        describe(g, form, sizeof form);
+        char usage[64], initial[128] = "";
+        describe(g, usage, sizeof usage);
         for (int k = 0, count = argument_count(g); k < count; k++)
             snprintf(initial + strlen(initial), sizeof initial - strlen(initial), "%s%s=%lld", k ? " " : "",
                      g->arguments[k].name, (long long)g->arguments[k].initial);
-        fprintf(file, "gen:%-32s %-34s %s\n", form, initial, g->help);
+        fprintf(file, "gen:%-32s %-34s %s\n", usage, initial, g->help);
     }
 }
 
 /* Reads ":5:7"; for stencil7 "38x198x198" may stand for the three sides. */
 static bool read_arguments(const struct generator *g, const char *text, int64_t *values, struct spg_error *error) {
     int count = argument_count(g);
-    char form[64];
+    char usage[64];
     const char *at = text;
-    describe(g, form, sizeof form);
+    describe(g, usage, sizeof usage);
     for (int i = 0; i < count; i++)
         values[i] = g->arguments[i].initial;
     for (int i = 0; *at; i++) {
         char *end;
         if (i == count)
-            return spg_fail(error, "gen:%s%s: too many arguments; it is %s", g->name, text, form);
+            return spg_fail(error, "gen:%s%s: too many arguments; it is %s", g->name, text, usage);
         const struct argument *argument = &g->arguments[i];
         at++;
         errno = 0;
@@ -186,7 +187,7 @@ static bool read_arguments(const struct generator *g, const char *text, int64_t 
             value > argument->high)
             return spg_fail(error, "gen:%s%s: %s '%.*s' is not a number from %lld to %lld; it is %s", g->name, text,
                             argument->name, (int)strcspn(at, ":"), at, (long long)argument->low,
-                            (long long)argument->high, form);
+                            (long long)argument->high, usage);
         values[i] = value;
         at = end;
     }

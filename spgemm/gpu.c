@@ -7,14 +7,14 @@
 bool spg_cuda(cudaError_t status, const char *what, struct spg_error *error) {
     if (status == cudaSuccess)
         return true;
-    /* Errors of calls stay to be found again by later ones. */
+    /* CUDA remembers the error of a call until it is read. */
     cudaGetLastError();
     if (status == cudaErrorMemoryAllocation)
         return spg_fail(error, "out of device memory: %s", what);
     return spg_fail(error, "%s: %s", what, cudaGetErrorString(status));
 }
 
-bool spg_memory_take(struct spg_memory *memory, size_t size, const char *what, struct spg_error *error) {
+bool spg_memory_charge(struct spg_memory *memory, size_t size, const char *what, struct spg_error *error) {
     if (memory->limit && size > memory->limit - (memory->now < memory->limit ? memory->now : memory->limit))
         return spg_fail(error, "out of device memory: %zu bytes for %s, %zu in use, limit %zu", size, what, memory->now,
                         memory->limit);
@@ -24,18 +24,18 @@ bool spg_memory_take(struct spg_memory *memory, size_t size, const char *what, s
     return true;
 }
 
-void spg_memory_give(struct spg_memory *memory, size_t size) { memory->now -= size; }
+void spg_memory_release(struct spg_memory *memory, size_t size) { memory->now -= size; }
 
 bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t size, const char *what,
                     struct spg_error *error) {
     *block = (struct spg_block){0};
     if (!size)
         return true;
-    if (!spg_memory_take(memory, size, what, error))
+    if (!spg_memory_charge(memory, size, what, error))
         return false;
     cudaError_t status = cudaMalloc(&block->at, size);
     if (status != cudaSuccess) {
-        spg_memory_give(memory, size);
+        spg_memory_release(memory, size);
         block->at = NULL;
         cudaGetLastError();
         if (status == cudaErrorMemoryAllocation)
@@ -52,7 +52,7 @@ void spg_block_drop(struct spg_block *block, struct spg_memory *memory) {
             gpumem_region_release(block->region);
         else
             cudaFree(block->at);
-        spg_memory_give(memory, block->size);
+        spg_memory_release(memory, block->size);
     }
     *block = (struct spg_block){0};
 }
@@ -79,9 +79,9 @@ bool spg_operand_make(struct spg_operand *o, const struct spg_csr *m, enum spg_p
            indices = rounded(stored * sizeof(int32_t)), values = stored * spg_value_size(precision);
     float *narrow = NULL;
     *o = (struct spg_operand){0};
-    if (stored > INT32_MAX - SPG_STEP_MOST)
+    if (stored > INT32_MAX - SPG_STEP_MAX)
         return spg_fail(error, "a matrix of %zu entries is too large for a GPU here (at most %d)", stored,
-                        INT32_MAX - SPG_STEP_MOST);
+                        INT32_MAX - SPG_STEP_MAX);
     *o = (struct spg_operand){.rows = m->rows, .columns = m->columns, .stored = (int64_t)stored};
     if (!spg_block_make(&o->block, &uncounted, offsets + indices + values, "a matrix", error))
         return false;
@@ -132,7 +132,7 @@ bool spg_result_fetch(const struct spg_result *c, enum spg_precision precision, 
         spg_csr_free(m);
         return false;
     }
-    /* Floats lie at the front of the array: widened from the end, none is overwritten before it is read. */
+    /* The floats lie at the front of the array. Widening from the end overwrites none before it is read. */
     if (precision == SPG_FLOAT) {
         const char *narrow = (const char *)m->values;
         for (size_t k = stored; k-- > 0;) {
@@ -146,10 +146,10 @@ bool spg_result_fetch(const struct spg_result *c, enum spg_precision precision, 
 
 /* ---- calls */
 
-/* Plain ones, which the default stream waits for by itself. */
+/* Blocking streams, which synchronise with the default stream by themselves. */
 static bool make_streams(struct spg_gpu *g, struct spg_error *error) {
-    for (int i = 0; i < SPG_STREAMS; i++)
-        if (!spg_cuda(cudaStreamCreate(&g->beside[i]), "stream", error))
+    for (int i = 0; i < SPG_SIDE_STREAMS; i++)
+        if (!spg_cuda(cudaStreamCreate(&g->side[i]), "stream", error))
             return false;
     return true;
 }
@@ -161,10 +161,10 @@ bool spg_gpu_open(struct spg_gpu *g, const struct spg_job *job, struct spg_error
         return spg_fail(error, "no CUDA device");
     if (spg_operand_make(&g->first, job->a, job->precision, error) &&
         (job->b == job->a || spg_operand_make(&g->second, job->b, job->precision, error)) &&
-        spg_cuda(cudaEventCreate(&g->begin), "event", error) &&
+        spg_cuda(cudaEventCreate(&g->started), "event", error) &&
         spg_cuda(cudaEventCreate(&g->estimated), "event", error) &&
-        spg_cuda(cudaEventCreate(&g->formed), "event", error) && spg_cuda(cudaEventCreate(&g->end), "event", error) &&
-        make_streams(g, error)) {
+        spg_cuda(cudaEventCreate(&g->computed), "event", error) &&
+        spg_cuda(cudaEventCreate(&g->finished), "event", error) && make_streams(g, error)) {
         g->a = &g->first;
         g->b = job->b == job->a ? &g->first : &g->second;
         return true;
@@ -174,33 +174,33 @@ bool spg_gpu_open(struct spg_gpu *g, const struct spg_job *job, struct spg_error
 }
 
 void spg_gpu_close(struct spg_gpu *g) {
-    cudaEvent_t events[] = {g->begin, g->estimated, g->formed, g->end};
+    cudaEvent_t events[] = {g->started, g->estimated, g->computed, g->finished};
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
         if (events[i])
             cudaEventDestroy(events[i]);
-    for (int i = 0; i < SPG_STREAMS; i++)
-        if (g->beside[i])
-            cudaStreamDestroy(g->beside[i]);
+    for (int i = 0; i < SPG_SIDE_STREAMS; i++)
+        if (g->side[i])
+            cudaStreamDestroy(g->side[i]);
     spg_result_drop(&g->c, &g->memory);
     spg_operand_drop(&g->first);
     spg_operand_drop(&g->second);
     *g = (struct spg_gpu){0};
 }
 
-bool spg_gpu_begin(struct spg_gpu *g, struct spg_error *error) {
+bool spg_gpu_start(struct spg_gpu *g, struct spg_error *error) {
     spg_result_drop(&g->c, &g->memory);
     g->memory.now = g->memory.peak = 0;
     return spg_cuda(cudaDeviceSynchronize(), "the device", error) &&
-           spg_cuda(cudaEventRecord(g->begin, NULL), "event", error);
+           spg_cuda(cudaEventRecord(g->started, NULL), "event", error);
 }
 
-bool spg_gpu_end(struct spg_gpu *g, bool estimates, bool compacts, struct spg_run *run, struct spg_error *error) {
+bool spg_gpu_stop(struct spg_gpu *g, bool estimates, bool compacts, struct spg_run *run, struct spg_error *error) {
     float all = 0, estimate = 0, compact = 0;
-    if (!spg_cuda(cudaEventRecord(g->end, NULL), "event", error) ||
-        !spg_cuda(cudaEventSynchronize(g->end), "the product", error) ||
-        !spg_cuda(cudaEventElapsedTime(&all, g->begin, g->end), "event", error) ||
-        (estimates && !spg_cuda(cudaEventElapsedTime(&estimate, g->begin, g->estimated), "event", error)) ||
-        (compacts && !spg_cuda(cudaEventElapsedTime(&compact, g->formed, g->end), "event", error)))
+    if (!spg_cuda(cudaEventRecord(g->finished, NULL), "event", error) ||
+        !spg_cuda(cudaEventSynchronize(g->finished), "the product", error) ||
+        !spg_cuda(cudaEventElapsedTime(&all, g->started, g->finished), "event", error) ||
+        (estimates && !spg_cuda(cudaEventElapsedTime(&estimate, g->started, g->estimated), "event", error)) ||
+        (compacts && !spg_cuda(cudaEventElapsedTime(&compact, g->computed, g->finished), "event", error)))
         return false;
     run->ms = (double)all;
     run->estimate_ms = (double)estimate;

@@ -1,38 +1,40 @@
-/* What the ways to multiply on a GPU share: errors, device memory that is counted, operands. One device, its
- * default stream, and some beside it. */
+/* What all GPU modes share: errors, counted device memory, operands, the result, and the clock of a call. One device is
+ * used, with its default stream and a few side streams. */
 #ifndef SPG_GPU_H
 #define SPG_GPU_H
 
 #include "spgemm/matrix.h"
-#include "spgemm/modes.h"
+#include "spgemm/mode.h"
 
 #include <cuda_runtime_api.h>
 
-/* False after filling `error` with "WHAT: what CUDA says", or "out of device memory ..." where that is it. */
+/* Returns true for cudaSuccess. Else fills `error` with "WHAT: CUDA's text", or with "out of device memory: WHAT", and
+ * returns false. */
 bool spg_cuda(cudaError_t status, const char *what, struct spg_error *error);
 
-/* Device memory of one product, counted by what is asked for. */
+/* Byte counter of one product's device memory: requested bytes, not what the driver rounds them up to. */
 struct spg_memory {
     size_t limit; /* 0 = none */
     size_t now, peak;
 };
-/* Counts `size` bytes more; past the limit it fails, as the device does when it is full. */
-bool spg_memory_take(struct spg_memory *memory, size_t size, const char *what, struct spg_error *error);
-void spg_memory_give(struct spg_memory *memory, size_t size);
+/* Counts `size` bytes more. Fails beyond the limit, as a full device does. */
+bool spg_memory_charge(struct spg_memory *memory, size_t size, const char *what, struct spg_error *error);
+void spg_memory_release(struct spg_memory *memory, size_t size);
 
 struct gpumem_region;
 
 struct spg_block {
-    void *at; /* NULL = none */
+    void *at; /* NULL = no block */
     size_t size;
-    struct gpumem_region *region; /* whose memory it is; NULL = of cudaMalloc */
+    struct gpumem_region *region; /* owns the memory; NULL = cudaMalloc does */
 };
-/* A block of cudaMalloc; size 0 makes none, which is no error. `what` names it in errors. */
+/* Allocates a block with cudaMalloc. Size 0 is no error and makes no block. `what` names the block in errors. */
 bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t size, const char *what,
                     struct spg_error *error);
-void spg_block_drop(struct spg_block *block, struct spg_memory *memory); /* none is fine; waits for the device */
+/* Frees the block, if there is one, and waits for the device. */
+void spg_block_drop(struct spg_block *block, struct spg_memory *memory);
 
-/* A matrix on the device, in compressed rows. */
+/* A matrix in compressed rows on the device. */
 struct spg_operand {
     int32_t rows, columns;
     int64_t stored;
@@ -40,14 +42,14 @@ struct spg_operand {
     void *values; /* float or double */
     struct spg_block block;
 };
-/* Copies `m`; memory not counted. Threads step through entries by up to SPG_STEP_MOST with 32-bit numbers, so
- * that many fewer than 2^31 - 1 fit. */
-#define SPG_STEP_MOST 1024
+/* Copies `m` to the device; the memory is not counted. Kernels step through entries with 32-bit indices, by at most
+ * SPG_STEP_MAX at a time, so a matrix must have that many entries fewer than 2^31 - 1. */
+#define SPG_STEP_MAX 1024
 bool spg_operand_make(struct spg_operand *o, const struct spg_csr *m, enum spg_precision precision,
                       struct spg_error *error);
 void spg_operand_drop(struct spg_operand *o);
 
-/* C on the device, exact. */
+/* C on the device, in compressed rows without holes. */
 struct spg_result {
     int32_t rows, columns;
     int64_t stored;
@@ -57,25 +59,24 @@ void spg_result_drop(struct spg_result *c, struct spg_memory *memory);
 bool spg_result_fetch(const struct spg_result *c, enum spg_precision precision, struct spg_csr *m,
                       struct spg_error *error);
 
-#define SPG_STREAMS 4
+#define SPG_SIDE_STREAMS 4
 
-/* A and B, which are one where B is A, and the clock of a call. */
 struct spg_gpu {
     const struct spg_job *job;
-    struct spg_operand first, second; /* `second` is empty where B is A */
+    struct spg_operand first, second; /* `second` is empty when B is A */
     const struct spg_operand *a, *b;
     struct spg_memory memory;
     struct spg_result c;
-    cudaEvent_t begin, estimated, formed, end;
-    cudaStream_t beside[SPG_STREAMS]; /* each waits for what the default stream has, and the reverse */
+    cudaEvent_t started, estimated, computed, finished;
+    cudaStream_t side[SPG_SIDE_STREAMS]; /* each synchronises with the default stream in both directions */
 };
-/* Fails where there is no device. On failure there is nothing to drop. */
+/* Fails when there is no device. After a failure there is nothing to close. */
 bool spg_gpu_open(struct spg_gpu *g, const struct spg_job *job, struct spg_error *error);
 void spg_gpu_close(struct spg_gpu *g);
-/* Drops the last C, waits for the device, starts the clock and the count of memory. */
-bool spg_gpu_begin(struct spg_gpu *g, struct spg_error *error);
-/* Stops the clock and tells what it took: run->ms, estimate_ms (to the event `estimated`), compact_ms (from
- * the event `formed`; both only where they are asked for), peak, stored. */
-bool spg_gpu_end(struct spg_gpu *g, bool estimates, bool compacts, struct spg_run *run, struct spg_error *error);
+/* Drops the last C, waits for the device, then starts the clock and the byte counter. */
+bool spg_gpu_start(struct spg_gpu *g, struct spg_error *error);
+/* Stops the clock and sets ms, peak and stored of `run`. `estimates`: also estimate_ms, up to the event `estimated`.
+ * `compacts`: also compact_ms, from the event `computed`. */
+bool spg_gpu_stop(struct spg_gpu *g, bool estimates, bool compacts, struct spg_run *run, struct spg_error *error);
 
 #endif

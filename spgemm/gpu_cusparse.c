@@ -1,5 +1,5 @@
-/* Mode cusparse: cusparseSpGEMM with its buffers allocated in the call, as a program that multiplies once has
- * to. The library is opened when it is asked for, so that the driver starts where it is not installed. */
+/* Mode cusparse: cusparseSpGEMM. Its buffers are allocated within the timed call, as in a program that multiplies once.
+ * The library is opened when the mode is used, so that the driver also starts on machines without it. */
 #include "spgemm/gpu.h"
 
 #include <cusparse.h>
@@ -27,7 +27,7 @@ static struct {
     FUNCTIONS(POINTER)
 } sparse;
 
-#define CHUNK 0.2f /* of the products at a time, for alg3 */
+#define CHUNK_FRACTION 0.2f /* of the intermediate products at one time, for alg3 */
 
 struct state {
     struct spg_gpu gpu;
@@ -37,7 +37,7 @@ struct state {
     cudaDataType type;
 };
 
-/* What a call allocates beside C. */
+/* What a call allocates in addition to C. */
 struct call {
     cusparseSpMatDescr_t c;
     cusparseSpGEMMDescr_t description;
@@ -54,7 +54,7 @@ static bool open_library(struct spg_error *error) {
     if (sparse.library)
         return true;
     sparse.library = dlopen(SPG_CUSPARSE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    /* Toolkits are often not where the loader looks. */
+    /* The folder of the toolkit is often not in the loader's search path. */
     if (!sparse.library)
         sparse.library = dlopen(SPG_CUSPARSE_FOLDER "/" SPG_CUSPARSE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!sparse.library)
@@ -132,7 +132,7 @@ static const float one_float = 1, zero_float = 0;
         s->type == CUDA_R_32F ? (const void *)&one_float : &one, s->a, s->b,       \
         s->type == CUDA_R_32F ? (const void *)&zero_float : &zero, c->c, s->type, s->algorithm, c->description
 
-/* First the products are counted; the other two algorithms say then what the rest takes. */
+/* workEstimation counts the intermediate products. For alg2 and alg3, estimateMemory then reports the buffer size. */
 static bool estimate(struct state *s, struct call *c, struct spg_error *error) {
     struct spg_memory *memory = &s->gpu.memory;
     size_t size = 0, compute = 0;
@@ -145,10 +145,11 @@ static bool estimate(struct state *s, struct call *c, struct spg_error *error) {
             return false;
         return spg_block_make(&c->compute, memory, compute, "cuSPARSE's buffer", error);
     }
-    if (!worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK, &size, NULL, NULL), "estimateMemory", error) ||
+    if (!worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK_FRACTION, &size, NULL, NULL), "estimateMemory",
+                error) ||
         !spg_block_make(&c->estimate, memory, size, "cuSPARSE's second buffer", error) ||
-        !worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK, &size, c->estimate.at, &compute), "estimateMemory",
-                error))
+        !worked(sparse.cusparseSpGEMM_estimateMemory(COMMON, CHUNK_FRACTION, &size, c->estimate.at, &compute),
+                "estimateMemory", error))
         return false;
     spg_block_drop(&c->estimate, memory);
     return spg_block_make(&c->compute, memory, compute, "cuSPARSE's buffer", error);
@@ -173,7 +174,7 @@ static bool compute(struct state *s, struct call *c, struct spg_error *error) {
            worked(sparse.cusparseSpGEMM_copy(COMMON), "copy", error);
 }
 
-static bool begin(struct state *s, struct call *c, struct spg_error *error) {
+static bool describe_result(struct state *s, struct call *c, struct spg_error *error) {
     struct spg_result *result = &s->gpu.c;
     result->rows = s->gpu.a->rows;
     result->columns = s->gpu.b->columns;
@@ -190,9 +191,9 @@ static bool run_cusparse(void *pointer, struct spg_run *run, struct spg_error *e
     struct spg_memory *memory = &s->gpu.memory;
     struct call call = {0};
     *run = (struct spg_run){0};
-    bool done = spg_gpu_begin(&s->gpu, error) && begin(s, &call, error) && estimate(s, &call, error) &&
+    bool done = spg_gpu_start(&s->gpu, error) && describe_result(s, &call, error) && estimate(s, &call, error) &&
                 spg_cuda(cudaEventRecord(s->gpu.estimated, NULL), "event", error) && compute(s, &call, error) &&
-                spg_gpu_end(&s->gpu, true, false, run, error);
+                spg_gpu_stop(&s->gpu, true, false, run, error);
     run->entries = s->gpu.c.stored;
     if (call.description)
         sparse.cusparseSpGEMM_destroyDescr(call.description);
@@ -211,4 +212,4 @@ static bool fetch_cusparse(void *pointer, struct spg_csr *c, struct spg_error *e
     return spg_result_fetch(&s->gpu.c, s->gpu.job->precision, c, error);
 }
 
-const struct spg_mode_functions spg_mode_cusparse = {open_cusparse, run_cusparse, fetch_cusparse, close_cusparse, NULL};
+const struct spg_mode_ops spg_mode_cusparse = {open_cusparse, run_cusparse, fetch_cusparse, close_cusparse, NULL};

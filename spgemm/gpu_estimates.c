@@ -1,16 +1,16 @@
-/* Both estimates of nnz(C) on the device, each with what it takes. */
+#include "spgemm/gpu_estimates.h"
 #include "spgemm/gpu_rows.h"
 
-static bool sampled(struct spg_way *way, struct spg_estimates *e, struct spg_error *error) {
+static bool sampled(struct spg_method *method, struct spg_estimates *e, struct spg_error *error) {
     struct spg_work w = {0};
-    bool done = spg_work_make(&w, way, error) && spg_work_totals(&w, error) && spg_work_sample(&w, NULL, error);
-    e->sampled = (double)w.totals.bound * (double)w.shrink;
+    bool done = spg_work_make(&w, method, error) && spg_work_totals(&w, error) && spg_work_sample(&w, NULL, error);
+    e->sampled = (double)w.totals.bound * (double)w.entries_per_product;
     spg_work_drop(&w);
     return done;
 }
 
-static bool cohen(struct spg_way *way, struct spg_estimates *e, struct spg_error *error) {
-    struct spg_gpu *g = &way->gpu;
+static bool cohen(struct spg_method *method, struct spg_estimates *e, struct spg_error *error) {
+    struct spg_gpu *g = &method->gpu;
     struct spg_block drawn = {0}, reached = {0}, total = {0};
     size_t keys = SPG_COHEN_KEYS * sizeof(float);
     bool done =
@@ -26,28 +26,29 @@ static bool cohen(struct spg_way *way, struct spg_estimates *e, struct spg_error
     return done;
 }
 
-static bool timed(struct spg_way *way, bool (*make)(struct spg_way *, struct spg_estimates *, struct spg_error *),
+static bool timed(struct spg_method *method,
+                  bool (*make)(struct spg_method *, struct spg_estimates *, struct spg_error *),
                   struct spg_estimates *e, double *ms, struct spg_error *error) {
-    struct spg_gpu *g = &way->gpu;
+    struct spg_gpu *g = &method->gpu;
     float took = 0;
-    bool done = spg_cuda(cudaEventRecord(g->begin, NULL), "event", error) && make(way, e, error) &&
-                spg_cuda(cudaEventRecord(g->end, NULL), "event", error) &&
-                spg_cuda(cudaEventSynchronize(g->end), "an estimate", error) &&
-                spg_cuda(cudaEventElapsedTime(&took, g->begin, g->end), "event", error);
+    bool done = spg_cuda(cudaEventRecord(g->started, NULL), "event", error) && make(method, e, error) &&
+                spg_cuda(cudaEventRecord(g->finished, NULL), "event", error) &&
+                spg_cuda(cudaEventSynchronize(g->finished), "an estimate", error) &&
+                spg_cuda(cudaEventElapsedTime(&took, g->started, g->finished), "event", error);
     *ms = (double)took;
     return done;
 }
 
-bool spg_way_estimate(void *pointer, struct spg_estimates *e, struct spg_error *error) {
-    struct spg_way *way = pointer;
-    struct spg_memory product = way->gpu.memory;
+bool spg_method_estimate(void *pointer, struct spg_estimates *e, struct spg_error *error) {
+    struct spg_method *method = pointer;
+    struct spg_memory product = method->gpu.memory;
     bool done = true;
-    /* What is taken here is no part of the product, whose C stays. */
-    way->gpu.memory.limit = 0;
+    /* The memory of the estimates is not part of the product, and C stays. */
+    method->gpu.memory.limit = 0;
     *e = (struct spg_estimates){0};
-    /* The first time loads code. */
+    /* The first pass also loads the kernels; the second one is measured. */
     for (int i = 0; i < 2 && done; i++)
-        done = timed(way, sampled, e, &e->sampled_ms, error) && timed(way, cohen, e, &e->cohen_ms, error);
-    way->gpu.memory = product;
+        done = timed(method, sampled, e, &e->sampled_ms, error) && timed(method, cohen, e, &e->cohen_ms, error);
+    method->gpu.memory = product;
     return done;
 }

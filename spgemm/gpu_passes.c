@@ -1,56 +1,65 @@
-/* Modes upper-bound and precise: C in memory that is allocated once, of the size that was estimated or
- * counted before. */
+/* Modes upper-bound and precise: the output is allocated once, before the numeric phase.
+ *
+ * upper-bound: one numeric pass into one slot for each intermediate product; then rows are moved together into arrays
+ * of nnz(C) entries, one array after the other. Memory: (4 bytes + a value) x (intermediate products + nnz(C)) at most,
+ * less the columns by upper bound while the values of C are allocated.
+ *
+ * precise: a symbolic pass counts the entries of each row, a scan gives the offsets, a numeric pass writes C where it
+ * belongs. Cost: most of the work twice. Memory: C only.
+ *
+ * Source: the two estimation methods that the thesis compares with (2.2). */
 #include "spgemm/gpu_rows.h"
 
-static bool form_all(struct spg_work *w, const struct spg_target *c, bool exact, struct spg_error *error) {
+static bool compute_all(struct spg_work *w, const struct spg_target *c, bool exact, struct spg_error *error) {
     const struct spg_job *job = w->gpu->job;
     if (job->kernel == SPG_KERNEL_THESIS)
-        return spg_cuda(spg_launch_dots(job->precision, w->a, w->b, &w->way->by_columns, NULL, w->rows, c, NULL),
+        return spg_cuda(spg_launch_dots(job->precision, w->a, w->b, &w->method->by_columns, NULL, w->rows, c, NULL),
                         "rows by threads", error);
-    return spg_work_form(w, NULL, w->rows, c, exact, error);
+    return spg_work_compute(w, NULL, w->rows, c, exact, error);
 }
 
-static bool begin(struct spg_work *w, struct spg_way *way, struct spg_error *error) {
-    return spg_gpu_begin(&way->gpu, error) && spg_work_make(w, way, error) && spg_work_offsets(w, error) &&
+static bool prepare(struct spg_work *w, struct spg_method *method, struct spg_error *error) {
+    return spg_gpu_start(&method->gpu, error) && spg_work_make(w, method, error) && spg_work_offsets(w, error) &&
            spg_work_totals(w, error);
 }
 
-/* One array of C, from the upper bound's places to its own. */
+/* Moves one array of C from the slots of the upper bound to its own memory. */
 static bool compact(struct spg_work *w, size_t element, struct spg_block *from, struct spg_block *to, const char *what,
                     struct spg_error *error) {
     return spg_block_make(to, &w->gpu->memory, (size_t)w->gpu->c.stored * element, what, error) &&
-           spg_cuda(spg_launch_move_rows(element, from->at, to->at, w->start, w->place, w->size, w->rows), what, error);
+           spg_cuda(spg_launch_move_rows(element, from->at, to->at, w->start, w->c_offset, w->size, w->rows), what,
+                    error);
 }
 
 static bool run_upper_bound(void *pointer, struct spg_run *run, struct spg_error *error) {
-    struct spg_way *way = pointer;
-    struct spg_gpu *g = &way->gpu;
+    struct spg_method *method = pointer;
+    struct spg_gpu *g = &method->gpu;
     struct spg_work w = {0};
     struct spg_block columns = {0}, values = {0};
     size_t value = spg_value_size(g->job->precision);
     *run = (struct spg_run){0};
-    bool done = begin(&w, way, error);
-    if (done && (w.totals.most == INT32_MAX || w.totals.bound > INT64_MAX / 16))
-        done = spg_fail(error, "out of device memory: more places than numbers hold");
+    bool done = prepare(&w, method, error);
+    if (done && (w.totals.row_max == INT32_MAX || w.totals.bound > INT64_MAX / 16))
+        done = spg_fail(error, "out of device memory: more slots than a number can count");
     done = done && spg_work_sample_if_long(&w, error) &&
-           spg_cuda(spg_scan(w.space, &w.space_size, w.bound, w.start, w.rows), "scan", error) &&
+           spg_cuda(spg_scan(w.scratch, &w.scratch_size, w.bound, w.start, w.rows), "scan", error) &&
            spg_cuda(cudaEventRecord(g->estimated, NULL), "event", error) &&
            spg_block_make(&columns, &g->memory, (size_t)w.totals.bound * sizeof(int32_t), "columns by upper bound",
                           error) &&
            spg_block_make(&values, &g->memory, (size_t)w.totals.bound * value, "values by upper bound", error);
     struct spg_target c = {.values = values.at, .columns = columns.at, .start = w.start, .size = w.size};
-    /* Without multiplications there are no places, and no rows to form. */
-    done = done && (!w.totals.bound || form_all(&w, &c, false, error)) && spg_work_settle(&w, &c, g->formed, error) &&
-           spg_work_result(&w, false, error) &&
+    /* Without intermediate products there are no slots and no rows to compute. */
+    done = done && (!w.totals.bound || compute_all(&w, &c, false, error)) &&
+           spg_work_settle(&w, &c, g->computed, error) && spg_work_result(&w, false, error) &&
            compact(&w, sizeof(int32_t), &columns, &g->c.indices, "columns of C", error);
-    /* There is room for the second array of C where the first of the places was. */
+    /* The second array of C fits where the first array of slots was. */
     spg_block_drop(&columns, &g->memory);
     done = done && compact(&w, value, &values, &g->c.values, "values of C", error) &&
-           spg_gpu_end(g, true, true, run, error);
+           spg_gpu_stop(g, true, true, run, error);
     run->entries = w.totals.bound;
-    double end = spg_now_ms();
+    double trim_start = spg_now_ms();
     spg_block_drop(&values, &g->memory);
-    run->trim_ms = spg_now_ms() - end;
+    run->trim_ms = spg_now_ms() - trim_start;
     spg_work_drop(&w);
     if (!done)
         spg_result_drop(&g->c, &g->memory);
@@ -58,16 +67,16 @@ static bool run_upper_bound(void *pointer, struct spg_run *run, struct spg_error
 }
 
 static bool run_precise(void *pointer, struct spg_run *run, struct spg_error *error) {
-    struct spg_way *way = pointer;
-    struct spg_gpu *g = &way->gpu;
+    struct spg_method *method = pointer;
+    struct spg_gpu *g = &method->gpu;
     struct spg_work w = {0};
     *run = (struct spg_run){0};
-    bool done = begin(&w, way, error) && spg_work_sample_if_long(&w, error);
+    bool done = prepare(&w, method, error) && spg_work_sample_if_long(&w, error);
     struct spg_target counted = {.size = w.size};
-    done = done && form_all(&w, &counted, false, error) && spg_work_settle(&w, &counted, g->estimated, error) &&
+    done = done && compute_all(&w, &counted, false, error) && spg_work_settle(&w, &counted, g->estimated, error) &&
            spg_work_result(&w, true, error);
-    struct spg_target c = {.values = g->c.values.at, .columns = g->c.indices.at, .start = w.place, .size = w.size};
-    done = done && (!g->c.stored || form_all(&w, &c, true, error)) && spg_gpu_end(g, true, false, run, error);
+    struct spg_target c = {.values = g->c.values.at, .columns = g->c.indices.at, .start = w.c_offset, .size = w.size};
+    done = done && (!g->c.stored || compute_all(&w, &c, true, error)) && spg_gpu_stop(g, true, false, run, error);
     run->entries = g->c.stored;
     spg_work_drop(&w);
     if (!done)
@@ -75,6 +84,6 @@ static bool run_precise(void *pointer, struct spg_run *run, struct spg_error *er
     return done;
 }
 
-const struct spg_mode_functions spg_mode_upper_bound = {spg_way_open, run_upper_bound, spg_way_fetch, spg_way_close,
-                                                        NULL};
-const struct spg_mode_functions spg_mode_precise = {spg_way_open, run_precise, spg_way_fetch, spg_way_close, NULL};
+const struct spg_mode_ops spg_mode_upper_bound = {spg_method_open, run_upper_bound, spg_method_fetch, spg_method_close,
+                                                  NULL};
+const struct spg_mode_ops spg_mode_precise = {spg_method_open, run_precise, spg_method_fetch, spg_method_close, NULL};

@@ -2,16 +2,15 @@
 
 #include <stdlib.h>
 
-#define SHORT_ROWS                                                                           \
-    128 /* multiplications, in the mean, below which the smallest tables do without a sample \
-         */
+/* Mean number of intermediate products of a row up to which no sample is needed: the smallest tables hold such rows. */
+#define SHORT_ROWS 128
 
 struct spg_counters {
-    struct spg_totals totals;
+    struct spg_bound_totals totals;
     int32_t bins[SPG_SLABS * SPG_BINS];
     int32_t chosen;
     int32_t gathered[2][SPG_SAMPLE_ROWS];
-    struct spg_found found;
+    struct spg_row_results results;
 };
 
 static bool fetch(void *to, const void *from, size_t size, struct spg_error *error) {
@@ -24,61 +23,62 @@ static bool zero(void *at, size_t size, struct spg_error *error) {
 
 /* ---- between calls */
 
-static bool make_sample(struct spg_way *way, int32_t rows, struct spg_error *error) {
+static bool make_sample(struct spg_method *method, int32_t rows, struct spg_error *error) {
     struct spg_memory uncounted = {0};
     int32_t list[SPG_SAMPLE_ROWS];
-    way->sample_rows = rows < SPG_SAMPLE_ROWS ? rows : SPG_SAMPLE_ROWS;
-    for (int32_t i = 0; i < way->sample_rows; i++)
-        list[i] = spg_sampled_row(rows, way->sample_rows, i, SPG_SAMPLE_SEED);
-    size_t size = (size_t)way->sample_rows * sizeof *list;
-    return spg_block_make(&way->sample, &uncounted, size, "a sample", error) &&
-           (!size || spg_cuda(cudaMemcpy(way->sample.at, list, size, cudaMemcpyHostToDevice), "a sample", error));
+    method->sample_rows = rows < SPG_SAMPLE_ROWS ? rows : SPG_SAMPLE_ROWS;
+    for (int32_t i = 0; i < method->sample_rows; i++)
+        list[i] = spg_sampled_row(rows, method->sample_rows, i, SPG_SAMPLE_SEED);
+    size_t size = (size_t)method->sample_rows * sizeof *list;
+    return spg_block_make(&method->sample, &uncounted, size, "a sample", error) &&
+           (!size || spg_cuda(cudaMemcpy(method->sample.at, list, size, cudaMemcpyHostToDevice), "a sample", error));
 }
 
-static bool make_by_columns(struct spg_way *way, const struct spg_job *job, struct spg_error *error) {
+static bool make_by_columns(struct spg_method *method, const struct spg_job *job, struct spg_error *error) {
     struct spg_csr transposed;
     if (!spg_csr_transpose(&transposed, job->b, error))
         return false;
-    bool made = spg_operand_make(&way->by_columns, &transposed, job->precision, error);
+    bool made = spg_operand_make(&method->by_columns, &transposed, job->precision, error);
     spg_csr_free(&transposed);
     return made;
 }
 
-void *spg_way_open(const struct spg_job *job, struct spg_error *error) {
-    struct spg_way *way = calloc(1, sizeof *way);
-    if (!way) {
+void *spg_method_open(const struct spg_job *job, struct spg_error *error) {
+    struct spg_method *method = calloc(1, sizeof *method);
+    if (!method) {
         spg_fail(error, "out of memory");
         return NULL;
     }
-    if (!spg_gpu_open(&way->gpu, job, error)) {
-        free(way);
+    if (!spg_gpu_open(&method->gpu, job, error)) {
+        free(method);
         return NULL;
     }
-    if (make_sample(way, job->a->rows, error) && (job->kernel != SPG_KERNEL_THESIS || make_by_columns(way, job, error)))
-        return way;
-    spg_way_close(way);
+    if (make_sample(method, job->a->rows, error) &&
+        (job->kernel != SPG_KERNEL_THESIS || make_by_columns(method, job, error)))
+        return method;
+    spg_method_close(method);
     return NULL;
 }
 
-void spg_way_close(void *pointer) {
-    struct spg_way *way = pointer;
+void spg_method_close(void *pointer) {
+    struct spg_method *method = pointer;
     struct spg_memory uncounted = {0};
-    if (!way)
+    if (!method)
         return;
-    spg_block_drop(&way->sample, &uncounted);
-    spg_operand_drop(&way->by_columns);
-    spg_gpu_close(&way->gpu);
-    free(way);
+    spg_block_drop(&method->sample, &uncounted);
+    spg_operand_drop(&method->by_columns);
+    spg_gpu_close(&method->gpu);
+    free(method);
 }
 
-bool spg_way_fetch(void *pointer, struct spg_csr *c, struct spg_error *error) {
-    struct spg_way *way = pointer;
-    return spg_result_fetch(&way->gpu.c, way->gpu.job->precision, c, error);
+bool spg_method_fetch(void *pointer, struct spg_csr *c, struct spg_error *error) {
+    struct spg_method *method = pointer;
+    return spg_result_fetch(&method->gpu.c, method->gpu.job->precision, c, error);
 }
 
 /* ---- helpers of a call */
 
-/* Hands out parts of a block, or, without one, adds up what they take. */
+/* Returns the next part of a block. Without a block it only adds up the sizes. */
 static void *part(char *base, size_t *used, size_t size) {
     size_t at = *used;
     *used += (size + 255) / 256 * 256;
@@ -88,33 +88,33 @@ static void *part(char *base, size_t *used, size_t size) {
 static size_t lay_out(struct spg_work *w, char *base) {
     size_t used = 0, rows = (size_t)w->rows + 1;
     w->start = part(base, &used, rows * sizeof *w->start);
-    w->place = part(base, &used, rows * sizeof *w->place);
+    w->c_offset = part(base, &used, rows * sizeof *w->c_offset);
     w->bound = part(base, &used, rows * sizeof *w->bound);
     w->size = part(base, &used, rows * sizeof *w->size);
     w->binned = part(base, &used, rows * sizeof *w->binned);
     w->overflow = part(base, &used, rows * sizeof *w->overflow);
     w->counters = part(base, &used, sizeof *w->counters);
-    w->space = part(base, &used, w->space_size);
+    w->scratch = part(base, &used, w->scratch_size);
     return used;
 }
 
-bool spg_work_make(struct spg_work *w, struct spg_way *way, struct spg_error *error) {
+bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_error *error) {
     size_t scan = 0, select = 0;
-    *w = (struct spg_work){.way = way,
-                           .gpu = &way->gpu,
-                           .a = way->gpu.a,
-                           .b = way->gpu.b,
-                           .rows = way->gpu.a->rows,
-                           .shrink = 1,
+    *w = (struct spg_work){.method = method,
+                           .gpu = &method->gpu,
+                           .a = method->gpu.a,
+                           .b = method->gpu.b,
+                           .rows = method->gpu.a->rows,
+                           .entries_per_product = 1,
                            .share = 1};
     if (!spg_cuda(spg_scan(NULL, &scan, NULL, NULL, w->rows), "scan", error) ||
         !spg_cuda(spg_select_above(NULL, &select, NULL, w->rows, NULL, 0, NULL, NULL), "select", error))
         return false;
-    w->space_size = scan > select ? scan : select;
+    w->scratch_size = scan > select ? scan : select;
     if (!spg_block_make(&w->block, &w->gpu->memory, lay_out(w, NULL), "helpers", error))
         return false;
     lay_out(w, w->block.at);
-    w->spill = &w->counters->found.spill;
+    w->chunk_counts = &w->counters->results.chunk_counts;
     return zero(w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
            zero(w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
            zero(w->counters, sizeof *w->counters, error) &&
@@ -134,7 +134,7 @@ void spg_work_drop(struct spg_work *w) {
 
 /* ---- rows */
 
-/* Into a spread they are counted only, as long as their sizes are not known. */
+/* Without exact sizes, rows for a spread are only counted. */
 static bool launch_ranges(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                           cudaStream_t stream, struct spg_error *error) {
     struct spg_target target = *c;
@@ -152,103 +152,104 @@ static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t
     if (bin == SPG_BIN_RANGES)
         return launch_ranges(w, list, rows, c, exact, stream, error);
     return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows, c, w->overflow,
-                                     &w->counters->found.overflowed, stream),
+                                     &w->counters->results.overflowed, stream),
                     "rows by tables", error);
 }
 
-/* Side by side, so that rows of a bin are begun while the last of another are formed; the longest rows
- * first. */
+/* Bins run concurrently in the side streams, so that one bin fills the device while the last rows of another finish.
+ * The bin of the longest rows starts first. */
 static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
                         struct spg_error *error) {
-    const int32_t *count = b->count + slab * SPG_BINS, *begin = b->begin + slab * SPG_BINS;
+    const int32_t *count = b->count + slab * SPG_BINS, *first = b->first + slab * SPG_BINS;
     int bins = 0, at = 0;
     bool done = true;
     for (int bin = 0; bin < SPG_BINS; bin++)
         bins += count[bin] > 0;
     for (int bin = SPG_BINS - 1; done && bin >= 0; bin--)
         if (count[bin])
-            done = launch_bin(w, bin, w->binned + begin[bin], count[bin], c, b->exact,
-                              bins > 1 ? w->gpu->beside[at++ % SPG_STREAMS] : NULL, error);
+            done = launch_bin(w, bin, w->binned + first[bin], count[bin], c, b->exact,
+                              bins > 1 ? w->gpu->side[at++ % SPG_SIDE_STREAMS] : NULL, error);
     return done;
 }
 
-/* Further pieces taken from here on lie behind this slab's first ones. */
-static bool begin_slab(struct spg_work *w, int slab, struct spg_target *c, struct spg_error *error) {
-    int64_t behind = (int64_t)(slab + 1) * c->spread.slab;
-    c->spread.behind = behind < w->rows ? (int32_t)behind : w->rows;
-    return spg_cuda(spg_launch_begin_slab(w->spill, slab), "pieces", error);
+/* Extra chunks granted from here on follow this slab's first chunks. */
+static bool start_slab(struct spg_work *w, int slab, struct spg_target *c, struct spg_error *error) {
+    int64_t first_chunks = (int64_t)(slab + 1) * c->spread.slab;
+    c->spread.first_chunks = first_chunks < w->rows ? (int32_t)first_chunks : w->rows;
+    return spg_cuda(spg_launch_start_slab(w->chunk_counts, slab), "pieces", error);
 }
 
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,
                   struct spg_binned *b, struct spg_error *error) {
-    struct spg_need need = {.bound = w->bound,
-                            .size = exact ? w->size : NULL,
-                            .columns = w->b->columns,
-                            .share = exact ? 1 : share,
-                            .slab = slab};
+    struct spg_bin_rule rule = {.bound = w->bound,
+                                .size = exact ? w->size : NULL,
+                                .columns = w->b->columns,
+                                .share = exact ? 1 : share,
+                                .slab = slab};
     *b = (struct spg_binned){.slabs = slab < rows ? (rows - 1) / slab + 1 : 1, .all = !list, .exact = exact};
     int32_t sum = 0;
-    size_t size = (size_t)b->slabs * SPG_BINS * sizeof *b->begin;
+    size_t size = (size_t)b->slabs * SPG_BINS * sizeof *b->first;
     if (!zero(w->counters->bins, size, error) ||
-        !spg_cuda(spg_launch_bin_count(list, rows, &need, w->counters->bins), "bins", error) ||
+        !spg_cuda(spg_launch_bin_count(list, rows, &rule, w->counters->bins), "bins", error) ||
         !fetch(b->count, w->counters->bins, size, error))
         return false;
     for (int bin = 0; bin < b->slabs * SPG_BINS; bin++) {
-        b->begin[bin] = sum;
+        b->first[bin] = sum;
         sum += b->count[bin];
     }
-    return spg_cuda(cudaMemcpyAsync(w->counters->bins, b->begin, size, cudaMemcpyHostToDevice, NULL), "bins", error) &&
-           spg_cuda(spg_launch_bin_fill(list, rows, &need, w->counters->bins, w->binned), "bins", error) &&
-           zero(&w->counters->found.overflowed, sizeof w->counters->found.overflowed, error);
+    return spg_cuda(cudaMemcpyAsync(w->counters->bins, b->first, size, cudaMemcpyHostToDevice, NULL), "bins", error) &&
+           spg_cuda(spg_launch_bin_fill(list, rows, &rule, w->counters->bins, w->binned), "bins", error) &&
+           zero(&w->counters->results.overflowed, sizeof w->counters->results.overflowed, error);
 }
 
-bool spg_work_form_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
-                        struct spg_error *error) {
+bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
+                           struct spg_error *error) {
     struct spg_target target = *c;
-    return (!b->all || !c->spread.size || begin_slab(w, slab, &target, error)) &&
+    return (!b->all || !c->spread.size || start_slab(w, slab, &target, error)) &&
            launch_bins(w, b, slab, &target, error);
 }
 
-static bool form(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
-                 float share, struct spg_error *error) {
+static bool compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
+                    float share, struct spg_error *error) {
     int32_t slab = c->spread.size && !list ? c->spread.slab : INT32_MAX;
     struct spg_binned b;
     bool done = spg_work_bin(w, list, rows, slab, exact, share, &b, error);
     for (int at = 0; done && at < b.slabs; at++)
-        done = spg_work_form_slab(w, &b, at, c, error);
+        done = spg_work_compute_slab(w, &b, at, c, error);
     return done;
 }
 
-bool spg_work_form(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
-                   struct spg_error *error) {
-    return form(w, list, rows, c, exact, w->share, error);
+bool spg_work_compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
+                      struct spg_error *error) {
+    return compute(w, list, rows, c, exact, w->share, error);
 }
 
-static bool look(struct spg_work *w, const struct spg_target *c, cudaEvent_t formed, struct spg_error *error) {
+static bool read_results(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed,
+                         struct spg_error *error) {
     int32_t slab = c->spread.size ? c->spread.slab : INT32_MAX;
-    return spg_cuda(cudaEventRecord(formed, NULL), "event", error) &&
-           spg_cuda(spg_scan(w->space, &w->space_size, w->size, w->place, w->rows), "scan", error) &&
+    return spg_cuda(cudaEventRecord(computed, NULL), "event", error) &&
+           spg_cuda(spg_scan(w->scratch, &w->scratch_size, w->size, w->c_offset, w->rows), "scan", error) &&
            spg_cuda(
-               spg_launch_offsets(w->place, w->size, w->rows, w->gpu->c.offsets.at, slab, &w->counters->found.ends),
+               spg_launch_offsets(w->c_offset, w->size, w->rows, w->gpu->c.offsets.at, slab, &w->counters->results.c),
                "offsets of C", error) &&
-           fetch(&w->found, &w->counters->found, sizeof w->found, error);
+           fetch(&w->results, &w->counters->results, sizeof w->results, error);
 }
 
-bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t formed, struct spg_error *error) {
-    if (!look(w, c, formed, error))
+bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error) {
+    if (!read_results(w, c, computed, error))
         return false;
-    /* Tables made for all multiplications hold every row. */
-    return !w->found.overflowed ||
-           (form(w, w->overflow, w->found.overflowed, c, false, 1, error) && look(w, c, formed, error));
+    /* Tables for all intermediate products cannot overflow. */
+    return !w->results.overflowed ||
+           (compute(w, w->overflow, w->results.overflowed, c, false, 1, error) && read_results(w, c, computed, error));
 }
 
 bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error) {
     struct spg_target counted = {.size = w->size};
-    const int32_t *list = w->way->sample.at;
-    int32_t rows = w->way->sample_rows, *size = w->sampled, bound[SPG_SAMPLE_ROWS];
+    const int32_t *list = w->method->sample.at;
+    int32_t rows = w->method->sample_rows, *size = w->sampled, bound[SPG_SAMPLE_ROWS];
     size_t bytes = (size_t)rows * sizeof *size;
     int64_t size_sum = 0, bound_sum = 0;
-    if (!spg_work_form(w, list, rows, &counted, false, error) ||
+    if (!spg_work_compute(w, list, rows, &counted, false, error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->size, w->counters->gathered[0]), "a sample", error) ||
         !spg_cuda(spg_launch_gather(list, rows, w->bound, w->counters->gathered[1]), "a sample", error) ||
         !fetch(size, w->counters->gathered[0], bytes, error) || !fetch(bound, w->counters->gathered[1], bytes, error))
@@ -257,7 +258,7 @@ bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg
         size_sum += size[i];
         bound_sum += bound[i];
     }
-    w->shrink = bound_sum ? (float)((double)size_sum / (double)bound_sum) : 1;
+    w->entries_per_product = bound_sum ? (float)((double)size_sum / (double)bound_sum) : 1;
     w->share = bound_sum ? spg_table_share(bound, size, rows) : 1;
     return !sizes || spg_histogram_make(sizes, size, rows, error);
 }
@@ -279,9 +280,9 @@ bool spg_work_offsets(struct spg_work *w, struct spg_error *error) {
 bool spg_work_result(struct spg_work *w, bool arrays, struct spg_error *error) {
     struct spg_result *c = &w->gpu->c;
     struct spg_memory *memory = &w->gpu->memory;
-    if (w->found.ends.stored > INT32_MAX)
-        return spg_fail(error, "C has %lld entries, which do not fit 32-bit offsets", (long long)w->found.ends.stored);
-    c->stored = w->found.ends.stored;
+    if (w->results.c.stored > INT32_MAX)
+        return spg_fail(error, "C has %lld entries, which do not fit 32-bit offsets", (long long)w->results.c.stored);
+    c->stored = w->results.c.stored;
     size_t count = arrays ? (size_t)c->stored : 0;
     return spg_block_make(&c->indices, memory, count * sizeof(int32_t), "columns of C", error) &&
            spg_block_make(&c->values, memory, count * spg_value_size(w->gpu->job->precision), "values of C", error);
@@ -290,7 +291,7 @@ bool spg_work_result(struct spg_work *w, bool arrays, struct spg_error *error) {
 bool spg_work_select(struct spg_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen,
                      int32_t *number, struct spg_error *error) {
     return spg_cuda(
-               spg_select_above(w->space, &w->space_size, list, rows, w->size, above, chosen, &w->counters->chosen),
+               spg_select_above(w->scratch, &w->scratch_size, list, rows, w->size, above, chosen, &w->counters->chosen),
                "unfinished rows", error) &&
            fetch(number, &w->counters->chosen, sizeof *number, error);
 }

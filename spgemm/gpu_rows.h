@@ -1,95 +1,105 @@
-/* One product in hand: its helpers in device memory, and rows formed by either kernel. */
+/* One product on the device: its helper arrays, the sample of rows, and rows computed by the hash accumulator.
+ *
+ * Steps of a product by hash tables, used by all own modes:
+ * 1. spg_work_make: a kernel counts the intermediate products of each row.
+ * 2. spg_work_sample: 1024 sampled rows are counted exactly. Their sizes predict nnz(C) and the table sizes.
+ * 3. spg_work_compute: rows are sorted into bins (bins.h); each bin is one launch. Either the symbolic phase, which
+ *    counts entries, or the numeric phase, which writes them.
+ * 4. spg_work_settle: rows that overflowed their tables are computed again with tables that hold every intermediate
+ *    product; a scan of the row sizes gives the offsets of C.
+ *
+ * Memory: 32 bytes for each row, and 4 bytes for each entry of A once a row is computed by ranges. */
 #ifndef SPG_GPU_ROWS_H
 #define SPG_GPU_ROWS_H
 
 #include "spgemm/estimate.h"
 #include "spgemm/kernels.h"
 
-/* What a way keeps between calls. */
-struct spg_way {
+/* What a mode keeps between calls. The first three functions are operations of struct spg_mode_ops. */
+struct spg_method {
     struct spg_gpu gpu;
     struct spg_operand by_columns; /* B transposed; only for the kernel of the thesis */
-    struct spg_block sample;       /* numbers of the rows that are sampled */
+    struct spg_block sample;       /* numbers of the sampled rows */
     int32_t sample_rows;
 };
-/* Of struct spg_mode_functions. */
-void *spg_way_open(const struct spg_job *job, struct spg_error *error);
-void spg_way_close(void *way);
-bool spg_way_fetch(void *way, struct spg_csr *c, struct spg_error *error);
-bool spg_way_estimate(void *way, struct spg_estimates *e, struct spg_error *error);
+void *spg_method_open(const struct spg_job *job, struct spg_error *error);
+void spg_method_close(void *method);
+bool spg_method_fetch(void *method, struct spg_csr *c, struct spg_error *error);
 
 struct spg_counters; /* on the device */
 
-/* What the host learns of rows that were formed. */
-struct spg_found {
-    struct spg_ends ends;
-    struct spg_spill spill;
+/* What the host reads back after rows were computed. */
+struct spg_row_results {
+    struct spg_c_totals c;
+    struct spg_chunk_counts chunk_counts;
     int32_t overflowed; /* rows whose tables were too small */
 };
 
 struct spg_work {
-    struct spg_way *way;
+    struct spg_method *method;
     struct spg_gpu *gpu;
     const struct spg_operand *a, *b;
     int32_t rows;
-    struct spg_block block; /* of all that follows */
-    int32_t *bound, *size;  /* of each row: multiplications, entries of C; a 0 behind the last */
-    int64_t *start, *place; /* rows + 1 each */
-    int32_t *binned, *overflow;
-    struct spg_spill *spill;
+    /* in device memory */
+    struct spg_block block;     /* holds all arrays that follow, except cursor */
+    int32_t *bound, *size;      /* of each row: intermediate products, entries of C; then a 0 */
+    int64_t *start, *c_offset;  /* rows + 1 each: slots of rows in the output, offsets of rows in C */
+    int32_t *binned, *overflow; /* lists of rows */
+    struct spg_chunk_counts *chunk_counts;
     struct spg_counters *counters;
-    void *space; /* of scans */
-    size_t space_size;
-    struct spg_block cursor;
-    struct spg_totals totals; /* on the host, as what follows */
-    struct spg_found found;
-    float shrink; /* entries of C for a multiplication, in the mean of the sample; 1 where none was taken */
-    float share;  /* of multiplications that tables are made for (spg_table_share); 1 as well */
-    int32_t sampled[SPG_SAMPLE_ROWS]; /* sizes of the sample, in the order of rows */
+    void *scratch; /* of scans */
+    size_t scratch_size;
+    struct spg_block cursor; /* for rows by ranges */
+    /* on the host */
+    struct spg_bound_totals totals;
+    struct spg_row_results results;
+    float entries_per_product; /* mean of the sample: entries of C for each intermediate product; 1 without a sample */
+    float share;               /* of spg_entries_expected(); 1 without a sample */
+    int32_t sampled[SPG_SAMPLE_ROWS]; /* sizes of the sampled rows, in order */
 };
 
-/* Helpers; the device begins to count bounds of the rows. On failure, too, spg_work_drop is due. */
-bool spg_work_make(struct spg_work *w, struct spg_way *way, struct spg_error *error);
+/* Allocates the helper arrays and starts counting the intermediate products. Call spg_work_drop after a failure too. */
+bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_error *error);
 void spg_work_drop(struct spg_work *w);
-/* C without entries, but with its offsets to be; nothing is waited for. */
+/* Makes C without entries, and memory for its offsets. Does not wait. */
 bool spg_work_offsets(struct spg_work *w, struct spg_error *error);
-/* Waits for the bounds, sets w->totals. */
+/* Waits for the count of intermediate products and sets w->totals. */
 bool spg_work_totals(struct spg_work *w, struct spg_error *error);
 
-/* Exact sizes of the sampled rows: sets w->shrink and w->share; `sizes` (NULL = not wanted) is the caller's
- * to free. */
+/* Counts the sampled rows exactly; sets w->entries_per_product, w->share and w->sampled. `sizes`, unless NULL, receives
+ * a histogram that the caller frees. */
 bool spg_work_sample(struct spg_work *w, struct spg_histogram *sizes, struct spg_error *error);
-/* Whether rows have many multiplications, so that tables made for as many entries would be large. */
+/* Whether rows have so many intermediate products that tables for as many entries would be large. */
 bool spg_work_is_long(const struct spg_work *w);
-/* A sample where they have. */
+/* Samples only in that case. */
 bool spg_work_sample_if_long(struct spg_work *w, struct spg_error *error);
 
-/* Rows in the order of their bins, for each slab. */
+/* Rows sorted into bins, separately for each slab. */
 struct spg_binned {
     int slabs;
     bool all, exact;
-    int32_t count[SPG_SLABS * SPG_BINS], begin[SPG_SLABS * SPG_BINS]; /* rows of each; the place of the first */
+    int32_t count[SPG_SLABS * SPG_BINS], first[SPG_SLABS * SPG_BINS]; /* rows of a bin; position of its first row */
 };
-/* Bins of the rows of the list (NULL: all) for tables of `share`, or, `exact`, of the sizes that w->size has;
- * slabs of `slab` rows. */
+/* Sorts the rows of the list (NULL: all rows) into bins. `exact`: by the sizes in w->size; else by `share` of their
+ * intermediate products. A slab has `slab` rows. */
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,
                   struct spg_binned *b, struct spg_error *error);
-/* Forms or counts the rows of a slab by the fast accumulator: slabs of a spread one after the other, from the
- * first. Into a spread rows by ranges are formed only when their sizes are known, else they are counted and
- * listed. */
-bool spg_work_form_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
-                        struct spg_error *error);
-/* Both: rows of the list in one slab, all rows of a spread in its own. */
-bool spg_work_form(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
-                   struct spg_error *error);
+/* Computes or counts the rows of one slab. The slabs of a spread must be computed in order. Ranges write rows into a
+ * spread only when the sizes are exact; otherwise they count and defer them. */
+bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int slab, const struct spg_target *c,
+                           struct spg_error *error);
+/* Both steps for all slabs. A list of rows is one slab; all rows of a spread use the spread's slabs. */
+bool spg_work_compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
+                      struct spg_error *error);
 
-/* Waits for the rows to be formed, those of a table that was too small anew; records `formed` behind them.
- * Sets w->found, w->place and C's offsets from w->size. */
-bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t formed, struct spg_error *error);
-/* C's entries, settled, and room for `arrays` (else for none) of them. Fails over 2^31 - 1. */
+/* Waits for the rows and computes those again that overflowed their tables. Records the event `computed` behind them.
+ * Sets w->results, w->c_offset and C's offsets from w->size. */
+bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error);
+/* Sets C's number of entries, after settling. `arrays`: allocates memory for them. Fails beyond 2^31 - 1 entries. */
 bool spg_work_result(struct spg_work *w, bool arrays, struct spg_error *error);
 
-/* Rows of the list with sizes above `above`, in order, to `chosen`; their number to *number on the host. */
+/* Copies the rows of the list with more than `above` entries to `chosen`, in order, and their number to *number on the
+ * host. */
 bool spg_work_select(struct spg_work *w, const int32_t *list, int32_t rows, int64_t above, int32_t *chosen,
                      int32_t *number, struct spg_error *error);
 

@@ -1,70 +1,80 @@
-/* Mode rounds by the fast accumulator (spread.h): memory is mapped for what the sample says, rows are formed
- * once, those for which it was too little are formed again in the places that are missing, whose number is
- * then known. */
-#include "spgemm/gpu_rounds.h"
+/* Mode rounds with the hash accumulator, in the layout of spread.h.
+ *
+ * 1. Sample rows: they predict nnz(C), the number of extra chunks, and size_per_row if that is not given.
+ * 2. Map memory for one chunk of every row and for the predicted extra chunks.
+ * 3. Compute all rows once. A row whose extra chunks have no memory is counted and deferred.
+ * 4. If rows were deferred, their number of extra chunks is now known exactly: map the missing ones, compute these rows
+ *    again.
+ *
+ * Mapping takes host time only, so it overlaps with computing: the first half of the slabs starts before memory for the
+ * other half is mapped. With one chunk for each row, the rows are cut into two halves instead.
+ *
+ * Cost: step 4 repeats the numeric work of the deferred rows; rows by ranges are always counted first and deferred.
+ * Memory: (4 bytes + a value) x size_per_row for each chunk, and the gap, about an eighth of C with 8 slabs. */
+#include "spgemm/gpu_spread.h"
 
-/* Multiplications for each place of the first pieces up to which they are taken to be all that is needed,
- * where a sample of short rows would take longer than it saves. */
+/* Skip sampling when the intermediate products are at most PLENTY times the slots of the first chunks and rows are
+ * short: the sample would take longer than it saves. */
 #define PLENTY    2
-#define SLAB_ROWS 8 /* at least */
+#define SLAB_ROWS 8 /* of a slab, at least */
 
 struct spg_spread_settings spg_spread_settings = {4 << 20, 1.01, 4 << 20};
 
-static bool sample(struct spg_loop *l, struct spg_error *error) {
+static bool take_sample(struct spg_loop *l, struct spg_error *error) {
     struct spg_work *w = &l->w;
     int32_t size = l->job->size_per_row;
-    if (size && w->totals.most <= size)
-        return spg_work_sample_if_long(w, error); /* one round, whatever the sample says */
+    if (size && w->totals.row_max <= size)
+        return spg_work_sample_if_long(w, error); /* one round in any case */
     if (size && (double)w->totals.bound <= (double)PLENTY * size * w->rows && !spg_work_is_long(w))
         return true;
     if (!spg_work_sample(w, &l->sample, error))
         return false;
-    l->expected = (int64_t)((double)w->totals.bound * (double)w->shrink);
+    l->expected_entries = (int64_t)((double)w->totals.bound * (double)w->entries_per_product);
     if (!size)
-        l->size = spg_auto_size_per_row(&l->sample, true);
+        l->chunk_size = spg_auto_size_per_row(&l->sample, true);
     return true;
 }
 
-/* Pieces that the sample's rows have beside their first, for all rows. */
-static int64_t expected_pieces(const struct spg_loop *l) {
+/* Extra chunks of all rows, as the sample predicts. */
+static int64_t expected_extra_chunks(const struct spg_loop *l) {
     if (!l->sample.total)
         return 0;
-    /* As many rows as would have the entries expected, which multiplications tell better than rows do. */
-    double scale = (double)l->expected / (double)l->sample.total;
-    int64_t pieces = spg_model_rounds(&l->sample, l->size).entries / l->size - l->sample.rows;
-    return (int64_t)((double)pieces * scale * spg_spread_settings.margin);
+    /* Scaled by entries, which intermediate products predict better than the number of rows does. */
+    double scale = (double)l->expected_entries / (double)l->sample.total;
+    int64_t chunks = spg_model_rounds(&l->sample, l->chunk_size).entries / l->chunk_size - l->sample.rows;
+    return (int64_t)((double)chunks * scale * spg_spread_settings.margin);
 }
 
-/* By the sample, whose rows stand for as many rows each: places of the slabs before each, and how far C's
- * rows of any slab reach beyond its first piece. */
+/* Prediction for each slab. before[s]: slots of all slabs before slab s. gap: the largest number of entries of C by
+ * which a slab reaches beyond its first chunk. */
 struct expected {
     double before[SPG_SLABS + 1], gap;
 };
 
+/* Each sampled row stands for an equal number of consecutive rows. */
 static struct expected expect_slabs(const struct spg_loop *l) {
     const struct spg_work *w = &l->w;
-    int32_t sampled = w->way->sample_rows, slab = 0;
-    double scale = (double)w->rows / sampled, entries = 0, places = 0;
+    int32_t sampled = w->method->sample_rows, slab = 0;
+    double scale = (double)w->rows / sampled, entries = 0, slots = 0;
     struct expected e = {.gap = 0};
     for (int32_t i = 0; i <= sampled; i++) {
         int32_t here = i < sampled ? (int32_t)(i * scale) / l->spread.slab : slab + 1;
         if (here != slab)
             e.gap = entries - e.before[slab] > e.gap ? entries - e.before[slab] : e.gap;
         while (slab < here)
-            e.before[++slab] = places;
+            e.before[++slab] = slots;
         if (i < sampled) {
             entries += w->sampled[i] * scale;
-            places += (double)(1 + spg_further_pieces(w->sampled[i], l->size)) * l->size * scale;
+            slots += (double)(1 + spg_extra_chunks(w->sampled[i], l->chunk_size)) * l->chunk_size * scale;
         }
     }
     return e;
 }
 
-/* Pieces of more than one round for each row are moved in the memory that they lie in, slab by slab, where
- * that is a region; for little it would be more launches than it saves. The first half of the slabs begins
- * while memory is mapped for the other. */
-static void cut_into_slabs(struct spg_loop *l, int64_t further) {
-    int64_t slabs = l->expected / spg_spread_settings.slab_entries, rows = l->w.rows;
+/* Cuts the rows into slabs, so that rows of several chunks can be compacted in place: only in a region, and only when
+ * C is large enough for the additional launches. */
+static void cut_into_slabs(struct spg_loop *l, int64_t extra) {
+    int64_t slabs = l->expected_entries / spg_spread_settings.slab_entries, rows = l->w.rows;
     if (l->job->vector != SPG_VECTOR_VMM)
         return;
     slabs = slabs < SPG_SLABS ? slabs : SPG_SLABS;
@@ -73,114 +83,119 @@ static void cut_into_slabs(struct spg_loop *l, int64_t further) {
         return;
     l->spread.slab = (int32_t)((rows + slabs - 1) / slabs);
     struct expected e = expect_slabs(l);
-    l->gap = ((int64_t)(e.gap * 1.1) + l->size - 1) / l->size;
-    l->first_slabs = (int32_t)slabs / 2;
-    int64_t first = (int64_t)l->first_slabs * l->spread.slab,
-            more = (int64_t)(e.before[l->first_slabs] * 1.1 * spg_spread_settings.margin) / l->size - first;
-    l->first_pieces = first + l->gap + (more > 0 ? more : 0);
-    if (l->first_pieces >= rows + l->gap + further)
-        l->first_slabs = 0;
+    l->gap = ((int64_t)(e.gap * 1.1) + l->chunk_size - 1) / l->chunk_size;
+    l->early_slabs = (int32_t)slabs / 2;
+    int64_t first = (int64_t)l->early_slabs * l->spread.slab,
+            early_extra =
+                (int64_t)(e.before[l->early_slabs] * 1.1 * spg_spread_settings.margin) / l->chunk_size - first;
+    l->early_chunks = first + l->gap + (early_extra > 0 ? early_extra : 0);
+    if (l->early_chunks >= rows + l->gap + extra)
+        l->early_slabs = 0;
 }
 
-/* One round of many places is formed in two halves, the second mapped while rows of the first are formed. */
+/* Whether one round of many slots is computed in two halves: the second is mapped while the first is computed. */
 static bool is_halved(const struct spg_loop *l) {
-    return l->job->vector == SPG_VECTOR_VMM && (int64_t)l->w.rows * l->size >= spg_spread_settings.halved_places;
+    return l->job->vector == SPG_VECTOR_VMM && (int64_t)l->w.rows * l->chunk_size >= spg_spread_settings.halving_slots;
 }
 
 static int32_t half_of(int32_t rows) { return rows / 2 + rows % 2; }
 
 static void cut_in_halves(struct spg_loop *l) {
     l->spread.slab = half_of(l->w.rows);
-    l->first_slabs = 1;
-    l->first_pieces = l->spread.slab;
+    l->early_slabs = 1;
+    l->early_chunks = l->spread.slab;
 }
 
-static bool grow(struct spg_loop *l, int64_t pieces, struct spg_error *error) {
-    if (pieces > INT32_MAX)
-        return spg_fail(error, "more than %d pieces of %d places; a larger --size-per-row takes fewer", INT32_MAX,
-                        l->size);
-    return spg_loop_grow(l, pieces * l->size, error);
+static bool ensure_chunks(struct spg_loop *l, int64_t chunks, struct spg_error *error) {
+    if (chunks > INT32_MAX)
+        return spg_fail(error, "more than %d chunks of %d slots; a larger --size-per-row needs fewer", INT32_MAX,
+                        l->chunk_size);
+    return spg_loop_ensure(l, chunks * l->chunk_size, error);
 }
 
-static bool send(const struct spg_spill *spill, struct spg_loop *l, struct spg_error *error) {
-    return spg_cuda(cudaMemcpyAsync(l->w.spill, spill, sizeof *spill, cudaMemcpyHostToDevice, NULL), "pieces", error);
+static bool send(const struct spg_chunk_counts *chunk_counts, struct spg_loop *l, struct spg_error *error) {
+    return spg_cuda(
+        cudaMemcpyAsync(l->w.chunk_counts, chunk_counts, sizeof *chunk_counts, cudaMemcpyHostToDevice, NULL), "chunks",
+        error);
 }
 
-static struct spg_target target_of(const struct spg_loop *l) {
+static struct spg_target spread_target(const struct spg_loop *l) {
     return (struct spg_target){
         .values = l->values.at, .columns = l->columns.at, .size = l->w.size, .spread = l->spread};
 }
 
 static bool settle(struct spg_loop *l, struct spg_error *error) {
-    struct spg_target c = target_of(l);
-    return spg_work_settle(&l->w, &c, l->w.gpu->formed, error);
+    struct spg_target c = spread_target(l);
+    return spg_work_settle(&l->w, &c, l->w.gpu->computed, error);
 }
 
-static bool form(struct spg_loop *l, struct spg_error *error) {
+static bool compute_slabs(struct spg_loop *l, struct spg_error *error) {
     struct spg_work *w = &l->w;
     struct spg_binned b;
     bool done = spg_work_bin(w, NULL, w->rows, l->spread.slab, false, w->share, &b, error);
     for (int slab = 0; done && slab < b.slabs; slab++) {
-        done = slab != l->first_slabs || grow(l, w->rows + l->spread.room, error);
-        struct spg_target c = target_of(l);
-        if (slab < l->first_slabs)
-            c.spread.room = l->first_pieces - (int64_t)l->first_slabs * l->spread.slab;
-        done = done && spg_work_form_slab(w, &b, slab, &c, error);
+        done = slab != l->early_slabs || ensure_chunks(l, w->rows + l->spread.capacity, error);
+        struct spg_target c = spread_target(l);
+        if (slab < l->early_slabs)
+            c.spread.capacity = l->early_chunks - (int64_t)l->early_slabs * l->spread.slab;
+        done = done && spg_work_compute_slab(w, &b, slab, &c, error);
     }
     return done && settle(l, error);
 }
 
-/* Rows that got no pieces, in pieces behind those that were got: as many as rows asked for, all in all. */
-static bool form_rest(struct spg_loop *l, struct spg_error *error) {
-    struct spg_spill *spill = &l->w.found.spill;
-    int64_t further = (int64_t)(spill->taken + spill->later);
-    int32_t left = spill->left;
-    if (spill->end < spill->taken)
-        spill->taken = spill->end;
-    spill->end = UINT64_MAX;
-    spill->later = 0;
-    spill->left = 0;
-    l->spread.room = further > l->spread.room ? further : l->spread.room;
-    if (!grow(l, l->w.rows + l->spread.room, error) || !send(spill, l, error))
+/* Computes the deferred rows, in extra chunks behind the granted ones. The memory then holds every requested chunk. */
+static bool compute_deferred(struct spg_loop *l, struct spg_error *error) {
+    struct spg_chunk_counts *chunk_counts = &l->w.results.chunk_counts;
+    int64_t extra = (int64_t)(chunk_counts->requested + chunk_counts->counted);
+    int32_t deferred = chunk_counts->deferred;
+    if (chunk_counts->granted_end < chunk_counts->requested)
+        chunk_counts->requested = chunk_counts->granted_end;
+    chunk_counts->granted_end = UINT64_MAX;
+    chunk_counts->counted = 0;
+    chunk_counts->deferred = 0;
+    l->spread.capacity = extra > l->spread.capacity ? extra : l->spread.capacity;
+    if (!ensure_chunks(l, l->w.rows + l->spread.capacity, error) || !send(chunk_counts, l, error))
         return false;
-    struct spg_target c = target_of(l);
-    if (!spg_work_form(&l->w, l->spread.left, left, &c, true, error) || !settle(l, error))
+    struct spg_target c = spread_target(l);
+    if (!spg_work_compute(&l->w, l->spread.deferred, deferred, &c, true, error) || !settle(l, error))
         return false;
-    return !spill->left || spg_fail(error, "%d rows did not fit the places made for them", spill->left);
+    return !chunk_counts->deferred ||
+           spg_fail(error, "%d rows did not fit the slots made for them", chunk_counts->deferred);
 }
 
 bool spg_loop_spread(struct spg_loop *l, struct spg_error *error) {
     struct spg_work *w = &l->w;
-    const struct spg_found *found = &w->found;
-    struct spg_spill spill = {.end = UINT64_MAX};
-    l->size = l->job->size_per_row;
-    /* Mapped while the device counts bounds, and needed whatever comes. */
-    if ((l->size && is_halved(l) && !grow(l, half_of(w->rows), error)) || !spg_work_totals(w, error) ||
-        !sample(l, error) || !spg_cuda(cudaEventRecord(w->gpu->estimated, NULL), "event", error))
+    const struct spg_row_results *results = &w->results;
+    struct spg_chunk_counts chunk_counts = {.granted_end = UINT64_MAX};
+    l->chunk_size = l->job->size_per_row;
+    /* The first half is needed in any case. It is mapped while the device counts intermediate products. */
+    if ((l->chunk_size && is_halved(l) && !ensure_chunks(l, half_of(w->rows), error)) || !spg_work_totals(w, error) ||
+        !take_sample(l, error) || !spg_cuda(cudaEventRecord(w->gpu->estimated, NULL), "event", error))
         return false;
-    int64_t further = expected_pieces(l);
-    /* Both lists lie in what no rounds use. */
-    l->spread = (struct spg_spread){.size = l->size,
+    int64_t extra = expected_extra_chunks(l);
+    /* Mode rounds does not use w->start: both arrays lie there. */
+    l->spread = (struct spg_spread){.size = l->chunk_size,
                                     .slab = w->rows ? w->rows : 1,
-                                    .behind = w->rows,
-                                    .more = (int32_t *)w->start,
-                                    .left = (int32_t *)w->start + w->rows + 1,
-                                    .spill = w->spill};
-    if (further)
-        cut_into_slabs(l, further);
+                                    .first_chunks = w->rows,
+                                    .first_extra = (int32_t *)w->start,
+                                    .deferred = (int32_t *)w->start + w->rows + 1,
+                                    .chunk_counts = w->chunk_counts};
+    if (extra)
+        cut_into_slabs(l, extra);
     else if (is_halved(l))
         cut_in_halves(l);
-    spill.taken = (unsigned long long)l->gap;
-    if (w->rows + l->gap + further > INT32_MAX) {
-        further = 0; /* if it is true, it fails by exact numbers */
-        l->first_slabs = 0;
+    chunk_counts.requested = (unsigned long long)l->gap;
+    if (w->rows + l->gap + extra > INT32_MAX) {
+        extra = 0; /* the prediction may be wrong: the exact number decides whether the product fails */
+        l->early_slabs = 0;
     }
-    l->spread.room = l->gap + further;
-    if (!grow(l, l->first_slabs ? l->first_pieces : w->rows + l->spread.room, error) || !send(&spill, l, error) ||
-        !form(l, error) || (found->spill.left && !form_rest(l, error)))
+    l->spread.capacity = l->gap + extra;
+    if (!ensure_chunks(l, l->early_slabs ? l->early_chunks : w->rows + l->spread.capacity, error) ||
+        !send(&chunk_counts, l, error) || !compute_slabs(l, error) ||
+        (results->chunk_counts.deferred && !compute_deferred(l, error)))
         return false;
-    l->pieces = w->rows + (int64_t)found->spill.taken - l->gap;
-    int32_t longest = found->ends.longest;
-    l->rounds = w->rows == 0 ? 0 : longest > l->size ? (longest - 1) / l->size + 1 : 1;
+    l->chunks = w->rows + (int64_t)results->chunk_counts.requested - l->gap;
+    int32_t longest = results->c.longest;
+    l->rounds = w->rows == 0 ? 0 : longest > l->chunk_size ? (longest - 1) / l->chunk_size + 1 : 1;
     return true;
 }

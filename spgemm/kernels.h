@@ -1,11 +1,14 @@
-/* Work on the device. Launches go to the default stream unless they name another, and return at once; arrays
- * are on the device unless said. Each returns what cudaGetLastError says of its launch; a launch of nothing
- * is fine. */
+/* Launches of the device kernels.
+ *
+ * A launch goes to the default stream, unless it takes a stream, and returns without waiting. All pointers are device
+ * memory unless a comment says otherwise. Each function returns the CUDA status of its launch; a launch of no work
+ * succeeds. Implementations: kernels_*.cu. */
 #ifndef SPG_KERNELS_H
 #define SPG_KERNELS_H
 
+#include "spgemm/bins.h"
+#include "spgemm/chunks.h"
 #include "spgemm/gpu.h"
-#include "spgemm/pieces.h"
 #include "spgemm/spread.h"
 #include "spgemm/tiles.h"
 
@@ -13,120 +16,124 @@
 extern "C" {
 #endif
 
-/* Where rows of C go. */
+/* Where rows of C are written. Exactly one of start, chunks and spread is used. */
 struct spg_target {
-    void *values; /* NULL: rows are counted, not formed */
+    void *values; /* NULL: symbolic phase, rows are only counted */
     int32_t *columns;
-    const int64_t *start; /* first place of each row; not with pieces */
-    int32_t *size;        /* out: entries of each row; of one that does not fit its pieces, as one more than fits. In
-                           * when ranges form rows into a spread. */
-    struct spg_pieces pieces; /* by the thread-for-a-row kernel */
-    struct spg_spread spread; /* by the fast accumulator: a row that gets no pieces is not written, but listed
-                               * and its size told; rows by ranges that are counted are listed, too */
+    const int64_t *start; /* first slot of each row */
+    int32_t *size; /* out: entries of each row. A row that exceeds its chunks gets one more than they hold. In: the
+                    * exact size, when ranges write rows into a spread. */
+    struct spg_chunks chunks; /* layout of the thesis' kernel */
+    struct spg_spread spread; /* layout of the hash accumulator. A row without memory for its extra chunks is not
+                               * written: its size is set and the row is deferred. Rows that ranges only count are
+                               * deferred too. */
 };
 
-/* ---- estimates */
+/* ---- bounds and estimates: kernels_arrays.cu, kernels_cohen.cu */
 
-struct spg_totals {
-    int64_t bound; /* multiplications */
-    int32_t most;  /* of one row; INT32_MAX stands for more, too */
+struct spg_bound_totals {
+    int64_t bound;   /* intermediate products of all rows: the upper bound on nnz(C) */
+    int32_t row_max; /* the most intermediate products of one row, capped at INT32_MAX */
 };
-/* Multiplications of each row, capped at INT32_MAX, and their totals, which must be zeroed. */
+/* Writes the intermediate products of each row, capped at INT32_MAX, to `bound`, and adds them to *totals, which must
+ * be zeroed. */
 cudaError_t spg_launch_bounds(const struct spg_operand *a, const struct spg_operand *b, int32_t *bound,
-                              struct spg_totals *totals);
+                              struct spg_bound_totals *totals);
 
-/* Adds Cohen's estimate of nnz(C) (estimate.h) to *total; `drawn` has SPG_COHEN_KEYS for each column of B,
- * `reached` for each row. The same keys as on the host. */
+/* Adds Cohen's estimate of nnz(C) (estimate.h) to *total. `drawn` has SPG_COHEN_KEYS floats for each column of B,
+ * `reached` as many for each row of B. The keys are those of the host's estimator. */
 cudaError_t spg_launch_cohen(const struct spg_operand *a, const struct spg_operand *b, uint64_t seed, float *drawn,
                              float *reached, double *total);
 
-/* ---- the fast accumulator */
+/* ---- the fast accumulator: kernels_table.cu, kernels_ranges.cu; bins: kernels_arrays.cu */
 
-/* What decides a row's bin, and whether it is formed at all. */
-struct spg_need {
-    const int32_t *bound; /* multiplications */
-    const int32_t *size;  /* exact */
+/* What decides a row's bin. A row without entries gets none. */
+struct spg_bin_rule {
+    const int32_t *bound; /* intermediate products of each row */
+    const int32_t *size;  /* exact sizes; NULL = not known */
     int32_t columns;      /* of C */
-    float share;          /* spg_entries_expected(); 1 with exact sizes */
-    int32_t slab;         /* rows of a slab, each with bins of its own; INT32_MAX = all rows are one */
+    float share;          /* of spg_entries_expected(); 1 with exact sizes */
+    int32_t slab;         /* rows of a slab; each slab has its own bins. INT32_MAX: all rows are one slab */
 };
-/* Rows of each bin into count[SPG_BINS] for each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
- * Rows of no entries are in no bin. */
-cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const struct spg_need *need, int32_t *count);
-/* First pieces of this slab's rows lie behind what rows before have got. */
-cudaError_t spg_launch_begin_slab(struct spg_spill *spill, int slab);
-/* The rows, bin by bin, into `binned`; `next` has the first place of each bin and is moved. */
-cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const struct spg_need *need, int32_t *next,
+/* Counts the rows of each bin in count[SPG_BINS] of each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
+ */
+cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *count);
+/* Writes the rows to `binned`, bin by bin. `next` holds the first position of each bin and is advanced. */
+cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *next,
                                 int32_t *binned);
-/* Forms (or counts) rows with tables of the bin's size. Rows that do not fit their table are listed in
- * overflow, counted in *overflowed. */
+/* Places the first chunks of this slab behind all chunks granted so far. */
+cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, int slab);
+/* Computes or counts rows with tables of the bin's size. A row that does not fit its table is appended to `overflow`
+ * and counted in *overflowed. */
 cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct spg_operand *a,
                              const struct spg_operand *b, const int32_t *list, int32_t rows, const struct spg_target *c,
                              int32_t *overflow, int32_t *overflowed, cudaStream_t stream);
-/* The same by ranges of columns. cursor: one for each entry of A. */
+/* The same by ranges of columns. `cursor` has one element for each entry of A. */
 cudaError_t spg_launch_ranges(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                               const int32_t *list, int32_t rows, const struct spg_target *c, int32_t *cursor,
                               cudaStream_t stream);
 
-/* ---- the kernel of the thesis (listing 2.1) */
+/* ---- the kernel of the thesis: kernels_dots.cu */
 
-/* Forms or counts the rows of the list (NULL: 0 to rows - 1), a thread for a row; `by_columns` is B
- * transposed. With pieces, rows go on in the last round's at the column resume[row] where they left off in
- * the round before; columns are looked at from that of the row's first product to that of its last. */
+/* Computes or counts the rows of the list (NULL: 0 to rows - 1), one thread for each row. `by_columns` is B transposed.
+ * With chunks, rows are written into the chunks of the last round. A row resumes at column resume[row], where the round
+ * before stopped. */
 cudaError_t spg_launch_dots(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                             const struct spg_operand *by_columns, const int32_t *list, int32_t rows,
                             const struct spg_target *c, int32_t *resume);
 
-/* All rounds that the memory holds in one cooperative launch, the grid synchronised between them. In
- * *progress: what the next round, which has not begun, starts with. */
+/* Runs all rounds for which `slots` slots suffice in one cooperative launch; the grid synchronises between rounds.
+ * *progress describes the next round, which has not started. */
 struct spg_progress {
-    int64_t first;        /* its first piece */
-    int32_t rows, rounds; /* unfinished rows, whose owners are listed; rounds done */
+    int64_t first;        /* its first chunk */
+    int32_t rows, rounds; /* unfinished rows, already listed as owners; completed rounds */
 };
 cudaError_t spg_launch_dots_persistent(enum spg_precision precision, const struct spg_operand *a,
                                        const struct spg_operand *b, const struct spg_operand *by_columns,
                                        const struct spg_target *c, int32_t *resume, int32_t *owner, int64_t *first,
-                                       int64_t places, struct spg_progress *progress, int32_t *unfinished);
+                                       int64_t slots, struct spg_progress *progress, int32_t *unfinished);
 
-/* ---- whole arrays */
+/* ---- whole arrays: kernels_arrays.cu */
 
-/* start[i] = sum of size[0] to size[i - 1], for i up to count inclusive; size[count] must be there. *bytes of
- * `space` are used; with space NULL only *bytes is set. */
-cudaError_t spg_scan(void *space, size_t *bytes, const int32_t *size, int64_t *start, int32_t count);
-/* Rows of the list whose size is above `above`, in their order, into `chosen`, their number into *number. As
- * spg_scan. */
-cudaError_t spg_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
+/* Exclusive scan: start[i] = size[0] + ... + size[i - 1] for i = 0 to count; size[count] must be readable. Needs *bytes
+ * bytes of scratch memory. With scratch NULL it only sets *bytes. */
+cudaError_t spg_scan(void *scratch, size_t *bytes, const int32_t *size, int64_t *start, int32_t count);
+/* Copies the rows of the list with size[row] > above to `chosen`, in order, and their number to *number. `scratch` and
+ * `bytes` as in spg_scan. */
+cudaError_t spg_select_above(void *scratch, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
                              int64_t above, int32_t *chosen, int32_t *number);
 cudaError_t spg_launch_count_up(int32_t *list, int32_t rows); /* list[i] = i */
 cudaError_t spg_launch_gather(const int32_t *list, int32_t rows, const int32_t *from, int32_t *to);
-/* place[0] to place[rows] as `offsets`, and what the host wants to know: the last of them, that behind each
- * slab of `slab` rows, of which there are SPG_SLABS at most, and the longest row, which must be zeroed. */
-struct spg_ends {
-    int64_t stored, slab[SPG_SLABS];
-    int32_t longest;
+/* Copies the 64-bit row offsets c_offset[0] to c_offset[rows] to 32-bit `offsets`, and sets *totals, which must be
+ * zeroed. There are at most SPG_SLABS slabs of `slab` rows. */
+struct spg_c_totals {
+    int64_t stored;              /* nnz(C) */
+    int64_t slab_end[SPG_SLABS]; /* offset of C behind the last row of each slab */
+    int32_t longest;             /* entries of the longest row */
 };
-cudaError_t spg_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab,
-                               struct spg_ends *ends);
+cudaError_t spg_launch_offsets(const int64_t *c_offset, const int32_t *size, int32_t rows, int32_t *offsets,
+                               int32_t slab, struct spg_c_totals *totals);
 
-/* ---- compaction: elements of 4 or 8 bytes; row i's size[i] elements to place[i] */
+/* ---- compaction: row i's size[i] elements move to c_offset[i]; elements have 4 or 8 bytes */
 
-/* from where rows begin at start[i] */
-cudaError_t spg_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start, const int64_t *place,
-                                 const int32_t *size, int32_t rows);
-/* from pieces */
-cudaError_t spg_launch_move_pieces(size_t element, const void *from, void *to, const struct spg_pieces *pieces,
-                                   int64_t count, const int64_t *place, const int32_t *size);
-/* from a spread: rows first to first + rows - 1; what they are written over must belong to none of them */
-struct spg_moved {
+/* From rows that begin at start[i]. kernels_arrays.cu */
+cudaError_t spg_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
+                                 const int64_t *c_offset, const int32_t *size, int32_t rows);
+/* From the layout of the thesis' kernel. kernels_arrays.cu */
+cudaError_t spg_launch_move_chunks(size_t element, const void *from, void *to, const struct spg_chunks *chunks,
+                                   int64_t count, const int64_t *c_offset, const int32_t *size);
+/* From a spread: rows first to first + rows - 1. The written memory must not hold any of these rows' chunks.
+ * kernels_pack.cu */
+struct spg_array_move {
     const void *from; /* NULL: this array is not moved */
     void *to;
 };
-cudaError_t spg_launch_move_spread(size_t element, const struct spg_moved *columns, const struct spg_moved *values,
-                                   const struct spg_spread *spread, int32_t first, int32_t rows, const int64_t *place,
-                                   const int32_t *size);
-/* Both arrays where they are, a value having `element` bytes. *ticket and read[spg_tiles()] must be zeroed; a
- * piece has at most SPG_TILE places. */
-cudaError_t spg_launch_pack(size_t element, int32_t *columns, void *values, const struct spg_padded *padded,
+cudaError_t spg_launch_move_spread(size_t element, const struct spg_array_move *columns,
+                                   const struct spg_array_move *values, const struct spg_spread *spread, int32_t first,
+                                   int32_t rows, const int64_t *c_offset, const int32_t *size);
+/* Packs both arrays in place (tiles.h); a value has `element` bytes. *ticket and read[spg_tiles()] must be zeroed.
+ * kernels_pack.cu */
+cudaError_t spg_launch_pack(size_t element, int32_t *columns, void *values, const struct spg_tiling *tiling,
                             unsigned *ticket, unsigned *read);
 
 #ifdef __cplusplus

@@ -1,4 +1,13 @@
-/* Bounds, bins, scans and the moves of compaction. */
+/* Kernels over whole arrays of rows:
+ *
+ * - bounds: intermediate products of each row, the sum of the lengths of the rows of B that A's row refers to. Cost:
+ *   nnz(A) reads.
+ * - bins: counts and lists rows by bin (bins.h), a histogram in shared memory for each block.
+ * - offsets_of: 64-bit offsets of C become 32-bit ones, with the totals that the host needs.
+ * - move_rows, move_chunks: compaction into other memory, several threads for each row or chunk. Cost: one read and one
+ *   write of each entry, and a binary search over the rounds for each chunk.
+ *
+ * Scans and selections are CUB's. */
 #include "spgemm/kernels.h"
 
 #include <algorithm>
@@ -9,14 +18,15 @@
 namespace {
 
 constexpr int BLOCK = 256;
-constexpr int TEAM = 8;                /* threads that add up one row's bound */
-constexpr unsigned MANY_BLOCKS = 2048; /* as many as any device runs at a time */
+constexpr int TEAM = 8;                /* threads that sum one row's bound */
+constexpr unsigned MANY_BLOCKS = 2048; /* at least as many as any device runs at one time */
 
 unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK); }
 
-/* A team a row. As many blocks as the device has room for take all rows, so that few add to the totals:
- * additions to one address come one after the other. */
-__global__ void __launch_bounds__(BLOCK) bounds(spg_operand a, spg_operand b, int32_t *bound, spg_totals *totals) {
+/* A team of threads sums one row's bound. The grid is as large as the device holds at one time, and loops over all
+ * rows: so few blocks add to the totals, because additions to one address are serialised. */
+__global__ void __launch_bounds__(BLOCK)
+    bounds(spg_operand a, spg_operand b, int32_t *bound, spg_bound_totals *totals) {
     constexpr int ROWS = 32 / TEAM; /* of a warp */
     __shared__ int64_t sums[BLOCK / 32];
     __shared__ int32_t mosts[BLOCK / 32];
@@ -56,40 +66,40 @@ __global__ void __launch_bounds__(BLOCK) bounds(spg_operand a, spg_operand b, in
     }
     if (total) {
         atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound), static_cast<unsigned long long>(total));
-        atomicMax(&totals->most, most);
+        atomicMax(&totals->row_max, most);
     }
 }
 
-static_assert(SPG_SLABS * SPG_BINS <= BLOCK, "a thread for each bin");
+static_assert(SPG_SLABS * SPG_BINS <= BLOCK, "one thread for each bin");
 
-/* -1: the row is in no bin. */
-__device__ int bin_of(const spg_need &need, int32_t row) {
+/* Number of the row's bin, over all slabs; -1 for a row without entries. */
+__device__ int bin_of(const spg_bin_rule &rule, int32_t row) {
     int64_t entries;
-    if (need.size) {
-        entries = need.size[row];
+    if (rule.size) {
+        entries = rule.size[row];
     } else {
-        entries = spg_entries_expected(need.bound[row], need.columns, need.share);
-        if (!need.bound[row])
+        entries = spg_entries_expected(rule.bound[row], rule.columns, rule.share);
+        if (!rule.bound[row])
             return -1;
     }
     if (!entries)
         return -1;
-    return row / need.slab * SPG_BINS + spg_bin_of(spg_entries_of_table(entries, need.bound[row]));
+    return row / rule.slab * SPG_BINS + spg_bin_of(spg_entries_of_table(entries, rule.bound[row]));
 }
 
-/* Numbers of a block are added up in shared memory first. */
+/* Each block counts in shared memory, then adds its counts to the global ones. FILL also lists the rows. */
 template <bool FILL>
 __global__ void __launch_bounds__(BLOCK)
-    bins(const int32_t *list, int32_t rows, spg_need need, int32_t *next, int32_t *binned) {
+    bins(const int32_t *list, int32_t rows, spg_bin_rule rule, int32_t *next, int32_t *binned) {
     __shared__ int32_t count[SPG_SLABS * SPG_BINS];
     int64_t item = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
     if (threadIdx.x < SPG_SLABS * SPG_BINS)
         count[threadIdx.x] = 0;
     __syncthreads();
-    int32_t row = item >= rows ? 0 : list ? list[item] : static_cast<int32_t>(item), place = 0;
-    int bin = item < rows ? bin_of(need, row) : -1;
+    int32_t row = item >= rows ? 0 : list ? list[item] : static_cast<int32_t>(item), rank = 0;
+    int bin = item < rows ? bin_of(rule, row) : -1;
     if (bin >= 0)
-        place = atomicAdd(&count[bin], 1);
+        rank = atomicAdd(&count[bin], 1);
     __syncthreads();
     if (threadIdx.x < SPG_SLABS * SPG_BINS && count[threadIdx.x])
         count[threadIdx.x] = atomicAdd(&next[threadIdx.x], count[threadIdx.x]);
@@ -97,7 +107,7 @@ __global__ void __launch_bounds__(BLOCK)
         return;
     __syncthreads();
     if (bin >= 0)
-        binned[count[bin] + place] = row;
+        binned[count[bin] + rank] = row;
 }
 
 __global__ void count_up(int32_t *list, int32_t rows) {
@@ -112,8 +122,8 @@ __global__ void gather(const int32_t *list, int32_t rows, const int32_t *from, i
         to[i] = from[list[i]];
 }
 
-__global__ void __launch_bounds__(BLOCK) offsets_of(const int64_t *place, const int32_t *size, int32_t rows,
-                                                    int32_t *offsets, int32_t slab, spg_ends *ends) {
+__global__ void __launch_bounds__(BLOCK) offsets_of(const int64_t *c_offset, const int32_t *size, int32_t rows,
+                                                    int32_t *offsets, int32_t slab, spg_c_totals *totals) {
     __shared__ int32_t longest;
     int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
     int32_t mine = i < rows ? size[i] : 0;
@@ -125,39 +135,39 @@ __global__ void __launch_bounds__(BLOCK) offsets_of(const int64_t *place, const 
     if (threadIdx.x % 32 == 0)
         atomicMax(&longest, mine);
     __syncthreads();
-    if (threadIdx.x == 0 && longest > *static_cast<volatile int32_t *>(&ends->longest))
-        atomicMax(&ends->longest, longest);
+    if (threadIdx.x == 0 && longest > *static_cast<volatile int32_t *>(&totals->longest))
+        atomicMax(&totals->longest, longest);
     if (i > rows)
         return;
-    int64_t at = place[i];
+    int64_t at = c_offset[i];
     offsets[i] = static_cast<int32_t>(at);
     if (i == rows)
-        ends->stored = at;
+        totals->stored = at;
     if (i && (i == rows || i % slab == 0))
-        ends->slab[(i - 1) / slab] = at;
+        totals->slab_end[(i - 1) / slab] = at;
 }
 
 template <typename E>
-__global__ void move_rows(const E *from, E *to, const int64_t *start, const int64_t *place, const int32_t *size,
+__global__ void move_rows(const E *from, E *to, const int64_t *start, const int64_t *c_offset, const int32_t *size,
                           int32_t rows, int team) {
     int64_t row = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team;
     if (row >= rows)
         return;
     for (int64_t i = threadIdx.x % team; i < size[row]; i += team)
-        to[place[row] + i] = from[start[row] + i];
+        to[c_offset[row] + i] = from[start[row] + i];
 }
 
 template <typename E>
-__global__ void move_pieces(const E *from, E *to, spg_pieces pieces, int64_t count, const int64_t *place,
+__global__ void move_chunks(const E *from, E *to, spg_chunks chunks, int64_t count, const int64_t *c_offset,
                             const int32_t *size, int team) {
     int64_t teams = static_cast<int64_t>(gridDim.x) * BLOCK / team;
-    for (int64_t piece = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team; piece < count;
-         piece += teams) {
-        int32_t row = pieces.owner[piece];
-        int64_t before = static_cast<int64_t>(spg_piece_round(&pieces, piece)) * pieces.size;
-        int64_t here = min(size[row] - before, static_cast<int64_t>(pieces.size));
+    for (int64_t chunk = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / team; chunk < count;
+         chunk += teams) {
+        int32_t row = chunks.owner[chunk];
+        int64_t before = static_cast<int64_t>(spg_chunk_round(&chunks, chunk)) * chunks.size;
+        int64_t here = min(size[row] - before, static_cast<int64_t>(chunks.size));
         for (int64_t i = threadIdx.x % team; i < here; i += team)
-            to[place[row] + before + i] = from[piece * pieces.size + i];
+            to[c_offset[row] + before + i] = from[chunk * chunks.size + i];
     }
 }
 
@@ -175,29 +185,29 @@ int team_for(int64_t elements) {
     return team;
 }
 
-/* Elements are moved as bits. */
+/* Elements move as unsigned integers of their size. */
 template <typename E>
-cudaError_t launch_move_pieces(const void *from, void *to, const spg_pieces &pieces, int64_t count,
-                               const int64_t *place, const int32_t *size) {
-    int team = team_for(pieces.size);
+cudaError_t launch_move_chunks(const void *from, void *to, const spg_chunks &chunks, int64_t count,
+                               const int64_t *c_offset, const int32_t *size) {
+    int team = team_for(chunks.size);
     int64_t blocks = min(static_cast<int64_t>(INT_MAX), (count * team + BLOCK - 1) / BLOCK);
-    move_pieces<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to), pieces,
-                                                          count, place, size, team);
+    move_chunks<<<static_cast<unsigned>(blocks), BLOCK>>>(static_cast<const E *>(from), static_cast<E *>(to), chunks,
+                                                          count, c_offset, size, team);
     return cudaGetLastError();
 }
 
 template <typename E>
-cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, const int64_t *place,
+cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, const int64_t *c_offset,
                              const int32_t *size, int32_t rows) {
     constexpr int team = 16;
     move_rows<<<blocks_of(static_cast<int64_t>(rows) * team), BLOCK>>>(
-        static_cast<const E *>(from), static_cast<E *>(to), start, place, size, rows, team);
+        static_cast<const E *>(from), static_cast<E *>(to), start, c_offset, size, rows, team);
     return cudaGetLastError();
 }
 
 } // namespace
 
-cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_t *bound, spg_totals *totals) {
+cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_t *bound, spg_bound_totals *totals) {
     if (!a->rows)
         return cudaSuccess;
     unsigned blocks = std::min(blocks_of(static_cast<int64_t>(a->rows) * TEAM), MANY_BLOCKS);
@@ -205,18 +215,18 @@ cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const spg_need *need, int32_t *count) {
+cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const spg_bin_rule *rule, int32_t *count) {
     if (!rows)
         return cudaSuccess;
-    bins<false><<<blocks_of(rows), BLOCK>>>(list, rows, *need, count, nullptr);
+    bins<false><<<blocks_of(rows), BLOCK>>>(list, rows, *rule, count, nullptr);
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const spg_need *need, int32_t *next,
+cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const spg_bin_rule *rule, int32_t *next,
                                 int32_t *binned) {
     if (!rows)
         return cudaSuccess;
-    bins<true><<<blocks_of(rows), BLOCK>>>(list, rows, *need, next, binned);
+    bins<true><<<blocks_of(rows), BLOCK>>>(list, rows, *rule, next, binned);
     return cudaGetLastError();
 }
 
@@ -234,34 +244,34 @@ cudaError_t spg_launch_gather(const int32_t *list, int32_t rows, const int32_t *
     return cudaGetLastError();
 }
 
-cudaError_t spg_launch_offsets(const int64_t *place, const int32_t *size, int32_t rows, int32_t *offsets, int32_t slab,
-                               spg_ends *ends) {
-    offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK>>>(place, size, rows, offsets, slab, ends);
+cudaError_t spg_launch_offsets(const int64_t *c_offset, const int32_t *size, int32_t rows, int32_t *offsets,
+                               int32_t slab, spg_c_totals *totals) {
+    offsets_of<<<blocks_of(static_cast<int64_t>(rows) + 1), BLOCK>>>(c_offset, size, rows, offsets, slab, totals);
     return cudaGetLastError();
 }
 
-cudaError_t spg_scan(void *space, size_t *bytes, const int32_t *size, int64_t *start, int32_t count) {
-    return cub::DeviceScan::ExclusiveScan(space, *bytes, size, start, cuda::std::plus<int64_t>{}, int64_t{0},
+cudaError_t spg_scan(void *scratch, size_t *bytes, const int32_t *size, int64_t *start, int32_t count) {
+    return cub::DeviceScan::ExclusiveScan(scratch, *bytes, size, start, cuda::std::plus<int64_t>{}, int64_t{0},
                                           static_cast<int64_t>(count) + 1);
 }
 
-cudaError_t spg_select_above(void *space, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
+cudaError_t spg_select_above(void *scratch, size_t *bytes, const int32_t *list, int32_t rows, const int32_t *size,
                              int64_t above, int32_t *chosen, int32_t *number) {
-    return cub::DeviceSelect::If(space, *bytes, list, chosen, number, rows, Above{size, above});
+    return cub::DeviceSelect::If(scratch, *bytes, list, chosen, number, rows, Above{size, above});
 }
 
-cudaError_t spg_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start, const int64_t *place,
-                                 const int32_t *size, int32_t rows) {
+cudaError_t spg_launch_move_rows(size_t element, const void *from, void *to, const int64_t *start,
+                                 const int64_t *c_offset, const int32_t *size, int32_t rows) {
     if (!rows)
         return cudaSuccess;
-    return element == 4 ? launch_move_rows<uint32_t>(from, to, start, place, size, rows)
-                        : launch_move_rows<uint64_t>(from, to, start, place, size, rows);
+    return element == 4 ? launch_move_rows<uint32_t>(from, to, start, c_offset, size, rows)
+                        : launch_move_rows<uint64_t>(from, to, start, c_offset, size, rows);
 }
 
-cudaError_t spg_launch_move_pieces(size_t element, const void *from, void *to, const spg_pieces *pieces, int64_t count,
-                                   const int64_t *place, const int32_t *size) {
+cudaError_t spg_launch_move_chunks(size_t element, const void *from, void *to, const spg_chunks *chunks, int64_t count,
+                                   const int64_t *c_offset, const int32_t *size) {
     if (!count)
         return cudaSuccess;
-    return element == 4 ? launch_move_pieces<uint32_t>(from, to, *pieces, count, place, size)
-                        : launch_move_pieces<uint64_t>(from, to, *pieces, count, place, size);
+    return element == 4 ? launch_move_chunks<uint32_t>(from, to, *chunks, count, c_offset, size)
+                        : launch_move_chunks<uint64_t>(from, to, *chunks, count, c_offset, size);
 }

@@ -1,4 +1,8 @@
-/* Cohen's estimator (estimate.h), a thread for each key of a row. */
+/* Cohen's estimator of nnz(C) (estimate.h), one thread for each key of a row.
+ *
+ * draw: an exponential key for each column of B and key number. reach: minima over each row of B. estimate: minima of
+ * those over each row of A, then (keys - 1) / their sum, added up over all rows. Cost: keys x (nnz(A) + nnz(B)) reads.
+ * Memory: 4 bytes x keys x (rows and columns of B). */
 #include "spgemm/estimate.h"
 #include "spgemm/kernels.h"
 #include "spgemm/random.h"
@@ -8,7 +12,7 @@
 namespace {
 
 constexpr int BLOCK = 256, KEYS = SPG_COHEN_KEYS;
-static_assert(KEYS <= 32 && 32 % KEYS == 0, "the keys of a row lie in one warp");
+static_assert(KEYS <= 32 && 32 % KEYS == 0, "the keys of a row are in one warp");
 
 __global__ void __launch_bounds__(BLOCK) draw(uint64_t seed, int64_t count, float *drawn) {
     int64_t i = static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x;
@@ -35,8 +39,8 @@ __global__ void __launch_bounds__(BLOCK) estimate(spg_operand a, const float *re
     double sum = static_cast<double>(row < a.rows ? minimum(a, row, reached) : INFINITY);
     for (int step = KEYS / 2; step > 0; step /= 2)
         sum += __shfl_xor_sync(~0u, sum, step);
-    double entries = (KEYS - 1) / sum; /* 0 of a row that reaches nothing */
-    /* One addition a warp; all threads of a row have its estimate. */
+    double entries = (KEYS - 1) / sum; /* 0 for a row that reaches no column */
+    /* One addition for each warp. All threads of a row hold its estimate. */
     for (int step = KEYS; step < 32; step *= 2)
         entries += __shfl_xor_sync(~0u, entries, step);
     if (threadIdx.x % 32 == 0 && entries > 0)

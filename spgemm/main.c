@@ -71,16 +71,16 @@ static bool model(const struct operands *o, struct spg_outcome *outcome, struct 
                 spg_histogram_make(&histogram, sizes.row, sizes.rows, error) &&
                 spg_sample_rows(&sample, o->a, o->b, SPG_SAMPLE_ROWS, SPG_SAMPLE_SEED, error) &&
                 spg_estimate_cohen(o->a, o->b, SPG_COHEN_KEYS, SPG_SAMPLE_SEED, NULL, &outcome->cohen, error);
-    int32_t asked = outcome->settings->size_per_row;
-    if (done && asked == 0)
-        asked = spg_auto_size_per_row(&sample.sizes, outcome->settings->kernel == SPG_KERNEL_HASH);
+    int32_t requested = outcome->settings->size_per_row;
+    if (done && requested == 0)
+        requested = spg_auto_size_per_row(&sample.sizes, outcome->settings->kernel == SPG_KERNEL_HASH);
     outcome->nnz_c = sizes.total;
     outcome->bound = sizes.bound;
     outcome->longest = sizes.longest;
     outcome->sampled = sample.total;
-    outcome->rounds_count = asked < 0 ? SPG_THESIS_SIZES : 1;
+    outcome->rounds_count = requested < 0 ? SPG_THESIS_SIZES : 1;
     for (int i = 0; done && i < outcome->rounds_count; i++)
-        outcome->rounds[i] = spg_model_rounds(&histogram, asked < 0 ? spg_thesis_sizes[i] : asked);
+        outcome->rounds[i] = spg_model_rounds(&histogram, requested < 0 ? spg_thesis_sizes[i] : requested);
     free(sizes.row);
     spg_histogram_free(&histogram);
     spg_histogram_free(&sample.sizes);
@@ -89,7 +89,7 @@ static bool model(const struct operands *o, struct spg_outcome *outcome, struct 
 
 static bool check(void *state, const struct spg_job *job, struct spg_outcome *outcome, struct spg_error *error) {
     struct spg_csr c = {0};
-    bool right = outcome->settings->mode->functions->fetch(state, &c, error);
+    bool right = outcome->settings->mode->ops->fetch(state, &c, error);
     if (right && !spg_check_product(job->a, job->b, &c, job->precision, &outcome->check, error))
         right = spg_fail_in(error, "the product is wrong");
     spg_csr_free(&c);
@@ -105,7 +105,7 @@ static bool warm_up(void *state, struct spg_outcome *outcome, struct spg_error *
     unsigned warmup = s->runs ? s->warmup : 2;
     outcome->runs_count = s->runs;
     for (outcome->warmup = 0; outcome->warmup < warmup; outcome->warmup++) {
-        if (!s->mode->functions->run(state, &run, error))
+        if (!s->mode->ops->run(state, &run, error))
             return false;
         if (!s->runs && outcome->warmup == 1 && run.ms < SHORT_MS)
             warmup = 25;
@@ -118,14 +118,14 @@ static bool warm_up(void *state, struct spg_outcome *outcome, struct spg_error *
 /* A card that the product fills has no room for them, which is no reason to fail. */
 static void estimate(void *state, struct spg_outcome *outcome) {
     struct spg_error error;
-    outcome->estimated = outcome->settings->mode->functions->estimate(state, &outcome->estimates, &error);
+    outcome->estimated = outcome->settings->mode->ops->estimate(state, &outcome->estimates, &error);
     if (!outcome->estimated)
         fprintf(stderr, "spgemm: no estimates: %s\n", error.text);
 }
 
 static bool multiply(const struct operands *o, struct spg_outcome *outcome, struct spg_error *error) {
     const struct spg_settings *s = outcome->settings;
-    const struct spg_mode_functions *functions = s->mode->functions;
+    const struct spg_mode_ops *ops = s->mode->ops;
     struct spg_job job = {.a = o->a,
                           .b = o->b,
                           .precision = s->precision,
@@ -135,17 +135,17 @@ static bool multiply(const struct operands *o, struct spg_outcome *outcome, stru
                           .kernel = s->kernel,
                           .persistent = s->persistent,
                           .limit = s->limit};
-    void *state = functions->open(&job, error);
+    void *state = ops->open(&job, error);
     bool done = state && warm_up(state, outcome, error);
     if (done && !(outcome->runs = calloc(outcome->runs_count, sizeof *outcome->runs)))
         done = spg_fail(error, "out of memory");
     for (unsigned i = 0; done && i < outcome->runs_count; i++)
-        done = functions->run(state, &outcome->runs[i], error);
+        done = ops->run(state, &outcome->runs[i], error);
     if (done && s->mode->sized && s->size_per_row <= 0)
         estimate(state, outcome);
     if (done && s->check)
         done = check(state, &job, outcome, error);
-    functions->close(state);
+    ops->close(state);
     return done;
 }
 

@@ -147,5 +147,4 @@ out:
     return done;
 }
 
-const struct spg_mode_functions spg_mode_graphblas = {open_graphblas, run_graphblas, fetch_graphblas, close_graphblas,
-                                                      NULL};
+const struct spg_mode_ops spg_mode_graphblas = {open_graphblas, run_graphblas, fetch_graphblas, close_graphblas, NULL};

@@ -2,43 +2,36 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #ifdef SPG_HAVE_CUDA
-#define CUDA(functions) (&functions)
+#define CUDA(ops) (&ops)
 #else
-#define CUDA(functions) NULL
+#define CUDA(ops) NULL
 #endif
 #ifdef SPG_HAVE_CUSPARSE
-#define CUSPARSE(functions) (&functions)
+#define CUSPARSE(ops) (&ops)
 #else
-#define CUSPARSE(functions) NULL
+#define CUSPARSE(ops) NULL
 #endif
 #ifdef SPG_HAVE_GRAPHBLAS
-#define GRAPHBLAS(functions) (&functions)
+#define GRAPHBLAS(ops) (&ops)
 #else
-#define GRAPHBLAS(functions) NULL
+#define GRAPHBLAS(ops) NULL
 #endif
 
 static const struct spg_mode modes[] = {
-    {"upper-bound", NULL, "one pass into as many places as there are multiplications", "the CUDA part", false, true,
-     CUDA(spg_mode_upper_bound)},
+    {"upper-bound", NULL, "one pass into as many slots as there are intermediate products", "the CUDA part", false,
+     true, CUDA(spg_mode_upper_bound)},
     {"precise", NULL, "two passes: the first counts, the second computes", "the CUDA part", false, true,
      CUDA(spg_mode_precise)},
-    {"rounds", NULL, "the output grows by size_per_row places for every unfinished row, round by round",
-     "the CUDA part", true, true, CUDA(spg_mode_rounds)},
+    {"rounds", NULL, "in each round the output grows by size_per_row slots for every unfinished row", "the CUDA part",
+     true, true, CUDA(spg_mode_rounds)},
     {"cusparse", "alg1 alg2 alg3", "cusparseSpGEMM, as a peer", "the CUDA part with cuSPARSE", false, false,
      CUSPARSE(spg_mode_cusparse)},
     {"graphblas", NULL, "SuiteSparse:GraphBLAS on the host, as a peer", "GraphBLAS", false, false,
      GRAPHBLAS(spg_mode_graphblas)},
 };
 #define MODES (sizeof modes / sizeof modes[0])
-
-double spg_now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 const struct spg_mode *spg_mode_at(unsigned index) { return index < MODES ? &modes[index] : NULL; }
 
@@ -72,11 +65,11 @@ const struct spg_mode *spg_mode_find(const char *text, const char **argument, st
     }
     *argument = text[length] ? text + length + 1 : "";
     if (text[length] && !accepted(mode->arguments, *argument)) {
-        spg_fail(error, "mode %s takes no '%.60s'; behind a colon it takes: %s", mode->name, *argument,
+        spg_fail(error, "mode %s takes no '%.60s'; after the colon it takes: %s", mode->name, *argument,
                  mode->arguments ? mode->arguments : "nothing");
         return NULL;
     }
-    if (!mode->functions) {
+    if (!mode->ops) {
         spg_fail(error, "mode %s needs %s, which this build lacks", mode->name, mode->part);
         return NULL;
     }

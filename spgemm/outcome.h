@@ -29,9 +29,7 @@ struct spg_outcome {
 };
 
 /* Each bytes of C's places: a value and a 32-bit column, as the thesis' two vectors (3.2). */
-static inline size_t spg_place_size(enum spg_precision precision) {
-    return spg_value_size(precision) + sizeof(int32_t);
-}
+static inline size_t spg_slot_size(enum spg_precision precision) { return spg_value_size(precision) + sizeof(int32_t); }
 
 /* Of a member of the runs that is a time. */
 struct spg_times {

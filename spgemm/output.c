@@ -10,7 +10,7 @@ static bool worked(int status, const struct spg_output *o, struct spg_error *err
 
 bool spg_output_make(struct spg_output *o, enum spg_vector vector, struct spg_memory *memory, const char *what,
                      struct spg_error *error) {
-    /* Places are compared by what they take: nothing is mapped ahead. */
+    /* The bench compares memory, so the region must not map ahead. */
     struct gpumem_region_options options = {.flags = GPUMEM_REGION_EXACT};
     *o = (struct spg_output){.vector = vector, .memory = memory, .what = what};
     if (vector == SPG_VECTOR_COPY || worked(gpumem_region_create(&options, &o->region), o, error))
@@ -19,31 +19,31 @@ bool spg_output_make(struct spg_output *o, enum spg_vector vector, struct spg_me
     return false;
 }
 
-/* Granules are known when they are mapped: what was asked for is counted before, what it came to after. */
+/* The granularity is only known after mapping: the requested bytes are charged before it, the rest after it. */
 static bool map_more(struct spg_output *o, size_t wanted, struct spg_error *error) {
     struct gpumem_view view;
-    size_t asked = wanted - o->there;
-    if (!spg_memory_take(o->memory, asked, o->what, error))
+    size_t requested = wanted - o->capacity;
+    if (!spg_memory_charge(o->memory, requested, o->what, error))
         return false;
     if (!worked(gpumem_region_grow(o->region, wanted), o, error)) {
-        spg_memory_give(o->memory, asked);
+        spg_memory_release(o->memory, requested);
         return false;
     }
     gpumem_region_view(o->region, &view);
-    if (!spg_memory_take(o->memory, view.mapped - wanted, o->what, error)) {
+    if (!spg_memory_charge(o->memory, view.mapped - wanted, o->what, error)) {
         gpumem_region_shrink(o->region, o->size);
-        spg_memory_give(o->memory, asked);
+        spg_memory_release(o->memory, requested);
         return false;
     }
     o->at = view.base;
-    o->there = view.mapped;
+    o->capacity = view.mapped;
     return true;
 }
 
 static bool copy_larger(struct spg_output *o, size_t wanted, struct spg_error *error) {
-    struct spg_block old = {.at = o->at, .size = o->there}, larger;
-    if (wanted < 2 * o->there)
-        wanted = 2 * o->there;
+    struct spg_block old = {.at = o->at, .size = o->capacity}, larger;
+    if (wanted < 2 * o->capacity)
+        wanted = 2 * o->capacity;
     if (!spg_block_make(&larger, o->memory, wanted, o->what, error))
         return false;
     if (o->size &&
@@ -53,7 +53,7 @@ static bool copy_larger(struct spg_output *o, size_t wanted, struct spg_error *e
     }
     spg_block_drop(&old, o->memory);
     o->at = larger.at;
-    o->there = larger.size;
+    o->capacity = larger.size;
     return true;
 }
 
@@ -61,14 +61,21 @@ bool spg_output_append(struct spg_output *o, size_t more, struct spg_error *erro
     size_t wanted = o->size + more;
     if (wanted < o->size)
         return spg_fail(error, "out of device memory: %s of more bytes than a size holds", o->what);
-    if (wanted > o->there &&
+    if (wanted > o->capacity &&
         !(o->vector == SPG_VECTOR_COPY ? copy_larger(o, wanted, error) : map_more(o, wanted, error)))
         return false;
     o->size = wanted;
     return true;
 }
 
-bool spg_output_keep(struct spg_output *o, size_t size, struct spg_block *block, struct spg_error *error) {
+bool spg_output_ensure(struct spg_output *o, int64_t count, size_t element, struct spg_error *error) {
+    size_t wanted;
+    if (__builtin_mul_overflow((size_t)count, element, &wanted))
+        return spg_fail(error, "out of device memory: %s: %lld of them", o->what, (long long)count);
+    return wanted <= o->size || spg_output_append(o, wanted - o->size, error);
+}
+
+bool spg_output_to_block(struct spg_output *o, size_t size, struct spg_block *block, struct spg_error *error) {
     struct gpumem_view view;
     *block = (struct spg_block){0};
     if (!size) {
@@ -78,7 +85,7 @@ bool spg_output_keep(struct spg_output *o, size_t size, struct spg_block *block,
     if (!worked(gpumem_region_shrink(o->region, size), o, error))
         return false;
     gpumem_region_view(o->region, &view);
-    spg_memory_give(o->memory, o->there - view.mapped);
+    spg_memory_release(o->memory, o->capacity - view.mapped);
     *block = (struct spg_block){view.base, view.mapped, o->region};
     *o = (struct spg_output){0};
     return true;
@@ -86,11 +93,11 @@ bool spg_output_keep(struct spg_output *o, size_t size, struct spg_block *block,
 
 void spg_output_release(struct spg_output *o) {
     if (o->vector == SPG_VECTOR_COPY) {
-        struct spg_block block = {.at = o->at, .size = o->there};
+        struct spg_block block = {.at = o->at, .size = o->capacity};
         spg_block_drop(&block, o->memory);
     } else if (o->region) {
         gpumem_region_release(o->region);
-        spg_memory_give(o->memory, o->there);
+        spg_memory_release(o->memory, o->capacity);
     }
     *o = (struct spg_output){0};
 }

@@ -1,5 +1,6 @@
-/* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014), by position,
- * so that threads need no shared state; the same on the host and on the device. */
+/* Random numbers by position: output number i of splitmix64 is computed directly, so threads share no state. Results
+ * are equal on host and device. Source: Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA
+ * 2014. */
 #ifndef SPG_RANDOM_H
 #define SPG_RANDOM_H
 
@@ -15,7 +16,7 @@ static inline SPG_BOTH uint64_t spg_random_at(uint64_t seed, uint64_t at) {
     return z ^ z >> 31;
 }
 
-/* In (0, 1], a multiple of 2^-53. */
+/* A number in (0, 1], a multiple of 2^-53. */
 static inline SPG_BOTH double spg_unit_at(uint64_t seed, uint64_t at) {
     return (double)((spg_random_at(seed, at) >> 11) + 1) * 0x1p-53;
 }

@@ -1,7 +1,7 @@
 /* In place of reader.cpp where fast_matrix_market is not there. */
 #include "spgemm/reader.h"
 
-bool spg_reader_there(void) { return false; }
+bool spg_reader_available(void) { return false; }
 
 bool spg_read_matrix_text(struct spg_csr *m, const char *name, const char *text, size_t size,
                           enum spg_precision precision, struct spg_reading *reading, struct spg_error *error) {

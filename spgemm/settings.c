@@ -83,7 +83,7 @@ static void help(void) {
         printf("  %-12s %s", mode->name, mode->help);
         if (mode->arguments)
             printf("; behind a colon: %s", mode->arguments);
-        puts(mode->functions ? "" : " (not in this build)");
+        puts(mode->ops ? "" : " (not in this build)");
     }
 }
 

@@ -1,11 +1,20 @@
-/* Where the fast accumulator puts rows in mode rounds, in pieces of `size` places. It knows a row's entries
- * when the table is packed, so a row takes the pieces of all its rounds at once: its first piece is made with
- * the rows', the further ones lie together behind. As many pieces, and places, as by the loop of the thesis.
+/* Layout of C's rows under the hash accumulator in mode rounds.
  *
- * Rows are formed slab by slab of consecutive rows; each slab's first pieces lie behind all that the slabs
- * before took. So whatever is ahead of a slab's first piece belongs to slabs before it, and slabs in their
- * order can be moved to where C begins in the same memory, as long as a slab's rows of C end before its first
- * piece: a gap in front of the first slab, as large as its rows of C, sees to that. */
+ * A row lies in chunks of `size` slots, as in chunks.h. The hash table knows the row's number of entries before it
+ * writes the first one. So a row requests the chunks of all its rounds at once: its first chunk exists for every row,
+ * and the extra chunks of one row are contiguous. The numbers of chunks and slots are those of the thesis' loop.
+ *
+ * Rows are computed slab by slab; a slab is a number of consecutive rows. The first chunks of a slab follow the extra
+ * chunks of all slabs before it:
+ *
+ *     gap | first chunks of slab 0 | extra chunks of slab 0 | first chunks of slab 1 | extra chunks of slab 1 | ...
+ *
+ * So everything before a slab's first chunk belongs to earlier slabs. Compaction can move the slabs in order to the
+ * beginning of the same memory, as long as the slab's rows of C end before the slab's first chunk. The gap before slab
+ * 0 makes that true.
+ *
+ * All counts treat the gap as extra chunks that no row owns. So a chunk's number is the number of first chunks before
+ * it plus the number of extra chunks before it. */
 #ifndef SPG_SPREAD_H
 #define SPG_SPREAD_H
 
@@ -15,39 +24,40 @@
 
 #define SPG_SLABS 8 /* at most */
 
-/* On the device. */
-struct spg_spill {
-    unsigned long long taken; /* further pieces that rows asked for, the gap before them */
-    unsigned long long end;   /* of those that rows got, where some got none; else UINT64_MAX */
-    unsigned long long later; /* further pieces of rows that were only counted */
-    int64_t shift[SPG_SLABS]; /* further pieces that rows had got when the slab was begun, and the gap */
-    int32_t left;             /* rows that are still to be formed */
-    unsigned ticket;          /* of tiles (tiles.h) */
+/* Counters in device memory. All numbers are extra chunks, the gap included, unless a comment says otherwise. */
+struct spg_chunk_counts {
+    unsigned long long requested;   /* by all rows that were computed */
+    unsigned long long granted_end; /* granted chunks end here, once a request failed; else UINT64_MAX */
+    unsigned long long counted;     /* needed by rows that were only counted; without the gap */
+    int64_t shift[SPG_SLABS];       /* granted when the slab was started */
+    int32_t deferred;               /* rows that must be computed later */
+    unsigned ticket;                /* next tile to pack (tiles.h) */
 };
 
 struct spg_spread {
-    int32_t size;   /* places of a piece; 0 = C does not lie so */
-    int32_t slab;   /* rows of each slab, at least 1; the last may have fewer */
-    int32_t behind; /* rows whose first pieces lie before the further pieces that are taken now */
-    int64_t room;   /* further pieces that there is memory for, the gap among them */
-    int32_t *more;  /* number of the first further piece, by row */
-    int32_t *left;  /* list of those rows */
-    struct spg_spill *spill;
+    int32_t size;         /* slots of a chunk; 0 = C is not in this layout */
+    int32_t slab;         /* rows of a slab, at least 1; the last slab may have fewer */
+    int32_t first_chunks; /* first chunks that precede the extra chunks granted now */
+    int64_t capacity;     /* extra chunks that have memory, the gap included */
+    int32_t *first_extra; /* number of the first extra chunk, by row */
+    int32_t *deferred;    /* list of deferred rows */
+    struct spg_chunk_counts *chunk_counts;
 };
 
-/* Pieces of a row beside its first. */
-static inline SPG_BOTH int64_t spg_further_pieces(int32_t entries, int32_t size) {
+/* Extra chunks of a row with this many entries. */
+static inline SPG_BOTH int64_t spg_extra_chunks(int32_t entries, int32_t size) {
     return entries > size ? (entries - 1) / size : 0;
 }
 
-/* Number of the row's first piece. */
-static inline SPG_BOTH int64_t spg_first_piece(const struct spg_spread *s, int32_t row) {
-    return row + s->spill->shift[row / s->slab];
+/* Number of the row's first chunk. */
+static inline SPG_BOTH int64_t spg_first_chunk(const struct spg_spread *s, int32_t row) {
+    return row + s->chunk_counts->shift[row / s->slab];
 }
 
-/* Place of the row's entry number `rank`. */
-static inline SPG_BOTH int64_t spg_spread_place(const struct spg_spread *s, int64_t first, int64_t more, int32_t rank) {
-    return rank < s->size ? first * s->size + rank : (more - 1) * s->size + rank;
+/* Slot of the row's entry number `rank`, from the numbers of its first chunk and its first extra chunk. */
+static inline SPG_BOTH int64_t spg_spread_slot(const struct spg_spread *s, int64_t first, int64_t first_extra,
+                                               int32_t rank) {
+    return rank < s->size ? first * s->size + rank : (first_extra - 1) * s->size + rank;
 }
 
 #endif

@@ -1,8 +1,8 @@
-/* What host and device share of the fast accumulator and of the growing loop: bins, tables, places in pieces.
- */
+/* Functions of the fast accumulator and of the growing loop that host and device share: bins, tables, layouts. */
 #include "spgemm_test.h"
 
-#include "spgemm/pieces.h"
+#include "spgemm/bins.h"
+#include "spgemm/chunks.h"
 #include "spgemm/spread.h"
 
 static void bins_hold_their_rows(void **state) {
@@ -11,7 +11,7 @@ static void bins_hold_their_rows(void **state) {
         int bin = spg_bin_of(entries);
         assert_true(bin >= before && bin <= before + 1);
         if (bin < SPG_TABLES)
-            assert_true(entries <= spg_bin_entries(bin) && spg_bin_entries(bin) < SPG_SLOTS_LEAST << bin);
+            assert_true(entries <= spg_bin_entries(bin) && spg_bin_entries(bin) < SPG_TABLE_SLOTS_MIN << bin);
         if (bin > 0)
             assert_true(entries > spg_bin_entries(bin - 1));
         before = bin;
@@ -31,8 +31,8 @@ static void rows_are_expected_within_their_bound(void **state) {
     assert_true(spg_entries_expected(1, 1, 0.001f) == 1);
 }
 
-/* As long as a table holds twice the entries. */
-static void tables_have_room_for_what_is_looked_for_often(void **state) {
+/* The number of entries doubles while the largest table holds that many. */
+static void tables_double_for_entries_of_many_products(void **state) {
     int64_t most = spg_bin_entries(SPG_TABLES - 1);
     assert_int_equal(spg_entries_of_table(100, 100 * SPG_MANY_TIMES - 1), 100);
     assert_int_equal(spg_entries_of_table(100, 100 * SPG_MANY_TIMES), 200);
@@ -40,7 +40,7 @@ static void tables_have_room_for_what_is_looked_for_often(void **state) {
     assert_int_equal(spg_entries_of_table(most / 2 + 1, INT32_MAX), most / 2 + 1);
 }
 
-/* Each column keeps one slot, until the table is full of others. */
+/* Each column keeps its table slot, until the table is full of other columns. */
 static void tables_fill_up(void **state) {
     for (int log2_slots = 6; log2_slots <= 13; log2_slots++) {
         int slots = 1 << log2_slots;
@@ -61,46 +61,46 @@ static void tables_fill_up(void **state) {
     }
 }
 
-/* Rows of 0, 1, 4, 5, 12, 2 entries in pieces of 4, two slabs, a gap of 2 pieces: no two entries on one
- * place, and none before its slab. */
-static void rows_spread_over_places_of_their_own(void **state) {
+/* Rows of 0, 1, 4, 5, 12 and 2 entries in chunks of 4, two slabs, a gap of 2 chunks: no two entries share a slot, and
+ * none lies before its slab. */
+static void rows_get_slots_of_their_own(void **state) {
     static const int32_t size[] = {0, 1, 4, 5, 12, 2};
-    int32_t more[] = {0, 0, 0, 7, 8, 0};
-    struct spg_spill spill = {.shift = {2, 2}};
-    struct spg_spread spread = {.size = 4, .slab = 4, .more = more, .spill = &spill};
-    bool taken[12 * 4] = {false};
-    spill.shift[1] = 2 + spg_further_pieces(5, 4);
-    more[3] = 4 + 2;
-    more[4] = 6 + 3;
+    int32_t first_extra[] = {0, 0, 0, 7, 8, 0};
+    struct spg_chunk_counts chunk_counts = {.shift = {2, 2}};
+    struct spg_spread spread = {.size = 4, .slab = 4, .first_extra = first_extra, .chunk_counts = &chunk_counts};
+    bool used[12 * 4] = {false};
+    chunk_counts.shift[1] = 2 + spg_extra_chunks(5, 4);
+    first_extra[3] = 4 + 2;
+    first_extra[4] = 6 + 3;
     for (int32_t row = 0; row < 6; row++) {
-        int64_t first = spg_first_piece(&spread, row);
+        int64_t first = spg_first_chunk(&spread, row);
         for (int32_t rank = 0; rank < size[row]; rank++) {
-            int64_t place = spg_spread_place(&spread, first, more[row], rank);
-            assert_true(place >= 8 && place < 44 && !taken[place]);
-            assert_true((place >= 28) == (row >= 4));
-            taken[place] = true;
+            int64_t slot = spg_spread_slot(&spread, first, first_extra[row], rank);
+            assert_true(slot >= 8 && slot < 44 && !used[slot]);
+            assert_true((slot >= 28) == (row >= 4));
+            used[slot] = true;
         }
     }
-    assert_int_equal(spg_further_pieces(0, 4) + spg_further_pieces(4, 4), 0);
-    assert_int_equal(spg_further_pieces(5, 4), 1);
-    assert_int_equal(spg_further_pieces(12, 4), 2);
+    assert_int_equal(spg_extra_chunks(0, 4) + spg_extra_chunks(4, 4), 0);
+    assert_int_equal(spg_extra_chunks(5, 4), 1);
+    assert_int_equal(spg_extra_chunks(12, 4), 2);
 }
 
-static void rounds_of_pieces(void **state) {
+static void rounds_of_chunks(void **state) {
     static const int64_t first[] = {0, 6, 8, 9};
-    struct spg_pieces pieces = {4, 3, NULL, first};
-    for (int64_t piece = 0; piece < 9; piece++)
-        assert_int_equal(spg_piece_round(&pieces, piece), piece < 6 ? 0 : piece < 8 ? 1 : 2);
+    struct spg_chunks chunks = {4, 3, NULL, first};
+    for (int64_t chunk = 0; chunk < 9; chunk++)
+        assert_int_equal(spg_chunk_round(&chunks, chunk), chunk < 6 ? 0 : chunk < 8 ? 1 : 2);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bins_hold_their_rows),
         cmocka_unit_test(rows_are_expected_within_their_bound),
-        cmocka_unit_test(tables_have_room_for_what_is_looked_for_often),
+        cmocka_unit_test(tables_double_for_entries_of_many_products),
         cmocka_unit_test(tables_fill_up),
-        cmocka_unit_test(rows_spread_over_places_of_their_own),
-        cmocka_unit_test(rounds_of_pieces),
+        cmocka_unit_test(rows_get_slots_of_their_own),
+        cmocka_unit_test(rounds_of_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

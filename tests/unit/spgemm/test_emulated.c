@@ -1,12 +1,12 @@
-/* The GPU's modes and kernels on an emulated device: every product against its definition, places and rounds
- * against the model. */
+/* The modes and kernels of the GPU on an emulated device. Every product is compared with its definition; slots and
+ * rounds are compared with the model. */
 #include "emulated/driver.h"
 #include "spgemm_test.h"
 
 #include "spgemm/check.h"
 #include "spgemm/estimate.h"
 #include "spgemm/generators.h"
-#include "spgemm/gpu_rounds.h"
+#include "spgemm/gpu_spread.h"
 #include "spgemm/model.h"
 #include "spgemm/modes.h"
 
@@ -16,7 +16,7 @@
 
 size_t emulated_live(void);
 
-/* One row of every kind: empty, one entry, all columns; columns nobody has. */
+/* Rows of every kind: empty, one entry, two, all columns; and columns that no other row has. */
 static bool dense_row(struct spg_csr *m, int32_t rows, struct spg_error *error) {
     if (!spg_csr_make(m, rows, rows, 3 * rows, error))
         return false;
@@ -37,8 +37,8 @@ static bool dense_row(struct spg_csr *m, int32_t rows, struct spg_error *error) 
     return true;
 }
 
-/* A and B whose product has rows of 1024 multiplications that come to 64 entries, but for the last row, which
- * has 1024: tables made as most rows need do not hold it. */
+/* A and B whose product has rows of 1024 intermediate products that become 64 entries. Only the last row has 1024
+ * entries: it overflows the table that suits the other rows. */
 #define UNLIKE_ROWS  100
 #define UNLIKE_TERMS 16
 #define UNLIKE_RUN   64
@@ -59,8 +59,7 @@ static bool unlike(struct spg_csr *m, bool is_a, struct spg_error *error) {
     return true;
 }
 
-/* A and B whose product has rows of up to 12000 entries, in ranges of columns with one between them that has
- * none. */
+/* A and B whose product has rows of up to 12000 entries, in ranges of columns with an empty range between them. */
 #define WIDE_TERMS 40
 #define WIDE_RUN   300
 #define WIDE_STEP  61
@@ -109,20 +108,20 @@ static void check_run(const char *what, const struct spg_mode *mode, const struc
     if (mode->sized && !job->persistent && job->vector == SPG_VECTOR_VMM) {
         struct spg_rounds rounds = expected_rounds(job, run->size_per_row);
         if (rounds.entries != run->entries || rounds.rounds != run->rounds)
-            fail_msg("%s: %lld places in %d rounds, not %lld in %d", what, (long long)run->entries, run->rounds,
+            fail_msg("%s: %lld slots in %d rounds, not %lld in %d", what, (long long)run->entries, run->rounds,
                      (long long)rounds.entries, rounds.rounds);
     }
     assert_true(run->entries >= run->stored);
 }
 
-/* The device's estimates are the host's: same rows, same keys. */
+/* The device's estimates are those of the host: same rows, same keys. */
 static void check_estimates(const char *what, const struct spg_mode *mode, const struct spg_job *job, void *state) {
     struct spg_error error = {""};
     struct spg_estimates found;
     struct spg_sample sample;
     double cohen;
     size_t live = emulated_live();
-    if (!mode->functions->estimate(state, &found, &error) ||
+    if (!mode->ops->estimate(state, &found, &error) ||
         !spg_sample_rows(&sample, job->a, job->b, SPG_SAMPLE_ROWS, SPG_SAMPLE_SEED, &error) ||
         !spg_estimate_cohen(job->a, job->b, SPG_COHEN_KEYS, SPG_SAMPLE_SEED, NULL, &cohen, &error))
         fail_msg("%s: %s", what, error.text);
@@ -133,7 +132,7 @@ static void check_estimates(const char *what, const struct spg_mode *mode, const
     spg_histogram_free(&sample.sizes);
 }
 
-/* Small products in double precision twice, as the second call drops what the first left. */
+/* Runs small products in double precision twice, because the second call drops the C of the first. */
 static void multiply(const char *name, const char *mode_name, const struct spg_job *job) {
     struct spg_error error = {""};
     struct spg_check check;
@@ -146,27 +145,25 @@ static void multiply(const char *name, const char *mode_name, const struct spg_j
     assert_non_null(mode);
     snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name, mode_name,
              job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
-    void *state = mode->functions->open(job, &error);
+    void *state = mode->ops->open(job, &error);
     bool again = job->precision == SPG_DOUBLE && job->a->rows < 100;
     for (int i = 0; i < 1 + again; i++)
-        if (!state || !mode->functions->run(state, &run, &error))
+        if (!state || !mode->ops->run(state, &run, &error))
             fail_msg("%s: %s", what, error.text);
-    if (!mode->functions->fetch(state, &c, &error) ||
-        !spg_check_product(job->a, job->b, &c, job->precision, &check, &error))
+    if (!mode->ops->fetch(state, &c, &error) || !spg_check_product(job->a, job->b, &c, job->precision, &check, &error))
         fail_msg("%s: %s", what, error.text);
     check_run(what, mode, job, &run);
     if (mode->sized && !job->size_per_row)
         check_estimates(what, mode, job, state);
     assert_int_equal(run.stored, spg_csr_stored(&c));
     spg_csr_free(&c);
-    mode->functions->close(state);
+    mode->ops->close(state);
     assert_int_equal(emulated_live(), live);
 }
 
 static bool thorough;
 
-/* In double precision with every size and vector; in single precision, unless thorough, with the first size.
- */
+/* Double precision with every size and vector. Single precision with the first size only, unless `thorough`. */
 static void all_modes(const char *name, const char *b_name, enum spg_kernel kernel, const int32_t *sizes) {
     struct spg_csr a = matrix(name), b = b_name ? matrix(b_name) : a;
     for (enum spg_precision precision = SPG_DOUBLE; precision <= SPG_FLOAT; precision++) {
@@ -208,7 +205,7 @@ static void hash_small(void **state) {
     all_modes("dense-row:80", NULL, SPG_KERNEL_HASH, SIZES(8, 64));
 }
 
-/* Long rows: the tables of every size, the bitonic sort, tables that overflow and are tried again. */
+/* Long rows: tables of every size, the bitonic sort, tables that overflow. */
 static void hash_large(void **state) {
     all_modes("brick27:3:4", NULL, SPG_KERNEL_HASH, SIZES(60));
     all_modes("rmat:7:12", NULL, SPG_KERNEL_HASH, SIZES(16));
@@ -217,7 +214,7 @@ static void hash_large(void **state) {
 
 static void hash_overflow(void **state) { all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(100)); }
 
-/* Rows that no table holds. */
+/* Rows that exceed the largest table. */
 static void hash_ranges(void **state) { all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 2000)); }
 
 static struct spg_run one_run(const struct spg_job *job) {
@@ -225,27 +222,26 @@ static struct spg_run one_run(const struct spg_job *job) {
     struct spg_check check;
     struct spg_run run;
     struct spg_csr c;
-    void *way = spg_mode_rounds.open(job, &error);
-    if (!way || !spg_mode_rounds.run(way, &run, &error) || !spg_mode_rounds.fetch(way, &c, &error) ||
+    void *method = spg_mode_rounds.open(job, &error);
+    if (!method || !spg_mode_rounds.run(method, &run, &error) || !spg_mode_rounds.fetch(method, &c, &error) ||
         !spg_check_product(job->a, job->b, &c, job->precision, &check, &error))
         fail_msg("%s", error.text);
     spg_csr_free(&c);
-    spg_mode_rounds.close(way);
+    spg_mode_rounds.close(method);
     return run;
 }
 
 #define GRANULE ((size_t)2 << 20)
 
-/* One round: C is the front of its places. Rows of several rounds: too, where there are slabs. What a second
- * copy of C would take shows in the peak. */
+/* With one round, C becomes the front of its own slots. The peak would show a second copy of C. */
 static void in_place(void **state) {
     struct spg_csr a = matrix("brick27:8:3");
     for (int kernel = SPG_KERNEL_HASH; kernel <= SPG_KERNEL_THESIS; kernel++) {
         struct spg_job job = {.a = &a, .b = &a, .argument = "", .kernel = kernel, .size_per_row = 375};
         struct spg_run run = one_run(&job);
-        size_t helpers = (size_t)a.rows * 48 + (64 << 10), places = (size_t)run.entries * 12;
+        size_t helpers = (size_t)a.rows * 48 + (64 << 10), slots = (size_t)run.entries * 12;
         assert_int_equal(run.rounds, 1);
-        assert_true(run.peak <= places + helpers + (kernel == SPG_KERNEL_THESIS ? 5 : 4) * GRANULE);
+        assert_true(run.peak <= slots + helpers + (kernel == SPG_KERNEL_THESIS ? 5 : 4) * GRANULE);
         job.vector = SPG_VECTOR_COPY;
         run = one_run(&job);
         assert_true(run.peak >= (size_t)run.entries * 8 + (size_t)run.stored * 12);
@@ -253,7 +249,7 @@ static void in_place(void **state) {
     spg_csr_free(&a);
 }
 
-/* Sizes so that rows, tiles and pieces begin and end together, and so that they do not. */
+/* Sizes where the borders of rows, tiles and chunks coincide, and sizes where they do not. */
 static void tile_borders(void **state) {
     static const char *names[] = {"stencil7:8x8x4", "stencil7:7x5x6", "brick27:3:2", "empty:300", "dense-row:100"};
     static const int32_t sizes[] = {25, 32, 250, 300, 2047, 2048, 2049};
@@ -283,10 +279,10 @@ static void slabs(void **state) {
     struct spg_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = 64};
     struct spg_run run = one_run(&job);
     assert_true(run.rounds > 1);
-    /* A gap of an eighth, and no second copy. */
+    /* A gap of an eighth of C, and no second copy. */
     assert_true(run.peak <= (size_t)run.entries * 12 * 5 / 4 + (size_t)a.rows * 48 + (64 << 10) + 4 * GRANULE);
     spg_csr_free(&a);
-    /* Places run out in the last slab, amid the slabs, in the first. */
+    /* Slots run out in the last slab, in a middle slab, in the first slab. */
     static const double margins[] = {0.97, 0.5, 0.01};
     for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
         spg_spread_settings.margin = margins[i];
@@ -301,10 +297,10 @@ static void slabs(void **state) {
     spg_spread_settings = usual;
 }
 
-/* First pieces in two halves, rows that need more among them, in either half. */
+/* First chunks in two halves; rows that need extra chunks are in either half. */
 static void halves(void **state) {
     struct spg_spread_settings usual = spg_spread_settings;
-    spg_spread_settings.halved_places = 1;
+    spg_spread_settings.halving_slots = 1;
     all_modes("stencil7:1x1x1", NULL, SPG_KERNEL_HASH, SIZES(0, 1));
     all_modes("empty:5", NULL, SPG_KERNEL_HASH, SIZES(0, 4));
     all_modes("empty:0", NULL, SPG_KERNEL_HASH, SIZES(0, 4));
@@ -314,7 +310,7 @@ static void halves(void **state) {
     all_modes("rmat:7:8", NULL, SPG_KERNEL_HASH, SIZES(0, 64, 128));
     all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(0, 64, 100));
     all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 12000));
-    /* Rows that no one sampled need more: here nothing is mapped for them at first. */
+    /* No sampled row predicts extra chunks here, so none are mapped at first. */
     spg_spread_settings.margin = 0;
     all_modes("cage:6", NULL, SPG_KERNEL_HASH, SIZES(1, 16));
     all_modes("rmat:7:8", NULL, SPG_KERNEL_HASH, SIZES(3, 64));
@@ -340,19 +336,19 @@ static void limits(void **state) {
         const char *argument;
         struct spg_run run;
         size_t live = emulated_live();
-        const struct spg_mode_functions *f = spg_mode_find(names[i], &argument, &error)->functions;
-        /* Each limit a little more: the product fails until there is enough, and leaves nothing behind. */
+        const struct spg_mode_ops *f = spg_mode_find(names[i], &argument, &error)->ops;
+        /* The limit grows step by step. The product fails until it suffices, and leaks nothing. */
         bool done = false;
         int failures = 0;
         for (job.limit = 1000; !done; job.limit += job.limit / 2) {
-            void *way = f->open(&job, &error);
-            assert_non_null(way);
-            done = f->run(way, &run, &error);
+            void *method = f->open(&job, &error);
+            assert_non_null(method);
+            done = f->run(method, &run, &error);
             if (!done) {
                 assert_non_null(strstr(error.text, "out of device memory"));
                 failures++;
             }
-            f->close(way);
+            f->close(method);
             assert_int_equal(emulated_live(), live);
         }
         assert_true(failures > 5 && run.peak <= job.limit);
@@ -373,33 +369,33 @@ static void large(void **state) {
     all_modes("stencil7:15x11x7", NULL, SPG_KERNEL_THESIS, SIZES(0, 8, 25));
 }
 
-/* Until the device has memory enough, a product fails and leaves nothing behind. Returns what was enough. */
+/* Returns the memory that a product needs. With less it fails and leaks nothing. */
 static size_t least_memory(const char *name, int32_t size_per_row) {
     struct spg_csr a = matrix(name);
     struct spg_job job = {.a = &a, .b = &a, .argument = "", .size_per_row = size_per_row};
-    const struct spg_mode_functions *f = &spg_mode_rounds;
+    const struct spg_mode_ops *f = &spg_mode_rounds;
     size_t live = emulated_live(), size = 0;
     struct spg_error error;
     struct spg_run run;
-    void *way = f->open(&job, &error);
-    assert_non_null(way);
-    for (emulated_driver_limit(size); !f->run(way, &run, &error); emulated_driver_limit(size += 2 << 20))
+    void *method = f->open(&job, &error);
+    assert_non_null(method);
+    for (emulated_driver_limit(size); !f->run(method, &run, &error); emulated_driver_limit(size += 2 << 20))
         assert_non_null(strstr(error.text, "out of device memory"));
     assert_true(run.stored > 0);
     emulated_driver_limit(SIZE_MAX);
-    f->close(way);
+    f->close(method);
     assert_int_equal(emulated_live(), live);
     spg_csr_free(&a);
     return size;
 }
 
-/* Memory that the device has not, rather than a limit of the driver's own: each of the two arrays in turn,
- * also when the second half is mapped behind rows that are being formed. */
+/* The device itself runs out of memory, for either array, also while the second half is mapped and rows of the first
+ * are computed. */
 static void full_device(void **state) {
     struct spg_spread_settings usual = spg_spread_settings;
     assert_int_equal(least_memory("brick27:3:2", 64), 2 * GRANULE);
     for (int halved = 0; halved < 2; halved++) {
-        spg_spread_settings.halved_places = halved ? 1 : INT64_MAX;
+        spg_spread_settings.halving_slots = halved ? 1 : INT64_MAX;
         assert_int_equal(least_memory("brick27:8:3", 375), 5 * GRANULE);
     }
     spg_spread_settings.slab_entries = 50;

@@ -81,10 +81,10 @@ static void shares_fit_the_rows(void **state) {
         int64_t overflowed = 0, made = 0, needed = 0;
         for (int32_t row = 0; row < m.rows; row++) {
             int32_t most = (int32_t)spg_row_bound(&m, &m, row);
-            int64_t slots = (int64_t)SPG_SLOTS_LEAST << spg_bin_of(spg_entries_expected(most, m.columns, share));
+            int64_t slots = (int64_t)SPG_TABLE_SLOTS_MIN << spg_bin_of(spg_entries_expected(most, m.columns, share));
             overflowed += size[row] > slots;
             made += slots;
-            needed += (int64_t)SPG_SLOTS_LEAST << spg_bin_of(size[row]);
+            needed += (int64_t)SPG_TABLE_SLOTS_MIN << spg_bin_of(size[row]);
         }
         if (overflowed * 50 > m.rows || made > needed * 2)
             fail_msg("%s: of %d rows %lld overflow; %lld slots for %lld", families[i], m.rows, (long long)overflowed,
@@ -190,7 +190,7 @@ static void sizes_chosen_by_hand(void **state) {
     assert_true(spg_histogram_make(&h, alike, 4, &error));
     assert_int_equal(spg_choose_size_per_row(&h, 0.9), 5);
     spg_histogram_free(&h);
-    /* 9: 1 round, 12 of 36 places; 3: 3 rounds, 12 of 18; 2: 5 rounds, 12 of 16; 1: all. */
+    /* 9: 1 round, 12 of 36 slots; 3: 3 rounds, 12 of 18; 2: 5 rounds, 12 of 16; 1: all. */
     assert_true(spg_histogram_make(&h, apart, 4, &error));
     assert_int_equal(spg_choose_size_per_row(&h, 0.3), 9);
     assert_int_equal(spg_choose_size_per_row(&h, 0.6), 3);

@@ -17,7 +17,7 @@ static struct spg_rounds model_of(const int32_t *size, int32_t rows, int32_t siz
 }
 
 static void by_hand(void **state) {
-    /* Round 1: 4 rows; 8 is finished by it, 9 is not; round 2: one row. 18 of 5 x 8 places. */
+    /* Round 1: 4 rows; 8 is finished by it, 9 is not; round 2: one row. 18 of 5 x 8 slots. */
     const int32_t size[] = {0, 1, 8, 9};
     struct spg_rounds r = model_of(size, 4, 8);
     assert_int_equal(r.rounds, 2);
@@ -28,7 +28,7 @@ static void by_hand(void **state) {
     assert_int_equal(r.entries, 36);
     r = model_of(size, 4, 1);
     assert_int_equal(r.rounds, 9);
-    assert_int_equal(r.entries, 19); /* the empty row has a place, too */
+    assert_int_equal(r.entries, 19); /* the empty row has a slot too */
     r = model_of(size, 4, INT32_MAX);
     assert_int_equal(r.entries, 4 * (int64_t)INT32_MAX);
 }
@@ -85,10 +85,10 @@ static void as_the_loop_does(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct spg_sizes s = sizes_of(names[i]);
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-            struct spg_rounds told = model_of(s.row, s.rows, sizes[k]), made = simulate(s.row, s.rows, sizes[k]);
-            assert_int_equal(told.rounds, made.rounds);
-            assert_int_equal(told.entries, made.entries);
-            assert_true(told.efficiency == made.efficiency);
+            struct spg_rounds modelled = model_of(s.row, s.rows, sizes[k]), made = simulate(s.row, s.rows, sizes[k]);
+            assert_int_equal(modelled.rounds, made.rounds);
+            assert_int_equal(modelled.entries, made.entries);
+            assert_true(modelled.efficiency == made.efficiency);
         }
         free(s.row);
     }

@@ -112,7 +112,7 @@ static void modes_by_name(void **state) {
     const struct spg_mode *mode;
     for (unsigned i = 0; (mode = spg_mode_at(i)); i++) {
         const struct spg_mode *found = spg_mode_find(mode->name, &argument, &error);
-        if (mode->functions) {
+        if (mode->ops) {
             assert_ptr_equal(found, mode);
             assert_string_equal(argument, "");
         } else {

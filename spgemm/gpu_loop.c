@@ -1,0 +1,40 @@
+#include "spgemm/gpu_loop.h"
+
+bool spg_loop_make(struct spg_loop *l, struct spg_method *method, struct spg_error *error) {
+    const struct spg_job *job = method->gpu.job;
+    struct spg_memory *memory = &method->gpu.memory;
+    *l = (struct spg_loop){.job = job, .value_size = spg_value_size(job->precision)};
+    return spg_work_make(&l->w, method, error) && spg_work_offsets(&l->w, error) &&
+           spg_output_make(&l->columns, job->vector, memory, "columns by rounds", error) &&
+           spg_output_make(&l->values, job->vector, memory, "values by rounds", error);
+}
+
+void spg_loop_drop(struct spg_loop *l) {
+    struct spg_memory *memory = &l->w.gpu->memory;
+    spg_histogram_free(&l->sample);
+    spg_output_release(&l->columns);
+    spg_output_release(&l->values);
+    spg_output_release(&l->owner);
+    spg_block_drop(&l->first, memory);
+    spg_block_drop(&l->resume, memory);
+    spg_block_drop(&l->unfinished, memory);
+    spg_work_drop(&l->w);
+}
+
+/* The expected size of C gets physical handles of its own, so that the slots behind C can be returned later. */
+static bool ensure_array(struct spg_loop *l, struct spg_output *o, int64_t slots, size_t element,
+                         struct spg_error *error) {
+    int64_t c = l->expected_entries + l->expected_entries / 256;
+    if (c > (int64_t)(o->size / element) && c < slots - slots / 64 && !spg_output_ensure(o, c, element, error))
+        return false;
+    return spg_output_ensure(o, slots, element, error);
+}
+
+/* With SPG_VECTOR_COPY, freeing the old block waits for the copy. */
+bool spg_loop_ensure(struct spg_loop *l, int64_t slots, struct spg_error *error) {
+    double start = spg_now_ms();
+    bool grown = ensure_array(l, &l->columns, slots, sizeof(int32_t), error) &&
+                 ensure_array(l, &l->values, slots, l->value_size, error);
+    l->grow_ms += spg_now_ms() - start;
+    return grown;
+}
