@@ -3,8 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Dense accumulators of a thread; positions of the row in hand are marked row + 1. C's columns ascend, so
- * none of them is met twice. */
+/* A thread's dense accumulators. The marker of a column is row + 1 if the current row has it. */
 struct accumulator {
     int32_t *marker;
     double *sum, *absolute;
@@ -24,7 +23,7 @@ static bool make(struct accumulator *acc, int32_t columns) {
     return acc->marker && acc->sum && acc->absolute;
 }
 
-/* Returns the number of positions in the row. */
+/* Computes the row; returns its number of entries. */
 static int32_t accumulate(struct accumulator *acc, const struct spg_csr *a, const struct spg_csr *b, int32_t row) {
     int32_t count = 0;
     for (int32_t k = a->offsets[row]; k < a->offsets[row + 1]; k++) {
@@ -46,12 +45,12 @@ static int32_t accumulate(struct accumulator *acc, const struct spg_csr *a, cons
 
 static double gamma_of(int32_t terms, double unit) { return terms * unit / (1 - terms * unit); }
 
-/* Whether row `row` of C is right; updates `check`. */
+/* Compares one row of C; updates `check`. */
 static bool check_row(const struct accumulator *acc, const struct spg_csr *c, int32_t row, int32_t positions,
                       int32_t terms, enum spg_precision precision, struct spg_check *check, struct spg_error *error) {
     int32_t from = c->offsets[row], to = c->offsets[row + 1];
     double ratio = gamma_of(terms, precision == SPG_FLOAT ? 0x1p-24 : 0x1p-53) + gamma_of(terms, 0x1p-53);
-    /* What products below the smallest normal number may lose. */
+    /* Products below the smallest normal number may lose this much. */
     double lost = terms * (precision == SPG_FLOAT ? 0x1p-149 : 0x1p-1074);
     if (to - from != positions)
         return spg_fail(error, "row %d has %d entries, not %d", row, to - from, positions);
@@ -60,7 +59,7 @@ static bool check_row(const struct accumulator *acc, const struct spg_csr *c, in
         if (acc->marker[j] != row + 1)
             return spg_fail(error, "row %d has an entry in column %d, where the product has none", row, j);
         double off = fabs(c->values[k] - acc->sum[j]), bound = ratio * acc->absolute[j] + lost;
-        /* Not "off > bound": that would let NaN pass. */
+        /* "off > bound" would accept NaN. */
         if (!(off <= bound))
             return spg_fail(error, "row %d, column %d is %.17g, not %.17g (off by %.3g, at most %.3g)", row, j,
                             c->values[k], acc->sum[j], off, bound);
@@ -70,7 +69,7 @@ static bool check_row(const struct accumulator *acc, const struct spg_csr *c, in
     return true;
 }
 
-/* The parallel part: the first wrong row, or -1; -2 when there was no memory. */
+/* Returns the first wrong row, -1 if there is none, -2 without memory. */
 static int32_t first_wrong_row(const struct spg_csr *a, const struct spg_csr *b, const struct spg_csr *c,
                                enum spg_precision precision, struct spg_check *check, struct spg_error *error) {
     int32_t wrong = -1;

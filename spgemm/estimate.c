@@ -37,7 +37,7 @@ bool spg_sample_rows(struct spg_sample *sample, const struct spg_csr *a, const s
     return made;
 }
 
-/* to[row] = minimum, key by key, of from[column] over the row's entries; infinity for an empty row. */
+/* to[k] = the minimum of key k over the row's columns; infinity for an empty row. */
 static void minima(const struct spg_csr *m, int32_t row, int32_t keys, const float *from, float *to) {
     for (int32_t k = 0; k < keys; k++)
         to[k] = INFINITY;
@@ -79,7 +79,7 @@ bool spg_estimate_cohen(const struct spg_csr *a, const struct spg_csr *b, int32_
         minima(a, i, keys, reached, minimum);
         estimate[i] = estimate_row(minimum, keys);
     }
-    /* In the order of rows: a sum by threads would depend on their number. */
+    /* In the order of rows: a parallel sum would depend on the number of threads. */
     *total = 0;
     for (int32_t i = 0; i < a->rows; i++) {
         *total += estimate[i];
@@ -93,13 +93,13 @@ out:
     return made;
 }
 
-#define SPARED (SPG_SAMPLE_ROWS / 20)
+#define OUTLIERS (SPG_SAMPLE_ROWS / 20)
 
 float spg_table_share(const int32_t *bound, const int32_t *size, int32_t rows) {
-    float most[SPARED + 1] = {0}; /* the largest that a row needs, descending */
-    int spared = rows / 20 < SPARED ? rows / 20 : SPARED;
+    float most[OUTLIERS + 1] = {0}; /* the largest needed shares, descending */
+    int outliers = rows / 20 < OUTLIERS ? rows / 20 : OUTLIERS;
     for (int32_t i = 0; i < rows; i++) {
-        int bin = size[i] ? spg_bin_of(size[i]) : 0, at = spared;
+        int bin = size[i] ? spg_bin_of(size[i]) : 0, at = outliers;
         float share = bin ? (float)(spg_bin_entries(bin - 1) + 1) / (float)bound[i] : 0;
         if (share <= most[at])
             continue;
@@ -107,11 +107,10 @@ float spg_table_share(const int32_t *bound, const int32_t *size, int32_t rows) {
             most[at] = most[at - 1];
         most[at] = share;
     }
-    return most[spared] < 1 ? most[spared] : 1;
+    return most[outliers] < 1 ? most[outliers] : 1;
 }
 
-/* Steps finer than what sizes are compared by; the longest row's is tried in any case, and past it there is
- * nothing to gain. */
+/* Steps of 1/64. The size of the longest row is always tried, and nothing beyond it can be better. */
 static int64_t next_size(int64_t size, int64_t longest) {
     int64_t next = size + 1 + size / 64;
     return size < longest && next > longest ? longest : next;

@@ -1,4 +1,12 @@
-/* Estimates of a product's size that do not form it, and the size_per_row that they suggest. */
+/* Estimates of nnz(C) without computing C, and the choice of size_per_row.
+ *
+ * Two estimators:
+ * - sampling: the exact sizes of 1024 rows give the compression, entries for each intermediate product. Times the
+ *   intermediate products of all rows, which are cheap to count, this estimates nnz(C). Cost: the symbolic phase of the
+ *   sampled rows. It also gives the distribution of row sizes, from which size_per_row is chosen.
+ * - Cohen: random keys, see spg_estimate_cohen. Cost: keys x (nnz(A) + nnz(B)), whatever the compression.
+ *
+ * The thesis leaves the choice of size_per_row open (5.2, 5.3, 6.2). */
 #ifndef SPG_ESTIMATE_H
 #define SPG_ESTIMATE_H
 
@@ -8,46 +16,47 @@
 extern "C" {
 #endif
 
-#define SPG_SAMPLE_ROWS 1024 /* default of what follows */
+#define SPG_SAMPLE_ROWS 1024 /* defaults of the functions below */
 #define SPG_COHEN_KEYS  16
 #define SPG_SAMPLE_SEED 1
 
-/* Sampled row number `i` of `count` among `rows`: at a random place in the i-th of as many equal strips,
- * since equal strides meet the period of a grid. */
+/* Sampled row number `i` of `count`: a random row of the i-th of `count` equal strips of the rows. Equal strides would
+ * resonate with the period of a grid. */
 int32_t spg_sampled_row(int32_t rows, int32_t count, int32_t i, uint64_t seed);
 
-/* Exact sizes of `rows` rows of C, one at a random place in each of as many equal strips, and the histogram
- * of them. The total is estimated by the compression of each sampled row: multiplications of all rows, times
- * sizes over multiplications of the sampled. The caller frees the histogram. */
+/* Counts the sampled rows of C exactly. total = intermediate products of all rows x entries of the sampled rows /
+ * intermediate products of the sampled rows. The caller frees the histogram. */
 struct spg_sample {
     struct spg_histogram sizes;
-    int64_t bound; /* multiplications of all rows, exact */
+    int64_t bound; /* intermediate products of all rows, exact */
     double total;  /* estimated nnz(C) */
 };
 bool spg_sample_rows(struct spg_sample *sample, const struct spg_csr *a, const struct spg_csr *b, int32_t rows,
                      uint64_t seed, struct spg_error *error);
 
-/* Cohen's estimator (Structure prediction and sparse matrix multiplication, Algorithmica 1998): every column
- * of B draws `keys` exponential keys; minima over the columns that a row reaches tell how many they are,
- * (keys - 1) / sum of the minima, unbiased, with relative deviation 1 / sqrt(keys - 2). Time keys x (nnz(A) +
- * nnz(B)), memory 4 bytes x keys x (rows and columns of B). `size` gets the estimate for each row of C; NULL:
- * only their sum is wanted. keys >= 3. */
+/* Cohen's estimator (Structure prediction and sparse matrix multiplication, Algorithmica 1998).
+ *
+ * Every column of B draws `keys` exponential random numbers. The minima of key number k over all columns that a row of
+ * C reaches are exponential with the number of columns as rate: so (keys - 1) / (sum of the minima) estimates the row's
+ * size, without bias and with relative deviation 1 / sqrt(keys - 2). The minima are found in two steps, over B's rows
+ * and then over A's rows.
+ *
+ * Cost: keys x (nnz(A) + nnz(B)). Memory: 4 bytes x keys x (rows and columns of B). keys >= 3. `size` receives the
+ * estimate of each row; NULL: only the sum is wanted. */
 bool spg_estimate_cohen(const struct spg_csr *a, const struct spg_csr *b, int32_t keys, uint64_t seed, float *size,
                         double *total, struct spg_error *error);
 
-/* The least share s, 0 to 1, such that tables made for s times a row's multiplications (bins.h) are those
- * that its entries need, or larger, in all but one of twenty of `rows` sampled rows: tables of the others are
- * fuller than they should be, few of them too small. */
+/* Returns the smallest share s, 0 to 1, such that tables chosen for s x the intermediate products of a row (bins.h) are
+ * large enough for 19 of 20 sampled rows. A few of the remaining rows overflow; the others have fuller tables than
+ * usual. */
 float spg_table_share(const int32_t *bound, const int32_t *size, int32_t rows);
 
-/* The size_per_row with the fewest rounds among those whose memory efficiency is at least `efficiency`; of
- * equal rounds the more efficient. 1 is always efficient enough: it wastes nothing but an entry on each empty
- * row. */
+/* Returns the size_per_row with the fewest rounds among those whose memory efficiency is at least `efficiency`; among
+ * equal rounds the most efficient one. Size 1 always qualifies: it wastes one slot for each empty row. */
 int32_t spg_choose_size_per_row(const struct spg_histogram *sizes, double efficiency);
 
-/* The size_per_row that `--size-per-row auto` stands for: one round where that wastes little. `at_once`: a
- * row takes the pieces of all its rounds at once (spread.h), so that more rounds cost nothing and less is
- * wasted. */
+/* Returns the size_per_row of `--size-per-row auto`: one round if that wastes little. `at_once`: a row takes the chunks
+ * of all its rounds at once (spread.h), so more rounds cost nothing and the choice wastes less. */
 int32_t spg_auto_size_per_row(const struct spg_histogram *sizes, bool at_once);
 
 #ifdef __cplusplus

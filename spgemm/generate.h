@@ -1,5 +1,5 @@
-/* Families of generated matrices, one file each: generate_*.c. All leave the values unset, except where said. On failure
- * *m is empty. */
+/* Families of generated matrices, one file each: generate_*.c. All leave the values unset, except where said. On
+ * failure *m is empty. */
 #ifndef SPG_GENERATE_H
 #define SPG_GENERATE_H
 

@@ -1,19 +1,21 @@
-/* The cage model of DNA electrophoresis (van Heukelum, Barkema, Bisseling: DNA electrophoresis studied with
- * the cage model, J. Comput. Phys. 180, 2002), which the cage matrices come from, as transitions between its
- * states.
+/* The cage model of DNA electrophoresis, from which the cage matrices come.
  *
- * A polymer of L monomers is a walk of L - 1 steps on the tree in which every vertex has three '+' and three
- * '-' neighbours (along the electric field and against it; a step back over an edge has the other sign).
- * States are walks up to the tree's automorphisms that keep signs and up to reading the walk from its other
- * end. A move puts one monomer elsewhere: an end monomer to any neighbour of the next one, an inner monomer,
- * if both its neighbours are on one vertex, to any neighbour of that. Entries are the states that one move
+ * Model: a polymer of L monomers is a walk of L - 1 steps on an infinite tree. Every vertex of the tree has three '+'
+ * neighbours, along the electric field, and three '-' neighbours, against it. A step back over an edge has the opposite
+ * sign. A state is a walk up to automorphisms of the tree that keep signs, and up to the direction of reading. A move
+ * puts one monomer elsewhere: an end monomer to any neighbour of the next monomer; an inner monomer, if both neighbours
+ * are on one vertex, to any neighbour of that vertex. Row i of the matrix has the states that one move from state i
  * leads to, and the diagonal.
  *
- * A walk is written as a code: vertices are numbered as they are first visited, and each step is 4 bits,
- * either the number of the visited vertex that it goes to, or PLUS or MINUS for a vertex not visited before.
- * Walks are equal up to automorphisms exactly when their codes are equal; a state is the smaller code of its
- * walk's two directions. Codes ascend in the order of rows. Number of states: 5, 9, 37, 93, 340, ... for L =
- * 3, 4, 5, 6, 7. */
+ * Method: a walk is written as a code of 4 bits for each step. Vertices are numbered in the order of the first visit; a
+ * step is the number of the visited vertex it goes to, or PLUS or MINUS for a new vertex. Two walks are equal up to
+ * automorphisms exactly when their codes are equal. A state is the smaller code of the walk's two directions. States
+ * are enumerated in the order of their codes, and found again by a hash table.
+ *
+ * Number of states: 5, 9, 37, 93, 340, ... for L = 3, 4, 5, 6, 7. Memory: about 20 bytes for each state.
+ * Source: van Heukelum, Barkema, Bisseling: DNA electrophoresis studied with the cage model, J. Comput. Phys. 180,
+ * 2002.
+ */
 #include "spgemm/generate.h"
 #include "spgemm/random.h"
 
@@ -23,11 +25,11 @@
 #define MONOMERS_MAX 16
 #define PLUS         14
 #define MINUS        15
-#define SAME_SIGN    3 /* neighbours of a vertex that have one sign */
-/* Each end moves to at most 6 places, as does each of at most L - 2 inner monomers. */
+#define SAME_SIGN    3 /* neighbours of a vertex with one sign */
+/* Every monomer moves to at most 6 vertices; the diagonal is one more entry. */
 #define MOVES_MAX (6 * MONOMERS_MAX + 1)
 
-/* The vertices that a walk visits, and one more for a monomer that moves off them. */
+/* The vertices that a walk visits, with room for one more that a monomer moves to. */
 struct walk {
     int monomers, vertices;
     int8_t at[MONOMERS_MAX];         /* vertex of each monomer */
@@ -43,7 +45,7 @@ struct states {
     uint64_t mask;
 };
 
-/* Sign of the step from one vertex to its neighbour, 0 when it is none. */
+/* Sign of the step between two vertices; 0 if they are not neighbours. */
 static int step_sign(const struct walk *w, int from, int to) {
     if (w->parent[to] == from)
         return w->sign[to];
@@ -74,7 +76,7 @@ static uint64_t code_of(const struct walk *w) {
     return forth < back ? forth : back;
 }
 
-/* Known neighbours of a vertex with this sign. */
+/* Number of neighbours of a vertex, with this sign, that the walk has. */
 static int known_neighbours(const struct walk *w, int vertex, int sign) {
     int count = 0;
     for (int v = 0; v < w->vertices; v++)
@@ -118,7 +120,7 @@ static bool keep_state(struct states *s, const struct walk *w) {
     return true;
 }
 
-/* All ways to place monomers from number `next`, in the order of their codes. */
+/* Enumerates all positions of the monomers from number `next` on, in the order of the codes. */
 static bool extend(struct states *s, struct walk *w, int next) {
     if (next == w->monomers)
         return keep_state(s, w);
@@ -163,7 +165,7 @@ static bool make_table(struct states *s) {
     return true;
 }
 
-/* Every code that a move gives is that of a state. */
+/* Every move leads to a state, so the code is always found. */
 static int32_t find_state(const struct states *s, uint64_t code) {
     uint64_t slot = slot_of(s, code);
     while (s->codes[s->table[slot]] != code)
@@ -173,7 +175,7 @@ static int32_t find_state(const struct states *s, uint64_t code) {
 
 /* ---- moves */
 
-/* Adds `state` to the ascending columns if it is not there. */
+/* Inserts `state` into the ascending columns, unless it is there. */
 static int32_t insert(int32_t *columns, int32_t count, int32_t state) {
     int32_t at = count;
     while (at > 0 && columns[at - 1] > state)
@@ -185,8 +187,8 @@ static int32_t insert(int32_t *columns, int32_t count, int32_t state) {
     return count + 1;
 }
 
-/* Puts the monomer to each neighbour of `around`; of those that no monomer has visited, one of each sign
- * stands for all, as they differ by an automorphism. */
+/* Moves the monomer to each neighbour of `around`. Of the neighbours that no monomer has visited, one of each sign is
+ * enough: the others differ by an automorphism. */
 static int32_t move_monomer(const struct states *s, struct walk *w, int monomer, int around, int32_t *columns,
                             int32_t count) {
     int8_t was = w->at[monomer];

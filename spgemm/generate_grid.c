@@ -1,5 +1,6 @@
-/* Stencils on regular grids: row p u + a couples with column q u + b for every q = p + point inside, 0 <= b <
- * u. nnz = u^2 x sum over points of (X - |x|)(Y - |y|)(Z - |z|). */
+/* Stencils on regular grids. Row p u + a, unknown a of grid point p, is coupled with column q u + b for every q = p +
+ * point inside the grid and 0 <= b < u, where u is the number of unknowns.
+ * nnz = u^2 x the sum over all points of (X - |x|)(Y - |y|)(Z - |z|). */
 #include "spgemm/generate.h"
 
 struct grid {

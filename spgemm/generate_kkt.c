@@ -1,9 +1,10 @@
-/* [H A'; A 0], the KKT matrix of a discretised 3-D boundary control problem as in PDE-constrained
- * optimisation tests (nlpkkt matrices): variables are the N^3 inner points of a cube and the 6 N^2 points of
- * its faces, without edges and corners; each inner point has a constraint, the 27-point stencil over the
- * variables around it. H is diagonal, and the zero block is stored as N^3 zeros on the diagonal, as in the
- * collection's file. n = 2 N^3 + 6 N^2; nnz(A) = 27 N^3 - 12 (3 N - 2) - 8; stored = 2 nnz(A) + n. Variables
- * are in grid order, x fastest. */
+/* KKT matrix [H A'; A 0] of a discretised 3-D boundary control problem, as in the nlpkkt matrices.
+ *
+ * Variables: the N^3 inner points of a cube, and the 6 N^2 points of its faces without edges and corners, in grid
+ * order, x fastest. Constraints: one for each inner point, the 27-point stencil over the variables around it. H is
+ * diagonal. The zero block is stored as N^3 zeros on the diagonal, as in the file of the collection.
+ *
+ * n = 2 N^3 + 6 N^2; nnz(A) = 27 N^3 - 12 (3 N - 2) - 8; stored entries = 2 nnz(A) + n. */
 #include "spgemm/generate.h"
 
 #include <stdlib.h>
@@ -11,13 +12,13 @@
 struct kkt {
     int32_t side;      /* N + 2 */
     int32_t variables; /* N^3 + 6 N^2 */
-    int32_t *variable; /* number of each grid point; -1 on edges and in corners */
-    int32_t *point;    /* and back */
+    int32_t *variable; /* variable of each grid point; -1 on edges and corners */
+    int32_t *point;    /* grid point of each variable */
 };
 
 static bool outer(int32_t at, int32_t side) { return at == 0 || at == side - 1; }
 
-/* Constraint of an inner point: in grid order, too. */
+/* Row of an inner point's constraint; constraints are in grid order too. */
 static int32_t constraint(const struct kkt *k, int32_t x, int32_t y, int32_t z) {
     int32_t inner = k->side - 2;
     return k->variables + ((z - 1) * inner + y - 1) * inner + x - 1;

@@ -1,7 +1,8 @@
-/* R-MAT (Chakrabarti, Zhan, Faloutsos: R-MAT, a recursive model for graph mining, SDM 2004) with the
- * parameters of Graph500, a = 0.57, b = c = 0.19, d = 0.05: skewed rows. Edge e takes its quadrants from the
- * generator that starts from output e of the seed's, so the graph does not depend on the number of threads.
- * Vertices are not shuffled. */
+/* R-MAT graphs with the parameters of Graph500, a = 0.57, b = c = 0.19, d = 0.05: skewed row sizes.
+ *
+ * Each edge descends from the whole matrix into one random quadrant after the other. Edge e uses the generator that
+ * starts from output e of the seed's generator, so the graph does not depend on the number of threads. Vertices are not
+ * shuffled. Source: Chakrabarti, Zhan, Faloutsos: R-MAT, a recursive model for graph mining, SDM 2004. */
 #include "spgemm/generate.h"
 #include "spgemm/random.h"
 

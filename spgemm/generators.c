@@ -13,13 +13,13 @@ struct argument {
     int64_t initial, low, high;
 };
 
-/* A row a name. Values of the kinds that do not set them are filled from the last argument. */
+/* One row for each name. Matrices whose family does not set the values get random ones from the seed. */
 struct generator {
     const char *name, *help;
-    struct argument arguments[SPG_GENERATOR_ARGUMENTS]; /* the last that is named is the seed */
+    struct argument arguments[SPG_GENERATOR_ARGUMENTS]; /* the last named one is the seed */
     bool (*make)(struct spg_csr *m, const int64_t *arguments, uint64_t seed, struct spg_error *error);
     bool sets_values;
-    const int64_t *fixed; /* arguments of make() that the name stands for, instead of those given */
+    const int64_t *fixed; /* arguments of make() that the name stands for; NULL = those of the user */
 };
 
 #define POINTS(list) list, (int)(sizeof list / sizeof list[0])
@@ -33,8 +33,8 @@ static const struct spg_grid_point quad9[] = {{-1, -1, 0}, {0, -1, 0}, {1, -1, 0
                                               {1, 0, 0},   {-1, 1, 0}, {0, 1, 0},  {1, 1, 0}};
 static const struct spg_grid_point triangle7[] = {{-1, -1, 0}, {0, -1, 0}, {-1, 0, 0}, {0, 0, 0},
                                                   {1, 0, 0},   {0, 1, 0},  {1, 1, 0}};
-/* A cube in six tetrahedra (Kuhn): neighbours are the nonzero corners of the unit cube, and their negatives.
- */
+/* Kuhn's division of a cube into six tetrahedra: neighbours are the nonzero corners of the unit cube and their
+ * negatives. */
 static const struct spg_grid_point kuhn15[] = {{-1, -1, -1}, {0, -1, -1}, {-1, 0, -1}, {0, 0, -1}, {-1, -1, 0},
                                                {0, -1, 0},   {-1, 0, 0},  {0, 0, 0},   {1, 0, 0},  {0, 1, 0},
                                                {1, 1, 0},    {0, 0, 1},   {1, 0, 1},   {0, 1, 1},  {1, 1, 1}};
@@ -166,7 +166,7 @@ void spg_generators_list(FILE *file) {
     }
 }
 
-/* Reads ":5:7"; for stencil7 "38x198x198" may stand for the three sides. */
+/* Reads ":5:7". For stencil7, "38x198x198" may give the three sides. */
 static bool read_arguments(const struct generator *g, const char *text, int64_t *values, struct spg_error *error) {
     int count = argument_count(g);
     char usage[64];

@@ -1,6 +1,6 @@
 /* Matrices made on request, by name: NAME[:ARGUMENT...]. Some equal matrices of public collections in structure, some
- * only resemble them. Values are random numbers in (0, 1], equal on every machine (random.h). The last argument of every
- * name is their seed. */
+ * only resemble them. Values are random numbers in (0, 1], equal on every machine (random.h). The last argument of
+ * every name is their seed. */
 #ifndef SPG_GENERATORS_H
 #define SPG_GENERATORS_H
 

@@ -67,7 +67,7 @@ static bool run_round(struct spg_loop *l, int32_t *rows, struct spg_error *error
         return spg_fail(error, "more than %d chunks of %d slots; a larger --size-per-row needs fewer", INT32_MAX,
                         l->chunk_size);
     l->chunks += *rows;
-    /* The still unfinished rows, at most as many, are listed behind this round's rows. */
+    /* The still unfinished rows, at most as many, are listed after this round's rows. */
     if (!spg_loop_ensure(l, l->chunks * l->chunk_size, error) ||
         !spg_output_ensure(&l->owner, l->chunks + *rows, sizeof(int32_t), error) ||
         !spg_cuda(cudaMemcpyAsync((int64_t *)l->first.at + l->rounds + 1, &l->chunks, sizeof l->chunks,

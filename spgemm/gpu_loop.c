@@ -21,7 +21,7 @@ void spg_loop_drop(struct spg_loop *l) {
     spg_work_drop(&l->w);
 }
 
-/* The expected size of C gets physical handles of its own, so that the slots behind C can be returned later. */
+/* The expected size of C gets physical handles of its own, so that the slots after C can be returned later. */
 static bool ensure_array(struct spg_loop *l, struct spg_output *o, int64_t slots, size_t element,
                          struct spg_error *error) {
     int64_t c = l->expected_entries + l->expected_entries / 256;

@@ -176,7 +176,7 @@ static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab
 static bool start_slab(struct spg_work *w, int slab, struct spg_target *c, struct spg_error *error) {
     int64_t first_chunks = (int64_t)(slab + 1) * c->spread.slab;
     c->spread.first_chunks = first_chunks < w->rows ? (int32_t)first_chunks : w->rows;
-    return spg_cuda(spg_launch_start_slab(w->chunk_counts, slab), "pieces", error);
+    return spg_cuda(spg_launch_start_slab(w->chunk_counts, slab), "chunks", error);
 }
 
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,

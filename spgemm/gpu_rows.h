@@ -92,7 +92,7 @@ bool spg_work_compute_slab(struct spg_work *w, const struct spg_binned *b, int s
 bool spg_work_compute(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                       struct spg_error *error);
 
-/* Waits for the rows and computes those again that overflowed their tables. Records the event `computed` behind them.
+/* Waits for the rows and computes those again that overflowed their tables. Records the event `computed` after them.
  * Sets w->results, w->c_offset and C's offsets from w->size. */
 bool spg_work_settle(struct spg_work *w, const struct spg_target *c, cudaEvent_t computed, struct spg_error *error);
 /* Sets C's number of entries, after settling. `arrays`: allocates memory for them. Fails beyond 2^31 - 1 entries. */

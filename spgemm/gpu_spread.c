@@ -143,7 +143,7 @@ static bool compute_slabs(struct spg_loop *l, struct spg_error *error) {
     return done && settle(l, error);
 }
 
-/* Computes the deferred rows, in extra chunks behind the granted ones. The memory then holds every requested chunk. */
+/* Computes the deferred rows, in extra chunks after the granted ones. The memory then holds every requested chunk. */
 static bool compute_deferred(struct spg_loop *l, struct spg_error *error) {
     struct spg_chunk_counts *chunk_counts = &l->w.results.chunk_counts;
     int64_t extra = (int64_t)(chunk_counts->requested + chunk_counts->counted);

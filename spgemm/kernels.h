@@ -61,7 +61,7 @@ cudaError_t spg_launch_bin_count(const int32_t *list, int32_t rows, const struct
 /* Writes the rows to `binned`, bin by bin. `next` holds the first position of each bin and is advanced. */
 cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const struct spg_bin_rule *rule, int32_t *next,
                                 int32_t *binned);
-/* Places the first chunks of this slab behind all chunks granted so far. */
+/* Places the first chunks of this slab after all chunks granted so far. */
 cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, int slab);
 /* Computes or counts rows with tables of the bin's size. A row that does not fit its table is appended to `overflow`
  * and counted in *overflowed. */
@@ -108,7 +108,7 @@ cudaError_t spg_launch_gather(const int32_t *list, int32_t rows, const int32_t *
  * zeroed. There are at most SPG_SLABS slabs of `slab` rows. */
 struct spg_c_totals {
     int64_t stored;              /* nnz(C) */
-    int64_t slab_end[SPG_SLABS]; /* offset of C behind the last row of each slab */
+    int64_t slab_end[SPG_SLABS]; /* offset of C after the last row of each slab */
     int32_t longest;             /* entries of the longest row */
 };
 cudaError_t spg_launch_offsets(const int64_t *c_offset, const int32_t *size, int32_t rows, int32_t *offsets,

@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(BLOCK)
     int32_t entry[EACH]; /* index among the tile's entries; -1 = the slot is empty */
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
-        int32_t here = row < rows ? offset[row] + rank : 0, behind = row < rows ? offset[row + 1] : 0;
-        entry[j] = here < behind ? here - begin : -1;
+        int32_t here = row < rows ? offset[row] + rank : 0, row_end = row < rows ? offset[row + 1] : 0;
+        entry[j] = here < row_end ? here - begin : -1;
         row += rows_on;
         rank += ranks_on;
         if (rank >= chunk) {

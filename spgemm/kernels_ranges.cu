@@ -42,7 +42,7 @@ __device__ void start_row(Range<T> &r, const spg_operand &a, const spg_operand &
 }
 
 /* Adds the products of columns low to low + SPG_RANGE - 1, one warp for each entry of A, and advances the cursors.
- * Returns the first column behind the range that this warp saw. */
+ * Returns the first column after the range that this warp saw. */
 template <typename T, bool NUMERIC>
 __device__ int add_products(Range<T> &r, const spg_operand &a, const spg_operand &b, int32_t row, int low,
                             int32_t *cursor) {

@@ -1,4 +1,5 @@
-/* spgemm: multiplies sparse matrices and says what it took. */
+/* spgemm: multiplies sparse matrices and reports time and memory. Order: read the options, load or make A and B, model
+ * the product (--model), compute it (--mode), report. */
 #include "spgemm/generators.h"
 #include "spgemm/outcome.h"
 #include "spgemm/reader.h"
@@ -7,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A and B as the product takes them: with layout csc transposed and swapped, since C' = B' A'. */
+/* A and B of the product. With layout csc they are transposed and swapped, because C' = B' A'. */
 struct operands {
-    struct spg_csr first, second; /* `second` is empty where B is A */
+    struct spg_csr first, second; /* `second` is empty when B is A */
     const struct spg_csr *a, *b;
 };
 
@@ -96,8 +97,8 @@ static bool check(void *state, const struct spg_job *job, struct spg_outcome *ou
     return right;
 }
 
-/* The thesis' runs (4.1), 25 of 50, are for products that take moments. The first run loads code, so the
- * second one tells. */
+/* The thesis (4.1) times 25 of 50 runs, which suits short products. The first run loads the kernels, so the second one
+ * decides whether a product is short. */
 #define SHORT_MS 100
 static bool warm_up(void *state, struct spg_outcome *outcome, struct spg_error *error) {
     const struct spg_settings *s = outcome->settings;
@@ -115,7 +116,7 @@ static bool warm_up(void *state, struct spg_outcome *outcome, struct spg_error *
     return true;
 }
 
-/* A card that the product fills has no room for them, which is no reason to fail. */
+/* The product may fill the device so that no memory is left for the estimates. That is no reason to fail. */
 static void estimate(void *state, struct spg_outcome *outcome) {
     struct spg_error error;
     outcome->estimated = outcome->settings->mode->ops->estimate(state, &outcome->estimates, &error);

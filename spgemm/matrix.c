@@ -48,8 +48,7 @@ void spg_csr_free(struct spg_csr *m) {
     *m = (struct spg_csr){0};
 }
 
-/* Rows are asked for once, as some are dear, so their columns are kept by blocks until the number of all is
- * known. */
+/* Some rows are expensive, so each is computed once. Blocks of rows hold the columns until their total is known. */
 #define BLOCK_ROWS 4096
 
 static int32_t *fill_block(int32_t first, int32_t end, int32_t widest, spg_row_function *function, const void *context,
@@ -73,8 +72,7 @@ static int32_t *fill_block(int32_t first, int32_t end, int32_t widest, spg_row_f
     return fitting ? fitting : columns;
 }
 
-/* Sizes of rows become offsets; returns their sum, which may pass 32 bits (the offsets are of no use then).
- */
+/* Turns row sizes into offsets. Returns the sum of the sizes; if it exceeds 32 bits, the offsets are unusable. */
 static int64_t scan(int32_t *offsets, int32_t rows) {
     int64_t sum = 0;
     for (int32_t i = 0; i <= rows; i++) {
@@ -128,7 +126,7 @@ struct entry {
     double value;
 };
 
-/* Merge sort: stable, so that equal positions are added in the order of the file, and no row is slow. */
+/* Merge sort: stable, so equal positions are added in the order of the file; n log n for every row. */
 static void sort_entries(struct entry *entries, struct entry *spare, int64_t count) {
     if (count < 16) {
         for (int64_t i = 1; i < count; i++) {
@@ -149,7 +147,7 @@ static void sort_entries(struct entry *entries, struct entry *spare, int64_t cou
     memcpy(entries, spare, (size_t)count * sizeof *entries);
 }
 
-/* Adds equal columns of a sorted row; returns what is left. */
+/* Adds up equal columns of a sorted row; returns the number of entries that remain. */
 static int64_t merge_row(struct entry *entries, int64_t count) {
     int64_t kept = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -177,14 +175,14 @@ bool spg_csr_from_triplets(struct spg_csr *m, int32_t rows, int32_t columns, int
         start[i + 2] += start[i + 1];
     for (int64_t k = 0; k < count; k++)
         entries[start[row[k] + 1]++] = (struct entry){(int32_t)column[k], value[k]};
-        /* By now start[i + 1] is the end of row i, which is the beginning of row i + 1. */
+        /* Now start[i + 1] is the end of row i and the beginning of row i + 1. */
 #pragma omp parallel for schedule(dynamic, 1024)
     for (int32_t i = 0; i < rows; i++)
         sort_entries(entries + start[i], spare + start[i], start[i + 1] - start[i]);
     for (int32_t i = 0; i < rows; i++) {
         int64_t from = start[i], left = merge_row(entries + from, start[i + 1] - from);
         memmove(entries + stored, entries + from, (size_t)left * sizeof *entries);
-        start[i] = stored; /* its place among the merged rows; start[i + 1] still says where row i + 1 is */
+        start[i] = stored; /* its new beginning; start[i + 1] is still the old beginning of row i + 1 */
         stored += left;
     }
     *merged = count - stored;
@@ -209,7 +207,8 @@ bool spg_csr_transpose(struct spg_csr *t, const struct spg_csr *m, struct spg_er
     int64_t stored = spg_csr_stored(m);
     if (!spg_csr_make(t, m->columns, m->rows, stored, error))
         return false;
-    /* Offsets run one row ahead while entries are placed, so that they end where they belong. */
+    /* While entries are stored, next[i] advances from the beginning of row i to that of row i + 1. The offsets are
+     * shifted back at the end. */
     int32_t *next = t->offsets;
     for (int64_t k = 0; k < stored; k++)
         next[m->indices[k]]++;

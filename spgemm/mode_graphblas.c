@@ -1,4 +1,5 @@
-/* The product by SuiteSparse:GraphBLAS. */
+/* Mode graphblas: the product on the host by SuiteSparse:GraphBLAS, as a reference. The copies between its matrices and
+ * ours are not timed. */
 #include "spgemm/modes.h"
 
 #include <GraphBLAS.h>
@@ -10,7 +11,7 @@ struct state {
     GrB_Matrix a, b, c;
 };
 
-/* GraphBLAS starts and ends once in a process. */
+/* GraphBLAS can be initialised once in a process. */
 static bool started;
 
 static void finish(void) { GrB_finalize(); }
@@ -95,7 +96,7 @@ static bool run_graphblas(void *pointer, struct spg_run *run, struct spg_error *
     GrB_Info info = GrB_Matrix_new(&s->c, type_of(s->job), (GrB_Index)s->job->a->rows, (GrB_Index)s->job->b->columns);
     if (info == GrB_SUCCESS)
         info = GrB_mxm(s->c, NULL, NULL, semiring, s->a, s->b ? s->b : s->a, NULL);
-    /* Sorted rows, as the other modes give. */
+    /* Finishes pending work and sorts the rows, as in the other modes. */
     if (info == GrB_SUCCESS)
         info = GrB_Matrix_wait(s->c, GrB_MATERIALIZE);
     double ms = spg_now_ms() - start;

@@ -1,4 +1,4 @@
-/* What the driver found out, and how it is told: as text on stdout and as JSON. */
+/* The driver's results, and how they are reported: as text on stdout and as JSON. */
 #ifndef SPG_OUTCOME_H
 #define SPG_OUTCOME_H
 
@@ -23,19 +23,19 @@ struct spg_outcome {
     /* --mode */
     struct spg_run *runs; /* NULL without a mode */
     unsigned runs_count, warmup;
-    bool estimated; /* of a chosen size_per_row */
+    bool estimated; /* only when the mode chose size_per_row */
     struct spg_estimates estimates;
     struct spg_check check;
 };
 
-/* Each bytes of C's places: a value and a 32-bit column, as the thesis' two vectors (3.2). */
+/* Bytes of one slot of C: a value and a 32-bit column, as in the two vectors of the thesis (3.2). */
 static inline size_t spg_slot_size(enum spg_precision precision) { return spg_value_size(precision) + sizeof(int32_t); }
 
-/* Of a member of the runs that is a time. */
+/* One of the times in struct spg_run, over all runs. */
 struct spg_times {
     double least, median, most;
 };
-/* `member` is its offset in struct spg_run. NaN, all of them, without memory. */
+/* `member` is the offset of the time in struct spg_run. All three are NaN when there is no memory. */
 struct spg_times spg_outcome_times(const struct spg_outcome *o, size_t member);
 
 bool spg_outcome_text(const struct spg_outcome *o, struct spg_error *error);

@@ -1,4 +1,4 @@
-/* For programs. Bytes and counts are integers, times ms, efficiencies 0 to 1. */
+/* The results as JSON, for programs. Bytes and counts are integers, times are in ms, efficiencies are 0 to 1. */
 #include "spgemm/outcome.h"
 
 #ifdef GM_HAVE_JANSSON
@@ -9,7 +9,7 @@
 
 #define FORMAT 1
 
-/* File names are bytes, JSON is UTF-8. */
+/* A file name may hold any bytes; JSON accepts only UTF-8. */
 static json_t *text(const char *bytes) {
     json_t *value = bytes ? json_string(bytes) : json_null();
     return value ? value : json_string("?");

@@ -1,9 +1,9 @@
-/* Parsing is fast_matrix_market's; what is checked here is what it lets pass: the kinds of matrix that a
- * product of real numbers takes, claims of the header that the file cannot keep, values, 32-bit sizes. */
+/* Reader of Matrix Market files. fast_matrix_market parses; this file checks what the parser accepts but a product
+ * cannot use: the kind of matrix, a header that promises more than the file can hold, values, 32-bit sizes. Errors name
+ * the line. */
 #include "spgemm/reader.h"
 
-/* Numbers by <charconv>: the parser's other way, strtod, depends on the locale and reads over ends of lines.
- */
+/* Read numbers by <charconv>: strtod, the alternative, depends on the locale and reads across ends of lines. */
 #define FMM_FROM_CHARS_INT_SUPPORTED    1
 #define FMM_FROM_CHARS_DOUBLE_SUPPORTED 1
 #define FMM_NO_VECTOR                   1
@@ -23,7 +23,7 @@ namespace fmm = fast_matrix_market;
 
 namespace {
 
-/* The text, and a newline that the last line may lack: without one the parser runs past the end. */
+/* The text, followed by a newline: the parser runs past the end when the last line has none. */
 class Text : public std::streambuf {
   public:
     Text(const char *text, size_t size) : newline('\n') {
@@ -53,7 +53,7 @@ struct Triplets {
     }
 };
 
-/* Raised here; errors of the parser are fmm::fmm_error. A line of 0 is none. */
+/* Thrown by this file; the parser throws fmm::fmm_error. Line 0: the error has no line. */
 struct Trouble {
     int64_t line;
     std::string what;
@@ -67,7 +67,7 @@ struct Input {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-/* Line `wanted`, from 1, as a view of the text. */
+/* The text of line `wanted`, counted from 1; at most 80 characters. */
 std::string line_of(const Input &input, int64_t wanted) {
     const char *at = input.text, *end = input.text + input.size;
     for (int64_t line = 1; at < end; line++) {
@@ -80,7 +80,7 @@ std::string line_of(const Input &input, int64_t wanted) {
     return "";
 }
 
-/* "'text'" with what cannot be printed as question marks. */
+/* Returns "'text'", with question marks for unprintable characters. */
 std::string quoted(std::string text) {
     while (!text.empty() && (text.back() == '\r' || text.back() == ' '))
         text.pop_back();
@@ -89,7 +89,7 @@ std::string quoted(std::string text) {
     return "'" + text + "'";
 }
 
-/* Line of entry number `wanted`, from 0, behind the header. */
+/* Number of the line with entry `wanted`, counted from 0 after the header. */
 int64_t line_of_entry(const Input &input, const fmm::matrix_market_header &header, int64_t wanted) {
     const char *at = input.text, *end = input.text + input.size;
     int64_t line = 1, entry = 0;
@@ -112,7 +112,7 @@ bool fail(const Input &input, int64_t line, const std::string &what, struct spg_
                     quoted(line_of(input, line)).c_str());
 }
 
-/* The line behind the comments, where sizes stand; 0 when there is none. */
+/* Number of the line with the sizes, the first one after the comments; 0 if there is none. */
 int64_t line_of_sizes(const Input &input) {
     int64_t line = 1;
     Text buffer(input.text, input.size);
@@ -125,7 +125,7 @@ int64_t line_of_sizes(const Input &input) {
     return 0;
 }
 
-/* The parser's texts begin "Line 7: "; `line` is for those that do not. */
+/* Most error texts of the parser begin with "Line 7: ". `line` is the number for the others. */
 Trouble from_parser(const char *text, int64_t line) {
     while (!std::strncmp(text, "Line ", 5)) {
         char *end;
@@ -164,7 +164,7 @@ void check_header(const Input &input, const fmm::matrix_market_header &header) {
 void check_values(const Input &input, const fmm::matrix_market_header &header, const Triplets &t) {
     for (int64_t k = 0; k < header.nnz; k++) {
         double value = t.value[k];
-        /* The parser counts lines and reads them apart: should the two ever differ, places stay unfilled. */
+        /* The parser counts lines and reads entries separately. If the two ever differ, some entries stay unset. */
         if (t.row[k] < 0)
             throw Trouble{line_of_entry(input, header, k), "this entry was not read"};
         if (!std::isfinite(value))
@@ -176,7 +176,7 @@ void check_values(const Input &input, const fmm::matrix_market_header &header, c
     }
 }
 
-/* The other triangle, behind the `count` entries that were read; returns how many there are then. */
+/* Appends the entries of the other triangle; returns the new number of entries. */
 int64_t mirror(const fmm::matrix_market_header &header, Triplets &t) {
     double factor = header.symmetry == fmm::skew_symmetric ? -1 : 1;
     int64_t next = header.nnz;
@@ -196,7 +196,7 @@ bool read(const Input &input, struct spg_csr *m, struct spg_reading *reading, st
     options.generalize_symmetry = false;
     Text text(input.text, input.size);
     std::istream stream(&text);
-    /* The parser looks for ends of lines with functions for strings. */
+    /* The parser finds ends of lines with string functions, which stop at a zero byte. */
     if (const void *zero = std::memchr(input.text, 0, input.size)) {
         int64_t line = 1 + std::count(input.text, static_cast<const char *>(zero), '\n');
         throw Trouble{line, "a zero byte: this is no text file"};

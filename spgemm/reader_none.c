@@ -1,4 +1,4 @@
-/* In place of reader.cpp where fast_matrix_market is not there. */
+/* Replaces reader.cpp in builds without fast_matrix_market. */
 #include "spgemm/reader.h"
 
 bool spg_reader_available(void) { return false; }

@@ -27,37 +27,36 @@ enum row {
     ROWS,
 };
 
-/* A row with a unit takes a value; BOOL rows here are flags. */
+/* An option with a unit takes a value; one of type BOOL is a flag. */
 static const struct gm_option rows[ROWS] = {
     [MATRIX] = {0, GM_OPTION_TEXT, "--matrix", "matrix", NULL, "FILE|gen:NAME", NULL, 0, 0,
                 "A: a Matrix Market file, or one made on the spot; gen:list lists those"},
     [B] = {0, GM_OPTION_TEXT, "--b", "b", NULL, "FILE|gen:NAME", NULL, 0, 0, "B of C = A B; without it C = A A"},
     [MODE] = {0, GM_OPTION_TEXT, "--mode", "mode", NULL, "MODE", NULL, 0, 0, "how C is formed, see below"},
     [SIZE_PER_ROW] = {0, GM_OPTION_COUNT, "--size-per-row", "size-per-row", NULL, "N|auto", NULL, 1, INT32_MAX,
-                      "places that mode rounds adds for an unfinished row; auto (default): from sampled rows"},
+                      "slots that mode rounds adds for each unfinished row; auto (default): chosen from sampled rows"},
     [VECTOR] = {0, GM_OPTION_CHOICE, "--vector", "vector", NULL, "vmm|copy", "vmm copy", 0, 0,
                 "how the output grows: in place (default), or by a larger allocation and a copy"},
     [RUNS] = {0, GM_OPTION_COUNT, "--runs", "runs", NULL, "N", NULL, 1, 1000000,
-              "products that are timed (default: 25 behind 25 that are not; 3 behind 2 where one takes 100 ms)"},
+              "timed products (default: 25 after a warm-up of 25; 3 after 2 if one takes 100 ms or more)"},
     [WARMUP] = {0, GM_OPTION_COUNT, "--warmup", "warmup", NULL, "N", NULL, 0, 1000000,
-                "with --runs: products before these that are not (default 1)"},
+                "with --runs: products before them that are not timed (default 1)"},
     [CHECK] = {0, GM_OPTION_BOOL, "--check", "check", NULL, NULL, NULL, 0, 0,
                "compare C with the product computed on the host: positions exactly, values to rounding"},
     [MODEL] = {0, GM_OPTION_BOOL, "--model", "model", NULL, NULL, NULL, 0, 0,
                "sizes of the product, and memory efficiency and rounds for each size_per_row, without forming it"},
     [KERNEL] = {0, GM_OPTION_CHOICE, "--kernel", "kernel", NULL, "hash|thesis", "hash thesis", 0, 0,
-                "hash tables in shared memory (default), or a thread for a row by dot products, which is slow"},
+                "hash tables in shared memory (default), or one thread for each row by dot products, which is slow"},
     [PERSISTENT] = {0, GM_OPTION_BOOL, "--persistent", "persistent", NULL, NULL, NULL, 0, 0,
-                    "mode rounds, kernel thesis: rounds in one launch as long as there is memory for them"},
+                    "mode rounds, kernel thesis: one launch runs as many rounds as the memory allows"},
     [LAYOUT] = {0, GM_OPTION_CHOICE, "--layout", "layout", NULL, "csr|csc", "csr csc", 0, 0,
-                "compressed rows (default), or columns: what is said of rows is then of columns"},
+                "compressed rows (default) or columns; with csc, everything reported for rows is for columns"},
     [PRECISION] = {0, GM_OPTION_CHOICE, "--precision", "precision", NULL, "double|float", "double float", 0, 0,
                    "of values (default double)"},
     [LIMIT] = {0, GM_OPTION_BYTES, "--limit", "limit", NULL, "BYTES", NULL, 0, 0,
-               "device memory that the product may take beside A and B; 0 (default): what there is"},
+               "device memory for the product, without A and B; 0 (default): no limit"},
     [JSON] = {0, GM_OPTION_TEXT, "--json", "json", NULL, "FILE", NULL, 0, 0,
-              "everything printed, as JSON too; - = stdout, "
-              "and nothing else there"},
+              "also write everything as JSON; - = stdout, which then gets nothing else"},
     [HELP] = {0, GM_OPTION_BOOL, "--help", "help", NULL, NULL, NULL, 0, 0, "this text"},
 };
 
@@ -82,7 +81,7 @@ static void help(void) {
     for (unsigned i = 0; (mode = spg_mode_at(i)); i++) {
         printf("  %-12s %s", mode->name, mode->help);
         if (mode->arguments)
-            printf("; behind a colon: %s", mode->arguments);
+            printf("; after a colon: %s", mode->arguments);
         puts(mode->ops ? "" : " (not in this build)");
     }
 }
@@ -116,7 +115,7 @@ static int take(enum row row, const char *text, struct spg_settings *s) {
     return -1;
 }
 
-/* What the options say together. */
+/* Checks that the options fit together. */
 static int check_settings(struct spg_settings *s) {
     struct spg_error error;
     if (!s->matrix)

@@ -1,19 +1,19 @@
-/* What the driver is asked to do: its options, one row each, which help and parser read. */
+/* The driver's options: one row each in settings.c, from which help and parser are made. */
 #ifndef SPG_SETTINGS_H
 #define SPG_SETTINGS_H
 
 #include "spgemm/modes.h"
 
-#define SPG_EXIT_USAGE 2 /* a bad option or value; nothing was read or computed */
+#define SPG_EXIT_USAGE 2 /* exit status for a bad option or value; nothing was read or computed */
 
 struct spg_settings {
-    const char *matrix, *b;      /* as given; b is NULL for A A */
+    const char *matrix, *b;      /* as written by the user; b is NULL for A A */
     const char *mode_text;       /* NULL = none */
     const struct spg_mode *mode; /* of mode_text */
     const char *argument;
     int32_t size_per_row; /* 0 = auto; -1 = not given */
     enum spg_vector vector;
-    unsigned runs; /* 0 = by how long they take */
+    unsigned runs; /* 0 = chosen by the time of a run */
     unsigned warmup;
     enum spg_kernel kernel;
     bool check, model, persistent, columns; /* columns: layout csc */
@@ -22,7 +22,7 @@ struct spg_settings {
     enum spg_precision precision;
 };
 
-/* -1 = go on, else the exit status: 0 after --help and gen:list, SPG_EXIT_USAGE after one line on stderr. */
+/* Returns -1 to go on, else the exit status: 0 after --help and gen:list, SPG_EXIT_USAGE after one line on stderr. */
 int spg_settings_read(int argc, char **argv, struct spg_settings *settings);
 
 #endif

@@ -13,7 +13,7 @@ inline __device__ void spg_spread_defer(const spg_spread &s, int32_t row) {
 inline __device__ bool spg_spread_request(const spg_spread &s, int32_t row, int32_t entries) {
     unsigned long long chunks = static_cast<unsigned long long>(spg_extra_chunks(entries, s.size));
     unsigned long long at = atomicAdd(&s.chunk_counts->requested, chunks);
-    /* The capacity may have grown since an earlier launch, but a request behind a failed one must fail too. */
+    /* The capacity may have grown since an earlier launch, but a request after a failed one must fail too. */
     if (at + chunks <= static_cast<unsigned long long>(s.capacity) && at < s.chunk_counts->granted_end) {
         s.first_extra[row] = s.first_chunks + static_cast<int32_t>(at);
         return true;

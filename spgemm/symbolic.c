@@ -10,7 +10,7 @@ int64_t spg_row_bound(const struct spg_csr *a, const struct spg_csr *b, int32_t 
     return bound;
 }
 
-/* marker[j] is the last row of C that had column j, plus one: no clearing between rows. */
+/* marker[j] is 1 + the last row of C that had column j. */
 static int32_t count_row(const struct spg_csr *a, const struct spg_csr *b, int32_t row, int32_t *marker) {
     int32_t count = 0;
     for (int32_t k = a->offsets[row]; k < a->offsets[row + 1]; k++) {

@@ -1,5 +1,5 @@
-/* Fuzz entry: any bytes as a Matrix Market file. What is read must be a valid matrix, what is not must say
- * why in one line. Built with -fsanitize=fuzzer it is a libFuzzer target; else main() replays files. */
+/* Fuzz target: any bytes as a Matrix Market file. A successful read must give a valid matrix; a failed one must give an
+ * error of one line. With -fsanitize=fuzzer this is a libFuzzer target; otherwise main() replays files. */
 #include "spgemm/reader.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     struct spg_error error = {""};
     struct spg_reading reading;
     struct spg_csr m;
-    /* Behind `size` bytes there is nothing, as behind a mapped file. */
+    /* The copy has exactly `size` bytes, so that a read beyond the end is found. */
     char *text = malloc(size + !size);
     if (!text)
         abort();

@@ -1,4 +1,4 @@
-/* What the tests of the products share. */
+/* Helpers of all tests of spgemm. */
 #ifndef SPG_TEST_H
 #define SPG_TEST_H
 
@@ -12,7 +12,7 @@
 
 #include "spgemm/generators.h"
 
-/* The named matrix, valid; the test fails otherwise. */
+/* Makes the named matrix and checks it. The test fails if that fails. */
 static inline struct spg_csr generated(const char *text) {
     struct spg_error error = {""};
     struct spg_csr m;
@@ -21,7 +21,7 @@ static inline struct spg_csr generated(const char *text) {
     return m;
 }
 
-/* From a dense array of rows x columns; entries are what is not zero. */
+/* Makes a matrix of the nonzeros of a dense array of rows x columns. */
 static inline struct spg_csr from_dense(int rows, int columns, const double *dense) {
     struct spg_error error = {""};
     struct spg_csr m;
@@ -54,7 +54,7 @@ static inline bool same_values(const struct spg_csr *a, const struct spg_csr *b)
            !memcmp(a->values, b->values, (size_t)spg_csr_stored(a) * sizeof *a->values);
 }
 
-/* "large" on the command line chooses the group of large matrices. */
+/* The argument "large" selects the tests with large matrices. */
 static inline bool wants_large(int argc, char **argv) { return argc > 1 && !strcmp(argv[1], "large"); }
 
 #endif

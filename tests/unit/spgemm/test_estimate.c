@@ -1,4 +1,4 @@
-/* Estimates against exact sizes; errors are those of fixed seeds, so that limits hold always. */
+/* Estimates compared with exact sizes. Seeds are fixed, so errors are the same in every run. */
 #include "spgemm_test.h"
 
 #include "spgemm/bins.h"
@@ -65,8 +65,8 @@ static void shares_spare_the_few(void **state) {
     assert_true(spg_table_share(bound, size, 0) == 0 && spg_table_share(bound, bound, 200) <= 1);
 }
 
-/* Of all rows, not only those of the sample, few overflow, and tables are less than twice as large as exact
- * ones. */
+/* Few of all rows overflow, not only few of the sampled ones. Tables are less than twice as large as with exact sizes.
+ */
 static void shares_fit_the_rows(void **state) {
     for (size_t i = 0; i < FAMILIES; i++) {
         struct spg_csr m = generated(families[i]);
@@ -101,8 +101,8 @@ static void cohen_totals(void **state) {
         for (uint64_t seed = 1; seed <= 5; seed++) {
             struct spg_error error;
             assert_true(spg_estimate_cohen(&m, &m, SPG_COHEN_KEYS, seed, NULL, &total, &error));
-            /* Rows with common columns err together, so errors of these small matrices average out in part
-             * only; in a skewed graph few columns decide: the limit is about one row's deviation. */
+            /* Rows with common columns have correlated errors, so the errors of these small matrices only average out
+             * in part. In a skewed graph few columns decide: the limit is about one row's deviation. */
             if (fabs(total / exact - 1) > (strncmp(families[i], "rmat", 4) ? 0.12 : 0.30))
                 fail_msg("%s, seed %d: off by %.4f", families[i], (int)seed, total / exact - 1);
         }
@@ -167,8 +167,8 @@ static int32_t chosen(const char *name, bool at_once, struct spg_rounds *really)
     return size_per_row;
 }
 
-/* One round where rows are alike, and better than any size of the thesis; else about the efficiency asked
- * for. */
+/* Rows of similar size: one round, and better than every size of the thesis. Other rows: about the requested
+ * efficiency. */
 static void chosen_sizes(void **state) {
     struct spg_rounds really;
     assert_int_equal(chosen("atmosmodl", true, &really), 25);

@@ -1,4 +1,4 @@
-/* Generated matrices against counts of the collections' files and closed formulas. */
+/* Generated matrices compared with the counts of the collections' files and with closed formulas. */
 #include "spgemm_test.h"
 
 #include "spgemm/random.h"
@@ -49,7 +49,7 @@ static void cage_large(void **state) {
         check_counts(&rows[i]);
 }
 
-/* A move can be taken back. */
+/* Every move can be reversed. */
 static void structure_is_symmetric(void **state) {
     static const char *const names[] = {"cage:8", "nlpkkt:4", "stencil7:3:4:5", "brick27:4:2", "twin-Hardesty1"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -1,5 +1,4 @@
-/* The loop of the thesis as arithmetic: by hand, against a simulation of it, and against published figures.
- */
+/* The arithmetic of the thesis' loop, compared with cases by hand, with a simulation and with published figures. */
 #include "spgemm_test.h"
 
 #include "spgemm/model.h"
@@ -152,7 +151,7 @@ static void golden_large(void **state) {
     check_golden(&nlpkkt80);
 }
 
-/* Products within 2 % of table 5.2, closed formulas where there are some. */
+/* Products within 2 % of table 5.2, and closed formulas where they exist. */
 static void near(const char *name, double nnz_c, double bound) {
     struct spg_sizes s = sizes_of(name);
     free(s.row);

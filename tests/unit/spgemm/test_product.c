@@ -1,4 +1,4 @@
-/* The check of products: right ones pass, whoever made them; wrong ones are refused, and the row named. */
+/* The check of products accepts correct ones of any origin, and names the first wrong row of others. */
 #include "spgemm_test.h"
 
 #include "spgemm/check.h"
@@ -73,7 +73,7 @@ static void cancelled_entries_have_a_bound(void **state) {
 
 static void wrong_structures_are_refused(void **state) {
     struct spg_csr c = right_product();
-    /* The cancelled entry left out. */
+    /* The cancelled entry is missing. */
     memmove(c.indices, c.indices + 1, 5 * sizeof *c.indices);
     memmove(c.values, c.values + 1, 5 * sizeof *c.values);
     for (int i = 1; i <= 3; i++)
@@ -129,7 +129,7 @@ static void compare(const char *name_a, const char *name_b, enum spg_precision p
     struct spg_sizes sizes;
     struct spg_check check;
     struct spg_run run;
-    /* Signs, so that sums cancel. */
+    /* With negative values some sums cancel. */
     for (int64_t k = 0; k < spg_csr_stored(&a); k += 3)
         a.values[k] = -a.values[k];
     if (precision == SPG_FLOAT) {

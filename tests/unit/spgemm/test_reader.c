@@ -1,4 +1,4 @@
-/* Matrix Market texts, good and bad. */
+/* Valid and invalid Matrix Market texts. */
 #include "spgemm_test.h"
 
 #include "spgemm/reader.h"

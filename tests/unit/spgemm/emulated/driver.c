@@ -1,4 +1,4 @@
-/* Regions of gpumem.h on the simulated CUDA, whose device memory the host can use. */
+/* Connects regions of gpumem.h with the simulated CUDA driver. */
 #include "driver.h"
 
 #include "shim/driver/driver.h"
@@ -10,7 +10,7 @@
 static const size_t memory = (size_t)4 << 30;
 static __typeof__(gm_drv.mem_set_access) set_access;
 
-/* New memory holds no zeros. */
+/* Fills new memory with garbage: real device memory is not zeroed for the program. */
 static CUresult access_garbage(CUdeviceptr at, size_t size, const CUmemAccessDesc *list, size_t count) {
     CUresult result = set_access(at, size, list, count);
     if (result == CUDA_SUCCESS)

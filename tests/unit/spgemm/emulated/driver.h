@@ -1,5 +1,5 @@
-/* A driver of the host's memory for regions (gpumem.h), without which the emulated runtime cannot grow
- * outputs in place. */
+/* Regions of gpumem.h for the emulated runtime, so that outputs can grow in place: a simulated CUDA driver whose device
+ * memory the host can access. */
 #ifndef EMULATED_DRIVER_H
 #define EMULATED_DRIVER_H
 
@@ -9,11 +9,11 @@
 extern "C" {
 #endif
 
-/* Before the first region. */
+/* Call it before the first region is made. */
 void emulated_driver_use(void);
-/* Ranges and handles that are not given back. */
+/* Number of address ranges and physical handles that are not released. */
 size_t emulated_driver_live(void);
-/* Bytes of physical memory; call it while none is in use. SIZE_MAX: all there is. */
+/* Sets the bytes of physical memory; call it while none is in use. SIZE_MAX: as much as there is. */
 void emulated_driver_limit(size_t size);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Fibers, and a runtime whose device memory is the host's, each block ending at a page that nobody may touch.
- */
+/* The fibers, and a CUDA runtime with device memory on the host. Each allocation ends at an inaccessible page, so that
+ * an access beyond its end fails. */
 #include "emulated.h"
 #include "cooperative_groups.h"
 #include "driver.h"
@@ -20,8 +20,8 @@ namespace {
 enum State { READY, AT_WARP, AT_BLOCK, AT_GRID, GONE };
 
 struct Fiber {
-    ucontext_t context; /* where it begins */
-    jmp_buf place;      /* where it goes on: no system call, unlike swapcontext */
+    ucontext_t context; /* of the first start */
+    jmp_buf place;      /* where it resumes; needs no system call, unlike swapcontext */
     bool begun;
     State state;
     unsigned thread, block, mask;
@@ -43,7 +43,7 @@ void wait(State state) {
         _longjmp(scheduler, 1);
 }
 
-/* A fiber serves one thread after the other. */
+/* A fiber runs one thread after the other. */
 void enter() {
     for (;;) {
         (*running)();
@@ -61,7 +61,7 @@ void go_on(Fiber &f) {
     setcontext(&f.context);
 }
 
-/* Fibers first to last - 1 that wait for `state` go on when all that are not gone do. */
+/* Releases the fibers first to last - 1 once all of them that still run wait in `state`. */
 bool release(size_t first, size_t last, State state) {
     bool any = false;
     for (size_t i = first; i < last; i++) {
@@ -101,8 +101,7 @@ bool release_warp(size_t first, size_t last) {
     return any;
 }
 
-/* Threads between barriers, and warps, run in an order that changes: what a missing barrier lets happen does
- * happen then. */
+/* Threads between barriers, and warps, run in changing order, so that a missing barrier becomes a wrong result. */
 size_t turned(size_t at, size_t count) {
     static uint64_t seed = 1;
     if (at == 0)
@@ -112,7 +111,7 @@ size_t turned(size_t at, size_t count) {
     return seed >> 39 & 1 ? forward : count - 1 - forward;
 }
 
-/* Runs a warp's threads until all of them wait for other warps, or are gone. */
+/* Runs a warp's threads until each one waits for other warps or has ended. */
 bool run_warp(size_t first, size_t last) {
     bool ran = false;
     if (std::none_of(fibers.begin() + static_cast<ptrdiff_t>(first), fibers.begin() + static_cast<ptrdiff_t>(last),
@@ -130,7 +129,7 @@ bool run_warp(size_t first, size_t last) {
     return ran;
 }
 
-/* Runs fibers 0 to count - 1 to their ends. */
+/* Runs fibers 0 to count - 1 until they end. */
 void schedule(size_t count) {
     for (bool left = true; left;) {
         bool ran = false;

@@ -1,7 +1,9 @@
-/* CUDA's language and device functions on the host, as far as spgemm's kernels use them. A block's threads
- * are fibers that run in turn from one barrier to the next; blocks run one after the other, those of a
- * cooperative launch together. So what a kernel computes, its indices and its barriers are tried, but no
- * race. A barrier that some thread of the group never comes to ends the program. */
+/* An emulation of CUDA for spgemm's kernels on the host: the parts of the language and the device functions that they
+ * use.
+ *
+ * The threads of a block are fibers. Each runs until its next barrier, then another one runs. Blocks run one after the
+ * other; the blocks of a cooperative launch run together. So tests check a kernel's results, its indices and its
+ * barriers, but not data races. The program ends when a thread never reaches a barrier of its group. */
 #pragma once
 
 #include <climits>
@@ -12,7 +14,7 @@
 #include <functional>
 #include <utility>
 
-/* The runtime's headers give them to the host's compiler as attributes that it does not know. */
+/* The runtime's headers define these as attributes that the host compiler does not know. */
 #undef __global__
 #undef __device__
 #undef __shared__
@@ -34,7 +36,7 @@ extern EmulatedIndex emulated_grid;
 void emulated_run(unsigned grid, unsigned block, size_t shared, bool together, const std::function<void()> &kernel);
 unsigned char *emulated_shared();
 const uint64_t *emulated_exchange(unsigned mask,
-                                  uint64_t mine); /* what each lane of the warp gave; waits for those of the mask */
+                                  uint64_t mine); /* values of all lanes; waits for the lanes of the mask */
 void emulated_grid_sync();
 void __syncthreads();
 
@@ -108,7 +110,7 @@ template <typename T> T atomicMax(T *at, T value) {
     return was;
 }
 
-/* ---- parts of the runtime that are templates */
+/* ---- templates of the runtime */
 
 template <typename F> cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int) { return cudaSuccess; }
 template <typename F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *, int, size_t) {

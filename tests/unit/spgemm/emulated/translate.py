@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes C++ for the host of a CUDA source: launches become calls, shared memory that of the emulated block.
+"""Translates a CUDA source to C++ for the host: launches become calls, shared memory that of the emulated block.
 
 usage: translate.py IN.cu OUT.cpp
 """
