@@ -1,4 +1,4 @@
-"""Sparse products on a GPU: what the SpGEMM driver is tried with. Of gpu_suite.py."""
+"""Sparse products on a GPU: the cases of gpu_suite.py for the SpGEMM driver."""
 
 import concurrent.futures
 import os
@@ -7,14 +7,14 @@ import re
 import shutil
 import subprocess
 
-# Beside regular ones: skewed, empty rows, rows no table holds, a dense row and column, one entry, rectangular.
+# Regular and skewed matrices, empty rows, rows that exceed the largest table, a dense row and column, one entry, rectangular ones.
 PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:brick27:8:3", "gen:rmat:10:8", "gen:rmat:14:8",
             "gen:rmat:13:64", "gen:nlpkkt:12", "arrow", "empty", "hollow", "wide"]
 SMALL_PRODUCTS = ["gen:stencil7:1x1x1", "gen:cage:7", "gen:stencil7:20x20x20", "gen:rmat:10:8", "empty", "hollow", "wide"]
 PEERS = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3"]
 PASSES = [("upper-bound",), ("precise",)]
 GROWING = [("rounds",), ("rounds", "--size-per-row", "8"), ("rounds", "--size-per-row", "64", "--vector", "copy")]
-# C moved together where it was formed: sizes that end with tiles, rows and C, and that do not; slabs; many tiles at a time.
+# Compaction in place: sizes where the ends of tiles, rows and C coincide, and sizes where they do not; slabs; many tiles at one time.
 IN_PLACE = [("gen:stencil7:100x100x100", size) for size in ("25", "27", "32", "auto")]
 IN_PLACE += [("gen:stencil7:64x64x32", size) for size in ("25", "64", "250", "1000", "2047", "2048", "2049")]
 IN_PLACE += [("gen:brick27:24:3", size) for size in ("375", "384", "64")]
@@ -31,7 +31,7 @@ def matrix_file(path, rows, columns, entries):
 
 
 def made_products(folder):
-    """Matrices that no generator makes, by name: the arguments that choose them."""
+    """Matrices without a generator: name -> arguments that select them."""
     n = 12000
     arrow = {(0, k) for k in range(n)} | {(k, 0) for k in range(n)} | {(k, k) for k in range(0, n, 5)}
     arrow = {(i, j) for i, j in arrow if i == 0 or j == 0 and i % 97 == 0 or i == j}
@@ -53,7 +53,7 @@ def product(options, matrix, mode, *arguments):
 
 
 def again_and_again(options):
-    """Tiles meet in another order in every run; the last run's C is compared, and each takes what the one before left."""
+    """Tiles run in a different order each time. The C of the last run is checked; each run reuses the memory of the one before."""
     done = subprocess.run([str(options.spgemm), "--matrix", "gen:stencil7:100x100x100", "--mode", "rounds", "--size-per-row", "26", "--runs", "200", "--check"],
                           capture_output=True, text=True, timeout=200)
     good = done.returncode == 0 and "check=ok" in done.stdout
@@ -61,7 +61,7 @@ def again_and_again(options):
 
 
 def estimates(options, matrix):
-    """The device's estimates of nnz(C) beside the host's: the same rows and keys."""
+    """The device's estimates of nnz(C) equal the host's: same rows, same keys."""
     said = [subprocess.run([str(options.spgemm), "--matrix", matrix, *how], capture_output=True, text=True, timeout=200)
             for how in (["--model"], ["--mode", "rounds", "--runs", "1", "--size-per-row", "auto"])]
     host, device = ({name: float(value) for name, value in re.findall(r"^(sampled|cohen)_nnz_c=(\d+)", one.stdout, re.M)} for one in said)

@@ -358,34 +358,34 @@ def growth_story():
 
 # ---- sparse products
 
-def spgemm_ways():
+def spgemm_methods():
     about = document(SPGEMM)
-    return about, spgemm_results.Ways(about["figures"])
+    return about, spgemm_results.Methods(about["figures"])
 
 
 def spgemm():
-    about, ways = spgemm_ways()
-    best = {matrix: (size, figure) for matrix, size, figure, _ in claim(ways, "hash")}
+    about, methods = spgemm_methods()
+    best = {matrix: (size, figure) for matrix, size, figure, _ in claim(methods, "hash")}
 
     def cell(figure):
         return f"{figure['ms_median']:.3g}, {figure['peak_bytes'] / MIB:.0f}" if figure else "-"
 
     rows = []
-    for matrix in ways.matrices():
+    for matrix in methods.matrices():
         if matrix in best:
             size, figure = best[matrix]
-            rows.append([matrix, *[cell(ways.get(matrix, way)) for way in ("cusparse:alg1", "upper-bound", "precise")],
-                         f"{figure['ms_median']:.3g} ({size})", cell(ways.get(matrix, "rounds auto vmm"))])
+            rows.append([matrix, *[cell(methods.get(matrix, method)) for method in ("cusparse:alg1", "upper-bound", "precise")],
+                         f"{figure['ms_median']:.3g} ({size})", cell(methods.get(matrix, "rounds auto vmm"))])
     return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit'][:7]}, {about['precision']} precision, medians "
                    f"(`tools/bench/results/{SPGEMM}`); ms, and peak MiB by an allocation counter:") + "\n\n" + table(
         ["", "cuSPARSE alg1", "`upper-bound`", "`precise`", "`rounds`, best size", "`rounds`, `auto`"], rows)
 
 
-def spgemm_gains(ways, kernel, took=lambda figure: figure["ms_median"]):
+def spgemm_gains(methods, kernel, took=lambda figure: figure["ms_median"]):
     """(regular, skewed): precise's time over that of the best rounds, by matrix."""
     gains = {}
-    for matrix, _, _, precise in claim(ways, kernel):
-        best = ways.best(matrix, kernel, took)
+    for matrix, _, _, precise in claim(methods, kernel):
+        best = methods.best(matrix, kernel, took)
         if best:
             gains[matrix] = took(precise) / took(best[1])
     return ({matrix: gain for matrix, gain in gains.items() if not matrix.startswith("rmat")},
@@ -393,16 +393,16 @@ def spgemm_gains(ways, kernel, took=lambda figure: figure["ms_median"]):
 
 
 def spgemm_story():
-    _, ways = spgemm_ways()
-    regular, skewed = spgemm_gains(ways, "hash")
-    trimmed, _ = spgemm_gains(ways, "hash", with_trim)
-    thesis, _ = spgemm_gains(ways, "thesis")
-    counting = [share(ways.get(matrix, "precise")) for matrix in regular]
-    alg1 = {matrix: ways.get(matrix, "cusparse:alg1")["ms_median"] for matrix in ways.matrices() if ways.get(matrix, "cusparse:alg1")}
+    _, methods = spgemm_methods()
+    regular, skewed = spgemm_gains(methods, "hash")
+    trimmed, _ = spgemm_gains(methods, "hash", with_trim)
+    thesis, _ = spgemm_gains(methods, "thesis")
+    counting = [share(methods.get(matrix, "precise")) for matrix in regular]
+    alg1 = {matrix: methods.get(matrix, "cusparse:alg1")["ms_median"] for matrix in methods.matrices() if methods.get(matrix, "cusparse:alg1")}
     both = [matrix for matrix in alg1 if matrix in regular]
     graph = next(iter(skewed))
-    mapped = [figure["grow_ms"] for matrix in regular for _, figure in ways.rounds(matrix) if "grow_ms" in figure]
-    trims = {matrix: max(figure.get("trim_ms", 0) for _, figure in ways.rounds(matrix)) for matrix in regular}
+    mapped = [figure["grow_ms"] for matrix in regular for _, figure in methods.rounds(matrix) if "grow_ms" in figure]
+    trims = {matrix: max(figure.get("trim_ms", 0) for _, figure in methods.rounds(matrix)) for matrix in regular}
 
     def over(matrices, figure):
         return geometric([alg1[matrix] / figure(matrix)["ms_median"] for matrix in matrices])
@@ -416,10 +416,10 @@ def spgemm_story():
         thesis), {span(thesis.values())} x. It loses on {', '.join(matrix for matrix, gain in thesis.items() if gain <= 1)}.""",
         f"""It loses on the skewed graph {graph}: {skewed[graph]:.2f} x.""",
         f"""Against cuSPARSE alg1 the geometric mean over {len(both)} regular matrices is
-        {over(both, lambda m: ways.get(m, 'precise')):.1f} x with `precise` and {over(both, lambda m: ways.best(m)[1]):.1f} x with
-        `rounds`; on {graph} {over([graph], lambda m: ways.get(m, 'precise')):.1f} x and {over([graph], lambda m: ways.best(m)[1]):.1f} x.""",
+        {over(both, lambda m: methods.get(m, 'precise')):.1f} x with `precise` and {over(both, lambda m: methods.best(m)[1]):.1f} x with
+        `rounds`; on {graph} {over([graph], lambda m: methods.get(m, 'precise')):.1f} x and {over([graph], lambda m: methods.best(m)[1]):.1f} x.""",
         f"""Mapping takes the host {span(mapped, '{:.1f}')} ms of such a call, most
-        of it while the device works. The return of unused memory takes up to {max(trims.values()):.1f} ms behind it
+        of it while the device works. The return of unused memory takes up to {max(trims.values()):.1f} ms after it
         ({max(trims, key=trims.get)})."""))
 
 

@@ -1,24 +1,26 @@
 #!/usr/bin/env python3
-"""The experiment of the thesis on growing outputs (chapters 4 and 5), on matrices that are made, beside cuSPARSE.
+"""The experiment of the thesis on growing outputs (chapters 4 and 5), on generated matrices, compared with cuSPARSE.
 
 usage: spgemm.py [--build DIR] [--quick] [--slow] [--budget SECONDS] [--matrices NAME,...] [--matrix FILE.mtx ...]
                  [--precision double|float] [--check] [--out FILE.json]
        spgemm.py --plot FILE.json
 
-Runs the driver in DIR (default build, built first) in every way: upper-bound, precise, rounds with the thesis' eight sizes and with a
-sampled one, by mapping and by copying, each cuSPARSE algorithm; with hash tables on every matrix, with the kernel of the thesis (precise,
-and rounds of sizes with 70 to 99 % efficiency) on those where it takes seconds at most (--slow: on all of them) and on smaller ones of
-the kinds where it does not; under a byte limit that rounds keeps to and upper-bound does not; by Nsight Compute, where it is and may count,
-for the active warps of figure 5.2. What matters most comes first. A product is formed 50 times, the last 25 timed, where it takes less than
-100 ms, else 5 times, the last 3 timed (--quick: 5 times and 3, or 3 and 2, and fewer ways). A way that takes longer than its limit is given
-up; what is not begun when --budget seconds (900, quick 165) are over is left out; both are said.
+Runs the driver in DIR (default build, built first) with every method: upper-bound; precise; rounds with the thesis' eight sizes and with
+a sampled size, growing by mapping and by copying; each cuSPARSE algorithm. Hash tables run on every matrix. The kernel of the thesis (precise,
+and rounds of sizes with 70 to 99 % efficiency) runs on matrices where it takes at most seconds (--slow: on all), and on smaller matrices of
+the other kinds. One run has a byte limit that suffices for rounds and not for upper-bound. Nsight Compute, if it is installed and allowed to
+count, gives the active warps of figure 5.2. The most important measurements come first.
 
---matrix takes any Matrix Market file, as those of the SuiteSparse collection are, in place of the made ones that --matrices does not name;
-with the kernel of the thesis under --slow.
+A product shorter than 100 ms runs 50 times and the last 25 are timed; others run 5 times and the last 3 are timed (--quick: 5 times and 3, or
+3 and 2, and fewer methods). A method that exceeds its time limit is stopped. After --budget seconds (900, quick 165) nothing more is started.
+Both cases are reported.
 
-Prints what was found in short and writes FILE.json (default spgemm.json; after every way, so that a run that is cut short leaves what it
-has), FILE.txt with the thesis' tables beside ours, FILE.svg and FILE.png. --plot draws the picture and prints the tables of an earlier run:
-no GPU is needed. Ends with 77 without a GPU.
+--matrix takes any Matrix Market file, for example of the SuiteSparse collection. It replaces the generated matrices that --matrices does not
+name; the kernel of the thesis then needs --slow.
+
+Prints a summary and writes FILE.json (default spgemm.json; updated after every method, so an interrupted run keeps its results), FILE.txt with
+the tables of the thesis and ours, FILE.svg and FILE.png. --plot draws the picture and prints the tables of an earlier run; it needs no GPU.
+Exits with 77 without a GPU.
 """
 
 import argparse
@@ -35,14 +37,14 @@ import common
 import spgemm_picture
 import spgemm_warps
 from picture import Missing
-from spgemm_results import SIZES, Ways, brief, claimed, text
+from spgemm_results import SIZES, Methods, brief, claimed, text
 
 TWINS = ["twin-pwtk", "twin-BenElechi1", "twin-af_3_k101", "twin-Hardesty1", "twin-Transport", "twin-af_shell10"]
 MATRICES = {name: f"gen:{name}" for name in ["atmosmodl", "twin-pwtk", "cage14", "nlpkkt80", *TWINS[1:], "atmosmodm", "cage15", "rmat-18"]}
 MATRICES["rmat-18"] = "gen:rmat:18:8"  # the thesis' own code fails on skew
-# Where columns that a row can have lie close together, dot products with all of them take little.
+# Matrices whose rows have narrow ranges of possible columns: few dot products for each row.
 BANDED = ["twin-pwtk", "twin-BenElechi1", "twin-af_3_k101", "twin-Hardesty1", "atmosmodl", "atmosmodm", "twin-af_shell10", "twin-Transport"]
-# Of the kinds where they do not, for the kernel of the thesis alone.
+# Smaller matrices of the other kinds, only for the kernel of the thesis.
 SMALLER = {"cage12": "gen:cage:12", "nlpkkt-24": "gen:nlpkkt:24"}
 LONG = ["cage15"]
 SKEWED = ["rmat-18"]
@@ -53,8 +55,8 @@ def rounds_of(size, vector="vmm"):
     return f"rounds {size} {vector}", ["--mode", "rounds", *(["--size-per-row", size] if size != "auto" else []), *(["--vector", "copy"] if vector == "copy" else [])]
 
 
-def hash_ways(options, matrix):
-    """(name, arguments) of every way, those that matter most first."""
+def hash_methods(options, matrix):
+    """(name, arguments) of every method, the most important first."""
     sizes = [256] if matrix in SKEWED else [64] if matrix in LONG else [16, 32, 64, 128]
     yield "precise", ["--mode", "precise"]
     yield rounds_of("auto")
@@ -69,7 +71,7 @@ def hash_ways(options, matrix):
 
 
 def figures_of(said):
-    """The driver's words as numbers, the last of each name."""
+    """The numbers that the driver prints, by name; the last one of each name."""
     found = {}
     for line in said.splitlines():
         if not line.startswith(("matrix=", "b=")):
@@ -78,12 +80,12 @@ def figures_of(said):
 
 
 class Cut(Exception):
-    """The run is to end."""
+    """The run must end."""
 
 
 class Bench:
     def __init__(self, options):
-        self.options, self.ways, self.begin = options, Ways(), time.monotonic()
+        self.options, self.methods, self.begin = options, Methods(), time.monotonic()
         self.left_out, self.failed, self.limited, self.warps, self.no_warps = [], {}, [], {}, None
         self.spent, self.card = {}, (None, None)
 
@@ -91,7 +93,7 @@ class Bench:
         return self.options.budget - (time.monotonic() - self.begin)
 
     def limit_of(self, matrix, kernel):
-        """Seconds for a way, so that none takes the others' time."""
+        """Time limit of a method in seconds, so that one method cannot use up the budget."""
         if not self.options.quick:
             return 300
         return 40 if matrix in LONG else 15 if kernel == "thesis" else 20
@@ -101,40 +103,40 @@ class Bench:
         command += ["--runs", 3, "--warmup", 2] if self.options.quick and "--runs" not in arguments and "--mode" in arguments else []
         return common.run(command, common.environment(), max(2, min(limit, self.left() + 10)))
 
-    def take(self, matrix, kernel, way, arguments):
-        """The figures of a way, None without."""
-        name = f"{matrix}|{kernel}|{way}"
+    def take(self, matrix, kernel, method, arguments):
+        """Runs a method and returns its figures; None if there are none."""
+        name = f"{matrix}|{kernel}|{method}"
         if self.left() < 2:
             self.left_out.append(f"{name}: no time")
             return None
-        arguments = [*arguments, *([] if "cusparse" in way else ["--kernel", kernel]), *(["--check"] if self.options.check and kernel == "hash" else [])]
+        arguments = [*arguments, *([] if "cusparse" in method else ["--kernel", kernel]), *(["--check"] if self.options.check and kernel == "hash" else [])]
         try:
-            self.ways.figures[name] = figures_of(self.driver(matrix, arguments, self.limit_of(matrix, kernel)))
+            self.methods.figures[name] = figures_of(self.driver(matrix, arguments, self.limit_of(matrix, kernel)))
         except common.Failed as failure:
             if "took longer than" in str(failure):
                 self.left_out.append(f"{name}: {failure}")
                 return None
-            self.ways.figures[name] = {"error": str(failure)}
+            self.methods.figures[name] = {"error": str(failure)}
             if "out of device memory" not in str(failure):
                 self.failed[name] = str(failure)
         self.save()
-        return self.ways.get(matrix, way, kernel)
+        return self.methods.get(matrix, method, kernel)
 
     def hash(self, matrix):
-        for way, arguments in hash_ways(self.options, matrix):
-            self.take(matrix, "hash", way, arguments)
-        auto = self.ways.get(matrix, "rounds auto vmm")
-        # Asked for, a size spares the sample; where the sample's own wastes next to nothing, one in the claim's range.
-        if auto and (auto["rounds"] == 1 or not self.ways.best(matrix)):
+        for method, arguments in hash_methods(self.options, matrix):
+            self.take(matrix, "hash", method, arguments)
+        auto = self.methods.get(matrix, "rounds auto vmm")
+        # A given size saves the time of the sample. If the sampled size is above the range of the claim, a larger size is inside.
+        if auto and (auto["rounds"] == 1 or not self.methods.best(matrix)):
             size = auto["size_per_row"]
             self.take(matrix, "hash", *rounds_of(size if claimed(auto["efficiency"]) else math.ceil(size / 0.97)))
 
     def sizes_in_range(self, matrix):
-        """At most four sizes of 70 to 99 % efficiency, the fewest rounds first: of the runs with hash tables or by the model."""
-        known = {(figure["rounds"], size): figure["efficiency"] for size, figure in self.ways.rounds(matrix)}
+        """At most four sizes of 70 to 99 % efficiency, the fewest rounds first, from the runs with hash tables or from the model."""
+        known = {(figure["rounds"], size): figure["efficiency"] for size, figure in self.methods.rounds(matrix)}
         if not known:
-            for asked in (["--size-per-row", "auto"], []):
-                said = self.driver(matrix, ["--model", "--kernel", "thesis", *asked])
+            for requested in (["--size-per-row", "auto"], []):
+                said = self.driver(matrix, ["--model", "--kernel", "thesis", *requested])
                 known.update({(int(rounds), int(size)): float(percent) for size, percent, rounds in
                               re.findall(r"^size_per_row=(\d+) efficiency=([\d.]+)% rounds=(\d+)", said, re.MULTILINE)})
         return [size for (_, size), percent in sorted(known.items()) if claimed(percent)][:4]
@@ -160,32 +162,32 @@ class Bench:
         if self.options.quick and not short:
             sizes = sizes[:2]
         for size in sizes:
-            way, arguments = rounds_of(size)
-            self.take(matrix, "thesis", way, [*arguments, *runs])
+            method, arguments = rounds_of(size)
+            self.take(matrix, "thesis", method, [*arguments, *runs])
         if not self.options.quick or matrix == "twin-pwtk":
             self.take(matrix, "thesis", "upper-bound", ["--mode", "upper-bound", *runs])
             for size in sizes[-1:]:
-                way, arguments = rounds_of(size, "copy")
-                self.take(matrix, "thesis", way, [*arguments, *runs])
+                method, arguments = rounds_of(size, "copy")
+                self.take(matrix, "thesis", method, [*arguments, *runs])
                 self.take(matrix, "thesis", f"rounds {size} persistent", ["--mode", "rounds", "--size-per-row", size, "--persistent", *runs])
 
     def limit(self, matrix):
-        """As much memory as rounds needs and 5 % more: the upper bound's places do not fit (thesis, 5.1)."""
-        rounds = self.ways.get(matrix, "rounds 64 vmm")
+        """A limit of 1.05 x the memory of rounds: the slots of the upper bound do not fit (thesis, 5.1)."""
+        rounds = self.methods.get(matrix, "rounds 64 vmm")
         if not rounds or self.left() < 5:
             self.left_out.append(f"{matrix} under a limit: no time")
             return
         limit = int(rounds["peak_bytes"] * 1.05)
-        for way in ("upper-bound", "precise", "rounds --size-per-row 64"):
+        for method in ("upper-bound", "precise", "rounds --size-per-row 64"):
             try:
-                figure = figures_of(self.driver(matrix, ["--mode", *way.split(), "--limit", limit, "--runs", 1, "--warmup", 1]))
-                self.limited.append(f"{matrix}, {limit >> 20} MiB: {way}: {figure['ms_median']:.3f} ms, peak {figure['peak_bytes'] / 2**20:.0f} MiB")
+                figure = figures_of(self.driver(matrix, ["--mode", *method.split(), "--limit", limit, "--runs", 1, "--warmup", 1]))
+                self.limited.append(f"{matrix}, {limit >> 20} MiB: {method}: {figure['ms_median']:.3f} ms, peak {figure['peak_bytes'] / 2**20:.0f} MiB")
             except common.Failed as failure:
-                self.limited.append(f"{matrix}, {limit >> 20} MiB: {way}: {failure}")
+                self.limited.append(f"{matrix}, {limit >> 20} MiB: {method}: {failure}")
         self.save()
 
     def active_warps(self):
-        """At most a sixth of the time."""
+        """Measures active warps, in at most a sixth of the budget."""
         end = time.monotonic() + self.options.budget / 6
         for kernel in spgemm_warps.KERNELS:
             for size in reversed(spgemm_warps.SIZES):
@@ -205,13 +207,13 @@ class Bench:
     def about(self):
         gpu, driver = self.card
         return {"commit": self.options.commit or common.commit(), "gpu": gpu, "driver": driver, "precision": self.options.precision,
-                "runs": "3 behind 2; kernel thesis over 300 ms: 1" if self.options.quick else "25 behind 25 under 100 ms, else 3 behind 2; kernel thesis over 300 ms: 2 behind 1",
+                "runs": "3 after 2; kernel thesis over 300 ms: 1" if self.options.quick else "25 after 25 under 100 ms, else 3 after 2; kernel thesis over 300 ms: 2 after 1",
                 "quick": self.options.quick, "failed": self.failed, "left_out": self.left_out, "limited": self.limited, "warps": self.warps,
                 "no_warps": self.no_warps, "seconds": self.spent}
 
     def save(self):
         new = self.options.out.with_suffix(".new")
-        new.write_text(json.dumps({**self.about(), "figures": self.ways.figures}, indent=1) + "\n")
+        new.write_text(json.dumps({**self.about(), "figures": self.methods.figures}, indent=1) + "\n")
         os.replace(new, self.options.out)
 
     def step(self, name, work, *arguments):
@@ -302,8 +304,8 @@ def main():
     options = arguments()
     if options.plot:
         document = common.earlier(options.plot)
-        print(text(document, Ways(document["figures"])))
-        return draw(document, Ways(document["figures"]), options.plot)
+        print(text(document, Methods(document["figures"])))
+        return draw(document, Methods(document["figures"]), options.plot)
     common.build(options.build, "spgemm/spgemm", shim=False)
     is_there_a_card(options)
     bench = Bench(options)
@@ -319,9 +321,9 @@ def main():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     bench.save()
     about = bench.about()
-    options.out.with_suffix(".txt").write_text(text(about, bench.ways) + "\n")
-    print(brief(about, bench.ways), flush=True)
-    draw(about, bench.ways, options.out)
+    options.out.with_suffix(".txt").write_text(text(about, bench.methods) + "\n")
+    print(brief(about, bench.methods), flush=True)
+    draw(about, bench.methods, options.out)
     return 1 if bench.failed else 0
 
 

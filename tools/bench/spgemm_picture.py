@@ -1,19 +1,19 @@
-"""The pictures of a run of spgemm.py: figures 5.1 to 5.3 of the thesis. Needs matplotlib, which a run itself does not."""
+"""Draws the results of spgemm.py as figures 5.1 to 5.3 of the thesis. Only this file needs matplotlib."""
 
 from picture import COLOURS, pyplot, save
 
 
-def scatter(axes, ways, matrix, kernel):
-    rounds = [(figure["ms_median"], figure["efficiency"], size) for size, figure in ways.rounds(matrix, kernel)]
+def scatter(axes, methods, matrix, kernel):
+    rounds = [(figure["ms_median"], figure["efficiency"], size) for size, figure in methods.rounds(matrix, kernel)]
     if rounds:
         axes.plot([ms for ms, *_ in rounds], [percent for _, percent, _ in rounds], "p", color=COLOURS[5], label="rounds")
         for ms, percent, size in rounds:
             axes.annotate(str(size), (ms, percent), fontsize=5, xytext=(2, 2), textcoords="offset points")
-    for way, marker, colour in (("upper-bound", "s", COLOURS[6]), ("precise", "^", COLOURS[3]), ("rounds auto vmm", "*", COLOURS[1]),
+    for method, marker, colour in (("upper-bound", "s", COLOURS[6]), ("precise", "^", COLOURS[3]), ("rounds auto vmm", "*", COLOURS[1]),
                                 ("cusparse:alg1", "x", COLOURS[0])):
-        figure = ways.get(matrix, way, "hash" if way.startswith("cusparse") else kernel)
-        if figure and not (kernel == "thesis" and way.startswith("cusparse")):
-            axes.plot(figure["ms_median"], figure["efficiency"], marker, color=colour, label=way)
+        figure = methods.get(matrix, method, "hash" if method.startswith("cusparse") else kernel)
+        if figure and not (kernel == "thesis" and method.startswith("cusparse")):
+            axes.plot(figure["ms_median"], figure["efficiency"], marker, color=colour, label=method)
     axes.set(title=matrix, ylim=(0, 105))
     axes.title.set_fontsize(8)
     axes.set_xlim(left=0)
@@ -21,10 +21,10 @@ def scatter(axes, ways, matrix, kernel):
     axes.grid(linewidth=0.3)
 
 
-def vectors(axes, ways, matrix, kernel):
-    """What growing takes, by a vector that maps and by one that copies, against size_per_row."""
+def vectors(axes, methods, matrix, kernel):
+    """Time to grow, by mapping and by copying, over size_per_row."""
     for vector, marker, colour in (("vmm", "o", COLOURS[5]), ("copy", "s", COLOURS[6])):
-        points = [(size, figure["grow_ms"]) for size, figure in ways.rounds(matrix, kernel, vector) if figure.get("grow_ms")]
+        points = [(size, figure["grow_ms"]) for size, figure in methods.rounds(matrix, kernel, vector) if figure.get("grow_ms")]
         if points:
             axes.plot(*zip(*points), marker=marker, markersize=3, linewidth=1, color=colour, label=vector)
     axes.set(xlabel="size_per_row", yscale="log")
@@ -47,18 +47,18 @@ def warps(axes, found, matrix, kernel):
     axes.legend(fontsize=6)
 
 
-def draw(about, ways, out):
-    """Writes `out` with .svg and .png for its ending; returns their paths. Raises Missing."""
+def draw(about, methods, out):
+    """Writes the picture as `out` with the suffixes .svg and .png and returns both paths. Raises Missing without matplotlib."""
     plt = pyplot()
-    panels = [(scatter, matrix, kernel) for kernel in ways.kernels() for matrix in ways.matrices() if ways.get(matrix, "precise", kernel)]
-    panels += [(vectors, matrix, "hash") for matrix in ways.matrices() if ways.rounds(matrix, "hash", "copy")]
+    panels = [(scatter, matrix, kernel) for kernel in methods.kernels() for matrix in methods.matrices() if methods.get(matrix, "precise", kernel)]
+    panels += [(vectors, matrix, "hash") for matrix in methods.matrices() if methods.rounds(matrix, "hash", "copy")]
     counted = about.get("warps") or {}
     panels += [(warps, *pair) for pair in dict.fromkeys(tuple(name.split("|")[:2]) for name, calls in counted.items() if calls)]
     columns = 4
     figure, grid = plt.subplots((len(panels) + columns - 1) // columns, columns, figsize=(14, 2.8 * ((len(panels) + columns - 1) // columns)),
                                 layout="constrained", squeeze=False)
     for axes, (paint, what, kernel) in zip(grid.flat, panels):
-        paint(axes, counted if paint is warps else ways, what, kernel)
+        paint(axes, counted if paint is warps else methods, what, kernel)
         if paint is scatter and kernel == "thesis":
             axes.set_title(f"{what}, kernel of the thesis", fontsize=8)
     for axes in grid.flat[len(panels):]:

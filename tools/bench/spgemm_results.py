@@ -1,4 +1,4 @@
-"""What a run of spgemm.py found, by matrix and way, and the tables of the thesis beside it."""
+"""Results of a run of spgemm.py by matrix and method, and the tables of the thesis for comparison."""
 
 import csv
 import math
@@ -9,8 +9,8 @@ import spgemm_warps
 SIZES = [8, 16, 32, 48, 64, 96, 128, 256]  # size_per_row of the thesis (4.1)
 MODES = ["upper-bound", "precise"]
 
-# Memory efficiency in % and rounds of the growing loop, from the sizes of C's rows: what the mode rounds must find on the matrices that
-# are made exactly.
+# Memory efficiency in % and rounds of the growing loop, computed from the sizes of C's rows. Mode rounds must reach these figures on the
+# matrices that equal those of the collection.
 GOLDEN = {
     "atmosmodl": [(79.36, 4), (76.58, 2), (76.54, 1), (51.02, 1), (38.27, 1), (25.51, 1), (19.13, 1), (9.57, 1)],
     "cage14": [(97.80, 81), (95.33, 41), (91.15, 21), (86.79, 14), (83.49, 11), (76.91, 7), (72.08, 6), (54.77, 3)],
@@ -19,39 +19,39 @@ GOLDEN = {
 
 
 def thesis():
-    """Rows of its tables 5.1 and 5.2 by data set. Its times are microseconds, which table 5.1 calls ms."""
+    """Rows of the thesis' tables 5.1 and 5.2, by data set. Times are microseconds; table 5.1 calls them ms."""
     with open(pathlib.Path(__file__).with_name("thesis_spgemm.csv"), newline="") as file:
         return {row["dataset"]: row for row in csv.DictReader(file)}
 
 
 def claimed(percent):
-    """Whether the thesis' claim speaks of such an efficiency."""
+    """Whether the claim of the thesis covers this efficiency."""
     return 70 <= percent < 99.5
 
 
-class Ways:
-    """Figures by (matrix, kernel, way). A way is "precise", "cusparse:alg1", "rounds 64 vmm", "rounds auto vmm", ..."""
+class Methods:
+    """Figures by (matrix, kernel, method). A method is "precise", "cusparse:alg1", "rounds 64 vmm", "rounds auto vmm", ..."""
 
     def __init__(self, figures=None):
         self.figures = figures or {}
 
-    def get(self, matrix, way, kernel="hash"):
-        figure = self.figures.get(f"{matrix}|{kernel}|{way}")
+    def get(self, matrix, method, kernel="hash"):
+        figure = self.figures.get(f"{matrix}|{kernel}|{method}")
         return None if figure is None or "error" in figure else figure
 
-    def error(self, matrix, way, kernel="hash"):
-        return (self.figures.get(f"{matrix}|{kernel}|{way}") or {}).get("error")
+    def error(self, matrix, method, kernel="hash"):
+        return (self.figures.get(f"{matrix}|{kernel}|{method}") or {}).get("error")
 
     def matrices(self):
         return list(dict.fromkeys(key.split("|")[0] for key in self.figures))
 
     def rounds(self, matrix, kernel="hash", vector="vmm"):
-        """(size_per_row, figure) in the order of sizes; of a size that was also chosen, the faster."""
+        """(size_per_row, figure), sizes ascending. If a size was given and also chosen by auto, the faster of both."""
         found = {}
         for key, figure in self.figures.items():
-            name, by, way = key.split("|")
-            if (name, by) == (matrix, kernel) and way.startswith("rounds ") and way.endswith(" " + vector) and "error" not in figure:
-                size = int(figure.get("size_per_row", 0) if way.split()[1] == "auto" else way.split()[1])
+            name, by, method = key.split("|")
+            if (name, by) == (matrix, kernel) and method.startswith("rounds ") and method.endswith(" " + vector) and "error" not in figure:
+                size = int(figure.get("size_per_row", 0) if method.split()[1] == "auto" else method.split()[1])
                 if size not in found or figure["ms_median"] < found[size]["ms_median"]:
                     found[size] = figure
         return sorted(found.items())
@@ -85,10 +85,10 @@ def share(figure):
     return 100 * figure["estimate_ms"] / figure["ms_median"] if figure else None
 
 
-def table_51(ways, kernel):
+def table_51(methods, kernel):
     known, rows, shares = thesis(), [], []
-    for matrix in ways.matrices():
-        precise = ways.get(matrix, "precise", kernel)
+    for matrix in methods.matrices():
+        precise = methods.get(matrix, "precise", kernel)
         if not precise:
             continue
         published = known.get(matrix.replace("twin-", ""))
@@ -101,55 +101,55 @@ def table_51(ways, kernel):
     return table(["precise", "estimate ms", "total ms", "share %", "thesis: estimate ms", "total ms", "share %"], rows)
 
 
-def table_52(ways):
+def table_52(methods):
     known, rows, factors = thesis(), [], []
-    for matrix in ways.matrices():
-        upper = next((figure for kernel in ("hash", "thesis") if (figure := ways.get(matrix, "upper-bound", kernel))), None)
-        precise = ways.get(matrix, "precise") or upper
+    for matrix in methods.matrices():
+        upper = next((figure for kernel in ("hash", "thesis") if (figure := methods.get(matrix, "upper-bound", kernel))), None)
+        precise = methods.get(matrix, "precise") or upper
         if not precise:
             continue
         entries = upper["entries"] if upper else None
         factor = entries / upper["nnz_c"] if upper and upper["nnz_c"] else None
         factors.append(factor)
         published = known.get(matrix.replace("twin-", ""), {})
-        rows.append([matrix, precise["nnz_c"], entries or ways.error(matrix, "upper-bound") or "-", cell(factor, "{:.3f}"),
+        rows.append([matrix, precise["nnz_c"], entries or methods.error(matrix, "upper-bound") or "-", cell(factor, "{:.3f}"),
                      *(published.get(name) or "-" for name in ("nnz_c", "upper_bound", "overestimation"))])
     rows.append(["geometric mean", "", "", cell(geometric(factors), "{:.3f}"), "", "", "7.018"])
-    return table(["upper bound", "nnz(C)", "places", "factor", "thesis: nnz(C)", "places", "factor"], rows)
+    return table(["upper bound", "nnz(C)", "slots", "factor", "thesis: nnz(C)", "slots", "factor"], rows)
 
 
-def table_times(ways, kernel):
+def table_times(methods, kernel):
     """Figure 5.1 in numbers: ms, and efficiency of rounds in %."""
     rows = []
-    for matrix in ways.matrices():
+    for matrix in methods.matrices():
         row = [matrix]
-        for way in ("upper-bound", "precise"):
-            figure = ways.get(matrix, way, kernel)
-            row.append(cell(figure["ms_median"], "{:.3f}") if figure else "memory" if ways.error(matrix, way, kernel) else "-")
+        for method in ("upper-bound", "precise"):
+            figure = methods.get(matrix, method, kernel)
+            row.append(cell(figure["ms_median"], "{:.3f}") if figure else "memory" if methods.error(matrix, method, kernel) else "-")
         for size in [*SIZES, "auto"]:
-            figure = ways.get(matrix, f"rounds {size} vmm", kernel)
+            figure = methods.get(matrix, f"rounds {size} vmm", kernel)
             row.append(f"{figure['ms_median']:.3f} {figure['efficiency']:.0f}%/{figure['rounds']:.0f}" if figure else "-")
         if len([value for value in row if value != "-"]) > 1:
             rows.append(row)
     return table([f"kernel {kernel}: ms eff%/rounds", "upper-bound", "precise", *map(str, SIZES), "auto"], rows) if rows else ""
 
 
-def table_vectors(ways, kernel):
-    """Figure 5.3 in numbers: what growing takes by a vector that maps, by one that copies, and how many times the whole call takes."""
+def table_vectors(methods, kernel):
+    """Figure 5.3 in numbers: time to grow by mapping and by copying, and the ratio of the whole calls."""
     rows = []
-    for matrix in ways.matrices():
-        pairs = [(size, figure, ways.get(matrix, f"rounds {size} copy", kernel)) for size, figure in ways.rounds(matrix, kernel)]
+    for matrix in methods.matrices():
+        pairs = [(size, figure, methods.get(matrix, f"rounds {size} copy", kernel)) for size, figure in methods.rounds(matrix, kernel)]
         row = {size: f"{vmm.get('grow_ms', 0):.2f} {copy.get('grow_ms', 0):.2f} {copy['ms_median'] / vmm['ms_median']:.2f}x" for size, vmm, copy in pairs if copy}
         if row:
             rows.append([matrix, *[row.get(size, "-") for size in SIZES]])
     return table([f"kernel {kernel}: grow ms vmm, copy, call copy/vmm", *map(str, SIZES)], rows) if rows else ""
 
 
-def table_estimates(ways):
-    """Both estimators of nnz(C): off by %, ms."""
+def table_estimates(methods):
+    """Both estimators of nnz(C): error in %, ms."""
     rows = []
-    for matrix in ways.matrices():
-        figure = ways.get(matrix, "rounds auto vmm")
+    for matrix in methods.matrices():
+        figure = methods.get(matrix, "rounds auto vmm")
         if figure and "cohen_nnz_c" in figure:
             off = [100 * (figure[f"{name}_nnz_c"] / figure["nnz_c"] - 1) if figure["nnz_c"] else 0 for name in ("sampled", "cohen")]
             rows.append([matrix, f"{off[0]:+.2f}", f"{figure['sampled_ms']:.3f}", f"{off[1]:+.2f}", f"{figure['cohen_ms']:.3f}",
@@ -157,23 +157,23 @@ def table_estimates(ways):
     return table(["", "sampled: off %", "ms", "Cohen: off %", "ms", "rounds auto ms"], rows) if rows else ""
 
 
-def table_peers(ways):
-    """Whole calls beside cuSPARSE: ms / peak MiB."""
+def table_peers(methods):
+    """Whole calls, compared with cuSPARSE: ms / peak MiB."""
     rows = []
     names = ["cusparse:alg1", "cusparse:alg2", "cusparse:alg3", "upper-bound", "precise", "rounds auto vmm"]
-    for matrix in ways.matrices():
+    for matrix in methods.matrices():
         row = [matrix]
-        for way in names:
-            figure = ways.get(matrix, way)
-            row.append(f"{figure['ms_median']:.2f} / {figure['peak_bytes'] / 2**20:.0f}" if figure else "memory" if ways.error(matrix, way) else "-")
+        for method in names:
+            figure = methods.get(matrix, method)
+            row.append(f"{figure['ms_median']:.2f} / {figure['peak_bytes'] / 2**20:.0f}" if figure else "memory" if methods.error(matrix, method) else "-")
         rows.append(row)
     return table(["ms / peak MiB", *names], rows)
 
 
-def claim(ways, kernel):
-    """Per matrix: the fastest rounds of 70 to 99 % efficiency beside precise. (matrix, size or None, its figure, precise's)"""
-    found = [(m, ways.best(m, kernel), ways.get(m, "precise", kernel)) for m in ways.matrices()]
-    return [(m, *(best or (None, None)), precise) for m, best, precise in found if precise and ways.rounds(m, kernel)]
+def claim(methods, kernel):
+    """For each matrix the fastest rounds of 70 to 99 % efficiency and precise: (matrix, size or None, figure of rounds, figure of precise)."""
+    found = [(m, methods.best(m, kernel), methods.get(m, "precise", kernel)) for m in methods.matrices()]
+    return [(m, *(best or (None, None)), precise) for m, best, precise in found if precise and methods.rounds(m, kernel)]
 
 
 def won(figure, precise):
@@ -184,16 +184,16 @@ def with_trim(figure):
     return figure["ms_median"] + figure.get("trim_ms", 0)
 
 
-def won_with_trim(ways, kernel, matrices):
-    """Of them, those where rounds wins with giving back places counted in, which comes behind C."""
-    best = {m: ways.best(m, kernel, with_trim) for m in matrices}
-    return [m for m in matrices if best[m] and with_trim(best[m][1]) < with_trim(ways.get(m, "precise", kernel))]
+def won_with_trim(methods, kernel, matrices):
+    """Those of the matrices where rounds is faster even with the return of unused slots, which follows the product."""
+    best = {m: methods.best(m, kernel, with_trim) for m in matrices}
+    return [m for m in matrices if best[m] and with_trim(best[m][1]) < with_trim(methods.get(m, "precise", kernel))]
 
 
-def table_claim(ways, kernel):
+def table_claim(methods, kernel):
     rows = []
-    for matrix, size, figure, precise in claim(ways, kernel):
-        auto = ways.get(matrix, "rounds auto vmm", kernel)
+    for matrix, size, figure, precise in claim(methods, kernel):
+        auto = methods.get(matrix, "rounds auto vmm", kernel)
         rows.append([matrix, size or "-", cell(figure and figure["efficiency"], "{:.1f}"), cell(figure and figure["ms_median"], "{:.3f}"),
                      f"{precise['ms_median']:.3f}", cell(figure and precise["ms_median"] / figure["ms_median"], "{:.2f}"),
                      "won" if won(figure, precise) else "lost" if figure else "lost: no size in the range", cell(auto and auto["ms_median"], "{:.3f}")])
@@ -201,18 +201,18 @@ def table_claim(ways, kernel):
                  rows) if rows else ""
 
 
-def verdicts(ways):
-    """Lines that say what holds of what is claimed."""
+def verdicts(methods):
+    """Lines that compare the results with the claims of the thesis."""
     lines = []
     for matrix, expected in GOLDEN.items():
-        for kernel in ways.kernels():
-            found = {size: figure for size in SIZES if (figure := ways.get(matrix, f"rounds {size} vmm", kernel))}
+        for kernel in methods.kernels():
+            found = {size: figure for size in SIZES if (figure := methods.get(matrix, f"rounds {size} vmm", kernel))}
             pairs = [(found[size], golden) for size, golden in zip(SIZES, expected) if size in found]
             wrong = [figure for figure, golden in pairs if (round(figure["efficiency"], 2), figure["rounds"]) != golden]
             if pairs:
                 lines.append(f"golden figures of {matrix}, kernel {kernel}: {len(pairs) - len(wrong)} of {len(pairs)} hit")
-    for kernel in ways.kernels():
-        both = claim(ways, kernel)
+    for kernel in methods.kernels():
+        both = claim(methods, kernel)
         losses = [one for one in both if not won(*one[2:])]
         regular, skewed = ([one for one in both if one[0].startswith("rmat") == is_skewed] for is_skewed in (False, True))
         if regular:
@@ -220,45 +220,45 @@ def verdicts(ways):
                          "(thesis: 17 of 20)" + "".join(f"; {one[0]}: {'lost' if one in losses else 'won'}" for one in skewed))
             if any("trim_ms" in figure for _, _, figure, _ in regular if figure):
                 names = [one[0] for one in regular]
-                lines.append(f"  with giving back places counted in: {len(won_with_trim(ways, kernel, names))} of {len(names)}")
+                lines.append(f"  with the return of unused slots: {len(won_with_trim(methods, kernel, names))} of {len(names)}")
         for m, size, figure, precise in losses:
             lines.append(f"  lost: {m}, " + (f"size {size}: {figure['ms_median']:.3f} ms to {precise['ms_median']:.3f}" if figure
                                              else "no size is in that range"))
-    ratios = [ways.get(m, "cusparse:alg1")["ms_median"] / ways.get(m, "rounds auto vmm")["ms_median"] for m in ways.matrices()
-              if ways.get(m, "cusparse:alg1") and ways.get(m, "rounds auto vmm")]
+    ratios = [methods.get(m, "cusparse:alg1")["ms_median"] / methods.get(m, "rounds auto vmm")["ms_median"] for m in methods.matrices()
+              if methods.get(m, "cusparse:alg1") and methods.get(m, "rounds auto vmm")]
     if ratios:
         lines.append(f"rounds (auto) over cuSPARSE alg1, geometric mean of {len(ratios)}: {geometric(ratios):.2f} x")
     return lines
 
 
-def text(about, ways):
+def text(about, methods):
     parts = [f"SpGEMM: {about['gpu']}, driver {about['driver']}, commit {about['commit']}, {about['precision']}; medians; runs: {about['runs']}",
-             "Table 5.2: upper bound", table_52(ways)]
-    for kernel in ways.kernels():
-        parts += [f"Table 5.1: what counting first takes, kernel {kernel}", table_51(ways, kernel), "Figure 5.1", table_times(ways, kernel),
-                  f"Rounds beside precise (5.1), kernel {kernel}", table_claim(ways, kernel), "Figure 5.3", table_vectors(ways, kernel)]
+             "Table 5.2: upper bound", table_52(methods)]
+    for kernel in methods.kernels():
+        parts += [f"Table 5.1: what counting first takes, kernel {kernel}", table_51(methods, kernel), "Figure 5.1", table_times(methods, kernel),
+                  f"Rounds beside precise (5.1), kernel {kernel}", table_claim(methods, kernel), "Figure 5.3", table_vectors(methods, kernel)]
     if about.get("warps"):
         parts += ["Figure 5.2: active warps of a multiprocessor (Nsight Compute)",
                   table(["", "calls", "mean", "least", "most", "of peak %"], list(spgemm_warps.rows(about["warps"])))]
     elif about.get("no_warps"):
         parts.append(f"Figure 5.2: skipped: {about['no_warps']}")
-    if estimates := table_estimates(ways):
+    if estimates := table_estimates(methods):
         parts += ["Estimates of nnz(C) on the GPU", estimates]
-    parts += ["Whole calls", table_peers(ways)]
+    parts += ["Whole calls", table_peers(methods)]
     if about.get("limited"):
         parts += ["Under a limit", "\n".join(about["limited"])]
-    return "\n\n".join(part for part in [*parts, "\n".join(verdicts(ways))] if part)
+    return "\n\n".join(part for part in [*parts, "\n".join(verdicts(methods))] if part)
 
 
 def shortened(names, most=8):
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def table_brief(ways, kernel):
-    """A line for each matrix: what the claim compares, beside cuSPARSE and the peaks."""
+def table_brief(methods, kernel):
+    """One line for each matrix: the figures of the claim, cuSPARSE, peak memory."""
     rows = []
-    for matrix, size, figure, precise in claim(ways, kernel):
-        auto, upper, peer = ways.get(matrix, "rounds auto vmm", kernel), ways.get(matrix, "upper-bound", kernel), ways.get(matrix, "cusparse:alg1")
+    for matrix, size, figure, precise in claim(methods, kernel):
+        auto, upper, peer = methods.get(matrix, "rounds auto vmm", kernel), methods.get(matrix, "upper-bound", kernel), methods.get(matrix, "cusparse:alg1")
         rows.append([matrix, cell(upper and upper["ms_median"]), f"{precise['ms_median']:.2f}", cell(share(precise), "{:.0f}"), size or "-",
                      f"{figure['efficiency']:.1f}/{figure['rounds']:.0f}" if figure else "-", cell(figure and figure["ms_median"]),
                      cell(figure and figure.get("grow_ms")), cell(figure and figure.get("compact_ms")), cell(figure and figure.get("trim_ms")),
@@ -269,16 +269,16 @@ def table_brief(ways, kernel):
                   "peak MiB"], rows) if rows else ""
 
 
-def brief(about, ways):
-    """What was found, in at most 60 lines."""
+def brief(about, methods):
+    """A summary of at most 60 lines."""
     lines = [f"SpGEMM: {about['gpu']}, driver {about['driver']}, commit {about['commit'][:12]}, {about['precision']}; ms, medians; runs: {about['runs']}",
              "peak: precise, the fastest rounds of 70 to 99 %, auto"]
-    lines += [table_brief(ways, kernel) for kernel in ways.kernels()]
+    lines += [table_brief(methods, kernel) for kernel in methods.kernels()]
     lines += [f"active warps, {' '.join(map(str, row))}" for row in spgemm_warps.rows(about.get("warps") or {})]
     if about.get("no_warps"):
         lines.append(f"active warps: {about['no_warps'][:300]}")
     lines += [line[:160] for line in about.get("limited") or []]
-    lines += [line for line in verdicts(ways) if not line.startswith("  lost")]
+    lines += [line for line in verdicts(methods) if not line.startswith("  lost")]
     lines += [f"failed: {what}: {why[:200]}" for what, why in list((about.get("failed") or {}).items())[:5]]
     if about.get("left_out"):
         lines.append(f"left out ({len(about['left_out'])}): {shortened(about['left_out'])}")

@@ -1,4 +1,4 @@
-"""Figure 5.2 of the thesis: active warps of a multiprocessor in each call of the kernel that forms rows, by Nsight Compute."""
+"""Figure 5.2 of the thesis: active warps of a multiprocessor in each call of the kernel that computes rows, by Nsight Compute."""
 
 import csv
 import pathlib
@@ -7,14 +7,14 @@ import tempfile
 
 import common
 
-MATRIX, SIZES = "twin-pwtk", [8, 64]  # the thesis' small data set; its large one, Hook_1498, is not made
+MATRIX, SIZES = "twin-pwtk", [8, 64]  # the small data set of the thesis; there is no generator for the large one, Hook_1498
 KERNELS = {"thesis": "dot_rows", "hash": "table_rows|range_rows"}
-MOST = 64  # calls that are looked at
+MOST = 64  # calls to profile
 WARPS, PERCENT, TIME = "sm__warps_active.avg.per_cycle_active", "sm__warps_active.avg.pct_of_peak_sustained_active", "gpu__time_duration.sum"
 
 
 class Unavailable(Exception):
-    """Why there are no figures."""
+    """There are no figures; the text says why."""
 
 
 def tool():
@@ -27,7 +27,7 @@ def tool():
 
 
 def calls(report):
-    """Calls of kernels in a report of ncu (--csv --page raw --print-units base), in their order. Raises Unavailable with its words."""
+    """Kernel calls of a report of ncu (--csv --page raw --print-units base), in order. Raises Unavailable with the reason."""
     lines = report.splitlines()
     head = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if head is None:
@@ -47,7 +47,7 @@ def number(text):
 
 
 def measure(driver, kernel, size, precision, timeout):
-    """Calls of one product by the growing loop, and no other, so that a call is profiled once."""
+    """Kernel calls of a single product by the growing loop, without warm-up, so that each call is profiled once."""
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder, "ncu.csv")
         try:
@@ -63,13 +63,13 @@ def measure(driver, kernel, size, precision, timeout):
 
 
 def mean(found, key):
-    """Over time, as a call of a moment hides no latency of a long one."""
+    """Mean weighted by the time of each call: a short call does not hide the latency of a long one."""
     time = sum(call["ns"] for call in found)
     return sum(call[key] * call["ns"] for call in found) / time if time else None
 
 
 def rows(warps):
-    """Of a table: what ran, calls, active warps in the mean, least, most, and of what a multiprocessor holds in %."""
+    """Table rows: what ran, number of calls, mean, least and most active warps, and their share of a multiprocessor's maximum in %."""
     for name, found in warps.items():
         matrix, kernel, size = name.split("|")
         if found:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""spgemm.py: its words, tables and verdicts from figures of a made-up run."""
+"""spgemm.py: parsing, tables and verdicts, from the figures of an invented run."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ import spgemm  # noqa: E402
 import spgemm_results  # noqa: E402
 import spgemm_warps  # noqa: E402
 
-ABOUT = {"commit": "abc1234", "gpu": "Test GPU", "driver": "580.1", "precision": "double", "runs": "3 behind 2", "limited": ["twin-pwtk, 9 MiB: precise: 1 ms"],
+ABOUT = {"commit": "abc1234", "gpu": "Test GPU", "driver": "580.1", "precision": "double", "runs": "3 after 2", "limited": ["twin-pwtk, 9 MiB: precise: 1 ms"],
          "warps": {"twin-pwtk|thesis|8": [{"warps": 10.0, "percent": 15.6, "ns": 300.0}, {"warps": 2.0, "percent": 3.1, "ns": 100.0}],
                    "twin-pwtk|thesis|64": [{"warps": 30.0, "percent": 46.9, "ns": 100.0}]}}
 SAID = """matrix=gen:cage:5 rows=37 columns=37 nonzeros=233 stored=233
@@ -34,8 +34,8 @@ def figure(ms, efficiency=100.0, **more):
 
 
 def sample():
-    """Every matrix of the bench but the long one; precise is beaten on those of an even place, but the fourth has no size in range; the
-    first has a chosen one that is faster."""
+    """Every matrix of the bench but the long one. Rounds is faster than precise on every second one; index 4 has no size in the range; on the
+    first one auto is the fastest."""
     figures = {}
     names = [name for name in spgemm.MATRICES if name not in spgemm.LONG]
     for i, name in enumerate(names):
@@ -58,8 +58,8 @@ class Spgemm(unittest.TestCase):
 
     def setUp(self):
         self.names, self.figures = sample()
-        self.ways = spgemm_results.Ways(self.figures)
-        self.text = spgemm_results.text(ABOUT, self.ways)
+        self.methods = spgemm_results.Methods(self.figures)
+        self.text = spgemm_results.text(ABOUT, self.methods)
 
     def test_words_of_the_driver(self):
         found = spgemm.figures_of(SAID)
@@ -81,33 +81,33 @@ class Spgemm(unittest.TestCase):
         self.assertEqual(self.text.count("\n  lost: "), 6)
         self.assertIn("kernel thesis: rounds of 70 to 99 % efficiency beat precise on 1 of 1", self.text)
 
-    def test_claim_with_what_comes_behind(self):
-        self.assertNotIn("with giving back places counted in", self.text)
+    def test_claim_with_trim(self):
+        self.assertNotIn("with the return of unused slots", self.text)
         self.figures["atmosmodl|hash|rounds auto vmm"]["trim_ms"] = 3.0  # the size of 32 is slower, but gives nothing back
         self.figures[f"{self.names[2]}|hash|rounds 32 vmm"]["trim_ms"] = 2.5
-        ways = spgemm_results.Ways(self.figures)
-        self.assertEqual(ways.best("atmosmodl", took=spgemm_results.with_trim)[0], 32)
-        self.assertIn("beat precise on 4 of 10 (thesis: 17 of 20); rmat-18: won\n  with giving back places counted in: 3 of 10",
-                      spgemm_results.text(ABOUT, ways))
+        methods = spgemm_results.Methods(self.figures)
+        self.assertEqual(methods.best("atmosmodl", took=spgemm_results.with_trim)[0], 32)
+        self.assertIn("beat precise on 4 of 10 (thesis: 17 of 20); rmat-18: won\n  with the return of unused slots: 3 of 10",
+                      spgemm_results.text(ABOUT, methods))
 
     def test_efficiency_in_the_range(self):
         for percent, expected in [(69.9, False), (70.0, True), (99.49, True), (99.5, False), (100.0, False)]:
             self.assertEqual(spgemm_results.claimed(percent), expected, percent)
         self.figures["cage14|hash|rounds auto vmm"] = figure(5.0, 99.9, size_per_row=41)
-        self.assertEqual(spgemm_results.Ways(self.figures).best("cage14")[0], 32)
+        self.assertEqual(spgemm_results.Methods(self.figures).best("cage14")[0], 32)
 
     def test_in_short(self):
-        said = spgemm_results.brief({**ABOUT, "failed": {"a|hash|precise": "why"}, "left_out": [f"way {i}" for i in range(30)], "no_warps": None}, self.ways)
+        said = spgemm_results.brief({**ABOUT, "failed": {"a|hash|precise": "why"}, "left_out": [f"method {i}" for i in range(30)], "no_warps": None}, self.methods)
         lines = said.splitlines()
         self.assertLessEqual(len(lines), 60)
         row = next(line.split() for line in lines if line.startswith("atmosmodl"))
         self.assertEqual(row[:7] + row[10:15], ["atmosmodl", "12.00", "10.00", "25", "25", "91.0/2", "7.50", "1.33", "won", "25:", "7.50", "-"])
-        self.assertIn("left out (30): way 0, way 1", said)
+        self.assertIn("left out (30): method 0, method 1", said)
         self.assertIn("failed: a|hash|precise: why", said)
         self.assertIn("active warps, twin-pwtk, kernel thesis, size_per_row 64", said)
 
     def test_tables_beside_the_thesis(self):
-        # pwtk: 225728 of 449094 us; its nnz(C), places and factor.
+        # pwtk: 225728 of 449094 us; its nnz(C), slots and factor.
         self.assertEqual(self.row(self.text, "Table 5.1: what counting first takes, kernel hash", "twin-pwtk"),
                          ["twin-pwtk", "2.500", "10.000", "25.0", "225.73", "449.09", "50.3"])
         self.assertEqual(self.row(self.text, "Table 5.2", "twin-pwtk"), ["twin-pwtk", "1000", "5000", "5.000", "32772236", "626054402", "19.103"])
@@ -124,7 +124,7 @@ class Spgemm(unittest.TestCase):
     def test_active_warps(self):
         row = self.row(self.text, "Figure 5.2", "twin-pwtk, kernel thesis, size_per_row 8")
         self.assertEqual(row[-5:], ["2", "8.00", "2.00", "10.00", "12.5"])  # over time: (10 x 300 + 2 x 100) / 400
-        without = spgemm_results.text({**ABOUT, "warps": {}, "no_warps": "ncu is not installed"}, self.ways)
+        without = spgemm_results.text({**ABOUT, "warps": {}, "no_warps": "ncu is not installed"}, self.methods)
         self.assertIn("Figure 5.2: skipped: ncu is not installed", without)
 
     def test_reports_of_ncu(self):
@@ -168,7 +168,7 @@ print(f"nnz_c=90 entries=100 efficiency={99.90 if size == '25' and mode == 'roun
 
 
 class Run(unittest.TestCase):
-    """The bench with a driver that says what it is asked for."""
+    """The bench with a driver that prints what its arguments request."""
 
     def bench(self, folder, *arguments):
         build = pathlib.Path(folder, "build")
