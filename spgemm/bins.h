@@ -64,10 +64,10 @@ static inline SPG_BOTH int32_t spg_table_claim(int32_t *slot, int32_t column) {
 #ifdef __CUDA_ARCH__
     return atomicCAS((int *)slot, SPG_EMPTY, column);
 #else
-    int32_t there = *slot;
-    if (there == SPG_EMPTY)
+    int32_t found = *slot;
+    if (found == SPG_EMPTY)
         *slot = column;
-    return there;
+    return found;
 #endif
 }
 
@@ -77,10 +77,10 @@ static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, in
     uint32_t mask = (1u << log2_slots) - 1, slot = spg_table_hash(column, log2_slots);
     for (uint32_t step = 0; step <= mask; step++) {
         /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
-        int32_t there = *(volatile int32_t *)&table[slot];
-        if (there == SPG_EMPTY)
-            there = spg_table_claim(&table[slot], column);
-        if (there == column || there == SPG_EMPTY)
+        int32_t found = *(volatile int32_t *)&table[slot];
+        if (found == SPG_EMPTY)
+            found = spg_table_claim(&table[slot], column);
+        if (found == column || found == SPG_EMPTY)
             return (int32_t)slot;
         slot = (slot + 1) & mask;
     }

@@ -12,7 +12,7 @@
  * automorphisms exactly when their codes are equal. A state is the smaller code of the walk's two directions. States
  * are enumerated in the order of their codes, and found again by a hash table.
  *
- * Number of states: 5, 9, 37, 93, 340, ... for L = 3, 4, 5, 6, 7. Memory: about 20 bytes for each state.
+ * Number of states: 5, 9, 37, 93, 340, ... for L = 3, 4, 5, 6, 7. Memory: 16 to 32 bytes for each state.
  * Source: van Heukelum, Barkema, Bisseling: DNA electrophoresis studied with the cage model, J. Comput. Phys. 180,
  * 2002.
  */

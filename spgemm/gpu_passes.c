@@ -1,8 +1,8 @@
 /* Modes upper-bound and precise: the output is allocated once, before the numeric phase.
  *
  * upper-bound: one numeric pass into one slot for each intermediate product; then rows are moved together into arrays
- * of nnz(C) entries, one array after the other. Memory: (4 bytes + a value) x (intermediate products + nnz(C)) at most,
- * less the columns by upper bound while the values of C are allocated.
+ * of nnz(C) entries, first the columns, then the values. Memory: with p intermediate products, n = nnz(C) and v bytes a
+ * value, the peak is max((4 + v) p + 4 n, v p + (4 + v) n).
  *
  * precise: a symbolic pass counts the entries of each row, a scan gives the offsets, a numeric pass writes C where it
  * belongs. Cost: most of the work twice. Memory: C only.

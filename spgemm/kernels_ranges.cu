@@ -19,9 +19,9 @@ static_assert(WORDS % 32 == 0, "one warp sums all words");
 
 template <typename T> struct Range {
     T sums[SPG_RANGE];
-    unsigned there[WORDS]; /* one bit for each column */
-    int before[WORDS];     /* bits set in the words before this one */
-    int count, low;        /* bits set in all words; first column of the next range */
+    unsigned occupied[WORDS]; /* one bit for each column */
+    int before[WORDS];        /* bits set in the words before this one */
+    int count, low;           /* bits set in all words; first column of the next range */
 };
 
 /* Sets the row's cursors, and r.low to the first column. */
@@ -58,7 +58,7 @@ __device__ int add_products(Range<T> &r, const spg_operand &a, const spg_operand
             bool mine = column != INT_MAX && column - low < SPG_RANGE;
             if (mine) {
                 int position = column - low;
-                atomicOr(&r.there[position / 32], 1u << (position % 32));
+                atomicOr(&r.occupied[position / 32], 1u << (position % 32));
                 if (NUMERIC)
                     atomicAdd(&r.sums[position], factor * static_cast<const T *>(b.values)[at + lane]);
             }
@@ -74,14 +74,14 @@ __device__ int add_products(Range<T> &r, const spg_operand &a, const spg_operand
     return next;
 }
 
-/* Sets before[] and count from there[]; done by the first warp. */
+/* Sets before[] and count from occupied[]; done by the first warp. */
 template <typename T> __device__ void number(Range<T> &r) {
     int lane = threadIdx.x, sum = 0;
     constexpr int EACH = WORDS / 32;
     if (threadIdx.x >= 32)
         return;
     for (int i = 0; i < EACH; i++)
-        sum += __popc(r.there[lane * EACH + i]);
+        sum += __popc(r.occupied[lane * EACH + i]);
     int up_to = sum;
     for (int step = 1; step < 32; step *= 2) {
         int other = __shfl_up_sync(~0u, up_to, step);
@@ -93,7 +93,7 @@ template <typename T> __device__ void number(Range<T> &r) {
     int before = up_to - sum;
     for (int i = 0; i < EACH; i++) {
         r.before[lane * EACH + i] = before;
-        before += __popc(r.there[lane * EACH + i]);
+        before += __popc(r.occupied[lane * EACH + i]);
     }
 }
 
@@ -104,7 +104,7 @@ __device__ void write(const Range<T> &r, const spg_target &c, int32_t row, int l
     int64_t start = size ? spg_first_chunk(&c.spread, row) : c.start[row];
     int64_t first_extra = size && c.size[row] > size ? c.spread.first_extra[row] : 0;
     for (int i = threadIdx.x; i < SPG_RANGE; i += BLOCK) {
-        unsigned word = r.there[i / 32], bit = 1u << (i % 32);
+        unsigned word = r.occupied[i / 32], bit = 1u << (i % 32);
         if (!(word & bit))
             continue;
         int32_t rank = written + r.before[i / 32] + __popc(word & (bit - 1));
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(BLOCK)
             for (int i = threadIdx.x; NUMERIC && i < SPG_RANGE; i += BLOCK)
                 r.sums[i] = 0;
             for (int i = threadIdx.x; i < WORDS; i += BLOCK)
-                r.there[i] = 0;
+                r.occupied[i] = 0;
             __syncthreads(); /* until every thread has read r.low */
             if (threadIdx.x == 0)
                 r.low = INT_MAX;

@@ -83,8 +83,8 @@ __device__ int pack(const Group<THREADS> &group, int32_t *table, T *sums, int *p
     for (int base = 0; base < SLOTS; base += THREADS) {
         int32_t column = table[base + group.thread];
         T sum = NUMERIC ? sums[base + group.thread] : T(0);
-        bool there = column != SPG_EMPTY;
-        unsigned others = __ballot_sync(group.mask, there) & group.mask;
+        bool used = column != SPG_EMPTY;
+        unsigned others = __ballot_sync(group.mask, used) & group.mask;
         int position = __popc(others & lanes_before());
         if (group.whole) {
             int before = 0;
@@ -98,7 +98,7 @@ __device__ int pack(const Group<THREADS> &group, int32_t *table, T *sums, int *p
         if (!NUMERIC)
             continue;
         group.sync();
-        if (there) {
+        if (used) {
             table[position] = column;
             sums[position] = sum;
         }

@@ -180,10 +180,10 @@ bool spg_csr_from_triplets(struct spg_csr *m, int32_t rows, int32_t columns, int
     for (int32_t i = 0; i < rows; i++)
         sort_entries(entries + start[i], spare + start[i], start[i + 1] - start[i]);
     for (int32_t i = 0; i < rows; i++) {
-        int64_t from = start[i], left = merge_row(entries + from, start[i + 1] - from);
-        memmove(entries + stored, entries + from, (size_t)left * sizeof *entries);
+        int64_t from = start[i], remaining = merge_row(entries + from, start[i + 1] - from);
+        memmove(entries + stored, entries + from, (size_t)remaining * sizeof *entries);
         start[i] = stored; /* its new beginning; start[i + 1] is still the old beginning of row i + 1 */
-        stored += left;
+        stored += remaining;
     }
     *merged = count - stored;
     made = spg_csr_make(m, rows, columns, stored, error);

@@ -21,16 +21,16 @@ static json_t *shape(const char *name, const struct spg_shape *s) {
 }
 
 static json_t *model(const struct spg_outcome *o) {
-    json_int_t slot = (json_int_t)spg_slot_size(o->settings->precision);
+    json_int_t slot_size = (json_int_t)spg_slot_size(o->settings->precision);
     json_t *sizes = json_array();
     for (int i = 0; i < o->rounds_count; i++)
         json_array_append_new(sizes, json_pack("{s:i, s:f, s:i, s:I}", "size_per_row", (int)o->rounds[i].size_per_row,
                                                "efficiency", o->rounds[i].efficiency, "rounds",
                                                (int)o->rounds[i].rounds, "entries", (json_int_t)o->rounds[i].entries));
     return json_pack("{s:I, s:I, s:i, s:I, s:I, s:f, s:f, s:o}", "nnz_c", (json_int_t)o->nnz_c, "bytes",
-                     (json_int_t)o->nnz_c * slot, "longest_row", (int)o->longest, "upper_bound", (json_int_t)o->bound,
-                     "upper_bound_bytes", (json_int_t)o->bound * slot, "sampled_nnz_c", o->sampled, "cohen_nnz_c",
-                     o->cohen, "sizes", sizes);
+                     (json_int_t)o->nnz_c * slot_size, "longest_row", (int)o->longest, "upper_bound",
+                     (json_int_t)o->bound, "upper_bound_bytes", (json_int_t)o->bound * slot_size, "sampled_nnz_c",
+                     o->sampled, "cohen_nnz_c", o->cohen, "sizes", sizes);
 }
 
 static json_t *product(const struct spg_outcome *o) {

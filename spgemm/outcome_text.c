@@ -32,11 +32,11 @@ static void shape(const char *name, const char *value, const struct spg_shape *s
 static double off_by(double estimate, int64_t exact) { return exact ? 100 * (estimate / (double)exact - 1) : 0; }
 
 static void model(const struct spg_outcome *o) {
-    size_t slot = spg_slot_size(o->settings->precision);
-    printf("nnz_c=%lld bytes=%lld longest_row=%d\n", (long long)o->nnz_c, (long long)o->nnz_c * (long long)slot,
+    size_t slot_size = spg_slot_size(o->settings->precision);
+    printf("nnz_c=%lld bytes=%lld longest_row=%d\n", (long long)o->nnz_c, (long long)o->nnz_c * (long long)slot_size,
            o->longest);
     printf("upper_bound=%lld bytes=%lld overestimation=%.3f\n", (long long)o->bound,
-           (long long)o->bound * (long long)slot, o->nnz_c ? (double)o->bound / (double)o->nnz_c : 1);
+           (long long)o->bound * (long long)slot_size, o->nnz_c ? (double)o->bound / (double)o->nnz_c : 1);
     printf("sampled_nnz_c=%.0f off=%+.2f%%\n", o->sampled, off_by(o->sampled, o->nnz_c));
     printf("cohen_nnz_c=%.0f off=%+.2f%%\n", o->cohen, off_by(o->cohen, o->nnz_c));
     for (int i = 0; i < o->rounds_count; i++)

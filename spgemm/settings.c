@@ -32,7 +32,7 @@ static const struct gm_option rows[ROWS] = {
     [MATRIX] = {0, GM_OPTION_TEXT, "--matrix", "matrix", NULL, "FILE|gen:NAME", NULL, 0, 0,
                 "A: a Matrix Market file, or one made on the spot; gen:list lists those"},
     [B] = {0, GM_OPTION_TEXT, "--b", "b", NULL, "FILE|gen:NAME", NULL, 0, 0, "B of C = A B; without it C = A A"},
-    [MODE] = {0, GM_OPTION_TEXT, "--mode", "mode", NULL, "MODE", NULL, 0, 0, "how C is formed, see below"},
+    [MODE] = {0, GM_OPTION_TEXT, "--mode", "mode", NULL, "MODE", NULL, 0, 0, "how C is computed; see below"},
     [SIZE_PER_ROW] = {0, GM_OPTION_COUNT, "--size-per-row", "size-per-row", NULL, "N|auto", NULL, 1, INT32_MAX,
                       "slots that mode rounds adds for each unfinished row; auto (default): chosen from sampled rows"},
     [VECTOR] = {0, GM_OPTION_CHOICE, "--vector", "vector", NULL, "vmm|copy", "vmm copy", 0, 0,
