@@ -8,13 +8,14 @@
 #include "check.h"
 #include "shim/gpumem.h"
 
-#define GROW_OK(call)                                                                                       \
-    do {                                                                                                    \
-        int status_ = (call);                                                                               \
-        if (status_) {                                                                                      \
-            fprintf(stderr, "%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, status_, gpumem_last_error()); \
-            exit(1);                                                                                        \
-        }                                                                                                   \
+#define GROW_OK(call)                                                                                      \
+    do {                                                                                                   \
+        enum gpumem_status status_ = (call);                                                               \
+        if (status_) {                                                                                     \
+            fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call, gpumem_status_name(status_), \
+                    gpumem_last_error());                                                                  \
+            exit(1);                                                                                       \
+        }                                                                                                  \
     } while (0)
 
 struct growing {
@@ -54,7 +55,8 @@ static void growing_reserve(struct growing *array, size_t count, size_t used) {
         return;
     array->steps++;
     if (array->region) {
-        struct gpumem_view view;
+        struct gpumem_view view = {};
+        view.struct_size = sizeof view;
         GROW_OK(gpumem_region_grow(array->region, count * sizeof(int)));
         gpumem_region_view(array->region, &view);
         array->items = (int *)view.base;
@@ -73,7 +75,7 @@ static void growing_reserve(struct growing *array, size_t count, size_t used) {
 
 static void growing_close(struct growing *array) {
     if (array->region)
-        GROW_OK(gpumem_region_release(array->region));
+        GROW_OK(gpumem_region_destroy(array->region));
     else
         CHECK(cudaFree(array->items));
 }

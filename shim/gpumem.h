@@ -1,7 +1,28 @@
-/* gpumem: what programs may call that know of it. None of it is needed to run under `LD_PRELOAD=libgpumem.so`.
+/* gpumem: calls for programs that cooperate. A program needs none of them to run under `LD_PRELOAD=libgpumem.so`.
  *
- * Link with -lgpumem-core (pkg-config gpumem). Where the preloaded library is in the process too, both share one
- * registry. All functions may be called from any thread, except where noted. Sizes are bytes. */
+ * Link with -lgpumem-core (pkg-config gpumem). In a process that also preloads libgpumem.so, both libraries share one
+ * registry of blocks.
+ *
+ * Errors. A call that can fail returns enum gpumem_status and writes its results only on success, unless its
+ * declaration says otherwise. A call that cannot fail returns its result, or nothing. gpumem_last_error() has the text.
+ * Every call on a region or a vector may also return the driver's own error, for example one that earlier work left
+ * behind.
+ *
+ * Threads. Any thread may call, at any time. One region or one vector is used by one thread at a time.
+ *
+ * Units. Sizes are bytes. Counts and positions of vectors are elements.
+ *
+ * Ownership. The caller owns what a create call returns and destroys it. After a create call that failed there is
+ * nothing to destroy. Any other call that failed leaves the caller with what it had, unless its declaration says
+ * otherwise.
+ *
+ * Structs. Each struct begins with `struct_size`. The caller sets it to sizeof(struct ...) before the call:
+ *
+ *     struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
+ *
+ * So later versions can add fields at the end. A field that the caller's struct lacks counts as 0. A field that the
+ * library does not know must be 0 in a struct that it reads (else GPUMEM_NOT_SUPPORTED), and becomes 0 in a struct that
+ * it writes. GPUMEM_INVALID_VALUE: struct_size is less than sizeof(size_t) or more than 4096. */
 #ifndef GPUMEM_H
 #define GPUMEM_H
 
@@ -12,50 +33,83 @@
 extern "C" {
 #endif
 
-/* Version of the library, e.g. "0.1.0"; static storage. */
+/* ---- version */
+
+#define GPUMEM_VERSION_MAJOR 0
+#define GPUMEM_VERSION_MINOR 1
+#define GPUMEM_VERSION_PATCH 0
+
+/* Version of the library that runs, as "MAJOR.MINOR.PATCH"; static storage. The macros are the header's version. */
 const char *gpumem_version(void);
 
-/* A live block as gpumem knows it. */
-struct gpumem_block {
-    uint64_t address; /* start */
-    size_t size;      /* bytes asked by the program */
-    int device;       /* ordinal, -1 unknown */
-    const char *kind; /* which memory serves it: "native", "async", "managed", ...; static storage */
-    const char *call; /* driver call that made it, e.g. "cuMemAlloc"; static storage */
+/* ---- errors */
+
+/* Each value is the number of the CUresult with the same meaning: (CUresult)status is the driver's error, and a status
+ * may be any CUresult, also one without a name here. */
+enum gpumem_status {
+    GPUMEM_OK = 0,
+    GPUMEM_INVALID_VALUE = 1,     /* an argument is out of its range */
+    GPUMEM_OUT_OF_MEMORY = 2,     /* of the device, the host, or addresses */
+    GPUMEM_NOT_INITIALIZED = 3,   /* there is no driver: libcuda.so.1 cannot be loaded */
+    GPUMEM_INVALID_CONTEXT = 201, /* no context is current in the calling thread */
+    GPUMEM_NOT_FOUND = 500,       /* no live block contains the address */
+    GPUMEM_NOT_SUPPORTED = 801,   /* the device, the driver or this version of gpumem cannot do it */
+    GPUMEM_STREAM_CAPTURE = 900,  /* the call has to wait for work, and a stream is being captured */
+    GPUMEM_UNKNOWN = 999,         /* the largest number of a CUresult */
 };
 
-/* Describes the block that contains `address` (interior addresses too). Returns 0 and fills *block, or -1 when no live
- * block contains it; *block is then untouched. */
-int gpumem_block_of(const void *address, struct gpumem_block *block);
+/* "GPUMEM_OUT_OF_MEMORY" and so on. Other numbers have the driver's name ("CUDA_ERROR_ILLEGAL_ADDRESS"), or "unknown
+ * status" where the driver is not loaded or has none. Static storage; never NULL. */
+const char *gpumem_status_name(enum gpumem_status status);
 
-/* Number of live blocks of this process that gpumem knows. */
+/* What went wrong in the calling thread's last call that failed, with the bytes requested and the bytes free; "" when
+ * none failed. Valid until the thread's next call that fails. */
+const char *gpumem_last_error(void);
+
+/* ---- blocks of the process */
+
+/* A live block: memory that the program allocated, imported, registered or mapped, and did not free yet. */
+struct gpumem_block {
+    size_t struct_size; /* sizeof(struct gpumem_block), set by the caller */
+    uint64_t address;   /* start */
+    size_t size;        /* bytes that the program requested */
+    const char *kind;   /* which memory serves it: "native", "async", "managed", ...; static storage */
+    const char *call;   /* driver call that made it, e.g. "cuMemAlloc"; static storage */
+    int device;         /* ordinal; -1: unknown */
+    int reserved;       /* 0 */
+};
+
+/* Describes the block that contains `address`, which may lie inside it. Errors: GPUMEM_NOT_FOUND, and those of
+ * struct_size. */
+enum gpumem_status gpumem_block_of(const void *address, struct gpumem_block *block);
+
+/* Number of live blocks: those that gpumem_block_of() finds. Address reservations, memory handles, pools and arrays are
+ * not blocks. Takes time in proportion to the blocks. */
 size_t gpumem_live_count(void);
 
-/* Gives device memory that gpumem keeps for reuse back to the driver, until `bytes` are free or nothing is left;
- * returns the bytes given back. Waits for work of the program that may still use such memory. 0 where nothing is kept.
- */
-size_t gpumem_trim(size_t bytes);
+/* Gives free memory that gpumem caches back to the driver, until `bytes` (SIZE_MAX: all) are given back or nothing is
+ * left. It is memory of the current context's device, and with it memory of any device whose free was deferred. Waits
+ * for work of the program that may still use such memory; does not wait while a stream is captured. *released (may be
+ * NULL): bytes given back, of all devices, also 0. Without the preloaded library nothing is cached. Errors:
+ * GPUMEM_INVALID_CONTEXT under the preloaded library. */
+enum gpumem_status gpumem_trim(size_t bytes, size_t *released);
 
-/* Writes a mark with this text (up to 1000 bytes are kept) to the trace, where one is written: phases of the program. A
- * trace begins with the process's first CUDA call; marks before it are lost. */
+/* Begins a phase of the program in the trace: a mark with this text, of which the first 1000 bytes are written. Does
+ * nothing where no trace is written. A trace begins with the process's first CUDA call; marks before it are lost. */
 void gpumem_mark(const char *text);
-
-/* What went wrong in the calling thread's last failing call below, with the bytes asked and free; "" when none did.
- * Valid until the thread's next such call. The calls return 0 or the number of a CUresult (2: out of memory, 801: not
- * supported, 900: a stream is being captured and what had to wait could not). */
-const char *gpumem_last_error(void);
 
 /* ---- regions: device memory that grows and shrinks at its end without moving.
  *
- * A region reserves addresses, ample and free of cost, and maps memory to their start as it grows: a step makes one
- * handle of the size it adds, opens exactly that, copies nothing, and costs the same whatever the region holds. A
- * region that outgrows its addresses takes those behind, or moves its pages to new and larger ones: its base changes
- * then, and no byte is copied. (Dynamic SpGEMM thesis, 3.1.1.)
+ * A region reserves addresses, which cost no memory, and maps memory to their start as it grows. A step makes one
+ * physical handle of the size that it adds, gives access to exactly that, copies nothing, and costs the same whatever
+ * the region holds. A region that outgrows its addresses takes those behind it, or maps its pages to new and larger
+ * ones: its base changes then, and no byte is copied. (Dynamic SpGEMM thesis, 3.1.1.)
  *
- * A region belongs to the context that was current when it was created and is used by one thread at a time. Growing
- * does not wait for the device. Whatever unmaps - shrinking, releasing, moving to larger addresses - waits for the work
- * submitted before, of all streams of the device and of the peers given access; it is refused (900) while a stream is
- * captured. A program that runs without the preloaded library must not do it during a capture. */
+ * A region belongs to the context that was current when it was created. Growing does not wait for the device. A step
+ * that unmaps waits for the work submitted before, of all streams of the device and of the peers given access:
+ * shrinking, destroying, and growing that moves the base. Such a step fails with GPUMEM_STREAM_CAPTURE while a stream
+ * is captured. A program that runs without the preloaded library must not take such a step during a capture, because
+ * the captures are not known then. */
 struct gpumem_region;
 
 enum gpumem_region_flags {
@@ -64,85 +118,119 @@ enum gpumem_region_flags {
     GPUMEM_REGION_EXACT = 4,      /* map nothing ahead */
 };
 
-/* Zeroed: memory of the current device, ample addresses. */
+/* Zero in all fields but the first: memory of the current device, ample addresses. */
 struct gpumem_region_options {
-    size_t reserve; /* bytes of addresses; 0: as much as the device has memory */
-    unsigned flags; /* enum gpumem_region_flags */
-    uint64_t peers; /* bit p: device p may access it, too */
+    size_t struct_size; /* sizeof(struct gpumem_region_options), set by the caller */
+    size_t reserve;     /* bytes of addresses; 0: as many as the device has memory */
+    uint64_t peers;     /* bit p: device p may access the region, too */
+    uint64_t flags;     /* enum gpumem_region_flags */
 };
 
 struct gpumem_view {
-    void *base;       /* NULL in an error */
-    size_t size;      /* bytes asked by the last grow or shrink */
-    size_t mapped;    /* bytes backed by memory from `base` on, at least `size` */
-    size_t capacity;  /* bytes up to which the base stays as it is */
-    unsigned handles; /* physical pieces */
+    size_t struct_size; /* sizeof(struct gpumem_view), set by the caller */
+    void *base;         /* first address */
+    size_t size;        /* bytes requested by the last grow or shrink */
+    size_t mapped;      /* bytes backed by memory from `base` on, at least `size` */
+    size_t capacity;    /* bytes up to which the base stays as it is */
+    size_t handles;     /* physical handles */
 };
 
-/* Reserves addresses; no memory yet. *region is written on success only, the caller's to release. Errors: 201 no
- * context is current, 801 the device or driver has no virtual memory management or no such tier, the driver's own. */
-int gpumem_region_create(const struct gpumem_region_options *options, struct gpumem_region **region);
-/* Makes it at least `size` bytes. Added memory is not initialised. Small steps map ahead: at most 5 % of what is mapped
- * and 64 MiB beyond what was asked, unless GPUMEM_REGION_EXACT. On failure region and view are as they were. */
-int gpumem_region_grow(struct gpumem_region *region, size_t size);
-/* Makes it at most `size` bytes and gives back the handles that lie wholly behind; a handle is never split. On failure
- * nothing that `size` bytes need is gone. */
-int gpumem_region_shrink(struct gpumem_region *region, size_t size);
-void gpumem_region_view(const struct gpumem_region *region, struct gpumem_view *view);
-/* The same memory at other addresses that kernels can read only; it follows the region's growth, may change its base
- * with the region's, and ends with it. Writes become visible there to kernels that start later. Errors: the driver's
- * own where the device knows no read-only access. */
-int gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view);
-/* Device `peer` may read and write it from now on. */
-int gpumem_region_allow(struct gpumem_region *region, int peer);
-/* A file descriptor for handle `index` (< view.handles) and its size, the caller's to close; other processes import it
- * by cuMemImportFromShareableHandle. Errors: 801 the region was not made GPUMEM_REGION_EXPORTABLE. */
-int gpumem_region_export(const struct gpumem_region *region, unsigned index, int *descriptor, size_t *size);
-/* Gives memory and addresses back; NULL is no error. Only error 900 leaves the region as it was; other errors are those
- * of the work it waited for. */
-int gpumem_region_release(struct gpumem_region *region);
+/* Reserves addresses, and no memory yet. options NULL: all fields zero. Errors: GPUMEM_NOT_INITIALIZED,
+ * GPUMEM_INVALID_CONTEXT, GPUMEM_NOT_SUPPORTED (the device or driver has no virtual memory management, or not of host
+ * memory; an option that this version does not know), GPUMEM_OUT_OF_MEMORY, and those of struct_size. */
+enum gpumem_status gpumem_region_create(const struct gpumem_region_options *options, struct gpumem_region **region);
+
+/* Waits for the work that may use the region, gives memory and addresses back. NULL is no error. GPUMEM_STREAM_CAPTURE:
+ * the region is as it was and still the caller's. After any other error it is gone, and the error is that of the work
+ * waited for. */
+enum gpumem_status gpumem_region_destroy(struct gpumem_region *region);
+
+/* Makes the region at least `size` bytes. Added memory is not initialised. Small steps map ahead, at most 5 % of what
+ * is mapped and 64 MiB beyond the request, unless GPUMEM_REGION_EXACT. On failure region and view are as they were.
+ * Errors: GPUMEM_OUT_OF_MEMORY, GPUMEM_STREAM_CAPTURE (the base would move). */
+enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_t size);
+
+/* Makes the region at most `size` bytes and gives back the handles that lie wholly behind. A handle is never split. On
+ * failure nothing that `size` bytes need is gone. Errors: GPUMEM_STREAM_CAPTURE. */
+enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, size_t size);
+
+/* Where the region lies and what it holds. Errors: only those of struct_size. */
+enum gpumem_status gpumem_region_view(const struct gpumem_region *region, struct gpumem_view *view);
+
+/* The same memory at other addresses that kernels can only read. They follow the region's growth, may change when its
+ * base does, and end with the region. Kernels that start later see there what was written before. Errors:
+ * GPUMEM_OUT_OF_MEMORY, those of struct_size, and the driver's own where the device has no read-only access. */
+enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view);
+
+/* Lets device `peer` read and write the region from now on. Errors: GPUMEM_INVALID_VALUE (not from 0 to 63), the
+ * driver's own where the devices are no peers. */
+enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int peer);
+
+/* A file descriptor for the handle `index` (< view.handles) and the handle's size. The caller closes it; other
+ * processes import it by cuMemImportFromShareableHandle. Errors: GPUMEM_NOT_SUPPORTED (the region was created without
+ * GPUMEM_REGION_EXPORTABLE), GPUMEM_INVALID_VALUE (no such handle). */
+enum gpumem_status gpumem_region_export(const struct gpumem_region *region, size_t index, int *descriptor,
+                                        size_t *size);
 
 /* ---- vectors: an array of elements of one size in a region (dynamic SpGEMM thesis, A.2).
  *
- * What a vector does to its elements is ordered in its stream, by copies and fills of the driver; other streams are the
- * caller's to order. Values are given by address: of the host, of the device, or of an element of the same vector. A
- * value in pinned host memory has to stay until the stream has read it. Addresses of elements change only with the base
- * of the region: ask gpumem_vector_data() again after a call that may grow. Positions and counts are in elements; used
- * by one thread at a time. */
+ * A vector changes its elements by copies and fills of the driver, ordered in its stream. The caller orders other
+ * streams. Values are given by address: of the host, of the device, or of an element of the same vector. A value in
+ * pinned host memory must stay until the stream has read it. Addresses of elements change only with the base of the
+ * region: call gpumem_vector_data() again after a call that may grow.
+ *
+ * Errors of every call that may add elements: GPUMEM_OUT_OF_MEMORY, GPUMEM_STREAM_CAPTURE (the base would move). Of
+ * every call with positions or values: GPUMEM_INVALID_VALUE (a position behind the end; a value that lies across two
+ * elements of the vector). On failure the count is as it was. So are the elements, except that a driver's error during
+ * copies may leave those from `position` or `first` on undefined. */
 struct gpumem_vector;
 
-/* `stream` is a CUstream or cudaStream_t, NULL the legacy default stream. Errors: as gpumem_region_create; 1
- * element_size is 0. */
-int gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size, void *stream,
-                         struct gpumem_vector **vector);
-int gpumem_vector_destroy(struct gpumem_vector *vector); /* as gpumem_region_release */
-void *gpumem_vector_data(const struct gpumem_vector *vector);
+struct CUstream_st; /* CUstream and cudaStream_t are pointers to it */
+
+/* `options` are those of the vector's region. `stream` NULL: the legacy default stream; the caller keeps it alive while
+ * the vector uses it. Errors: those of gpumem_region_create(), GPUMEM_INVALID_VALUE (element_size is 0). */
+enum gpumem_status gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size,
+                                        struct CUstream_st *stream, struct gpumem_vector **vector);
+
+/* As gpumem_region_destroy(), for the vector and its region. */
+enum gpumem_status gpumem_vector_destroy(struct gpumem_vector *vector);
+
+void *
+gpumem_vector_data(const struct gpumem_vector *vector); /* the first element; an address also when there is none */
 size_t gpumem_vector_count(const struct gpumem_vector *vector);
 size_t gpumem_vector_capacity(const struct gpumem_vector *vector); /* elements that fit into the memory mapped now */
-struct gpumem_region *gpumem_vector_region(struct gpumem_vector *vector); /* the vector's own; not to be resized */
-void gpumem_vector_set_stream(struct gpumem_vector *vector, void *stream);
+/* The vector owns its region. The caller may view, allow and export it, and must not resize or destroy it. */
+struct gpumem_region *gpumem_vector_region(struct gpumem_vector *vector);
+/* Later operations are ordered in `stream`. The caller orders it after the stream used so far. */
+void gpumem_vector_set_stream(struct gpumem_vector *vector, struct CUstream_st *stream);
 
-/* Memory for `count` elements in all. */
-int gpumem_vector_reserve(struct gpumem_vector *vector, size_t count);
-/* Elements added get *value, or zero bytes when it is NULL. Shrinking keeps the memory. */
-int gpumem_vector_resize(struct gpumem_vector *vector, size_t count, const void *value);
-/* `count` more elements, uninitialised; maps what they need and no more (in whole granules, and ahead as a region
- * does). */
-int gpumem_vector_append(struct gpumem_vector *vector, size_t count);
-int gpumem_vector_push_back(struct gpumem_vector *vector, const void *value);
+/* Maps memory for `count` elements in all. */
+enum gpumem_status gpumem_vector_reserve(struct gpumem_vector *vector, size_t count);
+/* Added elements become *value, or zero bytes when it is NULL. Shrinking keeps the memory. */
+enum gpumem_status gpumem_vector_resize(struct gpumem_vector *vector, size_t count, const void *value);
+/* Adds `count` elements, uninitialised. Maps what they need in whole granules, and ahead as a region does. */
+enum gpumem_status gpumem_vector_append(struct gpumem_vector *vector, size_t count);
+enum gpumem_status gpumem_vector_push_back(struct gpumem_vector *vector, const void *value);
 /* `count` copies of *value before `position` (<= the vector's count). */
-int gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count, const void *value);
+enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count, const void *value);
 /* `count` elements from `source`, which lies outside the vector, before `position`. */
-int gpumem_vector_insert_from(struct gpumem_vector *vector, size_t position, const void *source, size_t count);
-int gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t count, const void *value);
-int gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count);
-/* The vector becomes `count` copies of *value; elements from `source`, which lies outside; a copy of another vector. */
-int gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value);
-int gpumem_vector_assign_from(struct gpumem_vector *vector, const void *source, size_t count);
-int gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other);
+enum gpumem_status gpumem_vector_insert_from(struct gpumem_vector *vector, size_t position, const void *source,
+                                             size_t count);
+/* The `count` elements from `first` on become *value. */
+enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t count, const void *value);
+/* Removes the `count` elements from `first` on. Keeps the memory. */
+enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count);
+/* The vector becomes `count` copies of *value. */
+enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value);
+/* The vector becomes `count` elements from `source`, which lies outside it. */
+enum gpumem_status gpumem_vector_assign_from(struct gpumem_vector *vector, const void *source, size_t count);
+/* The vector becomes a copy of `other`, whose elements have the same size (else GPUMEM_INVALID_VALUE). */
+enum gpumem_status gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other);
+/* The vectors exchange elements, regions and streams. */
 void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *other);
-/* Gives memory behind the last element back, and what insert and erase kept for themselves. */
-int gpumem_vector_shrink(struct gpumem_vector *vector);
+/* Gives memory behind the last element back, and memory that insert and erase kept for their copies. Waits as
+ * gpumem_region_shrink(). */
+enum gpumem_status gpumem_vector_shrink(struct gpumem_vector *vector);
 
 #ifdef __cplusplus
 }

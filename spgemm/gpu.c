@@ -49,7 +49,7 @@ bool spg_block_make(struct spg_block *block, struct spg_memory *memory, size_t s
 void spg_block_drop(struct spg_block *block, struct spg_memory *memory) {
     if (block->at) {
         if (block->region)
-            gpumem_region_release(block->region);
+            gpumem_region_destroy(block->region);
         else
             cudaFree(block->at);
         spg_memory_release(memory, block->size);

@@ -1,17 +1,17 @@
 #include "spgemm/output.h"
 #include "shim/gpumem.h"
 
-static bool worked(int status, const struct spg_output *o, struct spg_error *error) {
+static bool worked(enum gpumem_status status, const struct spg_output *o, struct spg_error *error) {
     if (!status)
         return true;
-    return spg_fail(error, "%s%s: %s", status == (int)cudaErrorMemoryAllocation ? "out of device memory: " : "",
-                    o->what, gpumem_last_error());
+    return spg_fail(error, "%s%s: %s", status == GPUMEM_OUT_OF_MEMORY ? "out of device memory: " : "", o->what,
+                    gpumem_last_error());
 }
 
 bool spg_output_make(struct spg_output *o, enum spg_vector vector, struct spg_memory *memory, const char *what,
                      struct spg_error *error) {
     /* The bench compares memory, so the region must not map ahead. */
-    struct gpumem_region_options options = {.flags = GPUMEM_REGION_EXACT};
+    struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
     *o = (struct spg_output){.vector = vector, .memory = memory, .what = what};
     if (vector == SPG_VECTOR_COPY || worked(gpumem_region_create(&options, &o->region), o, error))
         return true;
@@ -21,7 +21,7 @@ bool spg_output_make(struct spg_output *o, enum spg_vector vector, struct spg_me
 
 /* The granularity is only known after mapping: the requested bytes are charged before it, the rest after it. */
 static bool map_more(struct spg_output *o, size_t wanted, struct spg_error *error) {
-    struct gpumem_view view;
+    struct gpumem_view view = {.struct_size = sizeof view};
     size_t requested = wanted - o->capacity;
     if (!spg_memory_charge(o->memory, requested, o->what, error))
         return false;
@@ -76,7 +76,7 @@ bool spg_output_ensure(struct spg_output *o, int64_t count, size_t element, stru
 }
 
 bool spg_output_to_block(struct spg_output *o, size_t size, struct spg_block *block, struct spg_error *error) {
-    struct gpumem_view view;
+    struct gpumem_view view = {.struct_size = sizeof view};
     *block = (struct spg_block){0};
     if (!size) {
         spg_output_release(o);
@@ -96,7 +96,7 @@ void spg_output_release(struct spg_output *o) {
         struct spg_block block = {.at = o->at, .size = o->capacity};
         spg_block_drop(&block, o->memory);
     } else if (o->region) {
-        gpumem_region_release(o->region);
+        gpumem_region_destroy(o->region);
         spg_memory_release(o->memory, o->capacity);
     }
     *o = (struct spg_output){0};

@@ -17,6 +17,13 @@ void *gm_real_dlsym(void *handle, const char *name);
 void *gm_real_dlopen(const char *file, int mode);
 int gm_real_dlclose(void *handle);
 
+/* Calls that only the preloaded library exports, by which a core library in the same process finds it. The names change
+ * with the contract. */
+#define GM_PRELOADED_MARK           gpumem_preloaded_mark_1
+#define GM_PRELOADED_TRIM           gpumem_preloaded_trim_2
+#define GM_NAME_OF(symbol)          GM_NAME_OF_EXPANDED(symbol)
+#define GM_NAME_OF_EXPANDED(symbol) #symbol
+
 /* Looks up what gm_thread_start needs, which then waits for no lock of the loader. */
 void gm_thread_find(void);
 /* Starts a detached-from-signals thread through the process's libpthread; 0 on success, -1 when it has none. */

@@ -1,34 +1,82 @@
-/* Public entry points that need no hook. */
+/* The public calls that need no hook and no region: version, names of errors, live blocks, trim, marks. */
 #include "shim/gpumem.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
 #include "shim/base/base.h"
+#include "shim/base/error.h"
 #include "shim/base/real_dl.h"
 #include "shim/core/phase.h"
 #include "shim/core/pipeline.h"
 #include "shim/core/registry.h"
 #include "shim/trace/writer.h"
+#ifdef GM_HAVE_CUDA
+#include "shim/driver/driver.h"
+#endif
 
 #define PUBLIC __attribute__((visibility("default")))
 
 PUBLIC const char *gpumem_version(void) { return GM_VERSION; }
 
-PUBLIC int gpumem_block_of(const void *address, struct gpumem_block *block) {
+static const char *driver_name_of(int status) {
+    const char *name = NULL;
+#ifdef GM_HAVE_CUDA
+    if (gm_drv.get_error_name && gm_drv.get_error_name((CUresult)status, &name) != CUDA_SUCCESS)
+        name = NULL;
+#endif
+    return name;
+}
+
+PUBLIC const char *gpumem_status_name(enum gpumem_status status) {
+#define NAME(value) \
+    case value: return #value
+    switch (status) {
+        NAME(GPUMEM_OK);
+        NAME(GPUMEM_INVALID_VALUE);
+        NAME(GPUMEM_OUT_OF_MEMORY);
+        NAME(GPUMEM_NOT_INITIALIZED);
+        NAME(GPUMEM_INVALID_CONTEXT);
+        NAME(GPUMEM_NOT_FOUND);
+        NAME(GPUMEM_NOT_SUPPORTED);
+        NAME(GPUMEM_STREAM_CAPTURE);
+        NAME(GPUMEM_UNKNOWN);
+    }
+#undef NAME
+    const char *name = driver_name_of(status);
+    return name ? name : "unknown status";
+}
+
+/* ---- live blocks */
+
+PUBLIC enum gpumem_status gpumem_block_of(const void *address, struct gpumem_block *block) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block found;
     if (!registry || !gm_registry_find_range(registry, (uint64_t)(uintptr_t)address, &found))
-        return -1;
-    *block = (struct gpumem_block){found.address, found.size, found.device, gm_kind_name(found.kind),
-                                   gm_call_name(found.call)};
-    return 0;
+        return gm_fail(GPUMEM_NOT_FOUND, "no live block contains address %p", address);
+    struct gpumem_block shown = {
+        .address = found.address,
+        .size = found.size,
+        .kind = gm_kind_name(found.kind),
+        .call = gm_call_name(found.call),
+        .device = found.device,
+    };
+    return gm_struct_write("gpumem_block", block, &shown, sizeof shown);
+}
+
+static void count_block(const struct gm_block *block, void *count) {
+    *(size_t *)count += gm_key_value(block->address) == block->address; /* neither reservation nor handle */
 }
 
 PUBLIC size_t gpumem_live_count(void) {
     struct gm_registry *registry = gm_registry_shared();
-    return registry ? gm_registry_count(registry) : 0;
+    size_t count = 0;
+    if (registry)
+        gm_registry_each(registry, count_block, &count);
+    return count;
 }
+
+/* ---- trace and cached memory, which in a process with the preloaded library are that library's */
 
 static void mark(const char *text) {
     if (gm_trace_on)
@@ -36,21 +84,44 @@ static void mark(const char *text) {
 }
 
 #ifdef GM_SHIM
-/* A program that has a core of its own linked in comes here: trace and kept memory of a process are the preloaded
- * library's. The names change with the contract. */
-PUBLIC void gpumem_preloaded_mark_1(const char *text);
-PUBLIC size_t gpumem_preloaded_trim_1(size_t bytes);
-PUBLIC void gpumem_preloaded_mark_1(const char *text) { mark(text); }
-PUBLIC size_t gpumem_preloaded_trim_1(size_t bytes) { return gm_pipeline_trim(bytes); }
+static int trim(size_t bytes, size_t *released) {
+    struct gm_context context;
+    if (!gm_drv.ctx_get_current || !gm_context_current(&context))
+        return GPUMEM_INVALID_CONTEXT;
+    *released = gm_pipeline_trim(bytes);
+    return GPUMEM_OK;
+}
+
+/* A program that has a core of its own linked in comes here. */
+PUBLIC void GM_PRELOADED_MARK(const char *text);
+PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released);
+PUBLIC void GM_PRELOADED_MARK(const char *text) { mark(text); }
+PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released) { return trim(bytes, released); }
 PUBLIC void gpumem_mark(const char *text) { mark(text); }
-PUBLIC size_t gpumem_trim(size_t bytes) { return gm_pipeline_trim(bytes); }
 #else
+static int trim(size_t bytes, size_t *released) {
+    int (*preloaded)(size_t, size_t *) =
+        (int (*)(size_t, size_t *))gm_real_dlsym(RTLD_DEFAULT, GM_NAME_OF(GM_PRELOADED_TRIM));
+    if (preloaded)
+        return preloaded(bytes, released);
+    *released = gm_pipeline_trim(bytes);
+    return GPUMEM_OK;
+}
+
 PUBLIC void gpumem_mark(const char *text) {
-    void (*preloaded)(const char *) = (void (*)(const char *))gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_mark_1");
+    void (*preloaded)(const char *) =
+        (void (*)(const char *))gm_real_dlsym(RTLD_DEFAULT, GM_NAME_OF(GM_PRELOADED_MARK));
     (preloaded ? preloaded : mark)(text);
 }
-PUBLIC size_t gpumem_trim(size_t bytes) {
-    size_t (*preloaded)(size_t) = (size_t(*)(size_t))gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1");
-    return (preloaded ? preloaded : gm_pipeline_trim)(bytes);
-}
 #endif
+
+/* The text of an error belongs to the library that the program called. */
+PUBLIC enum gpumem_status gpumem_trim(size_t bytes, size_t *released) {
+    size_t given = 0;
+    int status = trim(bytes, &given);
+    if (status)
+        return gm_fail(status, "no context is current in this thread");
+    if (released)
+        *released = given;
+    return GPUMEM_OK;
+}

@@ -43,7 +43,7 @@ const struct gm_driver *gm_program_driver(void) {
     if (!gm_driver_ready(true))
         return NULL;
     get_proc_address resolver = NULL;
-    if (gm_real_dlsym(RTLD_DEFAULT, "gpumem_preloaded_trim_1"))
+    if (gm_real_dlsym(RTLD_DEFAULT, GM_NAME_OF(GM_PRELOADED_TRIM)))
         resolver = (get_proc_address)gm_real_dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
     if (!resolver) {
         __atomic_store_n(&published, &gm_drv, __ATOMIC_RELEASE);

@@ -7,7 +7,7 @@
 #include "shim/base/base.h"
 #include "shim/gpumem.h"
 #include "shim/driver/program_driver.h"
-#include "shim/region/error.h"
+#include "shim/base/error.h"
 #include "shim/driver/quiesce.h"
 #include "shim/driver/address_range.h"
 
@@ -28,7 +28,7 @@ struct state {
 struct gpumem_region {
     struct gm_context context;
     struct gm_location place;
-    unsigned flags;
+    uint64_t flags;
     unsigned room; /* of extents */
     struct gm_extent *extents;
     struct state now;
@@ -36,15 +36,10 @@ struct gpumem_region {
 
 /* ---- errors */
 
-static const char *name_of(gm_status status) {
-    const char *name;
-    return gm_drv.get_error_name && gm_drv.get_error_name((CUresult)status, &name) == CUDA_SUCCESS ? name : "error";
-}
-
 /* The region's context is current. */
 static gm_status failed(const struct gpumem_region *region, gm_status status, const char *what, size_t size) {
     return gm_fail(status, "%s from %zu to %zu bytes on device %d%s: %s; %llu bytes free", what, region->now.size, size,
-                   region->place.device, region->place.node >= 0 ? ", host memory" : "", name_of(status),
+                   region->place.device, region->place.node >= 0 ? ", host memory" : "", gpumem_status_name(status),
                    (unsigned long long)gm_location_free_bytes(&region->place));
 }
 
@@ -57,7 +52,7 @@ static gm_status enter(const struct gpumem_region *region, bool *pushed) {
         return GM_OK;
     gm_status status = (gm_status)gm_drv.ctx_push(region->context.handle);
     *pushed = status == GM_OK;
-    return status ? gm_fail(status, "the region's context cannot be entered: %s", name_of(status)) : GM_OK;
+    return status ? gm_fail(status, "the region's context cannot be entered: %s", gpumem_status_name(status)) : GM_OK;
 }
 
 static void leave(bool pushed) {
@@ -95,22 +90,34 @@ static gm_status make(const struct gpumem_region_options *options, struct gpumem
     gm_status status = gm_location_query(&region->place, options->flags & GPUMEM_REGION_HOST);
     if (status)
         return gm_fail(status, "device %d has no virtual memory management%s: %s", region->place.device,
-                       options->flags & GPUMEM_REGION_HOST ? " of host memory" : "", name_of(status));
+                       options->flags & GPUMEM_REGION_HOST ? " of host memory" : "", gpumem_status_name(status));
     if (!round_to(options->reserve ? options->reserve : ample(region->place.device), region->place.granularity,
                   &wanted))
-        return gm_fail(GM_OUT_OF_MEMORY, "%zu bytes of addresses asked", options->reserve);
+        return gm_fail(GM_OUT_OF_MEMORY, "%zu bytes of addresses requested", options->reserve);
     status = gm_address_range_reserve(&now->ranges[0], options->reserve ? wanted : region->place.granularity, wanted);
     if (status)
-        return gm_fail(status, "%zu bytes of addresses asked: %s", wanted, name_of(status));
+        return gm_fail(status, "%zu bytes of addresses requested: %s", wanted, gpumem_status_name(status));
     now->range_count = 1;
     return GM_OK;
 }
 
-PUBLIC int gpumem_region_create(const struct gpumem_region_options *options, struct gpumem_region **region) {
-    static const struct gpumem_region_options plain;
+static gm_status read_options(const struct gpumem_region_options *options, struct gpumem_region_options *known) {
+    const uint64_t flags = GPUMEM_REGION_HOST | GPUMEM_REGION_EXPORTABLE | GPUMEM_REGION_EXACT;
+    *known = (struct gpumem_region_options){0};
+    gm_status status = options ? gm_struct_read("gpumem_region_options", known, sizeof *known, options) : GM_OK;
+    if (!status && known->flags & ~flags)
+        status = gm_fail(GM_NOT_SUPPORTED, "region flags 0x%llx: gpumem %s knows 0x%llx",
+                         (unsigned long long)known->flags, GM_VERSION, (unsigned long long)flags);
+    return status;
+}
+
+PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_options *options,
+                                               struct gpumem_region **region) {
+    struct gpumem_region_options known;
     struct gm_context context;
-    if (!options)
-        options = &plain;
+    gm_status status = read_options(options, &known);
+    if (status)
+        return status;
     if (!gm_program_driver())
         return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
     if (!gm_context_current(&context))
@@ -119,14 +126,14 @@ PUBLIC int gpumem_region_create(const struct gpumem_region_options *options, str
     if (!made)
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a region");
     made->context = context;
-    made->flags = options->flags;
+    made->flags = known.flags;
     made->place = (struct gm_location){
         .device = context.device,
-        .peers = options->peers,
-        .exportable = options->flags & GPUMEM_REGION_EXPORTABLE,
+        .peers = known.peers,
+        .exportable = known.flags & GPUMEM_REGION_EXPORTABLE,
     };
     CUstreamCaptureMode mode = relax();
-    gm_status status = make(options, made);
+    status = make(&known, made);
     restore(mode);
     if (status)
         free(made);
@@ -272,12 +279,12 @@ static gm_status grow(struct gpumem_region *region, size_t target) {
     return GM_OK;
 }
 
-PUBLIC int gpumem_region_grow(struct gpumem_region *region, size_t size) {
+PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_t size) {
     size_t target;
     bool pushed;
     if (size <= region->now.mapped) {
         region->now.size = size > region->now.size ? size : region->now.size;
-        return GM_OK;
+        return GPUMEM_OK;
     }
     gm_status status = enter(region, &pushed);
     if (status)
@@ -324,7 +331,7 @@ static gm_status shrink(struct gpumem_region *region, size_t size) {
     return status;
 }
 
-PUBLIC int gpumem_region_shrink(struct gpumem_region *region, size_t size) {
+PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, size_t size) {
     bool pushed;
     if (size > region->now.size)
         size = region->now.size;
@@ -342,16 +349,17 @@ PUBLIC int gpumem_region_shrink(struct gpumem_region *region, size_t size) {
     return status;
 }
 
-PUBLIC int gpumem_region_release(struct gpumem_region *region) {
+PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region) {
     bool pushed = false;
     if (!region)
-        return GM_OK;
+        return GPUMEM_OK;
     gm_status status = enter(region, &pushed);
     if (!status)
         status = gm_quiesce(&region->context, region->place.peers);
     if (status == GM_STREAM_CAPTURE) {
         leave(pushed);
-        return gm_fail(status, "a region of %zu bytes cannot be released while a stream is captured", region->now.size);
+        return gm_fail(status, "a region of %zu bytes cannot be destroyed while a stream is captured",
+                       region->now.size);
     }
     CUstreamCaptureMode mode = relax();
     struct state *now = &region->now;
@@ -362,7 +370,7 @@ PUBLIC int gpumem_region_release(struct gpumem_region *region) {
     restore(mode);
     leave(pushed);
     if (status)
-        gm_fail(status, "work before the release of a region: %s", name_of(status));
+        gm_fail(status, "work before the end of a region: %s", gpumem_status_name(status));
     free(region->extents);
     free(region);
     return status;
@@ -370,18 +378,20 @@ PUBLIC int gpumem_region_release(struct gpumem_region *region) {
 
 /* ---- looking */
 
-static void show(const struct gpumem_region *region, const struct gm_address_range *range, struct gpumem_view *view) {
-    *view = (struct gpumem_view){
+static gm_status show(const struct gpumem_region *region, const struct gm_address_range *range,
+                      struct gpumem_view *view) {
+    struct gpumem_view shown = {
         .base = (void *)(uintptr_t)range->base,
         .size = region->now.size,
         .mapped = region->now.mapped,
         .capacity = range->reserved,
         .handles = region->now.count,
     };
+    return gm_struct_write("gpumem_view", view, &shown, sizeof shown);
 }
 
-PUBLIC void gpumem_region_view(const struct gpumem_region *region, struct gpumem_view *view) {
-    show(region, &region->now.ranges[0], view);
+PUBLIC enum gpumem_status gpumem_region_view(const struct gpumem_region *region, struct gpumem_view *view) {
+    return show(region, &region->now.ranges[0], view);
 }
 
 static gm_status add_alias(struct gpumem_region *region) {
@@ -400,7 +410,7 @@ static gm_status add_alias(struct gpumem_region *region) {
     return status;
 }
 
-PUBLIC int gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view) {
+PUBLIC enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view) {
     bool pushed;
     if (region->now.range_count < RANGES) {
         gm_status status = enter(region, &pushed);
@@ -411,10 +421,10 @@ PUBLIC int gpumem_region_view_read_only(struct gpumem_region *region, struct gpu
         restore(mode);
         leave(pushed);
         if (status)
-            return gm_fail(status, "a view to read only of %zu bytes: %s", region->now.size, name_of(status));
+            return gm_fail(status, "a view to read only of %zu bytes: %s", region->now.size,
+                           gpumem_status_name(status));
     }
-    show(region, &region->now.ranges[1], view);
-    return GM_OK;
+    return show(region, &region->now.ranges[1], view);
 }
 
 /* ---- sharing */
@@ -436,7 +446,7 @@ static gm_status allow(struct gpumem_region *region, int peer) {
     return GM_OK;
 }
 
-PUBLIC int gpumem_region_allow(struct gpumem_region *region, int peer) {
+PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int peer) {
     bool pushed;
     if (peer < 0 || peer >= GM_LOCATION_DEVICES)
         return gm_fail(GM_INVALID_VALUE, "no device %d", peer);
@@ -447,23 +457,24 @@ PUBLIC int gpumem_region_allow(struct gpumem_region *region, int peer) {
     status = allow(region, peer);
     restore(mode);
     leave(pushed);
-    return status
-               ? gm_fail(status, "device %d and a region of device %d: %s", peer, region->place.device, name_of(status))
-               : GM_OK;
+    return status ? gm_fail(status, "device %d and a region of device %d: %s", peer, region->place.device,
+                            gpumem_status_name(status))
+                  : GM_OK;
 }
 
-PUBLIC int gpumem_region_export(const struct gpumem_region *region, unsigned index, int *descriptor, size_t *size) {
+PUBLIC enum gpumem_status gpumem_region_export(const struct gpumem_region *region, size_t index, int *descriptor,
+                                               size_t *size) {
     if (!region->place.exportable || !gm_program_driver()->mem_export)
         return gm_fail(GM_NOT_SUPPORTED, "the region was not made with GPUMEM_REGION_EXPORTABLE");
     if (index >= region->now.count)
-        return gm_fail(GM_INVALID_VALUE, "handle %u of %u", index, region->now.count);
+        return gm_fail(GM_INVALID_VALUE, "handle %zu of %u", index, region->now.count);
     int made = -1;
     gm_status status = (gm_status)gm_program_driver()->mem_export(&made, region->extents[index].handle,
                                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (status)
         return gm_fail(status, "a handle of %zu bytes cannot be exported: %s", region->extents[index].size,
-                       name_of(status));
+                       gpumem_status_name(status));
     *descriptor = made;
     *size = region->extents[index].size;
-    return GM_OK;
+    return GPUMEM_OK;
 }

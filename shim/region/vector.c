@@ -7,7 +7,7 @@
 #include "shim/base/base.h"
 #include "shim/gpumem.h"
 #include "shim/driver/program_driver.h"
-#include "shim/region/error.h"
+#include "shim/base/error.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -25,7 +25,7 @@ struct gpumem_vector {
 /* ---- copies in the vector's stream */
 
 static CUdeviceptr base_of(struct gpumem_region *region) {
-    struct gpumem_view view;
+    struct gpumem_view view = {.struct_size = sizeof view};
     gpumem_region_view(region, &view);
     return (CUdeviceptr)(uintptr_t)view.base;
 }
@@ -60,12 +60,15 @@ static gm_status step_over(const struct gpumem_vector *vector, CUdeviceptr to, C
 }
 
 static gm_status need_detour(struct gpumem_vector *vector, size_t size, size_t *piece) {
-    struct gpumem_region_options options = {.flags = GPUMEM_REGION_EXACT, .reserve = detour_most};
+    struct gpumem_region_options options = {
+        .struct_size = sizeof options, .reserve = detour_most, .flags = GPUMEM_REGION_EXACT};
     gm_status status = GM_OK;
     *piece = size < detour_most ? size : detour_most;
     if (!vector->detour)
         status = gpumem_region_create(&options, &vector->detour);
-    return status ? status : gpumem_region_grow(vector->detour, *piece);
+    if (!status)
+        status = gpumem_region_grow(vector->detour, *piece);
+    return status;
 }
 
 /* Elements [first, first + count) to `target`; whatever the move needs is at hand before the first byte moves. */
@@ -125,8 +128,8 @@ static gm_status fill(const struct gpumem_vector *vector, size_t first, size_t c
 
 /* ---- its life */
 
-PUBLIC int gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size, void *stream,
-                                struct gpumem_vector **vector) {
+PUBLIC enum gpumem_status gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size,
+                                               struct CUstream_st *stream, struct gpumem_vector **vector) {
     if (!element_size)
         return gm_fail(GM_INVALID_VALUE, "elements of 0 bytes");
     struct gpumem_vector *made = calloc(1, sizeof *made);
@@ -142,15 +145,15 @@ PUBLIC int gpumem_vector_create(const struct gpumem_region_options *options, siz
     return status;
 }
 
-PUBLIC int gpumem_vector_destroy(struct gpumem_vector *vector) {
+PUBLIC enum gpumem_status gpumem_vector_destroy(struct gpumem_vector *vector) {
     if (!vector)
-        return GM_OK;
-    gm_status status = gpumem_region_release(vector->region);
-    if (status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        return GPUMEM_OK;
+    gm_status status = gpumem_region_destroy(vector->region);
+    if (status == GPUMEM_STREAM_CAPTURE)
         return status;
     /* A capture that began meanwhile leaves the second region behind; its work is done, so it is not in the way of any.
      */
-    if (gpumem_region_release(vector->detour) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    if (gpumem_region_destroy(vector->detour) == GPUMEM_STREAM_CAPTURE)
         gm_log(GM_LOG_WARN, "a capture keeps memory of a destroyed vector");
     free(vector);
     return status;
@@ -159,10 +162,12 @@ PUBLIC int gpumem_vector_destroy(struct gpumem_vector *vector) {
 PUBLIC void *gpumem_vector_data(const struct gpumem_vector *vector) { return (void *)(uintptr_t)at(vector, 0); }
 PUBLIC size_t gpumem_vector_count(const struct gpumem_vector *vector) { return vector->count; }
 PUBLIC struct gpumem_region *gpumem_vector_region(struct gpumem_vector *vector) { return vector->region; }
-PUBLIC void gpumem_vector_set_stream(struct gpumem_vector *vector, void *stream) { vector->stream = stream; }
+PUBLIC void gpumem_vector_set_stream(struct gpumem_vector *vector, struct CUstream_st *stream) {
+    vector->stream = stream;
+}
 
 PUBLIC size_t gpumem_vector_capacity(const struct gpumem_vector *vector) {
-    struct gpumem_view view;
+    struct gpumem_view view = {.struct_size = sizeof view};
     gpumem_region_view(vector->region, &view);
     return view.mapped / vector->element;
 }
@@ -175,10 +180,10 @@ PUBLIC void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *
 
 /* ---- size */
 
-PUBLIC int gpumem_vector_reserve(struct gpumem_vector *vector, size_t count) {
+PUBLIC enum gpumem_status gpumem_vector_reserve(struct gpumem_vector *vector, size_t count) {
     size_t size;
     if (__builtin_mul_overflow(count, vector->element, &size))
-        return gm_fail(GM_OUT_OF_MEMORY, "%zu elements of %zu bytes asked", count, vector->element);
+        return gm_fail(GM_OUT_OF_MEMORY, "%zu elements of %zu bytes requested", count, vector->element);
     return gpumem_region_grow(vector->region, size);
 }
 
@@ -186,17 +191,17 @@ PUBLIC int gpumem_vector_reserve(struct gpumem_vector *vector, size_t count) {
 static gm_status make_room(struct gpumem_vector *vector, size_t more) {
     size_t count;
     if (__builtin_add_overflow(vector->count, more, &count))
-        return gm_fail(GM_OUT_OF_MEMORY, "%zu more elements asked of a vector of %zu", more, vector->count);
+        return gm_fail(GM_OUT_OF_MEMORY, "%zu more elements requested of a vector of %zu", more, vector->count);
     return gpumem_vector_reserve(vector, count);
 }
 
-PUBLIC int gpumem_vector_append(struct gpumem_vector *vector, size_t count) {
+PUBLIC enum gpumem_status gpumem_vector_append(struct gpumem_vector *vector, size_t count) {
     gm_status status = make_room(vector, count);
     vector->count += status ? 0 : count;
     return status;
 }
 
-PUBLIC int gpumem_vector_resize(struct gpumem_vector *vector, size_t count, const void *value) {
+PUBLIC enum gpumem_status gpumem_vector_resize(struct gpumem_vector *vector, size_t count, const void *value) {
     if (count > vector->count && value)
         return gpumem_vector_insert(vector, vector->count, count - vector->count, value);
     gm_status status = gpumem_vector_reserve(vector, count);
@@ -207,12 +212,12 @@ PUBLIC int gpumem_vector_resize(struct gpumem_vector *vector, size_t count, cons
     return status;
 }
 
-PUBLIC int gpumem_vector_shrink(struct gpumem_vector *vector) {
+PUBLIC enum gpumem_status gpumem_vector_shrink(struct gpumem_vector *vector) {
     gm_status status = gpumem_region_shrink(vector->region, vector->count * vector->element);
     if (status || !vector->detour)
         return status;
-    status = gpumem_region_release(vector->detour);
-    if (status != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    status = gpumem_region_destroy(vector->detour);
+    if (status != GPUMEM_STREAM_CAPTURE)
         vector->detour = NULL;
     return status;
 }
@@ -233,7 +238,8 @@ static gm_status open_gap(struct gpumem_vector *vector, size_t position, size_t 
     return status ? status : move(vector, position + count, position, vector->count - position);
 }
 
-PUBLIC int gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count, const void *value) {
+PUBLIC enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count,
+                                               const void *value) {
     size_t own;
     gm_status status = own_index(vector, value, &own);
     if (status || !count)
@@ -250,11 +256,12 @@ PUBLIC int gpumem_vector_insert(struct gpumem_vector *vector, size_t position, s
     return status;
 }
 
-PUBLIC int gpumem_vector_push_back(struct gpumem_vector *vector, const void *value) {
+PUBLIC enum gpumem_status gpumem_vector_push_back(struct gpumem_vector *vector, const void *value) {
     return gpumem_vector_insert(vector, vector->count, 1, value);
 }
 
-PUBLIC int gpumem_vector_insert_from(struct gpumem_vector *vector, size_t position, const void *source, size_t count) {
+PUBLIC enum gpumem_status gpumem_vector_insert_from(struct gpumem_vector *vector, size_t position, const void *source,
+                                                    size_t count) {
     gm_status status = open_gap(vector, position, count);
     if (!status)
         status = copy(vector, at(vector, position), (CUdeviceptr)(uintptr_t)source, count * vector->element);
@@ -263,7 +270,8 @@ PUBLIC int gpumem_vector_insert_from(struct gpumem_vector *vector, size_t positi
     return status;
 }
 
-PUBLIC int gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t count, const void *value) {
+PUBLIC enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t count,
+                                             const void *value) {
     size_t own;
     gm_status status = check_range(vector, first, count);
     if (!status)
@@ -274,7 +282,7 @@ PUBLIC int gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t
     return fill(vector, first, count, own < vector->count ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
 }
 
-PUBLIC int gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count) {
+PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count) {
     gm_status status = check_range(vector, first, count);
     if (!status)
         status = move(vector, first, first + count, vector->count - first - count);
@@ -283,7 +291,7 @@ PUBLIC int gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_
     return status;
 }
 
-PUBLIC int gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value) {
+PUBLIC enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value) {
     size_t own;
     gm_status status = own_index(vector, value, &own);
     bool is_own = !status && own < vector->count;
@@ -296,7 +304,7 @@ PUBLIC int gpumem_vector_assign(struct gpumem_vector *vector, size_t count, cons
     return status;
 }
 
-PUBLIC int gpumem_vector_assign_from(struct gpumem_vector *vector, const void *source, size_t count) {
+PUBLIC enum gpumem_status gpumem_vector_assign_from(struct gpumem_vector *vector, const void *source, size_t count) {
     gm_status status = gpumem_vector_reserve(vector, count);
     if (!status)
         status = copy(vector, at(vector, 0), (CUdeviceptr)(uintptr_t)source, count * vector->element);
@@ -305,8 +313,8 @@ PUBLIC int gpumem_vector_assign_from(struct gpumem_vector *vector, const void *s
     return status;
 }
 
-PUBLIC int gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other) {
+PUBLIC enum gpumem_status gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other) {
     if (vector->element != other->element)
         return gm_fail(GM_INVALID_VALUE, "elements of %zu bytes from a vector of %zu", other->element, vector->element);
-    return vector == other ? GM_OK : gpumem_vector_assign_from(vector, gpumem_vector_data(other), other->count);
+    return vector == other ? GPUMEM_OK : gpumem_vector_assign_from(vector, gpumem_vector_data(other), other->count);
 }

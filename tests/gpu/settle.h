@@ -9,9 +9,9 @@
 #include <dlfcn.h>
 
 static inline void settle() {
-    size_t (*trim)(size_t) = (size_t(*)(size_t))dlsym(RTLD_DEFAULT, "gpumem_trim");
+    int (*trim)(size_t, size_t *) = (int (*)(size_t, size_t *))dlsym(RTLD_DEFAULT, "gpumem_trim");
     if (trim)
-        trim(SIZE_MAX);
+        trim(SIZE_MAX, nullptr);
     if (std::getenv("STRESS_HOLD")) {
         std::puts("settled");
         std::fflush(stdout);

@@ -7,12 +7,13 @@
 enum { STEP = 4 << 20, STEPS = 3, RESERVED = 64 << 20 };
 
 int main(void) {
-    struct gpumem_region_options options = {.reserve = RESERVED, .flags = GPUMEM_REGION_EXACT};
+    struct gpumem_region_options options = {
+        .struct_size = sizeof options, .reserve = RESERVED, .flags = GPUMEM_REGION_EXACT};
     struct gpumem_region *region;
-    struct gpumem_view view;
+    struct gpumem_view view = {.struct_size = sizeof view};
     MUST(cudaFree(NULL));
     MUST(gpumem_region_create(&options, &region));
-    gpumem_region_view(region, &view);
+    MUST(gpumem_region_view(region, &view));
     char *base = view.base;
     note("reserve", "cuMemAddressReserve", RESERVED, base);
     for (int i = 0; i < STEPS; i++) {
@@ -26,7 +27,7 @@ int main(void) {
         note("unmap", "cuMemUnmap", STEP, base + i * STEP);
         note_free("cuMemRelease", NULL);
     }
-    MUST(gpumem_region_release(region));
+    MUST(gpumem_region_destroy(region));
     note("unmap", "cuMemUnmap", STEP, base);
     note("unreserve", "cuMemAddressFree", RESERVED, base);
     note_free("cuMemRelease", NULL);

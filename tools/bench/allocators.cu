@@ -17,10 +17,10 @@ void release_plain(void *block) { CHECK(cudaFree(block)); }
 
 // Natively nothing is kept; under the preloaded library its own door empties what it keeps.
 void trim_plain() {
-    static auto trim = (size_t(*)(size_t))dlsym(RTLD_DEFAULT, "gpumem_trim");
+    static auto trim = (int (*)(size_t, size_t *))dlsym(RTLD_DEFAULT, "gpumem_trim");
     CHECK(cudaDeviceSynchronize());
     if (trim)
-        trim(SIZE_MAX);
+        trim(SIZE_MAX, nullptr);
 }
 
 void *allocate_async(size_t bytes) {

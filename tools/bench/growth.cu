@@ -180,6 +180,7 @@ struct by_region : array {
     gpumem_region *region = nullptr;
     explicit by_region(unsigned flags) {
         gpumem_region_options options = {};
+        options.struct_size = sizeof options;
         options.flags = flags;
         CHECK(gpumem_region_create(&options, &region));
     }
@@ -188,7 +189,7 @@ struct by_region : array {
         size = to;
         probe();
     }
-    ~by_region() override { CHECK(gpumem_region_release(region)); }
+    ~by_region() override { CHECK(gpumem_region_destroy(region)); }
 };
 
 array *make(const std::string &way) {

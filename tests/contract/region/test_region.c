@@ -9,7 +9,7 @@
 #include "shim/driver/address_range.h"
 
 static struct gpumem_region *new_region(size_t reserve, unsigned flags) {
-    struct gpumem_region_options options = {.reserve = reserve, .flags = flags};
+    struct gpumem_region_options options = {.struct_size = sizeof options, .reserve = reserve, .flags = flags};
     struct gpumem_region *region = NULL;
     CU(gpumem_region_create(&options, &region));
     assert_non_null(region);
@@ -17,8 +17,8 @@ static struct gpumem_region *new_region(size_t reserve, unsigned flags) {
 }
 
 static struct gpumem_view view_of(const struct gpumem_region *region) {
-    struct gpumem_view view;
-    gpumem_region_view(region, &view);
+    struct gpumem_view view = {.struct_size = sizeof view};
+    CU(gpumem_region_view(region, &view));
     return view;
 }
 
@@ -59,7 +59,7 @@ static void grows_in_place(void **state) {
     assert_int_equal(bench_differing(), 0);
     CU(gpumem_region_grow(region, MIB)); /* smaller than it is: nothing happens */
     assert_int_equal(view_of(region).size, view.size);
-    CU(gpumem_region_release(region));
+    CU(gpumem_region_destroy(region));
 }
 
 /* Small steps make few handles, within the bound; without, one each. */
@@ -74,7 +74,7 @@ static void maps_ahead_within_its_bound(void **state) {
     }
     assert_int_equal(view_of(exact).handles, 256);
     assert_true(view_of(region).handles < 128);
-    CU(gpumem_region_release(exact));
+    CU(gpumem_region_destroy(exact));
     /* Where only what was asked is free, that is what it takes. */
     size_t mapped = view_of(region).mapped;
     CUdeviceptr filler[4096];
@@ -86,7 +86,7 @@ static void maps_ahead_within_its_bound(void **state) {
     assert_int_equal(view_of(region).mapped, mapped + 2 * MIB);
     while (fillers > 0)
         CU(cuMemFree_v2(filler[--fillers]));
-    CU(gpumem_region_release(region));
+    CU(gpumem_region_destroy(region));
 }
 
 static void out_of_memory_names_the_bytes(void **state) {
@@ -94,13 +94,13 @@ static void out_of_memory_names_the_bytes(void **state) {
     (void)state;
     CU(gpumem_region_grow(region, 8 * MIB));
     struct gpumem_view before = view_of(region), after;
-    assert_int_equal(gpumem_region_grow(region, (size_t)1 << 46), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpumem_region_grow(region, (size_t)1 << 46), GPUMEM_OUT_OF_MEMORY);
     assert_non_null(strstr(gpumem_last_error(), "70368744177664 bytes"));
     assert_non_null(strstr(gpumem_last_error(), "bytes free"));
-    assert_int_equal(gpumem_region_grow(region, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpumem_region_grow(region, SIZE_MAX), GPUMEM_OUT_OF_MEMORY);
     after = view_of(region);
     assert_same(&before, &after);
-    CU(gpumem_region_release(region));
+    CU(gpumem_region_destroy(region));
 }
 
 /* ---- addresses run out */
@@ -153,7 +153,7 @@ static void moves_its_pages_where_they_are_not(void **state) {
     bench_fill(view.base, 10 * MIB, 78);
     bench_check(view.base, 10 * MIB, 78);
     assert_int_equal(bench_differing(), 0);
-    CU(gpumem_region_release(region));
+    CU(gpumem_region_destroy(region));
     CU(cuMemAddressFree(behind, 2 * MIB));
 }
 
@@ -177,7 +177,7 @@ static void shrinks_by_whole_handles(void **state) {
     assert_int_equal(bench_differing(), 0);
     CU(gpumem_region_shrink(region, 0));
     assert_int_equal(view_of(region).mapped, 0);
-    CU(gpumem_region_release(region));
+    CU(gpumem_region_destroy(region));
 }
 
 static void memory_behind_its_end_is_gone(void **state) {
@@ -187,9 +187,9 @@ static void memory_behind_its_end_is_gone(void **state) {
     CU(gpumem_region_grow(region, 2 * MIB));
     char *base = view_of(region).base;
     CU(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base + 2 * MIB - 1, 1));
-    assert_int_equal(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base + 2 * MIB, 1), CUDA_ERROR_INVALID_VALUE);
-    CU(gpumem_region_release(region));
-    assert_int_equal(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base, 1), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base + 2 * MIB, 1), GPUMEM_INVALID_VALUE);
+    CU(gpumem_region_destroy(region));
+    assert_int_equal(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base, 1), GPUMEM_INVALID_VALUE);
 }
 
 static void a_capture_keeps_what_it_may_use(void **state) {
@@ -199,8 +199,8 @@ static void a_capture_keeps_what_it_may_use(void **state) {
     gm_capture_begin(bench.stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
     CU(cuStreamBeginCapture_v2(bench.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     struct gpumem_view before = view_of(region), after;
-    assert_int_equal(gpumem_region_shrink(region, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    assert_int_equal(gpumem_region_release(region), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_int_equal(gpumem_region_shrink(region, 0), GPUMEM_STREAM_CAPTURE);
+    assert_int_equal(gpumem_region_destroy(region), GPUMEM_STREAM_CAPTURE);
     assert_non_null(strstr(gpumem_last_error(), "4194304 bytes"));
     after = view_of(region);
     assert_same(&before, &after);
@@ -209,7 +209,7 @@ static void a_capture_keeps_what_it_may_use(void **state) {
     CU(cuStreamEndCapture(bench.stream, &graph));
     gm_capture_end(bench.stream, false);
     CU(cuGraphDestroy(graph));
-    CU(gpumem_region_release(region));
+    CU(gpumem_region_destroy(region));
 }
 
 /* ---- more than one view, device, process, tier */
@@ -217,7 +217,7 @@ static void a_capture_keeps_what_it_may_use(void **state) {
 static void a_view_to_read_only_follows(void **state) {
     struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
     CUdeviceptr behind = block_behind(region, 4 * MIB);
-    struct gpumem_view own, alias;
+    struct gpumem_view own, alias = {.struct_size = sizeof alias};
     (void)state;
     CU(gpumem_region_grow(region, 2 * MIB));
     CU(gpumem_region_view_read_only(region, &alias));
@@ -242,12 +242,12 @@ static void a_view_to_read_only_follows(void **state) {
         assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     }
     CU(gpumem_region_shrink(region, 2 * MIB));
-    CU(gpumem_region_release(region));
+    CU(gpumem_region_destroy(region));
     CU(cuMemAddressFree(behind, 2 * MIB));
 }
 
 static void peers_get_access(void **state) {
-    struct gpumem_region_options options = {.flags = GPUMEM_REGION_EXACT};
+    struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
     struct gpumem_region *region = NULL;
     unsigned long long flags;
     CUmemLocation there = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
@@ -280,8 +280,8 @@ static void peers_get_access(void **state) {
         simcuda_set_streams("immediate");
         CU(cuDevicePrimaryCtxRelease_v2(1));
     }
-    assert_int_equal(gpumem_region_allow(region, 64), CUDA_ERROR_INVALID_VALUE);
-    CU(gpumem_region_release(region));
+    assert_int_equal(gpumem_region_allow(region, 64), GPUMEM_INVALID_VALUE);
+    CU(gpumem_region_destroy(region));
 }
 
 static void handles_can_be_exported(void **state) {
@@ -294,7 +294,7 @@ static void handles_can_be_exported(void **state) {
     (void)state;
     CU(gpumem_region_grow(region, 2 * MIB));
     CU(gpumem_region_grow(region, 6 * MIB));
-    assert_int_equal(gpumem_region_export(region, 2, &descriptor, &size), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(gpumem_region_export(region, 2, &descriptor, &size), GPUMEM_INVALID_VALUE);
     CU(gpumem_region_export(region, 1, &descriptor, &size));
     assert_int_equal(size, 4 * MIB);
     assert_int_equal(fstat(descriptor, &file), 0);
@@ -303,9 +303,9 @@ static void handles_can_be_exported(void **state) {
     CU(cuMemRelease(imported));
     close(descriptor);
     CU(gpumem_region_grow(plain, 2 * MIB));
-    assert_int_equal(gpumem_region_export(plain, 0, &descriptor, &size), CUDA_ERROR_NOT_SUPPORTED);
-    CU(gpumem_region_release(plain));
-    CU(gpumem_region_release(region));
+    assert_int_equal(gpumem_region_export(plain, 0, &descriptor, &size), GPUMEM_NOT_SUPPORTED);
+    CU(gpumem_region_destroy(plain));
+    CU(gpumem_region_destroy(region));
 }
 
 static void the_host_tier_takes_no_device_memory(void **state) {
@@ -318,8 +318,8 @@ static void the_host_tier_takes_no_device_memory(void **state) {
     bench_check(view_of(region).base, 4 * MIB, 9);
     assert_int_equal(bench_differing(), 0);
     assert_int_equal(gpumem_region_grow(region, (size_t)1 << 45),
-                     CUDA_ERROR_OUT_OF_MEMORY); /* never asked of the machine */
-    CU(gpumem_region_release(region));
+                     GPUMEM_OUT_OF_MEMORY); /* never asked of the machine */
+    CU(gpumem_region_destroy(region));
 }
 
 static void errors_without_a_region(void **state) {
@@ -327,11 +327,11 @@ static void errors_without_a_region(void **state) {
     CUcontext popped;
     (void)state;
     CU(cuCtxPopCurrent_v2(&popped));
-    assert_int_equal(gpumem_region_create(NULL, &region), CUDA_ERROR_INVALID_CONTEXT);
+    assert_int_equal(gpumem_region_create(NULL, &region), GPUMEM_INVALID_CONTEXT);
     assert_non_null(strstr(gpumem_last_error(), "no context"));
     assert_null(region);
     CU(cuCtxPushCurrent_v2(popped));
-    CU(gpumem_region_release(NULL));
+    CU(gpumem_region_destroy(NULL));
 }
 
 /* ---- every driver call fails once */
@@ -345,7 +345,8 @@ static void grow_with_failures(const struct shape *shape) {
         assert_true(n < 200);
         struct gpumem_region *region = new_region(shape->moves ? 4 * MIB : 0, GPUMEM_REGION_EXACT);
         CUdeviceptr behind = shape->moves ? block_behind(region, 4 * MIB) : 0;
-        struct gpumem_view before, after, alias_before = {0}, alias_after = {0};
+        struct gpumem_view before, after, alias_before = {.struct_size = sizeof alias_before},
+                                          alias_after = alias_before;
         CU(gpumem_region_grow(region, 2 * MIB));
         CU(gpumem_region_grow(region, 4 * MIB));
         if (shape->alias)
@@ -372,7 +373,7 @@ static void grow_with_failures(const struct shape *shape) {
         }
         bench_check(after.base, 4 * MIB, n);
         assert_int_equal(bench_differing(), 0);
-        CU(gpumem_region_release(region));
+        CU(gpumem_region_destroy(region));
         if (behind)
             CU(cuMemAddressFree(behind, 2 * MIB));
         if (!reached) {
@@ -395,7 +396,7 @@ static void failing_shrink_loses_nothing(void **state) {
     (void)state;
     for (unsigned n = 1;; n++) {
         struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
-        struct gpumem_view alias, before, after;
+        struct gpumem_view alias = {.struct_size = sizeof alias}, before, after;
         for (size_t size = 2 * MIB; size <= 8 * MIB; size += 2 * MIB)
             CU(gpumem_region_grow(region, size));
         CU(gpumem_region_view_read_only(region, &alias));
@@ -418,7 +419,7 @@ static void failing_shrink_loses_nothing(void **state) {
         CU(gpumem_region_view_read_only(region, &alias));
         bench_check(alias.base, alias.size, n);
         assert_int_equal(bench_differing(), 0);
-        CU(gpumem_region_release(region));
+        CU(gpumem_region_destroy(region));
         if (!reached)
             break;
         assert_true(n < 200);
@@ -437,7 +438,7 @@ static void failing_creation_leaves_nothing(void **state) {
             assert_null(region);
             assert_int_equal(simcuda_live_reservations(), reservations);
         }
-        CU(gpumem_region_release(region));
+        CU(gpumem_region_destroy(region));
         if (!reached)
             break;
         assert_true(n < 100);

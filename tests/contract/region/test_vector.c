@@ -168,7 +168,8 @@ static void behaves_as_an_array(void **state) {
 
 /* Little address space: pages move, positions and values of its own stay right. */
 static void behaves_so_where_its_base_changes(void **state) {
-    struct gpumem_region_options options = {.reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};
+    struct gpumem_region_options options = {
+        .struct_size = sizeof options, .reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};
     (void)state;
     seed = 7;
     for (unsigned i = 0; i < 6; i++)
@@ -201,7 +202,7 @@ static void moves_much(void **state) {
 
 /* The thesis' append, without the doubling: what is asked, in whole granules. */
 static void append_maps_what_is_asked(void **state) {
-    struct gpumem_region_options options = {.flags = GPUMEM_REGION_EXACT};
+    struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
     struct gpumem_vector *vector;
     (void)state;
     CU(gpumem_vector_create(&options, 8, bench.stream, &vector));
@@ -238,7 +239,7 @@ static void copies_and_swaps(void **state) {
     compare(&swapped);
     struct gpumem_vector *wide;
     CU(gpumem_vector_create(NULL, 8, bench.stream, &wide));
-    assert_int_equal(gpumem_vector_copy(wide, one.vector), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(gpumem_vector_copy(wide, one.vector), GPUMEM_INVALID_VALUE);
     CU(gpumem_vector_destroy(wide));
     pair_close(&one);
     pair_close(&other);
@@ -248,17 +249,17 @@ static void refuses_what_is_out_of_range(void **state) {
     struct gpumem_vector *vector = NULL;
     uint64_t value = 5;
     (void)state;
-    assert_int_equal(gpumem_vector_create(NULL, 0, bench.stream, &vector), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(gpumem_vector_create(NULL, 0, bench.stream, &vector), GPUMEM_INVALID_VALUE);
     CU(gpumem_vector_create(NULL, 8, bench.stream, &vector));
     CU(gpumem_vector_resize(vector, 10, &value));
-    assert_int_equal(gpumem_vector_insert(vector, 11, 1, &value), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(gpumem_vector_insert(vector, 11, 0, &value), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(gpumem_vector_erase(vector, 5, 6), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(gpumem_vector_erase(vector, 5, SIZE_MAX), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(gpumem_vector_fill(vector, 10, 1, &value), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(gpumem_vector_push_back(vector, (char *)gpumem_vector_data(vector) + 3), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(gpumem_vector_append(vector, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
-    assert_int_equal(gpumem_vector_reserve(vector, SIZE_MAX / 4), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(gpumem_vector_insert(vector, 11, 1, &value), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_vector_insert(vector, 11, 0, &value), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_vector_erase(vector, 5, 6), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_vector_erase(vector, 5, SIZE_MAX), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_vector_fill(vector, 10, 1, &value), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_vector_push_back(vector, (char *)gpumem_vector_data(vector) + 3), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_vector_append(vector, SIZE_MAX), GPUMEM_OUT_OF_MEMORY);
+    assert_int_equal(gpumem_vector_reserve(vector, SIZE_MAX / 4), GPUMEM_OUT_OF_MEMORY);
     assert_int_equal(gpumem_vector_count(vector), 10);
     CU(gpumem_vector_destroy(vector));
 }
@@ -267,7 +268,8 @@ static void refuses_what_is_out_of_range(void **state) {
 static void failing_inserts_lose_nothing(void **state) {
     (void)state;
     for (unsigned n = 1;; n++) {
-        struct gpumem_region_options options = {.reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};
+        struct gpumem_region_options options = {
+            .struct_size = sizeof options, .reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};
         struct pair pair;
         seed = n;
         pair_open(&pair, &options, 4096);

@@ -115,7 +115,7 @@ static int devices;
 static unsigned *seen; // what a kernel behind the free saw of `done`; pinned memory, when quiet the device's
 static bool quiet;
 static cudaStream_t others[2];
-static size_t (*trim)(size_t);
+static int (*trim)(size_t, size_t *);
 
 // Quiet: synchronises.
 static bool is_set(const unsigned *flag) {
@@ -237,7 +237,7 @@ static const char *try_kind(const Kind &kind, bool rehearsal, Outcome &outcome) 
     for (unsigned *block : next)
         CHECK(cudaFree(block));
     if (trim)
-        trim(SIZE_MAX); // the next round's block is then the only one that is kept
+        trim(SIZE_MAX, nullptr); // the next round's block is then the only one that is kept
 
     outcome.trials++;
     outcome.wrong += wrong;
@@ -336,7 +336,7 @@ static void set_up() {
         look<<<1, 1>>>(base.done, seen);
         CHECK(cudaDeviceSynchronize());
     }
-    trim = (size_t(*)(size_t))dlsym(RTLD_DEFAULT, "gpumem_trim");
+    trim = (int (*)(size_t, size_t *))dlsym(RTLD_DEFAULT, "gpumem_trim");
 }
 
 int main(int count, char **words) {

@@ -12,13 +12,14 @@
 static const size_t MIB = (size_t)1 << 20;
 static int wrong;
 
-#define OK(call)                                                                                                \
-    do {                                                                                                        \
-        int status = (call);                                                                                    \
-        if (status) {                                                                                           \
-            std::fprintf(stderr, "%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, status, gpumem_last_error()); \
-            std::exit(1);                                                                                       \
-        }                                                                                                       \
+#define OK(call)                                                                                               \
+    do {                                                                                                       \
+        gpumem_status status = (call);                                                                         \
+        if (status) {                                                                                          \
+            std::fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call, gpumem_status_name(status), \
+                         gpumem_last_error());                                                                 \
+            std::exit(1);                                                                                      \
+        }                                                                                                      \
     } while (0)
 #define EXPECT(condition)                                                        \
     do {                                                                         \
@@ -53,8 +54,9 @@ static unsigned long long *differing;
 static cudaStream_t stream;
 
 static gpumem_view view_of(gpumem_region *region) {
-    gpumem_view view;
-    gpumem_region_view(region, &view);
+    gpumem_view view = {};
+    view.struct_size = sizeof view;
+    OK(gpumem_region_view(region, &view));
     return view;
 }
 
@@ -68,6 +70,7 @@ static void expect_all(const void *base, size_t size, unsigned salt) {
 
 static gpumem_region *create(size_t reserve, unsigned flags) {
     gpumem_region_options options = {};
+    options.struct_size = sizeof options;
     gpumem_region *region = nullptr;
     options.reserve = reserve;
     options.flags = flags;
@@ -88,7 +91,7 @@ static void grows_under_kernels() {
     expect_all(base, filled * 4, 1);
     OK(gpumem_region_shrink(region, 100 * MIB));
     expect_all(base, 100 * MIB, 1);
-    OK(gpumem_region_release(region));
+    OK(gpumem_region_destroy(region));
 }
 
 static void gives_back_behind_work() {
@@ -104,14 +107,15 @@ static void gives_back_behind_work() {
         OK(gpumem_region_grow(region, 512 * MIB));
     }
     CHECK(cudaMemGetInfo(&before, &total));
-    OK(gpumem_region_release(region));
+    OK(gpumem_region_destroy(region));
     CHECK(cudaMemGetInfo(&after, &total));
     EXPECT(after >= before + 512 * MIB);
 }
 
 static void moves_its_pages() {
     gpumem_region *region = create(64 * MIB, GPUMEM_REGION_EXACT);
-    gpumem_view alias;
+    gpumem_view alias = {};
+    alias.struct_size = sizeof alias;
     unsigned salt = 0;
     int moved = 0;
     OK(gpumem_region_grow(region, 64 * MIB));
@@ -132,14 +136,15 @@ static void moves_its_pages() {
         }
     }
     std::fprintf(stderr, "base changed %d times, read only: %s\n", moved, read_only ? "yes" : "no");
-    OK(gpumem_region_release(region));
+    OK(gpumem_region_destroy(region));
 }
 
 static void lies_on_the_host() {
     gpumem_region_options options = {};
+    options.struct_size = sizeof options;
     gpumem_region *region = nullptr;
     options.flags = GPUMEM_REGION_HOST;
-    int status = gpumem_region_create(&options, &region);
+    gpumem_status status = gpumem_region_create(&options, &region);
     if (status) {
         std::fprintf(stderr, "no host tier: %s\n", gpumem_last_error());
         EXPECT(status == 801);
@@ -150,7 +155,7 @@ static void lies_on_the_host() {
     write<<<64, 256, 0, stream>>>((unsigned *)view_of(region).base, 0, 10 * MIB, 9);
     expect_all(view_of(region).base, 40 * MIB, 9);
     EXPECT(((unsigned *)view_of(region).base)[12345] == 12345u * 2654435761u + 9); // the host reaches it, too
-    OK(gpumem_region_release(region));
+    OK(gpumem_region_destroy(region));
 }
 
 static void exports() {
@@ -171,21 +176,21 @@ static void exports() {
     expect_all((void *)other, size, 4);
     EXPECT(cuMemUnmap(other, size) == 0 && cuMemAddressFree(other, size) == 0 && cuMemRelease(handle) == 0);
     close(descriptor);
-    OK(gpumem_region_release(region));
+    OK(gpumem_region_destroy(region));
 }
 
 static void is_refused_beyond_the_card() {
     gpumem_region *region = create(0, 0);
     OK(gpumem_region_grow(region, 20 * MIB));
     gpumem_view before = view_of(region);
-    EXPECT(gpumem_region_grow(region, (size_t)1 << 42) == 2);
+    EXPECT(gpumem_region_grow(region, (size_t)1 << 42) == GPUMEM_OUT_OF_MEMORY);
     EXPECT(std::strstr(gpumem_last_error(), "4398046511104 bytes") && std::strstr(gpumem_last_error(), "free"));
     gpumem_view after = view_of(region);
     EXPECT(before.base == after.base && before.size == after.size && before.mapped == after.mapped &&
            before.handles == after.handles);
     write<<<64, 256, 0, stream>>>((unsigned *)after.base, 0, 20 * MIB / 4, 3);
     expect_all(after.base, 20 * MIB, 3);
-    OK(gpumem_region_release(region));
+    OK(gpumem_region_destroy(region));
 }
 
 static void grows_during_a_capture() {
@@ -202,7 +207,7 @@ static void grows_during_a_capture() {
     expect_all(view_of(region).base, 8 * MIB, 6);
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
-    OK(gpumem_region_release(region));
+    OK(gpumem_region_destroy(region));
 }
 
 int main() {

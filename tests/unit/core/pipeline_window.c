@@ -25,7 +25,7 @@ static void begin_delayed(const char *name) {
 }
 
 void test_reuse_while_the_free_is_under_way(void **state) {
-    struct gpumem_block block;
+    struct gpumem_block block = {.struct_size = sizeof block};
     pthread_t thread;
     uint64_t old, fresh;
     void *done;
@@ -41,7 +41,7 @@ void test_reuse_while_the_free_is_under_way(void **state) {
     pthread_join(thread, &done);
     assert_non_null(done);
     assert_int_equal(gpumem_block_of((void *)(uintptr_t)fresh, &block),
-                     0); /* the late end of the old free took nothing away */
+                     GPUMEM_OK); /* the late end of the old free took nothing away */
     assert_int_equal(block.size, 6999);
     assert_int_equal(totals().released[GM_KIND_SIM], 0); /* and nothing looked stale */
     assert_int_equal(live_on_devices(), 6999);

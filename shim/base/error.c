@@ -1,0 +1,59 @@
+#include "shim/base/error.h"
+
+#include <string.h>
+
+#include "shim/base/room.h"
+#include "shim/gpumem.h"
+
+enum { TEXT = 320, STRUCT_MOST = 4096 };
+
+_Static_assert(TEXT <= GM_ROOM_BYTES - GM_ROOM_ERROR, "fits");
+
+static char *text(void) {
+    static char everybodys[TEXT];
+    char *own = gm_room_part(GM_ROOM_ERROR);
+    return own ? own : everybodys;
+}
+
+__attribute__((visibility("default"))) const char *gpumem_last_error(void) { return text(); }
+
+gm_status gm_fail(gm_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    gm_vformat(text(), TEXT, format, args);
+    va_end(args);
+    return status;
+}
+
+/* A size out of these bounds is most likely not set, and must not be believed. */
+static gm_status size_of(const char *name, const void *theirs, size_t *size) {
+    memcpy(size, theirs, sizeof *size);
+    if (*size >= sizeof *size && *size <= STRUCT_MOST)
+        return GM_OK;
+    return gm_fail(GM_INVALID_VALUE, "struct %s has struct_size %zu: set it to sizeof(struct %s)", name, *size, name);
+}
+
+gm_status gm_struct_read(const char *name, void *ours, size_t size, const void *theirs) {
+    size_t their_size;
+    gm_status status = size_of(name, theirs, &their_size);
+    if (status)
+        return status;
+    for (size_t at = size; at < their_size; at++)
+        if (((const char *)theirs)[at])
+            return gm_fail(GM_NOT_SUPPORTED,
+                           "struct %s has a field at byte %zu that gpumem %s does not know (it knows %zu bytes)", name,
+                           at, GM_VERSION, size);
+    memset(ours, 0, size);
+    memcpy(ours, theirs, their_size < size ? their_size : size);
+    return GM_OK;
+}
+
+gm_status gm_struct_write(const char *name, void *theirs, const void *ours, size_t size) {
+    size_t their_size, head = sizeof their_size;
+    gm_status status = size_of(name, theirs, &their_size);
+    if (status)
+        return status;
+    memset((char *)theirs + head, 0, their_size - head);
+    memcpy((char *)theirs + head, (const char *)ours + head, (their_size < size ? their_size : size) - head);
+    return GM_OK;
+}

@@ -1,0 +1,182 @@
+/* The conventions of gpumem.h: its version, statuses with the driver's numbers, and structs that carry their own size,
+ * older and newer than the library's. */
+#include "bench.h"
+
+#include <stdio.h>
+
+#define DRIVER(status, result) _Static_assert((int)(status) == (int)(result), "the driver's number")
+DRIVER(GPUMEM_OK, CUDA_SUCCESS);
+DRIVER(GPUMEM_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
+DRIVER(GPUMEM_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
+DRIVER(GPUMEM_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED);
+DRIVER(GPUMEM_INVALID_CONTEXT, CUDA_ERROR_INVALID_CONTEXT);
+DRIVER(GPUMEM_NOT_FOUND, CUDA_ERROR_NOT_FOUND);
+DRIVER(GPUMEM_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
+DRIVER(GPUMEM_STREAM_CAPTURE, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+DRIVER(GPUMEM_UNKNOWN, CUDA_ERROR_UNKNOWN);
+
+static void the_header_has_the_librarys_version(void **state) {
+    char header[40];
+    (void)state;
+    snprintf(header, sizeof header, "%d.%d.%d", GPUMEM_VERSION_MAJOR, GPUMEM_VERSION_MINOR, GPUMEM_VERSION_PATCH);
+    assert_string_equal(gpumem_version(), header);
+}
+
+static void statuses_have_names(void **state) {
+    (void)state;
+    assert_string_equal(gpumem_status_name(GPUMEM_OK), "GPUMEM_OK");
+    assert_string_equal(gpumem_status_name(GPUMEM_STREAM_CAPTURE), "GPUMEM_STREAM_CAPTURE");
+    assert_string_equal(gpumem_status_name((enum gpumem_status)CUDA_ERROR_ILLEGAL_ADDRESS),
+                        "CUDA_ERROR_ILLEGAL_ADDRESS");
+    assert_string_equal(gpumem_status_name((enum gpumem_status)12345), "unknown status");
+}
+
+static void a_miss_is_an_error_with_a_text(void **state) {
+    struct gpumem_block block = {.struct_size = sizeof block, .size = 77};
+    int own = 0;
+    (void)state;
+    assert_int_equal(gpumem_block_of(&own, &block), GPUMEM_NOT_FOUND);
+    assert_int_equal(block.size, 77);
+    assert_non_null(strstr(gpumem_last_error(), "no live block"));
+}
+
+static void nothing_is_cached_without_the_preloaded_library(void **state) {
+    size_t released = 5;
+    (void)state;
+    CU(gpumem_trim(SIZE_MAX, &released));
+    assert_int_equal(released, 0);
+    CU(gpumem_trim(SIZE_MAX, NULL));
+}
+
+/* ---- structs of other versions; the tail is what a version to come adds */
+
+struct newer_options {
+    struct gpumem_region_options known;
+    uint64_t tail[3];
+};
+
+static struct gpumem_view view_of(const struct gpumem_region *region) {
+    struct gpumem_view view = {.struct_size = sizeof view};
+    CU(gpumem_region_view(region, &view));
+    return view;
+}
+
+static void create_and_destroy(const void *options, size_t capacity) {
+    struct gpumem_region *region = NULL;
+    CU(gpumem_region_create(options, &region));
+    if (capacity)
+        assert_int_equal(view_of(region).capacity, capacity);
+    CU(gpumem_region_destroy(region));
+}
+
+/* Fields that an older struct lacks count as 0, whatever lies behind it in memory. */
+static void older_options_are_read(void **state) {
+    struct gpumem_region_options options = {.reserve = 4 * MIB, .peers = ~0ull, .flags = ~0ull};
+    (void)state;
+    options.struct_size = offsetof(struct gpumem_region_options, peers);
+    create_and_destroy(&options, 4 * MIB);
+    options.struct_size = sizeof options.struct_size;
+    create_and_destroy(&options, 0);
+    create_and_destroy(NULL, 0);
+}
+
+static void newer_options_are_read_while_the_tail_is_zero(void **state) {
+    struct newer_options options = {.known = {.struct_size = sizeof options, .reserve = 4 * MIB}};
+    struct gpumem_region *region = NULL;
+    char size[80];
+    (void)state;
+    create_and_destroy(&options, 4 * MIB);
+    options.tail[2] = 1;
+    assert_int_equal(gpumem_region_create(&options.known, &region), GPUMEM_NOT_SUPPORTED);
+    assert_null(region);
+    snprintf(size, sizeof size, "gpumem_region_options has a field at byte %zu", sizeof options.known + 16);
+    assert_non_null(strstr(gpumem_last_error(), size));
+    assert_non_null(strstr(gpumem_last_error(), gpumem_version()));
+}
+
+static void unknown_flags_are_refused(void **state) {
+    struct gpumem_region_options options = {.struct_size = sizeof options, .flags = 1ull << 40};
+    struct gpumem_region *region = NULL;
+    (void)state;
+    assert_int_equal(gpumem_region_create(&options, &region), GPUMEM_NOT_SUPPORTED);
+    assert_null(region);
+    assert_non_null(strstr(gpumem_last_error(), "0x10000000000"));
+}
+
+static void sizes_that_nobody_set_are_refused(void **state) {
+    static const size_t unset[] = {0, 7, 4097, SIZE_MAX};
+    struct gpumem_region *region = NULL, *made;
+    (void)state;
+    create_and_destroy(NULL, 0);
+    CU(gpumem_region_create(NULL, &made));
+    for (unsigned i = 0; i < sizeof unset / sizeof *unset; i++) {
+        struct gpumem_region_options options = {.struct_size = unset[i]};
+        struct gpumem_view view = {.struct_size = unset[i], .handles = 77};
+        assert_int_equal(gpumem_region_create(&options, &region), GPUMEM_INVALID_VALUE);
+        assert_null(region);
+        assert_non_null(strstr(gpumem_last_error(), "sizeof(struct gpumem_region_options)"));
+        assert_int_equal(gpumem_region_view(made, &view), GPUMEM_INVALID_VALUE);
+        assert_non_null(strstr(gpumem_last_error(), "sizeof(struct gpumem_view)"));
+        assert_int_equal(view.handles, 77);
+    }
+    CU(gpumem_region_destroy(made));
+}
+
+/* An older view gets what it has room for and not a byte more; a newer one has zeros behind. */
+static void views_of_other_versions_are_written(void **state) {
+    struct {
+        struct gpumem_view known;
+        uint64_t tail[2], not_its_own;
+    } view;
+    struct gpumem_region *region;
+    (void)state;
+    CU(gpumem_region_create(NULL, &region));
+    CU(gpumem_region_grow(region, 2 * MIB));
+    memset(&view, 0xcd, sizeof view);
+    view.known.struct_size = offsetof(struct gpumem_view, mapped);
+    CU(gpumem_region_view(region, &view.known));
+    assert_int_equal(view.known.struct_size, offsetof(struct gpumem_view, mapped));
+    assert_int_equal(view.known.size, 2 * MIB);
+    assert_int_equal(view.known.mapped, 0xcdcdcdcdcdcdcdcdull);
+
+    memset(&view, 0xcd, sizeof view);
+    view.known.struct_size = offsetof(__typeof__(view), not_its_own);
+    CU(gpumem_region_view(region, &view.known));
+    assert_int_equal(view.known.handles, 1);
+    assert_int_equal(view.tail[0], 0);
+    assert_int_equal(view.tail[1], 0);
+    assert_int_equal(view.not_its_own, 0xcdcdcdcdcdcdcdcdull);
+
+    memset(&view, 0xcd, sizeof view);
+    view.known.struct_size = offsetof(struct gpumem_view, capacity);
+    CU(gpumem_region_view_read_only(region, &view.known));
+    assert_int_equal(view.known.mapped, 2 * MIB);
+    assert_int_equal(view.known.capacity, 0xcdcdcdcdcdcdcdcdull);
+    CU(gpumem_region_destroy(region));
+}
+
+/* A field put into padding would not change the size, so older and newer structs could not be told apart. */
+static void structs_have_no_padding_at_their_end(void **state) {
+    (void)state;
+#define END(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
+    assert_int_equal(END(gpumem_block, reserved), sizeof(struct gpumem_block));
+    assert_int_equal(END(gpumem_region_options, flags), sizeof(struct gpumem_region_options));
+    assert_int_equal(END(gpumem_view, handles), sizeof(struct gpumem_view));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
+    const struct CMUnitTest tests[] = {
+        TEST(the_header_has_the_librarys_version),
+        TEST(statuses_have_names),
+        TEST(a_miss_is_an_error_with_a_text),
+        TEST(nothing_is_cached_without_the_preloaded_library),
+        TEST(older_options_are_read),
+        TEST(newer_options_are_read_while_the_tail_is_zero),
+        TEST(unknown_flags_are_refused),
+        TEST(sizes_that_nobody_set_are_refused),
+        TEST(views_of_other_versions_are_written),
+        TEST(structs_have_no_padding_at_their_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
