@@ -1,11 +1,21 @@
 // thrust::device_vector<T, thrust::virtual_allocator<T>>: Thrust's vector in memory that grows in place (dynamic SpGEMM
 // thesis, 3.1.2 to 3.1.4, listing 3.2). Compile with Thrust's headers, link with -lgpumem-core.
 //
-// Thrust's own vector asks its allocator for new storage whenever it grows, so an allocator alone cannot grow anything;
-// the thesis changed Thrust. Here the class template is specialised for the allocator instead, Thrust itself stays as
-// it is. T has to be trivially copyable. What it does to its elements is ordered in its stream, the legacy default
-// stream unless the allocator names another. Errors throw: gpumem::bad_alloc (a std::bad_alloc) when memory is out,
-// gpumem::error else; what() names the bytes.
+// Thrust's own vector asks its allocator for new storage whenever it grows, so an allocator alone cannot grow anything.
+// The thesis changed Thrust. Here the class template is specialised for the allocator, and Thrust stays as it is.
+//
+// T has to be trivially copyable. The vector's operations on elements are ordered in its stream, the legacy default
+// stream unless the allocator names another. Operations with names of std::vector mean the same as there. append() and
+// region() mean the same as gpumem_vector_append() and gpumem_vector_region() of gpumem.h, whose rules for threads and
+// errors hold here too.
+//
+// A vector reserves addresses with its first operation that needs them, in the context that is current then. So an
+// empty vector costs nothing, and moving reserves nothing and throws nothing. A vector that was moved from is empty and
+// can be used again. Moving to a vector and ending it destroy its elements, which waits for the device; while a stream
+// is captured that is refused, and the memory stays until the process ends.
+//
+// Every failure throws gpumem::error, which carries the status. It is also a std::bad_alloc when memory is out, and a
+// std::runtime_error otherwise.
 #ifndef GPUMEM_HPP
 #define GPUMEM_HPP
 
@@ -31,29 +41,36 @@
 
 namespace gpumem {
 
-class error : public std::runtime_error {
+// What every failure throws. status() says which, text() names the bytes.
+class error {
   public:
-    error(int status, const char *text) : std::runtime_error(text), status_(status) {}
-    int status() const noexcept { return status_; } // number of a CUresult
+    error(gpumem_status status, const char *text) : status_(status), text_(std::make_shared<const std::string>(text)) {}
+    virtual ~error() = default;
+    gpumem_status status() const noexcept { return status_; }
+    const char *text() const noexcept { return text_->c_str(); }
 
   private:
-    int status_;
+    gpumem_status status_;
+    std::shared_ptr<const std::string> text_; // copies of an exception must not throw
 };
 
-class bad_alloc : public std::bad_alloc {
+// The error as it is thrown: to programs that do not know gpumem it is an exception of the standard library.
+class bad_alloc final : public error, public std::bad_alloc {
   public:
-    explicit bad_alloc(const char *text) : text_(std::make_shared<std::string>(text)) {}
-    const char *what() const noexcept override { return text_->c_str(); }
-
-  private:
-    std::shared_ptr<std::string> text_; // copies of an exception must not throw
+    using error::error;
+    const char *what() const noexcept override { return text(); }
 };
 
-inline void check(int status) {
-    if (status == 2)
-        throw bad_alloc(gpumem_last_error());
-    if (status != 0)
-        throw error(status, gpumem_last_error());
+class runtime_error final : public error, public std::runtime_error {
+  public:
+    runtime_error(gpumem_status status, const char *text) : error(status, text), std::runtime_error(text) {}
+};
+
+inline void check(gpumem_status status) {
+    if (status == GPUMEM_OUT_OF_MEMORY)
+        throw bad_alloc(status, gpumem_last_error());
+    if (status != GPUMEM_OK)
+        throw runtime_error(status, gpumem_last_error());
 }
 
 // Says where a vector's memory lies and which stream its operations are ordered in; it allocates nothing by itself.
@@ -68,14 +85,17 @@ template <typename T> class virtual_allocator {
     using difference_type = std::ptrdiff_t;
     template <typename Other> struct rebind { using other = virtual_allocator<Other>; };
 
-    virtual_allocator() = default;
-    explicit virtual_allocator(void *stream, gpumem_region_options options = {}) : options_(options), stream_(stream) {}
+    virtual_allocator() noexcept : virtual_allocator(nullptr) {}
+    // `options` has its struct_size set.
+    explicit virtual_allocator(CUstream_st *stream,
+                               const gpumem_region_options &options = {sizeof(gpumem_region_options), 0, 0, 0}) noexcept
+        : options_(options), stream_(stream) {}
     const gpumem_region_options &options() const noexcept { return options_; }
-    void *stream() const noexcept { return stream_; }
+    CUstream_st *stream() const noexcept { return stream_; }
 
   private:
-    gpumem_region_options options_ = {};
-    void *stream_ = nullptr;
+    gpumem_region_options options_;
+    CUstream_st *stream_;
 };
 
 } // namespace gpumem
@@ -101,10 +121,8 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
 
-    device_vector() : device_vector(allocator_type()) {}
-    explicit device_vector(const allocator_type &allocator) : allocator_(allocator) {
-        ::gpumem::check(gpumem_vector_create(&allocator.options(), sizeof(T), allocator.stream(), &vector_));
-    }
+    device_vector() noexcept : device_vector(allocator_type()) {}
+    explicit device_vector(const allocator_type &allocator) noexcept : allocator_(allocator) {}
     explicit device_vector(size_type count, const allocator_type &allocator = allocator_type())
         : device_vector(allocator) {
         resize(count);
@@ -122,10 +140,10 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
         : device_vector(allocator) {
         assign(list);
     }
-    device_vector(const device_vector &other) : device_vector(other.allocator_) {
-        ::gpumem::check(gpumem_vector_copy(vector_, other.vector_));
+    device_vector(const device_vector &other) : device_vector(other.allocator_) { *this = other; }
+    device_vector(device_vector &&other) noexcept : allocator_(other.allocator_), vector_(other.vector_) {
+        other.vector_ = nullptr;
     }
-    device_vector(device_vector &&other) : device_vector(other.allocator_) { swap(other); }
     template <typename Other, typename Allocator>
     explicit device_vector(const device_vector<Other, Allocator> &other) : device_vector(other.begin(), other.end()) {}
     template <typename Other, typename Allocator>
@@ -135,11 +153,15 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
     ~device_vector() { gpumem_vector_destroy(vector_); }
 
     device_vector &operator=(const device_vector &other) {
-        ::gpumem::check(gpumem_vector_copy(vector_, other.vector_));
+        if (other.vector_)
+            ::gpumem::check(gpumem_vector_copy(made(), other.vector_));
+        else
+            clear();
         return *this;
     }
     device_vector &operator=(device_vector &&other) noexcept {
-        swap(other);
+        device_vector taken(std::move(other));
+        swap(taken);
         return *this;
     }
     device_vector &operator=(std::initializer_list<T> list) {
@@ -162,27 +184,33 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
     operator host_vector<T>() const { return host_vector<T>(begin(), end()); }
 
     // ---- size
-    size_type size() const { return gpumem_vector_count(vector_); }
-    size_type max_size() const { return static_cast<size_type>(PTRDIFF_MAX) / sizeof(T); }
-    size_type capacity() const { return gpumem_vector_capacity(vector_); }
-    bool empty() const { return size() == 0; }
+    size_type size() const noexcept { return vector_ ? gpumem_vector_count(vector_) : 0; }
+    size_type max_size() const noexcept { return static_cast<size_type>(PTRDIFF_MAX) / sizeof(T); }
+    size_type capacity() const noexcept { return vector_ ? gpumem_vector_capacity(vector_) : 0; }
+    bool empty() const noexcept { return size() == 0; }
     void reserve(size_type count) {
         if (count > capacity())
-            ::gpumem::check(gpumem_vector_reserve(vector_, count));
+            ::gpumem::check(gpumem_vector_reserve(made(), count));
     }
     void resize(size_type count) {
         if (std::is_trivially_default_constructible<T>::value)
-            ::gpumem::check(gpumem_vector_resize(vector_, count, nullptr));
+            ::gpumem::check(gpumem_vector_resize(made(), count, nullptr));
         else
             resize(count, T());
     }
     void resize(size_type count, const T &value) {
-        ::gpumem::check(gpumem_vector_resize(vector_, count, std::addressof(value)));
+        ::gpumem::check(gpumem_vector_resize(made(), count, std::addressof(value)));
     }
-    void shrink_to_fit() { ::gpumem::check(gpumem_vector_shrink(vector_)); }
-    void clear() { ::gpumem::check(gpumem_vector_resize(vector_, 0, nullptr)); }
+    void shrink_to_fit() {
+        if (vector_)
+            ::gpumem::check(gpumem_vector_shrink(vector_));
+    }
+    void clear() {
+        if (vector_)
+            ::gpumem::check(gpumem_vector_resize(vector_, 0, nullptr));
+    }
     // `count` more elements, uninitialised.
-    void append(size_type count) { ::gpumem::check(gpumem_vector_append(vector_, count)); }
+    void append(size_type count) { ::gpumem::check(gpumem_vector_append(made(), count)); }
 
     // ---- elements
     pointer data() { return pointer(raw()); }
@@ -207,12 +235,12 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
     const_reference back() const { return (*this)[size() - 1]; }
 
     // ---- changes
-    void push_back(const T &value) { ::gpumem::check(gpumem_vector_push_back(vector_, std::addressof(value))); }
-    void pop_back() { ::gpumem::check(gpumem_vector_resize(vector_, size() - 1, nullptr)); }
+    void push_back(const T &value) { ::gpumem::check(gpumem_vector_push_back(made(), std::addressof(value))); }
+    void pop_back() { ::gpumem::check(gpumem_vector_resize(made(), size() - 1, nullptr)); }
     iterator erase(iterator position) { return erase(position, position + 1); }
     iterator erase(iterator first, iterator last) {
         size_type at = index(first);
-        ::gpumem::check(gpumem_vector_erase(vector_, at, last - first));
+        ::gpumem::check(gpumem_vector_erase(made(), at, last - first));
         return begin() + at;
     }
     iterator insert(iterator position, const T &value) {
@@ -221,7 +249,8 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
         return begin() + at;
     }
     void insert(iterator position, size_type count, const T &value) {
-        ::gpumem::check(gpumem_vector_insert(vector_, index(position), count, std::addressof(value)));
+        size_type at = index(position); // before the elements may get an address
+        ::gpumem::check(gpumem_vector_insert(made(), at, count, std::addressof(value)));
     }
     template <typename Iterator, typename = typename std::enable_if<!std::is_integral<Iterator>::value>::type>
     void insert(iterator position, Iterator first, Iterator last) {
@@ -231,11 +260,11 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
             ::thrust::copy(first, last, begin() + before);
         } else {
             device_vector between(first, last, allocator_);
-            ::gpumem::check(gpumem_vector_insert_from(vector_, at, between.raw(), between.size()));
+            ::gpumem::check(gpumem_vector_insert_from(made(), at, between.raw(), between.size()));
         }
     }
     void assign(size_type count, const T &value) {
-        ::gpumem::check(gpumem_vector_assign(vector_, count, std::addressof(value)));
+        ::gpumem::check(gpumem_vector_assign(made(), count, std::addressof(value)));
     }
     template <typename Iterator, typename = typename std::enable_if<!std::is_integral<Iterator>::value>::type>
     void assign(Iterator first, Iterator last) {
@@ -243,7 +272,7 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
         insert(end(), first, last);
     }
     void assign(std::initializer_list<T> list) {
-        ::gpumem::check(gpumem_vector_assign_from(vector_, list.begin(), list.size()));
+        ::gpumem::check(gpumem_vector_assign_from(made(), list.begin(), list.size()));
     }
     void swap(device_vector &other) noexcept {
         std::swap(vector_, other.vector_);
@@ -251,14 +280,19 @@ template <typename T> class device_vector<T, ::gpumem::virtual_allocator<T>> {
     }
 
     allocator_type get_allocator() const { return allocator_; }
-    gpumem_region *region() { return gpumem_vector_region(vector_); } // the vector's own; not to be resized
+    gpumem_region *region() { return gpumem_vector_region(made()); } // the vector's own; not to be resized
 
   private:
-    T *raw() const { return static_cast<T *>(gpumem_vector_data(vector_)); }
+    gpumem_vector *made() {
+        if (!vector_)
+            ::gpumem::check(gpumem_vector_create(&allocator_.options(), sizeof(T), allocator_.stream(), &vector_));
+        return vector_;
+    }
+    T *raw() const { return vector_ ? static_cast<T *>(gpumem_vector_data(vector_)) : nullptr; }
     size_type index(iterator position) const { return static_cast<size_type>(position.get() - raw()); }
 
     allocator_type allocator_;
-    gpumem_vector *vector_ = nullptr;
+    gpumem_vector *vector_ = nullptr; // NULL: empty
 };
 
 template <typename T>

@@ -13,7 +13,19 @@ import tempfile
 
 import elf
 
-PROGRAM = '#include <gpumem.h>\n#include <stdio.h>\nint main(void) { puts(gpumem_version()); return 0; }\n'
+# C and C++. Calls that need no driver; a region cannot be had without one.
+PROGRAM = """
+#include <gpumem.h>
+#include <stdio.h>
+int main(void) {
+    struct gpumem_block block;
+    block.struct_size = sizeof block;
+    enum gpumem_status status = gpumem_block_of(&block, &block);
+    printf("%s %d.%d.%d %s %d\\n", gpumem_version(), GPUMEM_VERSION_MAJOR, GPUMEM_VERSION_MINOR, GPUMEM_VERSION_PATCH,
+           gpumem_status_name(status), gpumem_last_error()[0] != 0);
+    return gpumem_live_count() != 0;
+}
+"""
 
 
 def run(*command, **more):
@@ -66,13 +78,18 @@ def check_pkg_config(root, names, cc, libdir, version):
     env = dict(os.environ, PKG_CONFIG_LIBDIR=pc, PKG_CONFIG_SYSROOT_DIR=root)
     assert run('pkg-config', '--modversion', 'gpumem', env=env).strip() == version
     flags = run('pkg-config', '--cflags', '--libs', 'gpumem', env=env).split()
-    with tempfile.TemporaryDirectory() as folder:
-        source, program = os.path.join(folder, 'a.c'), os.path.join(folder, 'a')
-        with open(source, 'w') as out:
-            out.write(PROGRAM)
-        run(*cc, '-o', program, source, *flags)
-        printed = run(program, env=dict(os.environ, LD_LIBRARY_PATH=libdir))
-    assert printed.strip() == version, printed
+    languages = {'a.c': cc, 'a.cpp': [shutil.which('c++')]}
+    if not shutil.which('c++'):
+        print('no C++ compiler here: C only')
+        del languages['a.cpp']
+    for name, compiler in languages.items():
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = os.path.join(folder, name), os.path.join(folder, 'a')
+            with open(source, 'w') as out:
+                out.write(PROGRAM)
+            run(*compiler, '-Wall', '-Wextra', '-Werror', '-pedantic', '-o', program, source, *flags)
+            printed = run(program, env=dict(os.environ, LD_LIBRARY_PATH=libdir))
+        assert printed.split() == [version, version, 'GPUMEM_NOT_FOUND', '1'], printed
 
 
 def check_simulated_cuda(names, gpumem, libdir, example):
@@ -101,6 +118,7 @@ def main(build, meson, cc, cuda, example=None):
         libdir = check_library(names, root, 'libgpumem-core')
         one(names, r'/libgpumem-core\.a$')
         one(names, r'/include/gpumem\.h$')
+        one(names, r'/include/gpumem\.hpp$')
         one(names, r'/man/man1/gpumem\b.*\.1')
         one(names, r'/bash-completion/completions/gpumem$')
         check_pkg_config(root, names, cc.split('|'), libdir, version)

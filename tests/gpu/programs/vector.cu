@@ -132,6 +132,56 @@ template <typename T, typename Other> void operations(gpumem_region_options opti
     BOTH(v.shrink_to_fit());
 }
 
+// Of the error that every failure throws.
+template <typename Call> gpumem_status status_of(Call call) {
+    try {
+        call();
+    } catch (const gpumem::error &error) {
+        EXPECT(*error.text() != '\0');
+        return error.status();
+    }
+    return GPUMEM_OK;
+}
+
+// Moving takes no addresses and no memory, and leaves an empty vector that can be used.
+static void moves() {
+    using Ours = thrust::device_vector<int, thrust::virtual_allocator<int>>;
+    static_assert(std::is_nothrow_default_constructible<Ours>::value, "reserves nothing");
+    static_assert(std::is_nothrow_move_constructible<Ours>::value, "reserves nothing");
+    static_assert(std::is_nothrow_move_assignable<Ours>::value, "reserves nothing");
+    Ours empty, from_empty(std::move(empty)), full(1000, 5);
+    EXPECT(from_empty.data().get() == nullptr && from_empty.capacity() == 0);
+    int *place = thrust::raw_pointer_cast(full.data());
+    Ours moved(std::move(full));
+    EXPECT(thrust::raw_pointer_cast(moved.data()) == place && moved.size() == 1000);
+    EXPECT(full.empty() && full.data().get() == nullptr && full.begin() == full.end());
+    full.clear();
+    full.shrink_to_fit();
+    EXPECT(full.data().get() == nullptr);
+    Ours copy_of_empty(full);
+    EXPECT(copy_of_empty.empty());
+    full.insert(full.begin(), 3, 7);
+    EXPECT(all_of(full) == std::vector<int>(3, 7));
+    full = std::move(moved);
+    EXPECT(thrust::raw_pointer_cast(full.data()) == place && full.size() == 1000);
+    EXPECT(moved.empty() && moved.data().get() == nullptr);
+    full = moved;
+    EXPECT(full.empty());
+}
+
+static void errors() {
+    gpumem_region_options unset = {};
+    thrust::virtual_allocator<int> where(nullptr, unset);
+    EXPECT(status_of([&] { thrust::device_vector<int, thrust::virtual_allocator<int>>(1, where); }) ==
+           GPUMEM_INVALID_VALUE);
+    try {
+        thrust::device_vector<int, thrust::virtual_allocator<int>> vector(1, where);
+        EXPECT(!"refused");
+    } catch (const std::runtime_error &error) {
+        EXPECT(strstr(error.what(), "struct_size") != nullptr);
+    }
+}
+
 // The thesis' example, listing 3.2, and a growth that keeps its place.
 static void listing() {
     size_t vector_size = 10;
@@ -151,6 +201,7 @@ static void listing() {
     } catch (const std::bad_alloc &error) {
         EXPECT(strstr(error.what(), "70368744177664 bytes") != nullptr);
     }
+    EXPECT(status_of([&] { vector_d.reserve((size_t)1 << 44); }) == GPUMEM_OUT_OF_MEMORY);
 }
 
 // Kernels of Thrust on our iterators.
@@ -174,7 +225,9 @@ static void algorithms() {
 }
 
 template <template <typename...> class Vector> void everything() {
-    gpumem_region_options plain = {}, little = {};
+    gpumem_region_options plain = {}, little;
+    plain.struct_size = sizeof plain;
+    little = plain;
     little.reserve = 2 << 20; // addresses run out: pages move
     little.flags = GPUMEM_REGION_EXACT;
     operations<int, Vector<int>>(plain);
@@ -182,6 +235,8 @@ template <template <typename...> class Vector> void everything() {
     operations<char, Vector<char>>(plain);
     operations<wide, Vector<wide>>(little);
     listing();
+    moves();
+    errors();
 }
 
 int main(int count, char **arguments) {
