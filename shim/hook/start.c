@@ -32,7 +32,6 @@
 
 extern char **environ;
 
-bool gm_coverage_on;
 static bool started;
 
 /* ---- policy */
