@@ -1,5 +1,7 @@
 #include "tools/cli/analysis.h"
 
+#include "tools/cli/memory_kinds.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -19,10 +21,10 @@ struct thread_entry {
     UT_hash_handle hh;
 };
 
-struct gm_pass {
+struct gm_analysis_pass {
     struct gm_analysis *a;
     struct gm_observer *const *observers; /* ends with NULL */
-    struct gm_live_table live;
+    struct gm_live_blocks live;
     size_t site_room;     /* of a->sites, which stand in order of appearance */
     uint32_t *site_index; /* id -> place in a->sites + 1 */
     struct size_entry *sizes;
@@ -68,13 +70,13 @@ bool gm_event_is_call(const struct gm_event *e) {
            !gm_event_is_own_trim(e);
 }
 
-uint64_t gm_live_address(const struct gm_live *b) { return b->key ^ space_of((enum gm_call)b->call) << 60; }
+uint64_t gm_live_block_address(const struct gm_live_block *b) { return b->key ^ space_of((enum gm_call)b->call) << 60; }
 
 uint64_t gm_event_key(const struct gm_event *e) { return key_of(e); }
 
 /* ---- tables */
 
-static struct gm_site_totals *site_of(struct gm_pass *p, uint32_t id) {
+static struct gm_site_totals *site_of(struct gm_analysis_pass *p, uint32_t id) {
     if (id >= SITE_IDS)
         id = 0;
     struct gm_analysis *a = p->a;
@@ -95,7 +97,7 @@ static struct gm_site_totals *site_of(struct gm_pass *p, uint32_t id) {
     return &a->sites[p->site_index[id] - 1];
 }
 
-static void count_size(struct gm_pass *p, uint64_t size) {
+static void count_size(struct gm_analysis_pass *p, uint64_t size) {
     struct size_entry **recent = &p->recent_sizes[(size * UINT64_C(0x9e3779b97f4a7c15)) >> 54], *s = *recent;
     if (!s || s->totals.size != size)
         HASH_FIND(hh, p->sizes, &size, sizeof size, s);
@@ -116,7 +118,7 @@ static void count_size(struct gm_pass *p, uint64_t size) {
     *recent = s;
 }
 
-static struct thread_entry *thread_of(struct gm_pass *p, int id) {
+static struct thread_entry *thread_of(struct gm_analysis_pass *p, int id) {
     struct thread_entry *t = p->last_thread;
     if (t && t->id == id)
         return t;
@@ -137,7 +139,8 @@ static struct thread_entry *thread_of(struct gm_pass *p, int id) {
  * A total's value at the moment of the peak is kept without copying all totals at each new peak: whoever
  * changes a total for the first time since the latest peak saves the value it had. */
 
-static void change(const struct gm_pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen, uint64_t difference) {
+static void change(const struct gm_analysis_pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
+                   uint64_t difference) {
     if (*seen != p->peak) {
         *at_peak = *value;
         *seen = p->peak;
@@ -145,51 +148,53 @@ static void change(const struct gm_pass *p, uint64_t *value, uint64_t *at_peak, 
     *value += difference;
 }
 
-static void count_live(struct gm_pass *p, const struct gm_live *b, bool born, uint64_t now) {
+static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b, bool created, uint64_t now) {
     struct gm_analysis *a = p->a;
     struct gm_kind_totals *kind = &a->by_kind[b->kind];
     struct gm_site_totals *site = site_of(p, b->site);
-    uint64_t one = born ? 1 : UINT64_MAX, bytes = born ? b->bytes : 0 - b->bytes;
+    uint64_t one = created ? 1 : UINT64_MAX, bytes = created ? b->bytes : 0 - b->bytes;
     if (!site || !gm_call_gives_memory((enum gm_call)b->call))
         return;
     kind->live_count += one;
     site->live_count += one;
     site->live_bytes += bytes;
     change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
-    if (kind->live_bytes > kind->peak_bytes && born)
+    if (kind->live_bytes > kind->peak_bytes && created)
         kind->peak_bytes = kind->live_bytes;
     if (!gm_kind_is_on_device((enum gm_kind)b->kind))
         return;
     change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
     a->live_bytes += bytes;
-    a->live_reserved += born ? b->bytes + b->slack : 0 - (b->bytes + b->slack);
-    if (born && a->live_bytes > a->peak_bytes) {
+    a->live_reserved += created ? b->bytes + b->slack : 0 - (b->bytes + b->slack);
+    if (created && a->live_bytes > a->peak_bytes) {
         a->peak_bytes = a->live_bytes;
         a->peak_ns = now;
         p->peak++;
     }
-    if (born && a->live_reserved > a->peak_reserved) {
+    if (created && a->live_reserved > a->peak_reserved) {
         a->peak_reserved = a->live_reserved;
         a->peak_reserved_ns = now;
     }
 }
 
-static void tell_born(struct gm_pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
-    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, b->born_ns};
+static void notify_created(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
+                           const struct gm_live_block *b) {
+    struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, b->created_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
-        p->failed = (*o)->born && !(*o)->born(*o, &step);
+        p->failed = (*o)->created && !(*o)->created(*o, &step);
 }
 
-static void tell_died(struct gm_pass *p, const struct gm_event *e, int thread, const struct gm_live *b) {
+static void notify_destroyed(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
+                             const struct gm_live_block *b) {
     struct gm_step step = {e, thread, b, *p->observers ? site_of(p, b->site) : NULL, p->a, e->time_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
-        p->failed = (*o)->died && !(*o)->died(*o, &step);
+        p->failed = (*o)->destroyed && !(*o)->destroyed(*o, &step);
 }
 
-static void tell_left(struct gm_pass *p, const struct gm_live *b) {
+static void notify_alive_at_end(struct gm_analysis_pass *p, const struct gm_live_block *b) {
     struct gm_step step = {.thread = b->thread, .block = b, .now = p->a, .time_ns = p->a->end_ns};
     for (struct gm_observer *const *o = p->observers; *o && !p->failed; o++)
-        p->failed = (*o)->left && !(*o)->left(*o, &step);
+        p->failed = (*o)->alive_at_end && !(*o)->alive_at_end(*o, &step);
 }
 
 static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
@@ -204,12 +209,10 @@ static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
 
 /* The kind that the call gives when nobody moves it. */
 static bool was_moved(const struct gm_event *e) {
-    return (e->kind == GM_KIND_ASYNC || e->kind == GM_KIND_MANAGED || e->kind == GM_KIND_MANAGED_POOL ||
-            e->kind == GM_KIND_HOST_NUMA) &&
-           e->call != GM_CALL_ALLOC_MANAGED;
+    return gm_kind_is_chosen((enum gm_kind)e->kind) && e->call != GM_CALL_ALLOC_MANAGED;
 }
 
-static void count_share(struct gm_share *share, uint64_t bytes) {
+static void count_share(struct gm_count_and_bytes *share, uint64_t bytes) {
     share->count++;
     share->bytes += bytes;
 }
@@ -226,22 +229,22 @@ static void on_drop(struct gm_analysis *a, const struct gm_event *e) {
         a->dropped[i] += (e->bytes & (uint64_t)GM_PROMISE_IPC << i) != 0;
 }
 
-static void on_alloc(struct gm_pass *p, const struct gm_event *e, int thread) {
+static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = key_of(e);
     bool memory = gm_call_gives_memory((enum gm_call)e->call);
-    struct gm_live old, block = {.key = key,
-                                 .bytes = e->bytes,
-                                 .born_ns = e->time_ns + e->duration_ns,
-                                 .stream = e->stream,
-                                 .slack = e->slack,
-                                 .site = e->site < SITE_IDS ? e->site : 0,
-                                 .thread = thread,
-                                 .context = e->context,
-                                 .kind = e->kind,
-                                 .call = e->call,
-                                 .device = e->device,
-                                 .hit = e->hit};
+    struct gm_live_block old, block = {.key = key,
+                                       .bytes = e->bytes,
+                                       .created_ns = e->time_ns + e->duration_ns,
+                                       .stream = e->stream,
+                                       .slack = e->slack,
+                                       .site = e->site < SITE_IDS ? e->site : 0,
+                                       .thread = thread,
+                                       .context = e->context,
+                                       .kind = e->kind,
+                                       .call = e->call,
+                                       .device = e->device,
+                                       .hit = e->hit};
     struct thread_entry *t = thread_of(p, thread);
     if (memory) {
         struct gm_site_totals *site = site_of(p, e->site);
@@ -263,21 +266,21 @@ static void on_alloc(struct gm_pass *p, const struct gm_event *e, int thread) {
     }
     if (!key)
         return;
-    switch (gm_live_add(&p->live, &block, &old)) {
+    switch (gm_live_blocks_add(&p->live, &block, &old)) {
     case 1:
         a->replaced++;
-        count_live(p, &old, false, block.born_ns);
+        count_live(p, &old, false, block.created_ns);
         if (gm_call_gives_memory((enum gm_call)old.call))
-            tell_died(p, e, thread, &old);
+            notify_destroyed(p, e, thread, &old);
         break;
     case -1: p->failed = true; return;
     }
-    count_live(p, &block, true, block.born_ns);
+    count_live(p, &block, true, block.created_ns);
     if (memory)
-        tell_born(p, e, thread, &block);
+        notify_created(p, e, thread, &block);
 }
 
-static void count_released(struct gm_pass *p, const struct gm_live *b) {
+static void count_released(struct gm_analysis_pass *p, const struct gm_live_block *b) {
     struct gm_site_totals *site = site_of(p, b->site);
     p->a->released_count++;
     p->a->released_bytes += b->bytes;
@@ -287,12 +290,12 @@ static void count_released(struct gm_pass *p, const struct gm_live *b) {
     }
 }
 
-static void on_free(struct gm_pass *p, const struct gm_event *e, int thread) {
+static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
-    struct gm_live block;
+    struct gm_live_block block;
     struct thread_entry *t = thread_of(p, thread);
     uint64_t key = key_of(e);
-    if (!gm_live_take(&p->live, key, &block)) {
+    if (!gm_live_blocks_take(&p->live, key, &block)) {
         a->unknown_frees += e->action == GM_ACT_FREE;
         return;
     }
@@ -315,11 +318,11 @@ static void on_free(struct gm_pass *p, const struct gm_event *e, int thread) {
             t->last_key = 0;
         }
     }
-    count_lifetime(a, e->time_ns > block.born_ns ? e->time_ns - block.born_ns : 0, block.bytes);
-    tell_died(p, e, thread, &block);
+    count_lifetime(a, e->time_ns > block.created_ns ? e->time_ns - block.created_ns : 0, block.bytes);
+    notify_destroyed(p, e, thread, &block);
 }
 
-static void on_failure(struct gm_pass *p, const struct gm_event *e) {
+static void on_failure(struct gm_analysis_pass *p, const struct gm_event *e) {
     struct gm_analysis *a = p->a;
     if (e->action == GM_ACT_ALLOC_FAIL) {
         struct gm_site_totals *site = site_of(p, e->site);
@@ -329,30 +332,30 @@ static void on_failure(struct gm_pass *p, const struct gm_event *e) {
     } else {
         a->failed_frees++;
     }
-    if (a->failures_kept < GM_FAILURES_KEPT)
-        a->failures[a->failures_kept++] =
+    if (a->failure_count < GM_FAILURES_MAX)
+        a->failures[a->failure_count++] =
             (struct gm_failure){e->time_ns, e->bytes, a->live_bytes, e->site, e->result, e->call, e->action};
 }
 
 /* Writers name each block that goes with a context; this finds those of traces that lost such events. */
-static void on_context_gone(struct gm_pass *p, const struct gm_event *e, int thread) {
+static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     for (size_t i = 0; e->context && i < p->live.size;) {
-        struct gm_live *b = &p->live.slots[i];
-        if (!b->key || b->context != e->context || b->kind == GM_KIND_HOST) {
+        struct gm_live_block *b = &p->live.slots[i];
+        if (!b->key || b->context != e->context || gm_kind_outlives_context((enum gm_kind)b->kind)) {
             i++;
             continue;
         }
-        struct gm_live gone;
-        gm_live_take(&p->live, b->key, &gone); /* another record may move here: look at this place again */
-        count_live(p, &gone, false, e->time_ns);
-        if (gm_call_gives_memory((enum gm_call)gone.call)) {
-            count_released(p, &gone);
-            tell_died(p, e, thread, &gone);
+        struct gm_live_block destroyed;
+        gm_live_blocks_take(&p->live, b->key, &destroyed); /* another record may move here: look at this place again */
+        count_live(p, &destroyed, false, e->time_ns);
+        if (gm_call_gives_memory((enum gm_call)destroyed.call)) {
+            count_released(p, &destroyed);
+            notify_destroyed(p, e, thread, &destroyed);
         }
     }
 }
 
-static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
+static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t end = e->time_ns + e->duration_ns;
     struct gm_step step = {.event = e, .thread = thread, .now = a, .time_ns = e->time_ns};
@@ -389,7 +392,7 @@ static void on_event(struct gm_pass *p, const struct gm_event *e, int thread) {
         if (gm_event_is_own_trim(e))
             count_share(&a->trims, e->bytes);
         break;
-    case GM_ACT_CONTEXT_GONE: on_context_gone(p, e, thread); break;
+    case GM_ACT_CONTEXT_GONE: on_context_destroyed(p, e, thread); break;
     default: break;
     }
 }
@@ -403,19 +406,18 @@ static int by_frequency(const void *x, const void *y) {
     return a->size < b->size ? 1 : a->size > b->size ? -1 : 0;
 }
 
-/* Memory of graph nodes is the graph's, and another process's memory is that process's. */
-bool gm_live_is_leak(const struct gm_live *b) {
-    return gm_call_gives_memory((enum gm_call)b->call) && b->kind != GM_KIND_GRAPH && b->kind != GM_KIND_IMPORTED;
+bool gm_live_block_is_leak(const struct gm_live_block *b) {
+    return gm_call_gives_memory((enum gm_call)b->call) && gm_kind_can_leak((enum gm_kind)b->kind);
 }
 
-static void conclude(struct gm_pass *p) {
+static void conclude(struct gm_analysis_pass *p) {
     struct gm_analysis *a = p->a;
     for (size_t i = 0; i < p->live.size; i++) {
-        const struct gm_live *b = &p->live.slots[i];
+        const struct gm_live_block *b = &p->live.slots[i];
         struct gm_site_totals *site;
         if (b->key && gm_call_gives_memory((enum gm_call)b->call))
-            tell_left(p, b);
-        if (!b->key || !gm_live_is_leak(b) || !(site = site_of(p, b->site)))
+            notify_alive_at_end(p, b);
+        if (!b->key || !gm_live_block_is_leak(b) || !(site = site_of(p, b->site)))
             continue;
         site->leaked_count++;
         site->leaked_bytes += b->bytes;
@@ -436,7 +438,7 @@ static void conclude(struct gm_pass *p) {
     qsort(a->sizes, a->size_count, sizeof *a->sizes, by_frequency);
 }
 
-static void free_pass(struct gm_pass *p) {
+static void free_pass(struct gm_analysis_pass *p) {
     struct size_entry *s, *next_size;
     struct thread_entry *t, *next_thread;
     HASH_ITER(hh, p->sizes, s, next_size) {
@@ -447,14 +449,14 @@ static void free_pass(struct gm_pass *p) {
         HASH_DEL(p->threads, t);
         free(t);
     }
-    gm_live_free(&p->live);
+    gm_live_blocks_free(&p->live);
     free(p->site_index);
     free(p);
 }
 
-struct gm_pass *gm_pass_new(struct gm_observer *const *observers) {
+struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers) {
     static struct gm_observer *const none[] = {NULL};
-    struct gm_pass *p = calloc(1, sizeof *p);
+    struct gm_analysis_pass *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
     p->a = calloc(1, sizeof *p->a);
@@ -464,13 +466,13 @@ struct gm_pass *gm_pass_new(struct gm_observer *const *observers) {
     return p;
 }
 
-bool gm_pass_event(struct gm_pass *p, const struct gm_event *event, int thread) {
+bool gm_analysis_event(struct gm_analysis_pass *p, const struct gm_event *event, int thread) {
     if (!p->failed)
         on_event(p, event, thread);
     return !p->failed;
 }
 
-struct gm_analysis *gm_pass_end(struct gm_pass *p) {
+struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *p) {
     if (!p)
         return NULL;
     if (!p->failed)
@@ -485,12 +487,12 @@ struct gm_analysis *gm_pass_end(struct gm_pass *p) {
 }
 
 struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers) {
-    struct gm_pass *p = gm_pass_new(observers);
+    struct gm_analysis_pass *p = gm_analysis_begin(observers);
     struct gm_event event;
     int thread;
-    while (p && gm_reader_next(reader, &event, &thread) && gm_pass_event(p, &event, thread))
+    while (p && gm_reader_next(reader, &event, &thread) && gm_analysis_event(p, &event, thread))
         ;
-    return gm_pass_end(p);
+    return gm_analysis_end(p);
 }
 
 void gm_analysis_free(struct gm_analysis *a) {

@@ -4,11 +4,11 @@
 #define GM_ANALYSIS_H
 
 #include "shim/base/stats.h"
-#include "tools/cli/live.h"
+#include "tools/cli/live_blocks.h"
 #include "tools/cli/reader.h"
 
 #define GM_LIFETIME_BINS 10 /* below 1 us, 10 us, ... 100 s, and longer */
-#define GM_FAILURES_KEPT 100
+#define GM_FAILURES_MAX  100
 
 struct gm_site_totals {
     uint32_t id; /* 0 = unknown */
@@ -38,7 +38,7 @@ struct gm_kind_totals {
     uint32_t peak_seen;
 };
 
-struct gm_share {
+struct gm_count_and_bytes {
     uint64_t count, bytes;
 };
 
@@ -58,22 +58,23 @@ struct gm_analysis {
     struct gm_call_totals by_call[GM_CALL_COUNT];
     struct gm_kind_totals by_kind[GM_KIND_COUNT];
     uint64_t allocs, alloc_bytes, frees, failed_allocs, failed_frees;
-    uint64_t temporary, temporary_bytes;                       /* freed before their thread allocated again */
-    uint64_t hits;                                             /* served from memory kept back */
-    uint64_t moved;                                            /* served by another kind than the call asked for */
-    struct gm_share decisions[GM_KIND_COUNT][GM_REASON_COUNT]; /* successful allocations: served by, because of */
-    struct gm_share verdicts[GM_KIND_COUNT];                   /* what the heuristic named, where it was only noted */
-    struct gm_share trims;                                     /* kept memory given back when memory ran out */
-    uint64_t dropped[GM_SOFT_PROMISES];                        /* blocks without that promise */
-    uint64_t unknown_frees;                                    /* of blocks whose allocation the trace does not hold */
+    uint64_t temporary, temporary_bytes; /* freed before their thread allocated again */
+    uint64_t hits;                       /* served from memory kept back */
+    uint64_t moved;                      /* served by another kind than the call asked for */
+    struct gm_count_and_bytes decisions[GM_KIND_COUNT]
+                                       [GM_REASON_COUNT]; /* successful allocations: served by, because of */
+    struct gm_count_and_bytes verdicts[GM_KIND_COUNT];    /* what the heuristic named, where it was only noted */
+    struct gm_count_and_bytes trims;                      /* kept memory given back when memory ran out */
+    uint64_t dropped[GM_SOFT_PROMISES];                   /* blocks without that promise */
+    uint64_t unknown_frees;                               /* of blocks whose allocation the trace does not hold */
     uint64_t replaced;                       /* blocks whose free was never seen: their address came again */
     uint64_t released_count, released_bytes; /* went with their context */
     uint64_t live_bytes, live_reserved;      /* device memory */
     uint64_t peak_bytes, peak_ns, peak_reserved, peak_reserved_ns;
     uint64_t leaked_count, leaked_bytes;
     uint64_t lifetime_count[GM_LIFETIME_BINS], lifetime_bytes[GM_LIFETIME_BINS];
-    struct gm_failure failures[GM_FAILURES_KEPT]; /* the first ones */
-    unsigned failures_kept;
+    struct gm_failure failures[GM_FAILURES_MAX]; /* the first ones */
+    unsigned failure_count;
     struct gm_site_totals *sites; /* array */
     size_t site_count;
     struct gm_size_totals *sizes; /* array, most frequent first */
@@ -85,19 +86,19 @@ struct gm_analysis {
 struct gm_step {
     const struct gm_event *event; /* that made or ended the block; its action tells a free from a release */
     int thread;
-    const struct gm_live *block;   /* NULL for `event` */
-    struct gm_site_totals *site;   /* of the block; NULL for `event` */
-    const struct gm_analysis *now; /* totals so far: with the new block, without the one that ends */
-    uint64_t time_ns;              /* of birth or end */
+    const struct gm_live_block *block; /* NULL for `event` */
+    struct gm_site_totals *site;       /* of the block; NULL for `event` */
+    const struct gm_analysis *now;     /* totals so far: with the new block, without the one that ends */
+    uint64_t time_ns;                  /* of birth or end */
 };
 
 /* Someone who watches the trace go by. Functions may be NULL; false stops the reading as lack of memory
  * does. */
 struct gm_observer {
     bool (*event)(struct gm_observer *self, const struct gm_step *step); /* before the totals know of it */
-    bool (*born)(struct gm_observer *self, const struct gm_step *step);
-    bool (*died)(struct gm_observer *self, const struct gm_step *step);
-    bool (*left)(struct gm_observer *self, const struct gm_step *step); /* alive at the end; no event */
+    bool (*created)(struct gm_observer *self, const struct gm_step *step);
+    bool (*destroyed)(struct gm_observer *self, const struct gm_step *step);
+    bool (*alive_at_end)(struct gm_observer *self, const struct gm_step *step); /* alive at the end; no event */
 };
 
 /* Reads the trace to its end. NULL = no memory, or an observer stopped it. Owned by the caller. `observers`
@@ -106,10 +107,10 @@ struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observe
 
 /* The same event by event, for who reads several traces at once. `observers` stay the caller's and must
  * outlive the pass. */
-struct gm_pass;
-struct gm_pass *gm_pass_new(struct gm_observer *const *observers);                  /* NULL = no memory */
-bool gm_pass_event(struct gm_pass *pass, const struct gm_event *event, int thread); /* false: see above */
-struct gm_analysis *gm_pass_end(struct gm_pass *pass);                              /* frees the pass */
+struct gm_analysis_pass;
+struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers);                /* NULL = no memory */
+bool gm_analysis_event(struct gm_analysis_pass *pass, const struct gm_event *event, int thread); /* false: see above */
+struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *pass);                              /* frees the pass */
 
 void gm_analysis_free(struct gm_analysis *analysis);
 
@@ -122,9 +123,9 @@ bool gm_event_is_call(const struct gm_event *event);
 bool gm_call_gives_memory(enum gm_call call);
 
 /* The address or handle that the program has. */
-uint64_t gm_live_address(const struct gm_live *block);
+uint64_t gm_live_block_address(const struct gm_live_block *block);
 /* The block counts as leaked when it is alive at the end. */
-bool gm_live_is_leak(const struct gm_live *block);
+bool gm_live_block_is_leak(const struct gm_live_block *block);
 /* The block that an event is about: its address or handle, each space of numbers apart. */
 uint64_t gm_event_key(const struct gm_event *event);
 

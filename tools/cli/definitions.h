@@ -2,7 +2,32 @@
 #ifndef GM_DEFINITIONS_H
 #define GM_DEFINITIONS_H
 
-#include "tools/cli/reader.h"
+#include "shim/trace/event.h"
+
+struct gm_site {
+    uint32_t id;
+    unsigned frames, outside;  /* outside: index of the first frame outside the CUDA runtime */
+    const uint64_t *addresses; /* innermost first */
+};
+
+struct gm_module {
+    uint64_t base, start, limit;
+    const char *path;
+    const unsigned char *build_id;
+    unsigned build_id_bytes;
+};
+
+struct gm_device {
+    int device;
+    uint64_t total; /* bytes */
+    const char *name;
+};
+
+struct gm_traced_context {
+    unsigned number;
+    int device;
+    uint64_t handle, id;
+};
 
 struct gm_definitions;
 

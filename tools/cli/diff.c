@@ -2,8 +2,8 @@
  * module and offset where no function is known; source lines may move between the two. */
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
-#include "tools/cli/report.h"
-#include "tools/cli/text.h"
+#include "tools/cli/trace_report.h"
+#include "tools/cli/number_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static struct row *row_of_place(struct diff *d, uint32_t site, enum gm_kind kind
     return row;
 }
 
-static struct side *side_of(struct diff *d, const struct gm_live *b) {
+static struct side *side_of(struct diff *d, const struct gm_live_block *b) {
     uint64_t key = (uint64_t)b->site << 8 | b->kind;
     struct known *k = d->last;
     if (!k || k->key != key)
@@ -81,7 +81,7 @@ static struct side *side_of(struct diff *d, const struct gm_live *b) {
     return &k->row->sides[d->side];
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct side *s = side_of((struct diff *)self, step->block);
     if (!s)
         return false;
@@ -94,7 +94,7 @@ static bool born(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     struct side *s = side_of((struct diff *)self, step->block);
     if (!s)
         return false;
@@ -103,12 +103,12 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool left(struct gm_observer *self, const struct gm_step *step) {
+static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
     struct side *s = side_of((struct diff *)self, step->block);
     if (!s)
         return false;
-    s->leaked_count += gm_live_is_leak(step->block);
-    s->leaked += gm_live_is_leak(step->block) ? step->block->bytes : 0;
+    s->leaked_count += gm_live_block_is_leak(step->block);
+    s->leaked += gm_live_block_is_leak(step->block) ? step->block->bytes : 0;
     return true;
 }
 
@@ -232,7 +232,7 @@ static void print_rows(struct diff *d, struct gm_out *out) {
     gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
     for (const struct row *r = d->rows; r; r = r->hh.next) {
         const struct side *a = &r->sides[0], *b = &r->sides[1];
-        struct gm_place_names place = {&r->name, 1};
+        struct gm_site_names place = {&r->name, 1};
         struct change c[5];
         if (!out->json && a->allocs == b->allocs && a->bytes == b->bytes && a->peak == b->peak &&
             a->leaked == b->leaked)
@@ -321,7 +321,7 @@ static int print(struct diff *d, const struct options *o) {
 
 int gm_command_diff(int argc, char **argv) {
     struct options options = {.top = 10};
-    struct diff d = {.observer = {NULL, born, died, left}};
+    struct diff d = {.observer = {NULL, created, destroyed, alive_at_end}};
     struct row *row, *next;
     int first, status = gm_flags_read(argc, argv, take, &options, gm_command_diff_help, &first);
     if (status >= 0)

@@ -48,7 +48,7 @@ const struct gm_frame_name *gm_export_stack(const struct gm_export *x, uint32_t 
     return names;
 }
 
-bool gm_export_on_device(const struct gm_live *b) { return gm_kind_is_on_device((enum gm_kind)b->kind); }
+bool gm_export_on_device(const struct gm_live_block *b) { return gm_kind_is_on_device((enum gm_kind)b->kind); }
 
 static bool same_file(const char *a, const char *b) {
     struct stat x, y;

@@ -37,6 +37,6 @@ extern const struct gm_exporter gm_exporter_csv, gm_exporter_rmm, gm_exporter_he
 #define GM_EXPORT_FRAMES 80
 const struct gm_frame_name *gm_export_stack(const struct gm_export *export, uint32_t site, unsigned *count);
 /* The block's memory lies on a device. */
-bool gm_export_on_device(const struct gm_live *block);
+bool gm_export_on_device(const struct gm_live_block *block);
 
 #endif

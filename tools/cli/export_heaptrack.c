@@ -139,7 +139,7 @@ static void put_time(struct heaptrack *h, uint64_t ns) {
 }
 
 static bool put_block(struct heaptrack *h, const struct gm_step *step, char sign) {
-    const struct gm_live *b = step->block;
+    const struct gm_live_block *b = step->block;
     struct pair *kind;
     bool fresh;
     uint32_t trace;
@@ -156,11 +156,11 @@ static bool put_block(struct heaptrack *h, const struct gm_step *step, char sign
     return fprintf(h->x->out, "%c %x\n", sign, kind->index - 1) > 0;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     return put_block((struct heaptrack *)self, step, '+');
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     return put_block((struct heaptrack *)self, step, '-');
 }
 
@@ -168,7 +168,7 @@ static struct gm_observer *begin(struct gm_export *x) {
     struct heaptrack *h = calloc(1, sizeof *h);
     if (!h)
         return NULL;
-    h->observer = (struct gm_observer){.born = born, .died = died};
+    h->observer = (struct gm_observer){.created = created, .destroyed = destroyed};
     h->x = x;
     fprintf(x->out, "v %x %x\nX ", VERSION, FORMAT);
     put_rest_of_line(x->out, x->header->program[0] ? x->header->program : "unknown");

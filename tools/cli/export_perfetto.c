@@ -60,7 +60,7 @@ static void put_counter(struct perfetto *p, const struct gm_step *step) {
 }
 
 static bool put_block(struct perfetto *p, const char *phase, const struct gm_step *step) {
-    const struct gm_live *b = step->block;
+    const struct gm_live_block *b = step->block;
     const char *name = quoted_site(p, b->site);
     if (!name)
         return false;
@@ -68,7 +68,8 @@ static bool put_block(struct perfetto *p, const char *phase, const struct gm_ste
     return fprintf(p->x->out,
                    ",\"cat\":\"%s\",\"id\":%" PRIu64 ",\"name\":%s,\"args\":{\"bytes\":%" PRIu64
                    ",\"address\":\"0x%" PRIx64 "\",\"device\":%d}}",
-                   gm_kind_name((enum gm_kind)b->kind), b->number, name, b->bytes, gm_live_address(b), b->device) > 0;
+                   gm_kind_name((enum gm_kind)b->kind), b->number, name, b->bytes, gm_live_block_address(b),
+                   b->device) > 0;
 }
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
@@ -82,12 +83,12 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
                    e->result) > 0;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     put_counter((struct perfetto *)self, step);
     return put_block((struct perfetto *)self, "b", step);
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     put_counter((struct perfetto *)self, step);
     return put_block((struct perfetto *)self, "e", step);
 }
@@ -102,7 +103,7 @@ static struct gm_observer *begin(struct gm_export *x) {
         free(quoted);
         return NULL;
     }
-    p->observer = (struct gm_observer){event, born, died, NULL};
+    p->observer = (struct gm_observer){event, created, destroyed, NULL};
     p->x = x;
     fprintf(x->out,
             "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","

@@ -32,26 +32,26 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     return put((struct rmm *)self, step->thread, e->time_ns, "allocate failure", 0, e->bytes, e->stream);
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
-    const struct gm_live *b = step->block;
+static bool created(struct gm_observer *self, const struct gm_step *step) {
+    const struct gm_live_block *b = step->block;
     return !gm_export_on_device(b) ||
            put((struct rmm *)self, step->thread, step->time_ns, "allocate", step->event->address, b->bytes, b->stream);
 }
 
 /* Addresses of handles and blocks of which the free was never seen stand in the block's key. */
-static bool died(struct gm_observer *self, const struct gm_step *step) {
-    const struct gm_live *b = step->block;
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
+    const struct gm_live_block *b = step->block;
     const struct gm_event *e = step->event;
     bool own = e->action == GM_ACT_FREE || e->action == GM_ACT_RELEASE;
-    return !gm_export_on_device(b) || put((struct rmm *)self, step->thread, step->time_ns, "free", gm_live_address(b),
-                                          b->bytes, own ? e->stream : b->stream);
+    return !gm_export_on_device(b) || put((struct rmm *)self, step->thread, step->time_ns, "free",
+                                          gm_live_block_address(b), b->bytes, own ? e->stream : b->stream);
 }
 
 static struct gm_observer *begin(struct gm_export *x) {
     struct rmm *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
-    r->observer = (struct gm_observer){.event = event, .born = born, .died = died};
+    r->observer = (struct gm_observer){.event = event, .created = created, .destroyed = destroyed};
     r->x = x;
     fputs("Thread,Time,Action,Pointer,Size,Stream\n", x->out);
     return &r->observer;

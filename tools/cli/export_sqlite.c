@@ -96,10 +96,15 @@ static void put_phase(const struct gm_phase *phase, uint64_t ended_ns, void *arg
 }
 
 static bool put_block(struct database *d, const struct gm_step *step, const char *ended_by) {
-    const struct gm_live *b = step->block;
-    const uint64_t head[] = {b->number, gm_live_address(b), b->bytes, b->bytes + b->slack};
-    const uint64_t tail[] = {
-        (uint64_t)(int64_t)b->device, b->context, b->stream, (uint64_t)(int64_t)b->thread, b->site, b->hit, b->born_ns};
+    const struct gm_live_block *b = step->block;
+    const uint64_t head[] = {b->number, gm_live_block_address(b), b->bytes, b->bytes + b->slack};
+    const uint64_t tail[] = {(uint64_t)(int64_t)b->device,
+                             b->context,
+                             b->stream,
+                             (uint64_t)(int64_t)b->thread,
+                             b->site,
+                             b->hit,
+                             b->created_ns};
     for (int i = 0; i < 4; i++)
         bind(d->block, i + 1, head[i]);
     bind_word(d->block, 5, gm_kind_name((enum gm_kind)b->kind));
@@ -114,7 +119,7 @@ static bool put_block(struct database *d, const struct gm_step *step, const char
     return run(d->block) || complain(d);
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     enum gm_action action = (enum gm_action)step->event->action;
     return put_block((struct database *)self, step,
                      action == GM_ACT_FREE    ? "free"
@@ -122,7 +127,7 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
                                               : "release");
 }
 
-static bool left(struct gm_observer *self, const struct gm_step *step) {
+static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
     return put_block((struct database *)self, step, NULL);
 }
 
@@ -153,7 +158,7 @@ static struct gm_observer *begin(struct gm_export *x) {
     struct database *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
-    d->observer = (struct gm_observer){event, NULL, died, left};
+    d->observer = (struct gm_observer){event, NULL, destroyed, alive_at_end};
     d->x = x;
     if (!make_room(x->path) || !(d->phases = gm_phases_new(put_phase, d))) {
         free(d);

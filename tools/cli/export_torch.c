@@ -222,8 +222,8 @@ static bool put_event(struct torch *t, int device, const struct entry *e) {
 }
 
 static bool put_events(struct torch *t, const struct gm_step *step, const enum word *actions, int count) {
-    const struct gm_live *b = step->block;
-    struct entry e = {W_ALLOC, gm_live_address(b), b->bytes, b->stream, step->time_ns, frames_of(t, b->site)};
+    const struct gm_live_block *b = step->block;
+    struct entry e = {W_ALLOC, gm_live_block_address(b), b->bytes, b->stream, step->time_ns, frames_of(t, b->site)};
     if (!gm_export_on_device(b))
         return true;
     for (int i = 0; i < count; i++) {
@@ -236,12 +236,12 @@ static bool put_events(struct torch *t, const struct gm_step *step, const enum w
     return true;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     static const enum word actions[] = {W_SEGMENT_ALLOC, W_ALLOC};
     return put_events((struct torch *)self, step, actions, 2);
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     static const enum word actions[] = {W_FREE_REQUESTED, W_FREE_COMPLETED, W_SEGMENT_FREE};
     return put_events((struct torch *)self, step, actions, 3);
 }
@@ -262,15 +262,15 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
 }
 
 /* What is alive at the end: a segment with one block. */
-static bool left(struct gm_observer *self, const struct gm_step *step) {
+static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
     struct torch *t = (struct torch *)self;
-    const struct gm_live *b = step->block;
+    const struct gm_live_block *b = step->block;
     if (!gm_export_on_device(b))
         return true;
     if (!open_list(&t->segments) || !trace_of(t, b->device))
         return false;
     FILE *f = next_item(&t->segments);
-    uint64_t address = gm_live_address(b), got = b->bytes + b->slack;
+    uint64_t address = gm_live_block_address(b), got = b->bytes + b->slack;
     uint32_t frames = frames_of(t, b->site);
     const struct {
         enum word key;
@@ -317,7 +317,7 @@ static struct gm_observer *begin(struct gm_export *x) {
     FILE *f = x->out;
     if (!t)
         return NULL;
-    t->observer = (struct gm_observer){event, born, died, left};
+    t->observer = (struct gm_observer){event, created, destroyed, alive_at_end};
     t->x = x;
     t->memo = FRAMES_BASE;
     putc(0x80, f);

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct gm_job *gm_job_new(void) {
-    return calloc(1, sizeof(struct gm_job));
+struct gm_trace_job *gm_job_new(void) {
+    return calloc(1, sizeof(struct gm_trace_job));
 }
 
-void gm_job_free(struct gm_job *job) {
+void gm_job_free(struct gm_trace_job *job) {
     if (!job)
         return;
     for (size_t i = 0; i < job->count; i++) {
@@ -30,7 +30,7 @@ static int out_of_memory(const char *path) {
     return 1;
 }
 
-static int add_file(struct gm_job *job, const char *path) {
+static int add_file(struct gm_trace_job *job, const char *path) {
     char error[512];
     struct gm_job_trace *traces = realloc(job->traces, (job->count + 1) * sizeof *traces);
     if (!traces)
@@ -65,7 +65,7 @@ static bool begins_as_trace(const char *path) {
            (length == sizeof begin && !memcmp(begin, gm_trace_csv_header, sizeof begin));
 }
 
-static int add_folder(struct gm_job *job, const char *path) {
+static int add_folder(struct gm_trace_job *job, const char *path) {
     struct dirent **entries;
     int count = scandir(path, &entries, NULL, alphasort), failed = 0;
     size_t before = job->count;
@@ -87,7 +87,7 @@ static int add_folder(struct gm_job *job, const char *path) {
     return 1;
 }
 
-int gm_job_add(struct gm_job *job, const char *path) {
+int gm_job_add(struct gm_trace_job *job, const char *path) {
     struct stat st;
     return !stat(path, &st) && S_ISDIR(st.st_mode) ? add_folder(job, path) : add_file(job, path);
 }
@@ -105,7 +105,7 @@ static int by_rank(const void *x, const void *y) {
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-void gm_job_sort(struct gm_job *job) {
+void gm_job_sort(struct gm_trace_job *job) {
     if (job->count)
         qsort(job->traces, job->count, sizeof *job->traces, by_rank);
 }
@@ -114,9 +114,9 @@ void gm_job_sort(struct gm_job *job) {
 
 struct seat {
     struct gm_observer observer;
-    struct gm_job *job;
+    struct gm_trace_job *job;
     struct gm_job_trace *trace;
-    struct gm_pass *pass;
+    struct gm_analysis_pass *pass;
     struct gm_event event;
     int thread;
     uint64_t epoch_ns; /* of the event: the heap's key */
@@ -127,7 +127,7 @@ struct seat {
 };
 
 static struct gm_job_device *device_of(struct seat *s, int device) {
-    struct gm_job *job = s->job;
+    struct gm_trace_job *job = s->job;
     size_t *known = &s->devices[device + 128].place;
     if (*known)
         return &job->devices[*known - 1];
@@ -148,7 +148,7 @@ static struct gm_job_device *device_of(struct seat *s, int device) {
     return &job->devices[at];
 }
 
-static bool change(struct seat *s, const struct gm_live *b, bool up) {
+static bool change(struct seat *s, const struct gm_live_block *b, bool up) {
     if (!gm_kind_is_on_device((enum gm_kind)b->kind))
         return true;
     struct gm_job_device *d = device_of(s, b->device);
@@ -163,11 +163,11 @@ static bool change(struct seat *s, const struct gm_live *b, bool up) {
     return true;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     return change((struct seat *)self, step->block, true);
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     return change((struct seat *)self, step->block, false);
 }
 
@@ -201,18 +201,18 @@ static void sift_down(struct seat **heap, size_t count, size_t at) {
     heap[at] = moved;
 }
 
-static struct seat *take_seat(struct gm_job *job, struct gm_job_trace *t) {
+static struct seat *take_seat(struct gm_trace_job *job, struct gm_job_trace *t) {
     struct seat *s = calloc(1, sizeof *s);
-    unsigned watchers = 0;
+    unsigned observers = 0;
     if (!s)
         return NULL;
-    while (t->observers[watchers])
-        watchers++;
-    s->observer = (struct gm_observer){NULL, born, died};
+    while (t->observers[observers])
+        observers++;
+    s->observer = (struct gm_observer){NULL, created, destroyed};
     s->job = job;
     s->trace = t;
-    t->observers[watchers] = &s->observer;
-    s->pass = gm_pass_new(t->observers);
+    t->observers[observers] = &s->observer;
+    s->pass = gm_analysis_begin(t->observers);
     if (!s->pass) {
         free(s);
         return NULL;
@@ -223,7 +223,7 @@ static struct seat *take_seat(struct gm_job *job, struct gm_job_trace *t) {
 /* Ends a trace; false = no memory. */
 static bool leave_seat(struct seat *s) {
     vacate(s);
-    s->trace->analysis = gm_pass_end(s->pass);
+    s->trace->analysis = gm_analysis_end(s->pass);
     bool done = s->trace->analysis != NULL;
     free(s);
     return done;
@@ -235,7 +235,7 @@ static int by_host(const void *x, const void *y) {
     return host ? host : a->device - b->device;
 }
 
-bool gm_job_read(struct gm_job *job) {
+bool gm_job_read(struct gm_trace_job *job) {
     struct seat **heap = calloc(job->count + 1, sizeof(struct seat *));
     size_t count = 0;
     bool done = heap != NULL;
@@ -251,7 +251,7 @@ bool gm_job_read(struct gm_job *job) {
         sift_down(heap, count, at);
     while (done && count) {
         struct seat *s = heap[0];
-        done = gm_pass_event(s->pass, &s->event, s->thread);
+        done = gm_analysis_event(s->pass, &s->event, s->thread);
         if (done && next_event(s)) {
             sift_down(heap, count, 0);
             continue;
@@ -271,7 +271,7 @@ bool gm_job_read(struct gm_job *job) {
 
 /* ---- printing */
 
-static void print_processes(const struct gm_job *job, uint64_t begin, struct gm_out *out) {
+static void print_processes(const struct gm_trace_job *job, uint64_t begin, struct gm_out *out) {
     static const struct gm_column columns[] = {{"rank", "rank", GM_CELL_NUMBER},
                                                {"host", "host", GM_CELL_TEXT},
                                                {"pid", "pid", GM_CELL_NUMBER},
@@ -303,7 +303,7 @@ static void print_processes(const struct gm_job *job, uint64_t begin, struct gm_
     gm_out_table_end(out);
 }
 
-void gm_job_print(const struct gm_job *job, struct gm_out *out) {
+void gm_job_print(const struct gm_trace_job *job, struct gm_out *out) {
     static const struct gm_column columns[] = {{"host", "host", GM_CELL_TEXT},
                                                {"device", "device", GM_CELL_NUMBER},
                                                {"processes", "processes", GM_CELL_COUNT},

@@ -10,16 +10,16 @@
 
 #define GM_PATH 4096
 
-/* ---- target.c */
+/* ---- program_file.c */
 /* Finds the program as execvp would. 0, else 127 (not found) or 126 (not executable), after a line on stderr.
  */
-int gm_target_find(const char *name, char *path, size_t size);
+int gm_program_find(const char *name, char *path, size_t size);
 /* Says in one line on stderr when a preloaded library cannot reach the program (static, set-uid, musl,
  * foreign). */
-void gm_target_warn(const char *path);
+void gm_program_warn_preload(const char *path);
 /* Says in one line on stderr when the program has NVIDIA's runtime linked in, which does not work with the
  * simulated driver. */
-void gm_target_warn_sim(const char *path);
+void gm_program_warn_sim(const char *path);
 
 /* Folder of this executable, in preload.c: 0, or -1. */
 int gm_own_folder(char *path, size_t size);
@@ -39,18 +39,18 @@ int gm_preload_sim(void);
  * 128 + signal. */
 int gm_child_run(const char *path, char **argv);
 
-/* ---- counters.c */
-struct gm_counters {
+/* ---- run_counters.c */
+struct gm_run_counters {
     struct gm_stats *slots;
     int fd; /* of a memory file, which has no name but this; -1: `path` is a file */
     char path[GM_PATH];
 };
 /* Makes the file of counters, names it in GPUMEM_STATS. Without one the program still runs: `slots` is NULL
  * then, after a line on stderr. */
-void gm_counters_make(struct gm_counters *counters);
-void gm_counters_drop(struct gm_counters *counters);
+void gm_run_counters_create(struct gm_run_counters *counters);
+void gm_run_counters_destroy(struct gm_run_counters *counters);
 /* Closing lines on stderr: one block of them a run, a line a process where there are several, last the traces
  * (not with `table`). `run_ns` is how long the program ran. */
-void gm_counters_say(const struct gm_counters *counters, bool table, uint64_t run_ns);
+void gm_run_counters_print(const struct gm_run_counters *counters, bool table, uint64_t run_ns);
 
 #endif

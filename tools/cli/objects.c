@@ -1,7 +1,7 @@
 #include "tools/cli/objects.h"
 
 #include "tools/cli/analysis.h"
-#include "tools/cli/live.h"
+#include "tools/cli/live_blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct gm_thread_number {
 
 struct pass {
     struct gm_objects *o;
-    struct gm_live_table live; /* born_ns holds the object's place */
+    struct gm_live_blocks live; /* created_ns holds the object's place */
     struct gm_thread_numbers threads;
     bool failed;
 };
@@ -76,10 +76,10 @@ static bool is_movable(const struct gm_event *e) {
     return gm_call_is_movable(&request) && !(e->action == GM_ACT_ALLOC_FAIL && !e->context);
 }
 
-static void die(struct pass *p, const struct gm_live *block, uint64_t now) {
-    size_t place = (size_t)block->born_ns;
+static void die(struct pass *p, const struct gm_live_block *block, uint64_t now) {
+    size_t place = (size_t)block->created_ns;
     struct gm_object *object = &p->o->list[place];
-    object->died_ns = now > object->born_ns ? now : object->born_ns;
+    object->destroyed_ns = now > object->created_ns ? now : object->created_ns;
     note(p, place, true);
 }
 
@@ -87,7 +87,7 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     struct gm_objects *o = p->o;
     bool movable = is_movable(e), failed = e->action == GM_ACT_ALLOC_FAIL;
     uint32_t number = 0;
-    struct gm_live old;
+    struct gm_live_block old;
     if (!movable && (failed || !gm_kind_is_on_device(e->kind) || !gm_call_gives_memory(e->call)))
         return;
     if (o->count >> 31 || !grow((void **)&o->list, &o->room, o->count, sizeof *o->list)) {
@@ -96,17 +96,17 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     }
     if (movable && !(number = gm_thread_number(&p->threads, thread)))
         p->failed = true;
-    const struct gm_live block = {.key = gm_event_key(e), .born_ns = o->count, .context = e->context};
+    const struct gm_live_block block = {.key = gm_event_key(e), .created_ns = o->count, .context = e->context};
     if (!failed) {
-        int replaced = gm_live_add(&p->live, &block, &old);
+        int replaced = gm_live_blocks_add(&p->live, &block, &old);
         p->failed |= replaced < 0;
         if (replaced > 0)
             die(p, &old, e->time_ns);
     }
     o->list[o->count] = (struct gm_object){
         .bytes = e->bytes,
-        .born_ns = e->time_ns,
-        .died_ns = GM_NEVER,
+        .created_ns = e->time_ns,
+        .destroyed_ns = GM_NEVER,
         .stream = e->stream,
         .id = movable ? ++o->movable : 0,
         .site = e->site,
@@ -124,7 +124,7 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
 }
 
 static void on_event(struct pass *p, const struct gm_event *e, int thread) {
-    struct gm_live block;
+    struct gm_live_block block;
     uint64_t end = e->time_ns + e->duration_ns;
     if (end > p->o->end_ns)
         p->o->end_ns = end;
@@ -133,7 +133,7 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
     case GM_ACT_ALLOC_FAIL: on_alloc(p, e, thread); break;
     case GM_ACT_FREE:
     case GM_ACT_RELEASE:
-        if (gm_live_take(&p->live, gm_event_key(e), &block))
+        if (gm_live_blocks_take(&p->live, gm_event_key(e), &block))
             die(p, &block, e->time_ns);
         break;
     default: break;
@@ -249,7 +249,7 @@ struct gm_objects *gm_objects_read(struct gm_reader *reader) {
         if (device.device >= 0 && device.device < 64)
             p.o->card[device.device] = device.total;
     gm_thread_numbers_free(&p.threads);
-    gm_live_free(&p.live);
+    gm_live_blocks_free(&p.live);
     if (p.failed) {
         gm_objects_free(p.o);
         return NULL;

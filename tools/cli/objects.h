@@ -15,8 +15,8 @@
 #define GM_NEVER UINT64_MAX
 
 struct gm_object {
-    uint64_t bytes;            /* asked */
-    uint64_t born_ns, died_ns; /* since the trace's begin; GM_NEVER: alive at its end */
+    uint64_t bytes;                    /* asked */
+    uint64_t created_ns, destroyed_ns; /* since the trace's begin; GM_NEVER: alive at its end */
     uint64_t stream;
     uint32_t id;           /* 0: not movable */
     uint32_t site, thread; /* site: place in gm_objects.sites; thread: number from 1, as policies count them */
@@ -64,7 +64,7 @@ void gm_objects_free(struct gm_objects *objects);
 struct gm_request gm_object_request(const struct gm_objects *objects, const struct gm_object *object);
 
 static inline uint64_t gm_object_lifetime(const struct gm_object *object) {
-    return object->died_ns == GM_NEVER ? GM_NEVER : object->died_ns - object->born_ns;
+    return object->destroyed_ns == GM_NEVER ? GM_NEVER : object->destroyed_ns - object->created_ns;
 }
 static inline unsigned gm_object_device(const struct gm_object *object) {
     return object->device > 0 && object->device < 64 ? (unsigned)object->device : 0;

@@ -1,8 +1,8 @@
 /* gpumem plan: which memory each object of a program should have had, for its next runs. */
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
-#include "tools/cli/oracle.h"
-#include "tools/cli/text.h"
+#include "tools/cli/lifetime_oracle.h"
+#include "tools/cli/number_text.h"
 
 #include "policy/plan_text.h"
 
@@ -136,7 +136,7 @@ static void say_plan(FILE *out, const struct gm_oracle *oracle) {
                 gm_text_count(&count, oracle->beyond));
 }
 
-static bool knows_room(const struct gm_room *room, const struct gm_objects *o) {
+static bool capacity_is_known(const struct gm_async_capacity *room, const struct gm_objects *o) {
     for (size_t i = 0; i < o->count; i++)
         if (room->bytes[gm_object_device(&o->list[i])] == UINT64_MAX)
             return false;
@@ -144,14 +144,14 @@ static bool knows_room(const struct gm_room *room, const struct gm_objects *o) {
 }
 
 /* N as asked, or the largest that fits. False: it cannot be said. */
-static bool choose(const struct gm_objects *o, const struct options *options, const struct gm_room *room,
+static bool choose(const struct gm_objects *o, const struct options *options, const struct gm_async_capacity *room,
                    uint64_t *lifetime_ns, FILE *say) {
     struct gm_oracle steps[GM_ORACLE_STEPS];
     if (options->has_lifetime) {
         *lifetime_ns = options->lifetime_ns;
         return true;
     }
-    if (!knows_room(room, o)) {
+    if (!capacity_is_known(room, o)) {
         fputs("gpumem: the trace does not tell the card's memory; give --fit BYTES or --lifetime N\n", stderr);
         return false;
     }
@@ -191,7 +191,7 @@ static bool write_output(const struct gm_objects *o, const struct options *optio
 
 static bool make_plan(const struct gm_objects *o, const struct options *options, const char *trace) {
     FILE *say = options->output && !strcmp(options->output, "-") ? stderr : stdout;
-    struct gm_room room = gm_oracle_room(o, options->fit, options->headroom);
+    struct gm_async_capacity room = gm_oracle_capacity(o, options->fit, options->headroom);
     bool *beyond = calloc(o->count + 1, sizeof *beyond), done = true;
     uint64_t lifetime_ns;
     if (!beyond) {

@@ -1,6 +1,6 @@
 /* How often the active list's verdict, which knows the past only, is the oracle's. */
-#include "tools/cli/oracle.h"
-#include "tools/cli/text.h"
+#include "tools/cli/lifetime_oracle.h"
+#include "tools/cli/number_text.h"
 
 #include "policy/active_list.h"
 

@@ -4,7 +4,7 @@
  * callers in turn. What callers do not part, sizes do: objects sorted by size fall into runs of one decision, at most
  * RUNS of them for one place, the smallest runs going to their neighbours. The decision that most objects have is the
  * last rule's, for all the rest. */
-#include "tools/cli/oracle.h"
+#include "tools/cli/lifetime_oracle.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,34 +4,9 @@
 #ifndef GM_READER_H
 #define GM_READER_H
 
-#include "shim/trace/event.h"
+#include "tools/cli/definitions.h"
 
 struct gm_reader;
-
-struct gm_site {
-    uint32_t id;
-    unsigned frames, outside;  /* outside: index of the first frame outside the CUDA runtime */
-    const uint64_t *addresses; /* innermost first */
-};
-
-struct gm_module {
-    uint64_t base, start, limit;
-    const char *path;
-    const unsigned char *build_id;
-    unsigned build_id_bytes;
-};
-
-struct gm_device {
-    int device;
-    uint64_t total; /* bytes */
-    const char *name;
-};
-
-struct gm_traced_context {
-    unsigned number;
-    int device;
-    uint64_t handle, id;
-};
 
 /* NULL when the file cannot be used; `error` then is one line that names the file. Owned by the caller. */
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t size);

@@ -1,8 +1,9 @@
 /* Events of a CSV trace. Threads write their lines a little out of order: a heap of the latest lines puts
  * them right. */
-#include "tools/cli/reader_parts.h"
+#include "tools/cli/reader_csv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,8 +16,9 @@ struct line {
     int thread;
 };
 
-struct gm_csv {
-    FILE *file;
+struct gm_csv_reader {
+    struct gm_trace_input *trace;
+    FILE *lines;
     char *text;
     size_t room;
     struct line *heap;
@@ -41,7 +43,7 @@ static const char *word_of(enum vocabulary v, unsigned value) {
     }
 }
 
-static bool parse_word(struct gm_csv *c, enum vocabulary v, const char *text, uint8_t *out) {
+static bool parse_word(struct gm_csv_reader *c, enum vocabulary v, const char *text, uint8_t *out) {
     if (c->last_name[v] && !strcmp(c->last_name[v], text)) {
         *out = c->last_value[v];
         return true;
@@ -86,7 +88,7 @@ static bool split(char *line, char *fields[COLUMNS]) {
     return count == COLUMNS && !strchr(fields[COLUMNS - 1], ',');
 }
 
-static bool parse_event(struct gm_csv *c, char *text, struct line *out, int *pid) {
+static bool parse_event(struct gm_csv_reader *c, char *text, struct line *out, int *pid) {
     char *f[COLUMNS];
     uint64_t duration, got, hit, site, context, result, flags;
     int device;
@@ -265,7 +267,7 @@ static void read_about(struct gm_trace_header *h, char *text) {
 }
 
 /* One comment line without its "# "; words that no reader knows are skipped. */
-static bool read_comment(struct gm_reader *r, char *text) {
+static bool read_comment(struct gm_trace_input *f, char *text) {
     union record_space space;
     const struct {
         const char *word;
@@ -279,16 +281,16 @@ static bool read_comment(struct gm_reader *r, char *text) {
         size_t length = strlen(records[i].word);
         if (!strncmp(text, records[i].word, length))
             return records[i].read(&space, text + length) &&
-                   gm_definitions_add(r->definitions, &space.head, space.head.bytes);
+                   gm_definitions_add(f->definitions, &space.head, space.head.bytes);
     }
     const struct {
         const char *word;
         char *out;
         size_t size;
-    } texts[] = {{"host ", r->header.host, sizeof r->header.host},
-                 {"program ", r->header.program, sizeof r->header.program},
-                 {"policy ", r->header.policy, sizeof r->header.policy},
-                 {"library ", r->header.library, sizeof r->header.library}};
+    } texts[] = {{"host ", f->header.host, sizeof f->header.host},
+                 {"program ", f->header.program, sizeof f->header.program},
+                 {"policy ", f->header.policy, sizeof f->header.policy},
+                 {"library ", f->header.library, sizeof f->header.library}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         size_t length = strlen(texts[i].word);
         if (!strncmp(text, texts[i].word, length)) {
@@ -298,22 +300,22 @@ static bool read_comment(struct gm_reader *r, char *text) {
         }
     }
     if (!strncmp(text, "gpumem ", 7))
-        read_about(&r->header, text + 7);
+        read_about(&f->header, text + 7);
     uint64_t dropped;
     char *rest = text + 12;
     if (!strncmp(text, "end dropped ", 12) && take_number(&rest, &dropped)) {
-        r->header.finished = 1;
-        r->header.dropped = dropped;
+        f->header.finished = 1;
+        f->header.dropped = dropped;
     }
     rest = text + 8;
     if (!strncmp(text, "dropped ", 8) && take_number(&rest, &dropped))
-        r->header.dropped += dropped;
+        f->header.dropped += dropped;
     return true;
 }
 
 /* ---- heap by seq */
 
-static bool push(struct gm_csv *c, const struct line *line) {
+static bool push(struct gm_csv_reader *c, const struct line *line) {
     if (c->count == c->heap_room) {
         size_t room = c->heap_room ? 2 * c->heap_room : 1024;
         struct line *heap = realloc(c->heap, room * sizeof *heap);
@@ -329,7 +331,7 @@ static bool push(struct gm_csv *c, const struct line *line) {
     return true;
 }
 
-static struct line pop(struct gm_csv *c) {
+static struct line pop(struct gm_csv_reader *c) {
     struct line top = c->heap[0], moved = c->heap[--c->count];
     size_t at = 0;
     for (;;) {
@@ -347,13 +349,13 @@ static struct line pop(struct gm_csv *c) {
     return top;
 }
 
-/* ---- the reader's half */
+/* ---- the reader */
 
 /* Reads on to the next event line; false at the end of the file. */
-static bool read_line(struct gm_reader *r, struct line *out) {
-    struct gm_csv *c = r->csv;
+static bool read_line(struct gm_csv_reader *c, struct line *out) {
+    struct gm_trace_input *f = c->trace;
     ssize_t length;
-    while ((length = getline(&c->text, &c->room, c->file)) > 0) {
+    while ((length = getline(&c->text, &c->room, c->lines)) > 0) {
         int pid = 0;
         bool whole = c->text[length - 1] == '\n';
         if (whole)
@@ -361,49 +363,52 @@ static bool read_line(struct gm_reader *r, struct line *out) {
         if (!length)
             continue;
         if (c->text[0] == '#') {
-            r->damaged += !whole || (c->text[1] == ' ' && !read_comment(r, c->text + 2));
+            f->damaged += !whole || (c->text[1] == ' ' && !read_comment(f, c->text + 2));
             continue;
         }
         /* A last line without its end was cut by a kill or a full disk, even if what is left of it would
          * parse. */
         if (whole && parse_event(c, c->text, out, &pid)) {
-            if (!r->header.pid)
-                r->header.pid = pid;
+            if (!f->header.pid)
+                f->header.pid = pid;
             return true;
         }
-        r->damaged++;
+        f->damaged++;
     }
     return false;
 }
 
-bool gm_csv_open(struct gm_reader *r) {
-    struct gm_csv *c = r->csv = calloc(1, sizeof *c);
+struct gm_csv_reader *gm_csv_reader_open(struct gm_trace_input *f) {
+    struct gm_csv_reader *c = calloc(1, sizeof *c);
     if (!c)
-        return false;
-    int fd = dup(r->fd);
-    c->file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (!c->file) {
+        return NULL;
+    c->trace = f;
+    int fd = dup(f->fd);
+    c->lines = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (!c->lines) {
         if (fd >= 0)
             close(fd);
-        return false;
+        gm_csv_reader_close(c);
+        return NULL;
     }
     c->expected = 1;
-    r->header.rank = -1;
-    r->header.version = GM_TRACE_VERSION;
-    if (getline(&c->text, &c->room, c->file) < 0)
-        return true;
-    /* The lines about the process stand before the first event: read them now, so that the header is
-     * complete. */
-    c->ended = !read_line(r, &c->spare);
-    return c->ended || push(c, &c->spare);
+    f->header.rank = -1;
+    f->header.version = GM_TRACE_VERSION;
+    if (getline(&c->text, &c->room, c->lines) < 0)
+        return c;
+    /* The lines about the process precede the first event. Reading up to it completes the header. */
+    c->ended = !read_line(c, &c->spare);
+    if (c->ended || push(c, &c->spare))
+        return c;
+    gm_csv_reader_close(c);
+    return NULL;
 }
 
-bool gm_csv_next(struct gm_reader *r, struct gm_event *event, int *thread) {
-    struct gm_csv *c = r->csv;
+bool gm_csv_reader_next(struct gm_csv_reader *c, struct gm_event *event, int *thread) {
     while (!c->ended && c->count < WINDOW && !(c->count && c->heap[0].event.seq <= c->expected)) {
-        c->ended = !read_line(r, &c->spare);
+        c->ended = !read_line(c, &c->spare);
         if (!c->ended && !push(c, &c->spare)) {
-            r->damaged++; /* no memory to wait with: what is there goes out as it is */
+            c->trace->damaged++; /* no memory to wait with: what is there goes out as it is */
             break;
         }
     }
@@ -416,11 +421,11 @@ bool gm_csv_next(struct gm_reader *r, struct gm_event *event, int *thread) {
     return true;
 }
 
-void gm_csv_close(struct gm_csv *c) {
+void gm_csv_reader_close(struct gm_csv_reader *c) {
     if (!c)
         return;
-    if (c->file)
-        fclose(c->file);
+    if (c->lines)
+        fclose(c->lines);
     free(c->text);
     free(c->heap);
     free(c);

@@ -3,7 +3,7 @@
 
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

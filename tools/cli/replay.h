@@ -1,6 +1,6 @@
 /* What a trace would have come to under another policy, without a GPU: the shim's own policies, pipeline, resources and
- * cache serve its requests from cards that only count (card.h), at the times of the trace. Memory is bounded by the
- * live objects. */
+ * cache serve its requests from cards that only count (replay_device.h), at the times of the trace. Memory is bounded
+ * by the live objects. */
 #ifndef GM_REPLAY_H
 #define GM_REPLAY_H
 

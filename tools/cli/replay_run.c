@@ -2,9 +2,10 @@
 #include "tools/cli/replay.h"
 
 #include "tools/cli/analysis.h"
-#include "tools/cli/card.h"
-#include "tools/cli/live.h"
+#include "tools/cli/replay_device.h"
+#include "tools/cli/live_blocks.h"
 #include "tools/cli/objects.h"
+#include "tools/cli/memory_kinds.h"
 
 #include "shim/base/base.h"
 #include "shim/base/file.h"
@@ -30,7 +31,7 @@
 struct run {
     struct gm_replay *out;
     struct gm_reader *reader;
-    struct gm_live_table blocks;      /* by key of the trace; .bytes = address here */
+    struct gm_live_blocks blocks;     /* by key of the trace; .bytes = address here */
     struct gm_thread_numbers threads; /* as policies count them */
     struct gm_thread_numbers callers; /* all */
     unsigned *cache_numbers;          /* by caller: its number in the cache */
@@ -83,7 +84,7 @@ static void trim_managed_pool(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL);
 static struct gm_resource *build_resources(struct run *r) {
     for (const struct gm_resource_ops *const *rows = gm_resource_rows; *rows; rows++) {
         const struct gm_resource_ops *row = *rows;
-        if (!row->serves || row->kind == GM_KIND_HOST_NUMA || row->kind == GM_KIND_VMM)
+        if (!row->serves || !gm_kind_is_replayed(row->kind))
             continue;
         struct gm_resource *resource = gm_resource_build(row->serves, r->out->error, sizeof r->out->error);
         if (!resource)
@@ -135,7 +136,7 @@ static void name_site(const struct gm_site *site, void *arg) {
     gm_site_name(r->reader, site, &r->sites[site->id], NULL);
 }
 
-static bool read_definitions(struct run *r, const char *trace, uint64_t total[GM_CARDS]) {
+static bool read_definitions(struct run *r, const char *trace, uint64_t total[GM_REPLAY_DEVICES]) {
     struct gm_event event;
     struct gm_device device;
     int thread;
@@ -145,7 +146,7 @@ static bool read_definitions(struct run *r, const char *trace, uint64_t total[GM
     while (gm_reader_next(r->reader, &event, &thread))
         ;
     for (unsigned i = 0; gm_reader_device(r->reader, i, &device); i++)
-        if (device.device >= 0 && device.device < GM_CARDS)
+        if (device.device >= 0 && device.device < GM_REPLAY_DEVICES)
             total[device.device] = device.total;
     if (r->wants & GM_WANT_SITE) {
         gm_reader_each_site(r->reader, top_site, r);
@@ -163,7 +164,7 @@ static bool read_definitions(struct run *r, const char *trace, uint64_t total[GM
 
 static void begin(struct gm_scope *scope, const struct gm_event *e) {
     struct gm_context context;
-    gm_card_enter(e->context, e->device, (e->flags & GM_EVENT_CAPTURING) != 0);
+    gm_replay_device_enter(e->context, e->device, (e->flags & GM_EVENT_CAPTURING) != 0);
     gm_context_current(&context);
     gm_scope_begin(scope, (enum gm_call)e->call, e->bytes, 0);
     scope->request.context = (uint64_t)(uintptr_t)context.handle;
@@ -177,9 +178,9 @@ static void begin(struct gm_scope *scope, const struct gm_event *e) {
 
 static void note_peak(struct run *r) {
     struct gm_replay_counts *counts = &r->out->counts;
-    if (gm_card_counts.peak == counts->peak_reserved)
+    if (gm_replay_device_counts.peak == counts->peak_reserved)
         return;
-    counts->peak_reserved = gm_card_counts.peak;
+    counts->peak_reserved = gm_replay_device_counts.peak;
     counts->live_at_reserved = gm_stats_live_on_devices(gm_stats);
 }
 
@@ -192,11 +193,11 @@ static void failed(struct run *r, const struct gm_event *e) {
     counts->failed_bytes += e->bytes;
 }
 
-/* A block that was allocated before the recording began is no free of this run. */
-static gm_status give_to_card(const struct gm_scope *scope, uint64_t address) {
+/* Frees a block that no resource of the library serves. A block from before the trace does not count. */
+static gm_status free_on_device(const struct gm_scope *scope, uint64_t address) {
     if (!scope->known)
         return GM_INVALID_VALUE;
-    gm_card_give(address);
+    gm_replay_device_free(address);
     return GM_OK;
 }
 
@@ -204,7 +205,7 @@ static void free_block(struct run *r, const struct gm_event *e, uint64_t address
     struct gm_scope scope;
     begin(&scope, e);
     scope.request.call = call;
-    r->out->counts.frees += gm_pipeline_free(&scope, GM_ACT_FREE, address, give_to_card) == GM_OK;
+    r->out->counts.frees += gm_pipeline_free(&scope, GM_ACT_FREE, address, free_on_device) == GM_OK;
 }
 
 static enum gm_call free_of(const struct gm_event *e) {
@@ -214,9 +215,9 @@ static enum gm_call free_of(const struct gm_event *e) {
 }
 
 static void remember(struct run *r, const struct gm_event *e, uint64_t address) {
-    const struct gm_live block = {.key = gm_event_key(e), .bytes = address, .context = e->context};
-    struct gm_live old;
-    int replaced = gm_live_add(&r->blocks, &block, &old);
+    const struct gm_live_block block = {.key = gm_event_key(e), .bytes = address, .context = e->context};
+    struct gm_live_block old;
+    int replaced = gm_live_blocks_add(&r->blocks, &block, &old);
     r->no_memory |= replaced < 0;
     if (replaced > 0)
         free_block(r, e, old.bytes, free_of(e));
@@ -255,8 +256,8 @@ static void alloc_other(struct run *r, const struct gm_event *e) {
         return;
     begin(&scope, e);
     bool fits = gm_pipeline_charge(&scope, e->call == GM_CALL_ALLOC_MANAGED);
-    bool got =
-        fits && (gm_card_take(reserved, &address) || (gm_pipeline_trim(SIZE_MAX) && gm_card_take(reserved, &address)));
+    bool got = fits && (gm_replay_device_alloc(reserved, &address) ||
+                        (gm_pipeline_trim(SIZE_MAX) && gm_replay_device_alloc(reserved, &address)));
     gm_pipeline_saw_alloc(&scope, (enum gm_kind)e->kind, GM_ACT_ALLOC, got ? address : 0, reserved,
                           got ? GM_OK : GM_OUT_OF_MEMORY);
     if (!got) {
@@ -276,24 +277,24 @@ static void on_alloc(struct run *r, const struct gm_event *e, int thread) {
         alloc_movable(r, e, thread);
 }
 
-static void context_gone(struct run *r, const struct gm_event *e) {
+static void context_destroyed(struct run *r, const struct gm_event *e) {
     struct gm_context context;
     uint64_t id;
-    gm_card_enter(e->context, e->device, false);
+    gm_replay_device_enter(e->context, e->device, false);
     gm_context_current(&context);
     gm_pipeline_context_ending(context.id);
     if (!gm_context_end(context.handle, &id))
         return;
     gm_pipeline_context_destroyed(id);
-    gm_card_leave(e->context);
+    gm_replay_device_destroy_context(e->context);
 }
 
 static void on_release(struct run *r, const struct gm_event *e) {
-    struct gm_live block;
-    if (!gm_live_take(&r->blocks, gm_event_key(e), &block))
+    struct gm_live_block block;
+    if (!gm_live_blocks_take(&r->blocks, gm_event_key(e), &block))
         return;
     if (e->reason == GM_REASON_CONTEXT_GONE)
-        context_gone(r, e);
+        context_destroyed(r, e);
     else
         free_block(r, e, block.bytes, free_of(e));
 }
@@ -332,21 +333,21 @@ static void become(struct run *r, int thread) {
 }
 
 static void on_event(struct run *r, const struct gm_event *e, int thread) {
-    struct gm_live block;
+    struct gm_live_block block;
     gm_replay_time = TIME_BEGIN + e->time_ns;
     become(r, thread);
     switch ((enum gm_action)e->action) {
     case GM_ACT_ALLOC:
     case GM_ACT_ALLOC_FAIL: on_alloc(r, e, thread); break;
     case GM_ACT_FREE:
-        if (gm_live_take(&r->blocks, gm_event_key(e), &block))
+        if (gm_live_blocks_take(&r->blocks, gm_event_key(e), &block))
             free_block(r, e, block.bytes, free_of(e));
         break;
     case GM_ACT_RELEASE: on_release(r, e); break;
     case GM_ACT_EXPORT:
-        if (gm_live_take(&r->blocks, gm_event_key(e), &block)) {
+        if (gm_live_blocks_take(&r->blocks, gm_event_key(e), &block)) {
             gm_pipeline_pin(block.bytes);
-            gm_live_add(&r->blocks, &block, &(struct gm_live){0});
+            gm_live_blocks_add(&r->blocks, &block, &(struct gm_live_block){0});
         }
         break;
     case GM_ACT_CAPTURE_BEGIN:
@@ -354,7 +355,7 @@ static void on_event(struct run *r, const struct gm_event *e, int thread) {
             on_capture(r, e, +1);
         break;
     case GM_ACT_CAPTURE_END: on_capture(r, e, -1); break;
-    case GM_ACT_CONTEXT_GONE: context_gone(r, e); break;
+    case GM_ACT_CONTEXT_GONE: context_destroyed(r, e); break;
     default: break;
     }
 }
@@ -376,17 +377,17 @@ static void sum_up(struct run *r, const struct gm_policy *policy) {
     }
     memcpy(out->peak, gm_stats->peak_bytes, sizeof out->peak);
     counts->peak_live = gm_stats->peak_total;
-    counts->peak_reserved = gm_card_counts.peak;
-    counts->waits = gm_card_counts.waits;
-    counts->driver_allocs = gm_card_counts.allocs;
-    counts->driver_frees = gm_card_counts.frees;
+    counts->peak_reserved = gm_replay_device_counts.peak;
+    counts->waits = gm_replay_device_counts.waits;
+    counts->driver_allocs = gm_replay_device_counts.allocs;
+    counts->driver_frees = gm_replay_device_counts.frees;
     if (!policy->ended || !policy->ended(out->said, sizeof out->said))
         out->said[0] = '\0';
 }
 
 void gm_replay_here(const char *trace, const char *policy, uint64_t card, struct gm_replay *out) {
     struct run r = {.out = out};
-    uint64_t total[GM_CARDS] = {0};
+    uint64_t total[GM_REPLAY_DEVICES] = {0};
     struct gm_event event;
     int thread;
     gm_options_load(environ);
@@ -394,9 +395,9 @@ void gm_replay_here(const char *trace, const char *policy, uint64_t card, struct
     gm_replay_time = TIME_BEGIN;
     if (!set_up(&r, policy) || !read_definitions(&r, trace, total))
         return;
-    for (int i = 0; card && i < GM_CARDS; i++)
+    for (int i = 0; card && i < GM_REPLAY_DEVICES; i++)
         total[i] = card;
-    gm_card_install(total);
+    gm_replay_device_install(total);
     r.reader = gm_reader_open(trace, out->error, sizeof out->error);
     while (r.reader && !r.no_memory && gm_reader_next(r.reader, &event, &thread))
         on_event(&r, &event, thread);

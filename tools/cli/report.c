@@ -1,10 +1,10 @@
 /* gpumem report: what traces say, for people or as JSON. */
-#include "tools/cli/report.h"
+#include "tools/cli/trace_report.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/job.h"
 #include "tools/cli/section.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,25 +72,25 @@ void gm_command_report_help(void) {
 
 /* ---- one trace */
 
-static bool print_sections(struct gm_report *r, const struct options *o, struct gm_observer *const *watched,
+static bool print_sections(struct gm_report *r, const struct options *o, struct gm_observer *const *observer,
                            void *json) {
     for (unsigned i = 0; i < GM_SECTION_COUNT; i++) {
         struct gm_out out = {.top = r->top, .json = json};
-        if (o->sections[i] && !gm_sections[i].print(r, watched[i], &out))
+        if (o->sections[i] && !gm_sections[i].print(r, observer[i], &out))
             return false;
     }
     return true;
 }
 
-static bool print_trace(struct gm_report *r, const struct options *o, struct gm_observer *const *watched,
+static bool print_trace(struct gm_report *r, const struct options *o, struct gm_observer *const *observer,
                         struct gm_report_json *json) {
     if (json) {
         void *object = gm_report_json_add(json, r);
-        return object && print_sections(r, o, watched, object);
+        return object && print_sections(r, o, observer, object);
     }
     gm_report_head(r);
     if (o->any_section)
-        return print_sections(r, o, watched, NULL);
+        return print_sections(r, o, observer, NULL);
     gm_report_text(r);
     return true;
 }
@@ -113,7 +113,7 @@ static int check_trace(const struct gm_report *r, const struct options *o) {
     return status;
 }
 
-static int report_trace(struct gm_job_trace *t, const struct options *o, struct gm_observer *const *watched,
+static int report_trace(struct gm_job_trace *t, const struct options *o, struct gm_observer *const *observer,
                         struct gm_report_json *json, bool quiet) {
     struct gm_report r = {.path = t->path,
                           .header = t->header,
@@ -126,7 +126,7 @@ static int report_trace(struct gm_job_trace *t, const struct options *o, struct 
     int status = 1;
     if (o->suppressions)
         gm_suppressions_forget_use(o->suppressions);
-    if (!r.symbols || !gm_report_make_sites(&r) || (!quiet && !print_trace(&r, o, watched, json)))
+    if (!r.symbols || !gm_report_make_sites(&r) || (!quiet && !print_trace(&r, o, observer, json)))
         fprintf(stderr, "gpumem: %s: cannot be reported: out of memory, or gone\n", t->path);
     else
         status = check_trace(&r, o);
@@ -138,24 +138,24 @@ static int report_trace(struct gm_job_trace *t, const struct options *o, struct 
 /* ---- all of them */
 
 /* Watchers of all traces, GM_SECTION_COUNT each. */
-static struct gm_observer **new_watchers(struct gm_job *job, const struct options *o) {
+static struct gm_observer **new_observers(struct gm_trace_job *job, const struct options *o) {
     struct gm_observer **all = calloc(job->count + 1, GM_SECTION_COUNT * sizeof *all);
     bool done = all != NULL;
     for (size_t t = 0; done && t < job->count; t++) {
         unsigned count = 0;
         for (unsigned i = 0; done && i < GM_SECTION_COUNT; i++) {
-            struct gm_observer **watcher = &all[t * GM_SECTION_COUNT + i];
-            if (!o->sections[i] || !gm_sections[i].watch)
+            struct gm_observer **observer = &all[t * GM_SECTION_COUNT + i];
+            if (!o->sections[i] || !gm_sections[i].observe)
                 continue;
-            *watcher = gm_sections[i].watch();
-            done = *watcher != NULL;
-            job->traces[t].observers[count++] = *watcher;
+            *observer = gm_sections[i].observe();
+            done = *observer != NULL;
+            job->traces[t].observers[count++] = *observer;
         }
     }
     return done ? all : NULL; /* the process ends on lack of memory */
 }
 
-static void free_watchers(struct gm_observer **all, size_t traces) {
+static void free_observers(struct gm_observer **all, size_t traces) {
     for (size_t i = 0; all && i < traces * GM_SECTION_COUNT; i++) {
         const struct gm_section *section = &gm_sections[i % GM_SECTION_COUNT];
         if (all[i] && section->drop)
@@ -165,7 +165,7 @@ static void free_watchers(struct gm_observer **all, size_t traces) {
     free(all);
 }
 
-static int check_devices(const struct gm_job *job, const struct options *o) {
+static int check_devices(const struct gm_trace_job *job, const struct options *o) {
     struct gm_text room[2];
     int status = 0;
     for (size_t i = 0; o->has_limit && job->count > 1 && i < job->device_count; i++) {
@@ -182,12 +182,12 @@ static int check_devices(const struct gm_job *job, const struct options *o) {
 /* Statuses of several things: trouble first, then failed checks. */
 static int worse(int a, int b) { return a == 1 || b == 1 ? 1 : a > b ? a : b; }
 
-static int report_job(struct gm_job *job, const struct options *o, struct gm_report_json *json) {
-    struct gm_observer **watchers = new_watchers(job, o);
+static int report_job(struct gm_trace_job *job, const struct options *o, struct gm_report_json *json) {
+    struct gm_observer **observers = new_observers(job, o);
     int status = 0;
-    if (!watchers || !gm_job_read(job)) {
+    if (!observers || !gm_job_read(job)) {
         fputs("gpumem: out of memory\n", stderr);
-        free_watchers(watchers, job->count);
+        free_observers(observers, job->count);
         return 1;
     }
     if (job->count > 1 || o->processes) {
@@ -198,14 +198,14 @@ static int report_job(struct gm_job *job, const struct options *o, struct gm_rep
     for (size_t i = 0; i < job->count; i++) {
         if (!json && !o->processes && job->count > 1)
             putchar('\n');
-        status = worse(status, report_trace(&job->traces[i], o, &watchers[i * GM_SECTION_COUNT], json, o->processes));
+        status = worse(status, report_trace(&job->traces[i], o, &observers[i * GM_SECTION_COUNT], json, o->processes));
     }
-    free_watchers(watchers, job->count);
+    free_observers(observers, job->count);
     return status;
 }
 
 static int report(int argc, char **argv, int first, struct options *o) {
-    struct gm_job *job = gm_job_new();
+    struct gm_trace_job *job = gm_job_new();
     struct gm_report_json *json = NULL;
     int status = 0;
     if (!job || (o->json && !(json = gm_report_json_begin()))) {

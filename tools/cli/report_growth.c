@@ -4,7 +4,7 @@
  * the free, and is among the thread's latest RECENT allocations. Each larger block stands for one old one.
  * The bytes copied are taken to be the old block's; for that time both were held. */
 #include "tools/cli/section.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 #define RECENT    8
 
 struct recent {
-    uint64_t number, bytes, born_ns; /* number 0 = none: freed, or taken as another block's successor */
-    uint64_t turn;                   /* among the allocations of its thread */
+    uint64_t number, bytes, created_ns; /* number 0 = none: freed, or taken as another block's successor */
+    uint64_t turn;                      /* among the allocations of its thread */
 };
 
 struct group {
@@ -40,7 +40,7 @@ struct growth {
     uint64_t peak_ns, at_peak; /* old blocks still held at the peak that was at peak_ns */
 };
 
-static struct group *group_of(struct growth *g, const struct gm_live *b, bool make) {
+static struct group *group_of(struct growth *g, const struct gm_live_block *b, bool make) {
     uint64_t key = (uint64_t)b->site << 32 | (uint32_t)b->thread;
     struct group *group = g->last;
     if (group && group->key == key)
@@ -67,9 +67,9 @@ static struct turns *turns_of(struct growth *g, int thread) {
     return g->last_thread = t;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct growth *g = (struct growth *)self;
-    const struct gm_live *b = step->block;
+    const struct gm_live_block *b = step->block;
     struct turns *turns = turns_of(g, b->thread);
     if (!turns)
         return false;
@@ -79,18 +79,18 @@ static bool born(struct gm_observer *self, const struct gm_step *step) {
     struct group *group = group_of(g, b, true);
     if (!group)
         return false;
-    group->ring[group->next++ % RECENT] = (struct recent){b->number, b->bytes, b->born_ns, turns->count};
+    group->ring[group->next++ % RECENT] = (struct recent){b->number, b->bytes, b->created_ns, turns->count};
     return true;
 }
 
-static bool follows(const struct recent *r, const struct gm_live *old, uint64_t now, uint64_t turn) {
+static bool follows(const struct recent *r, const struct gm_live_block *old, uint64_t now, uint64_t turn) {
     return r->number > old->number && turn - r->turn < RECENT && r->bytes > old->bytes &&
-           r->bytes / RATIO <= old->bytes && now - r->born_ns <= WINDOW_NS;
+           r->bytes / RATIO <= old->bytes && now - r->created_ns <= WINDOW_NS;
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     struct growth *g = (struct growth *)self;
-    const struct gm_live *b = step->block;
+    const struct gm_live_block *b = step->block;
     struct group *group = b->site ? group_of(g, b, false) : NULL;
     struct turns *turns = group ? turns_of(g, b->thread) : NULL;
     struct recent *next = NULL;
@@ -105,7 +105,7 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     }
     if (!next || step->event->action != GM_ACT_FREE)
         return true;
-    uint64_t both_since = next->born_ns;
+    uint64_t both_since = next->created_ns;
     next->number = 0;
     g->count++;
     g->bytes += b->bytes;
@@ -122,16 +122,16 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-struct gm_observer *gm_watch_growth(void) {
+struct gm_observer *gm_observe_growth(void) {
     struct growth *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
-    g->observer = (struct gm_observer){NULL, born, died};
+    g->observer = (struct gm_observer){NULL, created, destroyed};
     return &g->observer;
 }
 
-void gm_drop_growth(struct gm_observer *watched) {
-    struct growth *g = (struct growth *)watched;
+void gm_drop_growth(struct gm_observer *observer) {
+    struct growth *g = (struct growth *)observer;
     struct group *group, *next;
     HASH_ITER(hh, g->groups, group, next) {
         HASH_DEL(g->groups, group);
@@ -144,11 +144,11 @@ void gm_drop_growth(struct gm_observer *watched) {
     }
 }
 
-bool gm_print_growth(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_growth(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"count", "times", GM_CELL_COUNT},
                                                {"copied_bytes", "copied", GM_CELL_BYTES},
                                                {"most_bytes", "largest old", GM_CELL_BYTES}};
-    const struct growth *g = (const struct growth *)watched;
+    const struct growth *g = (const struct growth *)observer;
     gm_out_section(out, "growth", "ARRAYS THAT GROW BY ALLOCATE, COPY, FREE");
     gm_out_note(out,
                 "a guess: a block counts as grown when its thread, at most 1 s and %d allocations before freeing "
@@ -163,7 +163,7 @@ bool gm_print_growth(struct gm_report *r, struct gm_observer *watched, struct gm
     gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < r->site_count && r->sites[i].totals.grown_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        struct gm_place_names place = gm_report_place(r, &r->sites[i]);
+        struct gm_site_names place = gm_report_site_names(r, &r->sites[i]);
         gm_out_row(out, (struct gm_value[]){GM_N(s->grown_count), GM_N(s->grown_bytes), GM_N(s->grown_most)}, &place);
     }
     gm_out_table_end(out);

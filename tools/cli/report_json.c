@@ -1,9 +1,9 @@
 /* The report for programs. Bytes and times are integers (bytes, ns); what is unknown is null. */
-#include "tools/cli/report.h"
+#include "tools/cli/trace_report.h"
 
 #ifdef GM_HAVE_JANSSON
 #include "tools/cli/json.h"
-#include "tools/cli/result.h"
+#include "tools/cli/cuda_result.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static json_t *decisions(const struct gm_analysis *a) {
     json_t *list = json_array(), *verdicts = json_object(), *dropped = json_object();
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         for (int why = 0; why < GM_REASON_COUNT; why++) {
-            const struct gm_share *s = &a->decisions[k][why];
+            const struct gm_count_and_bytes *s = &a->decisions[k][why];
             if (s->count)
                 json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o}", "kind", gm_kind_name((enum gm_kind)k),
                                                       "reason", gm_reason_name((enum gm_reason)why), "count",
@@ -161,7 +161,7 @@ static json_t *failures(const struct gm_report *r) {
     const struct gm_analysis *a = r->a;
     json_t *list = json_array();
     struct gm_frame_name name;
-    for (unsigned i = 0; i < a->failures_kept; i++) {
+    for (unsigned i = 0; i < a->failure_count; i++) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
         json_array_append_new(list,

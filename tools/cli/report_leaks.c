@@ -17,7 +17,7 @@ static void print_suppressions(struct gm_report *r, struct gm_out *out) {
     gm_out_table_end(out);
 }
 
-bool gm_print_leaks(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_leaks(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"leaked_bytes", "leaked", GM_CELL_BYTES},
                                                {"leaked_blocks", "blocks", GM_CELL_COUNT},
                                                {"allocations", "of", GM_CELL_COUNT},
@@ -25,7 +25,7 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *watched, struct gm_
                                                {"released_bytes", "with context", GM_CELL_BYTES},
                                                {"released_blocks", "blocks", GM_CELL_COUNT},
                                                {"owner", "owner", GM_CELL_TEXT}};
-    (void)watched;
+    (void)observer;
     struct gm_leaks sum = gm_report_leaks(r);
     gm_out_section(out, "leaks", "LEAKS BY CALL SITE");
     gm_out_fact(out, "leaked_bytes", "leaked", GM_CELL_BYTES, sum.own.bytes);
@@ -37,7 +37,7 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *watched, struct gm_
     gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < r->site_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        struct gm_place_names place = gm_report_place(r, &r->sites[i]);
+        struct gm_site_names place = gm_report_site_names(r, &r->sites[i]);
         if (s->leaked_count || s->suppressed_count || s->released_count)
             gm_out_row(out,
                        (struct gm_value[]){GM_N(s->leaked_bytes), GM_N(s->leaked_count), GM_N(s->allocs),

@@ -3,7 +3,8 @@
  * of each is alive at a time is known only after every block's end, so the trace is read twice: the first
  * pass notes each block's class by its number, one byte an allocation. */
 #include "tools/cli/section.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
+#include "tools/cli/memory_kinds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static void count(struct lifetimes *l, uint64_t ns, uint64_t bytes) {
     l->above_bytes[bin] += bytes;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct lifetimes *l = (struct lifetimes *)self;
     size_t at = step->block->number - 1;
     if (at >= l->room) {
@@ -66,10 +67,10 @@ static bool born(struct gm_observer *self, const struct gm_step *step) {
 }
 
 static uint64_t lifetime_of(const struct gm_step *step) {
-    return step->time_ns > step->block->born_ns ? step->time_ns - step->block->born_ns : 0;
+    return step->time_ns > step->block->created_ns ? step->time_ns - step->block->created_ns : 0;
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     struct lifetimes *l = (struct lifetimes *)self;
     uint64_t ns = lifetime_of(step);
     l->classes[step->block->number - 1] = (uint8_t)class_of(ns);
@@ -79,15 +80,15 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-struct gm_observer *gm_watch_lifetimes(void) {
+struct gm_observer *gm_observe_lifetimes(void) {
     struct lifetimes *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
-    l->observer = (struct gm_observer){NULL, born, died};
+    l->observer = (struct gm_observer){NULL, created, destroyed};
     return &l->observer;
 }
 
-void gm_drop_lifetimes(struct gm_observer *watched) { free(((struct lifetimes *)watched)->classes); }
+void gm_drop_lifetimes(struct gm_observer *observer) { free(((struct lifetimes *)observer)->classes); }
 
 /* ---- second pass */
 
@@ -113,11 +114,9 @@ static void change(struct split *s, unsigned from, unsigned to, uint64_t differe
 }
 
 /* What the program asked of the device, also where host memory had to serve it. */
-static bool is_wanted_on_device(const struct gm_live *b) {
-    return b->kind == GM_KIND_HOST_NUMA || gm_kind_is_on_device((enum gm_kind)b->kind);
-}
+static bool is_wanted_on_device(const struct gm_live_block *b) { return gm_kind_is_for_device((enum gm_kind)b->kind); }
 
-static void change_all(struct splits *s, const struct gm_live *b, bool up) {
+static void change_all(struct splits *s, const struct gm_live_block *b, bool up) {
     if (!is_wanted_on_device(b) || b->number > s->lifetimes->count)
         return;
     unsigned class = s->lifetimes->classes[b->number - 1],
@@ -128,7 +127,7 @@ static void change_all(struct splits *s, const struct gm_live *b, bool up) {
     change(&s->devices[device].managed, 0, class, difference, up);
 }
 
-static bool again_born(struct gm_observer *self, const struct gm_step *step) {
+static bool again_created(struct gm_observer *self, const struct gm_step *step) {
     change_all((struct splits *)self, step->block, true);
     return true;
 }
@@ -148,7 +147,7 @@ static bool print_thresholds(struct gm_report *r, const struct lifetimes *l, str
     struct splits *s = calloc(1, sizeof *s);
     if (!s)
         return false;
-    s->observer = (struct gm_observer){NULL, again_born, again_died};
+    s->observer = (struct gm_observer){NULL, again_created, again_died};
     s->lifetimes = l;
     bool done = gm_report_read_again(r, &s->observer);
     gm_out_table(out, "thresholds", columns, sizeof columns / sizeof *columns);
@@ -172,11 +171,11 @@ static bool print_thresholds(struct gm_report *r, const struct lifetimes *l, str
     return done;
 }
 
-bool gm_print_lifetimes(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_lifetimes(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"below_ns", "lived below", GM_CELL_TIME},
                                                {"count", "blocks", GM_CELL_COUNT},
                                                {"bytes", "bytes", GM_CELL_BYTES}};
-    const struct lifetimes *l = (const struct lifetimes *)watched;
+    const struct lifetimes *l = (const struct lifetimes *)observer;
     uint64_t short_lived = 0, limit = 10;
     struct gm_text room;
     for (unsigned i = 0; i < DECADES; i++)

@@ -11,7 +11,7 @@ struct objects {
     uint64_t count; /* of blocks seen: a trace may have grown when it is read again */
 };
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct objects *o = (struct objects *)self;
     size_t at = step->block->number - 1;
     if (at >= o->room) {
@@ -27,20 +27,20 @@ static bool born(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     ((struct objects *)self)->ends[step->block->number - 1] = step->time_ns;
     return true;
 }
 
-struct gm_observer *gm_watch_objects(void) {
+struct gm_observer *gm_observe_objects(void) {
     struct objects *o = calloc(1, sizeof *o);
     if (!o)
         return NULL;
-    o->observer = (struct gm_observer){NULL, born, died};
+    o->observer = (struct gm_observer){NULL, created, destroyed};
     return &o->observer;
 }
 
-void gm_drop_objects(struct gm_observer *watched) { free(((struct objects *)watched)->ends); }
+void gm_drop_objects(struct gm_observer *observer) { free(((struct objects *)observer)->ends); }
 
 struct printer {
     struct gm_observer observer;
@@ -50,23 +50,24 @@ struct printer {
 
 static bool print_one(struct gm_observer *self, const struct gm_step *step) {
     const struct printer *p = (const struct printer *)self;
-    const struct gm_live *b = step->block;
+    const struct gm_live_block *b = step->block;
     uint64_t end = b->number <= p->objects->count ? p->objects->ends[b->number - 1] : GM_UNKNOWN;
-    uint64_t lived = end == GM_UNKNOWN ? GM_UNKNOWN : end > b->born_ns ? end - b->born_ns : 0;
+    uint64_t lived = end == GM_UNKNOWN ? GM_UNKNOWN : end > b->created_ns ? end - b->created_ns : 0;
     gm_out_row(p->out,
                (struct gm_value[]){GM_N(b->number), GM_N(b->bytes), GM_T(gm_kind_name((enum gm_kind)b->kind)),
-                                   GM_N((uint64_t)b->device), GM_N(b->born_ns), GM_N(end), GM_N(lived), GM_N(b->site)},
+                                   GM_N((uint64_t)b->device), GM_N(b->created_ns), GM_N(end), GM_N(lived),
+                                   GM_N(b->site)},
                NULL);
     return true;
 }
 
-bool gm_print_objects(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_objects(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {
         {"object", "object", GM_CELL_NUMBER},     {"bytes", "bytes", GM_CELL_NUMBER},
         {"kind", "kind", GM_CELL_TEXT},           {"device", "device", GM_CELL_NUMBER},
         {"born_ns", "born ns", GM_CELL_NUMBER},   {"ended_ns", "ended ns", GM_CELL_NUMBER},
         {"lived_ns", "lived ns", GM_CELL_NUMBER}, {"site_number", "site", GM_CELL_NUMBER}};
-    struct printer p = {{NULL, print_one, NULL}, (const struct objects *)watched, out};
+    struct printer p = {{NULL, print_one, NULL}, (const struct objects *)observer, out};
     gm_out_section(out, "objects", "OBJECTS (numbered by their allocation)");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
     out->all = true;

@@ -1,9 +1,10 @@
 /* What happened when memory ran out: which steps of GPUMEM_OOM were taken, which call sites got other memory,
  * and the allocations that failed: what was asked for, who held the memory then, what was lost to rounding,
  * and what was kept back for reuse. */
-#include "tools/cli/result.h"
+#include "tools/cli/cuda_result.h"
 #include "tools/cli/section.h"
-#include "tools/cli/tally.h"
+#include "tools/cli/keyed_totals.h"
+#include "tools/cli/memory_kinds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #define HOLDERS 5
 
 struct failure {
-    uint64_t time_ns, bytes, live, reserved, kept;
+    uint64_t time_ns, bytes, live, reserved, cached;
     uint32_t site;
     uint16_t result;
     uint8_t call;
@@ -30,12 +31,12 @@ struct step {
 
 struct oom {
     struct gm_observer observer;
-    uint64_t kept; /* bytes of freed cache blocks neither used again nor given back yet */
+    uint64_t cached; /* bytes of freed cache blocks neither used again nor given back yet */
     struct step trim, host, managed, failed;
-    struct gm_tallies elsewhere; /* by call site, in the space of the kind that served */
+    struct gm_keyed_totals_table elsewhere; /* by call site, in the space of the kind that served */
     uint64_t count;
     unsigned noted;
-    struct failure failures[GM_FAILURES_KEPT];
+    struct failure failures[GM_FAILURES_MAX];
 };
 
 static void note_holders(struct failure *f, const struct gm_analysis *now) {
@@ -52,7 +53,7 @@ static void note_holders(struct failure *f, const struct gm_analysis *now) {
     }
 }
 
-static void take_kept(struct oom *o, uint64_t bytes) { o->kept -= bytes < o->kept ? bytes : o->kept; }
+static void take_cached(struct oom *o, uint64_t bytes) { o->cached -= bytes < o->cached ? bytes : o->cached; }
 
 static void count_step(struct step *s, const struct gm_event *e) {
     if (!s->count++)
@@ -63,7 +64,7 @@ static void count_step(struct step *s, const struct gm_event *e) {
 /* A block that the device had no room for. False = no memory. */
 static bool served_elsewhere(struct oom *o, const struct gm_event *e) {
     count_step(e->kind == GM_KIND_HOST_NUMA ? &o->host : &o->managed, e);
-    struct gm_tally *row = gm_tally_of(&o->elsewhere, e->site, e->kind);
+    struct gm_keyed_totals *row = gm_keyed_totals_of(&o->elsewhere, e->site, e->kind);
     if (!row)
         return false;
     row->allocs++;
@@ -76,14 +77,14 @@ static void note_failure(struct oom *o, const struct gm_step *step) {
     o->count++;
     if (e->result == GM_OUT_OF_MEMORY)
         count_step(&o->failed, e);
-    if (o->noted == GM_FAILURES_KEPT)
+    if (o->noted == GM_FAILURES_MAX)
         return;
     struct failure *f = &o->failures[o->noted++];
     *f = (struct failure){.time_ns = e->time_ns,
                           .bytes = e->bytes,
                           .live = step->now->live_bytes,
                           .reserved = step->now->live_reserved,
-                          .kept = o->kept,
+                          .cached = o->cached,
                           .site = e->site,
                           .result = e->result,
                           .call = e->call,
@@ -99,7 +100,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
         note_failure(o, step);
     } else if (gm_event_is_own_trim(e)) {
         count_step(&o->trim, e);
-        take_kept(o, e->bytes);
+        take_cached(o, e->bytes);
     } else if (e->action == GM_ACT_ALLOC && e->reason == GM_REASON_OUT_OF_MEMORY &&
                (e->kind == GM_KIND_HOST_NUMA || e->kind == GM_KIND_MANAGED)) {
         return served_elsewhere(o, e);
@@ -107,31 +108,31 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct oom *o = (struct oom *)self;
-    const struct gm_live *b = step->block;
-    if (b->kind == GM_KIND_CACHE && b->hit)
-        take_kept(o, b->bytes + b->slack);
+    const struct gm_live_block *b = step->block;
+    if (gm_kind_is_cached((enum gm_kind)b->kind) && b->hit)
+        take_cached(o, b->bytes + b->slack);
     return true;
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     struct oom *o = (struct oom *)self;
-    const struct gm_live *b = step->block;
-    if (b->kind == GM_KIND_CACHE && step->event->action == GM_ACT_FREE)
-        o->kept += b->bytes + b->slack;
+    const struct gm_live_block *b = step->block;
+    if (gm_kind_is_cached((enum gm_kind)b->kind) && step->event->action == GM_ACT_FREE)
+        o->cached += b->bytes + b->slack;
     return true;
 }
 
-struct gm_observer *gm_watch_oom(void) {
+struct gm_observer *gm_observe_oom(void) {
     struct oom *o = calloc(1, sizeof *o);
     if (!o)
         return NULL;
-    o->observer = (struct gm_observer){event, born, died};
+    o->observer = (struct gm_observer){event, created, destroyed};
     return &o->observer;
 }
 
-void gm_drop_oom(struct gm_observer *watched) { gm_tallies_free(&((struct oom *)watched)->elsewhere); }
+void gm_drop_oom(struct gm_observer *observer) { gm_keyed_totals_free(&((struct oom *)observer)->elsewhere); }
 
 /* What the numbers speak for. */
 static const char *reason_of(const struct failure *f, uint64_t card) {
@@ -145,7 +146,7 @@ static const char *reason_of(const struct failure *f, uint64_t card) {
         return "larger than the card";
     if (f->reserved > card - f->bytes)
         return "this process holds too much";
-    if (f->reserved + f->kept > card - f->bytes)
+    if (f->reserved + f->cached > card - f->bytes)
         return "memory kept back";
     return "others or fragments";
 }
@@ -154,7 +155,7 @@ static void print_holders(struct gm_report *r, const struct oom *o, struct gm_ou
     static const struct gm_column columns[] = {{"request", "request", GM_CELL_NUMBER},
                                                {"live_bytes", "held then", GM_CELL_BYTES}};
     struct gm_frame_name name;
-    struct gm_place_names place = {&name, 1};
+    struct gm_site_names place = {&name, 1};
     gm_out_table(out, "holders", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (unsigned i = 0; i < o->noted && (out->json || i < r->top); i++) {
@@ -192,10 +193,10 @@ static void print_elsewhere(struct gm_report *r, struct oom *o, struct gm_out *o
                                                {"allocations", "allocations", GM_CELL_COUNT},
                                                {"bytes", "bytes", GM_CELL_BYTES}};
     struct gm_frame_name name;
-    struct gm_place_names place = {&name, 1};
-    gm_tallies_sort(&o->elsewhere);
+    struct gm_site_names place = {&name, 1};
+    gm_keyed_totals_sort(&o->elsewhere);
     gm_out_table(out, "elsewhere", columns, sizeof columns / sizeof *columns);
-    for (const struct gm_tally *row = o->elsewhere.rows; row; row = row->hh.next) {
+    for (const struct gm_keyed_totals *row = o->elsewhere.rows; row; row = row->hh.next) {
         gm_symbols_site(r->symbols, (uint32_t)row->key.value, &name);
         gm_out_row(
             out,
@@ -219,7 +220,7 @@ static void print_requests(struct gm_report *r, const struct oom *o, struct gm_o
                                                {"result_name", "answer", GM_CELL_TEXT},
                                                {"reason", "why", GM_CELL_TEXT}};
     struct gm_frame_name name;
-    struct gm_place_names place = {&name, 1};
+    struct gm_site_names place = {&name, 1};
     gm_out_note(out, "live: asked for; reserved: with what rounding adds; kept back: freed and not used again, at "
                      "most: what went to the driver before memory ran out is still in it");
     gm_out_table(out, "requests", columns, sizeof columns / sizeof *columns);
@@ -230,15 +231,15 @@ static void print_requests(struct gm_report *r, const struct oom *o, struct gm_o
         gm_out_row(out,
                    (struct gm_value[]){GM_N(i + 1), GM_N(f->time_ns), GM_N(f->bytes),
                                        GM_N((uint64_t)(int64_t)f->device), GM_N(f->live), GM_N(f->reserved),
-                                       GM_N(f->kept), GM_N(card), GM_T(gm_call_name((enum gm_call)f->call)),
+                                       GM_N(f->cached), GM_N(card), GM_T(gm_call_name((enum gm_call)f->call)),
                                        GM_N(f->result), GM_T(gm_result_name(f->result)), GM_T(reason_of(f, card))},
                    &place);
     }
     gm_out_table_end(out);
 }
 
-bool gm_print_oom(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
-    struct oom *o = (struct oom *)watched;
+bool gm_print_oom(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
+    struct oom *o = (struct oom *)observer;
     gm_out_section(out, "out_of_memory", "WHEN MEMORY RAN OUT");
     gm_out_fact(out, "count", "requests that failed", GM_CELL_COUNT, o->count);
     print_steps(o, out);

@@ -2,7 +2,7 @@
  * asked. Without recorded callers the tree is a list. */
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static bool peak_event(struct gm_observer *self, const struct gm_step *step) {
     return gm_phases_event(((struct peak_phase *)self)->phases, step->event, step->thread);
 }
 
-static bool peak_born(struct gm_observer *self, const struct gm_step *step) {
+static bool peak_created(struct gm_observer *self, const struct gm_step *step) {
     struct peak_phase *p = (struct peak_phase *)self;
     const struct gm_phase *open;
     size_t count = gm_phases_open(p->phases, &open);
@@ -127,18 +127,18 @@ static bool peak_born(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-struct gm_observer *gm_watch_peak(void) {
+struct gm_observer *gm_observe_peak(void) {
     struct peak_phase *p = calloc(1, sizeof *p);
     if (!p || !(p->phases = gm_phases_new(NULL, NULL))) {
         free(p);
         return NULL;
     }
-    p->observer = (struct gm_observer){peak_event, peak_born, NULL};
+    p->observer = (struct gm_observer){peak_event, peak_created, NULL};
     return &p->observer;
 }
 
-void gm_drop_peak(struct gm_observer *watched) {
-    struct peak_phase *p = (struct peak_phase *)watched;
+void gm_drop_peak(struct gm_observer *observer) {
+    struct peak_phase *p = (struct peak_phase *)observer;
     gm_phases_free(p->phases);
     free(p->texts);
 }
@@ -153,7 +153,7 @@ static void print_phase(const struct gm_report *r, const struct peak_phase *p, s
         gm_out_words(out, "phase", "in the phase", out->json ? path : gm_text_printable(shown, sizeof shown, path));
 }
 
-bool gm_print_peak(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_peak(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"bytes", "bytes", GM_CELL_BYTES},
                                                {NULL, "share", GM_CELL_RIGHT, 8},
                                                {"depth", NULL, GM_CELL_NUMBER},
@@ -162,7 +162,7 @@ bool gm_print_peak(struct gm_report *r, struct gm_observer *watched, struct gm_o
     gm_out_section(out, "peak", "WHO HELD DEVICE MEMORY AT THE PEAK");
     gm_out_fact(out, "bytes", "live bytes", GM_CELL_BYTES, r->a->peak_bytes);
     gm_out_fact(out, "time_ns", "at", GM_CELL_TIME, r->a->peak_ns);
-    print_phase(r, (const struct peak_phase *)watched, out);
+    print_phase(r, (const struct peak_phase *)observer, out);
     bool done = grow_tree(r, &root);
     gm_out_table(out, "tree", columns, sizeof columns / sizeof *columns);
     out->all = true; /* the tree cuts itself */

@@ -2,7 +2,7 @@
  * of the whole process; the peak is that of the process while the phase lasts. */
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct phases *p = (struct phases *)self;
     const struct gm_phase *open;
     size_t count = gm_phases_open(p->open, &open);
@@ -109,7 +109,7 @@ static bool born(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     struct phases *p = (struct phases *)self;
     const struct gm_phase *open;
     size_t count = gm_phases_open(p->open, &open);
@@ -123,18 +123,18 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-struct gm_observer *gm_watch_phases(void) {
+struct gm_observer *gm_observe_phases(void) {
     struct phases *p = calloc(1, sizeof *p);
     if (!p || !(p->open = gm_phases_new(closed, p))) {
         free(p);
         return NULL;
     }
-    p->observer = (struct gm_observer){event, born, died};
+    p->observer = (struct gm_observer){event, created, destroyed};
     return &p->observer;
 }
 
-void gm_drop_phases(struct gm_observer *watched) {
-    struct phases *p = (struct phases *)watched;
+void gm_drop_phases(struct gm_observer *observer) {
+    struct phases *p = (struct phases *)observer;
     gm_phases_free(p->open);
     free(p->rows);
     free(p->slots);
@@ -158,14 +158,14 @@ static int by_peak(const void *x, const void *y) {
 
 /* The same text may have several numbers. Returns how many remain. */
 static size_t join(struct named *all, size_t count) {
-    size_t kept = 0;
+    size_t distinct = 0;
     qsort(all, count, sizeof *all, by_name);
     for (size_t i = 0; i < count; i++) {
-        if (!kept || by_name(&all[kept - 1], &all[i])) {
-            all[kept++] = all[i];
+        if (!distinct || by_name(&all[distinct - 1], &all[i])) {
+            all[distinct++] = all[i];
             continue;
         }
-        struct row *into = &all[kept - 1].row;
+        struct row *into = &all[distinct - 1].row;
         const struct row *from = &all[i].row;
         into->entered += from->entered;
         into->time_ns += from->time_ns;
@@ -174,10 +174,10 @@ static size_t join(struct named *all, size_t count) {
         into->frees += from->frees;
         into->peak = into->peak > from->peak ? into->peak : from->peak;
     }
-    return kept;
+    return distinct;
 }
 
-bool gm_print_phases(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_phases(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"peak_bytes", "peak", GM_CELL_BYTES},
                                                {"allocations", "allocations", GM_CELL_COUNT},
                                                {"allocated_bytes", "bytes", GM_CELL_BYTES},
@@ -186,7 +186,7 @@ bool gm_print_phases(struct gm_report *r, struct gm_observer *watched, struct gm
                                                {"time_ns", "time", GM_CELL_TIME},
                                                {"kind", "kind", GM_CELL_TEXT},
                                                {"name", "phase", GM_CELL_TEXT}};
-    struct phases *p = (struct phases *)watched;
+    struct phases *p = (struct phases *)observer;
     gm_phases_end(p->open, p->end_ns);
     struct named *all = calloc(p->count + 1, sizeof *all);
     if (!all || p->failed) {

@@ -1,4 +1,4 @@
-#include "tools/cli/report.h"
+#include "tools/cli/trace_report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void suppress(struct gm_report *r, struct gm_site_totals *s) {
 
 bool gm_report_make_sites(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
-    size_t kept = 0;
+    size_t last_index = 0;
     r->sites = calloc(a->site_count + 1, sizeof *r->sites);
     if (!r->sites)
         return false;
@@ -62,13 +62,13 @@ bool gm_report_make_sites(struct gm_report *r) {
     if (!r->stacks && r->site_count) {
         qsort(r->sites, r->site_count, sizeof *r->sites, by_place);
         for (size_t i = 1; i < r->site_count; i++) {
-            struct gm_report_site *last = &r->sites[kept], *site = &r->sites[i];
+            struct gm_report_site *last = &r->sites[last_index], *site = &r->sites[i];
             if (!strcmp(last->name.text, site->name.text) && !strcmp(last->name.module, site->name.module))
                 add(&last->totals, &site->totals);
             else
-                r->sites[++kept] = *site;
+                r->sites[++last_index] = *site;
         }
-        r->site_count = kept + 1;
+        r->site_count = last_index + 1;
     }
     gm_report_sort_sites(r, GM_BY_BYTES);
     return true;
@@ -105,7 +105,7 @@ struct gm_leaks gm_report_leaks(const struct gm_report *r) {
     struct gm_leaks sum = {0};
     for (size_t i = 0; i < r->site_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        struct gm_share *owner = r->sites[i].name.toolkit ? &sum.toolkit : &sum.own;
+        struct gm_count_and_bytes *owner = r->sites[i].name.toolkit ? &sum.toolkit : &sum.own;
         owner->count += s->leaked_count;
         owner->bytes += s->leaked_bytes;
         sum.suppressed.count += s->suppressed_count;
@@ -114,8 +114,8 @@ struct gm_leaks gm_report_leaks(const struct gm_report *r) {
     return sum;
 }
 
-struct gm_place_names gm_report_place(struct gm_report *r, const struct gm_report_site *site) {
+struct gm_site_names gm_report_site_names(struct gm_report *r, const struct gm_report_site *site) {
     if (!r->stacks)
-        return (struct gm_place_names){&site->name, 1};
-    return (struct gm_place_names){stack, gm_symbols_stack(r->symbols, site->totals.id, stack, GM_STACK_ROOM)};
+        return (struct gm_site_names){&site->name, 1};
+    return (struct gm_site_names){stack, gm_symbols_stack(r->symbols, site->totals.id, stack, GM_STACK_ROOM)};
 }

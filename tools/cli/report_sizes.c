@@ -14,7 +14,7 @@ struct sizes {
 
 static unsigned bin_of(uint64_t bytes) { return bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0; }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
+static bool created(struct gm_observer *self, const struct gm_step *step) {
     struct sizes *s = (struct sizes *)self;
     unsigned bin = bin_of(step->block->bytes);
     s->bins[bin].count++;
@@ -25,27 +25,27 @@ static bool born(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     struct sizes *s = (struct sizes *)self;
     s->bins[bin_of(step->block->bytes)].live -= step->block->bytes;
     return true;
 }
 
-struct gm_observer *gm_watch_sizes(void) {
+struct gm_observer *gm_observe_sizes(void) {
     struct sizes *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->observer = (struct gm_observer){NULL, born, died};
+    s->observer = (struct gm_observer){NULL, created, destroyed};
     return &s->observer;
 }
 
-bool gm_print_sizes(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_sizes(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"from_bytes", "from", GM_CELL_BYTES},
                                                {"below_bytes", "below", GM_CELL_BYTES},
                                                {"count", "allocations", GM_CELL_COUNT},
                                                {"bytes", "bytes", GM_CELL_BYTES},
                                                {"peak_live_bytes", "peak live", GM_CELL_BYTES}};
-    const struct sizes *s = (const struct sizes *)watched;
+    const struct sizes *s = (const struct sizes *)observer;
     (void)r;
     gm_out_section(out, "size_histogram", "SIZES BY POWERS OF TWO");
     gm_out_table(out, "bins", columns, sizeof columns / sizeof *columns);

@@ -1,8 +1,8 @@
 /* The report for people. */
-#include "tools/cli/report.h"
-#include "tools/cli/result.h"
-#include "tools/cli/text.h"
-#include "tools/cli/words.h"
+#include "tools/cli/trace_report.h"
+#include "tools/cli/cuda_result.h"
+#include "tools/cli/number_text.h"
+#include "tools/cli/trace_glossary.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -130,8 +130,8 @@ static void print_sites(struct gm_report *r) {
 }
 
 /* Leaks of the program, or of the libraries of the toolkit; returns their sum. */
-static struct gm_share print_leaks_of(struct gm_report *r, bool toolkit) {
-    struct gm_share sum = {0};
+static struct gm_count_and_bytes print_leaks_of(struct gm_report *r, bool toolkit) {
+    struct gm_count_and_bytes sum = {0};
     unsigned shown = 0, more = 0;
     for (size_t i = 0; i < r->site_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
@@ -157,7 +157,7 @@ static struct gm_share print_leaks_of(struct gm_report *r, bool toolkit) {
 static void print_leaks(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_LEAK);
     puts("\nLEAKS (live at the end, not released with their context)");
-    struct gm_share own = print_leaks_of(r, false), toolkit = print_leaks_of(r, true);
+    struct gm_count_and_bytes own = print_leaks_of(r, false), toolkit = print_leaks_of(r, true);
     if (own.count)
         printf("  leaked: %s in %s %s\n", BYTES(0, own.bytes), COUNT(1, own.count), blocks(own.count));
     else
@@ -180,7 +180,7 @@ static void print_decisions(struct gm_report *r) {
     puts("\nDECISIONS          allocations        bytes  why");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         for (int why = 0; why < GM_REASON_COUNT; why++) {
-            const struct gm_share *s = &a->decisions[k][why];
+            const struct gm_count_and_bytes *s = &a->decisions[k][why];
             if (s->count)
                 printf("  %-14s %13s %12s  %s: %s\n", gm_kind_name((enum gm_kind)k), COUNT(0, s->count),
                        BYTES(1, s->bytes), gm_reason_name((enum gm_reason)why), gm_reason_meaning((enum gm_reason)why));
@@ -234,17 +234,17 @@ static void print_lifetimes(struct gm_report *r) {
 static void print_failures(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
     struct gm_frame_name name;
-    if (!a->failures_kept)
+    if (!a->failure_count)
         return;
     puts("\nFAILED CALLS        at          bytes    live then  result");
-    for (unsigned i = 0; i < a->failures_kept && i < r->top; i++) {
+    for (unsigned i = 0; i < a->failure_count && i < r->top; i++) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);
         printf("  %20s %14s %12s  %u %s\n%24s%s, %s\n", TIME(0, f->time_ns), f->bytes ? BYTES(1, f->bytes) : "-",
                BYTES(2, f->live_bytes), f->result, gm_result_name(f->result), "", gm_call_name((enum gm_call)f->call),
                name.text);
     }
-    uint64_t all = a->failed_allocs + a->failed_frees, shown = a->failures_kept < r->top ? a->failures_kept : r->top;
+    uint64_t all = a->failed_allocs + a->failed_frees, shown = a->failure_count < r->top ? a->failure_count : r->top;
     if (all > shown)
         printf("  and %s more\n", COUNT(0, all - shown));
 }

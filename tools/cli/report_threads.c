@@ -1,30 +1,30 @@
 /* Threads and streams: who allocated, who freed, and who freed what another one had allocated. */
 #include "tools/cli/section.h"
-#include "tools/cli/tally.h"
+#include "tools/cli/keyed_totals.h"
 
 #include <stdlib.h>
 
-struct watcher {
+struct observer {
     struct gm_observer observer;
     bool streams;
-    struct gm_tallies tallies;
+    struct gm_keyed_totals_table tallies;
 };
 
-static struct gm_tally *row_of(struct watcher *w, const struct gm_step *step) {
-    return w->streams ? gm_tally_of(&w->tallies, step->event->stream, step->event->context)
-                      : gm_tally_of(&w->tallies, (uint64_t)(int64_t)step->thread, 0);
+static struct gm_keyed_totals *row_of(struct observer *w, const struct gm_step *step) {
+    return w->streams ? gm_keyed_totals_of(&w->tallies, step->event->stream, step->event->context)
+                      : gm_keyed_totals_of(&w->tallies, (uint64_t)(int64_t)step->thread, 0);
 }
 
-static struct gm_tally *owner_of(struct watcher *w, const struct gm_live *b) {
-    return w->streams ? gm_tally_of(&w->tallies, b->stream, b->context)
-                      : gm_tally_of(&w->tallies, (uint64_t)(int64_t)b->thread, 0);
+static struct gm_keyed_totals *owner_of(struct observer *w, const struct gm_live_block *b) {
+    return w->streams ? gm_keyed_totals_of(&w->tallies, b->stream, b->context)
+                      : gm_keyed_totals_of(&w->tallies, (uint64_t)(int64_t)b->thread, 0);
 }
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_event *e = step->event;
     if (!gm_event_is_call(e) || !gm_call_gives_memory((enum gm_call)e->call))
         return true;
-    struct gm_tally *t = row_of((struct watcher *)self, step);
+    struct gm_keyed_totals *t = row_of((struct observer *)self, step);
     if (!t)
         return false;
     t->failed += e->action == GM_ACT_ALLOC_FAIL || e->action == GM_ACT_FREE_FAIL;
@@ -32,8 +32,8 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool born(struct gm_observer *self, const struct gm_step *step) {
-    struct gm_tally *t = owner_of((struct watcher *)self, step->block);
+static bool created(struct gm_observer *self, const struct gm_step *step) {
+    struct gm_keyed_totals *t = owner_of((struct observer *)self, step->block);
     if (!t)
         return false;
     t->allocs++;
@@ -44,15 +44,15 @@ static bool born(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool died(struct gm_observer *self, const struct gm_step *step) {
-    struct watcher *w = (struct watcher *)self;
-    struct gm_tally *owner = owner_of(w, step->block);
+static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
+    struct observer *w = (struct observer *)self;
+    struct gm_keyed_totals *owner = owner_of(w, step->block);
     if (!owner)
         return false;
     owner->live -= step->block->bytes;
     if (step->event->action != GM_ACT_FREE)
         return true;
-    struct gm_tally *t = row_of(w, step);
+    struct gm_keyed_totals *t = row_of(w, step);
     if (!t)
         return false;
     t->frees++;
@@ -60,25 +60,27 @@ static bool died(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static struct gm_observer *watch(bool streams) {
-    struct watcher *w = calloc(1, sizeof *w);
+static struct gm_observer *observe(bool streams) {
+    struct observer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
-    w->observer = (struct gm_observer){event, born, died};
+    w->observer = (struct gm_observer){event, created, destroyed};
     w->streams = streams;
     return &w->observer;
 }
 
-struct gm_observer *gm_watch_threads(void) {
-    return watch(false);
+struct gm_observer *gm_observe_threads(void) {
+    return observe(false);
 }
-struct gm_observer *gm_watch_streams(void) {
-    return watch(true);
+struct gm_observer *gm_observe_streams(void) {
+    return observe(true);
 }
 
-void gm_drop_tallies(struct gm_observer *watched) { gm_tallies_free(&((struct watcher *)watched)->tallies); }
+void gm_drop_keyed_totals(struct gm_observer *observer) {
+    gm_keyed_totals_free(&((struct observer *)observer)->tallies);
+}
 
-bool gm_print_threads(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_threads(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"thread", "thread", GM_CELL_NUMBER},
                                                {"allocations", "allocations", GM_CELL_COUNT},
                                                {"bytes", "bytes", GM_CELL_BYTES},
@@ -87,12 +89,12 @@ bool gm_print_threads(struct gm_report *r, struct gm_observer *watched, struct g
                                                {"failed", "failed", GM_CELL_COUNT},
                                                {"peak_live_bytes", "peak live", GM_CELL_BYTES},
                                                {"ns", "time inside", GM_CELL_TIME}};
-    struct watcher *w = (struct watcher *)watched;
+    struct observer *w = (struct observer *)observer;
     (void)r;
     gm_out_section(out, "threads", "BY THREAD (of others: frees of blocks that another thread allocated)");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
-    gm_tallies_sort(&w->tallies);
-    for (const struct gm_tally *t = w->tallies.rows; t; t = t->hh.next)
+    gm_keyed_totals_sort(&w->tallies);
+    for (const struct gm_keyed_totals *t = w->tallies.rows; t; t = t->hh.next)
         gm_out_row(out,
                    (struct gm_value[]){GM_N(t->key.value), GM_N(t->allocs), GM_N(t->bytes), GM_N(t->frees),
                                        GM_N(t->crossed), GM_N(t->failed), GM_N(t->peak), GM_N(t->time_ns)},
@@ -101,7 +103,7 @@ bool gm_print_threads(struct gm_report *r, struct gm_observer *watched, struct g
     return true;
 }
 
-bool gm_print_streams(struct gm_report *r, struct gm_observer *watched, struct gm_out *out) {
+bool gm_print_streams(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
     static const struct gm_column columns[] = {{"context", "context", GM_CELL_NUMBER},
                                                {"stream", "stream", GM_CELL_HEX},
                                                {"allocations", "allocations", GM_CELL_COUNT},
@@ -110,13 +112,13 @@ bool gm_print_streams(struct gm_report *r, struct gm_observer *watched, struct g
                                                {"frees_of_others", "of others", GM_CELL_COUNT},
                                                {"peak_live_bytes", "peak live", GM_CELL_BYTES},
                                                {"ns", "time inside", GM_CELL_TIME}};
-    struct watcher *w = (struct watcher *)watched;
+    struct observer *w = (struct observer *)observer;
     (void)r;
     gm_out_section(out, "streams",
                    "BY STREAM (0x0 is the default stream; of others: blocks allocated in another stream)");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);
-    gm_tallies_sort(&w->tallies);
-    for (const struct gm_tally *t = w->tallies.rows; t; t = t->hh.next)
+    gm_keyed_totals_sort(&w->tallies);
+    for (const struct gm_keyed_totals *t = w->tallies.rows; t; t = t->hh.next)
         gm_out_row(out,
                    (struct gm_value[]){GM_N(t->key.space), GM_N(t->key.value), GM_N(t->allocs), GM_N(t->bytes),
                                        GM_N(t->frees), GM_N(t->crossed), GM_N(t->peak), GM_N(t->time_ns)},

@@ -169,14 +169,14 @@ static int take_nvtx(const char *library) {
 
 static int launch(int argc, char **argv, bool table) {
     struct setup setup = {0};
-    struct gm_counters counters = {0};
+    struct gm_run_counters counters = {0};
     struct timespec begin, end;
     char library[GM_PATH], path[GM_PATH];
     int status = read_options(argc, argv, &setup);
     if (status >= 0)
         return status;
     char **program = argv + optind;
-    status = gm_target_find(program[0], path, sizeof path);
+    status = gm_program_find(program[0], path, sizeof path);
     if (status)
         return status;
     if (gm_preload_find(setup.library, library, sizeof library) || gm_preload_set(library) ||
@@ -188,22 +188,22 @@ static int launch(int argc, char **argv, bool table) {
         return GM_EXIT_USAGE;
     if (setup.nvtx && (status = take_nvtx(library)))
         return status;
-    gm_target_warn(path);
+    gm_program_warn_preload(path);
     if (setup.sim)
-        gm_target_warn_sim(path);
+        gm_program_warn_sim(path);
     if (setup.exec) {
         unsetenv("GPUMEM_STATS");
         execv(path, program);
         fprintf(stderr, "gpumem: %s: %s\n", path, strerror(errno));
         return errno == ENOENT ? 127 : 126;
     }
-    gm_counters_make(&counters);
+    gm_run_counters_create(&counters);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     status = gm_child_run(path, program);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    gm_counters_say(&counters, table,
-                    (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec));
-    gm_counters_drop(&counters);
+    gm_run_counters_print(&counters, table,
+                          (uint64_t)((end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec));
+    gm_run_counters_destroy(&counters);
     return status;
 }
 

@@ -2,18 +2,18 @@
 #ifndef GM_SECTION_H
 #define GM_SECTION_H
 
-#include "tools/cli/out.h"
-#include "tools/cli/report.h"
+#include "tools/cli/output.h"
+#include "tools/cli/trace_report.h"
 #include "tools/cli/section_rows.h"
 
 struct gm_section {
     const char *flag; /* long option, without dashes */
     /* What watches the trace for the section, to be freed by free(); NULL = no memory. The function is NULL
      * where the totals are enough. */
-    struct gm_observer *(*watch)(void);
+    struct gm_observer *(*observe)(void);
     /* `watched` is what watch() gave. False = no memory, or the trace cannot be read again. */
-    bool (*print)(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-    void (*drop)(struct gm_observer *watched); /* frees what the watcher holds, not itself; may be NULL */
+    bool (*print)(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+    void (*drop)(struct gm_observer *observer); /* frees what the watcher holds, not itself; may be NULL */
 };
 
 #define ONE(...) +1
@@ -22,40 +22,40 @@ enum { GM_SECTION_COUNT = GM_SECTION_ROWS(ONE) };
 extern const struct gm_section gm_sections[GM_SECTION_COUNT];
 
 /* report_peak.c ... */
-struct gm_observer *gm_watch_peak(void);
-void gm_drop_peak(struct gm_observer *watched);
-bool gm_print_peak(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-bool gm_print_leaks(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-bool gm_print_temporary(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-bool gm_print_kinds(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+struct gm_observer *gm_observe_peak(void);
+void gm_drop_peak(struct gm_observer *observer);
+bool gm_print_peak(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+bool gm_print_leaks(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+bool gm_print_temporary(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+bool gm_print_kinds(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 
-struct gm_observer *gm_watch_sizes(void);
-bool gm_print_sizes(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
+struct gm_observer *gm_observe_sizes(void);
+bool gm_print_sizes(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 
-struct gm_observer *gm_watch_lifetimes(void);
-bool gm_print_lifetimes(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-void gm_drop_lifetimes(struct gm_observer *watched);
+struct gm_observer *gm_observe_lifetimes(void);
+bool gm_print_lifetimes(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_lifetimes(struct gm_observer *observer);
 
-struct gm_observer *gm_watch_objects(void);
-bool gm_print_objects(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-void gm_drop_objects(struct gm_observer *watched);
+struct gm_observer *gm_observe_objects(void);
+bool gm_print_objects(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_objects(struct gm_observer *observer);
 
-struct gm_observer *gm_watch_threads(void);
-bool gm_print_threads(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-struct gm_observer *gm_watch_streams(void);
-bool gm_print_streams(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-void gm_drop_tallies(struct gm_observer *watched);
+struct gm_observer *gm_observe_threads(void);
+bool gm_print_threads(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+struct gm_observer *gm_observe_streams(void);
+bool gm_print_streams(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_keyed_totals(struct gm_observer *observer);
 
-struct gm_observer *gm_watch_growth(void);
-bool gm_print_growth(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-void gm_drop_growth(struct gm_observer *watched);
+struct gm_observer *gm_observe_growth(void);
+bool gm_print_growth(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_growth(struct gm_observer *observer);
 
-struct gm_observer *gm_watch_oom(void);
-bool gm_print_oom(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-void gm_drop_oom(struct gm_observer *watched);
+struct gm_observer *gm_observe_oom(void);
+bool gm_print_oom(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_oom(struct gm_observer *observer);
 
-struct gm_observer *gm_watch_phases(void);
-bool gm_print_phases(struct gm_report *report, struct gm_observer *watched, struct gm_out *out);
-void gm_drop_phases(struct gm_observer *watched);
+struct gm_observer *gm_observe_phases(void);
+bool gm_print_phases(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_phases(struct gm_observer *observer);
 
 #endif

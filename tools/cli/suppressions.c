@@ -1,5 +1,5 @@
 #include "tools/cli/suppressions.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,5 +1,5 @@
 #include "tools/cli/symbols.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 #include "tools/cli/debuginfo.h"
 
 #include <ctype.h>

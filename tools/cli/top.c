@@ -4,7 +4,7 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/screen.h"
-#include "tools/cli/watch.h"
+#include "tools/cli/process_counters.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -22,16 +22,16 @@ struct options {
     bool all, json, batch;
 };
 
-struct watched {
-    struct gm_watch *watch;
-    struct gm_sample before, now;
+struct observer {
+    struct gm_process_counters *counters;
+    struct gm_counter_sample before, now;
     struct gm_rates rates;
     bool timed; /* since `before` */
-    bool seen_before, ended, told;
+    bool seen_before, ended, reported;
 };
 
 struct table {
-    struct watched *rows[MOST];
+    struct observer *rows[MOST];
     unsigned count;
     uint64_t readings;
 };
@@ -68,24 +68,24 @@ static uint64_t now_ns(void) {
 
 static bool is_listed(const struct table *table, pid_t pid) {
     for (unsigned i = 0; i < table->count; i++)
-        if (!table->rows[i]->ended && gm_watch_pid(table->rows[i]->watch) == pid)
+        if (!table->rows[i]->ended && gm_process_counters_pid(table->rows[i]->counters) == pid)
             return true;
     return false;
 }
 
-static enum gm_watch_status add(struct table *table, pid_t pid) {
-    struct gm_watch *watch;
-    enum gm_watch_status status = gm_watch_open(pid, &watch);
+static enum gm_counters_status add(struct table *table, pid_t pid) {
+    struct gm_process_counters *counters;
+    enum gm_counters_status status = gm_process_counters_open(pid, &counters);
     if (status)
         return status;
-    struct watched *row = table->count < MOST ? calloc(1, sizeof *row) : NULL;
+    struct observer *row = table->count < MOST ? calloc(1, sizeof *row) : NULL;
     if (!row) {
-        gm_watch_close(watch);
-        return GM_WATCH_NO_MEMORY;
+        gm_process_counters_close(counters);
+        return GM_COUNTERS_NO_MEMORY;
     }
-    row->watch = watch;
+    row->counters = counters;
     table->rows[table->count++] = row;
-    return GM_WATCH_OK;
+    return GM_COUNTERS_OK;
 }
 
 static bool add_found(pid_t pid, void *arg) {
@@ -96,15 +96,15 @@ static bool add_found(pid_t pid, void *arg) {
 }
 
 static void drop(struct table *table, unsigned i) {
-    gm_watch_close(table->rows[i]->watch);
+    gm_process_counters_close(table->rows[i]->counters);
     free(table->rows[i]);
     table->count--;
     memmove(&table->rows[i], &table->rows[i + 1], (table->count - i) * sizeof table->rows[0]);
 }
 
-static void drop_told(struct table *table) {
+static void drop_reported(struct table *table) {
     for (unsigned i = table->count; i-- > 0;)
-        if (table->rows[i]->told)
+        if (table->rows[i]->reported)
             drop(table, i);
 }
 
@@ -117,28 +117,28 @@ static unsigned alive(const struct table *table) {
 
 /* ---- readings */
 
-static void read_one(struct watched *row, uint64_t interval_ns) {
+static void read_one(struct observer *row, uint64_t interval_ns) {
     static struct gm_stats page; /* 50 KiB */
-    struct gm_sample now;
+    struct gm_counter_sample now;
     memset(&page, 0, sizeof page);
-    enum gm_watch_status status = gm_watch_read(row->watch, &page);
-    row->ended = status != GM_WATCH_OK;
+    enum gm_counters_status status = gm_process_counters_read(row->counters, &page);
+    row->ended = status != GM_COUNTERS_OK;
     if (page.magic) {
-        gm_sample_take(&now, &page, (int32_t)gm_watch_pid(row->watch), now_ns());
-        row->rates = gm_sample_rates(row->seen_before ? &row->now : NULL, &now, row->timed || now.timed);
+        gm_counter_sample_take(&now, &page, (int32_t)gm_process_counters_pid(row->counters), now_ns());
+        row->rates = gm_counter_sample_rates(row->seen_before ? &row->now : NULL, &now, row->timed || now.timed);
         row->before = row->now;
         row->now = now;
         row->seen_before = true;
     }
     if (!row->ended)
-        row->timed = gm_watch_time_calls(row->watch, 2 * interval_ns + SECOND);
+        row->timed = gm_process_counters_time_calls(row->counters, 2 * interval_ns + SECOND);
 }
 
 static void read_all(struct table *table, const struct options *options) {
     static uint64_t looked;
     if (options->all && (!looked || now_ns() - looked > SECOND)) {
         looked = now_ns();
-        gm_watch_each_process(add_found, table);
+        gm_each_process(add_found, table);
     }
     for (unsigned i = 0; i < table->count; i++)
         if (!table->rows[i]->ended)
@@ -150,10 +150,10 @@ static void read_all(struct table *table, const struct options *options) {
 
 static bool show_json(struct table *table) {
     for (unsigned i = 0; i < table->count; i++) {
-        struct watched *row = table->rows[i];
+        struct observer *row = table->rows[i];
         if (row->seen_before && !gm_top_json(stdout, &row->now, &row->rates, row->ended))
             return false;
-        row->told = row->ended;
+        row->reported = row->ended;
     }
     return true;
 }
@@ -166,12 +166,12 @@ static void show_lines(struct table *table) {
     if (table->readings == 1)
         gm_top_head(stdout, true, UINT32_MAX, "\n");
     for (unsigned i = 0; i < table->count; i++) {
-        struct watched *row = table->rows[i];
+        struct observer *row = table->rows[i];
         if (row->seen_before)
             gm_top_row(stdout, clock, &row->now, &row->rates, UINT32_MAX, "\n");
         if (row->ended)
-            printf("%s %7d has ended\n", clock, (int)gm_watch_pid(row->watch));
-        row->told = row->ended;
+            printf("%s %7d has ended\n", clock, (int)gm_process_counters_pid(row->counters));
+        row->reported = row->ended;
     }
 }
 
@@ -194,7 +194,7 @@ static void show_screen(struct table *table) {
     show_table(stdout, table, width, height, gm_screen_line_end);
     gm_screen_frame_end();
     for (unsigned i = 0; i < table->count; i++)
-        table->rows[i]->told = table->rows[i]->ended;
+        table->rows[i]->reported = table->rows[i]->ended;
 }
 
 /* ---- the loop */
@@ -205,7 +205,7 @@ static void say_last(const struct table *table) {
         show_table(stdout, table, UINT32_MAX, UINT32_MAX, "\n");
     for (unsigned i = 0; i < table->count; i++)
         if (table->rows[i]->ended)
-            printf("process %d has ended\n", (int)gm_watch_pid(table->rows[i]->watch));
+            printf("process %d has ended\n", (int)gm_process_counters_pid(table->rows[i]->counters));
 }
 
 static int watch_all(struct table *table, const struct options *options) {
@@ -223,7 +223,7 @@ static int watch_all(struct table *table, const struct options *options) {
             show_screen(table);
         written = written && !fflush(stdout) && !ferror(stdout);
         if (!last)
-            drop_told(table);
+            drop_reported(table);
         next += options->interval_ns;
         if (next < now_ns()) /* was stopped, or could not keep up */
             next = now_ns();
@@ -293,9 +293,9 @@ static int add_named(struct table *table, char **names) {
             return gm_usage_error("top: '%s' is not a process id", *names);
         if (is_listed(table, (pid_t)pid))
             continue;
-        enum gm_watch_status found = add(table, (pid_t)pid);
+        enum gm_counters_status found = add(table, (pid_t)pid);
         if (found) {
-            fprintf(stderr, "gpumem: process %ld: %s\n", pid, gm_watch_reason(found));
+            fprintf(stderr, "gpumem: process %ld: %s\n", pid, gm_process_counters_reason(found));
             status = 1;
         }
     }
@@ -310,7 +310,7 @@ int gm_command_top(int argc, char **argv) {
         return status;
     options.all |= first == argc;
     if (options.all) {
-        gm_watch_each_process(add_found, &table);
+        gm_each_process(add_found, &table);
         if (!table.count) {
             fputs("gpumem: no process that may be watched runs under gpumem and has used CUDA\n", stderr);
             return 1;

@@ -7,17 +7,17 @@
 #include <stdio.h>
 
 /* One reading. Bytes, nanoseconds. */
-struct gm_sample {
+struct gm_counter_sample {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     int32_t pid;      /* as the caller knows the process */
     bool finished, timed;
     char program[64], policy[64];
     uint64_t start_ns;
-    uint64_t live[GM_KIND_COUNT], kept[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
+    uint64_t live[GM_KIND_COUNT], cached[GM_KIND_COUNT], reserved[GM_KIND_COUNT], peak[GM_KIND_COUNT],
         blocks[GM_KIND_COUNT];
-    uint64_t live_all, kept_all, reserved_all; /* on devices */
-    uint64_t peak_all;                         /* live bytes on devices */
-    uint64_t allocs, frees, hits, reusable;    /* reusable: allocations of kinds that keep freed blocks */
+    uint64_t live_all, cached_all, reserved_all; /* on devices */
+    uint64_t peak_all;                           /* live bytes on devices */
+    uint64_t allocs, frees, hits, reusable;      /* reusable: allocations of kinds that keep freed blocks */
     struct gm_stats_shard total;
 };
 
@@ -30,24 +30,25 @@ struct gm_rates {
     double time; /* of 1, and more with several threads inside calls */
 };
 
-void gm_sample_take(struct gm_sample *out, const struct gm_stats *stats, int32_t pid, uint64_t now_ns);
+void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats *stats, int32_t pid, uint64_t now_ns);
 /* `before` NULL = this is the first reading. `timed`: calls were timed in between. */
-struct gm_rates gm_sample_rates(const struct gm_sample *before, const struct gm_sample *now, bool timed);
+struct gm_rates gm_counter_sample_rates(const struct gm_counter_sample *before, const struct gm_counter_sample *now,
+                                        bool timed);
 /* Did anything ever happen in this kind of memory? */
-bool gm_sample_has(const struct gm_sample *sample, enum gm_kind kind);
+bool gm_counter_sample_has_kind(const struct gm_counter_sample *sample, enum gm_kind kind);
 
 /* ---- top_text.c: lines for at most `width` columns, each ended by `ending` */
 
 /* Everything about one process; returns the number of lines. */
-unsigned gm_top_detail(FILE *out, const struct gm_sample *sample, const struct gm_rates *rates, unsigned width,
+unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *sample, const struct gm_rates *rates, unsigned width,
                        const char *ending);
 /* A line for each of several. `clock` (NULL = none) is the first column, "hh:mm:ss". */
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending);
-void gm_top_row(FILE *out, const char *clock, const struct gm_sample *sample, const struct gm_rates *rates,
+void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *sample, const struct gm_rates *rates,
                 unsigned width, const char *ending);
 
 /* ---- top_json.c: one object a line. False: no memory, or gpumem was built without jansson. */
 bool gm_top_json_there(void);
-bool gm_top_json(FILE *out, const struct gm_sample *sample, const struct gm_rates *rates, bool ended);
+bool gm_top_json(FILE *out, const struct gm_counter_sample *sample, const struct gm_rates *rates, bool ended);
 
 #endif

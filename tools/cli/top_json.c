@@ -26,14 +26,14 @@ static json_t *text(const char *bytes) {
     return json_string(clean);
 }
 
-static json_t *kinds(const struct gm_sample *s) {
+static json_t *kinds(const struct gm_counter_sample *s) {
     json_t *all = json_object();
     for (int k = 0; k < GM_KIND_COUNT; k++) {
-        if (!gm_sample_has(s, k))
+        if (!gm_counter_sample_has_kind(s, k))
             continue;
         json_t *one =
             json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live[k]), "kept_bytes",
-                      number(s->kept[k]), "reserved_bytes", number(s->reserved[k]), "peak_bytes", number(s->peak[k]),
+                      number(s->cached[k]), "reserved_bytes", number(s->reserved[k]), "peak_bytes", number(s->peak[k]),
                       "blocks", number(s->blocks[k]), "allocs", number(s->total.allocs[k]), "frees",
                       number(s->total.frees[k]), "hits", number(s->total.hits[k]));
         json_object_set_new(all, gm_kind_name((enum gm_kind)k), one);
@@ -41,7 +41,7 @@ static json_t *kinds(const struct gm_sample *s) {
     return all;
 }
 
-static json_t *fences(const struct gm_sample *s, const struct gm_rates *r) {
+static json_t *fences(const struct gm_counter_sample *s, const struct gm_rates *r) {
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "records", number(s->total.fence_records), "queries",
                      number(s->total.fence_queries), "waits", number(s->total.fence_waits), "wait_ns",
                      number(s->total.fence_wait_ns), "waits_per_s", real(r->fence_waits));
@@ -52,7 +52,7 @@ static json_t *rates(const struct gm_rates *r) {
                      "frees_per_s", real(r->frees), "hit_rate", real(r->hits), "time_in_calls", real(r->time));
 }
 
-bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r, bool ended) {
+bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended) {
     json_t *all = json_pack("{s:i, s:o, s:i, s:o, s:o, s:b, s:b}", "format", FORMAT, "time_ns", number(s->time_ns),
                             "pid", (int)s->pid, "program", text(s->program), "policy", text(s->policy), "finished",
                             s->finished, "ended", ended);
@@ -64,7 +64,7 @@ bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r,
                   number(s->total.trims), "trimmed_bytes", number(s->total.trimmed_bytes), "oom_steps",
                   number(s->total.oom_steps), "time_in_calls_ns", number(s->total.time_ns));
     json_t *memory =
-        json_pack("{s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live_all), "kept_bytes", number(s->kept_all),
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "live_bytes", number(s->live_all), "kept_bytes", number(s->cached_all),
                   "reserved_bytes", number(s->reserved_all), "peak_bytes", number(s->peak_all), "by_kind", kinds(s));
     bool done = all && !json_object_set_new(all, "counts", counts) && !json_object_set_new(all, "rates", rates(r)) &&
                 !json_object_set_new(all, "fences", fences(s, r)) && !json_object_set_new(all, "memory", memory) &&
@@ -74,5 +74,5 @@ bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r,
 }
 #else
 bool gm_top_json_there(void) { return false; }
-bool gm_top_json(FILE *out, const struct gm_sample *s, const struct gm_rates *r, bool ended) { return false; }
+bool gm_top_json(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, bool ended) { return false; }
 #endif

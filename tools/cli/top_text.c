@@ -1,6 +1,6 @@
 /* Counters of running processes for people. */
 #include "policy/policy.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 #include "tools/cli/top.h"
 
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static const char *percent(struct gm_text *room, double value) {
     return room->text;
 }
 
-unsigned gm_top_detail(FILE *out, const struct gm_sample *s, const struct gm_rates *r, unsigned width,
+unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struct gm_rates *r, unsigned width,
                        const char *ending) {
     struct gm_text t[6];
     unsigned lines = 8;
@@ -64,15 +64,15 @@ unsigned gm_top_detail(FILE *out, const struct gm_sample *s, const struct gm_rat
          gm_text_count(&t[2], s->total.oom_steps));
     line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "KEPT", "RESERVED", "PEAK", "BLOCKS");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
-        if (!gm_sample_has(s, k))
+        if (!gm_counter_sample_has_kind(s, k))
             continue;
         line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", gm_kind_name((enum gm_kind)k),
-             gm_text_bytes(&t[0], s->live[k]), gm_text_bytes(&t[1], s->kept[k]), gm_text_bytes(&t[2], s->reserved[k]),
+             gm_text_bytes(&t[0], s->live[k]), gm_text_bytes(&t[1], s->cached[k]), gm_text_bytes(&t[2], s->reserved[k]),
              gm_text_bytes(&t[3], s->peak[k]), gm_text_count(&t[4], s->blocks[k]));
         lines++;
     }
     line(out, width, ending, "  %-14s %11s %11s %11s %11s", "on devices", gm_text_bytes(&t[0], s->live_all),
-         gm_text_bytes(&t[1], s->kept_all), gm_text_bytes(&t[2], s->reserved_all), gm_text_bytes(&t[3], s->peak_all));
+         gm_text_bytes(&t[1], s->cached_all), gm_text_bytes(&t[2], s->reserved_all), gm_text_bytes(&t[3], s->peak_all));
     return lines + 1;
 }
 
@@ -83,12 +83,12 @@ void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {
          "FREES/S", "REUSED", "WAITS/S");
 }
 
-void gm_top_row(FILE *out, const char *clock, const struct gm_sample *s, const struct gm_rates *r, unsigned width,
-                const char *ending) {
+void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *s, const struct gm_rates *r,
+                unsigned width, const char *ending) {
     struct gm_text t[6];
     char pid[16];
     snprintf(pid, sizeof pid, "%d", s->pid);
     line(out, width, ending, "%s%s" ROW, clock ? clock : "", clock ? " " : "", pid, s->program,
-         gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->kept_all), rate(&t[2], r->allocs),
+         gm_text_bytes(&t[0], s->live_all), gm_text_bytes(&t[1], s->cached_all), rate(&t[2], r->allocs),
          rate(&t[3], r->frees), percent(&t[4], r->hits), rate(&t[5], r->fence_waits));
 }

@@ -5,7 +5,7 @@
 #include "shim/resource/resource.h"
 #include "tools/cli/export_rows.h"
 #include "tools/cli/section_rows.h"
-#include "tools/cli/words.h"
+#include "tools/cli/trace_glossary.h"
 
 /* Text of a paragraph: a hyphen that users may copy is a minus, a leading dot is no request. */
 static void text(FILE *out, const char *p) {
@@ -113,7 +113,7 @@ static bool complete = true;
 /* A name that nobody has explained must not get into the manual unseen. */
 static void term(FILE *out, const char *name, const char *meaning) {
     if (!meaning) {
-        fprintf(stderr, "no meaning of '%s' in tools/cli/words.c\n", name);
+        fprintf(stderr, "no meaning of '%s' in tools/cli/trace_glossary.c\n", name);
         complete = false;
         meaning = "";
     }

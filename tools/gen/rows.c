@@ -1,11 +1,12 @@
-/* gpumem-rows: --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names, each to standard
- * output. */
+/* gpumem-rows --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names | --plot-kinds: writes
+ * one text that is generated from the rows of options, policies, commands and kinds of memory to standard output. */
 #include "tools/gen/gen.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/export_rows.h"
+#include "tools/cli/memory_kinds.h"
 #include "tools/cli/section_rows.h"
 
 void gm_gen_value(FILE *out, const struct gm_option *row, const char *joint) {
@@ -108,6 +109,18 @@ static void names(void) {
     }
 }
 
+/* A Python module for tools/plot. */
+static void plot_kinds(void) {
+    puts("\"\"\"Kinds of memory: their colours, and whether the program requested device memory.\"\"\"\n\nCOLOURS = {");
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        printf("    \"%s\": \"%s\",\n", gm_kind_name((enum gm_kind)kind), gm_kind_colour((enum gm_kind)kind));
+    puts("}\nFOR_DEVICE = {");
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        printf("    \"%s\": %s,\n", gm_kind_name((enum gm_kind)kind),
+               gm_kind_is_for_device((enum gm_kind)kind) ? "True" : "False");
+    puts("}");
+}
+
 static int man(const char *path) {
     FILE *template_file = fopen(path, "r");
     if (!template_file) {
@@ -136,8 +149,11 @@ int main(int argc, char **argv) {
         gm_gen_fish(stdout);
     } else if (!strcmp(what, "--names")) {
         names();
+    } else if (!strcmp(what, "--plot-kinds")) {
+        plot_kinds();
     } else {
-        fputs("usage: gpumem-rows --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names\n",
+        fputs("usage: gpumem-rows --readme | --readme-policies | --man TEMPLATE | --bash | --zsh | --fish | --names | "
+              "--plot-kinds\n",
               stderr);
         return 2;
     }

@@ -4,7 +4,8 @@ import sqlite3
 
 import numpy
 
-HOST_KINDS = ("host", "imported")  # never on a device; host-numa stands in for device memory that ran out
+import memory_kinds
+
 BINS = 400        # of a time line
 CELLS = (500, 250)  # of a scatter picture: no two marks of a series in one; fewer where more than MARKS would be left
 MARKS = 10000
@@ -66,8 +67,8 @@ def read(path, end_ns):
 
 
 def on_device(blocks):
-    """What the program wanted on a device, also where host memory had to serve it."""
-    return blocks.chosen(~numpy.isin(blocks.kind, [code for code, name in enumerate(blocks.kind_names) if name in HOST_KINDS]))
+    """Blocks for which the program requested device memory, including those that host memory serves."""
+    return blocks.chosen(numpy.isin(blocks.kind, [code for code, name in enumerate(blocks.kind_names) if memory_kinds.FOR_DEVICE[name]]))
 
 
 # ---- bytes over time

@@ -7,11 +7,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.transforms import ScaledTranslation
 
 import data
-from style import BLACK, BLUE, COLOURS, GREEN, ORANGE, PURPLE, SKY, VERMILLION, bytes_scale, bytes_text, time_scale, time_text
+import memory_kinds
+from style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, bytes_scale, bytes_text, time_scale, time_text
 
-KIND_COLOURS = {"native": BLUE, "async": SKY, "managed": ORANGE, "managed-pool": "#F6C667", "cache": GREEN, "host": "#999999",
-                "vmm": PURPLE, "pool": VERMILLION, "graph": "#F0E442", "array": "#8C6D31", "host-numa": BLACK, "imported": "#CCCCCC",
-                "sim": "#44AA99"}
 RASTER = 2000  # more marks than these are pixels in the SVG, too
 
 
@@ -299,7 +297,7 @@ def kinds(plt, subject):
     below = data.numpy.zeros(len(ends))
     for name, live in lines.items():
         above = below + data.numpy.concatenate(([0], live, live[-1:])) / scale
-        axes.fill_between(ends, below, above, step="post", color=KIND_COLOURS.get(name, COLOURS[-1]), linewidth=0,
+        axes.fill_between(ends, below, above, step="post", color=memory_kinds.COLOURS[name], linewidth=0,
                           label=f"{name}, at most {bytes_text(peaks[name])}")
         below = above
     axes.step(ends, below, where="post", color=BLACK, linewidth=0.6)

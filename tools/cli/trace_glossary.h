@@ -1,7 +1,7 @@
 /* What names in traces mean, one line each, for report and manual. NULL = no such name; the build fails when
  * the manual would lack one. */
-#ifndef GM_WORDS_H
-#define GM_WORDS_H
+#ifndef GM_TRACE_GLOSSARY_H
+#define GM_TRACE_GLOSSARY_H
 
 #include "shim/trace/event.h"
 

@@ -1,4 +1,4 @@
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "tools/cli/report.h"
+#include "tools/cli/trace_report.h"
 
 bool gm_report_read_again(struct gm_report *r, struct gm_observer *observer) {
     struct gm_observer *const observers[] = {observer, NULL};

@@ -1,4 +1,4 @@
-#include "tools/cli/oracle.h"
+#include "tools/cli/lifetime_oracle.h"
 
 #include <string.h>
 
@@ -8,9 +8,9 @@ enum gm_kind gm_oracle_decide(const struct gm_object *object, uint64_t lifetime_
     return !object->failed && gm_object_lifetime(object) < lifetime_ns ? GM_KIND_ASYNC : GM_KIND_MANAGED;
 }
 
-struct gm_room gm_oracle_room(const struct gm_objects *o, uint64_t fit, uint64_t headroom) {
+struct gm_async_capacity gm_oracle_capacity(const struct gm_objects *o, uint64_t fit, uint64_t headroom) {
     uint64_t live[64] = {0}, peak[64] = {0};
-    struct gm_room room;
+    struct gm_async_capacity room;
     for (size_t i = 0; i < o->order_count; i++) {
         const struct gm_object *object = &o->list[o->order[i] >> 1];
         unsigned device = gm_object_device(object);
@@ -26,7 +26,7 @@ struct gm_room gm_oracle_room(const struct gm_objects *o, uint64_t fit, uint64_t
     return room;
 }
 
-struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns, const struct gm_room *room,
+struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns, const struct gm_async_capacity *room,
                                bool *beyond) {
     struct gm_oracle result = {.lifetime_ns = lifetime_ns};
     uint64_t async[64] = {0}, managed = 0;
@@ -60,7 +60,7 @@ struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns,
 
 uint64_t gm_oracle_step(unsigned i) { return i < 10 ? 1000000000u >> (10 - i) : UINT64_C(1000000000) << (i - 10); }
 
-int gm_oracle_fit(const struct gm_objects *o, const struct gm_room *room, struct gm_oracle *steps) {
+int gm_oracle_fit(const struct gm_objects *o, const struct gm_async_capacity *room, struct gm_oracle *steps) {
     int best = -1;
     for (unsigned i = 0; i < GM_ORACLE_STEPS; i++) {
         steps[i] = gm_oracle_try(o, gm_oracle_step(i), room, NULL);

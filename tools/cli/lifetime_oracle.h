@@ -1,7 +1,7 @@
 /* The oracle of hybrid-allocation-he, III.C: with the whole trace known, objects that live less than N are temporary
  * and asynchronous, the others managed. */
-#ifndef GM_ORACLE_H
-#define GM_ORACLE_H
+#ifndef GM_LIFETIME_ORACLE_H
+#define GM_LIFETIME_ORACLE_H
 
 #include "tools/cli/objects.h"
 
@@ -19,14 +19,14 @@ enum gm_kind gm_oracle_decide(const struct gm_object *object, uint64_t lifetime_
 
 /* Bytes of each device left to asynchronous memory: `fit` where given (not 0), else the card less `headroom`; less the
  * peak of what no policy moves. UINT64_MAX where nothing is known. */
-struct gm_room {
+struct gm_async_capacity {
     uint64_t bytes[64];
 };
-struct gm_room gm_oracle_room(const struct gm_objects *objects, uint64_t fit, uint64_t headroom);
+struct gm_async_capacity gm_oracle_capacity(const struct gm_objects *objects, uint64_t fit, uint64_t headroom);
 
 /* Follows the trace with N. `beyond` is NULL or a flag for each object, written. */
-struct gm_oracle gm_oracle_try(const struct gm_objects *objects, uint64_t lifetime_ns, const struct gm_room *room,
-                               bool *beyond);
+struct gm_oracle gm_oracle_try(const struct gm_objects *objects, uint64_t lifetime_ns,
+                               const struct gm_async_capacity *room, bool *beyond);
 
 /* N = 2^k seconds for k = -10 .. 9, the paper's steps. */
 enum { GM_ORACLE_STEPS = 20 };
@@ -34,7 +34,7 @@ uint64_t gm_oracle_step(unsigned i);
 
 /* The largest step whose asynchronous peak fits every device, into steps[0 .. GM_ORACLE_STEPS); its place, or -1: none
  * fits. */
-int gm_oracle_fit(const struct gm_objects *objects, const struct gm_room *room, struct gm_oracle *steps);
+int gm_oracle_fit(const struct gm_objects *objects, const struct gm_async_capacity *room, struct gm_oracle *steps);
 
 /* plan_rules.c: rules for the policy static that decide as the oracle does where few of them can; written to `out`.
  * Returns how many objects they decide as the oracle, and their number in *rules. UINT64_MAX: no memory. */

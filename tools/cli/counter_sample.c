@@ -1,43 +1,46 @@
 #include "tools/cli/top.h"
 
+#include "tools/cli/memory_kinds.h"
+
 #include <stdio.h>
 #include <string.h>
 
 /* Two counters that are read one after the other while others raise them. */
 static uint64_t at_least_zero(uint64_t more, uint64_t less) { return more > less ? more - less : 0; }
 
-void gm_sample_take(struct gm_sample *out, const struct gm_stats *s, int32_t pid, uint64_t now_ns) {
-    *out = (struct gm_sample){.time_ns = now_ns,
-                              .pid = pid,
-                              .finished = s->finished,
-                              .timed = s->timed,
-                              .start_ns = s->start_ns,
-                              .peak_all = s->peak_total,
-                              .total = gm_stats_total(s)};
+void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats *s, int32_t pid, uint64_t now_ns) {
+    *out = (struct gm_counter_sample){.time_ns = now_ns,
+                                      .pid = pid,
+                                      .finished = s->finished,
+                                      .timed = s->timed,
+                                      .start_ns = s->start_ns,
+                                      .peak_all = s->peak_total,
+                                      .total = gm_stats_total(s)};
     snprintf(out->program, sizeof out->program, "%.*s", (int)sizeof s->program - 1, s->program);
     snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         out->live[k] = s->live_bytes[k];
-        out->kept[k] = at_least_zero(out->total.cached_in[k], out->total.cached_out[k]);
-        out->reserved[k] = out->live[k] + s->slack_bytes[k] + out->kept[k];
+        out->cached[k] = at_least_zero(out->total.cached_in[k], out->total.cached_out[k]);
+        out->reserved[k] = out->live[k] + s->slack_bytes[k] + out->cached[k];
         out->peak[k] = s->peak_bytes[k];
         out->blocks[k] = gm_stats_blocks(&out->total, k);
         out->allocs += out->total.allocs[k];
         out->frees += out->total.frees[k];
         out->hits += out->total.hits[k];
-        if (k == GM_KIND_CACHE || out->total.hits[k])
+        if (gm_kind_is_cached((enum gm_kind)k) || out->total.hits[k])
             out->reusable += out->total.allocs[k];
         if (!gm_kind_is_on_device(k))
             continue;
         out->live_all += out->live[k];
-        out->kept_all += out->kept[k];
+        out->cached_all += out->cached[k];
         out->reserved_all += out->reserved[k];
     }
 }
 
 static double share(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : -1; }
 
-struct gm_rates gm_sample_rates(const struct gm_sample *before, const struct gm_sample *now, bool timed) {
+struct gm_rates gm_counter_sample_rates(const struct gm_counter_sample *before, const struct gm_counter_sample *now,
+                                        bool timed) {
     struct gm_rates r = {-1, -1, -1, -1, -1, share(now->hits, now->reusable), -1};
     if (!before || now->time_ns <= before->time_ns)
         return r;
@@ -51,6 +54,6 @@ struct gm_rates gm_sample_rates(const struct gm_sample *before, const struct gm_
     return r;
 }
 
-bool gm_sample_has(const struct gm_sample *s, enum gm_kind kind) {
+bool gm_counter_sample_has_kind(const struct gm_counter_sample *s, enum gm_kind kind) {
     return s->total.allocs[kind] || s->peak[kind] || s->total.cached_in[kind];
 }

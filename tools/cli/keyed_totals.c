@@ -1,11 +1,11 @@
-#include "tools/cli/tally.h"
+#include "tools/cli/keyed_totals.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct gm_tally *gm_tally_of(struct gm_tallies *t, uint64_t value, uint64_t space) {
-    struct gm_tally_key key = {value, space};
-    struct gm_tally *row = t->last;
+struct gm_keyed_totals *gm_keyed_totals_of(struct gm_keyed_totals_table *t, uint64_t value, uint64_t space) {
+    struct gm_totals_key key = {value, space};
+    struct gm_keyed_totals *row = t->last;
     if (row && row->key.value == value && row->key.space == space)
         return row;
     HASH_FIND(hh, t->rows, &key, sizeof key, row);
@@ -16,7 +16,7 @@ struct gm_tally *gm_tally_of(struct gm_tallies *t, uint64_t value, uint64_t spac
     return t->last = row;
 }
 
-static int by_bytes(const struct gm_tally *a, const struct gm_tally *b) {
+static int by_bytes(const struct gm_keyed_totals *a, const struct gm_keyed_totals *b) {
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
     if (a->key.space != b->key.space)
@@ -24,10 +24,10 @@ static int by_bytes(const struct gm_tally *a, const struct gm_tally *b) {
     return a->key.value > b->key.value ? 1 : a->key.value < b->key.value ? -1 : 0;
 }
 
-void gm_tallies_sort(struct gm_tallies *t) { HASH_SORT(t->rows, by_bytes); }
+void gm_keyed_totals_sort(struct gm_keyed_totals_table *t) { HASH_SORT(t->rows, by_bytes); }
 
-void gm_tallies_free(struct gm_tallies *t) {
-    struct gm_tally *row, *next;
+void gm_keyed_totals_free(struct gm_keyed_totals_table *t) {
+    struct gm_keyed_totals *row, *next;
     HASH_ITER(hh, t->rows, row, next) {
         HASH_DEL(t->rows, row);
         free(row);

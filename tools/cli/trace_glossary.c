@@ -1,4 +1,4 @@
-#include "tools/cli/words.h"
+#include "tools/cli/trace_glossary.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* The parts of gpumem report: what a trace says (facts), and its two forms. */
-#ifndef GM_REPORT_H
-#define GM_REPORT_H
+#ifndef GM_TRACE_REPORT_H
+#define GM_TRACE_REPORT_H
 
 #include "tools/cli/analysis.h"
-#include "tools/cli/out.h"
+#include "tools/cli/output.h"
 #include "tools/cli/suppressions.h"
 #include "tools/cli/symbols.h"
 
@@ -30,10 +30,9 @@ struct gm_report {
 };
 
 struct gm_leaks {
-    struct gm_share own, toolkit, suppressed;
+    struct gm_count_and_bytes own, toolkit, suppressed;
 };
 
-/* ---- report_read.c */
 /* Reads the trace once more for one observer. False = it is gone, or no memory. */
 bool gm_report_read_again(struct gm_report *report, struct gm_observer *observer);
 uint64_t gm_report_device_bytes(const struct gm_report *report, int device); /* GM_UNKNOWN */
@@ -46,7 +45,7 @@ void gm_report_sort_sites(struct gm_report *report, enum gm_report_order order);
 
 struct gm_leaks gm_report_leaks(const struct gm_report *report);
 /* Names for a row of a table: with `stacks` the callers too. Valid until the next call. */
-struct gm_place_names gm_report_place(struct gm_report *report, const struct gm_report_site *site);
+struct gm_site_names gm_report_site_names(struct gm_report *report, const struct gm_report_site *site);
 
 /* ---- report_text.c */
 void gm_report_head(const struct gm_report *report); /* which trace this is */

@@ -2,7 +2,7 @@
  * versions, of other processes; and what two readings say. */
 #include "shim/base/base.h"
 #include "tools/cli/top.h"
-#include "tools/cli/watch.h"
+#include "tools/cli/process_counters.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,38 +20,38 @@
 
 static void test_judge(void **state) {
     struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = 7};
-    assert_int_equal(gm_watch_judge(&page, sizeof page, 7), GM_WATCH_OK);
-    assert_int_equal(gm_watch_judge(&page, sizeof page, 8), GM_WATCH_NO_COUNTERS);
-    assert_int_equal(gm_watch_judge(&page, 12, 7), GM_WATCH_NO_COUNTERS);
-    assert_int_equal(gm_watch_judge(&page, 7, 7), GM_WATCH_NO_COUNTERS);
-    assert_int_equal(gm_watch_judge(&page, 0, 7), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(gm_process_counters_judge(&page, sizeof page, 7), GM_COUNTERS_OK);
+    assert_int_equal(gm_process_counters_judge(&page, sizeof page, 8), GM_COUNTERS_NO_COUNTERS);
+    assert_int_equal(gm_process_counters_judge(&page, 12, 7), GM_COUNTERS_NO_COUNTERS);
+    assert_int_equal(gm_process_counters_judge(&page, 7, 7), GM_COUNTERS_NO_COUNTERS);
+    assert_int_equal(gm_process_counters_judge(&page, 0, 7), GM_COUNTERS_NO_COUNTERS);
     page.magic ^= 1ull << 56;
-    assert_int_equal(gm_watch_judge(&page, sizeof page, 7), GM_WATCH_OTHER_VERSION);
+    assert_int_equal(gm_process_counters_judge(&page, sizeof page, 7), GM_COUNTERS_OTHER_VERSION);
     page.magic = GM_STATS_MAGIC ^ 1;
-    assert_int_equal(gm_watch_judge(&page, sizeof page, 7), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(gm_process_counters_judge(&page, sizeof page, 7), GM_COUNTERS_NO_COUNTERS);
 }
 
 /* What a viewer finds in a process that holds such a page. */
-static enum gm_watch_status found(const struct gm_stats *page, size_t length, struct gm_stats *read) {
-    struct gm_watch *watch;
+static enum gm_counters_status found(const struct gm_stats *page, size_t length, struct gm_stats *read) {
+    struct gm_process_counters *counters;
     struct gm_stats copy;
     int fd = memfd_create(GM_STATS_NAME, 0);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, page, length), length);
-    enum gm_watch_status status = gm_watch_open(getpid(), &watch);
+    enum gm_counters_status status = gm_process_counters_open(getpid(), &counters);
     if (!status) {
-        assert_int_equal(gm_watch_pid(watch), getpid());
-        assert_int_equal(gm_watch_read(watch, &copy), GM_WATCH_OK);
+        assert_int_equal(gm_process_counters_pid(counters), getpid());
+        assert_int_equal(gm_process_counters_read(counters, &copy), GM_COUNTERS_OK);
         *read = copy;
         assert_int_equal(ftruncate(fd, (off_t)length / 2), 0); /* cut while it is read: no fault, no half a page */
         memset(&copy, 0, sizeof copy);
-        assert_int_equal(gm_watch_read(watch, &copy), GM_WATCH_ENDED);
+        assert_int_equal(gm_process_counters_read(counters, &copy), GM_COUNTERS_ENDED);
         assert_int_equal(copy.magic, 0);
-        assert_false(gm_watch_time_calls(watch, 1)); /* not sealed: a store could be a bus error */
+        assert_false(gm_process_counters_time_calls(counters, 1)); /* not sealed: a store could be a bus error */
     } else {
-        assert_null(watch);
+        assert_null(counters);
     }
-    gm_watch_close(watch);
+    gm_process_counters_close(counters);
     close(fd);
     return status;
 }
@@ -59,23 +59,23 @@ static enum gm_watch_status found(const struct gm_stats *page, size_t length, st
 static void test_fake_pages(void **state) {
     struct gm_stats page = {.magic = GM_STATS_MAGIC, .pid = (int32_t)getpid(), .program = "fake", .live_bytes = {1234}},
                     read;
-    assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_OK);
+    assert_int_equal(found(&page, sizeof page, &read), GM_COUNTERS_OK);
     assert_memory_equal(&page, &read, sizeof page);
-    assert_int_equal(found(&page, sizeof page - 1, &read), GM_WATCH_NO_COUNTERS);
-    assert_int_equal(found(&page, 8, &read), GM_WATCH_NO_COUNTERS);
-    assert_int_equal(found(&page, 0, &read), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(found(&page, sizeof page - 1, &read), GM_COUNTERS_NO_COUNTERS);
+    assert_int_equal(found(&page, 8, &read), GM_COUNTERS_NO_COUNTERS);
+    assert_int_equal(found(&page, 0, &read), GM_COUNTERS_NO_COUNTERS);
     page.pid++;
-    assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(found(&page, sizeof page, &read), GM_COUNTERS_NO_COUNTERS);
     page.magic = 0x3954534154534d47ull;
-    assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_NO_COUNTERS);
+    assert_int_equal(found(&page, sizeof page, &read), GM_COUNTERS_NO_COUNTERS);
     memcpy(&page.magic, "GMSTATS9", 8);
-    assert_int_equal(found(&page, sizeof page, &read), GM_WATCH_OTHER_VERSION);
+    assert_int_equal(found(&page, sizeof page, &read), GM_COUNTERS_OTHER_VERSION);
 }
 
 static pid_t child_with_counters(void (*act)(void)) {
-    int told[2];
+    int seen[2];
     char byte;
-    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(seen), 0);
     pid_t pid = fork();
     if (!pid) {
         gm_stats_open("");
@@ -83,13 +83,13 @@ static pid_t child_with_counters(void (*act)(void)) {
         gm_stats_cached(GM_KIND_CACHE, 4096);
         if (act)
             act();
-        if (write(told[1], "", 1) == 1)
+        if (write(seen[1], "", 1) == 1)
             pause();
         _exit(1);
     }
-    assert_int_equal(read(told[0], &byte, 1), 1);
-    close(told[0]);
-    close(told[1]);
+    assert_int_equal(read(seen[0], &byte, 1), 1);
+    close(seen[0]);
+    close(seen[1]);
     return pid;
 }
 
@@ -100,29 +100,29 @@ static void close_all(void) {
 
 static void test_a_process(void **state) {
     struct gm_stats page;
-    struct gm_watch *watch, *other;
+    struct gm_process_counters *counters, *other;
     pid_t pid = child_with_counters(NULL), closed = child_with_counters(close_all);
-    assert_int_equal(gm_watch_open(pid, &watch), GM_WATCH_OK);
-    assert_int_equal(gm_watch_read(watch, &page), GM_WATCH_OK);
+    assert_int_equal(gm_process_counters_open(pid, &counters), GM_COUNTERS_OK);
+    assert_int_equal(gm_process_counters_read(counters, &page), GM_COUNTERS_OK);
     assert_int_equal(page.pid, pid);
     assert_int_equal(gm_stats_total(&page).allocs[GM_KIND_NATIVE], 3);
-    assert_string_equal(page.program, "test_tools_watch");
+    assert_string_equal(page.program, "test_tools_process_counters");
     assert_int_equal(page.watched_until, 0);
 
-    assert_true(gm_watch_time_calls(watch, 10 * SECOND));
-    assert_int_equal(gm_watch_read(watch, &page), GM_WATCH_OK);
+    assert_true(gm_process_counters_time_calls(counters, 10 * SECOND));
+    assert_int_equal(gm_process_counters_read(counters, &page), GM_COUNTERS_OK);
     uint64_t until = page.watched_until, now = gm_now_ns();
     assert_true(until > now && until < now + 11 * SECOND);
-    assert_true(gm_watch_time_calls(watch, SECOND)); /* another viewer's longer time stays */
-    assert_int_equal(gm_watch_read(watch, &page), GM_WATCH_OK);
+    assert_true(gm_process_counters_time_calls(counters, SECOND)); /* another viewer's longer time stays */
+    assert_int_equal(gm_process_counters_read(counters, &page), GM_COUNTERS_OK);
     assert_int_equal(page.watched_until, until);
 
-    enum gm_watch_status status = gm_watch_open(closed, &other);
-    assert_true(status == GM_WATCH_OK || status == GM_WATCH_NO_READ); /* as the kernel grants it */
+    enum gm_counters_status status = gm_process_counters_open(closed, &other);
+    assert_true(status == GM_COUNTERS_OK || status == GM_COUNTERS_NO_READ); /* as the kernel grants it */
     if (other) {
-        assert_int_equal(gm_watch_read(other, &page), GM_WATCH_OK);
+        assert_int_equal(gm_process_counters_read(other, &page), GM_COUNTERS_OK);
         assert_int_equal(page.pid, closed);
-        assert_false(gm_watch_time_calls(other, SECOND));
+        assert_false(gm_process_counters_time_calls(other, SECOND));
     }
 
     kill(pid, SIGKILL);
@@ -130,24 +130,25 @@ static void test_a_process(void **state) {
     waitpid(pid, NULL, 0);
     waitpid(closed, NULL, 0);
     memset(&page, 0, sizeof page);
-    assert_int_equal(gm_watch_read(watch, &page), GM_WATCH_ENDED);
+    assert_int_equal(gm_process_counters_read(counters, &page), GM_COUNTERS_ENDED);
     assert_int_equal(gm_stats_total(&page).allocs[GM_KIND_NATIVE], 3); /* its last words */
     if (other)
-        assert_int_equal(gm_watch_read(other, &page), GM_WATCH_ENDED);
-    gm_watch_close(watch);
-    gm_watch_close(other);
-    assert_int_equal(gm_watch_open(pid, &watch), GM_WATCH_NO_PROCESS);
-    assert_null(watch);
+        assert_int_equal(gm_process_counters_read(other, &page), GM_COUNTERS_ENDED);
+    gm_process_counters_close(counters);
+    gm_process_counters_close(other);
+    assert_int_equal(gm_process_counters_open(pid, &counters), GM_COUNTERS_NO_PROCESS);
+    assert_null(counters);
 }
 
 static void test_own_counters(void **state) {
-    struct gm_watch *watch;
+    struct gm_process_counters *counters;
     pid_t pid = fork();
     if (!pid) { /* nobody else's descriptors and threads */
         gm_stats_open(NULL);
         uint64_t now = gm_now_ns();
         bool right = !gm_stats_watched() && gm_stats->pid == getpid() && !gm_stats->timed &&
-                     !gm_watch_open(getpid(), &watch) && gm_watch_time_calls(watch, SECOND) && gm_stats_watched();
+                     !gm_process_counters_open(getpid(), &counters) &&
+                     gm_process_counters_time_calls(counters, SECOND) && gm_stats_watched();
         gm_stats_watch_ends(now);
         right = right && gm_stats_watched();
         gm_stats_watch_ends(now + 100 * SECOND);
@@ -160,7 +161,7 @@ static void test_own_counters(void **state) {
 
 static void test_rates(void **state) {
     static struct gm_stats page;
-    struct gm_sample first, second;
+    struct gm_counter_sample first, second;
     page = (struct gm_stats){.pid = 1, .program = "p", .policy = "cache"};
     struct gm_stats_shard *a = &page.shards[0], *b = &page.shards[63];
     a->allocs[GM_KIND_CACHE] = 10;
@@ -172,15 +173,15 @@ static void test_rates(void **state) {
     page.live_bytes[GM_KIND_CACHE] = 700;
     page.slack_bytes[GM_KIND_CACHE] = 30;
     page.live_bytes[GM_KIND_HOST] = 1 << 20;
-    gm_sample_take(&first, &page, 42, 5 * SECOND);
+    gm_counter_sample_take(&first, &page, 42, 5 * SECOND);
     assert_int_equal(first.pid, 42);
     assert_int_equal(first.allocs, 110);
     assert_int_equal(first.reusable, 10);
-    assert_int_equal(first.kept[GM_KIND_CACHE], 1000);
+    assert_int_equal(first.cached[GM_KIND_CACHE], 1000);
     assert_int_equal(first.reserved[GM_KIND_CACHE], 1730);
     assert_int_equal(first.reserved_all, 1730); /* host memory is not the device's */
     assert_int_equal(first.blocks[GM_KIND_CACHE], 5);
-    struct gm_rates rates = gm_sample_rates(NULL, &first, true);
+    struct gm_rates rates = gm_counter_sample_rates(NULL, &first, true);
     assert_true(rates.allocs < 0 && rates.hits < 0 && rates.time < 0 && rates.seconds < 0);
     assert_true(rates.hits_in_all == 0.4);
 
@@ -190,20 +191,20 @@ static void test_rates(void **state) {
     a->time_ns = SECOND / 2;
     b->fence_waits = 4;
     b->cached_out[GM_KIND_CACHE] = 5001;
-    gm_sample_take(&second, &page, 42, 7 * SECOND);
-    rates = gm_sample_rates(&first, &second, true);
+    gm_counter_sample_take(&second, &page, 42, 7 * SECOND);
+    rates = gm_counter_sample_rates(&first, &second, true);
     assert_true(rates.seconds == 2 && rates.allocs == 10 && rates.frees == 20 && rates.fence_waits == 2);
     assert_true(rates.hits == 0.75 && rates.time == 0.25);
     assert_int_equal(second.blocks[GM_KIND_CACHE], 0);
-    assert_int_equal(second.kept[GM_KIND_CACHE], 0);
-    assert_true(gm_sample_rates(&first, &second, false).time < 0);
-    assert_true(gm_sample_rates(&second, &first, true).seconds < 0);
+    assert_int_equal(second.cached[GM_KIND_CACHE], 0);
+    assert_true(gm_counter_sample_rates(&first, &second, false).time < 0);
+    assert_true(gm_counter_sample_rates(&second, &first, true).seconds < 0);
 }
 
 /* A name of any bytes neither moves the cursor nor widens a line. */
 static void test_text(void **state) {
     static struct gm_stats page;
-    struct gm_sample sample;
+    struct gm_counter_sample sample;
     char text[4096];
     page = (struct gm_stats){.pid = 1, .policy = "cache"};
     memset(page.program, 0x1b, sizeof page.program);
@@ -212,7 +213,7 @@ static void test_text(void **state) {
         page.peak_bytes[kind] = page.live_bytes[kind] = UINT64_MAX / 4;
         page.shards[1].allocs[kind] = UINT64_MAX / 64;
     }
-    gm_sample_take(&sample, &page, 4194304, 1);
+    gm_counter_sample_take(&sample, &page, 4194304, 1);
     struct gm_rates rates = {1, 1e12, 1e12, 1e12, 1, 1, 64};
     for (unsigned width = 1; width <= 80; width += 79) {
         FILE *out = fmemopen(text, sizeof text, "w");

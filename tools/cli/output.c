@@ -1,5 +1,5 @@
-#include "tools/cli/out.h"
-#include "tools/cli/text.h"
+#include "tools/cli/output.h"
+#include "tools/cli/number_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static void put_note(struct gm_out *out, const char *note) {
     json_array_append_new(notes, json_string(note));
 }
 
-static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_place_names *place) {
+static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *place) {
     json_t *row = json_object();
     for (unsigned i = 0; i < out->column_count; i++)
         if (out->columns[i].name)
@@ -75,7 +75,7 @@ static void put_fact(struct gm_out *out, const char *name, enum gm_cell cell, co
     (void)out, (void)name, (void)cell, (void)v;
 }
 static void put_note(struct gm_out *out, const char *note) { (void)out, (void)note; }
-static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_place_names *place) {
+static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *place) {
     (void)out, (void)values, (void)place;
 }
 #endif
@@ -181,7 +181,7 @@ void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *
     putchar('\n');
 }
 
-void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_place_names *place) {
+void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *place) {
     struct gm_text room;
     int indent = 0;
     if (out->json) {

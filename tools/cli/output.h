@@ -1,6 +1,6 @@
 /* Facts and tables of a report, said once and shown in two forms: text for people, JSON for programs. */
-#ifndef GM_OUT_H
-#define GM_OUT_H
+#ifndef GM_OUTPUT_H
+#define GM_OUTPUT_H
 
 #include "tools/cli/symbols.h"
 
@@ -22,7 +22,7 @@ struct gm_value {
 #define GM_N(v) ((struct gm_value){.number = (v)})
 #define GM_T(v) ((struct gm_value){.text = (v)})
 
-struct gm_place_names {
+struct gm_site_names {
     const struct gm_frame_name *names; /* array, the place first, then its callers */
     unsigned count;
 };
@@ -46,7 +46,7 @@ void gm_out_words(struct gm_out *out, const char *name, const char *label, const
 
 /* A table ends with gm_out_table_end. `place` is the row's last column, "site"; NULL = none. */
 void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *columns, unsigned count);
-void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_place_names *place);
+void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *place);
 void gm_out_table_end(struct gm_out *out);
 
 #endif

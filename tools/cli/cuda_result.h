@@ -1,6 +1,6 @@
 /* Names of the driver's answers. */
-#ifndef GM_RESULT_H
-#define GM_RESULT_H
+#ifndef GM_CUDA_RESULT_H
+#define GM_CUDA_RESULT_H
 
 const char *gm_result_name(unsigned result); /* "CUDA_ERROR_OUT_OF_MEMORY"; "unknown result" */
 

@@ -1,8 +1,9 @@
 /* The file of counters that the library fills while the program runs, and the closing lines made of it. */
 #include "tools/cli/launch.h"
+#include "tools/cli/memory_kinds.h"
 #include "tools/cli/reader.h"
 #include "tools/cli/symbols.h"
-#include "tools/cli/text.h"
+#include "tools/cli/number_text.h"
 #include "tools/cli/top.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static int make_room(int fd) {
 
 /* A memory file is ours alone: nobody can cut it, which would end a program that counts by a bus error, and it leaves
  * nothing behind. */
-static int make_memory_file(struct gm_counters *c) {
+static int make_memory_file(struct gm_run_counters *c) {
     enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 };
     int fd = (int)syscall(SYS_memfd_create, GM_STATS_RUN, CLOEXEC | ALLOW_SEALING | NOEXEC_SEAL);
     if (fd < 0)
@@ -58,7 +59,7 @@ static int make_memory_file(struct gm_counters *c) {
     return c->fd = fd;
 }
 
-void gm_counters_make(struct gm_counters *c) {
+void gm_run_counters_create(struct gm_run_counters *c) {
     const char *folders[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
     int fd = make_memory_file(c), error = ENOENT;
     c->slots = NULL;
@@ -85,7 +86,7 @@ void gm_counters_make(struct gm_counters *c) {
             if (!setenv("GPUMEM_STATS", c->path, 1))
                 return;
             error = errno;
-            gm_counters_drop(c);
+            gm_run_counters_destroy(c);
         } else if (c->fd < 0) {
             unlink(c->path);
         }
@@ -93,7 +94,7 @@ void gm_counters_make(struct gm_counters *c) {
     fprintf(stderr, "gpumem: cannot count, no closing lines: file of counters: %s\n", strerror(error));
 }
 
-void gm_counters_drop(struct gm_counters *c) {
+void gm_run_counters_destroy(struct gm_run_counters *c) {
     if (!c->slots)
         return;
     munmap(c->slots, FILE_BYTES);
@@ -108,22 +109,22 @@ void gm_counters_drop(struct gm_counters *c) {
  * bound. */
 struct sum {
     uint64_t allocs, frees, failed, temporary, moved, time_ns, unknown;
-    uint64_t hits, reusable, kept, waits, wait_ns;
+    uint64_t hits, reusable, cached, waits, wait_ns;
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
 };
 
 static void add(struct sum *sum, const struct gm_stats *s) {
-    struct gm_sample now;
-    gm_sample_take(&now, s, s->pid, 0);
+    struct gm_counter_sample now;
+    gm_counter_sample_take(&now, s, s->pid, 0);
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         sum->kind_allocs[k] += now.total.allocs[k];
         sum->kind_frees[k] += now.total.frees[k];
         sum->kind_released[k] += now.total.released[k];
         sum->kind_peak[k] += now.peak[k];
         sum->kind_live[k] += now.live[k];
-        if (k != GM_KIND_IMPORTED && k != GM_KIND_GRAPH) {
+        if (gm_kind_can_leak((enum gm_kind)k)) {
             sum->leaked_bytes += now.live[k];
             sum->leaked_count += now.blocks[k];
         }
@@ -137,7 +138,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->time_ns += now.total.time_ns;
     sum->hits += now.hits;
     sum->reusable += now.reusable;
-    sum->kept += now.kept_all;
+    sum->cached += now.cached_all;
     sum->waits += now.total.fence_waits;
     sum->wait_ns += now.total.fence_wait_ns;
     sum->peak += now.peak_all;
@@ -188,7 +189,7 @@ static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
         gm_text_percent(&t[1], s->temporary, s->allocs));
     if (s->reusable)
         say("reused", "%s, %s of the allocations that may be; kept at the end %s", gm_text_count(&t[0], s->hits),
-            gm_text_percent(&t[1], s->hits, s->reusable), gm_text_bytes(&t[2], s->kept));
+            gm_text_percent(&t[1], s->hits, s->reusable), gm_text_bytes(&t[2], s->cached));
     if (s->waits)
         say("fence waits", "%s, %s", gm_text_count(&t[0], s->waits), gm_text_time(&t[1], s->wait_ns));
     if (s->moved)
@@ -272,7 +273,7 @@ static bool is_readable_trace(const char *name) {
 }
 
 /* The next command, ready to copy: names with anything special are quoted. */
-static void say_traces(const struct gm_counters *c) {
+static void say_traces(const struct gm_run_counters *c) {
     bool any = false;
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
         const char *name = c->slots[i].trace;
@@ -294,7 +295,7 @@ static void say_traces(const struct gm_counters *c) {
         fputc('\n', stderr);
 }
 
-void gm_counters_say(const struct gm_counters *c, bool table, uint64_t run_ns) {
+void gm_run_counters_print(const struct gm_run_counters *c, bool table, uint64_t run_ns) {
     struct sum total = {0};
     const struct gm_stats *only = NULL;
     unsigned active = 0, used = 0;

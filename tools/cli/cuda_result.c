@@ -1,4 +1,4 @@
-#include "tools/cli/result.h"
+#include "tools/cli/cuda_result.h"
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
  * no more than the right to look at the process. Where the program has closed that descriptor, by the mapping's address
  * in /proc/PID/maps and process_vm_readv, which needs the right to trace it. Under gpumem run they lie in that run's
  * memory file, or, where there is none, in a file, which maps names. */
-#include "tools/cli/watch.h"
+#include "tools/cli/process_counters.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -28,7 +28,7 @@ struct identity {
     char state;
 };
 
-struct gm_watch {
+struct gm_process_counters {
     pid_t pid;
     struct identity identity;
     int fd; /* of the file that holds the counters; -1 = read from the process */
@@ -98,27 +98,27 @@ static void name_program(pid_t pid, char *out, size_t size) {
 
 /* ---- judging */
 
-enum gm_watch_status gm_watch_judge(const void *bytes, size_t length, int32_t pid) {
+enum gm_counters_status gm_process_counters_judge(const void *bytes, size_t length, int32_t pid) {
     static const uint64_t magic = GM_STATS_MAGIC;
     struct gm_stats head;
     size_t needed = offsetof(struct gm_stats, start_ns);
     if (length < sizeof magic || memcmp(bytes, &magic, sizeof magic - 1))
-        return GM_WATCH_NO_COUNTERS;
+        return GM_COUNTERS_NO_COUNTERS;
     if (memcmp(bytes, &magic, sizeof magic))
-        return GM_WATCH_OTHER_VERSION;
+        return GM_COUNTERS_OTHER_VERSION;
     if (length < needed)
-        return GM_WATCH_NO_COUNTERS;
+        return GM_COUNTERS_NO_COUNTERS;
     memcpy(&head, bytes, needed);
-    return head.pid == pid ? GM_WATCH_OK : GM_WATCH_NO_COUNTERS;
+    return head.pid == pid ? GM_COUNTERS_OK : GM_COUNTERS_NO_COUNTERS;
 }
 
-static enum gm_watch_status judge_file(int fd, off_t offset, int32_t pid) {
+static enum gm_counters_status judge_file(int fd, off_t offset, int32_t pid) {
     char head[PAGE];
     struct stat st;
     ssize_t length = pread(fd, head, sizeof head, offset);
-    enum gm_watch_status status = gm_watch_judge(head, length > 0 ? (size_t)length : 0, pid);
-    if (status == GM_WATCH_OK && (fstat(fd, &st) || st.st_size < offset + (off_t)sizeof(struct gm_stats)))
-        return GM_WATCH_NO_COUNTERS;
+    enum gm_counters_status status = gm_process_counters_judge(head, length > 0 ? (size_t)length : 0, pid);
+    if (status == GM_COUNTERS_OK && (fstat(fd, &st) || st.st_size < offset + (off_t)sizeof(struct gm_stats)))
+        return GM_COUNTERS_NO_COUNTERS;
     return status;
 }
 
@@ -127,26 +127,27 @@ static ssize_t read_memory(pid_t pid, uint64_t address, void *out, size_t size) 
     return process_vm_readv(pid, &here, 1, &there, 1, 0);
 }
 
-static enum gm_watch_status judge_memory(pid_t pid, uint64_t address, int32_t own) {
+static enum gm_counters_status judge_memory(pid_t pid, uint64_t address, int32_t own) {
     char head[PAGE];
     ssize_t length = read_memory(pid, address, head, sizeof head);
     if (length < 0)
-        return errno == EPERM ? GM_WATCH_NO_READ : GM_WATCH_NO_COUNTERS;
-    return gm_watch_judge(head, (size_t)length, own);
+        return errno == EPERM ? GM_COUNTERS_NO_READ : GM_COUNTERS_NO_COUNTERS;
+    return gm_process_counters_judge(head, (size_t)length, own);
 }
 
 /* ---- by an open descriptor */
 
 /* The file holds one process's counters, or so many slots. */
-static enum gm_watch_status take_descriptor(struct gm_watch *w, const char *path, int32_t own, unsigned slots) {
+static enum gm_counters_status take_descriptor(struct gm_process_counters *w, const char *path, int32_t own,
+                                               unsigned slots) {
     int fd = open(path, O_RDWR | O_CLOEXEC);
     bool writable = fd >= 0;
     if (fd < 0)
         fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return errno == EACCES || errno == EPERM ? GM_WATCH_DENIED : GM_WATCH_NO_COUNTERS;
-    enum gm_watch_status status = GM_WATCH_NO_COUNTERS;
-    for (unsigned i = 0; i < slots && status == GM_WATCH_NO_COUNTERS; i++) {
+        return errno == EACCES || errno == EPERM ? GM_COUNTERS_DENIED : GM_COUNTERS_NO_COUNTERS;
+    enum gm_counters_status status = GM_COUNTERS_NO_COUNTERS;
+    for (unsigned i = 0; i < slots && status == GM_COUNTERS_NO_COUNTERS; i++) {
         w->offset = (off_t)(i * sizeof(struct gm_stats));
         status = judge_file(fd, w->offset, own);
     }
@@ -160,19 +161,19 @@ static enum gm_watch_status take_descriptor(struct gm_watch *w, const char *path
         w->map = map == MAP_FAILED ? NULL : map;
         w->until = w->map ? &((struct gm_stats *)w->map)->watched_until : NULL;
     }
-    return GM_WATCH_OK;
+    return GM_COUNTERS_OK;
 }
 
-static enum gm_watch_status by_descriptor(struct gm_watch *w, int32_t own) {
+static enum gm_counters_status by_descriptor(struct gm_process_counters *w, int32_t own) {
     char path[PATH], target[PATH];
-    enum gm_watch_status status = GM_WATCH_NO_COUNTERS, found;
+    enum gm_counters_status status = GM_COUNTERS_NO_COUNTERS, found;
     snprintf(path, sizeof path, "/proc/%d/fd", (int)w->pid);
     DIR *folder = opendir(path);
     if (!folder)
-        return errno == EACCES || errno == EPERM ? GM_WATCH_DENIED
-               : errno == ENOENT                 ? GM_WATCH_NO_PROCESS
-                                                 : GM_WATCH_NO_COUNTERS;
-    for (struct dirent *entry; status != GM_WATCH_OK && (entry = readdir(folder)) != NULL;) {
+        return errno == EACCES || errno == EPERM ? GM_COUNTERS_DENIED
+               : errno == ENOENT                 ? GM_COUNTERS_NO_PROCESS
+                                                 : GM_COUNTERS_NO_COUNTERS;
+    for (struct dirent *entry; status != GM_COUNTERS_OK && (entry = readdir(folder)) != NULL;) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
         snprintf(path, sizeof path, "/proc/%d/fd/%s", (int)w->pid, entry->d_name);
@@ -181,7 +182,7 @@ static enum gm_watch_status by_descriptor(struct gm_watch *w, int32_t own) {
         if (strcmp(target, memory_file) && strcmp(target, run_file))
             continue;
         found = take_descriptor(w, path, own, strcmp(target, run_file) ? 1 : GM_STATS_SLOTS);
-        if (found != GM_WATCH_NO_COUNTERS) /* a child of a bare clone() has its parent's, too */
+        if (found != GM_COUNTERS_NO_COUNTERS) /* a child of a bare clone() has its parent's, too */
             status = found;
     }
     closedir(folder);
@@ -218,52 +219,52 @@ static bool is_run_file(const struct mapping *m) {
 
 /* The process's slot of the file that gpumem run made: the file where it can be opened, else in the process's memory.
  */
-static enum gm_watch_status take_slot(struct gm_watch *w, const struct mapping *m, int32_t own) {
+static enum gm_counters_status take_slot(struct gm_process_counters *w, const struct mapping *m, int32_t own) {
     char path[LINE];
     struct stat st;
-    enum gm_watch_status status = GM_WATCH_NO_COUNTERS;
+    enum gm_counters_status status = GM_COUNTERS_NO_COUNTERS;
     snprintf(path, sizeof path, "/proc/%d/root%s", (int)w->pid, m->name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != m->inode)) {
         close(fd);
         fd = -1;
     }
-    for (unsigned i = 0; i < GM_STATS_SLOTS && status == GM_WATCH_NO_COUNTERS; i++) {
+    for (unsigned i = 0; i < GM_STATS_SLOTS && status == GM_COUNTERS_NO_COUNTERS; i++) {
         w->offset = (off_t)(i * sizeof(struct gm_stats));
         w->address = m->address + (uint64_t)w->offset;
         status = fd >= 0 ? judge_file(fd, w->offset, own) : judge_memory(w->pid, w->address, own);
     }
-    if (status == GM_WATCH_OK)
+    if (status == GM_COUNTERS_OK)
         w->fd = fd;
     else if (fd >= 0)
         close(fd);
     return status;
 }
 
-static enum gm_watch_status by_mapping(struct gm_watch *w, int32_t own) {
+static enum gm_counters_status by_mapping(struct gm_process_counters *w, int32_t own) {
     char path[PATH], *line = NULL;
     size_t room = 0;
-    enum gm_watch_status status = GM_WATCH_NO_COUNTERS, found;
+    enum gm_counters_status status = GM_COUNTERS_NO_COUNTERS, found;
     snprintf(path, sizeof path, "/proc/%d/maps", (int)w->pid);
     FILE *maps = fopen(path, "re");
     if (!maps)
-        return errno == EACCES || errno == EPERM ? GM_WATCH_DENIED : GM_WATCH_NO_COUNTERS;
-    while (status != GM_WATCH_OK && getline(&line, &room, maps) > 0) {
+        return errno == EACCES || errno == EPERM ? GM_COUNTERS_DENIED : GM_COUNTERS_NO_COUNTERS;
+    while (status != GM_COUNTERS_OK && getline(&line, &room, maps) > 0) {
         struct mapping m;
         if (!parse_mapping(line, &m))
             continue;
-        found = GM_WATCH_NO_COUNTERS;
+        found = GM_COUNTERS_NO_COUNTERS;
         if (!strcmp(m.name, memory_file)) {
             w->address = m.address;
             found = judge_memory(w->pid, m.address, own);
         } else if (is_run_file(&m)) {
             found = take_slot(w, &m, own);
         }
-        if (found != GM_WATCH_NO_COUNTERS)
+        if (found != GM_COUNTERS_NO_COUNTERS)
             status = found;
     }
-    if (ferror(maps) && status == GM_WATCH_NO_COUNTERS)
-        status = GM_WATCH_DENIED;
+    if (ferror(maps) && status == GM_COUNTERS_NO_COUNTERS)
+        status = GM_COUNTERS_DENIED;
     free(line);
     fclose(maps);
     return status;
@@ -271,30 +272,30 @@ static enum gm_watch_status by_mapping(struct gm_watch *w, int32_t own) {
 
 /* ---- a process under watch */
 
-enum gm_watch_status gm_watch_open(pid_t pid, struct gm_watch **out) {
-    struct gm_watch *w = calloc(1, sizeof *w);
+enum gm_counters_status gm_process_counters_open(pid_t pid, struct gm_process_counters **out) {
+    struct gm_process_counters *w = calloc(1, sizeof *w);
     *out = NULL;
     if (!w)
-        return GM_WATCH_NO_MEMORY;
+        return GM_COUNTERS_NO_MEMORY;
     w->pid = pid;
     w->fd = -1;
-    enum gm_watch_status status = GM_WATCH_NO_PROCESS;
+    enum gm_counters_status status = GM_COUNTERS_NO_PROCESS;
     if (identify(pid, &w->identity) && !is_dead(w->identity.state)) {
         int32_t own = own_pid(pid);
         status = by_descriptor(w, own);
-        if (status == GM_WATCH_NO_COUNTERS)
+        if (status == GM_COUNTERS_NO_COUNTERS)
             status = by_mapping(w, own);
     }
     if (status) {
-        gm_watch_close(w);
+        gm_process_counters_close(w);
         return status;
     }
     name_program(pid, w->program, sizeof w->program);
     *out = w;
-    return GM_WATCH_OK;
+    return GM_COUNTERS_OK;
 }
 
-void gm_watch_close(struct gm_watch *w) {
+void gm_process_counters_close(struct gm_process_counters *w) {
     if (!w)
         return;
     if (w->map)
@@ -304,16 +305,16 @@ void gm_watch_close(struct gm_watch *w) {
     free(w);
 }
 
-pid_t gm_watch_pid(const struct gm_watch *w) { return w->pid; }
+pid_t gm_process_counters_pid(const struct gm_process_counters *w) { return w->pid; }
 
-enum gm_watch_status gm_watch_read(struct gm_watch *w, struct gm_stats *out) {
+enum gm_counters_status gm_process_counters_read(struct gm_process_counters *w, struct gm_stats *out) {
     struct identity now;
     /* Asked first: what is read after the process was seen alive may be later than its end, never from before its
      * beginning. */
     bool alive = identify(w->pid, &now) && is_same(&w->identity, &now);
     struct gm_stats *copy = aligned_alloc(_Alignof(struct gm_stats), sizeof *copy);
     if (!copy)
-        return GM_WATCH_NO_MEMORY;
+        return GM_COUNTERS_NO_MEMORY;
     ssize_t length = -1;
     if (w->fd >= 0)
         length = pread(w->fd, copy, sizeof *copy, w->offset);
@@ -325,10 +326,10 @@ enum gm_watch_status gm_watch_read(struct gm_watch *w, struct gm_stats *out) {
     if (whole)
         *out = *copy;
     free(copy);
-    return alive && whole ? GM_WATCH_OK : GM_WATCH_ENDED;
+    return alive && whole ? GM_COUNTERS_OK : GM_COUNTERS_ENDED;
 }
 
-bool gm_watch_time_calls(struct gm_watch *w, uint64_t ns) {
+bool gm_process_counters_time_calls(struct gm_process_counters *w, uint64_t ns) {
     struct timespec now;
     if (!w->until)
         return false;
@@ -341,24 +342,24 @@ bool gm_watch_time_calls(struct gm_watch *w, uint64_t ns) {
     return true;
 }
 
-const char *gm_watch_reason(enum gm_watch_status status) {
+const char *gm_process_counters_reason(enum gm_counters_status status) {
     switch (status) {
-    case GM_WATCH_OK: return "is watched";
-    case GM_WATCH_NO_PROCESS: return "no such process";
-    case GM_WATCH_DENIED:
+    case GM_COUNTERS_OK: return "is watched";
+    case GM_COUNTERS_NO_PROCESS: return "no such process";
+    case GM_COUNTERS_DENIED:
         return "permission denied: another user's process, or one that may not be looked at (root may)";
-    case GM_WATCH_NO_READ:
+    case GM_COUNTERS_NO_READ:
         return "the program closed the descriptor of its counters, and the kernel lets only root read them from its "
                "memory (kernel.yama.ptrace_scope)";
-    case GM_WATCH_NO_COUNTERS: return "no counters: it does not run under gpumem, or has not used CUDA yet";
-    case GM_WATCH_OTHER_VERSION: return "runs under another version of gpumem; use that version's gpumem top";
-    case GM_WATCH_ENDED: return "has ended";
-    case GM_WATCH_NO_MEMORY: return "out of memory";
+    case GM_COUNTERS_NO_COUNTERS: return "no counters: it does not run under gpumem, or has not used CUDA yet";
+    case GM_COUNTERS_OTHER_VERSION: return "runs under another version of gpumem; use that version's gpumem top";
+    case GM_COUNTERS_ENDED: return "has ended";
+    case GM_COUNTERS_NO_MEMORY: return "out of memory";
     }
     return "";
 }
 
-void gm_watch_each_process(bool (*found)(pid_t pid, void *arg), void *arg) {
+void gm_each_process(bool (*found)(pid_t pid, void *arg), void *arg) {
     DIR *folder = opendir("/proc");
     if (!folder)
         return;

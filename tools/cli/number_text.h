@@ -1,6 +1,6 @@
 /* Numbers for people. */
-#ifndef GM_TEXT_H
-#define GM_TEXT_H
+#ifndef GM_NUMBER_TEXT_H
+#define GM_NUMBER_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

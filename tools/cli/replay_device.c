@@ -1,7 +1,7 @@
-#include "tools/cli/card.h"
+#include "tools/cli/replay_device.h"
 
 #include "shim/driver/driver.h"
-#include "tools/cli/live.h"
+#include "tools/cli/live_blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +25,18 @@ struct pool {
 };
 
 static struct {
-    uint64_t total[GM_CARDS], used[GM_CARDS];
+    uint64_t total[GM_REPLAY_DEVICES], used[GM_REPLAY_DEVICES];
     int8_t device_of[65536]; /* by context; -1 = not seen */
     uint16_t current, pushed;
     bool capturing;
-    struct gm_live_table blocks; /* by address: .site = pool + 1 or 0, .kind = device */
+    struct gm_live_blocks blocks; /* by address: .site = pool + 1 or 0, .kind = device */
     struct pool pools[POOLS];
     uint64_t next, handles;
     uint64_t *idle; /* addresses to be used again */
     size_t idle_count, idle_room;
 } cards;
 
-struct gm_card_counts gm_card_counts;
+struct gm_replay_device_counts gm_replay_device_counts;
 
 static int device_now(void) { return cards.device_of[cards.current]; }
 
@@ -46,15 +46,15 @@ static bool grow(int device, uint64_t bytes) {
     if (cards.used[device] + bytes > cards.total[device])
         return false;
     cards.used[device] += bytes;
-    gm_card_counts.used += bytes;
-    if (gm_card_counts.used > gm_card_counts.peak)
-        gm_card_counts.peak = gm_card_counts.used;
+    gm_replay_device_counts.used += bytes;
+    if (gm_replay_device_counts.used > gm_replay_device_counts.peak)
+        gm_replay_device_counts.peak = gm_replay_device_counts.used;
     return true;
 }
 
 static void shrink(int device, uint64_t bytes) {
     cards.used[device] -= bytes;
-    gm_card_counts.used -= bytes;
+    gm_replay_device_counts.used -= bytes;
 }
 
 static uint64_t new_address(void) {
@@ -93,31 +93,31 @@ static CUresult take(uint64_t bytes, unsigned pool, CUdeviceptr *address) {
         return CUDA_ERROR_INVALID_VALUE;
     if (bytes > BOUNDLESS || !(pool ? pool_takes(&cards.pools[pool - 1], size) : grow(device, size)))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    const struct gm_live block = {
+    const struct gm_live_block block = {
         .key = new_address(), .bytes = size, .site = pool, .context = cards.current, .kind = (uint8_t)device};
-    struct gm_live old;
-    if (gm_live_add(&cards.blocks, &block, &old) < 0) {
+    struct gm_live_block old;
+    if (gm_live_blocks_add(&cards.blocks, &block, &old) < 0) {
         if (pool)
             cards.pools[pool - 1].used -= size;
         else
             shrink(device, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    gm_card_counts.allocs++;
+    gm_replay_device_counts.allocs++;
     *address = block.key;
     return CUDA_SUCCESS;
 }
 
 static CUresult give(CUdeviceptr address) {
-    struct gm_live block;
-    if (!gm_live_take(&cards.blocks, address, &block))
+    struct gm_live_block block;
+    if (!gm_live_blocks_take(&cards.blocks, address, &block))
         return CUDA_ERROR_INVALID_VALUE;
     if (block.site)
         cards.pools[block.site - 1].used -= block.bytes;
     else
         shrink(block.kind, block.bytes);
     put_address(address);
-    gm_card_counts.frees++;
+    gm_replay_device_counts.frees++;
     return CUDA_SUCCESS;
 }
 
@@ -142,7 +142,7 @@ static CUresult mem_alloc_pitch(CUdeviceptr *address, size_t *pitch, size_t widt
 static CUresult mem_alloc_async(CUdeviceptr *address, size_t bytes, CUstream stream) { return take(bytes, 0, address); }
 
 static CUresult mem_free(CUdeviceptr address) {
-    gm_card_counts.waits++;
+    gm_replay_device_counts.waits++;
     return give(address);
 }
 
@@ -161,7 +161,7 @@ static CUresult device_total_mem(size_t *total, CUdevice device) {
 }
 
 static CUresult device_get_count(int *count) {
-    *count = GM_CARDS;
+    *count = GM_REPLAY_DEVICES;
     return CUDA_SUCCESS;
 }
 
@@ -262,7 +262,7 @@ static CUresult primary_get_state(CUdevice device, unsigned *flags, int *active)
 /* ---- streams and events: all work is done */
 
 static CUresult wait_for_all(void) {
-    gm_card_counts.waits++;
+    gm_replay_device_counts.waits++;
     return CUDA_SUCCESS;
 }
 
@@ -357,23 +357,23 @@ static const struct gm_driver driver = {
 
 /* ---- what a replay does */
 
-void gm_card_install(const uint64_t total[GM_CARDS]) {
+void gm_replay_device_install(const uint64_t total[GM_REPLAY_DEVICES]) {
     memset(cards.device_of, -1, sizeof cards.device_of);
-    for (int i = 0; i < GM_CARDS; i++)
+    for (int i = 0; i < GM_REPLAY_DEVICES; i++)
         cards.total[i] = total[i] ? total[i] : BOUNDLESS;
     gm_driver_use(&driver);
 }
 
-void gm_card_enter(uint16_t context, int device, bool capturing) {
+void gm_replay_device_enter(uint16_t context, int device, bool capturing) {
     cards.current = context;
     cards.capturing = capturing;
     if (cards.device_of[context] < 0)
-        cards.device_of[context] = (int8_t)(device >= 0 && device < GM_CARDS ? device : 0);
+        cards.device_of[context] = (int8_t)(device >= 0 && device < GM_REPLAY_DEVICES ? device : 0);
 }
 
-void gm_card_leave(uint16_t context) {
+void gm_replay_device_destroy_context(uint16_t context) {
     for (size_t i = 0; i < cards.blocks.size;) {
-        const struct gm_live *block = &cards.blocks.slots[i];
+        const struct gm_live_block *block = &cards.blocks.slots[i];
         if (block->key && !block->site && block->context == context)
             give(block->key); /* others may move into the slot: it is looked at again */
         else
@@ -381,7 +381,7 @@ void gm_card_leave(uint16_t context) {
     }
 }
 
-bool gm_card_take(uint64_t bytes, uint64_t *address) {
+bool gm_replay_device_alloc(uint64_t bytes, uint64_t *address) {
     CUdeviceptr got;
     if (take(bytes, 0, &got))
         return false;
@@ -389,4 +389,4 @@ bool gm_card_take(uint64_t bytes, uint64_t *address) {
     return true;
 }
 
-void gm_card_give(uint64_t address) { give(address); }
+void gm_replay_device_free(uint64_t address) { give(address); }

@@ -18,7 +18,7 @@ static bool is_program(const char *path) {
     return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-int gm_target_find(const char *name, char *path, size_t size) {
+int gm_program_find(const char *name, char *path, size_t size) {
     bool denied = false;
     if (strchr(name, '/')) {
         snprintf(path, size, "%s", name);
@@ -94,7 +94,7 @@ static bool script_interpreter(int fd, char *path, size_t size) {
     return *begin;
 }
 
-void gm_target_warn(const char *path) {
+void gm_program_warn_preload(const char *path) {
     char file[GM_PATH];
     snprintf(file, sizeof file, "%s", path);
     for (int depth = 0; depth < SCRIPT_DEPTH; depth++) {
@@ -115,7 +115,7 @@ void gm_target_warn(const char *path) {
     }
 }
 
-void gm_target_warn_sim(const char *path) {
+void gm_program_warn_sim(const char *path) {
     static const char runtime[] = "cudaErrorCudartUnloading", shared[] = "libcudart.so";
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);

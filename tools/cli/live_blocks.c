@@ -1,5 +1,5 @@
 /* Linear probing with backward-shift deletion: no tombstones, so long traces do not slow down. */
-#include "tools/cli/live.h"
+#include "tools/cli/live_blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 #define HUGE_PAGE (2u << 20)
 
 /* Look-ups jump all over the table: with small pages each would miss the TLB as well as the cache. */
-static struct gm_live *new_slots(size_t count) {
-    size_t bytes = count * sizeof(struct gm_live);
+static struct gm_live_block *new_slots(size_t count) {
+    size_t bytes = count * sizeof(struct gm_live_block);
     if (bytes < HUGE_PAGE)
-        return calloc(count, sizeof(struct gm_live));
+        return calloc(count, sizeof(struct gm_live_block));
     bytes = (bytes + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1);
-    struct gm_live *slots = aligned_alloc(HUGE_PAGE, bytes);
+    struct gm_live_block *slots = aligned_alloc(HUGE_PAGE, bytes);
     if (slots) {
         madvise(slots, bytes, MADV_HUGEPAGE);
         memset(slots, 0, bytes);
@@ -21,19 +21,19 @@ static struct gm_live *new_slots(size_t count) {
     return slots;
 }
 
-static size_t home(const struct gm_live_table *t, uint64_t key) {
+static size_t home(const struct gm_live_blocks *t, uint64_t key) {
     return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (t->size - 1);
 }
 
-static struct gm_live *find(const struct gm_live_table *t, uint64_t key) {
+static struct gm_live_block *find(const struct gm_live_blocks *t, uint64_t key) {
     size_t at = home(t, key);
     while (t->slots[at].key && t->slots[at].key != key)
         at = (at + 1) & (t->size - 1);
     return &t->slots[at];
 }
 
-static bool grow(struct gm_live_table *t) {
-    struct gm_live_table bigger = {.size = t->size ? 2 * t->size : 1024, .count = t->count};
+static bool grow(struct gm_live_blocks *t) {
+    struct gm_live_blocks bigger = {.size = t->size ? 2 * t->size : 1024, .count = t->count};
     bigger.slots = new_slots(bigger.size);
     if (!bigger.slots)
         return false;
@@ -45,10 +45,10 @@ static bool grow(struct gm_live_table *t) {
     return true;
 }
 
-int gm_live_add(struct gm_live_table *t, const struct gm_live *block, struct gm_live *old) {
+int gm_live_blocks_add(struct gm_live_blocks *t, const struct gm_live_block *block, struct gm_live_block *old) {
     if (t->count * 4 >= t->size * 3 && !grow(t))
         return -1;
-    struct gm_live *slot = find(t, block->key);
+    struct gm_live_block *slot = find(t, block->key);
     int replaced = slot->key != 0;
     if (replaced)
         *old = *slot;
@@ -58,10 +58,10 @@ int gm_live_add(struct gm_live_table *t, const struct gm_live *block, struct gm_
     return replaced;
 }
 
-bool gm_live_take(struct gm_live_table *t, uint64_t key, struct gm_live *block) {
+bool gm_live_blocks_take(struct gm_live_blocks *t, uint64_t key, struct gm_live_block *block) {
     if (!t->size)
         return false;
-    struct gm_live *slot = find(t, key);
+    struct gm_live_block *slot = find(t, key);
     if (!slot->key)
         return false;
     *block = *slot;
@@ -78,7 +78,7 @@ bool gm_live_take(struct gm_live_table *t, uint64_t key, struct gm_live *block) 
     return true;
 }
 
-void gm_live_free(struct gm_live_table *t) {
+void gm_live_blocks_free(struct gm_live_blocks *t) {
     free(t->slots);
-    *t = (struct gm_live_table){0};
+    *t = (struct gm_live_blocks){0};
 }

@@ -1,0 +1,97 @@
+#include "tools/cli/trace_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool gm_event_is_sane(const struct gm_event *e) {
+    return e->seq && e->action < GM_ACT_COUNT && e->call < GM_CALL_COUNT && e->kind < GM_KIND_COUNT &&
+           e->reason < GM_REASON_COUNT && e->verdict < GM_KIND_COUNT;
+}
+
+/* Null when the header can be read, else what is wrong with it. */
+static const char *check_header(const struct gm_trace_header *h, char *reason, size_t size) {
+    if (h->version > GM_TRACE_VERSION) {
+        snprintf(reason, size, "trace version %u is newer than this gpumem, which reads up to %u", h->version,
+                 GM_TRACE_VERSION);
+        return reason;
+    }
+    if (h->version == 0)
+        return "damaged header: version 0";
+    if (h->event_bytes != sizeof(struct gm_event)) {
+        snprintf(reason, size, "damaged header: events of %u bytes, expected %zu", h->event_bytes,
+                 sizeof(struct gm_event));
+        return reason;
+    }
+    if (h->header_bytes < GM_TRACE_HEADER || h->header_bytes % GM_TRACE_HEADER || h->header_bytes > (1u << 20)) {
+        snprintf(reason, size, "damaged header: it claims to be %u bytes long", h->header_bytes);
+        return reason;
+    }
+    if (h->chunk_bytes < GM_TRACE_HEADER || h->chunk_bytes > (1u << 26)) {
+        snprintf(reason, size, "damaged header: chunks of %u bytes", h->chunk_bytes);
+        return reason;
+    }
+    return NULL;
+}
+
+/* Tells the format and checks the header; NULL when usable. */
+static const char *examine(struct gm_trace_input *f, bool *csv, char *reason, size_t size) {
+    struct stat st;
+    union {
+        struct gm_trace_header header;
+        char text[sizeof(struct gm_trace_header)];
+    } begin;
+    f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    if (f->fd < 0 || fstat(f->fd, &st))
+        return strerror(errno);
+    if (S_ISDIR(st.st_mode))
+        return "is a directory";
+    if (!S_ISREG(st.st_mode))
+        return "is not a plain file";
+    f->size = (uint64_t)st.st_size;
+    if (!f->size)
+        return "the file is empty";
+    ssize_t length = pread(f->fd, &begin, sizeof begin, 0);
+    if (length < 0)
+        return strerror(errno);
+    size_t line = strlen(gm_trace_csv_header);
+    if ((size_t)length >= line && !memcmp(begin.text, gm_trace_csv_header, line)) {
+        *csv = true;
+        return NULL;
+    }
+    size_t magic = sizeof begin.header.magic;
+    if (memcmp(begin.text, GM_TRACE_MAGIC, (size_t)length < magic ? (size_t)length : magic))
+        return "not a gpumem trace";
+    if ((size_t)length < sizeof begin) {
+        snprintf(reason, size, "truncated header: %llu bytes of %u", (unsigned long long)f->size, GM_TRACE_HEADER);
+        return reason;
+    }
+    f->header = begin.header;
+    f->header.host[sizeof f->header.host - 1] = 0;
+    f->header.program[sizeof f->header.program - 1] = 0;
+    f->header.policy[sizeof f->header.policy - 1] = 0;
+    f->header.library[sizeof f->header.library - 1] = 0;
+    const char *wrong = check_header(&f->header, reason, size);
+    if (!wrong && f->size < f->header.header_bytes) {
+        snprintf(reason, size, "truncated header: %llu bytes of %u", (unsigned long long)f->size,
+                 f->header.header_bytes);
+        return reason;
+    }
+    return wrong;
+}
+
+const char *gm_trace_input_open(struct gm_trace_input *f, const char *path, bool *csv, char *reason, size_t size) {
+    *f = (struct gm_trace_input){.fd = -1, .path = strdup(path), .definitions = gm_definitions_new()};
+    return f->path && f->definitions ? examine(f, csv, reason, size) : "out of memory";
+}
+
+void gm_trace_input_close(struct gm_trace_input *f) {
+    gm_definitions_free(f->definitions);
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->path);
+}
