@@ -6,7 +6,7 @@
 #include <string.h>
 #include <uthash.h>
 
-#define SITE_IDS     (1u << 22) /* ids above count as unknown: only a damaged file has them */
+#define SITE_IDS     (1u << 22) /* larger ids occur only in damaged files and count as unknown */
 #define SIZES_MAX    65536u
 #define RECENT_SIZES 1024u
 
@@ -17,7 +17,7 @@ struct size_entry {
 
 struct thread_entry {
     int id;
-    uint64_t last_key; /* its latest allocation, 0 once something else was allocated or freed */
+    uint64_t last_key; /* its latest allocation; 0 after it allocated or freed another block */
     UT_hash_handle hh;
 };
 
@@ -25,12 +25,13 @@ struct gm_analysis_pass {
     struct gm_analysis *a;
     struct gm_observer *const *observers; /* ends with NULL */
     struct gm_live_blocks live;
-    size_t site_room;     /* of a->sites, which stand in order of appearance */
-    uint32_t *site_index; /* id -> place in a->sites + 1 */
+    size_t site_room;     /* capacity of a->sites, which is in order of appearance */
+    uint32_t *site_index; /* id -> index in a->sites, plus 1 */
     struct size_entry *sizes;
-    struct size_entry *recent_sizes[RECENT_SIZES]; /* by a cheaper hash: most allocations repeat a size */
+    struct size_entry
+        *recent_sizes[RECENT_SIZES]; /* a small cache in front of `sizes`: most allocations repeat a recent size */
     struct thread_entry *threads, *last_thread;
-    uint32_t peak; /* number of the peaks so far: tells whether a total changed since the latest */
+    uint32_t peak; /* number of peaks so far; shows whether a total changed since the latest one */
     bool failed;
 };
 
@@ -38,7 +39,7 @@ bool gm_call_gives_memory(enum gm_call call) {
     return call != GM_CALL_VMM_RESERVE && call != GM_CALL_VMM_MAP && call != GM_CALL_POOL_CREATE;
 }
 
-/* Handles and addresses are numbers of different spaces that may meet by chance. */
+/* Handles and addresses are different number spaces. Without the space, equal numbers would collide. */
 static uint64_t space_of(enum gm_call call) {
     switch (call) {
     case GM_CALL_ARRAY:
@@ -136,8 +137,8 @@ static struct thread_entry *thread_of(struct gm_analysis_pass *p, int id) {
 }
 
 /* ---- live bytes
- * A total's value at the moment of the peak is kept without copying all totals at each new peak: whoever
- * changes a total for the first time since the latest peak saves the value it had. */
+ * The analysis stores each total's value at the peak without copying all totals at each new peak: the first change of a
+ * total since the latest peak saves its old value. */
 
 static void change(const struct gm_analysis_pass *p, uint64_t *value, uint64_t *at_peak, uint32_t *seen,
                    uint64_t difference) {
@@ -207,7 +208,7 @@ static void count_lifetime(struct gm_analysis *a, uint64_t ns, uint64_t bytes) {
 
 /* ---- events */
 
-/* The kind that the call gives when nobody moves it. */
+/* The block lies in a kind of memory that its call does not return by itself. */
 static bool was_moved(const struct gm_event *e) {
     return gm_kind_is_chosen((enum gm_kind)e->kind) && e->call != GM_CALL_ALLOC_MANAGED;
 }
@@ -217,7 +218,7 @@ static void count_share(struct gm_count_and_bytes *share, uint64_t bytes) {
     share->bytes += bytes;
 }
 
-/* A verdict beside a decision: the policy watched with the active list and placed as asked. */
+/* The verdict of the active list, where the policy recorded it and still served the call as requested. */
 static void count_decision(struct gm_analysis *a, const struct gm_event *e) {
     count_share(&a->decisions[e->kind][e->reason], e->bytes);
     if (e->kind == GM_KIND_NATIVE && e->verdict != GM_KIND_NATIVE && e->reason == GM_REASON_POLICY)
@@ -337,7 +338,8 @@ static void on_failure(struct gm_analysis_pass *p, const struct gm_event *e) {
             (struct gm_failure){e->time_ns, e->bytes, a->live_bytes, e->site, e->result, e->call, e->action};
 }
 
-/* Writers name each block that goes with a context; this finds those of traces that lost such events. */
+/* The library records the release of each block of a destroyed context. This function handles traces that lost such
+ * events. */
 static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     for (size_t i = 0; e->context && i < p->live.size;) {
         struct gm_live_block *b = &p->live.slots[i];
@@ -346,7 +348,8 @@ static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_eve
             continue;
         }
         struct gm_live_block destroyed;
-        gm_live_blocks_take(&p->live, b->key, &destroyed); /* another record may move here: look at this place again */
+        gm_live_blocks_take(&p->live, b->key,
+                            &destroyed); /* another record may move into this slot, so the loop examines it again */
         count_live(p, &destroyed, false, e->time_ns);
         if (gm_call_gives_memory((enum gm_call)destroyed.call)) {
             count_released(p, &destroyed);

@@ -1,5 +1,5 @@
-/* What a trace says as a whole: totals, the peak and who held it, lifetimes, what was never freed. Sizes are
- * bytes, times ns. */
+/* Totals of a whole trace: allocations, frees, the peak and who held it, lifetimes, leaks. Observers see each event and
+ * each block while the totals are computed. Sizes are bytes, times ns. */
 #ifndef GM_ANALYSIS_H
 #define GM_ANALYSIS_H
 
@@ -13,12 +13,12 @@
 struct gm_site_totals {
     uint32_t id; /* 0 = unknown */
     uint64_t allocs, bytes, temporary, temporary_bytes, failed;
-    uint64_t live_count, live_bytes; /* at the end of the trace: of device and host memory alike */
+    uint64_t live_count, live_bytes; /* at the end of the trace, device and host memory together */
     uint64_t leaked_count, leaked_bytes;
-    uint64_t released_count, released_bytes;       /* went with their context */
-    uint64_t suppressed_count, suppressed_bytes;   /* taken out of the leaks by the report */
+    uint64_t released_count, released_bytes;       /* released with their context */
+    uint64_t suppressed_count, suppressed_bytes;   /* leaks that a suppression covers; the report moves them here */
     uint64_t grown_count, grown_bytes, grown_most; /* see report_growth.c */
-    uint64_t at_peak; /* device bytes live at the moment of the peak; final after gm_analysis_read */
+    uint64_t at_peak;                              /* device bytes live at the peak; final after gm_analysis_read */
     uint64_t device_live;
     uint32_t peak_seen;
 };
@@ -33,8 +33,8 @@ struct gm_call_totals {
 
 struct gm_kind_totals {
     uint64_t allocs, bytes, frees, hits;
-    uint64_t live_count, live_bytes, peak_bytes; /* its own peak */
-    uint64_t at_peak;                            /* at the moment of the whole peak */
+    uint64_t live_count, live_bytes, peak_bytes; /* the peak of this kind alone */
+    uint64_t at_peak;                            /* live bytes of this kind when all kinds together peaked */
     uint32_t peak_seen;
 };
 
@@ -42,7 +42,7 @@ struct gm_count_and_bytes {
     uint64_t count, bytes;
 };
 
-/* The soft promises, as bits of enum gm_promise above GM_PROMISE_IPC: IPC, peer, RDMA. */
+/* Soft promises are the bits of enum gm_promise from GM_PROMISE_IPC on: IPC, peer access, RDMA. */
 #define GM_SOFT_PROMISES 3
 
 struct gm_failure {
@@ -59,74 +59,77 @@ struct gm_analysis {
     struct gm_kind_totals by_kind[GM_KIND_COUNT];
     uint64_t allocs, alloc_bytes, frees, failed_allocs, failed_frees;
     uint64_t temporary, temporary_bytes; /* freed before their thread allocated again */
-    uint64_t hits;                       /* served from memory kept back */
-    uint64_t moved;                      /* served by another kind than the call asked for */
-    struct gm_count_and_bytes decisions[GM_KIND_COUNT]
-                                       [GM_REASON_COUNT]; /* successful allocations: served by, because of */
-    struct gm_count_and_bytes verdicts[GM_KIND_COUNT];    /* what the heuristic named, where it was only noted */
-    struct gm_count_and_bytes trims;                      /* kept memory given back when memory ran out */
-    uint64_t dropped[GM_SOFT_PROMISES];                   /* blocks without that promise */
-    uint64_t unknown_frees;                               /* of blocks whose allocation the trace does not hold */
-    uint64_t replaced;                       /* blocks whose free was never seen: their address came again */
-    uint64_t released_count, released_bytes; /* went with their context */
+    uint64_t hits;                       /* allocations served from the cache */
+    uint64_t moved;                      /* allocations served by another kind of memory than the call requests */
+    struct gm_count_and_bytes decisions[GM_KIND_COUNT][GM_REASON_COUNT]; /* successful allocations by kind and reason */
+    struct gm_count_and_bytes
+        verdicts[GM_KIND_COUNT];             /* kinds that a heuristic named without effect on the placement */
+    struct gm_count_and_bytes trims;         /* cached memory returned to the driver when memory ran out */
+    uint64_t dropped[GM_SOFT_PROMISES];      /* blocks that do not keep the promise */
+    uint64_t unknown_frees;                  /* frees of blocks whose allocation is not in the trace */
+    uint64_t replaced;                       /* blocks without a free in the trace, whose address was allocated again */
+    uint64_t released_count, released_bytes; /* released with their context */
     uint64_t live_bytes, live_reserved;      /* device memory */
     uint64_t peak_bytes, peak_ns, peak_reserved, peak_reserved_ns;
     uint64_t leaked_count, leaked_bytes;
     uint64_t lifetime_count[GM_LIFETIME_BINS], lifetime_bytes[GM_LIFETIME_BINS];
-    struct gm_failure failures[GM_FAILURES_MAX]; /* the first ones */
+    struct gm_failure failures[GM_FAILURES_MAX]; /* the first GM_FAILURES_MAX ones */
     unsigned failure_count;
     struct gm_site_totals *sites; /* array */
     size_t site_count;
     struct gm_size_totals *sizes; /* array, most frequent first */
     size_t size_count;
-    bool sizes_cut; /* there were more different sizes than are counted */
+    bool sizes_cut; /* there are more different sizes than the analysis counts */
 };
 
-/* What happens to a block that gives memory, or any event. Valid during the call alone. */
+/* One event, or one change of a block. Valid only during the call of the observer. */
 struct gm_step {
-    const struct gm_event *event; /* that made or ended the block; its action tells a free from a release */
+    const struct gm_event
+        *event; /* that created or destroyed the block; its action distinguishes a free from a release */
     int thread;
     const struct gm_live_block *block; /* NULL for `event` */
     struct gm_site_totals *site;       /* of the block; NULL for `event` */
-    const struct gm_analysis *now;     /* totals so far: with the new block, without the one that ends */
-    uint64_t time_ns;                  /* of birth or end */
+    const struct gm_analysis *now;     /* totals so far: they include a created block and exclude a destroyed one */
+    uint64_t time_ns;                  /* of creation or destruction */
 };
 
-/* Someone who watches the trace go by. Functions may be NULL; false stops the reading as lack of memory
- * does. */
+/* Observes a trace while it is read. Each function may be NULL. A function returns false to stop the reading, for
+ * instance when it has no memory. */
 struct gm_observer {
-    bool (*event)(struct gm_observer *self, const struct gm_step *step); /* before the totals know of it */
+    bool (*event)(struct gm_observer *self, const struct gm_step *step); /* called before the totals count it */
     bool (*created)(struct gm_observer *self, const struct gm_step *step);
     bool (*destroyed)(struct gm_observer *self, const struct gm_step *step);
-    bool (*alive_at_end)(struct gm_observer *self, const struct gm_step *step); /* alive at the end; no event */
+    bool (*alive_at_end)(
+        struct gm_observer *self,
+        const struct gm_step *step); /* the block is alive at the end of the trace; there is no event */
 };
 
-/* Reads the trace to its end. NULL = no memory, or an observer stopped it. Owned by the caller. `observers`
- * end with NULL; NULL = none. */
+/* Reads the trace to its end. NULL = no memory, or an observer stopped the reading. Owned by the caller. `observers`
+ * ends with NULL; NULL = no observers. */
 struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observer *const *observers);
 
-/* The same event by event, for who reads several traces at once. `observers` stay the caller's and must
- * outlive the pass. */
+/* The same one event at a time, for a caller that reads several traces at once. `observers` remains the caller's and
+ * must outlive the pass. */
 struct gm_analysis_pass;
-struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers);                /* NULL = no memory */
-bool gm_analysis_event(struct gm_analysis_pass *pass, const struct gm_event *event, int thread); /* false: see above */
-struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *pass);                              /* frees the pass */
+struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers); /* NULL = no memory */
+bool gm_analysis_event(struct gm_analysis_pass *pass, const struct gm_event *event,
+                       int thread);                                 /* false = no memory, or an observer stopped */
+struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *pass); /* frees the pass */
 
 void gm_analysis_free(struct gm_analysis *analysis);
 
-/* A step of GPUMEM_OOM inside a call, not the program's trim of its own pool. */
+/* A trim that gpumem made as a step of GPUMEM_OOM, as opposed to the program's trim of its own pool. */
 bool gm_event_is_own_trim(const struct gm_event *event);
-/* The event stands for a call of the program; false for what is noted beside one. */
+/* The event is a call of the program. False for events that gpumem records in addition to a call. */
 bool gm_event_is_call(const struct gm_event *event);
-/* The call gives memory; false for address space, mappings of it, and pools, which hold none by themselves.
- */
+/* The call allocates memory. False for address space, mappings and pools: they hold no memory by themselves. */
 bool gm_call_gives_memory(enum gm_call call);
 
-/* The address or handle that the program has. */
+/* The block's address or handle as the program knows it. */
 uint64_t gm_live_block_address(const struct gm_live_block *block);
-/* The block counts as leaked when it is alive at the end. */
+/* The block is a leak if it is alive at the end. */
 bool gm_live_block_is_leak(const struct gm_live_block *block);
-/* The block that an event is about: its address or handle, each space of numbers apart. */
+/* Key of the event's block: its address or handle, distinct for each number space. */
 uint64_t gm_event_key(const struct gm_event *event);
 
 #endif

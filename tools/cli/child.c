@@ -1,5 +1,5 @@
-/* The program as our child: it keeps the terminal and the process group, signals sent to us reach it, its end
- * is ours. */
+/* Runs the program as a child process in the same process group. It keeps the terminal, it receives the signals sent to
+ * gpumem, and its exit status becomes gpumem's. */
 #include "tools/cli/launch.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 static volatile sig_atomic_t child;
 
-/* Signals of the terminal reach the whole group by themselves; those that somebody sent to us alone are
- * passed on. */
+/* Forwards a signal that was sent to gpumem alone. The terminal sends its signals to the whole process group, so those
+ * are not forwarded. */
 static void forward(int number, siginfo_t *info, void *context) {
     (void)context;
     int saved = errno;
@@ -33,7 +33,7 @@ static void exec_program(const char *path, char **argv, int report) {
     _exit(error == ENOENT ? 127 : 126);
 }
 
-/* Waits; a child that stops takes us with it, so that the shell sees the job stop. */
+/* Waits for the child. When the child stops, gpumem stops too, so that the shell sees a stopped job. */
 static int wait_for(pid_t pid) {
     int status;
     for (;;) {
@@ -60,7 +60,7 @@ int gm_child_run(const char *path, char **argv) {
     sigemptyset(&block);
     for (size_t i = 0; i < FORWARDED; i++)
         sigaddset(&block, forwarded[i]);
-    sigprocmask(SIG_BLOCK, &block, &mask); /* nothing is lost between fork and the first look at `child` */
+    sigprocmask(SIG_BLOCK, &block, &mask); /* no signal is lost between fork and the assignment of `child` */
     for (size_t i = 0; i < FORWARDED; i++)
         sigaction(forwarded[i], &action, &before[i]);
     pid_t pid = fork();

@@ -1,10 +1,9 @@
-/* Subcommands of gpumem: one row each in main.c. `argv[0]` is the subcommand's name; the result is the exit
- * status. */
+/* Subcommands of gpumem, one row each in main.c. `argv[0]` is the subcommand's name. The result is the exit status. */
 #ifndef GM_COMMANDS_H
 #define GM_COMMANDS_H
 
 #define GM_EXIT_USAGE 2 /* a bad option or value; nothing was started */
-#define GM_EXIT_CHECK 3 /* all was done, and a check that was asked for failed */
+#define GM_EXIT_CHECK 3 /* the command worked, and a requested check failed */
 
 struct gm_command {
     const char *name;
@@ -30,10 +29,10 @@ void gm_command_plot_help(void);
 
 int gm_command_plan(int argc, char **argv);
 void gm_command_plan_help(void);
-int gm_command_replay(int argc, char **argv); /* only where the CUDA headers were */
+int gm_command_replay(int argc, char **argv); /* only in builds with the CUDA headers */
 void gm_command_replay_help(void);
 
-/* One line on stderr, "gpumem: ..."; returns GM_EXIT_USAGE. */
+/* Prints one line "gpumem: ..." to stderr and returns GM_EXIT_USAGE. */
 int gm_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

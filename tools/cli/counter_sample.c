@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two counters that are read one after the other while others raise them. */
+/* The process changes the counters while they are read, so a difference may be below zero. */
 static uint64_t at_least_zero(uint64_t more, uint64_t less) { return more > less ? more - less : 0; }
 
 void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats *s, int32_t pid, uint64_t now_ns) {

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* CUresult of cuda.h, CUDA 13.0; the tools are built without CUDA. */
+/* CUresult of CUDA 13.0. The table is a copy because the tools are built without CUDA. */
 static const struct {
     unsigned number;
     const char *name;

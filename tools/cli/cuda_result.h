@@ -1,4 +1,4 @@
-/* Names of the driver's answers. */
+/* Names of CUresult values. */
 #ifndef GM_CUDA_RESULT_H
 #define GM_CUDA_RESULT_H
 

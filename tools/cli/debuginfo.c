@@ -7,10 +7,10 @@
 #include <string.h>
 #include <uthash.h>
 
-/* A file that the program loaded, at whatever places. A session of libdwfl walks all its modules for each that is
- * added, so each file has its own. */
+/* A file that the program loaded, at one or several addresses. Each file has its own libdwfl session, because a session
+ * walks all its modules whenever one is added. */
 struct file {
-    Dwfl *dwfl; /* NULL: the file is gone, or another one than the program ran */
+    Dwfl *dwfl; /* NULL: the file is missing, or it is not the one that the program ran */
     Dwfl_Module *module;
     uint64_t base;
     UT_hash_handle hh;
@@ -18,10 +18,10 @@ struct file {
     unsigned char key[]; /* path, zero, build id */
 };
 
-enum { OPEN_FILES = 256 }; /* with two descriptors each: programs may have 1024 */
+enum { OPEN_FILES = 256 }; /* each uses two descriptors, and a process may have only 1024 */
 
 struct gm_debuginfo {
-    struct file *files; /* used longest ago first */
+    struct file *files; /* least recently used first */
     unsigned open;
 };
 
@@ -89,7 +89,7 @@ static struct file *find_file(struct gm_debuginfo *info, const struct gm_module 
     HASH_FIND(hh, info->files, file->key, bytes, known);
     if (known) {
         free(file);
-        HASH_DEL(info->files, known); /* to the end */
+        HASH_DEL(info->files, known); /* moves it to the end of the list */
         file = known;
     } else {
         file->key_bytes = (unsigned)bytes;
@@ -102,7 +102,7 @@ static struct file *find_file(struct gm_debuginfo *info, const struct gm_module 
     return file;
 }
 
-/* The module's file, if it is still the one that the program ran; *address becomes the one in it. */
+/* The module's file if it is still the one that the program ran. Translates *address to an address in the file. */
 static Dwfl_Module *open_module(struct gm_debuginfo *info, const struct gm_module *m, uint64_t *address) {
     struct file *file = find_file(info, m);
     if (!file || !file->dwfl)
@@ -111,9 +111,8 @@ static Dwfl_Module *open_module(struct gm_debuginfo *info, const struct gm_modul
     return dwfl_addrmodule(file->dwfl, *address) == file->module ? file->module : NULL;
 }
 
-/* The function by the symbol table. Internal functions of a runtime linked statically may have no symbol of
- * their own: the nearest one below then counts, whatever its size, so that they pass for parts of the runtime
- * function before them. */
+/* The function according to the symbol table. Internal functions of a statically linked runtime may have no symbol.
+ * Then the nearest symbol below counts, whatever its size, so that they belong to the runtime function before them. */
 static const char *symbol_at(Dwfl_Module *module, uint64_t address, bool *exact) {
     GElf_Off offset;
     GElf_Sym symbol;
@@ -152,7 +151,7 @@ static unsigned long number_of(Dwarf_Die *die, unsigned name) {
     return dwarf_formudata(dwarf_attr(die, name, &attribute), &value) ? 0 : value;
 }
 
-/* nvcc includes cuda_runtime.h into every file: where that lies, the toolkit's headers lie. */
+/* The folder of the CUDA toolkit's headers is the folder of cuda_runtime.h, which nvcc includes into every file. */
 static bool in_toolkit_folder(Dwarf_Files *files, size_t count, const char *file) {
     static const char own[] = "/cuda_runtime.h";
     for (size_t i = 0; file && i < count; i++) {
@@ -164,14 +163,14 @@ static bool in_toolkit_folder(Dwarf_Files *files, size_t count, const char *file
     return false;
 }
 
-/* Inlined functions at the address, then the one they were inlined into. */
-static unsigned scopes_at(Dwfl_Module *module, uint64_t address, struct gm_place *places) {
+/* Inlined functions at the address, innermost first, then the function that contains them. */
+static unsigned scopes_at(Dwfl_Module *module, uint64_t address, struct gm_source_location *locations) {
     Dwarf_Addr bias;
     Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias), *at = NULL, *chain = NULL;
     Dwarf_Files *files = NULL;
     size_t file_count = 0;
     unsigned count = 0;
-    struct gm_place place = {0};
+    struct gm_source_location location = {0};
     if (!unit || dwarf_getscopes(unit, address - bias, &at) <= 0)
         return 0;
     int depth = dwarf_getscopes_die(&at[0], &chain);
@@ -179,41 +178,41 @@ static unsigned scopes_at(Dwfl_Module *module, uint64_t address, struct gm_place
         file_count = 0;
     Dwfl_Line *line = dwfl_module_getsrc(module, address);
     if (line)
-        place.file = dwfl_lineinfo(line, NULL, &place.line, NULL, NULL, NULL);
-    for (int i = 0; i < depth && count < GM_PLACES; i++) {
+        location.file = dwfl_lineinfo(line, NULL, &location.line, NULL, NULL, NULL);
+    for (int i = 0; i < depth && count < GM_SOURCE_LOCATIONS; i++) {
         int tag = dwarf_tag(&chain[i]);
         if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
             continue;
-        place.function = function_name(&chain[i]);
-        place.toolkit_header = in_toolkit_folder(files, file_count, place.file);
-        places[count++] = place;
+        location.function = function_name(&chain[i]);
+        location.toolkit_header = in_toolkit_folder(files, file_count, location.file);
+        locations[count++] = location;
         if (tag == DW_TAG_subprogram)
             break;
         unsigned long file = number_of(&chain[i], DW_AT_call_file);
-        place.file = file < file_count ? dwarf_filesrc(files, file, NULL, NULL) : NULL;
-        place.line = (int)number_of(&chain[i], DW_AT_call_line);
+        location.file = file < file_count ? dwarf_filesrc(files, file, NULL, NULL) : NULL;
+        location.line = (int)number_of(&chain[i], DW_AT_call_line);
     }
     free(chain);
     free(at);
     return count;
 }
 
-unsigned gm_debuginfo_places(struct gm_debuginfo *info, const struct gm_module *m, uint64_t address,
-                             struct gm_place places[GM_PLACES]) {
+unsigned gm_debuginfo_locations(struct gm_debuginfo *info, const struct gm_module *m, uint64_t address,
+                                struct gm_source_location locations[GM_SOURCE_LOCATIONS]) {
     Dwfl_Module *module = info ? open_module(info, m, &address) : NULL;
     bool exact;
     if (!module)
         return 0;
-    unsigned count = scopes_at(module, address, places);
+    unsigned count = scopes_at(module, address, locations);
     if (count)
         return count;
     const char *name = symbol_at(module, address, &exact);
     Dwfl_Line *line = dwfl_module_getsrc(module, address);
     if (!name && !line)
         return 0;
-    places[0] = (struct gm_place){.function = name, .guessed = !exact};
+    locations[0] = (struct gm_source_location){.function = name, .guessed = !exact};
     if (line)
-        places[0].file = dwfl_lineinfo(line, NULL, &places[0].line, NULL, NULL, NULL);
+        locations[0].file = dwfl_lineinfo(line, NULL, &locations[0].line, NULL, NULL, NULL);
     return 1;
 }
 #else
@@ -221,9 +220,9 @@ struct gm_debuginfo *gm_debuginfo_new(void) {
     return NULL;
 }
 void gm_debuginfo_free(struct gm_debuginfo *info) { (void)info; }
-unsigned gm_debuginfo_places(struct gm_debuginfo *info, const struct gm_module *module, uint64_t address,
-                             struct gm_place places[GM_PLACES]) {
-    (void)info, (void)module, (void)address, (void)places;
+unsigned gm_debuginfo_locations(struct gm_debuginfo *info, const struct gm_module *module, uint64_t address,
+                                struct gm_source_location locations[GM_SOURCE_LOCATIONS]) {
+    (void)info, (void)module, (void)address, (void)locations;
     return 0;
 }
 #endif

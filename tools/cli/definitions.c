@@ -34,19 +34,19 @@ struct context {
     struct context *next;
 };
 
-/* Address ranges that belong to one module each, of the modules there were when the index was made. Later ones are
- * looked at one by one; after as many such steps as there are modules the index is made anew. */
+/* Address ranges, each with the one module that owns it, for the modules known when the index was built. Look-ups
+ * search later modules one by one. The index is rebuilt when such searches took as many steps as there are modules. */
 struct module_index {
     const struct module *newest;
     size_t count, steps;
     uint64_t *starts;             /* ascending; a range ends where the next one starts */
-    const struct module **owners; /* NULL: nobody's */
+    const struct module **owners; /* NULL: no module */
 };
 
 struct gm_definitions {
     struct site *sites;
     struct text *texts;
-    struct module *modules; /* latest first: a library loaded later may have taken the address range of one before */
+    struct module *modules; /* latest first: a later library may reuse the address range of an earlier one */
     size_t module_count;
     struct module_index index;
     struct device *devices, **last_device;
@@ -205,7 +205,7 @@ static int compare_addresses(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* How many ranges start at the address or before. */
+/* Number of ranges that start at or before the address. */
 static size_t starts_up_to(const struct module_index *index, uint64_t address) {
     size_t low = 0, high = index->count;
     while (low < high) {
@@ -218,15 +218,15 @@ static size_t starts_up_to(const struct module_index *index, uint64_t address) {
     return low;
 }
 
-/* The first range from `at` on that has no owner; after[] leads past those that have. */
+/* The first range from `at` on without an owner. `after` skips ranges that have one. */
 static size_t next_unowned(size_t *after, size_t at) {
     while (after[at] != at)
         at = after[at] = after[after[at]];
     return at;
 }
 
-/* Latest first, each module takes those ranges between its ends that have no owner yet. Without memory the index stays
- * as it was. */
+/* Each module, latest first, gets the ranges between its ends that have no owner yet. Without memory the old index
+ * remains. */
 static void make_index(struct gm_definitions *d) {
     struct module_index index = {.newest = d->modules};
     size_t room = 2 * d->module_count;

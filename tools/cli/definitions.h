@@ -1,4 +1,5 @@
-/* What a trace's definition records said. */
+/* Definitions of a trace: call sites, modules, devices, contexts and strings, which its events name by number or
+ * address. */
 #ifndef GM_DEFINITIONS_H
 #define GM_DEFINITIONS_H
 
@@ -6,7 +7,7 @@
 
 struct gm_site {
     uint32_t id;
-    unsigned frames, outside;  /* outside: index of the first frame outside the CUDA runtime */
+    unsigned frames, outside;  /* outside: index of the first frame that is not in the CUDA runtime */
     const uint64_t *addresses; /* innermost first */
 };
 
@@ -34,8 +35,8 @@ struct gm_definitions;
 struct gm_definitions *gm_definitions_new(void);
 void gm_definitions_free(struct gm_definitions *definitions);
 
-/* Takes a copy of one record of `bytes` bytes; false when its inner lengths contradict each other. Unknown
- * types are accepted and left out, so that a newer writer may add some. */
+/* Copies one record of `bytes` bytes. False when its inner lengths contradict each other. Records of unknown types are
+ * ignored, so that newer writers may add types. */
 bool gm_definitions_add(struct gm_definitions *definitions, const struct gm_record *record, size_t bytes);
 
 bool gm_definitions_site(const struct gm_definitions *definitions, uint32_t id, struct gm_site *site);

@@ -1,5 +1,5 @@
-/* gpumem diff: two runs, by call site and kind of memory. Places are matched by module and function, or by
- * module and offset where no function is known; source lines may move between the two. */
+/* gpumem diff: compares two traces by call site and kind of memory. Call sites match by module and function, or by
+ * module and offset where the function is unknown. Source lines may differ. */
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/trace_report.h"
@@ -15,14 +15,14 @@ struct side {
 };
 
 struct row {
-    struct gm_frame_name name; /* of the side that showed it first */
+    struct gm_frame_name name; /* from the trace in which it appeared first */
     enum gm_kind kind;
     struct side sides[2];
     UT_hash_handle hh;
     char key[]; /* module, function or offset, kind */
 };
 
-/* Site and kind of the trace being read, to its row. */
+/* Maps a site and kind of the trace being read to its row. */
 struct known {
     uint64_t key;
     struct row *row;
@@ -32,13 +32,13 @@ struct known {
 struct diff {
     struct gm_observer observer;
     struct gm_symbols *symbols;
-    int side; /* being read: 0 or 1 */
+    int side; /* the trace being read: 0 = A, 1 = B */
     struct row *rows;
     struct known *known, *last;
     struct side totals[2];
 };
 
-static struct row *row_of_place(struct diff *d, uint32_t site, enum gm_kind kind) {
+static struct row *row_of_site(struct diff *d, uint32_t site, enum gm_kind kind) {
     struct gm_frame_name name;
     struct row *row;
     char key[800];
@@ -70,7 +70,7 @@ static struct side *side_of(struct diff *d, const struct gm_live_block *b) {
     if (!k || k->key != key)
         HASH_FIND(hh, d->known, &key, sizeof key, k);
     if (!k) {
-        struct row *row = row_of_place(d, b->site, (enum gm_kind)b->kind);
+        struct row *row = row_of_site(d, b->site, (enum gm_kind)b->kind);
         k = row ? malloc(sizeof *k) : NULL;
         if (!k)
             return NULL;
@@ -273,9 +273,8 @@ static int take(void *options, const char *name, const char *value) {
 
 void gm_command_diff_help(void) {
     puts("usage: gpumem diff [OPTION...] A B\n\n"
-         "Says what changed from trace A to trace B: in all, and by call site and kind of memory. Call sites "
-         "are "
-         "matched\nby module and function, or by module and offset where no function is known.\n");
+         "Prints what changed from trace A to trace B, in total and by call site and kind of memory. Call sites match "
+         "by\nmodule and function, or by module and offset if the function is unknown.\n");
     gm_flags_help("diff");
 }
 
@@ -309,7 +308,7 @@ static int print(struct diff *d, const struct options *o) {
     gm_out_section(&out, "diff", "FROM A TO B");
     print_totals(d, &out);
     if (!json)
-        puts("\nBY CALL SITE AND KIND (changes; peaks are each row's own)");
+        puts("\nBY CALL SITE AND KIND (changes; each row has its own peak)");
     print_rows(d, &out);
     bool written = !json || gm_report_json_end(json);
     if (fflush(stdout) || ferror(stdout) || !written) {
@@ -327,8 +326,8 @@ int gm_command_diff(int argc, char **argv) {
     if (status >= 0)
         return status;
     if (first + 2 != argc)
-        return gm_usage_error("diff: two traces, please: gpumem diff [OPTION...] A B");
-    if (options.json && !gm_report_json_there())
+        return gm_usage_error("diff: two traces are needed; usage: gpumem diff [OPTION...] A B");
+    if (options.json && !gm_report_json_available())
         return gm_usage_error("diff: this gpumem was built without jansson and has no --json");
     status = read_side(&d, argv[first], 0) && read_side(&d, argv[first + 1], 1) ? print(&d, &options) : 1;
     HASH_ITER(hh, d.rows, row, next) {

@@ -1,3 +1,4 @@
+/* gpumem export: selects the format, reads the trace and writes the output file. */
 #include "tools/cli/export.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/export_file.h"
@@ -85,7 +86,7 @@ static int export_trace(const struct options *o, const char *path) {
         done &= !bad;
     }
     if (!done)
-        fprintf(stderr, "gpumem: %s: cannot be written\n", o->output);
+        fprintf(stderr, "gpumem: cannot write '%s'\n", o->output);
 out:
     gm_symbols_free(x.symbols);
     gm_reader_close(events);
@@ -99,16 +100,17 @@ int gm_command_export(int argc, char **argv) {
     if (status >= 0)
         return status;
     if (!options.to)
-        return gm_usage_error("export: which format? --to=%s", GM_EXPORT_NAMES);
+        return gm_usage_error("export: no format given; accepted: --to=%s", GM_EXPORT_NAMES);
     if (first + 1 != argc)
-        return gm_usage_error("export: one trace, please: gpumem export --to=%s -o FILE TRACE", options.to->name);
+        return gm_usage_error("export: one trace is needed; usage: gpumem export --to=%s -o FILE TRACE",
+                              options.to->name);
     if (!options.output)
-        return gm_usage_error("export: write where? -o FILE");
+        return gm_usage_error("export: no output given; use -o FILE");
     if (!options.to->begin)
         return gm_usage_error("export: this gpumem was built without the library for %s", options.to->name);
     if (options.to->own_file && !strcmp(options.output, "-"))
         return gm_usage_error("export: %s needs a file", options.to->name);
     if (same_file(argv[first], options.output))
-        return gm_usage_error("export: %s is the trace itself", options.output);
+        return gm_usage_error("export: '%s' is the trace itself; give another output", options.output);
     return export_trace(&options, argv[first]);
 }

@@ -1,4 +1,5 @@
-/* One line a stack, outermost frame first, with what was measured: what flame graph programs read. */
+/* Exports collapsed stacks for flame graphs: one line for each stack, outermost frame first, then the measured
+ * number. */
 #include "tools/cli/export.h"
 
 #include <inttypes.h>

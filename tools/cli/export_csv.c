@@ -1,4 +1,4 @@
-/* gpumem's own CSV: events as they are, then what the trace says about itself. */
+/* Exports gpumem's own CSV format: the events, then the definitions of the trace. */
 #include "tools/cli/export.h"
 
 #include "shim/trace/parts.h"
@@ -31,7 +31,7 @@ static struct gm_observer *begin(struct gm_export *x) {
     return &c->observer;
 }
 
-/* A record as the writer made it, for the writer's own formatting. */
+/* A definition record as the library writes it, so that the library's own formatting applies. */
 union space {
     struct gm_record head;
     struct gm_record_module module;
@@ -43,7 +43,7 @@ union space {
 };
 
 static void put_record(struct csv *c, const union space *s) {
-    static char line[400000]; /* escaping makes four characters of one */
+    static char line[400000]; /* escaping may turn one character into four */
     size_t length = gm_trace_csv_record(line, sizeof line, &s->head);
     c->failed |= !length;
     fwrite(line, 1, length, c->x->out);

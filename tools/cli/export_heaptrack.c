@@ -1,6 +1,6 @@
-/* The text that heaptrack_interpret makes and heaptrack_print and heaptrack_gui read, file format 3: all
- * numbers hexadecimal, indices from 1 (0 = none), allocation kinds from 0. Memory on devices stands in for
- * the heap; a block's kind is that of its size and stack. */
+/* Exports the text format of heaptrack, version 3, which heaptrack_print and heaptrack_gui read. All numbers are
+ * hexadecimal, indices start at 1 (0 = none), allocation kinds at 0. Device memory takes the part of the heap. A
+ * block's allocation kind is that of its size and stack. */
 #include "tools/cli/export.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <uthash.h>
 
 #define FORMAT  3
-#define VERSION 0x10400 /* of heaptrack, which wrote format 3 first */
+#define VERSION 0x10400 /* of the first heaptrack that wrote format 3 */
 
 struct text {
     uint32_t index;
@@ -17,7 +17,7 @@ struct text {
     char text[];
 };
 
-/* Instruction pointers by place, traces by pointer and parent, allocation kinds by size and site. */
+/* Tables: instruction pointers by source location, traces by pointer and parent, allocation kinds by size and site. */
 struct pair {
     struct {
         uint64_t first, second;
@@ -29,7 +29,7 @@ struct pair {
 struct heaptrack {
     struct gm_observer observer;
     struct gm_export *x;
-    struct text *strings, *places;
+    struct text *strings, *locations;
     struct pair *traces, *allocations, *sites;
     uint64_t last_ms;
 };
@@ -67,7 +67,7 @@ static bool number_pair(struct pair **table, uint64_t first, uint64_t second, bo
     return true;
 }
 
-/* The format is one record a line, so a path of a damaged trace must not end it. */
+/* Each record is one line, so a line break in a path of a damaged trace must not end it. */
 static void put_rest_of_line(FILE *out, const char *text) {
     for (; *text; text++)
         putc((unsigned char)*text < ' ' ? '?' : *text, out);
@@ -88,12 +88,12 @@ static bool put_string(struct heaptrack *h, const char *text, uint32_t *index) {
     return true;
 }
 
-static bool put_place(struct heaptrack *h, const struct gm_frame_name *name, uint32_t *index) {
+static bool put_location(struct heaptrack *h, const struct gm_frame_name *name, uint32_t *index) {
     char key[1200];
     bool fresh;
     uint32_t module, function, file;
     snprintf(key, sizeof key, "%s|%s|%s|%d", name->module, name->text, name->file, name->line);
-    if (!number(&h->places, key, &fresh, index))
+    if (!number(&h->locations, key, &fresh, index))
         return false;
     if (!fresh)
         return true;
@@ -107,7 +107,7 @@ static bool put_place(struct heaptrack *h, const struct gm_frame_name *name, uin
     return true;
 }
 
-/* The site's stack as a chain of traces: each names a place and its caller. */
+/* Writes the site's stack as a chain of traces: each names an instruction pointer and its caller. */
 static bool put_stack(struct heaptrack *h, uint32_t site, uint32_t *index) {
     unsigned count;
     bool fresh;
@@ -119,12 +119,12 @@ static bool put_stack(struct heaptrack *h, uint32_t site, uint32_t *index) {
         return true;
     }
     const struct gm_frame_name *names = gm_export_stack(h->x, site, &count);
-    uint32_t place, parent = 0;
+    uint32_t location, parent = 0;
     for (unsigned f = count; f-- > 0;) {
-        if (!put_place(h, &names[f], &place) || !number_pair(&h->traces, place, parent, &fresh, &trace))
+        if (!put_location(h, &names[f], &location) || !number_pair(&h->traces, location, parent, &fresh, &trace))
             return false;
         if (fresh)
-            fprintf(h->x->out, "t %x %x\n", place, parent);
+            fprintf(h->x->out, "t %x %x\n", location, parent);
         parent = trace->index;
     }
     *index = known->index = parent;
@@ -198,7 +198,7 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     if (a)
         put_time(h, a->end_ns);
     free_texts(h->strings);
-    free_texts(h->places);
+    free_texts(h->locations);
     free_pairs(h->traces);
     free_pairs(h->allocations);
     free_pairs(h->sites);

@@ -1,6 +1,5 @@
-/* Chrome's trace event JSON, which Perfetto opens: live bytes by kind as counters, blocks as asynchronous
- * events (they overlap, so nested ones would not do), failed requests and trims as instants. Times are
- * microseconds. */
+/* Exports Chrome's trace event JSON, which Perfetto opens. Live bytes by kind are counters, blocks are asynchronous
+ * events because nested events cannot overlap, failed requests and trims are instants. Times are microseconds. */
 #include "tools/cli/export.h"
 
 #ifdef GM_HAVE_JANSSON
@@ -47,7 +46,7 @@ static const char *quoted_site(struct perfetto *p, uint32_t site) {
     return n->quoted;
 }
 
-/* Every event begins so; the first element of the array is metadata, so a comma always stands before. */
+/* Writes the beginning of an event. The first array element is metadata, so each event follows a comma. */
 static void put_common(struct perfetto *p, const char *phase, uint64_t ns, int thread) {
     fprintf(p->x->out, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u", phase, p->x->header->pid,
             thread, ns / 1000, (unsigned)(ns % 1000));

@@ -1,5 +1,5 @@
-/* A pprof profile: for each stack allocations, bytes, what leaked, and what was held at the peak. Compressed,
- * where zlib is; pprof reads both. */
+/* Exports a pprof profile: for each stack the allocations, bytes, leaks, and bytes at the peak. It is compressed if the
+ * build has zlib; pprof reads both. */
 #include "tools/cli/export.h"
 
 #ifdef GM_HAVE_PROTOBUF
@@ -17,7 +17,7 @@ struct named {
     char text[];
 };
 
-/* Grows an array of pointers to messages; the messages are freed one by one, the array once. */
+/* A growing array of pointers to messages. Each message is freed on its own. */
 struct list {
     void **items;
     size_t count, room;
@@ -48,7 +48,7 @@ static void *keep(struct pprof *p, struct list *list, void *item) {
     return item;
 }
 
-/* Number of a text in a table, from 1; *fresh when it is new. 0 = no memory. */
+/* Number of a text in a table, from 1. Sets *fresh when the text is new. 0 = no memory. */
 static uint64_t number(struct pprof *p, struct named **table, const char *text, bool *fresh) {
     struct named *n;
     HASH_FIND_STR(*table, text, n);
@@ -67,7 +67,7 @@ static uint64_t number(struct pprof *p, struct named **table, const char *text, 
     return n->id;
 }
 
-/* Index in the string table, whose first is the empty text. protobuf wants UTF-8. */
+/* Index in the string table, whose first entry is empty. protobuf requires UTF-8. */
 static int64_t string(struct pprof *p, const char *text) {
     bool fresh;
     uint64_t id = number(p, &p->strings, text, &fresh);
@@ -114,8 +114,8 @@ static uint64_t function_of(struct pprof *p, const struct gm_frame_name *name) {
     return id;
 }
 
-/* A location with its one line behind it. */
-struct place {
+/* A location followed by its only line. */
+struct line_location {
     Perftools__Profiles__Location location;
     Perftools__Profiles__Line line, *lines[1];
 };
@@ -125,21 +125,21 @@ static uint64_t location_of(struct pprof *p, const struct gm_frame_name *name) {
     bool fresh;
     snprintf(key, sizeof key, "%s|%s|%s|%d", name->module, name->text, name->file, name->line);
     uint64_t id = number(p, &p->locations, key, &fresh);
-    struct place *place = fresh && id ? malloc(sizeof *place) : NULL;
-    if (place) {
-        perftools__profiles__location__init(&place->location);
-        perftools__profiles__line__init(&place->line);
-        place->line.function_id = function_of(p, name);
-        place->line.line = name->line;
-        place->lines[0] = &place->line;
-        place->location.id = id;
-        place->location.mapping_id = mapping_of(p, name);
-        place->location.address = name->offset;
-        place->location.n_line = 1;
-        place->location.line = place->lines;
+    struct line_location *line_location = fresh && id ? malloc(sizeof *line_location) : NULL;
+    if (line_location) {
+        perftools__profiles__location__init(&line_location->location);
+        perftools__profiles__line__init(&line_location->line);
+        line_location->line.function_id = function_of(p, name);
+        line_location->line.line = name->line;
+        line_location->lines[0] = &line_location->line;
+        line_location->location.id = id;
+        line_location->location.mapping_id = mapping_of(p, name);
+        line_location->location.address = name->offset;
+        line_location->location.n_line = 1;
+        line_location->location.line = line_location->lines;
     }
     if (fresh && id)
-        keep(p, &p->location_list, place);
+        keep(p, &p->location_list, line_location);
     return id;
 }
 

@@ -1,5 +1,5 @@
-/* The log of RMM's logging_resource_adaptor, which its replay benchmark reads: device memory, one line a
- * call. Times are UTC. Streams are numbers, 0 for the default stream; the reader takes them as decimal. */
+/* Exports the log of RMM's logging_resource_adaptor, which RMM's replay benchmark reads: device memory only, one line
+ * for each call. Times are UTC. Streams are decimal numbers, 0 for the default stream. */
 #include "tools/cli/export.h"
 
 #include <inttypes.h>
@@ -38,7 +38,7 @@ static bool created(struct gm_observer *self, const struct gm_step *step) {
            put((struct rmm *)self, step->thread, step->time_ns, "allocate", step->event->address, b->bytes, b->stream);
 }
 
-/* Addresses of handles and blocks of which the free was never seen stand in the block's key. */
+/* The block's key also identifies handles and blocks without a free in the trace. */
 static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_live_block *b = step->block;
     const struct gm_event *e = step->event;

@@ -1,5 +1,5 @@
-/* One row for each format of gpumem export; exporters, choices of --to and the manual's list grow from it.
- * ROW(name, what it is for, as a sentence) */
+/* Formats of gpumem export. The exporters, the choices of --to and the manual's list are generated from these rows.
+ * ROW(name, purpose as a sentence) */
 #ifndef GM_EXPORT_ROWS_H
 #define GM_EXPORT_ROWS_H
 

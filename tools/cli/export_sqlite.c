@@ -1,5 +1,5 @@
-/* A database with all that the trace says. The schema is in gpumem(1); times are nanoseconds since the trace
- * began, sizes bytes, NULL stands for what is not known. */
+/* Exports an SQLite database with the whole trace. gpumem(1) documents the schema. Times are nanoseconds since the
+ * trace began, sizes are bytes, NULL means unknown. */
 #include "tools/cli/export.h"
 #include "tools/cli/phases.h"
 
@@ -46,7 +46,7 @@ static void bind_text(sqlite3_stmt *s, int at, const char *text) {
         sqlite3_bind_null(s, at);
 }
 
-/* For names that live as long as the program. */
+/* Binds a string that lives as long as the program. */
 static void bind_word(sqlite3_stmt *s, int at, const char *text) { sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC); }
 
 static bool run(sqlite3_stmt *s) {
@@ -144,11 +144,11 @@ static void close_database(struct database *d) {
     free(d);
 }
 
-/* An older file would be added to. What is no file (a device, a pipe) is not touched. */
+/* Removes an older file, because SQLite would add to it. Devices, pipes and other special files remain. */
 static bool make_room(const char *path) {
     struct stat st;
     if (lstat(path, &st))
-        return errno == ENOENT || errno == ENOTDIR; /* SQLite says the latter better */
+        return errno == ENOENT || errno == ENOTDIR; /* SQLite reports the latter in more detail */
     if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
         return !unlink(path);
     return false;

@@ -1,8 +1,8 @@
-/* The pickle of torch.cuda.memory._snapshot(), which PyTorch's memory_viz shows: {"segments": [...],
- * "device_traces": [[...] for each device]}. Each block stands in a segment of its own, which comes and goes
- * with it. Written with the opcodes of protocol 2 that memory_viz's own reader knows, lists in batches
- * because it passes them as arguments. Keys and stacks are written once, in an entry of their own that nobody
- * reads, and named by their place in the memo. */
+/* Exports the pickle of torch.cuda.memory._snapshot(), which PyTorch's memory_viz shows: {"segments": [...],
+ * "device_traces": [[...] for each device]}. Each block has a segment of its own with the same lifetime. memory_viz has
+ * its own pickle reader, so the file uses only the opcodes of protocol 2 that it knows. It passes lists as arguments,
+ * so lists are written in batches. Keys and stacks are written once, in an entry that no reader uses, and later refer
+ * to their index in the memo. */
 #include "tools/cli/export.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static const char *const words[WORDS] = {
     "device_free",   "address",        "total_size",     "allocated_size", "active_size",  "requested_size",
     "segment_type",  "large",          "device",         "blocks",         "state",        "active_allocated",
     "is_expandable", "segment_pool_id"};
-#define FRAMES_OF_NONE WORDS /* memo of the empty list */
+#define FRAMES_OF_NONE WORDS /* memo index of the empty list */
 #define FRAMES_BASE    (WORDS + 1)
 
 struct stack {
@@ -65,9 +65,9 @@ struct torch {
     struct gm_observer observer;
     struct gm_export *x;
     struct stack *stacks;
-    uint32_t memo; /* next free */
+    uint32_t memo; /* next free memo index */
     unsigned devices;
-    struct list traces[DEVICES], segments; /* temporary files: the pickle wants them one after the other */
+    struct list traces[DEVICES], segments; /* temporary files, because the pickle holds them one after the other */
     bool failed;
 };
 
@@ -86,7 +86,7 @@ static void put_number(FILE *f, uint64_t value) {
         putc('J', f);
         put_little(f, value, 4);
     } else {
-        int bytes = 8 - __builtin_clzll(value) / 8; /* with room for the sign */
+        int bytes = 8 - __builtin_clzll(value) / 8; /* includes the sign bit */
         bytes += value >> (8 * bytes - 1) & 1;
         putc(0x8a, f);
         putc(bytes, f);
@@ -119,7 +119,7 @@ static void put_pair(FILE *f, enum word key, uint64_t value) {
     put_number(f, value);
 }
 
-/* ---- lists that grow in a file of their own */
+/* ---- lists that grow in temporary files */
 
 static bool open_list(struct list *l) {
     l->file = l->file ? l->file : tmpfile();
@@ -261,7 +261,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     return put_event(t, e->device, &entry);
 }
 
-/* What is alive at the end: a segment with one block. */
+/* Writes a block that is alive at the end as a segment with one block. */
 static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
     struct torch *t = (struct torch *)self;
     const struct gm_live_block *b = step->block;

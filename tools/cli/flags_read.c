@@ -1,3 +1,4 @@
+/* Parses and prints the flags of a subcommand. */
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 
@@ -60,7 +61,7 @@ static int unknown(const char *command, const char *word) {
     return gm_usage_error("%s: unknown option '%s'; there are %s", command, word, known);
 }
 
-/* The value is one of the words of "a|b|c". */
+/* The value is one of the choices in "a|b|c". */
 static bool is_choice(const char *choices, const char *value) {
     size_t length = strlen(value);
     for (const char *p = choices; p; p = strchr(p, '|')) {
@@ -117,8 +118,8 @@ int gm_flag_bytes(const char *command, const char *name, const char *value, unsi
     char error[256];
     uint64_t number;
     if (!*value || gm_option_parse(&row, value, &number, error, sizeof error))
-        return gm_usage_error("%s: --%s '%s' is no number of bytes; 512M, 2GiB and the like are understood", command,
-                              name, value);
+        return gm_usage_error("%s: --%s '%s' is not a number of bytes; accepted: 4096, 512M, 2GiB", command, name,
+                              value);
     *bytes = number;
     return 0;
 }

@@ -58,7 +58,7 @@ static bool begins_as_trace(const char *path) {
         return false;
     FILE *f = fopen(path, "re");
     if (!f)
-        return true; /* let the reader say why */
+        return true; /* the reader reports the reason */
     size_t length = fread(begin, 1, sizeof begin, f);
     fclose(f);
     return (length >= 8 && !memcmp(begin, GM_TRACE_MAGIC, 8)) ||
@@ -112,23 +112,23 @@ void gm_job_sort(struct gm_trace_job *job) {
 
 /* ---- reading */
 
-struct seat {
+struct open_trace {
     struct gm_observer observer;
     struct gm_trace_job *job;
     struct gm_job_trace *trace;
     struct gm_analysis_pass *pass;
     struct gm_event event;
     int thread;
-    uint64_t epoch_ns; /* of the event: the heap's key */
+    uint64_t epoch_ns; /* of the event; the heap's key */
     struct {
-        size_t place; /* in job->devices, + 1 */
+        size_t index; /* index in job->devices, plus 1 */
         uint64_t live;
     } devices[256]; /* by ordinal + 128 */
 };
 
-static struct gm_job_device *device_of(struct seat *s, int device) {
+static struct gm_job_device *device_of(struct open_trace *s, int device) {
     struct gm_trace_job *job = s->job;
-    size_t *known = &s->devices[device + 128].place;
+    size_t *known = &s->devices[device + 128].index;
     if (*known)
         return &job->devices[*known - 1];
     size_t at = 0;
@@ -148,7 +148,7 @@ static struct gm_job_device *device_of(struct seat *s, int device) {
     return &job->devices[at];
 }
 
-static bool change(struct seat *s, const struct gm_live_block *b, bool up) {
+static bool change(struct open_trace *s, const struct gm_live_block *b, bool up) {
     if (!gm_kind_is_on_device((enum gm_kind)b->kind))
         return true;
     struct gm_job_device *d = device_of(s, b->device);
@@ -164,29 +164,29 @@ static bool change(struct seat *s, const struct gm_live_block *b, bool up) {
 }
 
 static bool created(struct gm_observer *self, const struct gm_step *step) {
-    return change((struct seat *)self, step->block, true);
+    return change((struct open_trace *)self, step->block, true);
 }
 
 static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
-    return change((struct seat *)self, step->block, false);
+    return change((struct open_trace *)self, step->block, false);
 }
 
-/* A process that ended holds nothing any more, whatever it leaked. */
-static void vacate(struct seat *s) {
+/* Subtracts what the process still held: its end releases all memory, leaked or not. */
+static void subtract_live(struct open_trace *s) {
     for (size_t i = 0; i < 256; i++)
-        if (s->devices[i].place)
-            s->job->devices[s->devices[i].place - 1].live -= s->devices[i].live;
+        if (s->devices[i].index)
+            s->job->devices[s->devices[i].index - 1].live -= s->devices[i].live;
 }
 
-static bool next_event(struct seat *s) {
+static bool next_event(struct open_trace *s) {
     if (!gm_reader_next(s->trace->reader, &s->event, &s->thread))
         return false;
     s->epoch_ns = s->trace->header->epoch_ns + s->event.time_ns;
     return true;
 }
 
-static void sift_down(struct seat **heap, size_t count, size_t at) {
-    struct seat *moved = heap[at];
+static void sift_down(struct open_trace **heap, size_t count, size_t at) {
+    struct open_trace *moved = heap[at];
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= count)
@@ -201,8 +201,8 @@ static void sift_down(struct seat **heap, size_t count, size_t at) {
     heap[at] = moved;
 }
 
-static struct seat *take_seat(struct gm_trace_job *job, struct gm_job_trace *t) {
-    struct seat *s = calloc(1, sizeof *s);
+static struct open_trace *begin_trace(struct gm_trace_job *job, struct gm_job_trace *t) {
+    struct open_trace *s = calloc(1, sizeof *s);
     unsigned observers = 0;
     if (!s)
         return NULL;
@@ -220,9 +220,9 @@ static struct seat *take_seat(struct gm_trace_job *job, struct gm_job_trace *t) 
     return s;
 }
 
-/* Ends a trace; false = no memory. */
-static bool leave_seat(struct seat *s) {
-    vacate(s);
+/* Ends the analysis of a trace. False = no memory. */
+static bool end_trace(struct open_trace *s) {
+    subtract_live(s);
     s->trace->analysis = gm_analysis_end(s->pass);
     bool done = s->trace->analysis != NULL;
     free(s);
@@ -236,33 +236,33 @@ static int by_host(const void *x, const void *y) {
 }
 
 bool gm_job_read(struct gm_trace_job *job) {
-    struct seat **heap = calloc(job->count + 1, sizeof(struct seat *));
+    struct open_trace **heap = calloc(job->count + 1, sizeof(struct open_trace *));
     size_t count = 0;
     bool done = heap != NULL;
     for (size_t i = 0; done && i < job->count; i++) {
-        heap[count] = take_seat(job, &job->traces[i]);
+        heap[count] = begin_trace(job, &job->traces[i]);
         done = heap[count] != NULL;
         if (done && next_event(heap[count]))
             count++;
         else if (done)
-            done = leave_seat(heap[count]);
+            done = end_trace(heap[count]);
     }
     for (size_t at = count / 2; at-- > 0;)
         sift_down(heap, count, at);
     while (done && count) {
-        struct seat *s = heap[0];
+        struct open_trace *s = heap[0];
         done = gm_analysis_event(s->pass, &s->event, s->thread);
         if (done && next_event(s)) {
             sift_down(heap, count, 0);
             continue;
         }
         heap[0] = heap[--count];
-        done = leave_seat(s) && done;
+        done = end_trace(s) && done;
         if (count)
             sift_down(heap, count, 0);
     }
     while (heap && count)
-        leave_seat(heap[--count]);
+        end_trace(heap[--count]);
     free(heap);
     if (job->device_count)
         qsort(job->devices, job->device_count, sizeof *job->devices, by_host);
@@ -315,7 +315,7 @@ void gm_job_print(const struct gm_trace_job *job, struct gm_out *out) {
             begin = job->traces[i].header->epoch_ns;
     gm_out_section(out, "job", "PROCESSES OF THE JOB");
     print_processes(job, begin, out);
-    gm_out_note(out, "all of them together, by device; a process that ended holds nothing any more:");
+    gm_out_note(out, "all processes together, by device; the memory of a process that ended does not count:");
     gm_out_table(out, "devices", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (size_t i = 0; i < job->device_count; i++) {

@@ -1,7 +1,7 @@
 #ifdef GM_HAVE_JANSSON
 #include "tools/cli/json.h"
 
-/* File names are bytes, JSON is UTF-8: what is none becomes a question mark. */
+/* File names are bytes and JSON is UTF-8. Bytes that are not UTF-8 become question marks. */
 json_t *gm_json_text(const char *bytes) {
     char clean[1024];
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* What all JSON output of the tools shares; only where jansson is. */
+/* JSON helpers for all tools; only in builds with jansson. */
 #ifndef GM_JSON_H
 #define GM_JSON_H
 

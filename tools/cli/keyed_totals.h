@@ -1,4 +1,4 @@
-/* Counters by thread or by stream, of which there may be many. */
+/* Totals by a key, such as a thread, a stream or a call site. There may be many keys. */
 #ifndef GM_KEYED_TOTALS_H
 #define GM_KEYED_TOTALS_H
 
@@ -7,14 +7,14 @@
 
 struct gm_totals_key {
     uint64_t value;
-    uint64_t space; /* of which the value is a number */
+    uint64_t space; /* number space of `value`, for instance a context */
 };
 
 struct gm_keyed_totals {
     struct gm_totals_key key;
     uint64_t allocs, bytes, frees, failed, time_ns;
-    uint64_t crossed;    /* frees of blocks that another one allocated */
-    uint64_t live, peak; /* of the blocks it allocated */
+    uint64_t crossed;    /* frees of blocks that another key allocated */
+    uint64_t live, peak; /* of the blocks that this key allocated */
     UT_hash_handle hh;
 };
 
@@ -22,9 +22,9 @@ struct gm_keyed_totals_table {
     struct gm_keyed_totals *rows, *last;
 };
 
-struct gm_keyed_totals *gm_keyed_totals_of(struct gm_keyed_totals_table *tallies, uint64_t value,
-                                           uint64_t space);       /* NULL = no memory */
-void gm_keyed_totals_sort(struct gm_keyed_totals_table *tallies); /* most bytes first */
-void gm_keyed_totals_free(struct gm_keyed_totals_table *tallies);
+struct gm_keyed_totals *gm_keyed_totals_of(struct gm_keyed_totals_table *table, uint64_t value,
+                                           uint64_t space);     /* NULL = no memory */
+void gm_keyed_totals_sort(struct gm_keyed_totals_table *table); /* most bytes first */
+void gm_keyed_totals_free(struct gm_keyed_totals_table *table);
 
 #endif

@@ -31,13 +31,13 @@ struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns,
     struct gm_oracle result = {.lifetime_ns = lifetime_ns};
     uint64_t async[64] = {0}, managed = 0;
     for (size_t i = 0; i < o->order_count; i++) {
-        uint32_t place = o->order[i] >> 1;
-        const struct gm_object *object = &o->list[place];
-        bool death = o->order[i] & 1;
+        uint32_t index = o->order[i] >> 1;
+        const struct gm_object *object = &o->list[index];
+        bool destroyed = o->order[i] & 1;
         if (!object->id)
             continue;
         enum gm_kind kind = gm_oracle_decide(object, lifetime_ns);
-        if (!death) {
+        if (!destroyed) {
             result.async_count += kind == GM_KIND_ASYNC;
             result.managed_count += kind == GM_KIND_MANAGED;
             result.native_count += kind == GM_KIND_NATIVE;
@@ -46,13 +46,13 @@ struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns,
             continue;
         unsigned device = gm_object_device(object);
         uint64_t *sum = kind == GM_KIND_ASYNC ? &async[device] : &managed;
-        *sum += death ? 0 - object->bytes : object->bytes;
+        *sum += destroyed ? 0 - object->bytes : object->bytes;
         uint64_t *peak = kind == GM_KIND_ASYNC ? &result.async_peak : &result.managed_peak;
         *peak = *sum > *peak ? *sum : *peak;
-        if (!death && kind == GM_KIND_ASYNC && *sum > room->bytes[device]) {
+        if (!destroyed && kind == GM_KIND_ASYNC && *sum > room->bytes[device]) {
             result.beyond++;
             if (beyond)
-                beyond[place] = true;
+                beyond[index] = true;
         }
     }
     return result;

@@ -1,4 +1,4 @@
-/* Linear probing with backward-shift deletion: no tombstones, so long traces do not slow down. */
+/* Linear probing with backward-shift deletion. Without tombstones, look-ups stay fast in long traces. */
 #include "tools/cli/live_blocks.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #define HUGE_PAGE (2u << 20)
 
-/* Look-ups jump all over the table: with small pages each would miss the TLB as well as the cache. */
+/* Look-ups access the table at random. Huge pages avoid a TLB miss in addition to each cache miss. */
 static struct gm_live_block *new_slots(size_t count) {
     size_t bytes = count * sizeof(struct gm_live_block);
     if (bytes < HUGE_PAGE)
@@ -68,7 +68,7 @@ bool gm_live_blocks_take(struct gm_live_blocks *t, uint64_t key, struct gm_live_
     t->count--;
     size_t hole = (size_t)(slot - t->slots), mask = t->size - 1;
     for (size_t at = (hole + 1) & mask; t->slots[at].key; at = (at + 1) & mask) {
-        /* A record may move back into the hole only if the hole lies between its home and its place. */
+        /* A record may move into the hole only if the hole lies between its home slot and its current slot. */
         if (((at - home(t, t->slots[at].key)) & mask) < ((at - hole) & mask))
             continue;
         t->slots[hole] = t->slots[at];

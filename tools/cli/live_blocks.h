@@ -1,5 +1,5 @@
-/* Blocks that are alive at one point of a trace: an open-addressing table of small records, because ten
- * million events pass it. */
+/* The blocks that are alive at one point of a trace. It is an open-addressing table of small records, because traces
+ * have tens of millions of events. */
 #ifndef GM_LIVE_BLOCKS_H
 #define GM_LIVE_BLOCKS_H
 
@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 struct gm_live_block {
-    uint64_t key;        /* address, or handle in its own number space; 0 = empty */
-    uint64_t bytes;      /* asked */
+    uint64_t key;        /* address or handle, distinct for each number space; 0 = empty */
+    uint64_t bytes;      /* requested */
     uint64_t created_ns; /* end of the allocation call */
-    uint64_t number;     /* among the allocations of the trace, from 1 */
+    uint64_t number;     /* position among the allocations of the trace, from 1 */
     uint64_t stream;
-    uint32_t slack; /* bytes got - bytes asked */
+    uint32_t slack; /* bytes reserved - bytes requested */
     uint32_t site;
-    int32_t thread; /* that allocated it */
+    int32_t thread; /* the thread that allocated it */
     uint16_t context;
     uint8_t kind, call;
     int8_t device;
@@ -27,7 +27,7 @@ struct gm_live_blocks {
     size_t size, count; /* size is a power of two */
 };
 
-/* Adds a copy. An older block with that key is written to *old and replaced: returns 1; else 0; -1 = no
+/* Adds a copy. Returns 1 if it replaced an older block with the same key, which is written to *old; else 0; -1 = no
  * memory. */
 int gm_live_blocks_add(struct gm_live_blocks *table, const struct gm_live_block *block, struct gm_live_block *old);
 bool gm_live_blocks_take(struct gm_live_blocks *table, uint64_t key, struct gm_live_block *block);

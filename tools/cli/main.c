@@ -1,3 +1,4 @@
+/* The program gpumem: selects the subcommand. */
 #include "tools/cli/commands.h"
 
 #include <stdarg.h>
@@ -5,7 +6,7 @@
 #include <string.h>
 
 static const struct gm_command commands[] = {
-    {"run", "run a program under libgpumem and say what it did with GPU memory", gm_command_run, gm_command_run_help},
+    {"run", "run a program under libgpumem and print what it did with GPU memory", gm_command_run, gm_command_run_help},
     {"stat", "run a program and print a short table of counters", gm_command_stat, gm_command_stat_help},
     {"top", "show live counters of processes that run under libgpumem", gm_command_top, gm_command_top_help},
     {"report", "read a trace: totals, peak, leaks, lifetimes, call sites", gm_command_report, gm_command_report_help},
@@ -16,7 +17,7 @@ static const struct gm_command commands[] = {
     {"plan", "decide from a trace which memory each object should have in later runs", gm_command_plan,
      gm_command_plan_help},
 #ifdef GM_HAVE_CUDA
-    {"replay", "tell what a trace would have come to under other policies", gm_command_replay, gm_command_replay_help},
+    {"replay", "predict from a trace what other policies would do", gm_command_replay, gm_command_replay_help},
 #endif
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
@@ -35,7 +36,7 @@ static void overview(void) {
     puts("usage: gpumem COMMAND [OPTION...] ...\n");
     for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-8s  %s\n", commands[i].name, commands[i].summary);
-    puts("\n`gpumem help COMMAND` says more. `gpumem --version` prints the version.");
+    puts("\n`gpumem help COMMAND` explains a command. `gpumem --version` prints the version.");
 }
 
 static const struct gm_command *find(const char *name) {

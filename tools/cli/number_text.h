@@ -1,4 +1,4 @@
-/* Numbers for people. */
+/* Formats numbers with units for text output. */
 #ifndef GM_NUMBER_TEXT_H
 #define GM_NUMBER_TEXT_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A place for one formatted number; the functions return it, so that they nest into printf arguments. */
+/* Storage for one formatted number. The functions return its text, so that calls can be printf arguments. */
 struct gm_text {
     char text[32];
 };
@@ -15,13 +15,13 @@ const char *gm_text_time(struct gm_text *room, uint64_t ns);                    
 const char *gm_text_count(struct gm_text *room, uint64_t count);                  /* "12,345,678" */
 const char *gm_text_percent(struct gm_text *room, uint64_t part, uint64_t whole); /* "12.5 %" */
 
-/* A path's last part. */
+/* The last component of a path. */
 static inline const char *gm_text_base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* Copies a text that a program made up: what a terminal would act on becomes '?'. Returns `out`. */
+/* Copies a string that comes from a program; control characters become '?'. Returns `out`. */
 const char *gm_text_printable(char *out, size_t size, const char *text);
 
 #endif

@@ -15,12 +15,12 @@ struct gm_thread_number {
 
 struct pass {
     struct gm_objects *o;
-    struct gm_live_blocks live; /* created_ns holds the object's place */
+    struct gm_live_blocks live; /* created_ns holds the object's index */
     struct gm_thread_numbers threads;
     bool failed;
 };
 
-/* ---- growing */
+/* ---- lists that grow */
 
 static bool grow(void **list, size_t *room, size_t count, size_t item) {
     if (count < *room)
@@ -34,12 +34,12 @@ static bool grow(void **list, size_t *room, size_t count, size_t item) {
     return true;
 }
 
-static void note(struct pass *p, size_t object, bool death) {
+static void note(struct pass *p, size_t object, bool destroyed) {
     struct gm_objects *o = p->o;
     if (!grow((void **)&o->order, &o->order_room, o->order_count, sizeof *o->order))
         p->failed = true;
     else
-        o->order[o->order_count++] = (uint32_t)(object << 1 | death);
+        o->order[o->order_count++] = (uint32_t)(object << 1 | destroyed);
 }
 
 /* ---- threads */
@@ -76,11 +76,11 @@ static bool is_movable(const struct gm_event *e) {
     return gm_call_is_movable(&request) && !(e->action == GM_ACT_ALLOC_FAIL && !e->context);
 }
 
-static void die(struct pass *p, const struct gm_live_block *block, uint64_t now) {
-    size_t place = (size_t)block->created_ns;
-    struct gm_object *object = &p->o->list[place];
+static void destroy(struct pass *p, const struct gm_live_block *block, uint64_t now) {
+    size_t index = (size_t)block->created_ns;
+    struct gm_object *object = &p->o->list[index];
     object->destroyed_ns = now > object->created_ns ? now : object->created_ns;
-    note(p, place, true);
+    note(p, index, true);
 }
 
 static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
@@ -101,7 +101,7 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
         int replaced = gm_live_blocks_add(&p->live, &block, &old);
         p->failed |= replaced < 0;
         if (replaced > 0)
-            die(p, &old, e->time_ns);
+            destroy(p, &old, e->time_ns);
     }
     o->list[o->count] = (struct gm_object){
         .bytes = e->bytes,
@@ -134,7 +134,7 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
     case GM_ACT_FREE:
     case GM_ACT_RELEASE:
         if (gm_live_blocks_take(&p->live, gm_event_key(e), &block))
-            die(p, &block, e->time_ns);
+            destroy(p, &block, e->time_ns);
         break;
     default: break;
     }
@@ -144,7 +144,7 @@ static void on_event(struct pass *p, const struct gm_event *e, int thread) {
 
 struct named_site {
     uint64_t chain;
-    uint32_t place;
+    uint32_t index;
     UT_hash_handle hh;
 };
 
@@ -173,7 +173,7 @@ void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct g
 struct naming {
     struct gm_reader *reader;
     struct gm_objects *o;
-    uint32_t *places; /* number in the trace -> place */
+    uint32_t *indices; /* site number in the trace -> index in sites */
     uint32_t top;
     struct named_site *names;
     bool failed;
@@ -199,16 +199,16 @@ static void add_site(const struct gm_site *site, void *arg) {
     if (!name && out->text && chain) {
         name = calloc(1, sizeof *name);
         if (name) {
-            *name = (struct named_site){.chain = chain, .place = (uint32_t)n->o->site_count++};
+            *name = (struct named_site){.chain = chain, .index = (uint32_t)n->o->site_count++};
             HASH_ADD(hh, n->names, chain, sizeof chain, name);
-            n->places[site->id] = name->place;
+            n->indices[site->id] = name->index;
             return;
         }
     }
     n->failed |= !out->text || (chain && !name);
     free(out->text);
     out->text = NULL;
-    n->places[site->id] = name ? name->place : 0;
+    n->indices[site->id] = name ? name->index : 0;
 }
 
 static bool name_sites(struct gm_objects *o, struct gm_reader *reader) {
@@ -217,12 +217,12 @@ static bool name_sites(struct gm_objects *o, struct gm_reader *reader) {
     o->site_count = 1;
     gm_reader_each_site(reader, top_site, &n);
     o->sites = calloc(o->site_count + 1, sizeof *o->sites);
-    n.places = calloc(n.top + 1ull, sizeof *n.places);
+    n.indices = calloc(n.top + 1ull, sizeof *n.indices);
     o->site_count = 1;
-    if (o->sites && n.places && (o->sites[0].text = strdup(""))) {
+    if (o->sites && n.indices && (o->sites[0].text = strdup(""))) {
         gm_reader_each_site(reader, add_site, &n);
         for (size_t i = 0; i < o->count; i++)
-            o->list[i].site = o->list[i].site <= n.top ? n.places[o->list[i].site] : 0;
+            o->list[i].site = o->list[i].site <= n.top ? n.indices[o->list[i].site] : 0;
     } else {
         n.failed = true;
     }
@@ -230,11 +230,11 @@ static bool name_sites(struct gm_objects *o, struct gm_reader *reader) {
         HASH_DEL(n.names, name);
         free(name);
     }
-    free(n.places);
+    free(n.indices);
     return !n.failed;
 }
 
-/* ---- all */
+/* ---- reading a trace */
 
 struct gm_objects *gm_objects_read(struct gm_reader *reader) {
     struct pass p = {.o = calloc(1, sizeof *p.o)};

@@ -46,17 +46,17 @@ static void put_note(struct gm_out *out, const char *note) {
     json_array_append_new(notes, json_string(note));
 }
 
-static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *place) {
+static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *site) {
     json_t *row = json_object();
     for (unsigned i = 0; i < out->column_count; i++)
         if (out->columns[i].name)
             json_object_set_new(row, out->columns[i].name, value_of(out->columns[i].cell, &values[i]));
-    if (place) {
-        json_object_set_new(row, "site", gm_json_frame(&place->names[0]));
-        if (place->count > 1) {
+    if (site) {
+        json_object_set_new(row, "site", gm_json_frame(&site->names[0]));
+        if (site->count > 1) {
             json_t *callers = json_array();
-            for (unsigned i = 1; i < place->count; i++)
-                json_array_append_new(callers, gm_json_frame(&place->names[i]));
+            for (unsigned i = 1; i < site->count; i++)
+                json_array_append_new(callers, gm_json_frame(&site->names[i]));
             json_object_set_new(row, "callers", callers);
         }
     }
@@ -75,8 +75,8 @@ static void put_fact(struct gm_out *out, const char *name, enum gm_cell cell, co
     (void)out, (void)name, (void)cell, (void)v;
 }
 static void put_note(struct gm_out *out, const char *note) { (void)out, (void)note; }
-static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *place) {
-    (void)out, (void)values, (void)place;
+static void put_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *site) {
+    (void)out, (void)values, (void)site;
 }
 #endif
 
@@ -103,14 +103,14 @@ static int width_of(const struct gm_column *c) {
     return heading > width ? heading : width;
 }
 
-/* Numbers stand right, words left; nothing trails behind the last one. */
+/* Aligns numbers right and text left. The last cell has no trailing blanks. */
 static int print_cell(const struct gm_column *c, const char *text, bool last) {
     if (c->cell == GM_CELL_TEXT)
         return printf("  %-*s", last ? 0 : width_of(c), text);
     return printf("  %*s", width_of(c), text);
 }
 
-/* Tables of millions of rows consist of plain numbers: these go past printf. */
+/* Prints a plain number without printf, because tables may have millions of rows. */
 static int print_number(const struct gm_column *c, uint64_t value) {
     char text[40];
     char *p = text + sizeof text;
@@ -157,7 +157,7 @@ void gm_out_fact(struct gm_out *out, const char *name, const char *label, enum g
         printf("  %-36s %s\n", label, show(&room, cell, &v));
 }
 
-void gm_out_words(struct gm_out *out, const char *name, const char *label, const char *text) {
+void gm_out_text(struct gm_out *out, const char *name, const char *label, const char *text) {
     struct gm_value v = GM_T(text);
     if (out->json)
         put_fact(out, name, GM_CELL_TEXT, &v);
@@ -181,11 +181,11 @@ void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *
     putchar('\n');
 }
 
-void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *place) {
+void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *site) {
     struct gm_text room;
     int indent = 0;
     if (out->json) {
-        put_row(out, values, place);
+        put_row(out, values, site);
         return;
     }
     if (out->shown >= out->top && !out->all) {
@@ -198,12 +198,12 @@ void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct 
         if (c->heading && c->cell == GM_CELL_NUMBER && values[i].number != GM_UNKNOWN)
             indent += print_number(c, values[i].number);
         else if (c->heading)
-            indent += print_cell(c, show(&room, c->cell, &values[i]), i + 1 == out->column_count && !place);
+            indent += print_cell(c, show(&room, c->cell, &values[i]), i + 1 == out->column_count && !site);
     }
-    if (place) {
-        printf("  %s", place->names[0].text);
-        for (unsigned i = 1; i < place->count; i++)
-            printf("\n%*s  from %s", indent, "", place->names[i].text);
+    if (site) {
+        printf("  %s", site->names[0].text);
+        for (unsigned i = 1; i < site->count; i++)
+            printf("\n%*s  from %s", indent, "", site->names[i].text);
     }
     putchar('\n');
 }

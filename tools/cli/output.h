@@ -1,4 +1,4 @@
-/* Facts and tables of a report, said once and shown in two forms: text for people, JSON for programs. */
+/* Writes facts and tables of a report in one of two forms: text, or JSON. */
 #ifndef GM_OUTPUT_H
 #define GM_OUTPUT_H
 
@@ -9,10 +9,10 @@ enum gm_cell { GM_CELL_COUNT, GM_CELL_BYTES, GM_CELL_TIME, GM_CELL_NUMBER, GM_CE
 #define GM_UNKNOWN UINT64_MAX /* shown as "-", in JSON null */
 
 struct gm_column {
-    const char *name;    /* in JSON; NULL = in text alone */
-    const char *heading; /* in text; NULL = in JSON alone */
-    enum gm_cell cell;   /* GM_CELL_RIGHT is text that stands right */
-    int width;           /* 0 = the cell's own */
+    const char *name;    /* in JSON; NULL = only in text */
+    const char *heading; /* in text; NULL = only in JSON */
+    enum gm_cell cell;   /* GM_CELL_RIGHT is right-aligned text */
+    int width;           /* 0 = the default of the cell's type */
 };
 
 struct gm_value {
@@ -23,30 +23,30 @@ struct gm_value {
 #define GM_T(v) ((struct gm_value){.text = (v)})
 
 struct gm_site_names {
-    const struct gm_frame_name *names; /* array, the place first, then its callers */
+    const struct gm_frame_name *names; /* array: the call site first, then its callers */
     unsigned count;
 };
 
 struct gm_out {
-    unsigned top; /* rows of a table in text; JSON has all */
-    void *json;   /* where sections go, a json_t object; NULL = text */
+    unsigned top; /* maximum rows of a table in text; JSON has all rows */
+    void *json;   /* a json_t object that receives the sections; NULL = text */
     void *section, *rows;
     const struct gm_column *columns;
     unsigned column_count, shown;
     uint64_t left_out;
-    bool all; /* this table is shown whole */
+    bool all; /* show all rows of this table */
 };
 
-/* `name` in JSON, `title` in text; sections do not nest. */
+/* Begins a section: `name` in JSON, `title` in text. Sections do not nest. */
 void gm_out_section(struct gm_out *out, const char *name, const char *title);
 void gm_out_note(struct gm_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gm_out_fact(struct gm_out *out, const char *name, const char *label, enum gm_cell cell, uint64_t value);
 
-void gm_out_words(struct gm_out *out, const char *name, const char *label, const char *text); /* NULL = unknown */
+void gm_out_text(struct gm_out *out, const char *name, const char *label, const char *text); /* NULL = unknown */
 
-/* A table ends with gm_out_table_end. `place` is the row's last column, "site"; NULL = none. */
+/* Begins a table, which gm_out_table_end ends. `site` is the row's last column, "site"; NULL = none. */
 void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *columns, unsigned count);
-void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *place);
+void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *site);
 void gm_out_table_end(struct gm_out *out);
 
 #endif

@@ -40,7 +40,7 @@ static void close_at(struct gm_phases *p, size_t at, uint64_t time_ns) {
         p->closed(&phase, time_ns > phase.begin_ns ? time_ns : phase.begin_ns, p->arg);
 }
 
-/* The innermost that an end, or for marks the next mark, means. */
+/* Ends the innermost phase to which an end, or the next mark, refers. */
 static void close_last(struct gm_phases *p, const struct gm_phase *like, uint64_t time_ns) {
     for (size_t i = p->count; i-- > 0;) {
         const struct gm_phase *o = &p->open[i];

@@ -1,4 +1,4 @@
-/* gpumem plan: which memory each object of a program should have had, for its next runs. */
+/* gpumem plan: decides from a trace which memory each object of a program should have in later runs. */
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/lifetime_oracle.h"
@@ -19,8 +19,8 @@ struct options {
 
 void gm_command_plan_help(void) {
     puts("usage: gpumem plan [option ...] -o PLAN TRACE\n\n"
-         "Decides from a trace, by their lifetimes, which objects of a program are temporary (async) and which last\n"
-         "(managed). GPUMEM_POLICY=plan:PLAN applies the plan to later runs.\n");
+         "Decides from the lifetimes in a trace which objects of a program are temporary (async) and which are "
+         "lasting\n(managed). GPUMEM_POLICY=plan:PLAN applies the plan to later runs.\n");
     gm_flags_help("plan");
 }
 
@@ -49,7 +49,8 @@ static int take(void *arg, const char *name, const char *value) {
     int status = 0;
     if (!strcmp(name, "lifetime")) {
         if (!parse_lifetime(value, &options->lifetime_ns))
-            return gm_usage_error("plan: --lifetime '%s' is no time; accepted: seconds as 0.5, or 500ms, 20us", value);
+            return gm_usage_error("plan: --lifetime '%s' is not a time; accepted: seconds such as 0.5, or 500ms, 20us",
+                                  value);
         options->has_lifetime = true;
     } else if (!strcmp(name, "fit")) {
         status = gm_flag_bytes("plan", name, value, &bytes);
@@ -76,9 +77,9 @@ static int read_options(int argc, char **argv, struct options *options, const ch
     if (options->has_lifetime && options->fit)
         return gm_usage_error("plan: --lifetime and --fit exclude each other");
     if (first + 1 != argc)
-        return gm_usage_error("plan: one trace, please; usage: gpumem plan [option ...] -o PLAN TRACE");
+        return gm_usage_error("plan: one trace is needed; usage: gpumem plan [option ...] -o PLAN TRACE");
     if (!options->output && !options->compare)
-        return gm_usage_error("plan: where to? usage: gpumem plan [option ...] -o PLAN TRACE");
+        return gm_usage_error("plan: no output given; usage: gpumem plan [option ...] -o PLAN TRACE");
     *trace = argv[first];
     return -1;
 }
@@ -106,9 +107,9 @@ static void write_plan(FILE *out, const struct gm_objects *o, const struct gm_or
     }
 }
 
-/* ---- what is said about it */
+/* ---- printing the plan */
 
-static void say_steps(FILE *out, const struct gm_oracle *steps, int chosen) {
+static void print_steps(FILE *out, const struct gm_oracle *steps, int chosen) {
     struct gm_text time, async, managed, count;
     fputs("lifetime N      async objects     async peak   managed peak\n", out);
     for (unsigned i = 0; i < GM_ORACLE_STEPS; i++)
@@ -120,7 +121,7 @@ static void say_steps(FILE *out, const struct gm_oracle *steps, int chosen) {
                                   : "");
 }
 
-static void say_plan(FILE *out, const struct gm_oracle *oracle) {
+static void print_plan(FILE *out, const struct gm_oracle *oracle) {
     struct gm_text time, bytes, count;
     fprintf(out, "objects %s, lifetime N %s\n",
             gm_text_count(&count, (uint64_t)oracle->async_count + oracle->managed_count + oracle->native_count),
@@ -130,9 +131,9 @@ static void say_plan(FILE *out, const struct gm_oracle *oracle) {
     fprintf(out, "  managed  %s", gm_text_count(&count, oracle->managed_count));
     fprintf(out, ", peak %s\n", gm_text_bytes(&bytes, oracle->managed_peak));
     if (oracle->native_count)
-        fprintf(out, "  native   %s, asked for while a stream captured\n", gm_text_count(&count, oracle->native_count));
+        fprintf(out, "  native   %s, requested during stream capture\n", gm_text_count(&count, oracle->native_count));
     if (oracle->beyond)
-        fprintf(out, "  %s async objects are born beyond what fits; they are marked in the plan\n",
+        fprintf(out, "  %s async objects do not fit when they are created; the plan marks them\n",
                 gm_text_count(&count, oracle->beyond));
 }
 
@@ -143,7 +144,7 @@ static bool capacity_is_known(const struct gm_async_capacity *room, const struct
     return true;
 }
 
-/* N as asked, or the largest that fits. False: it cannot be said. */
+/* Sets *lifetime_ns to the requested N, or to the largest N that fits. False: the device's memory is unknown. */
 static bool choose(const struct gm_objects *o, const struct options *options, const struct gm_async_capacity *room,
                    uint64_t *lifetime_ns, FILE *say) {
     struct gm_oracle steps[GM_ORACLE_STEPS];
@@ -152,11 +153,11 @@ static bool choose(const struct gm_objects *o, const struct options *options, co
         return true;
     }
     if (!capacity_is_known(room, o)) {
-        fputs("gpumem: the trace does not tell the card's memory; give --fit BYTES or --lifetime N\n", stderr);
+        fputs("gpumem: the trace does not have the device's memory; give --fit BYTES or --lifetime N\n", stderr);
         return false;
     }
     int best = gm_oracle_fit(o, room, steps);
-    say_steps(say, steps, best < 0 ? 0 : best);
+    print_steps(say, steps, best < 0 ? 0 : best);
     *lifetime_ns = gm_oracle_step(best < 0 ? 0 : (unsigned)best);
     return true;
 }
@@ -203,7 +204,7 @@ static bool make_plan(const struct gm_objects *o, const struct options *options,
         return false;
     }
     struct gm_oracle oracle = gm_oracle_try(o, lifetime_ns, &room, beyond);
-    say_plan(say, &oracle);
+    print_plan(say, &oracle);
     if (options->output)
         done = write_output(o, options, &oracle, beyond, trace, say);
     if (done && options->compare && !gm_oracle_compare(say, o, lifetime_ns)) {

@@ -1,4 +1,4 @@
-/* How often the active list's verdict, which knows the past only, is the oracle's. */
+/* Measures how often the active list, which knows only the past, decides as the oracle does. */
 #include "tools/cli/lifetime_oracle.h"
 #include "tools/cli/number_text.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory for the list's tables, used again for each pair of L and X. */
+/* Memory for the active list's tables, reused for each pair of L and X. */
 static struct {
     char *begin;
     size_t size, used;

@@ -1,16 +1,16 @@
-/* The oracle's decisions as few rules.
+/* Expresses the oracle's decisions as few rules of the policy static.
  *
- * Objects are parted by call site: by the first frame, and where one frame's objects are decided differently, by its
- * callers in turn. What callers do not part, sizes do: objects sorted by size fall into runs of one decision, at most
- * RUNS of them for one place, the smallest runs going to their neighbours. The decision that most objects have is the
- * last rule's, for all the rest. */
+ * The method splits objects by call site: by the first frame, then, where the objects of one frame have different
+ * decisions, by its callers in turn. Where callers do not separate them, sizes do: objects sorted by size form runs of
+ * equal decisions. Each site keeps at most RUNS runs; the cheapest runs join their neighbours. The last rule holds for
+ * all other objects and states the decision of most objects. */
 #include "tools/cli/lifetime_oracle.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 4, DEPTH = 4 /* conditions on sites that a rule may have */ };
+enum { RUNS = 4, DEPTH = 4 /* conditions on call sites in one rule */ };
 
 struct item {
     uint64_t bytes;
@@ -18,17 +18,17 @@ struct item {
     uint8_t kind;
 };
 
-/* Objects of one size: how many are to be asynchronous and how many managed. */
+/* Objects of one size range, counted by the oracle's decision. */
 struct run {
     uint64_t low, high, async, managed;
 };
 
-struct distiller {
+struct rule_builder {
     FILE *out;
     const struct gm_objects *o;
-    enum gm_kind rest; /* what the last rule says */
+    enum gm_kind rest; /* the decision of the last rule */
     unsigned rules;
-    uint64_t same; /* objects decided as the oracle does */
+    uint64_t same; /* objects for which the rules decide as the oracle */
     bool failed;
 };
 
@@ -80,7 +80,7 @@ static size_t join_equals(struct run *runs, size_t count) {
     return count ? last + 1 : 0;
 }
 
-/* The run that costs least to decide otherwise goes to its neighbour. */
+/* Merges the run whose change of decision affects the fewest objects into a neighbour. */
 static size_t drop_cheapest(struct run *runs, size_t count) {
     size_t cheapest = 0;
     uint64_t least = UINT64_MAX;
@@ -116,7 +116,7 @@ static size_t runs_of(struct item *items, size_t count, struct run *runs) {
 
 /* ---- writing */
 
-static void write_place(const struct distiller *d, uint32_t site, unsigned depth) {
+static void write_site(const struct rule_builder *d, uint32_t site, unsigned depth) {
     const char *text = d->o->sites[site].text;
     for (unsigned i = 0; i < depth && *text; i++) {
         size_t length = strcspn(text, "<");
@@ -125,12 +125,12 @@ static void write_place(const struct distiller *d, uint32_t site, unsigned depth
     }
 }
 
-static void write_rule(struct distiller *d, uint32_t site, unsigned depth, const struct run *run, bool sized) {
+static void write_rule(struct rule_builder *d, uint32_t site, unsigned depth, const struct run *run, bool sized) {
     enum gm_kind kind = majority(run);
     d->same += right(run, kind);
     if (kind == d->rest && !sized)
         return;
-    write_place(d, site, depth);
+    write_site(d, site, depth);
     if (sized)
         fprintf(d->out, "%ssize=%" PRIu64 "..%" PRIu64, depth ? "," : "", run->low, run->high);
     fprintf(d->out, "->%s # %" PRIu64 " objects\n", gm_kind_name(kind), run->async + run->managed);
@@ -153,10 +153,10 @@ static bool is_mixed(const struct run *runs, size_t count) {
     return wrong * 100 > all;
 }
 
-static void distil(struct distiller *d, struct item *items, size_t count, unsigned depth);
+static void distil(struct rule_builder *d, struct item *items, size_t count, unsigned depth);
 
-/* Items that share `depth` frames. */
-static void settle(struct distiller *d, struct item *items, size_t count, unsigned depth) {
+/* Writes rules for the items, which share their first `depth` frames. */
+static void write_rules(struct rule_builder *d, struct item *items, size_t count, unsigned depth) {
     struct run *runs = malloc(count * sizeof *runs);
     if (!runs) {
         d->failed = true;
@@ -178,14 +178,14 @@ static void settle(struct distiller *d, struct item *items, size_t count, unsign
         for (size_t i = 0; i < n; i++)
             write_rule(d, items[0].site, depth, &runs[i], n > 1);
     } else {
-        /* Of an unknown place: sizes alone, which would match other places' too, so the last rule takes them. */
+        /* The call site is unknown. Rules on sizes alone would also match other sites, so the last rule decides. */
         for (size_t i = 0; i < n; i++)
             d->same += right(&runs[i], d->rest);
     }
     free(runs);
 }
 
-static void distil(struct distiller *d, struct item *items, size_t count, unsigned depth) {
+static void distil(struct rule_builder *d, struct item *items, size_t count, unsigned depth) {
     sorting = d->o;
     sorting_depth = depth;
     qsort(items, count, sizeof *items, by_frame);
@@ -193,13 +193,13 @@ static void distil(struct distiller *d, struct item *items, size_t count, unsign
         uint64_t frame = frame_of(d->o, items[i].site, depth);
         for (end = i + 1; end < count && frame_of(d->o, items[end].site, depth) == frame; end++)
             ;
-        settle(d, items + i, end - i, frame ? depth + 1 : depth);
+        write_rules(d, items + i, end - i, frame ? depth + 1 : depth);
     }
 }
 
 uint64_t gm_oracle_rules(FILE *out, const struct gm_objects *o, uint64_t lifetime_ns, unsigned *rules) {
     struct item *items = malloc((o->movable + 1ull) * sizeof *items);
-    struct distiller d = {.out = out, .o = o};
+    struct rule_builder d = {.out = out, .o = o};
     uint64_t native = 0, async = 0;
     size_t count = 0;
     if (!items)
@@ -214,7 +214,7 @@ uint64_t gm_oracle_rules(FILE *out, const struct gm_objects *o, uint64_t lifetim
             items[count++] = (struct item){o->list[i].bytes, o->list[i].site, (uint8_t)kind};
     }
     d.rest = 2 * async >= count ? GM_KIND_ASYNC : GM_KIND_MANAGED;
-    fputs("# for GPUMEM_POLICY=static:@FILE; the first rule that holds decides\n", out);
+    fputs("# for GPUMEM_POLICY=static:@FILE; the first rule that matches decides\n", out);
     if (count)
         distil(&d, items, count, 0);
     fprintf(out, "*->%s\n", gm_kind_name(d.rest));

@@ -1,4 +1,5 @@
-/* gpumem plot: hands the traces to the program that draws, which reads them by gpumem report and gpumem export. */
+/* gpumem plot: starts the Python program that draws. That program reads the traces by running gpumem report and gpumem
+ * export. */
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/launch.h"
@@ -30,21 +31,20 @@ static int take(void *options, const char *name, const char *value) {
 
 void gm_command_plot_help(void) {
     puts("usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...\n\n"
-         "Draws pictures of traces, each as SVG and PNG, and puts them with tables into report.html, which "
-         "needs no\n"
+         "Draws pictures of traces, each as SVG and PNG, and writes them with tables into report.html, which needs\nno "
          "other file and no network. Needs python3 with matplotlib.\n");
     gm_flags_help("plot");
 }
 
-/* The drawing program, in the build tree or the installation this tool belongs to. */
+/* Finds the drawing program in the build tree or installation of this tool. */
 static int find_program(char *path, size_t size, char *tool, size_t tool_size) {
-    static const char *const places[] = {"plot/main.py", "../" GM_DATADIR "/gpumem/plot/main.py"};
+    static const char *const paths[] = {"plot/main.py", "../" GM_DATADIR "/gpumem/plot/main.py"};
     char folder[GM_PATH];
     if (gm_own_folder(folder, sizeof folder))
         return -1;
     snprintf(tool, tool_size, "%s/gpumem", folder);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, size, "%s/%s", folder, places[i]);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        snprintf(path, size, "%s/%s", folder, paths[i]);
         if (!access(path, R_OK))
             return 0;
     }
@@ -80,8 +80,8 @@ int gm_command_plot(int argc, char **argv) {
     if (status >= 0)
         return status;
     if (!options.output)
-        return gm_usage_error("plot: write where? -o FOLDER");
+        return gm_usage_error("plot: no output given; use -o FOLDER");
     if (first == argc)
-        return gm_usage_error("plot: which file? usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...");
+        return gm_usage_error("plot: no trace given; usage: gpumem plot -o FOLDER [OPTION...] FILE|FOLDER...");
     return draw(&options, argv + first, argc - first);
 }

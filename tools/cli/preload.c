@@ -1,4 +1,4 @@
-/* Where the library lies, and the environment that brings it into the program. */
+/* Finds the library and sets the environment variables that load it into the program. */
 #include "tools/cli/launch.h"
 
 #include <errno.h>
@@ -33,13 +33,13 @@ static int resolve(const char *name, char *path, size_t size) {
     return 0;
 }
 
-/* The first of the places, seen from this tool's folder, that has the file: build tree, installation. */
-static int find_near(const char *const *places, size_t count, const char *file, char *path, size_t size) {
+/* Finds the first of the paths, relative to this tool's folder, that exists: build tree, then installation. */
+static int find_near(const char *const *paths, size_t count, const char *file, char *path, size_t size) {
     char folder[GM_PATH], candidate[2 * GM_PATH];
     if (gm_own_folder(folder, sizeof folder))
         return -1;
     for (size_t i = 0; i < count; i++) {
-        snprintf(candidate, sizeof candidate, "%s/%s%s", folder, places[i], file);
+        snprintf(candidate, sizeof candidate, "%s/%s%s", folder, paths[i], file);
         if (!resolve(candidate, path, size))
             return 0;
     }
@@ -47,14 +47,14 @@ static int find_near(const char *const *places, size_t count, const char *file, 
 }
 
 int gm_preload_find(const char *wanted, char *path, size_t size) {
-    static const char *const places[] = {"../shim", "../" GM_LIBDIR, "../lib"};
+    static const char *const paths[] = {"../shim", "../" GM_LIBDIR, "../lib"};
     if (wanted) {
         if (!resolve(wanted, path, size))
             return 0;
         fprintf(stderr, "gpumem: library '%s': %s\n", wanted, strerror(errno));
         return -1;
     }
-    if (!find_near(places, sizeof places / sizeof places[0], "/libgpumem.so", path, size))
+    if (!find_near(paths, sizeof paths / sizeof paths[0], "/libgpumem.so", path, size))
         return 0;
     fputs("gpumem: libgpumem.so is neither in the build tree nor in the installation of this tool; use "
           "--library FILE\n",
@@ -62,7 +62,7 @@ int gm_preload_find(const char *wanted, char *path, size_t size) {
     return -1;
 }
 
-/* Puts `first` in front of what the colon-separated variable holds. */
+/* Prepends `first` to a colon-separated environment variable. */
 static int put_in_front(const char *variable, const char *first) {
     const char *before = getenv(variable);
     if (strpbrk(first, variable[3] == 'L' ? ":" : ": ")) {
@@ -91,9 +91,9 @@ int gm_preload_audit(const char *library) {
 }
 
 int gm_preload_sim(void) {
-    static const char *const places[] = {"sim", "../" GM_LIBDIR "/gpumem/sim", "../lib/gpumem/sim"};
+    static const char *const paths[] = {"sim", "../" GM_LIBDIR "/gpumem/sim", "../lib/gpumem/sim"};
     char driver[GM_PATH];
-    if (find_near(places, sizeof places / sizeof places[0], "/libcuda.so.1", driver, sizeof driver)) {
+    if (find_near(paths, sizeof paths / sizeof paths[0], "/libcuda.so.1", driver, sizeof driver)) {
         fputs("gpumem: --sim needs the simulated CUDA, which is neither in the build tree nor in the installation of "
               "this tool\n",
               stderr);

@@ -1,7 +1,10 @@
-/* Where the counters of a process are found: in a memory file that the library keeps open, by /proc/PID/fd, which needs
- * no more than the right to look at the process. Where the program has closed that descriptor, by the mapping's address
- * in /proc/PID/maps and process_vm_readv, which needs the right to trace it. Under gpumem run they lie in that run's
- * memory file, or, where there is none, in a file, which maps names. */
+/* Finds the counters of a process in one of three places:
+ *
+ * - A memory file that the library keeps open, through /proc/PID/fd. That needs only permission to inspect the process.
+ * - The process's memory, if the program closed that descriptor. /proc/PID/maps has the address, and process_vm_readv
+ *   reads it, which needs permission to trace the process.
+ * - Under gpumem run, that run's memory file or, where memory files are not available, the regular file that
+ *   /proc/PID/maps names. */
 #include "tools/cli/process_counters.h"
 
 #include <ctype.h>
@@ -22,7 +25,7 @@ enum { PATH = 512, LINE = 4096 + 256, PAGE = 4096 };
 static const char memory_file[] = "/memfd:" GM_STATS_NAME " (deleted)",
                   run_file[] = "/memfd:" GM_STATS_RUN " (deleted)";
 
-/* The same as long as the process lives and has not become another program (the stack moves then). */
+/* Identifies a process and the program that it executes: exec moves the stack. */
 struct identity {
     unsigned long long start, stack;
     char state;
@@ -31,18 +34,18 @@ struct identity {
 struct gm_process_counters {
     pid_t pid;
     struct identity identity;
-    int fd; /* of the file that holds the counters; -1 = read from the process */
+    int fd; /* of the file with the counters; -1 = read from the process */
     off_t offset;
-    uint64_t address; /* in the process, where fd is -1 */
-    uint64_t *until;  /* watched_until of the process, mapped; NULL = not ours to write */
+    uint64_t address; /* in the process, if fd is -1 */
+    uint64_t *until;  /* watched_until of the process, mapped; NULL = not writable */
     void *map;
-    char program[64]; /* where the counters do not say it */
+    char program[64]; /* used if the counters do not name the program */
 };
 
-/* ---- what /proc says */
+/* ---- reading /proc */
 
-/* A small file of /proc/PID, terminated; its length or -1 with errno. */
-static ssize_t slurp(pid_t pid, const char *name, char *out, size_t size) {
+/* Reads a small file of /proc/PID as a string. Returns its length, or -1 with errno. */
+static ssize_t read_proc_file(pid_t pid, const char *name, char *out, size_t size) {
     char path[PATH];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -56,9 +59,9 @@ static ssize_t slurp(pid_t pid, const char *name, char *out, size_t size) {
 
 static bool identify(pid_t pid, struct identity *out) {
     char text[2048];
-    if (slurp(pid, "stat", text, sizeof text) <= 0)
+    if (read_proc_file(pid, "stat", text, sizeof text) <= 0)
         return false;
-    char *rest = strrchr(text, ')'); /* the name may hold anything */
+    char *rest = strrchr(text, ')'); /* the program's name may contain any character */
     return rest && sscanf(rest + 1,
                           " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu "
                           "%*u %*d %*u %*u %*u %llu",
@@ -71,10 +74,10 @@ static bool is_same(const struct identity *a, const struct identity *b) {
     return a->start == b->start && a->stack == b->stack && !is_dead(b->state);
 }
 
-/* The number by which the process knows itself, in the innermost of its name spaces. */
+/* The pid of the process in its innermost pid namespace. */
 static int32_t own_pid(pid_t pid) {
     char text[4096];
-    if (slurp(pid, "status", text, sizeof text) <= 0)
+    if (read_proc_file(pid, "status", text, sizeof text) <= 0)
         return (int32_t)pid;
     char *line = strstr(text, "\nNSpid:");
     if (!line)
@@ -96,7 +99,7 @@ static void name_program(pid_t pid, char *out, size_t size) {
     snprintf(out, size, "%.*s", (int)size - 1, slash ? slash + 1 : target);
 }
 
-/* ---- judging */
+/* ---- checking counters */
 
 enum gm_counters_status gm_process_counters_judge(const void *bytes, size_t length, int32_t pid) {
     static const uint64_t magic = GM_STATS_MAGIC;
@@ -137,7 +140,7 @@ static enum gm_counters_status judge_memory(pid_t pid, uint64_t address, int32_t
 
 /* ---- by an open descriptor */
 
-/* The file holds one process's counters, or so many slots. */
+/* Opens a file with the counters of one process, or with `slots` slots of them. */
 static enum gm_counters_status take_descriptor(struct gm_process_counters *w, const char *path, int32_t own,
                                                unsigned slots) {
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -182,7 +185,7 @@ static enum gm_counters_status by_descriptor(struct gm_process_counters *w, int3
         if (strcmp(target, memory_file) && strcmp(target, run_file))
             continue;
         found = take_descriptor(w, path, own, strcmp(target, run_file) ? 1 : GM_STATS_SLOTS);
-        if (found != GM_COUNTERS_NO_COUNTERS) /* a child of a bare clone() has its parent's, too */
+        if (found != GM_COUNTERS_NO_COUNTERS) /* a child of a bare clone() also has its parent's descriptor */
             status = found;
     }
     closedir(folder);
@@ -197,7 +200,7 @@ struct mapping {
     char *name;
 };
 
-/* A shared, writable mapping of a file's beginning. */
+/* Parses a line of maps. True for a shared, writable mapping of a file's beginning. */
 static bool parse_mapping(char *line, struct mapping *out) {
     unsigned long long from, to, offset;
     char rights[8];
@@ -217,8 +220,7 @@ static bool is_run_file(const struct mapping *m) {
            m->bytes == GM_STATS_SLOTS * sizeof(struct gm_stats);
 }
 
-/* The process's slot of the file that gpumem run made: the file where it can be opened, else in the process's memory.
- */
+/* Finds the process's slot in the file of gpumem run: in the file if it can be opened, else in the process's memory. */
 static enum gm_counters_status take_slot(struct gm_process_counters *w, const struct mapping *m, int32_t own) {
     char path[LINE];
     struct stat st;
@@ -270,7 +272,7 @@ static enum gm_counters_status by_mapping(struct gm_process_counters *w, int32_t
     return status;
 }
 
-/* ---- a process under watch */
+/* ---- an open process */
 
 enum gm_counters_status gm_process_counters_open(pid_t pid, struct gm_process_counters **out) {
     struct gm_process_counters *w = calloc(1, sizeof *w);
@@ -309,8 +311,8 @@ pid_t gm_process_counters_pid(const struct gm_process_counters *w) { return w->p
 
 enum gm_counters_status gm_process_counters_read(struct gm_process_counters *w, struct gm_stats *out) {
     struct identity now;
-    /* Asked first: what is read after the process was seen alive may be later than its end, never from before its
-     * beginning. */
+    /* Checked before reading: counters that are read after the process was alive may be newer than its end, but never
+     * older than its start. */
     bool alive = identify(w->pid, &now) && is_same(&w->identity, &now);
     struct gm_stats *copy = aligned_alloc(_Alignof(struct gm_stats), sizeof *copy);
     if (!copy)
@@ -336,7 +338,7 @@ bool gm_process_counters_time_calls(struct gm_process_counters *w, uint64_t ns) 
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t wanted = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec + ns;
     uint64_t until = __atomic_load_n(w->until, __ATOMIC_RELAXED);
-    while (until < wanted && /* another viewer may want it for longer */
+    while (until < wanted && /* another viewer may have requested a later end */
            !__atomic_compare_exchange_n(w->until, &until, wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     return true;
@@ -344,10 +346,9 @@ bool gm_process_counters_time_calls(struct gm_process_counters *w, uint64_t ns) 
 
 const char *gm_process_counters_reason(enum gm_counters_status status) {
     switch (status) {
-    case GM_COUNTERS_OK: return "is watched";
+    case GM_COUNTERS_OK: return "counters are readable";
     case GM_COUNTERS_NO_PROCESS: return "no such process";
-    case GM_COUNTERS_DENIED:
-        return "permission denied: another user's process, or one that may not be looked at (root may)";
+    case GM_COUNTERS_DENIED: return "permission denied: another user's process, or one that only root may inspect";
     case GM_COUNTERS_NO_READ:
         return "the program closed the descriptor of its counters, and the kernel lets only root read them from its "
                "memory (kernel.yama.ptrace_scope)";

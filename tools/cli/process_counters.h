@@ -1,4 +1,4 @@
-/* The counters of processes that run now: found from outside, copied without the process's help. */
+/* Reads the counters of running processes from outside, without their cooperation. */
 #ifndef GM_PROCESS_COUNTERS_H
 #define GM_PROCESS_COUNTERS_H
 
@@ -9,40 +9,41 @@
 enum gm_counters_status {
     GM_COUNTERS_OK,
     GM_COUNTERS_NO_PROCESS,
-    GM_COUNTERS_DENIED,        /* another user's, or one that may not be looked at */
-    GM_COUNTERS_NO_READ,       /* its counters are mapped and not open, and the kernel forbids to read its memory */
-    GM_COUNTERS_NO_COUNTERS,   /* without gpumem, or with it and no use of CUDA yet */
-    GM_COUNTERS_OTHER_VERSION, /* the layout of another gpumem */
+    GM_COUNTERS_DENIED,  /* another user's process, or one that this user may not inspect */
+    GM_COUNTERS_NO_READ, /* the process closed the descriptor of its counters, and the kernel forbids reading its memory
+                          */
+    GM_COUNTERS_NO_COUNTERS,   /* the process runs without gpumem, or has not used CUDA yet */
+    GM_COUNTERS_OTHER_VERSION, /* the counters have the layout of another version of gpumem */
     GM_COUNTERS_ENDED,
     GM_COUNTERS_NO_MEMORY,
 };
 
-struct gm_process_counters; /* one process under watch */
+struct gm_process_counters; /* one process whose counters are open */
 
-/* Whether `length` bytes are the beginning of counters that this tool understands, of the process that knows itself as
- * `own_pid`. */
+/* Checks whether `length` bytes begin with counters that this tool understands and that belong to the process with the
+ * pid `own_pid` in its own pid namespace. */
 enum gm_counters_status gm_process_counters_judge(const void *bytes, size_t length, int32_t own_pid);
 
-/* Finds the process's counters. On GM_WATCH_OK the caller owns *out, which gm_process_counters_close takes back; else
- * *out is NULL. Needs the kernel's leave to read /proc/PID (ptrace(2), PTRACE_MODE_READ): same user and a dumpable
- * process, or CAP_SYS_PTRACE. */
+/* Finds the process's counters. On GM_COUNTERS_OK the caller owns *out and closes it with gm_process_counters_close;
+ * otherwise *out is NULL. The caller needs permission to read /proc/PID (ptrace(2), PTRACE_MODE_READ): the same user
+ * and a dumpable process, or CAP_SYS_PTRACE. */
 enum gm_counters_status gm_process_counters_open(pid_t pid, struct gm_process_counters **out);
-/* NULL is fine. */
+/* NULL is allowed. */
 void gm_process_counters_close(struct gm_process_counters *counters);
 
 pid_t gm_process_counters_pid(const struct gm_process_counters *counters);
 
-/* Copies the counters. GM_WATCH_ENDED: the process is no more, or is another program now; `out` then holds its last
- * counts where they could still be had, else it is left as it was. */
+/* Copies the counters. GM_COUNTERS_ENDED: the process ended or executes another program; `out` then holds the last
+ * counts if they were still readable, else it is unchanged. */
 enum gm_counters_status gm_process_counters_read(struct gm_process_counters *counters, struct gm_stats *out);
 
-/* Asks the process to time its calls for so many nanoseconds from now. False where that cannot be asked for. */
+/* Requests that the process times its calls for the next `ns` nanoseconds. False if that is not possible. */
 bool gm_process_counters_time_calls(struct gm_process_counters *counters, uint64_t ns);
 
-/* One line's worth of why, without a full stop. */
+/* The reason as one line without a full stop. */
 const char *gm_process_counters_reason(enum gm_counters_status status);
 
-/* Calls `found` with each process of this user (of all users for root), until it returns false. */
+/* Calls `found` for each process of this user (of all users for root) until it returns false. */
 void gm_each_process(bool (*found)(pid_t pid, void *arg), void *arg);
 
 #endif

@@ -1,4 +1,4 @@
-/* The program to be started: where it is, and whether LD_PRELOAD can reach it. */
+/* Finds the file of the program and checks whether LD_PRELOAD can reach it. */
 #include "tools/cli/launch.h"
 
 #include <elf.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SCRIPT_DEPTH 4 /* interpreters that are scripts themselves */
+#define SCRIPT_DEPTH 4 /* maximum chain of scripts that interpret scripts */
 
 static bool is_program(const char *path) {
     struct stat st;
@@ -57,7 +57,7 @@ int gm_program_find(const char *name, char *path, size_t size) {
 #define OWN_MACHINE EM_NONE
 #endif
 
-/* Why an ELF file escapes preload; NULL when it does not, or when that cannot be told. */
+/* The reason why LD_PRELOAD cannot reach an ELF file. NULL if it can, or if the file does not tell. */
 static const char *elf_escape(int fd) {
     Elf64_Ehdr h;
     if (pread(fd, &h, sizeof h, 0) != sizeof h || memcmp(h.e_ident, ELFMAG, SELFMAG))
@@ -81,7 +81,7 @@ static const char *elf_escape(int fd) {
     return "is statically linked";
 }
 
-/* Interpreter of a script into `path`; false when the file is none. */
+/* Copies the interpreter of a script to `path`. False if the file is not a script. */
 static bool script_interpreter(int fd, char *path, size_t size) {
     char line[GM_PATH];
     ssize_t length = pread(fd, line, sizeof line - 1, 0);
@@ -109,7 +109,7 @@ void gm_program_warn_preload(const char *path) {
         bool again = !why && script_interpreter(fd, file, sizeof file);
         close(fd);
         if (why)
-            fprintf(stderr, "gpumem: %s %s: LD_PRELOAD cannot reach it, nothing will be seen\n", file, why);
+            fprintf(stderr, "gpumem: %s %s: LD_PRELOAD cannot reach it, so gpumem will see no calls\n", file, why);
         if (!again)
             return;
     }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One of the two formats' readers is set. */
+/* Exactly one of `binary` and `csv` is set. */
 struct gm_reader {
     struct gm_trace_input file;
     struct gm_binary_reader *binary;

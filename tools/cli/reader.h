@@ -1,6 +1,6 @@
-/* The one reader of traces, binary and CSV: events come in global order, whatever thread and chunk they lie
- * in; memory stays small because the file is read in windows. A trace of a killed process or a full disk is
- * read as far as it goes. */
+/* Reads traces, binary and CSV. Events arrive in their global order, whichever thread and chunk holds them. The reader
+ * uses little memory because it reads the file in windows. It reads the trace of a killed process or a full disk as far
+ * as possible. */
 #ifndef GM_READER_H
 #define GM_READER_H
 
@@ -8,23 +8,23 @@
 
 struct gm_reader;
 
-/* NULL when the file cannot be used; `error` then is one line that names the file. Owned by the caller. */
+/* Opens a trace. NULL if the file is not usable; `error` then is one line that names the file. Owned by the caller. */
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t size);
-/* The same, with all definitions known at once: in a CSV trace they stand between the events, which then are
- * read already. */
+/* The same, with all definitions available at once. A CSV trace has definitions between its events, so this function
+ * reads those events. */
 struct gm_reader *gm_reader_open_definitions(const char *path, char *error, size_t size);
 void gm_reader_close(struct gm_reader *reader);
 
 const struct gm_trace_header *gm_reader_header(const struct gm_reader *reader);
 
-/* Next event; times are relative to the header's start_ns. False at the end. */
+/* Reads the next event. Its time is relative to the header's start_ns. False at the end. */
 bool gm_reader_next(struct gm_reader *reader, struct gm_event *event, int *thread);
 
-/* Parts of the file that made no sense and were left out (chunks, records, events, lines). Final after the
- * last event. */
+/* Number of invalid parts of the file that the reader skipped (chunks, records, events, lines). Final after the last
+ * event. */
 uint64_t gm_reader_damaged(const struct gm_reader *reader);
 
-/* Definitions; complete after the last event. Results live as long as the reader. */
+/* Definitions. They are complete after the last event. Results live as long as the reader. */
 bool gm_reader_site(const struct gm_reader *reader, uint32_t id, struct gm_site *site);
 void gm_reader_each_site(const struct gm_reader *reader, void (*visit)(const struct gm_site *site, void *arg),
                          void *arg);

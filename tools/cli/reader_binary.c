@@ -1,8 +1,8 @@
-/* Events of a binary trace in their global order.
+/* Merges the chunks of a binary trace.
  *
- * Every chunk is in order for itself, so a heap of chunks, keyed by each one's next seq, yields the whole
- * order. A chunk gets its read window only when it comes to the top: as many windows live as threads were
- * active at the same time. */
+ * Each chunk holds the events of one thread in order. A heap of chunks, keyed by the sequence number of each chunk's
+ * next event, yields the global order. A chunk gets a read window when it first comes to the top of the heap, so the
+ * number of windows is the number of threads that were active at the same time. */
 #include "tools/cli/reader_binary.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@
 #define STEP   4096u
 
 struct chunk {
-    uint64_t seq;    /* of the next event: the heap's key */
-    uint64_t offset; /* of the next event not yet in the window */
-    uint32_t left;   /* events in the file behind the window */
+    uint64_t seq;    /* of the next event; the heap's key */
+    uint64_t offset; /* of the first event behind the window */
+    uint32_t left;   /* number of events behind the window */
     int thread;
     struct gm_event *window;
-    uint32_t next, count; /* within the window */
+    uint32_t next, count; /* position and number of events in the window */
 };
 
 struct gm_binary_reader {
@@ -56,7 +56,7 @@ static void sift_down(struct gm_binary_reader *r, size_t at) {
     r->heap[at] = moved;
 }
 
-/* Fills the window; false when nothing is left. */
+/* Fills the window. False at the end of the chunk. */
 static bool refill(struct gm_binary_reader *r, struct chunk *c) {
     uint32_t count = c->left < WINDOW ? c->left : WINDOW;
     if (!count)
@@ -129,7 +129,7 @@ static bool read_chunks(struct gm_binary_reader *r) {
         bool sound = chunk.bytes >= STEP && chunk.bytes % STEP == 0 && chunk.bytes <= r->file->header.chunk_bytes;
         if (chunk.magic != GM_TRACE_CHUNK_MAGIC || !sound) {
             r->file->damaged += chunk.magic == GM_TRACE_CHUNK_MAGIC;
-            offset += STEP; /* a hole, or the rest of a chunk whose beginning is unreadable */
+            offset += STEP; /* a hole, or the rest of a chunk without a readable header */
             continue;
         }
         uint64_t in_file = r->file->size - offset - sizeof chunk;
@@ -184,11 +184,11 @@ bool gm_binary_reader_next(struct gm_binary_reader *r, struct gm_event *event, i
         *thread = top->thread;
         if (top->next < top->count)
             top->seq = top->window[top->next].seq;
-        /* At a window's end the old key stays: the chunk comes up again at once, is refilled and takes its
-         * right place. */
+        /* After the window's last event the old key stays. So the chunk comes up again at once, and the refill sets the
+         * new key. */
         if (r->count > 1)
             sift_down(r, 0);
-        if (gm_event_is_sane(event))
+        if (gm_event_is_valid(event))
             return true;
         r->file->damaged++;
     }

@@ -1,5 +1,4 @@
-/* Events of a CSV trace. Threads write their lines a little out of order: a heap of the latest lines puts
- * them right. */
+/* Reads a CSV trace. Threads may write their lines slightly out of order, so a heap of the latest lines sorts them. */
 #include "tools/cli/reader_csv.h"
 
 #include <errno.h>
@@ -8,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WINDOW  (1u << 19) /* lines that a line may come late: its thread lost the processor between number and line */
+#define WINDOW                                                                                                      \
+    (1u << 19) /* maximum delay of a line in lines: its thread may lose the processor between taking the number and \
+                  writing */
 #define COLUMNS 20
 
 struct line {
@@ -23,14 +24,14 @@ struct gm_csv_reader {
     size_t room;
     struct line *heap;
     size_t count, heap_room;
-    uint64_t expected; /* seq that must come next if nothing was lost */
+    uint64_t expected; /* the next sequence number if no event was lost */
     bool ended;
-    const char *last_name[4]; /* the latest word of each vocabulary: most lines repeat it */
+    const char *last_name[4]; /* the latest name of each vocabulary: most lines repeat it */
     uint8_t last_value[4];
     struct line spare;
 };
 
-/* ---- words */
+/* ---- names */
 
 enum vocabulary { ACTIONS, CALLS, KINDS, REASONS };
 
@@ -121,7 +122,7 @@ static bool parse_event(struct gm_csv_reader *c, char *text, struct line *out, i
 
 static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-/* Undoes the writer's \xNN in place. */
+/* Decodes the writer's \xNN in place. */
 static void unescape(char *text) {
     char *out = text;
     for (char *p = text; *p; p++) {
@@ -135,7 +136,7 @@ static void unescape(char *text) {
     *out = 0;
 }
 
-/* Takes the next number off the text; false at its end or at something else. */
+/* Parses the next number and advances *text. False at the end or if there is no number. */
 static bool take_number(char **text, uint64_t *out) {
     char *end;
     while (**text == ' ')
@@ -159,7 +160,7 @@ union record_space {
     unsigned char bytes[65536];
 };
 
-/* Copies the free text at the end of a comment behind a record of `fixed` bytes; returns its length or -1. */
+/* Copies the free text at the end of a comment to the end of a record of `fixed` bytes. Returns its length, or -1. */
 static long put_text(union record_space *space, size_t fixed, char *text) {
     unescape(text);
     size_t length = strlen(text);
@@ -266,7 +267,7 @@ static void read_about(struct gm_trace_header *h, char *text) {
     h->rank = p ? atoi(p + 5) : -1;
 }
 
-/* One comment line without its "# "; words that no reader knows are skipped. */
+/* Reads one comment line without its "# ". Unknown comments are ignored, so that newer writers may add some. */
 static bool read_comment(struct gm_trace_input *f, char *text) {
     union record_space space;
     const struct {
@@ -351,7 +352,7 @@ static struct line pop(struct gm_csv_reader *c) {
 
 /* ---- the reader */
 
-/* Reads on to the next event line; false at the end of the file. */
+/* Reads lines up to the next event line. False at the end of the file. */
 static bool read_line(struct gm_csv_reader *c, struct line *out) {
     struct gm_trace_input *f = c->trace;
     ssize_t length;
@@ -366,8 +367,7 @@ static bool read_line(struct gm_csv_reader *c, struct line *out) {
             f->damaged += !whole || (c->text[1] == ' ' && !read_comment(f, c->text + 2));
             continue;
         }
-        /* A last line without its end was cut by a kill or a full disk, even if what is left of it would
-         * parse. */
+        /* A last line without a newline was cut by a kill or a full disk. It is invalid even if it parses. */
         if (whole && parse_event(c, c->text, out, &pid)) {
             if (!f->header.pid)
                 f->header.pid = pid;
@@ -408,7 +408,7 @@ bool gm_csv_reader_next(struct gm_csv_reader *c, struct gm_event *event, int *th
     while (!c->ended && c->count < WINDOW && !(c->count && c->heap[0].event.seq <= c->expected)) {
         c->ended = !read_line(c, &c->spare);
         if (!c->ended && !push(c, &c->spare)) {
-            c->trace->damaged++; /* no memory to wait with: what is there goes out as it is */
+            c->trace->damaged++; /* without memory the lines are returned in the order of the file */
             break;
         }
     }

@@ -1,4 +1,4 @@
-/* gpumem replay: what a trace would have come to under other policies. */
+/* gpumem replay: predicts from a trace how other policies would have served the program. */
 #include "tools/cli/replay.h"
 
 #include "tools/cli/commands.h"
@@ -25,8 +25,8 @@ struct options {
 void gm_command_replay_help(void) {
     puts("usage: gpumem replay [option ...] TRACE\n\n"
          "Runs the allocations and frees of a trace through the policies and caches of libgpumem, without a GPU, and\n"
-         "tells whether they would have fitted, the peaks, and what would have been reused and waited for. Other\n"
-         "options of the library, as GPUMEM_LIST_LENGTH, count as set in the environment.\n");
+         "predicts whether they fit, the peaks, the reuse of freed blocks, and the waits for the device. Other options "
+         "of\nthe library, such as GPUMEM_LIST_LENGTH, are read from the environment.\n");
     gm_flags_help("replay");
 }
 
@@ -74,7 +74,7 @@ static int read_options(int argc, char **argv, struct options *options, const ch
     if (status >= 0)
         return status;
     if (first + 1 != argc)
-        return gm_usage_error("replay: one trace, please; usage: gpumem replay [option ...] TRACE");
+        return gm_usage_error("replay: one trace is needed; usage: gpumem replay [option ...] TRACE");
 #ifndef GM_HAVE_JANSSON
     if (options->json)
         return gm_usage_error("replay: --json needs a gpumem that was built with jansson");
@@ -83,7 +83,7 @@ static int read_options(int argc, char **argv, struct options *options, const ch
     return options->count ? -1 : (status = add_all(options)) ? status : -1;
 }
 
-/* ---- for people */
+/* ---- text */
 
 static void print_kinds(const struct gm_replay *r) {
     struct gm_text count, peak, hits;
@@ -110,24 +110,24 @@ static void print_one(const char *policy, const struct gm_replay *r) {
     print_kinds(r);
     printf("  peak live      %s\n", gm_text_bytes(&a, c->peak_live));
     printf("  peak reserved  %s", gm_text_bytes(&a, c->peak_reserved));
-    printf(", of which %s not asked for (kept or rounded)\n",
+    printf(", of which %s not requested (cached or rounded up)\n",
            gm_text_percent(&b, c->peak_reserved - c->live_at_reserved, c->peak_reserved));
     printf("  reused         %s of the allocations\n", gm_text_percent(&a, c->hits, c->allocs));
     printf("  driver calls   %s allocations, %s frees, %s waits for the device\n", gm_text_count(&a, c->driver_allocs),
            gm_text_count(&b, c->driver_frees), gm_text_count(&d, c->waits));
     if (c->given_back)
-        printf("  given back     %s of kept memory\n", gm_text_bytes(&a, c->given_back));
-    if (r->said[0])
-        printf("  %s\n", r->said);
+        printf("  given back     %s of cached memory\n", gm_text_bytes(&a, c->given_back));
+    if (r->policy_line[0])
+        printf("  %s\n", r->policy_line);
 }
 
-/* ---- for programs */
+/* ---- JSON */
 
 #ifdef GM_HAVE_JANSSON
 static json_t *number(uint64_t value) { return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value); }
 
 static json_t *text(const char *bytes) {
-    json_t *value = json_string(bytes); /* NULL: no UTF-8 */
+    json_t *value = json_string(bytes); /* NULL: not UTF-8 */
     return value ? value : json_null();
 }
 
@@ -157,7 +157,7 @@ static json_t *json_of(const char *policy, const struct gm_replay *r) {
                              "given_back_bytes", number(c->given_back), "by_kind", kinds_of(r));
     json_object_update(object, more);
     json_decref(more);
-    json_object_set_new(object, "said", r->said[0] ? text(r->said) : json_null());
+    json_object_set_new(object, "said", r->policy_line[0] ? text(r->policy_line) : json_null());
     return object;
 }
 

@@ -1,10 +1,10 @@
-/* The shim's clock as a replay needs it: the trace's time instead of today's. The linker lets this program's calls of
- * the clock come here (--wrap); without a replay they go on to the clock. */
+/* Replaces the library's clock by the trace's time during a replay. The linker redirects this program's calls of the
+ * clock to here (--wrap). Without a replay they continue to the real clock. */
 #include "tools/cli/replay.h"
 
 #include "shim/base/base.h"
 
-uint64_t gm_replay_time; /* ns, 0 = today's */
+uint64_t gm_replay_time; /* ns; 0 = the real time */
 
 uint64_t __real_gm_ticks(void);
 uint64_t __real_gm_ticks_to_ns(uint64_t ticks);

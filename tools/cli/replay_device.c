@@ -10,12 +10,11 @@
 #define POOL_GRAIN ((uint64_t)2 << 20)
 #define BOUNDLESS  ((uint64_t)1 << 46)
 #define BASE       ((uint64_t)0x7f0000000000)
-#define STEP \
-    ((uint64_t)4096) /* between addresses: nothing lies behind them, so blocks need not be apart by their sizes */
+#define STEP       ((uint64_t)4096) /* distance of addresses; blocks have no contents, so they may overlap */
 
 enum { POOLS = 256 };
 
-/* A context's handle is its number times this. */
+/* A context's handle is its number times CONTEXT_STEP. */
 #define CONTEXT_STEP ((uintptr_t)64)
 
 struct pool {
@@ -26,26 +25,26 @@ struct pool {
 
 static struct {
     uint64_t total[GM_REPLAY_DEVICES], used[GM_REPLAY_DEVICES];
-    int8_t device_of[65536]; /* by context; -1 = not seen */
+    int8_t device_of[65536]; /* by context; -1 = unknown */
     uint16_t current, pushed;
     bool capturing;
     struct gm_live_blocks blocks; /* by address: .site = pool + 1 or 0, .kind = device */
     struct pool pools[POOLS];
     uint64_t next, handles;
-    uint64_t *idle; /* addresses to be used again */
-    size_t idle_count, idle_room;
-} cards;
+    uint64_t *free_addresses; /* freed addresses for reuse */
+    size_t free_count, free_capacity;
+} devices;
 
 struct gm_replay_device_counts gm_replay_device_counts;
 
-static int device_now(void) { return cards.device_of[cards.current]; }
+static int device_now(void) { return devices.device_of[devices.current]; }
 
-/* ---- room */
+/* ---- capacity */
 
 static bool grow(int device, uint64_t bytes) {
-    if (cards.used[device] + bytes > cards.total[device])
+    if (devices.used[device] + bytes > devices.total[device])
         return false;
-    cards.used[device] += bytes;
+    devices.used[device] += bytes;
     gm_replay_device_counts.used += bytes;
     if (gm_replay_device_counts.used > gm_replay_device_counts.peak)
         gm_replay_device_counts.peak = gm_replay_device_counts.used;
@@ -53,30 +52,30 @@ static bool grow(int device, uint64_t bytes) {
 }
 
 static void shrink(int device, uint64_t bytes) {
-    cards.used[device] -= bytes;
+    devices.used[device] -= bytes;
     gm_replay_device_counts.used -= bytes;
 }
 
 static uint64_t new_address(void) {
-    return cards.idle_count ? cards.idle[--cards.idle_count] : BASE + STEP * cards.next++;
+    return devices.free_count ? devices.free_addresses[--devices.free_count] : BASE + STEP * devices.next++;
 }
 
-/* An address that cannot be noted is not used again. */
-static void put_address(uint64_t address) {
-    if (cards.idle_count == cards.idle_room) {
-        size_t more = cards.idle_room ? 2 * cards.idle_room : 1024;
-        uint64_t *bigger = realloc(cards.idle, more * sizeof *bigger);
+/* Makes an address available for reuse. Without memory for the list it is never reused. */
+static void recycle_address(uint64_t address) {
+    if (devices.free_count == devices.free_capacity) {
+        size_t more = devices.free_capacity ? 2 * devices.free_capacity : 1024;
+        uint64_t *bigger = realloc(devices.free_addresses, more * sizeof *bigger);
         if (!bigger)
             return;
-        cards.idle = bigger;
-        cards.idle_room = more;
+        devices.free_addresses = bigger;
+        devices.free_capacity = more;
     }
-    cards.idle[cards.idle_count++] = address;
+    devices.free_addresses[devices.free_count++] = address;
 }
 
 static uint64_t rounded(uint64_t bytes, uint64_t grain) { return (bytes + grain - 1) / grain * grain; }
 
-static bool pool_takes(struct pool *pool, uint64_t bytes) {
+static bool pool_allocate(struct pool *pool, uint64_t bytes) {
     uint64_t used = pool->used + bytes;
     uint64_t more = used > pool->reserved ? rounded(used - pool->reserved, POOL_GRAIN) : 0;
     if (!grow(pool->device, more))
@@ -86,19 +85,19 @@ static bool pool_takes(struct pool *pool, uint64_t bytes) {
     return true;
 }
 
-static CUresult take(uint64_t bytes, unsigned pool, CUdeviceptr *address) {
+static CUresult allocate(uint64_t bytes, unsigned pool, CUdeviceptr *address) {
     int device = device_now();
     uint64_t size = rounded(bytes, GRAIN);
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > BOUNDLESS || !(pool ? pool_takes(&cards.pools[pool - 1], size) : grow(device, size)))
+    if (bytes > BOUNDLESS || !(pool ? pool_allocate(&devices.pools[pool - 1], size) : grow(device, size)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     const struct gm_live_block block = {
-        .key = new_address(), .bytes = size, .site = pool, .context = cards.current, .kind = (uint8_t)device};
+        .key = new_address(), .bytes = size, .site = pool, .context = devices.current, .kind = (uint8_t)device};
     struct gm_live_block old;
-    if (gm_live_blocks_add(&cards.blocks, &block, &old) < 0) {
+    if (gm_live_blocks_add(&devices.blocks, &block, &old) < 0) {
         if (pool)
-            cards.pools[pool - 1].used -= size;
+            devices.pools[pool - 1].used -= size;
         else
             shrink(device, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -108,55 +107,57 @@ static CUresult take(uint64_t bytes, unsigned pool, CUdeviceptr *address) {
     return CUDA_SUCCESS;
 }
 
-static CUresult give(CUdeviceptr address) {
+static CUresult release(CUdeviceptr address) {
     struct gm_live_block block;
-    if (!gm_live_blocks_take(&cards.blocks, address, &block))
+    if (!gm_live_blocks_take(&devices.blocks, address, &block))
         return CUDA_ERROR_INVALID_VALUE;
     if (block.site)
-        cards.pools[block.site - 1].used -= block.bytes;
+        devices.pools[block.site - 1].used -= block.bytes;
     else
         shrink(block.kind, block.bytes);
-    put_address(address);
+    recycle_address(address);
     gm_replay_device_counts.frees++;
     return CUDA_SUCCESS;
 }
 
 /* ---- the driver's functions */
 
-static CUresult mem_alloc(CUdeviceptr *address, size_t bytes) { return take(bytes, 0, address); }
+static CUresult mem_alloc(CUdeviceptr *address, size_t bytes) { return allocate(bytes, 0, address); }
 
 static CUresult mem_alloc_managed(CUdeviceptr *address, size_t bytes, unsigned flags) {
-    return take(bytes, 0, address);
+    return allocate(bytes, 0, address);
 }
 
 static CUresult mem_alloc_pitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
     uint64_t row = rounded(width, GRAIN), bytes;
     if (__builtin_mul_overflow(row, height, &bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = take(bytes, 0, address);
+    CUresult result = allocate(bytes, 0, address);
     if (!result)
         *pitch = row;
     return result;
 }
 
-static CUresult mem_alloc_async(CUdeviceptr *address, size_t bytes, CUstream stream) { return take(bytes, 0, address); }
+static CUresult mem_alloc_async(CUdeviceptr *address, size_t bytes, CUstream stream) {
+    return allocate(bytes, 0, address);
+}
 
 static CUresult mem_free(CUdeviceptr address) {
     gm_replay_device_counts.waits++;
-    return give(address);
+    return release(address);
 }
 
-static CUresult mem_free_async(CUdeviceptr address, CUstream stream) { return give(address); }
+static CUresult mem_free_async(CUdeviceptr address, CUstream stream) { return release(address); }
 
 static CUresult mem_get_info(size_t *free_bytes, size_t *total) {
     int device = device_now();
-    *free_bytes = cards.total[device] - cards.used[device];
-    *total = cards.total[device];
+    *free_bytes = devices.total[device] - devices.used[device];
+    *total = devices.total[device];
     return CUDA_SUCCESS;
 }
 
 static CUresult device_total_mem(size_t *total, CUdevice device) {
-    *total = cards.total[device];
+    *total = devices.total[device];
     return CUDA_SUCCESS;
 }
 
@@ -182,14 +183,14 @@ static CUresult device_get_attribute(int *value, CUdevice_attribute attribute, C
     return CUDA_SUCCESS;
 }
 
-/* ---- pools; a handle is the pool's place from 1 */
+/* ---- pools; a handle is the pool's index plus 1 */
 
-static struct pool *pool_of(CUmemoryPool handle) { return &cards.pools[(uintptr_t)handle - 1]; }
+static struct pool *pool_of(CUmemoryPool handle) { return &devices.pools[(uintptr_t)handle - 1]; }
 
 static CUresult mem_pool_create(CUmemoryPool *made, const CUmemPoolProps *props) {
     for (uintptr_t i = 0; i < POOLS; i++)
-        if (!cards.pools[i].alive) {
-            cards.pools[i] = (struct pool){.device = device_now(), .alive = true};
+        if (!devices.pools[i].alive) {
+            devices.pools[i] = (struct pool){.device = device_now(), .alive = true};
             *made = (CUmemoryPool)(i + 1);
             return CUDA_SUCCESS;
         }
@@ -228,24 +229,24 @@ static CUresult mem_pool_set_access(CUmemoryPool handle, const CUmemAccessDesc *
 }
 
 static CUresult mem_alloc_from_pool_async(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    return take(bytes, (unsigned)(uintptr_t)pool, address);
+    return allocate(bytes, (unsigned)(uintptr_t)pool, address);
 }
 
 /* ---- contexts */
 
 static CUresult ctx_get_current(CUcontext *context) {
-    *context = (CUcontext)(cards.current * CONTEXT_STEP);
+    *context = (CUcontext)(devices.current * CONTEXT_STEP);
     return CUDA_SUCCESS;
 }
 
 static CUresult ctx_push(CUcontext context) {
-    cards.pushed = cards.current; /* nobody pushes twice */
-    cards.current = (uint16_t)((uintptr_t)context / CONTEXT_STEP);
+    devices.pushed = devices.current; /* pushes do not nest */
+    devices.current = (uint16_t)((uintptr_t)context / CONTEXT_STEP);
     return CUDA_SUCCESS;
 }
 
 static CUresult ctx_pop(CUcontext *context) {
-    cards.current = cards.pushed;
+    devices.current = devices.pushed;
     return CUDA_SUCCESS;
 }
 
@@ -259,7 +260,7 @@ static CUresult primary_get_state(CUdevice device, unsigned *flags, int *active)
     return CUDA_SUCCESS;
 }
 
-/* ---- streams and events: all work is done */
+/* ---- streams and events; all work has ended */
 
 static CUresult wait_for_all(void) {
     gm_replay_device_counts.waits++;
@@ -267,12 +268,12 @@ static CUresult wait_for_all(void) {
 }
 
 static CUresult stream_create(CUstream *stream, unsigned flags) {
-    *stream = (CUstream)(uintptr_t)(STEP * ++cards.handles);
+    *stream = (CUstream)(uintptr_t)(STEP * ++devices.handles);
     return CUDA_SUCCESS;
 }
 
 static CUresult event_create(CUevent *event, unsigned flags) {
-    *event = (CUevent)(uintptr_t)(STEP * ++cards.handles);
+    *event = (CUevent)(uintptr_t)(STEP * ++devices.handles);
     return CUDA_SUCCESS;
 }
 
@@ -283,7 +284,7 @@ static CUresult wait_for_stream(CUstream stream) { return wait_for_all(); }
 static CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) { return CUDA_SUCCESS; }
 
 static CUresult stream_is_capturing(CUstream stream, CUstreamCaptureStatus *status) {
-    *status = cards.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = devices.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -355,27 +356,27 @@ static const struct gm_driver driver = {
     .event_record_ptsz = event_record,
 };
 
-/* ---- what a replay does */
+/* ---- functions for the replay */
 
 void gm_replay_device_install(const uint64_t total[GM_REPLAY_DEVICES]) {
-    memset(cards.device_of, -1, sizeof cards.device_of);
+    memset(devices.device_of, -1, sizeof devices.device_of);
     for (int i = 0; i < GM_REPLAY_DEVICES; i++)
-        cards.total[i] = total[i] ? total[i] : BOUNDLESS;
+        devices.total[i] = total[i] ? total[i] : BOUNDLESS;
     gm_driver_use(&driver);
 }
 
 void gm_replay_device_enter(uint16_t context, int device, bool capturing) {
-    cards.current = context;
-    cards.capturing = capturing;
-    if (cards.device_of[context] < 0)
-        cards.device_of[context] = (int8_t)(device >= 0 && device < GM_REPLAY_DEVICES ? device : 0);
+    devices.current = context;
+    devices.capturing = capturing;
+    if (devices.device_of[context] < 0)
+        devices.device_of[context] = (int8_t)(device >= 0 && device < GM_REPLAY_DEVICES ? device : 0);
 }
 
 void gm_replay_device_destroy_context(uint16_t context) {
-    for (size_t i = 0; i < cards.blocks.size;) {
-        const struct gm_live_block *block = &cards.blocks.slots[i];
+    for (size_t i = 0; i < devices.blocks.size;) {
+        const struct gm_live_block *block = &devices.blocks.slots[i];
         if (block->key && !block->site && block->context == context)
-            give(block->key); /* others may move into the slot: it is looked at again */
+            release(block->key); /* another block may move into the slot, so the loop examines it again */
         else
             i++;
     }
@@ -383,10 +384,10 @@ void gm_replay_device_destroy_context(uint16_t context) {
 
 bool gm_replay_device_alloc(uint64_t bytes, uint64_t *address) {
     CUdeviceptr got;
-    if (take(bytes, 0, &got))
+    if (allocate(bytes, 0, &got))
         return false;
     *address = got;
     return true;
 }
 
-void gm_replay_device_free(uint64_t address) { give(address); }
+void gm_replay_device_free(uint64_t address) { release(address); }

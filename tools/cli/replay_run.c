@@ -1,4 +1,4 @@
-/* One replay: each event of the trace as the hook would have met it. */
+/* Runs one replay: passes each event of the trace to the library's pipeline, as the hooks would. */
 #include "tools/cli/replay.h"
 
 #include "tools/cli/analysis.h"
@@ -26,25 +26,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TIME_BEGIN UINT64_C(1000000000) /* of the replayed clock: 0 is no time */
+#define TIME_BEGIN UINT64_C(1000000000) /* start of the replayed clock, because 0 means the real time */
 
 struct run {
     struct gm_replay *out;
     struct gm_reader *reader;
-    struct gm_live_blocks blocks;     /* by key of the trace; .bytes = address here */
-    struct gm_thread_numbers threads; /* as policies count them */
-    struct gm_thread_numbers callers; /* all */
-    unsigned *cache_numbers;          /* by caller: its number in the cache */
+    struct gm_live_blocks blocks;     /* by key in the trace; .bytes = address in the replay */
+    struct gm_thread_numbers threads; /* numbers of threads as policies count them */
+    struct gm_thread_numbers callers; /* numbers of all threads */
+    unsigned *cache_numbers;          /* by caller: the thread's number in the cache */
     size_t cache_room;
-    uint32_t caller;            /* of the latest event */
-    struct gm_site_keys *sites; /* by number in the trace; NULL: the policy does not ask */
+    uint32_t caller;            /* the thread of the latest event */
+    struct gm_site_keys *sites; /* by number in the trace; NULL: the policy does not use call sites */
     uint32_t site_top;
     uint32_t wants;
     int captures;
     bool no_memory;
 };
 
-/* ---- the shim's parts */
+/* ---- the library's parts */
 
 static void *reserve(size_t bytes) { return gm_pages(bytes); }
 
@@ -78,9 +78,9 @@ static const struct gm_policy *set_up_policy(struct run *r, const char *text) {
     return policy;
 }
 
-/* As in the shim but for the host's memory, which depends on the machine, and for blocks that grow. */
 static void trim_managed_pool(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
 
+/* Builds the same resources as the library, except host memory, which depends on the machine, and growing blocks. */
 static struct gm_resource *build_resources(struct run *r) {
     for (const struct gm_resource_ops *const *rows = gm_resource_rows; *rows; rows++) {
         const struct gm_resource_ops *row = *rows;
@@ -95,7 +95,7 @@ static struct gm_resource *build_resources(struct run *r) {
     return gm_resource_build("router", r->out->error, sizeof r->out->error);
 }
 
-/* A replay has no work that could still run: a free that waits leaves its block ready. */
+/* The simulated devices have no running work, so a freed block is ready at once. */
 static gm_status synchronise(const struct gm_block *block, bool *settled) {
     *settled = true;
     return GM_OK;
@@ -124,7 +124,7 @@ static bool set_up(struct run *r, const char *policy_text) {
     return true;
 }
 
-/* ---- call sites, from a reading of their own: an event may come before the definition of its site */
+/* ---- call sites, from a first pass: an event may precede the definition of its site */
 
 static void top_site(const struct gm_site *site, void *arg) {
     struct run *r = arg;
@@ -232,7 +232,7 @@ static void alloc_movable(struct run *r, const struct gm_event *e, int thread) {
         if (r->sites && e->site <= r->site_top && r->sites[e->site].chain)
             scope.request.where = &r->sites[e->site];
     }
-    if (e->call == GM_CALL_ALLOC_PITCH) { /* rows and their width are not in the trace */
+    if (e->call == GM_CALL_ALLOC_PITCH) { /* the trace does not have the number and width of rows */
         scope.request.width = e->bytes;
         scope.request.height = 1;
         scope.request.element_size = 4;
@@ -243,7 +243,7 @@ static void alloc_movable(struct run *r, const struct gm_event *e, int thread) {
     }
     note_peak(r);
     r->out->counts.allocs++;
-    if (e->action == GM_ACT_ALLOC_FAIL) /* how long the program would have kept it nobody knows */
+    if (e->action == GM_ACT_ALLOC_FAIL) /* how long the program would have used it is unknown */
         free_block(r, e, scope.block.address, free_of(e));
     else
         remember(r, e, scope.block.address);
@@ -312,8 +312,9 @@ static void on_capture(struct run *r, const struct gm_event *e, int change) {
     gm_pipeline_capture(change);
 }
 
-/* The cache numbers threads as it meets them. */
-static void become(struct run *r, int thread) {
+/* Makes the cache use the free lists of the event's thread. The cache numbers threads in the order of their first
+ * call. */
+static void act_as_thread(struct run *r, int thread) {
     uint32_t caller = gm_thread_number(&r->callers, thread);
     if (caller == r->caller)
         return;
@@ -335,7 +336,7 @@ static void become(struct run *r, int thread) {
 static void on_event(struct run *r, const struct gm_event *e, int thread) {
     struct gm_live_block block;
     gm_replay_time = TIME_BEGIN + e->time_ns;
-    become(r, thread);
+    act_as_thread(r, thread);
     switch ((enum gm_action)e->action) {
     case GM_ACT_ALLOC:
     case GM_ACT_ALLOC_FAIL: on_alloc(r, e, thread); break;
@@ -381,8 +382,8 @@ static void sum_up(struct run *r, const struct gm_policy *policy) {
     counts->waits = gm_replay_device_counts.waits;
     counts->driver_allocs = gm_replay_device_counts.allocs;
     counts->driver_frees = gm_replay_device_counts.frees;
-    if (!policy->ended || !policy->ended(out->said, sizeof out->said))
-        out->said[0] = '\0';
+    if (!policy->ended || !policy->ended(out->policy_line, sizeof out->policy_line))
+        out->policy_line[0] = '\0';
 }
 
 void gm_replay_here(const char *trace, const char *policy, uint64_t card, struct gm_replay *out) {
@@ -408,7 +409,7 @@ void gm_replay_here(const char *trace, const char *policy, uint64_t card, struct
     gm_replay_time = 0;
 }
 
-/* ---- a process for each */
+/* ---- one process for each replay */
 
 static bool read_all(int fd, void *out, size_t size) {
     for (char *at = out; size;) {

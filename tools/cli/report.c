@@ -1,4 +1,4 @@
-/* gpumem report: what traces say, for people or as JSON. */
+/* gpumem report: prints what traces contain, as text or JSON. */
 #include "tools/cli/trace_report.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
@@ -58,15 +58,10 @@ static int take(void *options, const char *name, const char *value) {
 
 void gm_command_report_help(void) {
     puts("usage: gpumem report [OPTION...] FILE|FOLDER...\n\n"
-         "Reads traces, binary or CSV, and prints for each: totals, failed calls, leaks, who held memory at "
-         "the "
-         "peak,\n"
-         "call sites, kinds of memory and why they were chosen, calls, sizes, lifetimes. Of several traces, "
-         "or "
-         "of a\n"
-         "folder of them, the processes and the peak of each device come first. With options that name a part "
-         "of the\n"
-         "report, those parts alone.\n");
+         "Reads traces, binary or CSV, and prints for each: totals, failed calls, leaks, who held memory at the "
+         "peak,\ncall sites, kinds of memory and the reasons for them, calls, sizes, lifetimes. For several traces, or "
+         "a folder\nof traces, it first prints the processes and the peak of each device. Options that name a part of "
+         "the report\nprint only those parts.\n");
     gm_flags_help("report");
 }
 
@@ -95,7 +90,7 @@ static bool print_trace(struct gm_report *r, const struct options *o, struct gm_
     return true;
 }
 
-/* What a check of continuous integration wants to know: 0 or GM_EXIT_CHECK. */
+/* Checks the limits of --fail-on-leak and --limit for continuous integration. Returns 0 or GM_EXIT_CHECK. */
 static int check_trace(const struct gm_report *r, const struct options *o) {
     struct gm_text room[2];
     struct gm_leaks leaks = gm_report_leaks(r);
@@ -125,9 +120,9 @@ static int report_trace(struct gm_job_trace *t, const struct options *o, struct 
                           .suppressions = o->suppressions};
     int status = 1;
     if (o->suppressions)
-        gm_suppressions_forget_use(o->suppressions);
+        gm_suppressions_reset_use(o->suppressions);
     if (!r.symbols || !gm_report_make_sites(&r) || (!quiet && !print_trace(&r, o, observer, json)))
-        fprintf(stderr, "gpumem: %s: cannot be reported: out of memory, or gone\n", t->path);
+        fprintf(stderr, "gpumem: %s: no report: out of memory, or the file is missing\n", t->path);
     else
         status = check_trace(&r, o);
     free(r.sites);
@@ -135,9 +130,9 @@ static int report_trace(struct gm_job_trace *t, const struct options *o, struct 
     return status;
 }
 
-/* ---- all of them */
+/* ---- all traces */
 
-/* Watchers of all traces, GM_SECTION_COUNT each. */
+/* Observers of all traces, GM_SECTION_COUNT for each trace. */
 static struct gm_observer **new_observers(struct gm_trace_job *job, const struct options *o) {
     struct gm_observer **all = calloc(job->count + 1, GM_SECTION_COUNT * sizeof *all);
     bool done = all != NULL;
@@ -152,7 +147,7 @@ static struct gm_observer **new_observers(struct gm_trace_job *job, const struct
             job->traces[t].observers[count++] = *observer;
         }
     }
-    return done ? all : NULL; /* the process ends on lack of memory */
+    return done ? all : NULL; /* not freed: the process ends if there is no memory */
 }
 
 static void free_observers(struct gm_observer **all, size_t traces) {
@@ -179,7 +174,7 @@ static int check_devices(const struct gm_trace_job *job, const struct options *o
     return status;
 }
 
-/* Statuses of several things: trouble first, then failed checks. */
+/* Combines two exit statuses: 1 (an error) first, then a failed check. */
 static int worse(int a, int b) { return a == 1 || b == 1 ? 1 : a > b ? a : b; }
 
 static int report_job(struct gm_trace_job *job, const struct options *o, struct gm_report_json *json) {
@@ -231,8 +226,8 @@ int gm_command_report(int argc, char **argv) {
     struct options options = {.top = 10};
     int first, status = gm_flags_read(argc, argv, take, &options, gm_command_report_help, &first);
     if (status < 0 && first == argc)
-        status = gm_usage_error("report: which file? usage: gpumem report [OPTION...] FILE|FOLDER...");
-    if (status < 0 && options.json && !gm_report_json_there())
+        status = gm_usage_error("report: no trace given; usage: gpumem report [OPTION...] FILE|FOLDER...");
+    if (status < 0 && options.json && !gm_report_json_available())
         status = gm_usage_error("report: this gpumem was built without jansson and has no --json");
     if (status < 0)
         status = report(argc, argv, first, &options);

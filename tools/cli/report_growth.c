@@ -1,8 +1,10 @@
-/* Arrays that grow by allocating a larger block, copying and freeing the old one. The trace has allocations
- * only, so this is a guess: a freed block had grown when the same call site in the same thread, after it, had
- * allocated a block that is larger, at most RATIO times as large, still alive, came at most WINDOW_NS before
- * the free, and is among the thread's latest RECENT allocations. Each larger block stands for one old one.
- * The bytes copied are taken to be the old block's; for that time both were held. */
+/* Finds arrays that grow by allocating a larger block, copying, and freeing the old one. The trace has no copies, so
+ * this is a guess.
+ *
+ * A freed block counts as grown if the same call site in the same thread had allocated a successor: a later block that
+ * is larger, at most RATIO times as large, still alive, allocated at most WINDOW_NS before the free, and among the
+ * thread's latest RECENT allocations. Each successor belongs to one old block. The report assumes that the program
+ * copied the whole old block and held both blocks during the copy. */
 #include "tools/cli/section.h"
 #include "tools/cli/number_text.h"
 
@@ -15,12 +17,12 @@
 #define RECENT    8
 
 struct recent {
-    uint64_t number, bytes, created_ns; /* number 0 = none: freed, or taken as another block's successor */
-    uint64_t turn;                      /* among the allocations of its thread */
+    uint64_t number, bytes, created_ns; /* number 0 = none: freed, or the successor of another block */
+    uint64_t turn;                      /* position among the allocations of its thread */
 };
 
 struct group {
-    uint64_t key; /* site, thread */
+    uint64_t key; /* call site and thread */
     struct recent ring[RECENT];
     unsigned next;
     UT_hash_handle hh;
@@ -28,7 +30,7 @@ struct group {
 
 struct turns {
     int thread;
-    uint64_t count; /* of allocations */
+    uint64_t count; /* number of allocations */
     UT_hash_handle hh;
 };
 
@@ -37,7 +39,7 @@ struct growth {
     struct group *groups, *last;
     struct turns *threads, *last_thread;
     uint64_t count, bytes, most;
-    uint64_t peak_ns, at_peak; /* old blocks still held at the peak that was at peak_ns */
+    uint64_t peak_ns, at_peak; /* bytes of old blocks alive at the peak, which was at peak_ns */
 };
 
 static struct group *group_of(struct growth *g, const struct gm_live_block *b, bool make) {
@@ -151,8 +153,8 @@ bool gm_print_growth(struct gm_report *r, struct gm_observer *observer, struct g
     const struct growth *g = (const struct growth *)observer;
     gm_out_section(out, "growth", "ARRAYS THAT GROW BY ALLOCATE, COPY, FREE");
     gm_out_note(out,
-                "a guess: a block counts as grown when its thread, at most 1 s and %d allocations before freeing "
-                "it, allocated one at most %d times larger at the same site",
+                "a guess: a freed block counts as grown if its thread allocated, at the same site and at most 1 s and "
+                "%d allocations before the free, a block at most %d times larger",
                 RECENT, RATIO);
     gm_out_fact(out, "count", "times", GM_CELL_COUNT, g->count);
     gm_out_fact(out, "copied_bytes", "bytes copied at most", GM_CELL_BYTES, g->bytes);
@@ -163,8 +165,8 @@ bool gm_print_growth(struct gm_report *r, struct gm_observer *observer, struct g
     gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < r->site_count && r->sites[i].totals.grown_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        struct gm_site_names place = gm_report_site_names(r, &r->sites[i]);
-        gm_out_row(out, (struct gm_value[]){GM_N(s->grown_count), GM_N(s->grown_bytes), GM_N(s->grown_most)}, &place);
+        struct gm_site_names names = gm_report_site_names(r, &r->sites[i]);
+        gm_out_row(out, (struct gm_value[]){GM_N(s->grown_count), GM_N(s->grown_bytes), GM_N(s->grown_most)}, &names);
     }
     gm_out_table_end(out);
     return true;

@@ -1,4 +1,4 @@
-/* The report for programs. Bytes and times are integers (bytes, ns); what is unknown is null. */
+/* Writes the report as JSON. Bytes and times (ns) are integers; unknown values are null. */
 #include "tools/cli/trace_report.h"
 
 #ifdef GM_HAVE_JANSSON
@@ -14,7 +14,7 @@ struct gm_report_json {
     json_t *document, *traces;
 };
 
-bool gm_report_json_there(void) { return true; }
+bool gm_report_json_available(void) { return true; }
 
 struct gm_report_json *gm_report_json_begin(void) {
     struct gm_report_json *j = calloc(1, sizeof *j);
@@ -212,7 +212,7 @@ bool gm_report_json_end(struct gm_report_json *j) {
     return status == 0;
 }
 #else
-bool gm_report_json_there(void) { return false; }
+bool gm_report_json_available(void) { return false; }
 struct gm_report_json *gm_report_json_begin(void) {
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* Kinds of memory, each with its own peak and what it held at the peak of all. */
+/* Report part --kinds: each kind of memory with its own peak and its bytes at the overall peak. */
 #include "tools/cli/section.h"
 
 bool gm_print_kinds(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {

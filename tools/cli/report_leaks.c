@@ -1,5 +1,5 @@
-/* Blocks that were never freed, by the place that asked for them; beside them what went with its context,
- * which is no leak, and what a suppression covers. */
+/* Report part --leaks: blocks that were never freed, by call site. It lists separately blocks released with their
+ * context, which are not leaks, and leaks that a suppression covers. */
 #include "tools/cli/section.h"
 #include "tools/cli/suppressions.h"
 
@@ -32,18 +32,18 @@ bool gm_print_leaks(struct gm_report *r, struct gm_observer *observer, struct gm
     gm_out_fact(out, "leaked_blocks", "in blocks", GM_CELL_COUNT, sum.own.count);
     gm_out_fact(out, "toolkit_bytes", "held by libraries of the toolkit", GM_CELL_BYTES, sum.toolkit.bytes);
     gm_out_fact(out, "suppressed_bytes", "suppressed", GM_CELL_BYTES, sum.suppressed.bytes);
-    gm_out_fact(out, "released_bytes", "went with their context, no leaks", GM_CELL_BYTES, r->a->released_bytes);
+    gm_out_fact(out, "released_bytes", "released with their context, not leaked", GM_CELL_BYTES, r->a->released_bytes);
     gm_report_sort_sites(r, GM_BY_LEAK);
     gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < r->site_count; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        struct gm_site_names place = gm_report_site_names(r, &r->sites[i]);
+        struct gm_site_names names = gm_report_site_names(r, &r->sites[i]);
         if (s->leaked_count || s->suppressed_count || s->released_count)
             gm_out_row(out,
                        (struct gm_value[]){GM_N(s->leaked_bytes), GM_N(s->leaked_count), GM_N(s->allocs),
                                            GM_N(s->suppressed_bytes), GM_N(s->released_bytes), GM_N(s->released_count),
                                            GM_T(r->sites[i].name.toolkit ? "toolkit" : "program")},
-                       &place);
+                       &names);
     }
     gm_out_table_end(out);
     print_suppressions(r, out);

@@ -1,7 +1,7 @@
-/* Lifetimes of blocks, and what a threshold on them would make of memory: with threshold N, blocks that live
- * at most N are served asynchronously and all others by managed memory (hybrid allocation, III.C). How much
- * of each is alive at a time is known only after every block's end, so the trace is read twice: the first
- * pass notes each block's class by its number, one byte an allocation. */
+/* Report part --lifetimes: lifetimes of blocks, and the effect of a threshold on them. With threshold N, blocks that
+ * live at most N get asynchronous memory and all others managed memory (hybrid allocation, III.C). The class of a block
+ * is known only when it ends, so the trace is read twice. The first pass notes each block's class by its number, in one
+ * byte for each allocation. */
 #include "tools/cli/section.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/memory_kinds.h"
@@ -11,7 +11,7 @@
 
 #define THRESHOLDS 20 /* 2^k s, k = -10 .. 9 */
 #define NEVER      THRESHOLDS
-#define DEVICES    32 /* ordinals above and unknown ones count for the last */
+#define DEVICES    32 /* larger and unknown ordinals count for the last device */
 #define DECADES    9  /* below 10 ns, 100 ns ... 1 s */
 #define SECONDS    21 /* below 2 s, 4 s, ... 2^20 s, and longer */
 
@@ -19,14 +19,14 @@ struct lifetimes {
     struct gm_observer observer;
     uint8_t *classes; /* by block number - 1 */
     size_t room;
-    uint64_t count; /* of blocks seen: a trace may have grown when it is read again */
+    uint64_t count; /* number of blocks; the trace may have grown before the second pass */
     uint64_t below[DECADES], above[SECONDS], below_bytes[DECADES], above_bytes[SECONDS];
     uint64_t ended, never, never_bytes;
 };
 
 static unsigned class_of(uint64_t ns) {
     unsigned i = 0;
-    /* 2^(i-10) s, exact: 10^9 * 2^i / 1024 */
+    /* 2^(i-10) s, exactly 10^9 * 2^i / 1024 */
     while (i < THRESHOLDS && ns > (UINT64_C(1000000000) << i) / 1024)
         i++;
     return i;
@@ -113,11 +113,8 @@ static void change(struct split *s, unsigned from, unsigned to, uint64_t differe
             s->peak[i] = s->live[i];
 }
 
-/* What the program asked of the device, also where host memory had to serve it. */
-static bool is_wanted_on_device(const struct gm_live_block *b) { return gm_kind_is_for_device((enum gm_kind)b->kind); }
-
 static void change_all(struct splits *s, const struct gm_live_block *b, bool up) {
-    if (!is_wanted_on_device(b) || b->number > s->lifetimes->count)
+    if (!gm_kind_is_for_device((enum gm_kind)b->kind) || b->number > s->lifetimes->count)
         return;
     unsigned class = s->lifetimes->classes[b->number - 1],
              device = b->device >= 0 && b->device < DEVICES ? (unsigned)b->device : DEVICES - 1;
@@ -200,7 +197,7 @@ bool gm_print_lifetimes(struct gm_report *r, struct gm_observer *observer, struc
                                     GM_N(l->above[i]), GM_N(l->above_bytes[i])},
                 NULL);
     gm_out_table_end(out);
-    gm_out_note(out, "if blocks that live at most the threshold were asynchronous, all others managed "
-                     "(never freed ones too):");
+    gm_out_note(out, "peaks if blocks that live at most the threshold are asynchronous and all others managed, never "
+                     "freed ones too:");
     return print_thresholds(r, l, out);
 }

@@ -1,5 +1,5 @@
-/* Every block with its number, size, times and place: the profile from which plans are made. The first pass
- * notes when each block ended, eight bytes an allocation; the second says so in the order of the numbers. */
+/* Report part --objects: each block with its number, size, times and call site. The first pass notes when each block
+ * ended, in eight bytes for each allocation. The second pass prints the rows in the order of the numbers. */
 #include "tools/cli/section.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ struct objects {
     struct gm_observer observer;
     uint64_t *ends; /* by block number - 1; GM_UNKNOWN = never */
     size_t room;
-    uint64_t count; /* of blocks seen: a trace may have grown when it is read again */
+    uint64_t count; /* number of blocks; the trace may have grown before the second pass */
 };
 
 static bool created(struct gm_observer *self, const struct gm_step *step) {
@@ -62,11 +62,14 @@ static bool print_one(struct gm_observer *self, const struct gm_step *step) {
 }
 
 bool gm_print_objects(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
-    static const struct gm_column columns[] = {
-        {"object", "object", GM_CELL_NUMBER},     {"bytes", "bytes", GM_CELL_NUMBER},
-        {"kind", "kind", GM_CELL_TEXT},           {"device", "device", GM_CELL_NUMBER},
-        {"born_ns", "born ns", GM_CELL_NUMBER},   {"ended_ns", "ended ns", GM_CELL_NUMBER},
-        {"lived_ns", "lived ns", GM_CELL_NUMBER}, {"site_number", "site", GM_CELL_NUMBER}};
+    static const struct gm_column columns[] = {{"object", "object", GM_CELL_NUMBER},
+                                               {"bytes", "bytes", GM_CELL_NUMBER},
+                                               {"kind", "kind", GM_CELL_TEXT},
+                                               {"device", "device", GM_CELL_NUMBER},
+                                               {"born_ns", "created ns", GM_CELL_NUMBER},
+                                               {"ended_ns", "ended ns", GM_CELL_NUMBER},
+                                               {"lived_ns", "lived ns", GM_CELL_NUMBER},
+                                               {"site_number", "site", GM_CELL_NUMBER}};
     struct printer p = {{NULL, print_one, NULL}, (const struct objects *)observer, out};
     gm_out_section(out, "objects", "OBJECTS (numbered by their allocation)");
     gm_out_table(out, "rows", columns, sizeof columns / sizeof *columns);

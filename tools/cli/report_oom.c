@@ -1,6 +1,6 @@
-/* What happened when memory ran out: which steps of GPUMEM_OOM were taken, which call sites got other memory,
- * and the allocations that failed: what was asked for, who held the memory then, what was lost to rounding,
- * and what was kept back for reuse. */
+/* Report part --oom: what happened when memory ran out. It shows the steps of GPUMEM_OOM that were taken, the call
+ * sites that got other memory, and each failed allocation: its size, who held memory then, and how much memory rounding
+ * and the cache took. */
 #include "tools/cli/cuda_result.h"
 #include "tools/cli/section.h"
 #include "tools/cli/keyed_totals.h"
@@ -31,9 +31,9 @@ struct step {
 
 struct oom {
     struct gm_observer observer;
-    uint64_t cached; /* bytes of freed cache blocks neither used again nor given back yet */
+    uint64_t cached; /* bytes of freed blocks in the cache that were neither reused nor returned to the driver */
     struct step trim, host, managed, failed;
-    struct gm_keyed_totals_table elsewhere; /* by call site, in the space of the kind that served */
+    struct gm_keyed_totals_table elsewhere; /* by call site; the key's space is the kind that served */
     uint64_t count;
     unsigned noted;
     struct failure failures[GM_FAILURES_MAX];
@@ -61,7 +61,7 @@ static void count_step(struct step *s, const struct gm_event *e) {
     s->bytes += e->bytes;
 }
 
-/* A block that the device had no room for. False = no memory. */
+/* Counts a block for which the device had no memory. False = no memory. */
 static bool served_elsewhere(struct oom *o, const struct gm_event *e) {
     count_step(e->kind == GM_KIND_HOST_NUMA ? &o->host : &o->managed, e);
     struct gm_keyed_totals *row = gm_keyed_totals_of(&o->elsewhere, e->site, e->kind);
@@ -134,21 +134,21 @@ struct gm_observer *gm_observe_oom(void) {
 
 void gm_drop_oom(struct gm_observer *observer) { gm_keyed_totals_free(&((struct oom *)observer)->elsewhere); }
 
-/* What the numbers speak for. */
+/* The most likely reason for the failure. */
 static const char *reason_of(const struct failure *f, uint64_t card) {
     if (f->result != GM_OUT_OF_MEMORY)
-        return "no lack of memory";
+        return "not a lack of memory";
     if (f->beyond_limit)
         return "GPUMEM_LIMIT";
     if (card == GM_UNKNOWN)
-        return "unknown card";
+        return "unknown device memory";
     if (f->bytes > card)
-        return "larger than the card";
+        return "larger than the device's memory";
     if (f->reserved > card - f->bytes)
         return "this process holds too much";
     if (f->reserved + f->cached > card - f->bytes)
-        return "memory kept back";
-    return "others or fragments";
+        return "cached memory";
+    return "other processes or fragmentation";
 }
 
 static void print_holders(struct gm_report *r, const struct oom *o, struct gm_out *out) {
@@ -167,7 +167,7 @@ static void print_holders(struct gm_report *r, const struct oom *o, struct gm_ou
     gm_out_table_end(out);
 }
 
-/* In the order in which GPUMEM_OOM has them by default. */
+/* Prints the steps in the default order of GPUMEM_OOM. */
 static void print_steps(const struct oom *o, struct gm_out *out) {
     static const struct gm_column columns[] = {{"step", "step", GM_CELL_TEXT},
                                                {"count", "times", GM_CELL_COUNT},
@@ -207,22 +207,17 @@ static void print_elsewhere(struct gm_report *r, struct oom *o, struct gm_out *o
 }
 
 static void print_requests(struct gm_report *r, const struct oom *o, struct gm_out *out) {
-    static const struct gm_column columns[] = {{"request", "request", GM_CELL_NUMBER},
-                                               {"time_ns", "at", GM_CELL_TIME},
-                                               {"bytes", "asked", GM_CELL_BYTES},
-                                               {"device", "device", GM_CELL_NUMBER},
-                                               {"live_bytes", "live", GM_CELL_BYTES},
-                                               {"reserved_bytes", "reserved", GM_CELL_BYTES},
-                                               {"kept_bytes", "kept back", GM_CELL_BYTES},
-                                               {"device_bytes", "card", GM_CELL_BYTES},
-                                               {"call", "call", GM_CELL_TEXT},
-                                               {"result", NULL, GM_CELL_NUMBER},
-                                               {"result_name", "answer", GM_CELL_TEXT},
-                                               {"reason", "why", GM_CELL_TEXT}};
+    static const struct gm_column columns[] = {
+        {"request", "request", GM_CELL_NUMBER},  {"time_ns", "at", GM_CELL_TIME},
+        {"bytes", "requested", GM_CELL_BYTES},   {"device", "device", GM_CELL_NUMBER},
+        {"live_bytes", "live", GM_CELL_BYTES},   {"reserved_bytes", "reserved", GM_CELL_BYTES},
+        {"kept_bytes", "cached", GM_CELL_BYTES}, {"device_bytes", "device", GM_CELL_BYTES},
+        {"call", "call", GM_CELL_TEXT},          {"result", NULL, GM_CELL_NUMBER},
+        {"result_name", "answer", GM_CELL_TEXT}, {"reason", "why", GM_CELL_TEXT}};
     struct gm_frame_name name;
     struct gm_site_names place = {&name, 1};
-    gm_out_note(out, "live: asked for; reserved: with what rounding adds; kept back: freed and not used again, at "
-                     "most: what went to the driver before memory ran out is still in it");
+    gm_out_note(out, "live: requested bytes; reserved: with rounding; cached: freed and not reused, an upper bound, "
+                     "because memory returned to the driver before memory ran out still counts");
     gm_out_table(out, "requests", columns, sizeof columns / sizeof *columns);
     for (unsigned i = 0; i < o->noted; i++) {
         const struct failure *f = &o->failures[i];

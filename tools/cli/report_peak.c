@@ -1,5 +1,5 @@
-/* Who held device memory at the moment of the peak, as a tree from the program's start to the places that
- * asked. Without recorded callers the tree is a list. */
+/* Report part --peak: who held device memory at the peak, as a tree from the program's start to the call sites. Without
+ * recorded callers the tree is a list. */
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
 #include "tools/cli/number_text.h"
@@ -12,7 +12,7 @@
 struct node {
     char *text;
     uint64_t bytes;
-    struct node *children; /* by text; then in the order of printing */
+    struct node *children; /* by text; later in the order of printing */
     UT_hash_handle hh;
 };
 
@@ -61,10 +61,10 @@ static int most_bytes_first(const struct node *a, const struct node *b) {
     return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : strcmp(a->text, b->text);
 }
 
-/* Does it have one child at most? */
+/* The node has at most one child. */
 static bool straight(const struct node *n) { return HASH_COUNT(n->children) <= 1; }
 
-/* Frames that have one way on stand below each other: only forks indent. */
+/* Prints a tree. Only forks indent: frames with a single child are printed below each other. */
 static void print_tree(struct gm_report *r, struct node *n, unsigned depth, unsigned indent, struct gm_out *out) {
     unsigned shown = 0;
     uint64_t rest = 0, count = 0;
@@ -98,7 +98,7 @@ struct peak_phase {
     struct gm_observer observer;
     struct gm_phases *phases;
     uint64_t most;
-    uint32_t *texts; /* array: phases open at the peak around the allocation that made it, outermost first */
+    uint32_t *texts; /* array: phases open at the peak around the allocation that caused it, outermost first */
     size_t count, room;
 };
 
@@ -150,7 +150,7 @@ static void print_phase(const struct gm_report *r, const struct peak_phase *p, s
         used += (size_t)snprintf(path + used, sizeof path - used, "%s%s", i ? " > " : "", text ? text : "?");
     }
     if (p->count)
-        gm_out_words(out, "phase", "in the phase", out->json ? path : gm_text_printable(shown, sizeof shown, path));
+        gm_out_text(out, "phase", "in the phase", out->json ? path : gm_text_printable(shown, sizeof shown, path));
 }
 
 bool gm_print_peak(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
@@ -165,7 +165,7 @@ bool gm_print_peak(struct gm_report *r, struct gm_observer *observer, struct gm_
     print_phase(r, (const struct peak_phase *)observer, out);
     bool done = grow_tree(r, &root);
     gm_out_table(out, "tree", columns, sizeof columns / sizeof *columns);
-    out->all = true; /* the tree cuts itself */
+    out->all = true; /* the tree limits its own rows */
     if (done)
         print_tree(r, &root, 0, 0, out);
     gm_out_table_end(out);

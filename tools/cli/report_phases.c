@@ -1,5 +1,5 @@
-/* What each phase of the program did with memory. Calls count for the phases around them in their thread and for those
- * of the whole process; the peak is that of the process while the phase lasts. */
+/* Report part --phases: what each phase of the program did with memory. A call counts for the phases around it in its
+ * thread and for phases of the whole process. The peak is that of the process during the phase. */
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
 #include "tools/cli/number_text.h"
@@ -11,15 +11,15 @@ struct row {
     uint32_t text;
     enum gm_phase_kind kind;
     uint64_t entered, time_ns, allocs, bytes, frees, peak;
-    uint64_t seen; /* the last event that counted: a phase inside itself counts once */
+    uint64_t seen; /* the last counted event, so that a phase inside itself counts once */
 };
 
 struct phases {
     struct gm_observer observer;
     struct gm_phases *open;
-    struct row *rows; /* array, by text and kind of phase as they come up */
+    struct row *rows; /* array, by text and kind of phase in order of appearance */
     size_t count, room;
-    size_t *slots; /* open hash of places in rows + 1 */
+    size_t *slots; /* open-addressing hash of indices in rows, plus 1 */
     size_t slot_count;
     uint64_t events, end_ns;
     bool failed;
@@ -156,7 +156,7 @@ static int by_peak(const void *x, const void *y) {
     return a->row.peak != b->row.peak ? (a->row.peak < b->row.peak ? 1 : -1) : by_name(x, y);
 }
 
-/* The same text may have several numbers. Returns how many remain. */
+/* Merges rows with the same text, which may have several numbers. Returns the number of rows that remain. */
 static size_t join(struct named *all, size_t count) {
     size_t distinct = 0;
     qsort(all, count, sizeof *all, by_name);

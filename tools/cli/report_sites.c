@@ -1,3 +1,4 @@
+/* Call sites of a report: their names, their order, and which of their leaks a suppression covers. */
 #include "tools/cli/trace_report.h"
 
 #include <stdlib.h>
@@ -24,9 +25,9 @@ static void add(struct gm_site_totals *sum, const struct gm_site_totals *more) {
     sum->at_peak += more->at_peak;
 }
 
-/* Every call in a module without symbols has a text of its own, so equal texts are the same place. Module
- * paths are compared too: two files of one name may be loaded. */
-static int by_place(const void *x, const void *y) {
+/* Orders call sites by text, then by module path. Equal texts in one module are the same call site: without symbols the
+ * text has the offset. Two loaded files may have the same name, so the path counts. */
+static int by_name(const void *x, const void *y) {
     const struct gm_report_site *a = x, *b = y;
     int difference = strcmp(a->name.text, b->name.text);
     if (!difference)
@@ -60,7 +61,7 @@ bool gm_report_make_sites(struct gm_report *r) {
     }
     r->site_count = a->site_count;
     if (!r->stacks && r->site_count) {
-        qsort(r->sites, r->site_count, sizeof *r->sites, by_place);
+        qsort(r->sites, r->site_count, sizeof *r->sites, by_name);
         for (size_t i = 1; i < r->site_count; i++) {
             struct gm_report_site *last = &r->sites[last_index], *site = &r->sites[i];
             if (!strcmp(last->name.text, site->name.text) && !strcmp(last->name.module, site->name.module))

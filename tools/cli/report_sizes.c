@@ -1,4 +1,4 @@
-/* Histogram of sizes by powers of two. */
+/* Report part --sizes: a histogram of block sizes by powers of two. */
 #include "tools/cli/section.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct sizes {
     struct gm_observer observer;
     struct {
         uint64_t count, bytes, live, peak;
-    } bins[BINS]; /* 0: no bytes; k: 2^(k-1) up to, not with, 2^k */
+    } bins[BINS]; /* bin 0: no bytes; bin k: from 2^(k-1) to below 2^k */
 };
 
 static unsigned bin_of(uint64_t bytes) { return bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0; }

@@ -1,4 +1,5 @@
-/* Blocks freed before their thread allocated again: candidates for reuse, a pool or a buffer of their own. */
+/* Report part --temporary: blocks that were freed before their thread allocated again. They are candidates for reuse, a
+ * pool or a buffer of their own. */
 #include "tools/cli/section.h"
 
 bool gm_print_temporary(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
@@ -13,8 +14,8 @@ bool gm_print_temporary(struct gm_report *r, struct gm_observer *observer, struc
     gm_out_table(out, "sites", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < r->site_count && r->sites[i].totals.temporary; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
-        struct gm_site_names place = gm_report_site_names(r, &r->sites[i]);
-        gm_out_row(out, (struct gm_value[]){GM_N(s->temporary), GM_N(s->allocs), GM_N(s->temporary_bytes)}, &place);
+        struct gm_site_names names = gm_report_site_names(r, &r->sites[i]);
+        gm_out_row(out, (struct gm_value[]){GM_N(s->temporary), GM_N(s->allocs), GM_N(s->temporary_bytes)}, &names);
     }
     gm_out_table_end(out);
     return true;

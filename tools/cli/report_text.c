@@ -1,4 +1,4 @@
-/* The report for people. */
+/* Writes the report as text. */
 #include "tools/cli/trace_report.h"
 #include "tools/cli/cuda_result.h"
 #include "tools/cli/number_text.h"
@@ -30,11 +30,11 @@ void gm_report_head(const struct gm_report *r) {
         printf("device %d: %s, %s\n", device.device, device.name, BYTES(0, device.total));
     printf("%s events over %s\n", COUNT(0, a->events), TIME(1, a->end_ns));
     if (!h->finished)
-        puts("note: the program did not end in order (killed, crashed, or still running)");
+        puts("note: the program did not end normally (killed, crashed, or still running)");
     if (h->dropped)
         printf("note: %s events were lost while writing (disk full?)\n", COUNT(0, h->dropped));
     if (gm_reader_damaged(r->reader))
-        printf("note: %s damaged parts of the file were left out\n", COUNT(0, gm_reader_damaged(r->reader)));
+        printf("note: %s damaged parts of the file were skipped\n", COUNT(0, gm_reader_damaged(r->reader)));
 }
 
 static void print_totals(struct gm_report *r) {
@@ -54,19 +54,19 @@ static void print_totals(struct gm_report *r) {
     printf("  in memory calls   %s (%s of the time from first to last event; all threads together)\n",
            TIME(0, a->time_ns), gm_text_percent(&room[1], a->time_ns, a->end_ns));
     if (a->hits)
-        printf("  hits              %s (%s of the allocations: served from memory kept back)\n", COUNT(0, a->hits),
+        printf("  hits              %s (%s of the allocations: served from the cache)\n", COUNT(0, a->hits),
                gm_text_percent(&room[1], a->hits, a->allocs));
     if (a->moved)
-        printf("  moved             %s to another kind of memory than asked\n", COUNT(0, a->moved));
+        printf("  moved             %s to another kind of memory than requested\n", COUNT(0, a->moved));
     if (a->trims.count)
-        printf("  trimmed           %s of kept memory given back, in %s %s\n", BYTES(0, a->trims.bytes),
+        printf("  trimmed           %s of cached memory given back, in %s %s\n", BYTES(0, a->trims.bytes),
                COUNT(1, a->trims.count), a->trims.count == 1 ? "step" : "steps");
     if (a->failed_allocs || a->failed_frees)
         printf("  failed            %s allocations, %s frees\n", COUNT(0, a->failed_allocs), COUNT(1, a->failed_frees));
     if (a->unknown_frees)
-        printf("  unknown frees     %s of blocks that this trace never saw allocated\n", COUNT(0, a->unknown_frees));
+        printf("  unknown frees     %s of blocks whose allocation is not in the trace\n", COUNT(0, a->unknown_frees));
     if (a->replaced)
-        printf("  replaced          %s blocks whose free was never seen\n", COUNT(0, a->replaced));
+        printf("  replaced          %s blocks without a free in the trace\n", COUNT(0, a->replaced));
 }
 
 static void print_kinds(struct gm_report *r) {
@@ -95,7 +95,7 @@ static void print_calls(struct gm_report *r) {
 
 /* ---- sites */
 
-/* The callers of a site, where they are asked for. */
+/* Prints the callers of a call site, with --stacks. */
 static void print_callers(struct gm_report *r, uint32_t site, int indent) {
     static struct gm_frame_name names[GM_STACK_ROOM];
     if (!r->stacks)
@@ -129,7 +129,7 @@ static void print_sites(struct gm_report *r) {
     }
 }
 
-/* Leaks of the program, or of the libraries of the toolkit; returns their sum. */
+/* Prints the leaks of the program, or of toolkit libraries. Returns their sum. */
 static struct gm_count_and_bytes print_leaks_of(struct gm_report *r, bool toolkit) {
     struct gm_count_and_bytes sum = {0};
     unsigned shown = 0, more = 0;
@@ -200,7 +200,7 @@ static void print_decisions(struct gm_report *r) {
 
 static void print_sizes(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
-    puts("\nSIZES       bytes asked  allocations");
+    puts("\nSIZES   bytes requested  allocations");
     for (size_t i = 0; i < a->size_count && i < r->top; i++)
         printf("  %21s %12s  %s\n", COUNT(0, a->sizes[i].size), COUNT(1, a->sizes[i].count),
                gm_text_percent(&room[2], a->sizes[i].count, a->allocs));
@@ -224,7 +224,7 @@ static void print_lifetimes(struct gm_report *r) {
         last--;
     puts("\nLIFETIMES            freed        bytes");
     for (int i = first; i <= last; i++) {
-        /* Rounded up: a bin that is not empty shows. */
+        /* rounded up, so that each bin with blocks is visible */
         int width = (int)((a->lifetime_count[i] * BAR + most - 1) / most);
         printf("  %-9s %14s %12s%s%.*s\n", names[i], COUNT(0, a->lifetime_count[i]), BYTES(1, a->lifetime_bytes[i]),
                width ? "  " : "", width, "########################################");

@@ -1,4 +1,4 @@
-/* Threads and streams: who allocated, who freed, and who freed what another one had allocated. */
+/* Report parts --threads and --streams: who allocated, who freed, and who freed a block of another thread or stream. */
 #include "tools/cli/section.h"
 #include "tools/cli/keyed_totals.h"
 

@@ -1,4 +1,4 @@
-/* gpumem run and gpumem stat: sets the environment, starts the program, says what it did. */
+/* gpumem run and gpumem stat: set the environment, start the program, and print what it did with GPU memory. */
 #include "shim/base/options.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/commands.h"
@@ -18,7 +18,7 @@
 
 enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_NVTX, OWN_EXEC, OWN_HELP, ROWS };
 
-/* Their help stands in gm_flags. */
+/* Their help texts are in gm_flags. */
 static const struct option own_options[] = {
     {"library", required_argument, NULL, OWN_LIBRARY},
     {"sim", no_argument, NULL, OWN_SIM},
@@ -57,7 +57,7 @@ static int check_policy(const char *value) {
     return gm_usage_error("unknown policy '%s'; there are: %s", value, known);
 }
 
-/* Takes one option of the library into the environment; 0 or GM_EXIT_USAGE. */
+/* Sets one option of the library in the environment. 0, or GM_EXIT_USAGE. */
 static int take_row(const struct gm_option *row, const char *value) {
     char error[512], expanded[GM_PATH];
     uint64_t number;
@@ -68,7 +68,8 @@ static int take_row(const struct gm_option *row, const char *value) {
     if (row->id == GM_OPT_POLICY && check_policy(value))
         return GM_EXIT_USAGE;
     if (row->id == GM_OPT_TRACE && gm_trace_expand(value, expanded, sizeof expanded))
-        return gm_usage_error("trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", value);
+        return gm_usage_error("trace file name '%s' is too long or has a %% that is not one of %%p %%h %%r %%%%",
+                              value);
     return setenv(row->name, value, 1) ? gm_usage_error("%s", strerror(errno)) : 0;
 }
 
@@ -84,7 +85,7 @@ static int bad_option(const char *command, char **argv, const struct option *opt
                           similar > 1 ? "ambiguous" : "unknown", given, command);
 }
 
-/* Reads the options up to the program's name; -1 = go on, else the exit status. */
+/* Reads the options before the program's name. -1 = continue, else the exit status. */
 static int read_options(int argc, char **argv, struct setup *setup) {
     struct option options[OWN_OPTIONS + GM_OPTION_COUNT_ + 1];
     int option, status;
@@ -108,12 +109,13 @@ static int read_options(int argc, char **argv, struct setup *setup) {
         }
     }
     if (optind == argc)
-        return gm_usage_error("%s: which program? usage: gpumem %s [OPTION...] -- PROGRAM [ARGUMENT...]", argv[0],
+        return gm_usage_error("%s: no program given; usage: gpumem %s [OPTION...] -- PROGRAM [ARGUMENT...]", argv[0],
                               argv[0]);
     return -1;
 }
 
-/* The folder of a trace file must be there and writable: better to hear it before a long run than after. */
+/* Checks that the folder of the trace file exists and is writable. An error is more useful before a long run than after
+ * it. */
 static int check_folder(const char *name) {
     char folder[GM_PATH];
     struct stat st;
@@ -129,8 +131,8 @@ static int check_folder(const char *name) {
     return 0;
 }
 
-/* A trace left by an earlier run goes away, so that this run's processes find the name free; any other file
- * stays and stops us. */
+/* Removes the trace of an earlier run, so that this run's processes can use the name. Refuses to replace any other
+ * file. */
 static int clear_trace(void) {
     char name[GM_PATH], begin[64] = "";
     struct stat st;
@@ -155,7 +157,7 @@ static int clear_trace(void) {
     return unlink(name) ? gm_usage_error("trace file '%s': %s", name, strerror(errno)) : 0;
 }
 
-/* NVTX in the program loads the library that the variable names and reports to it. */
+/* Sets the variable that makes NVTX in the program load the library and report to it. */
 static int take_nvtx(const char *library) {
     const char *other = getenv("NVTX_INJECTION64_PATH"), *trace = getenv("GPUMEM_TRACE");
     if (!trace || !*trace)
@@ -222,7 +224,7 @@ static void print_options(void) {
 
 void gm_command_run_help(void) {
     puts("usage: gpumem run [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
-         "Runs the program under libgpumem.so and says at its end what it did with GPU memory. The exit "
+         "Runs the program under libgpumem.so and prints at its end what it did with GPU memory. The exit "
          "status is the\n"
          "program's; 128 + N when signal N ended it, 127 and 126 when it was not found or not executable, 2 "
          "for a bad option.\n");
@@ -231,7 +233,7 @@ void gm_command_run_help(void) {
 
 void gm_command_stat_help(void) {
     puts("usage: gpumem stat [OPTION...] -- PROGRAM [ARGUMENT...]\n\n"
-         "As gpumem run, without a trace and with a table of counters by kind of memory.\n");
+         "Works as gpumem run, without a trace, and prints a table of counters by kind of memory.\n");
     print_options();
 }
 

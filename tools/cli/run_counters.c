@@ -1,4 +1,4 @@
-/* The file of counters that the library fills while the program runs, and the closing lines made of it. */
+/* Creates the counters file that the library fills while the program runs, and prints the closing lines from it. */
 #include "tools/cli/launch.h"
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/reader.h"
@@ -20,8 +20,8 @@
 
 #define FILE_BYTES (GM_STATS_SLOTS * sizeof(struct gm_stats))
 
-/* A file of our size: 0 or an errno. A limit on file sizes, meant for the program's files, is lifted as far
- * as it can be. */
+/* Extends the file to FILE_BYTES. Returns 0 or an errno. A limit on file sizes is meant for the program's own files, so
+ * it is raised meanwhile. */
 static int make_room(int fd) {
     struct rlimit before, lifted;
     struct sigaction ignore = {.sa_handler = SIG_IGN}, handler;
@@ -43,8 +43,8 @@ static int make_room(int fd) {
 #define SYS_memfd_create (-1)
 #endif
 
-/* A memory file is ours alone: nobody can cut it, which would end a program that counts by a bus error, and it leaves
- * nothing behind. */
+/* Creates a sealed memory file. No other process can shrink it, which would kill the program by a bus error, and it
+ * leaves no file behind. */
 static int make_memory_file(struct gm_run_counters *c) {
     enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 };
     int fd = (int)syscall(SYS_memfd_create, GM_STATS_RUN, CLOEXEC | ALLOW_SEALING | NOEXEC_SEAL);
@@ -63,7 +63,7 @@ void gm_run_counters_create(struct gm_run_counters *c) {
     const char *folders[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
     int fd = make_memory_file(c), error = ENOENT;
     c->slots = NULL;
-    unsetenv("GPUMEM_STATS"); /* never an outer run's */
+    unsetenv("GPUMEM_STATS"); /* never the counters of an enclosing gpumem run */
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && fd < 0; i++) {
         if (!folders[i] || !*folders[i])
             continue;
@@ -91,7 +91,7 @@ void gm_run_counters_create(struct gm_run_counters *c) {
             unlink(c->path);
         }
     }
-    fprintf(stderr, "gpumem: cannot count, no closing lines: file of counters: %s\n", strerror(error));
+    fprintf(stderr, "gpumem: cannot create the counters file, so there are no closing lines: %s\n", strerror(error));
 }
 
 void gm_run_counters_destroy(struct gm_run_counters *c) {
@@ -105,8 +105,8 @@ void gm_run_counters_destroy(struct gm_run_counters *c) {
     c->slots = NULL;
 }
 
-/* One process, or several added up. Peaks of several processes need not fall together: their sum is an upper
- * bound. */
+/* Counters of one process, or the sum of several. Peaks of several processes may be at different times, so their sum is
+ * an upper bound. */
 struct sum {
     uint64_t allocs, frees, failed, temporary, moved, time_ns, unknown;
     uint64_t hits, reusable, cached, waits, wait_ns;
@@ -148,7 +148,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
 
 static bool is_used(const struct gm_stats *s) { return s->pid && s->magic == GM_STATS_MAGIC; }
 
-/* Processes that never called CUDA's memory functions (shells, compilers, launchers) say nothing. */
+/* Processes without memory calls (shells, compilers, launchers) get no closing lines. */
 static bool is_active(const struct gm_stats *s) {
     struct sum sum = {0};
     if (!is_used(s))
@@ -157,7 +157,7 @@ static bool is_active(const struct gm_stats *s) {
     return sum.allocs || sum.frees || sum.failed || sum.unknown || s->trace[0];
 }
 
-/* Each line of a block: a label, then what there is to say. */
+/* Prints one closing line: a label, then the formatted text. */
 static void say(const char *label, const char *format, ...) {
     va_list args;
     fprintf(stderr, "gpumem:   %-16s ", label);
@@ -176,26 +176,26 @@ static uint64_t released_count(const struct sum *s) {
     return count;
 }
 
-static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
+static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     struct gm_text t[4];
     say("calls", "%s %s, %s %s, %s failed", gm_text_count(&t[0], s->allocs),
         s->allocs == 1 ? "allocation" : "allocations", gm_text_count(&t[1], s->frees), s->frees == 1 ? "free" : "frees",
         gm_text_count(&t[2], s->failed));
     say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
         gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
-    say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the peaks of all processes added up" : "");
+    say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the sum of all processes' peaks" : "");
     say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
     say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
         gm_text_percent(&t[1], s->temporary, s->allocs));
     if (s->reusable)
-        say("reused", "%s, %s of the allocations that may be; kept at the end %s", gm_text_count(&t[0], s->hits),
+        say("reused", "%s, %s of the reusable allocations; cached at the end %s", gm_text_count(&t[0], s->hits),
             gm_text_percent(&t[1], s->hits, s->reusable), gm_text_bytes(&t[2], s->cached));
     if (s->waits)
         say("fence waits", "%s, %s", gm_text_count(&t[0], s->waits), gm_text_time(&t[1], s->wait_ns));
     if (s->moved)
-        say("moved", "%s to another kind of memory than asked", gm_text_count(&t[0], s->moved));
+        say("moved", "%s to another kind of memory than requested", gm_text_count(&t[0], s->moved));
     if (s->unknown)
-        say("unknown frees", "%s, of addresses that were no live block", gm_text_count(&t[0], s->unknown));
+        say("unknown frees", "%s, of addresses without a live block", gm_text_count(&t[0], s->unknown));
     say("leaked", s->leaked_count ? "%s in %s %s" : "nothing", gm_text_bytes(&t[0], s->leaked_bytes),
         gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count));
     if (s->released_bytes)
@@ -203,7 +203,7 @@ static void say_sum(const struct sum *s, uint64_t run_ns, bool several) {
             gm_text_count(&t[1], released_count(s)), blocks(released_count(s)));
 }
 
-static void say_kinds(const struct sum *s) {
+static void print_kinds(const struct sum *s) {
     struct gm_text t[4];
     say("kind of memory", "%12s %12s %12s %12s", "allocations", "frees", "peak live", "live at end");
     for (int k = 0; k < GM_KIND_COUNT; k++)
@@ -213,17 +213,17 @@ static void say_kinds(const struct sum *s) {
                     gm_text_bytes(&t[2], s->kind_peak[k]), gm_text_bytes(&t[3], s->kind_live[k]));
 }
 
-static void say_name(const struct gm_stats *s) {
+static void print_name(const struct gm_stats *s) {
     fprintf(stderr, "gpumem: %s, process %d%s%s%s", s->program, s->pid, s->policy[0] ? ", policy " : "", s->policy,
-            s->finished ? "" : ", ended without orderly exit");
+            s->finished ? "" : ", ended without normal exit");
 }
 
-/* One of several: a line. */
-static void say_process(const struct gm_stats *s) {
+/* Prints one line for a process, if there are several. */
+static void print_process(const struct gm_stats *s) {
     struct gm_text t[3];
     struct sum sum = {0};
     add(&sum, s);
-    say_name(s);
+    print_name(s);
     fprintf(stderr, ": %s %s, peak live %s, leaked %s\n", gm_text_count(&t[0], sum.allocs),
             sum.allocs == 1 ? "allocation" : "allocations", gm_text_bytes(&t[1], sum.peak),
             gm_text_bytes(&t[2], sum.leaked_bytes));
@@ -237,8 +237,8 @@ static void name_site(struct gm_symbols *symbols, const struct gm_stats_reliance
         gm_symbols_frames(symbols, &module, row->frames, count, name);
 }
 
-/* Under GPUMEM_CHECK_ORDER: what may rely on the wait of a cudaFree. */
-static void say_order(const struct gm_stats *s) {
+/* Prints the result of GPUMEM_CHECK_ORDER: frees whose wait the program may rely on. */
+static void print_order(const struct gm_stats *s) {
     struct gm_symbols *symbols = gm_symbols_new(NULL);
     struct gm_frame_name name;
     struct gm_text t;
@@ -257,7 +257,7 @@ static void say_order(const struct gm_stats *s) {
     gm_symbols_free(symbols);
 }
 
-/* Whether the trace is a file that gpumem report can read; says what it lost. */
+/* The trace is a file that gpumem report can read. Also prints how many events it lost. */
 static bool is_readable_trace(const char *name) {
     char error[GM_PATH + 256];
     struct gm_text t;
@@ -272,8 +272,8 @@ static bool is_readable_trace(const char *name) {
     return true;
 }
 
-/* The next command, ready to copy: names with anything special are quoted. */
-static void say_traces(const struct gm_run_counters *c) {
+/* Prints the next command, ready to copy. Names with special characters are quoted. */
+static void print_traces(const struct gm_run_counters *c) {
     bool any = false;
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++) {
         const char *name = c->slots[i].trace;
@@ -315,26 +315,26 @@ void gm_run_counters_print(const struct gm_run_counters *c, bool table, uint64_t
         return;
     }
     if (active == 1) {
-        say_name(only);
+        print_name(only);
         fputc('\n', stderr);
         if (only->free_sync[0])
             say("cudaFree", "%s", only->free_sync);
     } else {
         for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
             if (is_active(&c->slots[i]))
-                say_process(&c->slots[i]);
+                print_process(&c->slots[i]);
         fprintf(stderr, "gpumem: all %u processes\n", active);
     }
-    say_sum(&total, run_ns, active > 1);
-    say_kinds(&total);
+    print_sum(&total, run_ns, active > 1);
+    print_kinds(&total);
     for (unsigned i = 0; i < GM_STATS_SLOTS; i++)
         if (is_active(&c->slots[i]) && c->slots[i].checked_order) {
             if (active > 1)
                 fprintf(stderr, "gpumem: %s, process %d\n", c->slots[i].program, c->slots[i].pid);
-            say_order(&c->slots[i]);
+            print_order(&c->slots[i]);
         }
     if (used == GM_STATS_SLOTS)
         fprintf(stderr, "gpumem: only the first %d processes are counted\n", GM_STATS_SLOTS);
     if (!table)
-        say_traces(c);
+        print_traces(c);
 }

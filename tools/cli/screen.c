@@ -8,10 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define OTHER_SCREEN "\033[?1049h\033[?25l" /* and no cursor */
+#define OTHER_SCREEN "\033[?1049h\033[?25l" /* and hide the cursor */
 #define OWN_SCREEN   "\033[?25h\033[?1049l"
 
-/* Cleared before it is written: after a line as wide as the screen its last letter would go. */
+/* A line is cleared before it is written. Clearing it afterwards would erase the last character of a line as wide as
+ * the screen. */
 #define CLEAR_LINE "\033[K"
 
 const char gm_screen_line_end[] = "\n" CLEAR_LINE;
@@ -21,7 +22,8 @@ enum { LEAVING = sizeof leaving / sizeof leaving[0] };
 
 static volatile sig_atomic_t leave, stop, resized;
 static bool taken;
-static sigset_t waiting; /* the mask while asleep; else all of them are blocked, so that none is missed */
+static sigset_t
+    waiting; /* the signal mask during sleep; at all other times the signals are blocked, so that none is lost */
 
 static void caught(int number) {
     if (number == SIGTSTP)
@@ -44,7 +46,7 @@ void gm_screen_catch(bool screen) {
     for (int i = 0; i < LEAVING; i++) {
         struct sigaction before;
         if (!sigaction(leaving[i], NULL, &before) && before.sa_handler == SIG_IGN && leaving[i] != SIGINT)
-            continue; /* nohup */
+            continue; /* ignored, for instance under nohup */
         sigaction(leaving[i], &action, NULL);
         sigaddset(&blocked, leaving[i]);
     }
@@ -83,7 +85,7 @@ void gm_screen_frame_end(void) {
     fflush(stdout);
 }
 
-/* Stops as any program would, with the terminal as it was. */
+/* Restores the terminal and stops the process. */
 static void stop_now(void) {
     struct sigaction action = {.sa_handler = SIG_DFL}, mine;
     sigset_t only, before;
@@ -92,7 +94,7 @@ static void stop_now(void) {
     sigemptyset(&only);
     sigaddset(&only, SIGTSTP);
     raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &only, &before); /* stops here */
+    sigprocmask(SIG_UNBLOCK, &only, &before); /* the process stops here */
     sigprocmask(SIG_SETMASK, &before, NULL);
     sigaction(SIGTSTP, &mine, NULL);
     own(OTHER_SCREEN);

@@ -1,4 +1,4 @@
-/* A screen that is drawn again and again, and the signals that come in between. */
+/* Draws a terminal screen repeatedly and handles the signals meanwhile. */
 #ifndef GM_SCREEN_H
 #define GM_SCREEN_H
 
@@ -7,20 +7,20 @@
 
 enum gm_screen_event { GM_SCREEN_TIME, GM_SCREEN_REDRAW, GM_SCREEN_LEAVE };
 
-/* What ends a line of a frame: clears what an earlier frame had in the next one. */
+/* Ends a line of a frame; also clears the next line of an earlier frame. */
 extern const char gm_screen_line_end[];
 
-/* Catches the signals that end or interrupt; with `screen` also takes the terminal's other screen, until
- * gm_screen_release. A broken pipe is an error of writing then, no signal. */
+/* Handles the signals that end or interrupt the program. With `screen` it also switches to the terminal's alternate
+ * screen until gm_screen_release. A broken pipe then is a write error and not a signal. */
 void gm_screen_catch(bool screen);
 void gm_screen_release(void);
 
-void gm_screen_size(unsigned *width, unsigned *height); /* 80 x 24 where it is not known */
+void gm_screen_size(unsigned *width, unsigned *height); /* 80 x 24 if unknown */
 void gm_screen_frame_begin(void);
 void gm_screen_frame_end(void);
 
-/* Sleeps until `deadline_ns` of CLOCK_MONOTONIC or a signal: REDRAW when the terminal has another size or is ours again
- * after a stop, LEAVE when the user wants to. */
+/* Sleeps until `deadline_ns` of CLOCK_MONOTONIC or a signal. REDRAW: the terminal has another size, or the process
+ * continues after a stop. LEAVE: the user wants to end. */
 enum gm_screen_event gm_screen_wait(uint64_t deadline_ns);
 
 #endif

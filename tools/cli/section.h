@@ -1,4 +1,4 @@
-/* Sections of gpumem report that are shown on request: one row each in section_rows.h, one file each. */
+/* Parts of gpumem report that are shown on request. Each is one row in section_rows.h and one file. */
 #ifndef GM_SECTION_H
 #define GM_SECTION_H
 
@@ -8,12 +8,12 @@
 
 struct gm_section {
     const char *flag; /* long option, without dashes */
-    /* What watches the trace for the section, to be freed by free(); NULL = no memory. The function is NULL
-     * where the totals are enough. */
+    /* Creates an observer for the part, which free() frees. NULL = no memory. The member is NULL if the totals are
+     * enough. */
     struct gm_observer *(*observe)(void);
-    /* `watched` is what watch() gave. False = no memory, or the trace cannot be read again. */
+    /* `observer` is the result of observe(). False = no memory, or the trace cannot be read again. */
     bool (*print)(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
-    void (*drop)(struct gm_observer *observer); /* frees what the watcher holds, not itself; may be NULL */
+    void (*drop)(struct gm_observer *observer); /* frees the observer's own memory but not the observer; may be NULL */
 };
 
 #define ONE(...) +1

@@ -1,5 +1,6 @@
-/* One row for each part of gpumem report that is shown on request; the table in section.c and the manual's list grow
- * from it. ROW(flag and name, what watches the trace or NULL, what prints, what drops the watcher's memory or NULL) */
+/* Parts of gpumem report that are shown on request. The table in section.c and the manual's list are generated from
+ * these rows. ROW(flag and name, function that creates the observer or NULL, function that prints, function that frees
+ * the observer's memory or NULL) */
 #ifndef GM_SECTION_ROWS_H
 #define GM_SECTION_ROWS_H
 

@@ -62,7 +62,7 @@ static char *trimmed(char *line) {
     return line + strspn(line, " \t");
 }
 
-/* Null when the line is a pattern and was added, else what is wrong. */
+/* Adds a pattern. Returns NULL, or the reason why the line is wrong. */
 static const char *add_pattern(struct suppression *s, const char *text) {
     static const struct {
         const char *word;
@@ -91,11 +91,11 @@ static const char *add_pattern(struct suppression *s, const char *text) {
 
 struct parser {
     struct gm_suppressions *all;
-    struct suppression *open; /* between braces */
+    struct suppression *open; /* the suppression between the current braces */
     bool has_kind;
 };
 
-/* Null = the line is understood. */
+/* Parses a line. Returns NULL, or the reason why it is wrong. */
 static const char *take_line(struct parser *p, const char *text) {
     if (!p->open) {
         if (strcmp(text, "{"))
@@ -174,7 +174,7 @@ static bool frame_matches(const struct pattern *p, const struct gm_frame_name *f
     }
 }
 
-/* reach[i]: the patterns so far match the first i frames. */
+/* reach[i]: the patterns so far match exactly the first i frames. */
 static bool covers(const struct suppression *s, const struct gm_frame_name *names, unsigned count) {
     bool reach[256] = {true}, next[256];
     if (count > 255)
@@ -207,7 +207,7 @@ bool gm_suppressions_cover(struct gm_suppressions *all, const struct gm_frame_na
     return false;
 }
 
-void gm_suppressions_forget_use(struct gm_suppressions *all) {
+void gm_suppressions_reset_use(struct gm_suppressions *all) {
     for (struct suppression *s = all->first; s; s = s->next)
         s->blocks = s->bytes = 0;
 }

@@ -1,4 +1,4 @@
-/* Leaks that are known and not to be counted, in the manner of valgrind:
+/* Suppressions: known leaks that do not count. The file format follows valgrind's:
  *
  *     # a comment
  *     {
@@ -9,8 +9,8 @@
  *        obj:*libfoo.so*
  *     }
  *
- * Frames are matched from the place that asked outwards; what comes after the last one is free. Patterns are
- * those of the shell, but * also matches slashes. */
+ * Frames match from the call site outwards; callers after the last frame may be any. Patterns are shell patterns, but
+ * an asterisk also matches slashes. */
 #ifndef GM_SUPPRESSIONS_H
 #define GM_SUPPRESSIONS_H
 
@@ -37,7 +37,7 @@ bool gm_suppressions_parse(struct gm_suppressions *suppressions, FILE *file, con
  * charged. */
 bool gm_suppressions_cover(struct gm_suppressions *suppressions, const struct gm_frame_name *names, unsigned count,
                            uint64_t blocks, uint64_t bytes);
-void gm_suppressions_forget_use(struct gm_suppressions *suppressions);
+void gm_suppressions_reset_use(struct gm_suppressions *suppressions);
 bool gm_suppressions_use(const struct gm_suppressions *suppressions, size_t index, struct gm_suppression_use *use);
 
 #endif

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <uthash.h>
 
-/* Sites that share their innermost frame, with the length of what they all begin with. */
-struct trunk {
+/* Call sites that share their innermost frame, with the length of the sequence of frames that all of them share. */
+struct shared_frames {
     uint64_t first;
     unsigned common;
-    const uint64_t *addresses; /* of one of them */
+    const uint64_t *addresses; /* of one of these sites */
     UT_hash_handle hh;
 };
 
@@ -22,17 +22,17 @@ struct gm_symbols {
     struct gm_debuginfo *debuginfo;
     char *(*demangle)(const char *mangled, char *room, size_t *length, int *status);
     void *cxx;
-    struct trunk *trunks;
+    struct shared_frames *shared;
     bool grown;
 };
 
-/* What is known of one return address. */
+/* The functions at one return address. */
 struct frame {
     uint64_t address;
     struct gm_module module;
     bool in_module;
-    unsigned count; /* of places */
-    struct gm_place places[GM_PLACES];
+    unsigned count; /* number of functions */
+    struct gm_source_location locations[GM_SOURCE_LOCATIONS];
 };
 
 static bool starts(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
@@ -49,8 +49,8 @@ static bool is_toolkit_module(const char *path) {
     return false;
 }
 
-/* Functions of a statically linked runtime lie in the program's own module; so do the C++ wrappers of its
- * header, whose mangled names begin with a length. */
+/* Functions of a statically linked runtime are in the program's own module. So are the C++ wrappers of its header, but
+ * their mangled names begin with a length. */
 static bool is_runtime_function(const char *name) {
     if (starts(name, "_Z")) {
         name += 2 + (name[2] == 'L');
@@ -60,19 +60,19 @@ static bool is_runtime_function(const char *name) {
            starts(name, "libcudart_static_") || starts(name, "cudart");
 }
 
-static bool is_runtime_place(const struct gm_place *place) {
-    return place->toolkit_header || (place->function && is_runtime_function(place->function));
+static bool is_runtime_location(const struct gm_source_location *location) {
+    return location->toolkit_header || (location->function && is_runtime_function(location->function));
 }
 
-/* A runtime linked into a program without symbols has no name to know it by. But all calls of the program go
- * through the same few ways into the driver: where the chains part, the runtime has been left. */
-static void grow_trunk(const struct gm_site *site, void *arg) {
+/* A runtime linked into a program without symbols cannot be recognised by name. But all calls of the program enter the
+ * driver through the same few functions. So the runtime ends where the call chains differ. */
+static void note_shared_frames(const struct gm_site *site, void *arg) {
     struct gm_symbols *s = arg;
-    struct trunk *t;
+    struct shared_frames *t;
     unsigned common = 0;
     if (site->frames < 2 || site->outside)
         return;
-    HASH_FIND(hh, s->trunks, site->addresses, sizeof site->addresses[0], t);
+    HASH_FIND(hh, s->shared, site->addresses, sizeof site->addresses[0], t);
     if (t) {
         while (common < t->common && common < site->frames && t->addresses[common] == site->addresses[common])
             common++;
@@ -82,17 +82,17 @@ static void grow_trunk(const struct gm_site *site, void *arg) {
     t = calloc(1, sizeof *t);
     if (!t)
         return;
-    *t = (struct trunk){.first = site->addresses[0], .common = site->frames, .addresses = site->addresses};
-    HASH_ADD(hh, s->trunks, first, sizeof t->first, t);
+    *t = (struct shared_frames){.first = site->addresses[0], .common = site->frames, .addresses = site->addresses};
+    HASH_ADD(hh, s->shared, first, sizeof t->first, t);
 }
 
-/* Index of the first frame behind the trunk; 0 when no other site shares its innermost frame. */
-static unsigned leave_trunk(struct gm_symbols *s, const struct gm_site *site) {
-    struct trunk *t;
+/* Index of the first frame after the shared ones; 0 if no other site shares its innermost frame. */
+static unsigned skip_shared_frames(struct gm_symbols *s, const struct gm_site *site) {
+    struct shared_frames *t;
     if (!s->grown)
-        gm_reader_each_site(s->reader, grow_trunk, s);
+        gm_reader_each_site(s->reader, note_shared_frames, s);
     s->grown = true;
-    HASH_FIND(hh, s->trunks, site->addresses, sizeof site->addresses[0], t);
+    HASH_FIND(hh, s->shared, site->addresses, sizeof site->addresses[0], t);
     if (!t || (t->common == site->frames && t->addresses == site->addresses))
         return 0;
     return t->common < site->frames ? t->common : site->frames - 1;
@@ -104,7 +104,7 @@ struct gm_symbols *gm_symbols_new(const struct gm_reader *reader) {
         return NULL;
     s->reader = reader;
     s->debuginfo = gm_debuginfo_new();
-    /* C++ names need the C++ library; the tool is C and does without where there is none. */
+    /* demangling needs the C++ library, which is optional */
     s->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
     if (s->cxx)
         *(void **)&s->demangle = dlsym(s->cxx, "__cxa_demangle");
@@ -114,9 +114,9 @@ struct gm_symbols *gm_symbols_new(const struct gm_reader *reader) {
 void gm_symbols_free(struct gm_symbols *s) {
     if (!s)
         return;
-    struct trunk *t, *next;
-    HASH_ITER(hh, s->trunks, t, next) {
-        HASH_DEL(s->trunks, t);
+    struct shared_frames *t, *next;
+    HASH_ITER(hh, s->shared, t, next) {
+        HASH_DEL(s->shared, t);
         free(t);
     }
     gm_debuginfo_free(s->debuginfo);
@@ -125,36 +125,36 @@ void gm_symbols_free(struct gm_symbols *s) {
     free(s);
 }
 
-/* The call lies before the address it returns to, which may already belong to the next line or function. */
+/* An address inside the call. The return address may already belong to the next line or function. */
 static uint64_t call_before(uint64_t return_address) { return return_address ? return_address - 1 : 0; }
 
-static void find_places(struct gm_symbols *s, struct frame *f) {
+static void find_locations(struct gm_symbols *s, struct frame *f) {
     f->in_module = true;
-    f->count = gm_debuginfo_places(s->debuginfo, &f->module, call_before(f->address), f->places);
+    f->count = gm_debuginfo_locations(s->debuginfo, &f->module, call_before(f->address), f->locations);
 }
 
 static struct frame look_up(struct gm_symbols *s, uint64_t return_address) {
     struct frame f = {.address = return_address};
     if (gm_reader_module(s->reader, call_before(return_address), &f.module))
-        find_places(s, &f);
+        find_locations(s, &f);
     return f;
 }
 
-/* The frame's innermost place that is not the runtime's; NULL when the whole frame is. A frame of which
- * nothing is known has the place `unknown`. */
-static const struct gm_place *own_place(const struct frame *f) {
-    static const struct gm_place unknown;
+/* The innermost function of the frame that does not belong to the runtime. NULL if all do. A frame without debug
+ * information has the function `unknown`. */
+static const struct gm_source_location *own_location(const struct frame *f) {
+    static const struct gm_source_location unknown;
     if (f->in_module && is_runtime_module(f->module.path))
         return NULL;
     for (unsigned i = 0; i < f->count; i++)
-        if (!is_runtime_place(&f->places[i]))
-            return &f->places[i];
+        if (!is_runtime_location(&f->locations[i]))
+            return &f->locations[i];
     return f->count ? NULL : &unknown;
 }
 
-static bool is_known(const struct frame *f) { return f->count && (!f->places[0].guessed || f->places[0].file); }
+static bool is_known(const struct frame *f) { return f->count && (!f->locations[0].guessed || f->locations[0].file); }
 
-/* "_Z4loadi.constprop.0" is the compiler's copy of "_Z4loadi". */
+/* Writes the demangled name without suffixes of the compiler: "_Z4loadi.constprop.0" is a copy of "_Z4loadi". */
 static void write_function(struct gm_symbols *s, const char *function, char *out, size_t size) {
     const char *dot = strchr(function, '.');
     int status = 0;
@@ -165,7 +165,7 @@ static void write_function(struct gm_symbols *s, const char *function, char *out
     free(plain);
 }
 
-static void write_name(struct gm_symbols *s, const struct frame *f, const struct gm_place *place,
+static void write_name(struct gm_symbols *s, const struct frame *f, const struct gm_source_location *location,
                        struct gm_frame_name *name) {
     *name = (struct gm_frame_name){0};
     if (!f->in_module) {
@@ -176,11 +176,11 @@ static void write_name(struct gm_symbols *s, const struct frame *f, const struct
     name->toolkit = is_toolkit_module(f->module.path);
     name->offset = f->address - f->module.base;
     snprintf(name->module, sizeof name->module, "%s", f->module.path);
-    if (place->function && !place->guessed)
-        write_function(s, place->function, name->function, sizeof name->function);
-    if (place->file) {
-        snprintf(name->file, sizeof name->file, "%s", place->file);
-        name->line = place->line;
+    if (location->function && !location->guessed)
+        write_function(s, location->function, name->function, sizeof name->function);
+    if (location->file) {
+        snprintf(name->file, sizeof name->file, "%s", location->file);
+        name->line = location->line;
     }
     if (name->function[0] && name->file[0])
         snprintf(name->text, sizeof name->text, "%.255s at %.127s:%d (%.100s)", name->function,
@@ -195,49 +195,49 @@ static void write_name(struct gm_symbols *s, const struct frame *f, const struct
         snprintf(name->text, sizeof name->text, "%.255s+0x%llx", module, (unsigned long long)name->offset);
 }
 
-/* The frame that asked: its index, with the frame and the place in it. Where every frame is the runtime's,
- * the first one that the writer took for outside. */
-static unsigned find_asker(struct gm_symbols *s, const struct gm_site *site, struct frame *frame,
-                           const struct gm_place **place) {
-    static const struct gm_place unknown;
+/* Finds the frame that requested the memory: its index, the frame, and its function. If all frames belong to the
+ * runtime, it is the first one that the library recorded as outside the runtime. */
+static unsigned find_requester(struct gm_symbols *s, const struct gm_site *site, struct frame *frame,
+                               const struct gm_source_location **location) {
+    static const struct gm_source_location unknown;
     unsigned outside = site->outside < site->frames ? site->outside : 0;
     for (unsigned i = outside; i < site->frames; i++) {
         *frame = look_up(s, site->addresses[i]);
-        *place = own_place(frame);
-        if (*place && !is_known(frame) && frame->in_module && !i && (i = leave_trunk(s, site))) {
+        *location = own_location(frame);
+        if (*location && !is_known(frame) && frame->in_module && !i && (i = skip_shared_frames(s, site))) {
             *frame = look_up(s, site->addresses[i]);
-            *place = frame->count ? &frame->places[0] : &unknown;
+            *location = frame->count ? &frame->locations[0] : &unknown;
         }
-        if (*place)
+        if (*location)
             return i;
     }
     *frame = look_up(s, site->addresses[outside]);
-    *place = frame->count ? &frame->places[0] : &unknown;
+    *location = frame->count ? &frame->locations[0] : &unknown;
     return outside;
 }
 
 unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, struct gm_frame_name *names, unsigned room) {
     struct gm_site site;
     struct frame frame;
-    const struct gm_place *place;
+    const struct gm_source_location *location;
     *names = (struct gm_frame_name){.text = "unknown site"};
     if (id)
         snprintf(names->text, sizeof names->text, "site %u, which the trace does not describe", id);
     if (!id || !gm_reader_site(s->reader, id, &site) || !site.frames)
         return 1;
-    unsigned at = find_asker(s, &site, &frame, &place), count = 0;
-    write_name(s, &frame, place, &names[count++]);
-    unsigned inner = frame.count ? (unsigned)(place - frame.places) + 1 : 1;
+    unsigned at = find_requester(s, &site, &frame, &location), count = 0;
+    write_name(s, &frame, location, &names[count++]);
+    unsigned inner = frame.count ? (unsigned)(location - frame.locations) + 1 : 1;
     while (count < room) {
         if (inner < frame.count) {
-            write_name(s, &frame, &frame.places[inner++], &names[count++]);
+            write_name(s, &frame, &frame.locations[inner++], &names[count++]);
             continue;
         }
         if (++at >= site.frames)
             break;
         frame = look_up(s, site.addresses[at]);
         inner = 1;
-        write_name(s, &frame, &frame.places[0], &names[count++]);
+        write_name(s, &frame, &frame.locations[0], &names[count++]);
     }
     return count;
 }
@@ -248,13 +248,13 @@ void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_frame_name *na
 
 void gm_symbols_frames(struct gm_symbols *s, const struct gm_module *module, const uint64_t *addresses, unsigned count,
                        struct gm_frame_name *name) {
-    static const struct gm_place unknown;
-    const struct gm_place *place = NULL;
+    static const struct gm_source_location unknown;
+    const struct gm_source_location *location = NULL;
     struct frame frame = {0};
-    for (unsigned i = 0; i < count && !place; i++) {
+    for (unsigned i = 0; i < count && !location; i++) {
         frame = (struct frame){.address = addresses[i], .module = *module};
-        find_places(s, &frame);
-        place = own_place(&frame);
+        find_locations(s, &frame);
+        location = own_location(&frame);
     }
-    write_name(s, &frame, place ? place : &unknown, name);
+    write_name(s, &frame, location ? location : &unknown, name);
 }

@@ -1,5 +1,5 @@
-/* Names of call sites. With libdw: function, source line, module; without it, or where a file has changed
- * since: module + offset. */
+/* Names call sites. With libdw a name has function, source line and module. Without it, or if a file changed since the
+ * run, it has module + offset. */
 #ifndef GM_SYMBOLS_H
 #define GM_SYMBOLS_H
 
@@ -14,22 +14,23 @@ struct gm_frame_name {
     char module[256];   /* full path; "" = unknown */
     int line;
     uint64_t offset; /* of the return address, in the module's image */
-    bool toolkit;    /* the memory is a CUDA library's own (cublas, cudnn, nccl ...) */
+    bool toolkit;    /* a CUDA library (cublas, cudnn, nccl ...) requested the memory for itself */
 };
 
-/* reader NULL: for gm_symbols_frames alone. NULL = no memory */
+/* reader NULL: only gm_symbols_frames is available. NULL = no memory. */
 struct gm_symbols *gm_symbols_new(const struct gm_reader *reader);
 void gm_symbols_free(struct gm_symbols *symbols);
 
-/* Names the place that asked: the first function of the site that is neither the CUDA runtime's, in a module
- * of its own or linked into the program, nor from a header of the toolkit. */
+/* Names the call site: the first function that belongs neither to the CUDA runtime, in its own module or linked into
+ * the program, nor to a header of the toolkit. */
 void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *name);
 
-/* That place and its callers, innermost first, inlined ones too: fills at most `room` (at least 1) names and
- * returns how many. */
+/* Names the call site and its callers, innermost first, inlined ones included. Fills at most `room` (at least 1) names
+ * and returns their number. */
 unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *names, unsigned room);
 
-/* Names the first of these return addresses of one module, innermost first, that is not the CUDA runtime's. */
+/* Names the first of these return addresses of one module, innermost first, that does not belong to the CUDA
+ * runtime. */
 void gm_symbols_frames(struct gm_symbols *symbols, const struct gm_module *module, const uint64_t *addresses,
                        unsigned count, struct gm_frame_name *name);
 

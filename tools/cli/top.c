@@ -1,4 +1,4 @@
-/* gpumem top: counters of running processes, again and again. */
+/* gpumem top: shows the counters of running processes repeatedly. */
 #include "tools/cli/top.h"
 #include "shim/base/options.h"
 #include "tools/cli/commands.h"
@@ -13,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 256 }; /* processes shown at once */
+enum { MOST = 256 }; /* maximum number of processes */
 
 #define SECOND 1000000000ull
 
 struct options {
-    uint64_t interval_ns, count; /* count 0 = no end */
+    uint64_t interval_ns, count; /* count 0 = unlimited */
     bool all, json, batch;
 };
 
@@ -26,7 +26,7 @@ struct observer {
     struct gm_process_counters *counters;
     struct gm_counter_sample before, now;
     struct gm_rates rates;
-    bool timed; /* since `before` */
+    bool timed; /* the process timed its calls since `before` */
     bool seen_before, ended, reported;
 };
 
@@ -52,9 +52,8 @@ static const struct gm_option count_row = {.type = GM_OPTION_COUNT,
 void gm_command_top_help(void) {
     puts("usage: gpumem top [OPTION...] PID...\n"
          "       gpumem top [OPTION...] [--all]\n\n"
-         "Shows what running processes do with GPU memory: the processes named, or all of this user that run under\n"
-         "gpumem. It reads their counters from outside; they need not be started in any special way. Ends when they\n"
-         "have ended, or by Ctrl-C.\n");
+         "Shows what running processes do with GPU memory: the named processes, or all of this user that run "
+         "under\ngpumem. It reads their counters from outside. It ends when they have ended, or by Ctrl-C.\n");
     gm_flags_help("top");
 }
 
@@ -175,7 +174,7 @@ static void show_lines(struct table *table) {
     }
 }
 
-/* One process in detail, several a line each. */
+/* Shows one process in detail, or one line for each of several. */
 static void show_table(FILE *out, const struct table *table, unsigned width, unsigned height, const char *ending) {
     if (table->count == 1 && table->rows[0]->seen_before) {
         gm_top_detail(out, &table->rows[0]->now, &table->rows[0]->rates, width, ending);
@@ -199,8 +198,8 @@ static void show_screen(struct table *table) {
 
 /* ---- the loop */
 
-/* What is left on the terminal: the last reading, and who ended. */
-static void say_last(const struct table *table) {
+/* Prints the last reading and the processes that ended, which remain on the terminal. */
+static void print_last(const struct table *table) {
     if (table->count)
         show_table(stdout, table, UINT32_MAX, UINT32_MAX, "\n");
     for (unsigned i = 0; i < table->count; i++)
@@ -225,7 +224,7 @@ static int watch_all(struct table *table, const struct options *options) {
         if (!last)
             drop_reported(table);
         next += options->interval_ns;
-        if (next < now_ns()) /* was stopped, or could not keep up */
+        if (next < now_ns()) /* the process was stopped or too slow */
             next = now_ns();
         for (enum gm_screen_event event = GM_SCREEN_REDRAW; !last && event != GM_SCREEN_TIME;) {
             event = gm_screen_wait(next);
@@ -236,7 +235,7 @@ static int watch_all(struct table *table, const struct options *options) {
     }
     gm_screen_release();
     if (screen)
-        say_last(table);
+        print_last(table);
     else if (!options->json && !alive(table))
         puts("all processes have ended");
     if (!written || fflush(stdout) || ferror(stdout)) {
@@ -269,7 +268,7 @@ static int take(void *data, const char *name, const char *value) {
     return 0;
 }
 
-/* -1 = go on with the words from *first, else the exit status. */
+/* Reads the options. -1 = continue with the arguments from *first on, else the exit status. */
 static int read_options(int argc, char **argv, struct options *options, int *first) {
     int status = gm_flags_read(argc, argv, take, options, gm_command_top_help, first);
     if (status >= 0)
@@ -283,7 +282,7 @@ static int read_options(int argc, char **argv, struct options *options, int *fir
     return -1;
 }
 
-/* The processes that the command line names. Those that cannot be watched are said. */
+/* Adds the processes of the command line. Prints an error for each process whose counters cannot be read. */
 static int add_named(struct table *table, char **names) {
     int status = 0;
     for (; *names; names++) {
@@ -312,7 +311,7 @@ int gm_command_top(int argc, char **argv) {
     if (options.all) {
         gm_each_process(add_found, &table);
         if (!table.count) {
-            fputs("gpumem: no process that may be watched runs under gpumem and has used CUDA\n", stderr);
+            fputs("gpumem: found no readable process that runs under gpumem and has used CUDA\n", stderr);
             return 1;
         }
         status = 0;

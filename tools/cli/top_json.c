@@ -1,4 +1,4 @@
-/* Counters of running processes for programs. What is not known is null. */
+/* Writes counters of running processes as JSON. Unknown values are null. */
 #include "tools/cli/top.h"
 
 #ifdef GM_HAVE_JANSSON
@@ -13,7 +13,7 @@ static json_t *number(uint64_t value) { return json_integer(value > INT64_MAX ? 
 
 static json_t *real(double value) { return value < 0 ? json_null() : json_real(value); }
 
-/* Names are bytes, JSON is UTF-8: what is none becomes a question mark. */
+/* Names are bytes and JSON is UTF-8. Bytes that are not UTF-8 become question marks. */
 static json_t *text(const char *bytes) {
     char clean[64];
     size_t n = 0;

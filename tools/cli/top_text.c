@@ -1,4 +1,4 @@
-/* Counters of running processes for people. */
+/* Writes counters of running processes as text. */
 #include "policy/policy.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/top.h"
@@ -8,7 +8,7 @@
 
 enum { WIDEST = 256 };
 
-/* A line, cut to the width so that a narrow terminal does not wrap it. */
+/* Prints a line, cut to the width so that a narrow terminal does not wrap it. */
 static void line(FILE *out, unsigned width, const char *ending, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -21,7 +21,7 @@ static void line(FILE *out, unsigned width, const char *ending, const char *form
     size_t length = strnlen(text, width < WIDEST ? width : WIDEST);
     while (length && text[length - 1] == ' ')
         length--;
-    for (size_t i = 0; i < length; i++) /* a program's name is anybody's bytes */
+    for (size_t i = 0; i < length; i++) /* a program's name may have any bytes */
         if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
             text[i] = '?';
     fprintf(out, "%.*s%s", (int)length, text, ending);
@@ -56,13 +56,15 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
     line(out, width, ending, "  reused        %s now, %s in all", percent(&t[0], r->hits),
          percent(&t[1], r->hits_in_all));
     line(out, width, ending, "  time in calls %s", percent(&t[0], r->time));
-    line(out, width, ending, "  fence waits   %s/s, %s in all, %s; %s recorded, %s asked", rate(&t[0], r->fence_waits),
-         gm_text_count(&t[1], s->total.fence_waits), gm_text_time(&t[2], s->total.fence_wait_ns),
-         gm_text_count(&t[3], s->total.fence_records), gm_text_count(&t[4], s->total.fence_queries));
-    line(out, width, ending, "  given back    %s in %s trims; out of memory met %s times",
+    line(out, width, ending, "  fence waits   %s/s, %s in all, %s; %s recorded, %s queried",
+         rate(&t[0], r->fence_waits), gm_text_count(&t[1], s->total.fence_waits),
+         gm_text_time(&t[2], s->total.fence_wait_ns), gm_text_count(&t[3], s->total.fence_records),
+         gm_text_count(&t[4], s->total.fence_queries));
+    line(out, width, ending, "  given back    %s in %s trims; memory ran out %s times",
          gm_text_bytes(&t[0], s->total.trimmed_bytes), gm_text_count(&t[1], s->total.trims),
          gm_text_count(&t[2], s->total.oom_steps));
-    line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "KEPT", "RESERVED", "PEAK", "BLOCKS");
+    line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "CACHED", "RESERVED", "PEAK",
+         "BLOCKS");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         if (!gm_counter_sample_has_kind(s, k))
             continue;
@@ -79,7 +81,7 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
 #define ROW "%7s %-10.10s %11s %11s %9s %9s %7s %7s"
 
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {
-    line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "KEPT", "ALLOCS/S",
+    line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "CACHED", "ALLOCS/S",
          "FREES/S", "REUSED", "WAITS/S");
 }
 

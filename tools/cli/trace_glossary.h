@@ -1,5 +1,5 @@
-/* What names in traces mean, one line each, for report and manual. NULL = no such name; the build fails when
- * the manual would lack one. */
+/* Explains the names in traces, one line each, for the report and the manual. NULL = unknown name. The build of the
+ * manual fails if a name lacks an explanation. */
 #ifndef GM_TRACE_GLOSSARY_H
 #define GM_TRACE_GLOSSARY_H
 

@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool gm_event_is_sane(const struct gm_event *e) {
+bool gm_event_is_valid(const struct gm_event *e) {
     return e->seq && e->action < GM_ACT_COUNT && e->call < GM_CALL_COUNT && e->kind < GM_KIND_COUNT &&
            e->reason < GM_REASON_COUNT && e->verdict < GM_KIND_COUNT;
 }
 
-/* Null when the header can be read, else what is wrong with it. */
+/* Returns NULL if this version can read the header, else the reason. */
 static const char *check_header(const struct gm_trace_header *h, char *reason, size_t size) {
     if (h->version > GM_TRACE_VERSION) {
         snprintf(reason, size, "trace version %u is newer than this gpumem, which reads up to %u", h->version,
@@ -28,7 +28,7 @@ static const char *check_header(const struct gm_trace_header *h, char *reason, s
         return reason;
     }
     if (h->header_bytes < GM_TRACE_HEADER || h->header_bytes % GM_TRACE_HEADER || h->header_bytes > (1u << 20)) {
-        snprintf(reason, size, "damaged header: it claims to be %u bytes long", h->header_bytes);
+        snprintf(reason, size, "damaged header: its length is %u bytes", h->header_bytes);
         return reason;
     }
     if (h->chunk_bytes < GM_TRACE_HEADER || h->chunk_bytes > (1u << 26)) {
@@ -38,7 +38,7 @@ static const char *check_header(const struct gm_trace_header *h, char *reason, s
     return NULL;
 }
 
-/* Tells the format and checks the header; NULL when usable. */
+/* Detects the format and checks the header. Returns NULL, or the reason why the file is not usable. */
 static const char *examine(struct gm_trace_input *f, bool *csv, char *reason, size_t size) {
     struct stat st;
     union {

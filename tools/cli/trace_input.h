@@ -22,6 +22,6 @@ const char *gm_trace_input_open(struct gm_trace_input *file, const char *path, b
 void gm_trace_input_close(struct gm_trace_input *file);
 
 /* All enumerators of the event are known to this version. */
-bool gm_event_is_sane(const struct gm_event *event);
+bool gm_event_is_valid(const struct gm_event *event);
 
 #endif

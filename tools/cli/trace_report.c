@@ -1,3 +1,4 @@
+/* Helpers of a report that read the trace again or its definitions. */
 #include "tools/cli/trace_report.h"
 
 bool gm_report_read_again(struct gm_report *r, struct gm_observer *observer) {

@@ -1,15 +1,15 @@
 #include "tools/gen/gen.h"
 
 const struct gm_gen_command gm_gen_commands[] = {
-    {"run", "Run a program with its GPU memory placed and watched.", true, false},
+    {"run", "Run a program under libgpumem and print what it did with GPU memory.", true, false},
     {"stat", "Run a program and print a table of counters.", true, false},
     {"top", "Show what running processes do with GPU memory, live.", false, true},
-    {"report", "Tell from a trace who held GPU memory, since when, from where, and what leaked.", false, false},
+    {"report", "Print from a trace who held GPU memory, since when, from where, and what leaked.", false, false},
     {"diff", "Compare two traces by call site and kind of memory.", false, false},
     {"export", "Write a trace in another program's format.", false, false},
     {"plot", "Draw pictures of traces and write them as one HTML report.", false, false},
     {"plan", "Decide from a trace which memory each object should have in later runs.", false, false},
-    {"replay", "Tell from a trace, without a GPU, what it would have come to under other policies.", false, false},
+    {"replay", "Predict from a trace, without a GPU, what other policies would do.", false, false},
     {"help", "Explain a command.", false, false},
     {NULL, NULL, false, false},
 };

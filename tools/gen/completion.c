@@ -19,7 +19,7 @@ static void flags_of(FILE *out, const char *command) {
     }
 }
 
-/* Words to offer for a flag's value; NULL = none. */
+/* Choices for a flag's value; NULL = none. */
 static const char *choices_of(const struct gm_flag *flag) {
     return strchr(flag->argument, '|') ? flag->argument : NULL;
 }
@@ -40,7 +40,7 @@ static void launch_flags(FILE *out) {
 static bool is_file(const struct gm_option *row) { return !strcmp(row->unit, "FILE"); }
 static bool is_policy(const struct gm_option *row) { return row->id == GM_OPT_POLICY; }
 
-/* The values that can be offered for a row, space separated; nothing for numbers. */
+/* Writes the choices for an option's value, separated by spaces; nothing for numbers. */
 static void offered_values(FILE *out, const struct gm_option *row) {
     if (is_policy(row))
         policy_names(out);
@@ -51,7 +51,7 @@ static void offered_values(FILE *out, const struct gm_option *row) {
 static const char complete_file[] =
     "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return ;;";
 
-/* The case of a command that reads files or looks at processes. */
+/* Writes the case of a command whose arguments are files or process ids. */
 static void bash_of_reader(FILE *out, const struct gm_gen_command *row) {
     const char *command = row->name;
     fprintf(out, "        %s)\n            case $prev in\n", command);
@@ -192,7 +192,7 @@ void gm_gen_bash(FILE *out) {
           out);
 }
 
-/* Help up to its first semicolon or full stop, safe between single quotes and, for zsh, between brackets. */
+/* Writes the help text up to its first semicolon or full stop, escaped for single quotes and, in zsh, for brackets. */
 static void short_help(FILE *out, const char *help, const char *escape) {
     for (; *help && *help != ';' && !(*help == '.' && (help[1] == ' ' || !help[1])); help++) {
         if (*help == '\'') {

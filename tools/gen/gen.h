@@ -1,5 +1,5 @@
-/* Parts of the build-time program that turns the rows of options, policies, resources and commands into manual pages,
- * shell completions and the tables of the README. */
+/* Parts of the build-time program gpumem-rows, which turns the rows of options, policies, resources and commands into
+ * manual pages, shell completions and the tables of the README. */
 #ifndef GM_GEN_H
 #define GM_GEN_H
 
@@ -14,7 +14,7 @@ struct gm_gen_command {
     const char *name;
     const char *help;
     bool launches;           /* starts a program: takes the flags of all option rows */
-    bool looks_at_processes; /* its other words are process ids; else files */
+    bool looks_at_processes; /* its arguments are process ids; else files */
 };
 extern const struct gm_gen_command gm_gen_commands[]; /* ends with a NULL name */
 
@@ -27,9 +27,9 @@ void gm_gen_bash(FILE *out);
 void gm_gen_zsh(FILE *out);
 void gm_gen_fish(FILE *out);
 
-/* What stands for a row's value in help: unit, or its choices joined by `joint`. Empty for switches. */
+/* Writes a row's value as help shows it: the unit, or the choices joined by `joint`. */
 void gm_gen_value(FILE *out, const struct gm_option *row, const char *joint);
-/* `row`'s default as a reader should see it. */
+/* `row`'s default as help shows it. */
 const char *gm_gen_default(const struct gm_option *row);
 
 #endif

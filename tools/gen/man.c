@@ -7,7 +7,7 @@
 #include "tools/cli/section_rows.h"
 #include "tools/cli/trace_glossary.h"
 
-/* Text of a paragraph: a hyphen that users may copy is a minus, a leading dot is no request. */
+/* Writes text in roff: hyphens become minus signs that users can copy, and leading dots are escaped. */
 static void text(FILE *out, const char *p) {
     if (*p == '.' || *p == '\'')
         fputs("\\&", out);
@@ -110,7 +110,7 @@ static void run_flags(FILE *out) {
 
 static bool complete = true;
 
-/* A name that nobody has explained must not get into the manual unseen. */
+/* Writes a name with its explanation. A missing explanation makes the build fail. */
 static void term(FILE *out, const char *name, const char *meaning) {
     if (!meaning) {
         fprintf(stderr, "no meaning of '%s' in tools/cli/trace_glossary.c\n", name);
@@ -140,7 +140,7 @@ static void columns(FILE *out) {
         term(out, name, gm_column_meaning(name));
 }
 
-/* Names of the options that show one part of the report, as a sentence's list. */
+/* Writes the options that show one part of the report, as a list within a sentence. */
 static void parts(FILE *out) {
     static const char *const names[] = {
 #define ROW(name, ...) #name,

@@ -32,13 +32,13 @@ const char *gm_gen_default(const struct gm_option *row) { return *row->initial ?
 
 enum { README_WIDTH = 118 };
 
-/* The options one needs; libgpumem(7) has all. */
+/* The options in the README; libgpumem(7) has all. */
 static const enum gm_option_id readme_options[] = {
     GM_OPT_POLICY,   GM_OPT_FREE,  GM_OPT_TRACE, GM_OPT_STACKS,      GM_OPT_LOG,
     GM_OPT_COVERAGE, GM_OPT_LIMIT, GM_OPT_OOM,   GM_OPT_CACHE_LIMIT, GM_OPT_FILL,
 };
 
-/* An item of a list, in lines of README_WIDTH columns. */
+/* Writes a list item in lines of README_WIDTH columns. */
 static void readme_item(const char *text) {
     size_t column = 1;
     putchar('-');
@@ -84,7 +84,8 @@ static void readme_policies_list(void) {
         readme_policy(gm_policies[i], !i);
 }
 
-/* One line a name that users must find in manual and completion: kind, name, for flags their command; tabs between. */
+/* Writes one line for each name that manual and completion must contain: type, name and, for flags, the command,
+ * separated by tabs. */
 static void names(void) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         printf("option\t%s\n", gm_option_rows[i].name);
@@ -109,7 +110,7 @@ static void names(void) {
     }
 }
 
-/* A Python module for tools/plot. */
+/* Writes a Python module for tools/plot. */
 static void plot_kinds(void) {
     puts("\"\"\"Kinds of memory: their colours, and whether the program requested device memory.\"\"\"\n\nCOLOURS = {");
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)

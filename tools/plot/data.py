@@ -1,4 +1,4 @@
-"""The numbers behind the pictures, from what gpumem export and gpumem report say of a trace. Times are ns, sizes bytes."""
+"""Computes the numbers of the pictures from the output of gpumem export and gpumem report. Times are ns, sizes are bytes."""
 
 import sqlite3
 
@@ -6,21 +6,21 @@ import numpy
 
 import memory_kinds
 
-BINS = 400        # of a time line
-CELLS = (500, 250)  # of a scatter picture: no two marks of a series in one; fewer where more than MARKS would be left
+BINS = 400        # number of bins of a time line
+CELLS = (500, 250)  # of a scatter picture: each cell has at most one mark of a series; fewer cells if more than MARKS marks remained
 MARKS = 10000
 BANDS = 400
-PHASES = 400       # the longest ones
-LANES = 6
+PHASES = 400       # number of phases, the longest ones
+PHASE_ROWS = 6
 NEVER = -1
-COLUMNS = ("number", "address", "bytes", "site", "born", "ended", "kind")
+COLUMNS = ("number", "address", "bytes", "site", "created", "ended", "kind")
 
 
 class Blocks:
-    """Columns, one entry a block, in the order of allocation. `ended` is NEVER for what is alive at the end of the trace."""
+    """Columns with one entry for each block, in the order of allocation. `ended` is NEVER for blocks alive at the end of the trace."""
 
     def __init__(self, rows, end_ns, kind_names):
-        """rows: number, address, bytes, site, born, ended, place of the kind in `kind_names`."""
+        """rows: number, address, bytes, site, created, ended, index of the kind in `kind_names`."""
         table = numpy.fromiter(rows, dtype=[(column, numpy.int64) for column in COLUMNS])
         for column in COLUMNS:
             setattr(self, column, table[column].copy())
@@ -30,7 +30,7 @@ class Blocks:
         return len(self.number)
 
     def chosen(self, which):
-        """The blocks where the mask `which` is true."""
+        """The blocks for which the mask `which` is true."""
         made = object.__new__(Blocks)
         made.end_ns, made.kind_names = self.end_ns, self.kind_names
         for column in COLUMNS:
@@ -42,16 +42,16 @@ class Blocks:
         return self.ended != NEVER
 
     def until(self):
-        """Ends, where what was never freed ends with the trace."""
+        """Ends of all blocks; blocks that were never freed end with the trace."""
         return numpy.where(self.freed, self.ended, self.end_ns)
 
     def lifetimes(self):
-        """Of the blocks that ended."""
-        return (self.ended - self.born)[self.freed]
+        """Lifetimes of the blocks that ended."""
+        return (self.ended - self.created)[self.freed]
 
 
 def read(path, end_ns):
-    """Blocks, the names of call sites, and the longest phases as (name, begin, end), of the database that gpumem export wrote."""
+    """Blocks, the names of call sites, and the longest phases as (name, begin, end), from the database of gpumem export."""
     base = sqlite3.connect(path)
     base.text_factory = lambda text: text.decode(errors="replace")
     kinds = [kind for kind, in base.execute("SELECT kind FROM blocks GROUP BY kind ORDER BY min(number)")]
@@ -74,9 +74,9 @@ def on_device(blocks):
 # ---- bytes over time
 
 def changes(blocks):
-    """Times, differences of live bytes, and places in `blocks`, in the order of time; at one moment frees come first."""
+    """Times, changes of live bytes, and indices in `blocks`, ordered by time; frees precede allocations of the same time."""
     freed = numpy.flatnonzero(blocks.freed)
-    times = numpy.concatenate((blocks.ended[freed], blocks.born))
+    times = numpy.concatenate((blocks.ended[freed], blocks.created))
     differences = numpy.concatenate((-blocks.bytes[freed], blocks.bytes))
     places = numpy.concatenate((freed, numpy.arange(len(blocks))))
     order = numpy.argsort(times, kind="stable")
@@ -84,7 +84,7 @@ def changes(blocks):
 
 
 def extremes(times, values, end_ns, bins=BINS):
-    """Places of the least, greatest and last value of each bin of time, so that a line through them misses no peak."""
+    """Indices of the least, greatest and last value in each bin of time, so that a line through them shows each peak."""
     if len(times) <= 3 * bins:
         return numpy.arange(len(times))
     limits = numpy.searchsorted(times, numpy.linspace(0, end_ns, bins + 1)[1:-1])
@@ -97,7 +97,7 @@ def extremes(times, values, end_ns, bins=BINS):
 
 
 def bytes_by_kind(blocks, bins=BINS):
-    """Times and for each kind its live bytes from then on. The sum of all kinds keeps its extremes in each bin."""
+    """Times, and for each kind its live bytes from then on. The sum of all kinds keeps its extremes in each bin."""
     times, differences, places = changes(blocks)
     kept = extremes(times, numpy.cumsum(differences), blocks.end_ns, bins)
     kinds = blocks.kind[places]
@@ -106,9 +106,9 @@ def bytes_by_kind(blocks, bins=BINS):
 
 
 def bytes_by_threshold(blocks, thresholds_ns, bins=BINS):
-    """For each threshold (times, bytes) of the blocks that live at most so long and of all others: asynchronous and managed."""
+    """For each threshold (times, bytes) of the blocks that live at most so long (asynchronous) and of all others (managed)."""
     times, differences, places = changes(blocks)
-    lifetimes = numpy.where(blocks.freed, blocks.ended - blocks.born, numpy.iinfo(numpy.int64).max)[places]
+    lifetimes = numpy.where(blocks.freed, blocks.ended - blocks.created, numpy.iinfo(numpy.int64).max)[places]
     for threshold_ns in thresholds_ns:
         short = lifetimes <= threshold_ns
         lines = []
@@ -120,7 +120,7 @@ def bytes_by_threshold(blocks, thresholds_ns, bins=BINS):
 
 
 def telling_thresholds(rows, most=9):
-    """Of the rows of one device those whose split differs from the one before; evenly thinned to `most`."""
+    """The rows of one device whose split differs from the row before, evenly reduced to `most` rows."""
     split = ("async_peak_bytes", "managed_peak_bytes")
     kept = [row for place, row in enumerate(rows) if not place or any(row[key] != rows[place - 1][key] for key in split)]
     if len(kept) <= most:
@@ -131,7 +131,7 @@ def telling_thresholds(rows, most=9):
 # ---- marks and bars
 
 def thin(x, y):
-    """Places of points of which no two share a cell of the picture: as many marks as the eye can tell apart."""
+    """Indices of points such that no two share a cell of the picture: more marks would not be visible."""
     cells, kept = CELLS, numpy.arange(len(x))
     while len(kept) > MARKS or (cells == CELLS and len(kept)):
         grid = 0
@@ -143,46 +143,46 @@ def thin(x, y):
     return kept
 
 
-BELOW_EDGES = numpy.array([10.0 ** (power / 4) for power in range(4, 37)]) / 1e9  # 10 ns ... 1 s, four a decade
+BELOW_EDGES = numpy.array([10.0 ** (power / 4) for power in range(4, 37)]) / 1e9  # 10 ns ... 1 s, four per decade
 ABOVE_BINS = 40
 
 
 def lifetime_bars(lifetimes_ns):
-    """(edges in s, counts) of lifetimes below one second, and of those above; shorter than the first edge counts for the first bar."""
+    """(edges in s, counts) of lifetimes below one second, and of longer ones. Lifetimes below the first edge count for the first bar."""
     seconds = numpy.maximum(lifetimes_ns / 1e9, BELOW_EDGES[0])
     short, long = seconds[lifetimes_ns < 10 ** 9], seconds[lifetimes_ns >= 10 ** 9]
-    # The last edge is open, whatever rounding made of it.
+    # The last bar has no upper limit.
     counts = numpy.histogram(numpy.minimum(short, numpy.nextafter(1, 0)), BELOW_EDGES)[0]
     above = numpy.linspace(1, max(2, numpy.ceil(long.max(initial=2))), ABOVE_BINS + 1)
     return (BELOW_EDGES, counts), (above, numpy.histogram(long, above)[0])
 
 
 def bands(blocks, most=BANDS):
-    """The blocks of most bytes x time as rectangles: (places in `blocks`, lower edges). Addresses without the gaps between them:
-    blocks that share an address share a height."""
-    areas = blocks.bytes.astype(float) * (blocks.until() - blocks.born)
+    """The blocks with the most bytes x time as rectangles: (indices in `blocks`, lower edges). The vertical axis is the address
+    without gaps, so blocks that share an address share a height."""
+    areas = blocks.bytes.astype(float) * (blocks.until() - blocks.created)
     places = numpy.sort(numpy.argsort(-areas, kind="stable")[:most])
     places = places[blocks.bytes[places] > 0]
     low, high = blocks.address[places], blocks.address[places] + blocks.bytes[places]
-    lows, height, reached, gone = numpy.zeros(len(places), dtype=numpy.int64), 0, None, 0
+    lows, height, reached, skipped = numpy.zeros(len(places), dtype=numpy.int64), 0, None, 0
     for place in numpy.argsort(low, kind="stable"):
         if reached is None or low[place] > reached:
-            gone = low[place] - height  # a gap, or the first
+            skipped = low[place] - height  # a gap, or the first
             reached = low[place]
-        lows[place] = low[place] - gone
+        lows[place] = low[place] - skipped
         reached = max(reached, high[place])
-        height = reached - gone
+        height = reached - skipped
     return places, lows
 
 
-def lanes(phases, most=LANES):
-    """(lane, name, begin, end): each phase in the first lane where it overlaps nothing, so that what contains stands above what it
-    contains. What finds no lane is left out."""
+def phase_rows(phases, most=PHASE_ROWS):
+    """(row, name, begin, end): each phase in the first row without overlap, so that a phase is above the phases it contains.
+    Phases without a free row are omitted."""
     ends, rows = [], []
     for name, begin, end in sorted(phases, key=lambda phase: (phase[1], -phase[2])):
-        lane = next((lane for lane, reached in enumerate(ends) if reached <= begin), len(ends))
-        if lane == most:
+        row = next((row for row, reached in enumerate(ends) if reached <= begin), len(ends))
+        if row == most:
             continue
-        ends[lane:lane + 1] = [end]
-        rows.append((lane, name, begin, end))
+        ends[row:row + 1] = [end]
+        rows.append((row, name, begin, end))
     return rows

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Pictures of traces and one report of them. Run by gpumem plot, which checks the arguments; reads traces only by gpumem itself."""
+"""Draws pictures of traces and writes one report. gpumem plot checks the arguments and runs this program, which reads traces by running
+gpumem report and gpumem export."""
 
 import argparse
 import json
@@ -14,11 +15,11 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 class Trouble(Exception):
-    """gpumem said what is wrong."""
+    """gpumem has already printed the error."""
 
 
 class Progress:
-    """A line on a terminal once the work takes longer than a moment."""
+    """A progress line on a terminal, if the work takes longer than a second."""
 
     def __init__(self):
         self.begin, self.shown = time.monotonic(), False
@@ -45,7 +46,7 @@ def arguments():
 
 
 def gpumem(tool, *words):
-    """Exit status and standard output; what the tool has to say goes to the user."""
+    """Exit status and standard output; error messages go to the user."""
     done = subprocess.run([tool, *words], stdout=subprocess.PIPE)
     return done.returncode, done.stdout
 
@@ -61,7 +62,7 @@ def read(options, trace):
 
 
 def draw_all(options, progress):
-    """True when all traces could be read."""
+    """True if all traces were readable."""
     import page
     import pictures
     import style
@@ -93,7 +94,7 @@ def draw_all(options, progress):
 
 
 def needs_other_python(error):
-    """matplotlib is missing here, and the system's own Python was not tried."""
+    """matplotlib is missing in this Python, and the system's Python is not tried yet."""
     return (isinstance(error, ImportError) and os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and
             os.access(SYSTEM_PYTHON, os.X_OK))
 

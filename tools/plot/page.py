@@ -1,4 +1,4 @@
-"""report.html: pictures and tables of traces in one file that needs nothing else."""
+"""Writes report.html: pictures and tables of traces in one self-contained file."""
 
 import base64
 import html
@@ -37,7 +37,7 @@ def table(columns, rows):
 
 
 def place_of(site):
-    """A call site in words, as gpumem report has them."""
+    """A call site as text, as in gpumem report."""
     return site["text"] + (" (library of the toolkit)" if site["of_toolkit"] else "")
 
 

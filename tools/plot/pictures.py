@@ -1,4 +1,4 @@
-"""The pictures of one trace: each a figure made of the numbers of data.py."""
+"""Draws the pictures of one trace from the numbers of data.py."""
 
 import dataclasses
 import typing
@@ -10,24 +10,24 @@ import data
 import memory_kinds
 from style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, bytes_scale, bytes_text, time_scale, time_text
 
-RASTER = 2000  # more marks than these are pixels in the SVG, too
+RASTER = 2000  # with more marks than this the SVG contains pixels
 
 
 @dataclasses.dataclass
 class Subject:
-    """What a picture is drawn of."""
+    """The data of the pictures."""
     blocks: data.Blocks
     sites: dict      # names by number
     phases: list     # (name, begin, end)
     trace: dict      # of gpumem report --json
-    zoom: int        # objects in enlarged parts
+    zoom: int        # number of objects in enlarged parts
 
     @property
     def devices(self):
         return {row["device"]: row["bytes"] for row in self.trace["process"]["devices"]}
 
     @property
-    def wanted(self):
+    def device_blocks(self):
         return data.on_device(self.blocks)
 
 
@@ -36,7 +36,7 @@ class Picture:
     name: str   # of its file
     title: str
     caption: str
-    make: typing.Callable  # of pyplot and a Subject: a figure, or None where there is nothing to see
+    make: typing.Callable  # of pyplot and a Subject: returns a figure, or None if there is nothing to show
 
 
 def axes_of(plt, rows, columns, width, height):
@@ -61,30 +61,30 @@ def legend(axes, **more):
 
 
 def marks(axes, x, y, points, **style):
-    """Points, one for all that would fall on each other; `points` above their place."""
+    """Draws points, only one for points that would overlap; `points` is the vertical shift."""
     kept = data.thin(x, y)
     shift = ScaledTranslation(0, points / 72, axes.figure.dpi_scale_trans)
     line, = axes.plot(x[kept], y[kept], linestyle="none", markeredgewidth=0, rasterized=len(kept) > RASTER, **style)
-    line.set_transform(axes.transData + shift)  # afterwards: the axes' range is that of the points
+    line.set_transform(axes.transData + shift)  # set afterwards, so that the axes' range is that of the points
 
 
-def births_and_ends(axes, blocks, x, y):
-    """x and y: functions of blocks and times that give what stands on each axis."""
-    gone = blocks.chosen(blocks.freed)
+def allocations_and_frees(axes, blocks, x, y):
+    """x and y: functions of blocks and times that return the values on each axis."""
+    freed = blocks.chosen(blocks.freed)
     size = 5 if len(blocks) <= 200 else 3
-    marks(axes, x(blocks, blocks.born), y(blocks, blocks.born), size / 2, color=GREEN, marker="^", markersize=size, label="allocated")
-    if len(gone):
-        marks(axes, x(gone, gone.ended), y(gone, gone.ended), -size / 2, color=VERMILLION, marker="v", markersize=size, label="freed")
+    marks(axes, x(blocks, blocks.created), y(blocks, blocks.created), size / 2, color=GREEN, marker="^", markersize=size, label="allocated")
+    if len(freed):
+        marks(axes, x(freed, freed.ended), y(freed, freed.ended), -size / 2, color=VERMILLION, marker="v", markersize=size, label="freed")
 
 
 # ---- the scatter: every object's allocation and free
 
 def zoomed(subject):
-    return subject.wanted.chosen(slice(0, subject.zoom))
+    return subject.device_blocks.chosen(slice(0, subject.zoom))
 
 
 def objects(plt, subject):
-    blocks = subject.wanted
+    blocks = subject.device_blocks
     if not len(blocks):
         return None
     parts = [(blocks, f"all {len(blocks):,} objects")]
@@ -93,28 +93,28 @@ def objects(plt, subject):
     figure, grid = axes_of(plt, 1, len(parts), 6.5 * len(parts) + 1, 5)
     size, unit = time_scale(blocks.end_ns)
     for axes, (part, title) in zip(grid[0], parts):
-        births_and_ends(axes, part, lambda some, _: some.number, lambda _, times: times / size)
+        allocations_and_frees(axes, part, lambda some, _: some.number, lambda _, times: times / size)
         label(axes, title=f"Allocation and free of {title}", xlabel="object, in the order of allocation", ylabel=f"time, {unit}")
         legend(axes, loc="lower right")
     return figure
 
 
 def sizes(plt, subject):
-    blocks = subject.wanted
+    blocks = subject.device_blocks
     blocks = blocks.chosen(blocks.bytes > 0)
     if not len(blocks):
         return None
     parts = [(blocks, f"all {len(blocks):,} objects", blocks.end_ns)]
     if len(blocks) > subject.zoom:
         part = blocks.chosen(slice(0, subject.zoom))
-        until = int(part.born.max())
+        until = int(part.created.max())
         parts.append((part, f"the first {subject.zoom:,} objects", max(until, 1)))
     figure, grid = axes_of(plt, 1, len(parts), 6.5 * len(parts) + 1, 5)
     for axes, (part, title, until) in zip(grid[0], parts):
         size, unit = time_scale(until)
         shown = part.chosen(slice(None))
         shown.ended = data.numpy.where(part.ended <= until, part.ended, data.NEVER)
-        births_and_ends(axes, shown, lambda _, times: times / size, lambda some, _: some.bytes)
+        allocations_and_frees(axes, shown, lambda _, times: times / size, lambda some, _: some.bytes)
         axes.set_yscale("log", base=2)
         low, high = int(part.bytes.min()).bit_length() - 1, int(part.bytes.max()).bit_length()
         step = max(1, -(-(high - low) // 8))
@@ -129,7 +129,7 @@ def sizes(plt, subject):
 # ---- lifetimes
 
 def lifetimes(plt, subject):
-    blocks = subject.wanted
+    blocks = subject.device_blocks
     lived = blocks.lifetimes()
     if not len(lived):
         return None
@@ -173,7 +173,7 @@ def threshold_text(ns):
 
 
 def card_line(axes, card, most, scale):
-    """The card's size: a line where it is near, else words in the legend."""
+    """The device's memory: a line if it is inside the picture, else text in the legend."""
     if not card:
         return
     if card <= 4 * most:
@@ -208,8 +208,8 @@ def thresholds(plt, subject):
 
 
 def over_time(plt, subject):
-    """For some thresholds what asynchronous and managed memory would hold at each moment; all devices together."""
-    blocks, by_device = subject.wanted, rows_of_devices(subject.trace)
+    """For some thresholds the bytes in asynchronous and managed memory over time; all devices together."""
+    blocks, by_device = subject.device_blocks, rows_of_devices(subject.trace)
     if not by_device or not len(blocks):
         return None
     rows = data.telling_thresholds(max(by_device.values(), key=lambda some: max(row["managed_peak_bytes"] for row in some)))
@@ -248,30 +248,30 @@ def printable(text, most):
 
 
 def draw_phases(strip, main, phases, end_ns, size):
-    """A strip of named phases; the outermost ones shade the picture below it."""
-    rows = data.lanes(phases)
+    """Draws a strip of named phases; the outermost ones shade the picture below."""
+    rows = data.phase_rows(phases)
     colours = {}
-    for lane, name, begin, end in rows:
+    for row, name, begin, end in rows:
         colour = PHASE_COLOURS[colours.setdefault(name, len(colours)) % len(PHASE_COLOURS)]
-        strip.barh(lane, (end - begin) / size, left=begin / size, height=0.9, color=colour, edgecolor="#888888", linewidth=0.4)
+        strip.barh(row, (end - begin) / size, left=begin / size, height=0.9, color=colour, edgecolor="#888888", linewidth=0.4)
         room = int(140 * (end - begin) / end_ns)  # letters
         if room >= 3:
-            strip.text((begin + end) / 2 / size, lane, printable(name, room), ha="center", va="center", fontsize=7)
-        if lane == 0:
+            strip.text((begin + end) / 2 / size, row, printable(name, room), ha="center", va="center", fontsize=7)
+        if row == 0:
             main.axvspan(begin / size, end / size, color=colour, alpha=0.5, linewidth=0, zorder=0)
-    strip.set_ylim(max(lane for lane, *_ in rows) + 0.6, -0.6)
+    strip.set_ylim(max(row for row, *_ in rows) + 0.6, -0.6)
     strip.set_yticks([])
     strip.grid(False)
     label(strip, ylabel="phases")
 
 
 def over_phases(plt, subject, height):
-    """Figure and axes of a picture over time, with a strip of phases above where there are some."""
+    """Figure and axes of a picture over time, with a strip of phases above if the trace has some."""
     if not subject.phases:
         figure, grid = axes_of(plt, 1, 1, 12, height)
         return figure, grid[0][0]
-    lanes = 1 + max(lane for lane, *_ in data.lanes(subject.phases))
-    above = 0.25 * lanes + 0.15
+    row_count = 1 + max(row for row, *_ in data.phase_rows(subject.phases))
+    above = 0.25 * row_count + 0.15
     figure, (strip, axes) = plt.subplots(2, 1, sharex=True, layout="constrained", figsize=(12, height + above),
                                          gridspec_kw={"height_ratios": [above, height]})
     axes.grid(True, linewidth=0.3, color="#bbbbbb")
@@ -311,7 +311,7 @@ def kinds(plt, subject):
 
 
 def bands(plt, subject):
-    blocks = subject.wanted
+    blocks = subject.device_blocks
     places, lows = data.bands(blocks)
     if not len(places):
         return None
@@ -319,7 +319,7 @@ def bands(plt, subject):
     size, unit = time_scale(blocks.end_ns)
     heights = blocks.bytes[places]
     scale, bytes_unit = bytes_scale(int((lows + heights).max()))
-    begun, ended = blocks.born[places] / size, blocks.until()[places] / size
+    begun, ended = blocks.created[places] / size, blocks.until()[places] / size
     sites = blocks.site[places]
     weight = {site: int(heights[sites == site].sum()) for site in set(sites.tolist())}
     shown = sorted(weight, key=lambda site: -weight[site])[:7]

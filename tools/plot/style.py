@@ -1,8 +1,8 @@
-"""What all pictures share: colours, marks, units on axes, and saving. Needs matplotlib only once something is drawn."""
+"""Shared by all pictures: colours, marks, units on axes, and saving. matplotlib is needed only for drawing."""
 
 import pathlib
 
-# Okabe and Ito: told apart by colour-blind eyes; hatches and markers tell what shares a colour.
+# The palette of Okabe and Ito, which colour-blind readers can distinguish; hatches and markers distinguish equal colours.
 COLOURS = ["#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"]
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE = COLOURS
 MARKERS = "osD^vPX*"
@@ -26,7 +26,7 @@ def pyplot():
 
 
 def plain_numbers(axis):
-    """1, 2, 5 and so on along a logarithmic axis, however few powers of ten it has."""
+    """Ticks 1, 2, 5 and so on of a logarithmic axis, also if it has few powers of ten."""
     from matplotlib import ticker
 
     axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
@@ -59,7 +59,7 @@ def time_text(seconds):
 
 
 def bytes_scale(most):
-    """Divisor and name of the unit in which `most` reads well."""
+    """Divisor and name of a readable unit for `most`."""
     power = 0
     while most >= 1024 and power < 4:
         most /= 1024

@@ -231,9 +231,9 @@ class Export(ToolCase):
 
     def test_usage(self):
         self.write("x.trace", t.sample())
-        for arguments, words in ((["-o", "y", "x.trace"], "which format?"), (["--to=word", "-o", "y", "x.trace"], "--to 'word' is none of"),
-                                 (["--to=csv", "x.trace"], "write where?"), (["--to=csv", "-o", "y"], "one trace, please"),
-                                 (["--to=csv", "-o", "x.trace", "x.trace"], "is the trace itself"),
+        for arguments, words in ((["-o", "y", "x.trace"], "no format given"), (["--to=word", "-o", "y", "x.trace"], "--to 'word' is none of"),
+                                 (["--to=csv", "x.trace"], "no output given"), (["--to=csv", "-o", "y"], "one trace is needed"),
+                                 (["--to=csv", "-o", "x.trace", "x.trace"], "is the trace itself; give another output"),
                                  (["--to=collapsed", "--measure=x", "-o", "y", "x.trace"], "--measure 'x' is none of")):
             status, out, err = self.run_tool("export", *arguments)
             self.assertEqual((status, out, err.count("\n")), (2, "", 1), arguments)
@@ -243,7 +243,7 @@ class Export(ToolCase):
     def test_full_device(self):
         self.write("x.trace", t.sample())
         status, _, err = self.run_tool("export", "--to=csv", "-o", "/dev/full", "x.trace")
-        self.assertEqual((status, err), (1, "gpumem: /dev/full: cannot be written\n"))
+        self.assertEqual((status, err), (1, "gpumem: cannot write '/dev/full'\n"))
         self.assertEqual(self.run_tool("export", "--to=csv", "-o", "no/such/folder", "x.trace")[0], 1)
 
     def test_a_database_takes_the_place_of_files_alone(self):

@@ -81,7 +81,7 @@ class Plan(unittest.TestCase):
         self.assertEqual([row[0] for row in rows if row[1] == "async"], ["1"])
         status, _, err = self.plan(trace(life(), RECORDS[len(t.device(0, 0, "Test GPU")):]), "-o", "p", "x.trace")
         self.assertEqual((status, err),
-                         (1, "gpumem: the trace does not tell the card's memory; give --fit BYTES or --lifetime N\n"))
+                         (1, "gpumem: the trace does not have the device's memory; give --fit BYTES or --lifetime N\n"))
 
     def test_beyond(self):
         """Not even the smallest N fits: what is born beyond is marked."""
@@ -89,7 +89,7 @@ class Plan(unittest.TestCase):
         events += [t.event(4 + i, 10 + i, "free", "cuMemFree", 0x1000 * i, M) for i in range(1, 5)]
         rows, err = self.decisions("--fit", "2M", data=trace(events))
         self.assertEqual([" ".join(row[4:]) for row in rows], ["", "", "# beyond what fits", "# beyond what fits"])
-        self.assertIn("2 async objects are born beyond what fits; they are marked in the plan", err)
+        self.assertIn("2 async objects do not fit when they are created; the plan marks them", err)
 
     def test_captured(self):
         """What a graph captured nothing moves."""
@@ -136,10 +136,10 @@ class Plan(unittest.TestCase):
             done = self.plan(data or trace(life()), *options)
             self.assertEqual((done[0], done[2]), (status, "gpumem: " + line + "\n"))
         refused("plan: --lifetime and --fit exclude each other", "--lifetime", "1", "--fit", "1G", "-o", "p", "x.trace")
-        refused("plan: --lifetime 'long' is no time; accepted: seconds as 0.5, or 500ms, 20us", "--lifetime", "long")
+        refused("plan: --lifetime 'long' is not a time; accepted: seconds such as 0.5, or 500ms, 20us", "--lifetime", "long")
         refused("plan: --fit 0: nothing fits", "--fit", "0")
-        refused("plan: one trace, please; usage: gpumem plan [option ...] -o PLAN TRACE", "-o", "p")
-        refused("plan: where to? usage: gpumem plan [option ...] -o PLAN TRACE", "x.trace")
+        refused("plan: one trace is needed; usage: gpumem plan [option ...] -o PLAN TRACE", "-o", "p")
+        refused("plan: no output given; usage: gpumem plan [option ...] -o PLAN TRACE", "x.trace")
         refused("cannot write 'no/p': No such file or directory", "--lifetime", "1", "-o", "no/p", "x.trace", status=1)
         refused("x.trace: no allocation that a policy may move", "--lifetime", "1", "-o", "p", "x.trace", status=1,
                 data=trace([t.event(1, 1, "alloc", "cuMemHostAlloc", 0x6000, 512, kind="host")]))

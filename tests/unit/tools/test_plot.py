@@ -36,19 +36,19 @@ NAMES = ["bands", "kinds", "lifetimes", "objects", "over-time", "sizes", "thresh
 
 
 def blocks(rows, end=100 * S):
-    """rows: (bytes, born, ended or NEVER, kind)."""
+    """rows: (bytes, created, ended or NEVER, kind)."""
     kinds = list(dict.fromkeys(kind for *_, kind in rows))
-    return data.Blocks([(place + 1, 0x1000 * place, size, 1, born, ended, kinds.index(kind))
-                        for place, (size, born, ended, kind) in enumerate(rows)], end, kinds)
+    return data.Blocks([(place + 1, 0x1000 * place, size, 1, created, ended, kinds.index(kind))
+                        for place, (size, created, ended, kind) in enumerate(rows)], end, kinds)
 
 
 def random_rows(count, seed):
     dice = random.Random(seed)
     rows = []
     for place in range(count):
-        born = 3 * place + 1  # ends are never at a moment of birth
-        ended = data.NEVER if dice.random() < 0.1 else born + 3 * int(10 ** dice.uniform(0, 5)) + 1
-        rows.append((dice.randrange(1, 1 << 20), born, ended, dice.choice(["native", "cache", "managed"])))
+        created = 3 * place + 1  # ends are never at a moment of birth
+        ended = data.NEVER if dice.random() < 0.1 else created + 3 * int(10 ** dice.uniform(0, 5)) + 1
+        rows.append((dice.randrange(1, 1 << 20), created, ended, dice.choice(["native", "cache", "managed"])))
     return rows
 
 
@@ -133,9 +133,9 @@ class Numbers(unittest.TestCase):
         self.assertEqual(data.on_device(some).bytes.tolist(), [1, 4])
 
     def test_lanes(self):
-        rows = data.lanes([("c", 12, 20), ("a", 0, 100), ("b", 10, 50), ("d", 60, 70), ("e", 200, 210)])
+        rows = data.phase_rows([("c", 12, 20), ("a", 0, 100), ("b", 10, 50), ("d", 60, 70), ("e", 200, 210)])
         self.assertEqual(rows, [(0, "a", 0, 100), (1, "b", 10, 50), (2, "c", 12, 20), (1, "d", 60, 70), (0, "e", 200, 210)])
-        self.assertEqual([name for _, name, *_ in data.lanes([("a", 0, 9), ("b", 1, 8), ("c", 2, 7)], 2)], ["a", "b"])
+        self.assertEqual([name for _, name, *_ in data.phase_rows([("a", 0, 9), ("b", 1, 8), ("c", 2, 7)], 2)], ["a", "b"])
 
     def test_marks_are_inside_their_axes(self):
         rows = random_rows(3000, 5)
@@ -264,7 +264,7 @@ class Command(ToolCase):
 
     def test_bad_use(self):
         self.write("x.trace", t.sample())
-        for words, complaint in ((["x.trace"], "write where"), (["-o", "out"], "which file"), (["-o", "out", "no.trace"], "no.trace"),
+        for words, complaint in ((["x.trace"], "no output given"), (["-o", "out"], "no trace given"), (["-o", "out", "no.trace"], "no.trace"),
                                  (["-o", "x.trace", "x.trace"], "File exists"), (["-o", "out", "--zoom=0", "x.trace"], "--zoom")):
             status, out, err = self.run_tool("plot", *words)
             self.assertNotEqual(status, 0)

@@ -53,7 +53,7 @@ class Profile(ToolCase):
         out = self.good("report", "--leaks", self.write("x.trace", t.sample()))
         self.assertRegex(out, r"  leaked +4\.00 MiB\n")
         self.assertRegex(out, r"  held by libraries of the toolkit +1\.00 MiB\n")
-        self.assertRegex(out, r"  went with their context, no leaks +3\.00 MiB\n")
+        self.assertRegex(out, r"  released with their context, not leaked +3\.00 MiB\n")
         self.assertRegex(out, r"4\.00 MiB +2 +3 +0 B +3\.00 MiB +1 +program +app\+0x123")
 
     def test_temporary(self):
@@ -199,9 +199,9 @@ class Profile(ToolCase):
                            t.event(6, 6, "alloc_fail", "cuMemAlloc", 0, 2 << 30, site=3, result=2),
                            t.event(7, 7, "alloc_fail", "cuMemAlloc", 0, 10, site=3, result=2),
                            t.event(8, 8, "alloc_fail", "cuMemAlloc", 0, 0, site=3, result=1)], "--oom")
-        self.assertRegex(out, r"\n +1 +4 ns +400\.00 MiB +0 +500\.00 MiB +501\.00 MiB +301\.00 MiB +1\.00 GiB .*memory kept back")
-        for number, why in ((2, "this process holds too much"), (3, "larger than the card"), (4, "others or fragments"),
-                            (5, "no lack of memory")):
+        self.assertRegex(out, r"\n +1 +4 ns +400\.00 MiB +0 +500\.00 MiB +501\.00 MiB +301\.00 MiB +1\.00 GiB .*cached memory")
+        for number, why in ((2, "this process holds too much"), (3, "larger than the device's memory"), (4, "other processes or fragmentation"),
+                            (5, "not a lack of memory")):
             self.assertRegex(out, r"\n +%d .*%s  app\+0x300\n" % (number, why))
         self.assertRegex(out, r"\n +1 +500\.00 MiB  libfoo\.so\+0x200\n")
 
@@ -224,7 +224,7 @@ class Profile(ToolCase):
                           ["fail", "2", "110.00", "MiB"]])
         self.assertRegex(out, r"\n +host-numa +2 +500\.00 MiB  libfoo\.so\+0x200\n +managed +1 +200\.00 MiB  app\+0x300\n")
         self.assertRegex(out, r"\n +1 +9 ns +50\.00 MiB +0 +901\.00 MiB +901\.00 MiB +0 B +1\.00 GiB .*GPUMEM_LIMIT")
-        self.assertRegex(out, r"\n +2 +10 ns .*others or fragments")
+        self.assertRegex(out, r"\n +2 +10 ns .*other processes or fragmentation")
 
     def test_host_memory_behind_the_card(self):
         path = self.write("x.trace", trace(self.OUT_OF_ROOM))
@@ -267,8 +267,8 @@ class Profile(ToolCase):
 
     def test_bad_values(self):
         self.write("x.trace", t.sample())
-        for arguments, words in ((["--limit", "much"], "--limit 'much' is no number of bytes"),
-                                 (["--fail-on-leak=x"], "--fail-on-leak 'x' is no number of bytes")):
+        for arguments, words in ((["--limit", "much"], "--limit 'much' is not a number of bytes"),
+                                 (["--fail-on-leak=x"], "--fail-on-leak 'x' is not a number of bytes")):
             status, _, err = self.run_tool("report", *arguments, "x.trace")
             self.assertEqual((status, err.count("\n")), (2, 1))
             self.assertIn(words, err)

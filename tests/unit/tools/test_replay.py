@@ -155,8 +155,8 @@ class Replay(unittest.TestCase):
         def refused(line, *options, status=2):
             self.assertEqual(self.replay(trace(loop(1)), *options), (status, "", "gpumem: " + line + "\n"))
         refused("replay: there is no policy 'fast'; libgpumem(7) lists them", "--policy", "fast", "x.trace")
-        refused("replay: --limit 'much' is no number of bytes; 512M, 2GiB and the like are understood", "--limit", "much", "x.trace")
-        refused("replay: one trace, please; usage: gpumem replay [option ...] TRACE")
+        refused("replay: --limit 'much' is not a number of bytes; accepted: 4096, 512M, 2GiB", "--limit", "much", "x.trace")
+        refused("replay: one trace is needed; usage: gpumem replay [option ...] TRACE")
         refused("policy plan:none: none: No such file or directory", "--policy", "plan:none", "x.trace", status=1)
         refused('policy static:*->x: rule 1: wrong memory "x"; accepted: native, cache, async, managed, managed-pool', "--policy",
                 "static:*->x", "x.trace", status=1)

@@ -119,7 +119,7 @@ class Report(unittest.TestCase):
         self.refused(t.header(event_bytes=48), "damaged header: events of 48 bytes, expected 64")
 
     def test_header_and_chunk_size(self):
-        self.refused(t.header(header_bytes=5), "damaged header: it claims to be 5 bytes long")
+        self.refused(t.header(header_bytes=5), "damaged header: its length is 5 bytes")
         self.refused(t.header(chunk_bytes=7), "damaged header: chunks of 7 bytes")
 
     # damaged, yet usable
@@ -147,7 +147,7 @@ class Report(unittest.TestCase):
 
     def test_lost_events_are_said(self):
         self.assertIn("note: 1,234 events were lost", self.report(t.header(dropped=1234))[1])
-        self.assertIn("note: the program did not end in order", self.report(t.header(finished=0))[1])
+        self.assertIn("note: the program did not end normally", self.report(t.header(finished=0))[1])
 
     def test_csv(self):
         head = ("seq,time_ns,action,call,address,bytes,device,stream,thread,duration_ns,bytes_got,kind,reason,verdict,hit,site,"
@@ -166,7 +166,7 @@ class Report(unittest.TestCase):
 
     def test_usage(self):
         for arguments, words in ((["--top", "x", "f"], "--top 'x' is not a number"), (["--bogus", "f"], "unknown option"),
-                                 ([], "which file?"), (["--top"], "needs a value")):
+                                 ([], "no trace given"), (["--top"], "needs a value")):
             done = subprocess.run([GPUMEM, "report", *arguments], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2)
             self.assertEqual(done.stderr.count("\n"), 1)

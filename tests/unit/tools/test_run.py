@@ -124,7 +124,7 @@ class Run(unittest.TestCase):
     def test_killed_process_is_counted(self):
         status, _, err = self.run_probe("--", "/bin/sh", "-c", "kill -KILL $$", PROBE="1")
         self.assertEqual(status, 128 + signal.SIGKILL)
-        self.assertIn("ended without orderly exit\n", err)
+        self.assertIn("ended without normal exit\n", err)
         self.assertRegex(err, r"calls +2 allocations")
 
     def test_stat_prints_a_table_and_writes_no_trace(self):
@@ -149,7 +149,7 @@ class Run(unittest.TestCase):
         done = subprocess.run(["/bin/bash", "-c", 'ulimit -f 8; exec "$@"', "bash", GPUMEM, "run", "--library", PROBE, "--",
                                "/bin/echo", "ran"], env=clean_environment(), capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, "ran\n"))
-        self.assertEqual(done.stderr, "gpumem: cannot count, no closing lines: file of counters: File too large\n")
+        self.assertEqual(done.stderr, "gpumem: cannot create the counters file, so there are no closing lines: File too large\n")
 
     def test_closed_descriptors(self):
         status, _, err = self.run_probe("--", "/bin/sh", "-c", "exec 0<&- 1>&- 2>&-; exec /bin/true", PROBE="1")
@@ -204,7 +204,7 @@ class Run(unittest.TestCase):
             self.assertEqual((status, out, err.count("\n")), (2, "", 1), (arguments, err))
             self.assertIn(words, err)
             self.assertFalse(os.path.exists(marker))
-        self.assertIn("which program?", self.run_probe()[2])
+        self.assertIn("no program given", self.run_probe()[2])
 
     def test_missing_library(self):
         status, _, err = self.gpumem("--library", "/nonexistent.so", "--", "/bin/true")
