@@ -3,20 +3,20 @@
 #ifndef GM_EXPORT_ROWS_H
 #define GM_EXPORT_ROWS_H
 
-#define GM_EXPORT_ROWS(ROW)                                                                                            \
-    ROW(csv, "gpumem's own CSV, described in FILES.")                                                                  \
-    ROW(rmm, "The log of RMM's logging_resource_adaptor, for its replay benchmark; device memory, times in UTC.")      \
-    ROW(heaptrack,                                                                                                     \
-        "For heaptrack_print and heaptrack_gui, version 1.4 or newer; device memory stands in the place of the heap.") \
-    ROW(pprof,                                                                                                         \
-        "For pprof, compressed: allocations, bytes, bytes never freed, and what held device memory at the peak.")      \
-    ROW(collapsed, "Stacks for flame graphs, one a line; --measure says what they count.")                             \
-    ROW(perfetto, "Chrome's trace event JSON, for ui.perfetto.dev and chrome://tracing: live bytes by kind, each "     \
-                  "block from creation to "                                                                            \
-                  "end, failed requests.")                                                                             \
-    ROW(sqlite, "A database of blocks, events, frames, devices and phases; see below.")                                \
-    ROW(torch, "The pickle of torch.cuda.memory._snapshot(), for pytorch.org/memory_viz and "                          \
-               "torch/cuda/_memory_viz.py: device memory of "                                                          \
+#define GM_EXPORT_ROWS(ROW)                                                                                        \
+    ROW(csv, "gpumem's own CSV, described in FILES.")                                                              \
+    ROW(rmm, "The log of RMM's logging_resource_adaptor, for its replay benchmark; device memory, times in UTC.")  \
+    ROW(heaptrack,                                                                                                 \
+        "For heaptrack_print and heaptrack_gui, version 1.4 or newer; device memory takes the part of the heap.")  \
+    ROW(pprof,                                                                                                     \
+        "For pprof, compressed: allocations, bytes, bytes never freed, and what held device memory at the peak.")  \
+    ROW(collapsed, "Stacks for flame graphs, one a line; --measure says what they count.")                         \
+    ROW(perfetto, "Chrome's trace event JSON, for ui.perfetto.dev and chrome://tracing: live bytes by kind, each " \
+                  "block from creation to "                                                                        \
+                  "end, failed requests.")                                                                         \
+    ROW(sqlite, "A database of blocks, events, frames, devices and phases; see below.")                            \
+    ROW(torch, "The pickle of torch.cuda.memory._snapshot(), for pytorch.org/memory_viz and "                      \
+               "torch/cuda/_memory_viz.py: device memory of "                                                      \
                "any program, each block in a segment of its own.")
 
 /* "csv|rmm|..." as a constant expression. */

@@ -10,7 +10,7 @@ enum gm_kind gm_oracle_decide(const struct gm_object *object, uint64_t lifetime_
 
 struct gm_async_capacity gm_oracle_capacity(const struct gm_objects *o, uint64_t fit, uint64_t headroom) {
     uint64_t live[64] = {0}, peak[64] = {0};
-    struct gm_async_capacity room;
+    struct gm_async_capacity capacity;
     for (size_t i = 0; i < o->order_count; i++) {
         const struct gm_object *object = &o->list[o->order[i] >> 1];
         unsigned device = gm_object_device(object);
@@ -20,14 +20,14 @@ struct gm_async_capacity gm_oracle_capacity(const struct gm_objects *o, uint64_t
         peak[device] = live[device] > peak[device] ? live[device] : peak[device];
     }
     for (unsigned d = 0; d < 64; d++) {
-        uint64_t bytes = fit ? fit : o->card[d] > headroom ? o->card[d] - headroom : 0;
-        room.bytes[d] = fit || o->card[d] ? bytes - (peak[d] < bytes ? peak[d] : bytes) : UINT64_MAX;
+        uint64_t bytes = fit ? fit : o->device_bytes[d] > headroom ? o->device_bytes[d] - headroom : 0;
+        capacity.bytes[d] = fit || o->device_bytes[d] ? bytes - (peak[d] < bytes ? peak[d] : bytes) : UINT64_MAX;
     }
-    return room;
+    return capacity;
 }
 
-struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns, const struct gm_async_capacity *room,
-                               bool *beyond) {
+struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns,
+                               const struct gm_async_capacity *capacity, bool *beyond) {
     struct gm_oracle result = {.lifetime_ns = lifetime_ns};
     uint64_t async[64] = {0}, managed = 0;
     for (size_t i = 0; i < o->order_count; i++) {
@@ -49,7 +49,7 @@ struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns,
         *sum += destroyed ? 0 - object->bytes : object->bytes;
         uint64_t *peak = kind == GM_KIND_ASYNC ? &result.async_peak : &result.managed_peak;
         *peak = *sum > *peak ? *sum : *peak;
-        if (!destroyed && kind == GM_KIND_ASYNC && *sum > room->bytes[device]) {
+        if (!destroyed && kind == GM_KIND_ASYNC && *sum > capacity->bytes[device]) {
             result.beyond++;
             if (beyond)
                 beyond[index] = true;
@@ -60,10 +60,10 @@ struct gm_oracle gm_oracle_try(const struct gm_objects *o, uint64_t lifetime_ns,
 
 uint64_t gm_oracle_step(unsigned i) { return i < 10 ? 1000000000u >> (10 - i) : UINT64_C(1000000000) << (i - 10); }
 
-int gm_oracle_fit(const struct gm_objects *o, const struct gm_async_capacity *room, struct gm_oracle *steps) {
+int gm_oracle_fit(const struct gm_objects *o, const struct gm_async_capacity *capacity, struct gm_oracle *steps) {
     int best = -1;
     for (unsigned i = 0; i < GM_ORACLE_STEPS; i++) {
-        steps[i] = gm_oracle_try(o, gm_oracle_step(i), room, NULL);
+        steps[i] = gm_oracle_try(o, gm_oracle_step(i), capacity, NULL);
         if (!steps[i].beyond)
             best = (int)i;
     }

@@ -28,7 +28,7 @@ struct gm_async_capacity gm_oracle_capacity(const struct gm_objects *objects, ui
 /* Follows the trace with N. `beyond` is NULL or an array with one flag for each object, which is set for objects over
  * capacity. */
 struct gm_oracle gm_oracle_try(const struct gm_objects *objects, uint64_t lifetime_ns,
-                               const struct gm_async_capacity *room, bool *beyond);
+                               const struct gm_async_capacity *capacity, bool *beyond);
 
 /* N = 2^k seconds for k = -10 .. 9, as in the paper. */
 enum { GM_ORACLE_STEPS = 20 };
@@ -36,7 +36,7 @@ uint64_t gm_oracle_step(unsigned i);
 
 /* Fills `steps` and returns the index of the largest step whose asynchronous peak fits every device, or -1 if none
  * fits. */
-int gm_oracle_fit(const struct gm_objects *objects, const struct gm_async_capacity *room, struct gm_oracle *steps);
+int gm_oracle_fit(const struct gm_objects *objects, const struct gm_async_capacity *capacity, struct gm_oracle *steps);
 
 /* plan_rules.c: writes to `out` rules for the policy static that decide as the oracle does where few rules can. Returns
  * the number of objects with the oracle's decision and sets *rules to the number of rules. UINT64_MAX: no memory. */

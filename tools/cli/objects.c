@@ -247,7 +247,7 @@ struct gm_objects *gm_objects_read(struct gm_reader *reader) {
     p.failed = p.failed || !name_sites(p.o, reader);
     for (unsigned i = 0; !p.failed && gm_reader_device(reader, i, &device); i++)
         if (device.device >= 0 && device.device < 64)
-            p.o->card[device.device] = device.total;
+            p.o->device_bytes[device.device] = device.total;
     gm_thread_numbers_free(&p.threads);
     gm_live_blocks_free(&p.live);
     if (p.failed) {

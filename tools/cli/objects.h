@@ -40,7 +40,7 @@ struct gm_objects {
     size_t site_count;
     uint32_t movable; /* the largest id */
     uint64_t end_ns;
-    uint64_t card[64]; /* memory of each device in the trace, else 0 */
+    uint64_t device_bytes[64]; /* memory of each device in the trace, else 0 */
 };
 
 /* Numbers threads as policies do: from 1 in the order of their first request. A zeroed struct is empty. */

@@ -137,26 +137,26 @@ static void print_plan(FILE *out, const struct gm_oracle *oracle) {
                 gm_text_count(&count, oracle->beyond));
 }
 
-static bool capacity_is_known(const struct gm_async_capacity *room, const struct gm_objects *o) {
+static bool capacity_is_known(const struct gm_async_capacity *capacity, const struct gm_objects *o) {
     for (size_t i = 0; i < o->count; i++)
-        if (room->bytes[gm_object_device(&o->list[i])] == UINT64_MAX)
+        if (capacity->bytes[gm_object_device(&o->list[i])] == UINT64_MAX)
             return false;
     return true;
 }
 
 /* Sets *lifetime_ns to the requested N, or to the largest N that fits. False: the device's memory is unknown. */
-static bool choose(const struct gm_objects *o, const struct options *options, const struct gm_async_capacity *room,
+static bool choose(const struct gm_objects *o, const struct options *options, const struct gm_async_capacity *capacity,
                    uint64_t *lifetime_ns, FILE *say) {
     struct gm_oracle steps[GM_ORACLE_STEPS];
     if (options->has_lifetime) {
         *lifetime_ns = options->lifetime_ns;
         return true;
     }
-    if (!capacity_is_known(room, o)) {
+    if (!capacity_is_known(capacity, o)) {
         fputs("gpumem: the trace does not have the device's memory; give --fit BYTES or --lifetime N\n", stderr);
         return false;
     }
-    int best = gm_oracle_fit(o, room, steps);
+    int best = gm_oracle_fit(o, capacity, steps);
     print_steps(say, steps, best < 0 ? 0 : best);
     *lifetime_ns = gm_oracle_step(best < 0 ? 0 : (unsigned)best);
     return true;
@@ -192,18 +192,18 @@ static bool write_output(const struct gm_objects *o, const struct options *optio
 
 static bool make_plan(const struct gm_objects *o, const struct options *options, const char *trace) {
     FILE *say = options->output && !strcmp(options->output, "-") ? stderr : stdout;
-    struct gm_async_capacity room = gm_oracle_capacity(o, options->fit, options->headroom);
+    struct gm_async_capacity capacity = gm_oracle_capacity(o, options->fit, options->headroom);
     bool *beyond = calloc(o->count + 1, sizeof *beyond), done = true;
     uint64_t lifetime_ns;
     if (!beyond) {
         fprintf(stderr, "gpumem: %s: out of memory\n", trace);
         return false;
     }
-    if (!choose(o, options, &room, &lifetime_ns, say)) {
+    if (!choose(o, options, &capacity, &lifetime_ns, say)) {
         free(beyond);
         return false;
     }
-    struct gm_oracle oracle = gm_oracle_try(o, lifetime_ns, &room, beyond);
+    struct gm_oracle oracle = gm_oracle_try(o, lifetime_ns, &capacity, beyond);
     print_plan(say, &oracle);
     if (options->output)
         done = write_output(o, options, &oracle, beyond, trace, say);

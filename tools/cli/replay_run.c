@@ -386,7 +386,7 @@ static void sum_up(struct run *r, const struct gm_policy *policy) {
         out->policy_line[0] = '\0';
 }
 
-void gm_replay_here(const char *trace, const char *policy, uint64_t card, struct gm_replay *out) {
+void gm_replay_here(const char *trace, const char *policy, uint64_t device_bytes, struct gm_replay *out) {
     struct run r = {.out = out};
     uint64_t total[GM_REPLAY_DEVICES] = {0};
     struct gm_event event;
@@ -396,8 +396,8 @@ void gm_replay_here(const char *trace, const char *policy, uint64_t card, struct
     gm_replay_time = TIME_BEGIN;
     if (!set_up(&r, policy) || !read_definitions(&r, trace, total))
         return;
-    for (int i = 0; card && i < GM_REPLAY_DEVICES; i++)
-        total[i] = card;
+    for (int i = 0; device_bytes && i < GM_REPLAY_DEVICES; i++)
+        total[i] = device_bytes;
     gm_replay_device_install(total);
     r.reader = gm_reader_open(trace, out->error, sizeof out->error);
     while (r.reader && !r.no_memory && gm_reader_next(r.reader, &event, &thread))
@@ -433,7 +433,7 @@ static bool write_all(int fd, const void *from, size_t size) {
     return true;
 }
 
-void gm_replay_policy(const char *trace, const char *policy, uint64_t card, struct gm_replay *out) {
+void gm_replay_policy(const char *trace, const char *policy, uint64_t device_bytes, struct gm_replay *out) {
     int ends[2];
     *out = (struct gm_replay){0};
     fflush(NULL);
@@ -444,7 +444,7 @@ void gm_replay_policy(const char *trace, const char *policy, uint64_t card, stru
     }
     if (!child) {
         close(ends[0]);
-        gm_replay_here(trace, policy, card, out);
+        gm_replay_here(trace, policy, device_bytes, out);
         _exit(!write_all(ends[1], out, sizeof *out));
     }
     close(ends[1]);

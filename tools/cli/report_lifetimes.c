@@ -129,7 +129,7 @@ static bool again_created(struct gm_observer *self, const struct gm_step *step) 
     return true;
 }
 
-static bool again_died(struct gm_observer *self, const struct gm_step *step) {
+static bool again_destroyed(struct gm_observer *self, const struct gm_step *step) {
     change_all((struct splits *)self, step->block, false);
     return true;
 }
@@ -139,27 +139,27 @@ static bool print_thresholds(struct gm_report *r, const struct lifetimes *l, str
                                                {"threshold_ns", "threshold", GM_CELL_TIME},
                                                {"async_peak_bytes", "async peak", GM_CELL_BYTES},
                                                {"managed_peak_bytes", "managed peak", GM_CELL_BYTES},
-                                               {"device_bytes", "card", GM_CELL_BYTES},
+                                               {"device_bytes", "device memory", GM_CELL_BYTES},
                                                {"fits", "fits", GM_CELL_TEXT}};
     struct splits *s = calloc(1, sizeof *s);
     if (!s)
         return false;
-    s->observer = (struct gm_observer){NULL, again_created, again_died};
+    s->observer = (struct gm_observer){NULL, again_created, again_destroyed};
     s->lifetimes = l;
     bool done = gm_report_read_again(r, &s->observer);
     gm_out_table(out, "thresholds", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (unsigned d = 0; done && d < DEVICES; d++) {
-        uint64_t card = gm_report_device_bytes(r, (int)d);
+        uint64_t device_bytes = gm_report_device_bytes(r, (int)d);
         for (unsigned i = 0; s->devices[d].used && i < THRESHOLDS; i++) {
             uint64_t async = s->devices[d].async.peak[i];
             gm_out_row(out,
                        (struct gm_value[]){GM_N(d == DEVICES - 1 ? GM_UNKNOWN : d),
                                            GM_N((UINT64_C(1000000000) << i) / 1024), GM_N(async),
-                                           GM_N(s->devices[d].managed.peak[i]), GM_N(card),
-                                           GM_T(card == GM_UNKNOWN ? NULL
-                                                : async <= card    ? "yes"
-                                                                   : "no")},
+                                           GM_N(s->devices[d].managed.peak[i]), GM_N(device_bytes),
+                                           GM_T(device_bytes == GM_UNKNOWN ? NULL
+                                                : async <= device_bytes    ? "yes"
+                                                                           : "no")},
                        NULL);
         }
     }

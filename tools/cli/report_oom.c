@@ -135,18 +135,18 @@ struct gm_observer *gm_observe_oom(void) {
 void gm_drop_oom(struct gm_observer *observer) { gm_keyed_totals_free(&((struct oom *)observer)->elsewhere); }
 
 /* The most likely reason for the failure. */
-static const char *reason_of(const struct failure *f, uint64_t card) {
+static const char *reason_of(const struct failure *f, uint64_t device_bytes) {
     if (f->result != GM_OUT_OF_MEMORY)
         return "not a lack of memory";
     if (f->beyond_limit)
         return "GPUMEM_LIMIT";
-    if (card == GM_UNKNOWN)
+    if (device_bytes == GM_UNKNOWN)
         return "unknown device memory";
-    if (f->bytes > card)
+    if (f->bytes > device_bytes)
         return "larger than the device's memory";
-    if (f->reserved > card - f->bytes)
+    if (f->reserved > device_bytes - f->bytes)
         return "this process holds too much";
-    if (f->reserved + f->cached > card - f->bytes)
+    if (f->reserved + f->cached > device_bytes - f->bytes)
         return "cached memory";
     return "other processes or fragmentation";
 }
@@ -221,13 +221,14 @@ static void print_requests(struct gm_report *r, const struct oom *o, struct gm_o
     gm_out_table(out, "requests", columns, sizeof columns / sizeof *columns);
     for (unsigned i = 0; i < o->noted; i++) {
         const struct failure *f = &o->failures[i];
-        uint64_t card = gm_report_device_bytes(r, f->device);
+        uint64_t device_bytes = gm_report_device_bytes(r, f->device);
         gm_symbols_site(r->symbols, f->site, &name);
         gm_out_row(out,
                    (struct gm_value[]){GM_N(i + 1), GM_N(f->time_ns), GM_N(f->bytes),
                                        GM_N((uint64_t)(int64_t)f->device), GM_N(f->live), GM_N(f->reserved),
-                                       GM_N(f->cached), GM_N(card), GM_T(gm_call_name((enum gm_call)f->call)),
-                                       GM_N(f->result), GM_T(gm_result_name(f->result)), GM_T(reason_of(f, card))},
+                                       GM_N(f->cached), GM_N(device_bytes), GM_T(gm_call_name((enum gm_call)f->call)),
+                                       GM_N(f->result), GM_T(gm_result_name(f->result)),
+                                       GM_T(reason_of(f, device_bytes))},
                    &place);
     }
     gm_out_table_end(out);
