@@ -244,7 +244,7 @@ class Run(unittest.TestCase):
         self.assertNotIn("cannot reach", self.run_probe("--", "/bin/true")[2])
 
     def test_help_keeps_words_apart(self):
-        for command, words in (("top", "root those of all users. So it is without a PID."), ("report", "run with --stacks=N records more.")):
+        for command, words in (("top", "root those of all users. Default without a PID."), ("report", "run with --stacks=N records more.")):
             said = subprocess.run([GPUMEM, "help", command], capture_output=True, text=True).stdout
             self.assertIn(words, " ".join(said.split()))
             self.assertLessEqual(max(map(len, said.split("\n"))), 110)
