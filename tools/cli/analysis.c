@@ -28,14 +28,13 @@ struct gm_analysis_pass {
     size_t site_room;     /* capacity of a->sites, which is in order of appearance */
     uint32_t *site_index; /* id -> index in a->sites, plus 1 */
     struct size_entry *sizes;
-    struct size_entry
-        *recent_sizes[RECENT_SIZES]; /* a small cache in front of `sizes`: most allocations repeat a recent size */
+    struct size_entry *recent_sizes[RECENT_SIZES]; /* cache of `sizes`: most allocations repeat a size */
     struct thread_entry *threads, *last_thread;
     uint32_t peak; /* number of peaks so far; shows whether a total changed since the latest one */
     bool failed;
 };
 
-bool gm_call_gives_memory(enum gm_call call) {
+bool gm_call_allocates(enum gm_call call) {
     return call != GM_CALL_VMM_RESERVE && call != GM_CALL_VMM_MAP && call != GM_CALL_POOL_CREATE;
 }
 
@@ -154,7 +153,7 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
     struct gm_kind_totals *kind = &a->by_kind[b->kind];
     struct gm_site_totals *site = site_of(p, b->site);
     uint64_t one = created ? 1 : UINT64_MAX, bytes = created ? b->bytes : 0 - b->bytes;
-    if (!site || !gm_call_gives_memory((enum gm_call)b->call))
+    if (!site || !gm_call_allocates((enum gm_call)b->call))
         return;
     kind->live_count += one;
     site->live_count += one;
@@ -233,7 +232,7 @@ static void on_drop(struct gm_analysis *a, const struct gm_event *e) {
 static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = key_of(e);
-    bool memory = gm_call_gives_memory((enum gm_call)e->call);
+    bool memory = gm_call_allocates((enum gm_call)e->call);
     struct gm_live_block old, block = {.key = key,
                                        .bytes = e->bytes,
                                        .created_ns = e->time_ns + e->duration_ns,
@@ -271,7 +270,7 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
     case 1:
         a->replaced++;
         count_live(p, &old, false, block.created_ns);
-        if (gm_call_gives_memory((enum gm_call)old.call))
+        if (gm_call_allocates((enum gm_call)old.call))
             notify_destroyed(p, e, thread, &old);
         break;
     case -1: p->failed = true; return;
@@ -301,7 +300,7 @@ static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int th
         return;
     }
     count_live(p, &block, false, e->time_ns);
-    if (!gm_call_gives_memory((enum gm_call)block.call))
+    if (!gm_call_allocates((enum gm_call)block.call))
         return;
     if (e->action == GM_ACT_RELEASE) {
         count_released(p, &block);
@@ -348,10 +347,9 @@ static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_eve
             continue;
         }
         struct gm_live_block destroyed;
-        gm_live_blocks_take(&p->live, b->key,
-                            &destroyed); /* another record may move into this slot, so the loop examines it again */
+        gm_live_blocks_take(&p->live, b->key, &destroyed); /* another record may move here: look again */
         count_live(p, &destroyed, false, e->time_ns);
-        if (gm_call_gives_memory((enum gm_call)destroyed.call)) {
+        if (gm_call_allocates((enum gm_call)destroyed.call)) {
             count_released(p, &destroyed);
             notify_destroyed(p, e, thread, &destroyed);
         }
@@ -410,7 +408,7 @@ static int by_frequency(const void *x, const void *y) {
 }
 
 bool gm_live_block_is_leak(const struct gm_live_block *b) {
-    return gm_call_gives_memory((enum gm_call)b->call) && gm_kind_can_leak((enum gm_kind)b->kind);
+    return gm_call_allocates((enum gm_call)b->call) && gm_kind_can_leak((enum gm_kind)b->kind);
 }
 
 static void conclude(struct gm_analysis_pass *p) {
@@ -418,7 +416,7 @@ static void conclude(struct gm_analysis_pass *p) {
     for (size_t i = 0; i < p->live.size; i++) {
         const struct gm_live_block *b = &p->live.slots[i];
         struct gm_site_totals *site;
-        if (b->key && gm_call_gives_memory((enum gm_call)b->call))
+        if (b->key && gm_call_allocates((enum gm_call)b->call))
             notify_alive_at_end(p, b);
         if (!b->key || !gm_live_block_is_leak(b) || !(site = site_of(p, b->site)))
             continue;

@@ -62,11 +62,10 @@ struct gm_analysis {
     uint64_t hits;                       /* allocations served from the cache */
     uint64_t moved;                      /* allocations served by another kind of memory than the call requests */
     struct gm_count_and_bytes decisions[GM_KIND_COUNT][GM_REASON_COUNT]; /* successful allocations by kind and reason */
-    struct gm_count_and_bytes
-        verdicts[GM_KIND_COUNT];             /* kinds that a heuristic named without effect on the placement */
-    struct gm_count_and_bytes trims;         /* cached memory returned to the driver when memory ran out */
-    uint64_t dropped[GM_SOFT_PROMISES];      /* blocks that do not keep the promise */
-    uint64_t unknown_frees;                  /* frees of blocks whose allocation is not in the trace */
+    struct gm_count_and_bytes verdicts[GM_KIND_COUNT]; /* kinds that a heuristic named without effect */
+    struct gm_count_and_bytes trims;                   /* cached memory returned to the driver when memory ran out */
+    uint64_t dropped[GM_SOFT_PROMISES];                /* blocks that do not keep the promise */
+    uint64_t unknown_frees;                            /* frees of blocks whose allocation is not in the trace */
     uint64_t replaced;                       /* blocks without a free in the trace, whose address was allocated again */
     uint64_t released_count, released_bytes; /* released with their context */
     uint64_t live_bytes, live_reserved;      /* device memory */
@@ -84,8 +83,7 @@ struct gm_analysis {
 
 /* One event, or one change of a block. Valid only during the call of the observer. */
 struct gm_step {
-    const struct gm_event
-        *event; /* that created or destroyed the block; its action distinguishes a free from a release */
+    const struct gm_event *event; /* created or destroyed the block; its action tells a free from a release */
     int thread;
     const struct gm_live_block *block; /* NULL for `event` */
     struct gm_site_totals *site;       /* of the block; NULL for `event` */
@@ -99,9 +97,8 @@ struct gm_observer {
     bool (*event)(struct gm_observer *self, const struct gm_step *step); /* called before the totals count it */
     bool (*created)(struct gm_observer *self, const struct gm_step *step);
     bool (*destroyed)(struct gm_observer *self, const struct gm_step *step);
-    bool (*alive_at_end)(
-        struct gm_observer *self,
-        const struct gm_step *step); /* the block is alive at the end of the trace; there is no event */
+    /* The block is alive at the end of the trace. There is no event. */
+    bool (*alive_at_end)(struct gm_observer *self, const struct gm_step *step);
 };
 
 /* Reads the trace to its end. NULL = no memory, or an observer stopped the reading. Owned by the caller. `observers`
@@ -112,8 +109,8 @@ struct gm_analysis *gm_analysis_read(struct gm_reader *reader, struct gm_observe
  * must outlive the pass. */
 struct gm_analysis_pass;
 struct gm_analysis_pass *gm_analysis_begin(struct gm_observer *const *observers); /* NULL = no memory */
-bool gm_analysis_event(struct gm_analysis_pass *pass, const struct gm_event *event,
-                       int thread);                                 /* false = no memory, or an observer stopped */
+/* False = no memory, or an observer stopped. */
+bool gm_analysis_event(struct gm_analysis_pass *pass, const struct gm_event *event, int thread);
 struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *pass); /* frees the pass */
 
 void gm_analysis_free(struct gm_analysis *analysis);
@@ -123,7 +120,7 @@ bool gm_event_is_own_trim(const struct gm_event *event);
 /* The event is a call of the program. False for events that gpumem records in addition to a call. */
 bool gm_event_is_call(const struct gm_event *event);
 /* The call allocates memory. False for address space, mappings and pools: they hold no memory by themselves. */
-bool gm_call_gives_memory(enum gm_call call);
+bool gm_call_allocates(enum gm_call call);
 
 /* The block's address or handle as the program knows it. */
 uint64_t gm_live_block_address(const struct gm_live_block *block);

@@ -13,8 +13,7 @@ struct gm_source_location {
     const char *file;     /* NULL = unknown */
     int line;
     bool guessed;        /* `function` is the nearest symbol below the address, which may end before it */
-    bool toolkit_header; /* the source line is in a header of the CUDA toolkit, for instance of the inlined
-                            cudaMalloc<T> */
+    bool toolkit_header; /* the source line is in a header of the CUDA toolkit */
 };
 
 struct gm_debuginfo;

@@ -2,8 +2,8 @@
  * module and offset where the function is unknown. Source lines may differ. */
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
-#include "tools/cli/trace_report.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/trace_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

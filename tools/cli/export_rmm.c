@@ -27,7 +27,7 @@ static bool put(struct rmm *r, int thread, uint64_t time_ns, const char *action,
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_event *e = step->event;
     if (e->action != GM_ACT_ALLOC_FAIL || !gm_kind_is_on_device((enum gm_kind)e->kind) ||
-        !gm_call_gives_memory((enum gm_call)e->call))
+        !gm_call_allocates((enum gm_call)e->call))
         return true;
     return put((struct rmm *)self, step->thread, e->time_ns, "allocate failure", 0, e->bytes, e->stream);
 }

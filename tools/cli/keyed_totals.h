@@ -22,8 +22,8 @@ struct gm_keyed_totals_table {
     struct gm_keyed_totals *rows, *last;
 };
 
-struct gm_keyed_totals *gm_keyed_totals_of(struct gm_keyed_totals_table *table, uint64_t value,
-                                           uint64_t space);     /* NULL = no memory */
+/* The totals of the key, new ones if there are none. NULL = no memory. */
+struct gm_keyed_totals *gm_keyed_totals_of(struct gm_keyed_totals_table *table, uint64_t value, uint64_t space);
 void gm_keyed_totals_sort(struct gm_keyed_totals_table *table); /* most bytes first */
 void gm_keyed_totals_free(struct gm_keyed_totals_table *table);
 

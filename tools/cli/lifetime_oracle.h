@@ -8,8 +8,8 @@
 /* Results of the decisions. */
 struct gm_oracle {
     uint64_t lifetime_ns; /* N */
-    uint32_t async_count, managed_count,
-        native_count;      /* native: requests during stream capture, which no policy moves */
+    uint32_t async_count, managed_count;
+    uint32_t native_count; /* requests during stream capture, which no policy moves */
     uint64_t async_peak;   /* requested bytes, of the device where it is largest */
     uint64_t managed_peak; /* requested bytes, of all devices */
     uint32_t beyond;       /* asynchronous objects created when their device had no capacity left */

@@ -9,9 +9,8 @@
 enum gm_counters_status {
     GM_COUNTERS_OK,
     GM_COUNTERS_NO_PROCESS,
-    GM_COUNTERS_DENIED,  /* another user's process, or one that this user may not inspect */
-    GM_COUNTERS_NO_READ, /* the process closed the descriptor of its counters, and the kernel forbids reading its memory
-                          */
+    GM_COUNTERS_DENIED,        /* another user's process, or one that this user may not inspect */
+    GM_COUNTERS_NO_READ,       /* the process closed its descriptor, and the kernel forbids reading its memory */
     GM_COUNTERS_NO_COUNTERS,   /* the process runs without gpumem, or has not used CUDA yet */
     GM_COUNTERS_OTHER_VERSION, /* the counters have the layout of another version of gpumem */
     GM_COUNTERS_ENDED,

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WINDOW                                                                                                      \
-    (1u << 19) /* maximum delay of a line in lines: its thread may lose the processor between taking the number and \
-                  writing */
+/* Maximum delay of a line, in lines: its thread may lose the processor between taking the number and writing. */
+#define WINDOW  (1u << 19)
 #define COLUMNS 20
 
 struct line {

@@ -28,8 +28,8 @@ struct gm_replay_failure {
 
 struct gm_replay {
     struct gm_replay_counts counts;
-    uint64_t allocs[GM_KIND_COUNT], hits[GM_KIND_COUNT],
-        peak[GM_KIND_COUNT];        /* by kind of memory; peak in requested bytes */
+    uint64_t allocs[GM_KIND_COUNT], hits[GM_KIND_COUNT];
+    uint64_t peak[GM_KIND_COUNT];   /* requested bytes */
     struct gm_replay_failure first; /* valid when counts.failed */
     char policy_line[256];          /* the policy's closing line, "" = none */
     char error[512];                /* one line if the replay was not possible; nothing else is valid then */

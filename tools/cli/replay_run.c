@@ -2,10 +2,10 @@
 #include "tools/cli/replay.h"
 
 #include "tools/cli/analysis.h"
-#include "tools/cli/replay_device.h"
 #include "tools/cli/live_blocks.h"
-#include "tools/cli/objects.h"
 #include "tools/cli/memory_kinds.h"
+#include "tools/cli/objects.h"
+#include "tools/cli/replay_device.h"
 
 #include "shim/base/base.h"
 #include "shim/base/file.h"
@@ -252,7 +252,7 @@ static void alloc_movable(struct run *r, const struct gm_event *e, int thread) {
 static void alloc_other(struct run *r, const struct gm_event *e) {
     struct gm_scope scope;
     uint64_t address, reserved = e->bytes + e->slack;
-    if (e->action == GM_ACT_ALLOC_FAIL || !e->bytes || !gm_kind_is_on_device(e->kind) || !gm_call_gives_memory(e->call))
+    if (e->action == GM_ACT_ALLOC_FAIL || !e->bytes || !gm_kind_is_on_device(e->kind) || !gm_call_allocates(e->call))
         return;
     begin(&scope, e);
     bool fits = gm_pipeline_charge(&scope, e->call == GM_CALL_ALLOC_MANAGED);

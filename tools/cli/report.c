@@ -1,10 +1,10 @@
 /* gpumem report: prints what traces contain, as text or JSON. */
-#include "tools/cli/trace_report.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/job.h"
-#include "tools/cli/section.h"
 #include "tools/cli/number_text.h"
+#include "tools/cli/section.h"
+#include "tools/cli/trace_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "tools/cli/trace_report.h"
 
 #ifdef GM_HAVE_JANSSON
-#include "tools/cli/json.h"
 #include "tools/cli/cuda_result.h"
+#include "tools/cli/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

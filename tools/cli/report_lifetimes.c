@@ -2,9 +2,9 @@
  * live at most N get asynchronous memory and all others managed memory (hybrid allocation, III.C). The class of a block
  * is known only when it ends, so the trace is read twice. The first pass notes each block's class by its number, in one
  * byte for each allocation. */
-#include "tools/cli/section.h"
-#include "tools/cli/number_text.h"
 #include "tools/cli/memory_kinds.h"
+#include "tools/cli/number_text.h"
+#include "tools/cli/section.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * sites that got other memory, and each failed allocation: its size, who held memory then, and how much memory rounding
  * and the cache took. */
 #include "tools/cli/cuda_result.h"
-#include "tools/cli/section.h"
 #include "tools/cli/keyed_totals.h"
 #include "tools/cli/memory_kinds.h"
+#include "tools/cli/section.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Report part --peak: who held device memory at the peak, as a tree from the program's start to the call sites. Without
  * recorded callers the tree is a list. */
+#include "tools/cli/number_text.h"
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
-#include "tools/cli/number_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

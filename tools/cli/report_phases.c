@@ -1,8 +1,8 @@
 /* Report part --phases: what each phase of the program did with memory. A call counts for the phases around it in its
  * thread and for phases of the whole process. The peak is that of the process during the phase. */
+#include "tools/cli/number_text.h"
 #include "tools/cli/phases.h"
 #include "tools/cli/section.h"
-#include "tools/cli/number_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Writes the report as text. */
-#include "tools/cli/trace_report.h"
 #include "tools/cli/cuda_result.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/trace_glossary.h"
+#include "tools/cli/trace_report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Report parts --threads and --streams: who allocated, who freed, and who freed a block of another thread or stream. */
-#include "tools/cli/section.h"
 #include "tools/cli/keyed_totals.h"
+#include "tools/cli/section.h"
 
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static struct gm_keyed_totals *owner_of(struct observer *w, const struct gm_live
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_event *e = step->event;
-    if (!gm_event_is_call(e) || !gm_call_gives_memory((enum gm_call)e->call))
+    if (!gm_event_is_call(e) || !gm_call_allocates((enum gm_call)e->call))
         return true;
     struct gm_keyed_totals *t = row_of((struct observer *)self, step);
     if (!t)

@@ -1,9 +1,9 @@
 /* Creates the counters file that the library fills while the program runs, and prints the closing lines from it. */
 #include "tools/cli/launch.h"
 #include "tools/cli/memory_kinds.h"
+#include "tools/cli/number_text.h"
 #include "tools/cli/reader.h"
 #include "tools/cli/symbols.h"
-#include "tools/cli/number_text.h"
 #include "tools/cli/top.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 #define GM_SECTION_H
 
 #include "tools/cli/output.h"
-#include "tools/cli/trace_report.h"
 #include "tools/cli/section_rows.h"
+#include "tools/cli/trace_report.h"
 
 struct gm_section {
     const char *flag; /* long option, without dashes */

@@ -1,6 +1,6 @@
 #include "tools/cli/symbols.h"
-#include "tools/cli/number_text.h"
 #include "tools/cli/debuginfo.h"
+#include "tools/cli/number_text.h"
 
 #include <ctype.h>
 #include <dlfcn.h>

@@ -3,8 +3,8 @@
 #include "shim/base/options.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
-#include "tools/cli/screen.h"
 #include "tools/cli/process_counters.h"
+#include "tools/cli/screen.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -34,8 +34,8 @@ struct gm_leaks {
 
 /* Reads the trace again for one observer. False = the trace is missing, or no memory. */
 bool gm_report_read_again(struct gm_report *report, struct gm_observer *observer);
-uint64_t gm_report_device_bytes(const struct gm_report *report,
-                                int device); /* GM_UNKNOWN if the trace does not describe the device */
+/* GM_UNKNOWN if the trace does not describe the device. */
+uint64_t gm_report_device_bytes(const struct gm_report *report, int device);
 
 /* ---- report_sites.c */
 /* Names all call sites and adds up those with the same name (not with `stacks`). False = no memory. */
