@@ -119,7 +119,7 @@ def bytes_by_threshold(blocks, thresholds_ns, bins=BINS):
         yield lines
 
 
-def telling_thresholds(rows, most=9):
+def distinct_thresholds(rows, most=9):
     """The rows of one device whose split differs from the row before, evenly reduced to `most` rows."""
     split = ("async_peak_bytes", "managed_peak_bytes")
     kept = [row for place, row in enumerate(rows) if not place or any(row[key] != rows[place - 1][key] for key in split)]

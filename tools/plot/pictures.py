@@ -172,14 +172,14 @@ def threshold_text(ns):
     return f"{seconds:g}" if seconds >= 1 else f"1/{round(1 / seconds)}"
 
 
-def card_line(axes, card, most, scale):
+def device_line(axes, device_bytes, most, scale):
     """The device's memory: a line if it is inside the picture, else text in the legend."""
-    if not card:
+    if not device_bytes:
         return
-    if card <= 4 * most:
-        axes.axhline(card / scale, color=VERMILLION, linewidth=1.4, linestyle="--", label=f"the card, {bytes_text(card)}")
+    if device_bytes <= 4 * most:
+        axes.axhline(device_bytes / scale, color=VERMILLION, linewidth=1.4, linestyle="--", label=f"device memory, {bytes_text(device_bytes)}")
     else:
-        axes.plot([], [], color=VERMILLION, linewidth=1.4, linestyle="--", label=f"the card, {bytes_text(card)}, above the picture")
+        axes.plot([], [], color=VERMILLION, linewidth=1.4, linestyle="--", label=f"device memory, {bytes_text(device_bytes)}, above the picture")
 
 
 def name_of(device):
@@ -198,7 +198,7 @@ def thresholds(plt, subject):
                                          ("managed_peak_bytes", "managed: live longer, or to the end", ORANGE, "s")):
             axes.plot(range(len(rows)), [row[key] / scale for row in rows], color=colour, marker=mark, markersize=5, linewidth=1.6,
                       label=words)
-        card_line(axes, rows[0]["device_bytes"], most, scale)
+        device_line(axes, rows[0]["device_bytes"], most, scale)
         axes.set_xticks(range(len(rows)), [threshold_text(row["threshold_ns"]) for row in rows], rotation=45)
         axes.set_ylim(bottom=0)
         label(axes, title=f"Peak of each kind of memory for each threshold on lifetimes, {name_of(device)}", xlabel="threshold N, s",
@@ -212,7 +212,7 @@ def over_time(plt, subject):
     blocks, by_device = subject.device_blocks, rows_of_devices(subject.trace)
     if not by_device or not len(blocks):
         return None
-    rows = data.telling_thresholds(max(by_device.values(), key=lambda some: max(row["managed_peak_bytes"] for row in some)))
+    rows = data.distinct_thresholds(max(by_device.values(), key=lambda some: max(row["managed_peak_bytes"] for row in some)))
     columns = min(3, len(rows))
     lines = -(-len(rows) // columns)
     figure, grid = axes_of(plt, lines, columns, 4.7 * columns + 1, 2.8 * lines + 0.8)
@@ -220,7 +220,7 @@ def over_time(plt, subject):
     split = list(data.bytes_by_threshold(blocks, [row["threshold_ns"] for row in rows]))
     most = max(int(live.max(initial=0)) for pair in split for _, live in pair)
     scale, bytes_unit = bytes_scale(most)
-    card = sum(total or 0 for total in subject.devices.values())
+    device_bytes = sum(total or 0 for total in subject.devices.values())
     for place, axes in enumerate(grid.flat):
         if place >= len(rows):
             axes.remove()
@@ -228,8 +228,8 @@ def over_time(plt, subject):
         for (times, live), words, colour, dash in zip(split[place], ("asynchronous", "managed"), (BLUE, ORANGE), ("-", (0, (4, 1)))):
             axes.step([0, *times / size, blocks.end_ns / size], [0, *live / scale, (live[-1] if len(live) else 0) / scale],
                       where="post", color=colour, linewidth=1.2, linestyle=dash, label=words)
-        card_line(axes, card, most, scale)
-        axes.set_ylim(0, (card if card and card <= 4 * most else most) / scale * 1.06 or 1)
+        device_line(axes, device_bytes, most, scale)
+        axes.set_ylim(0, (device_bytes if device_bytes and device_bytes <= 4 * most else most) / scale * 1.06 or 1)
         axes.set_xlim(0, blocks.end_ns / size)
         label(axes, title=f"N = {threshold_text(rows[place]['threshold_ns'])} s",
               ylabel=f"live, {bytes_unit}" if place % columns == 0 else "", xlabel=f"time, {unit}" if place + columns >= len(rows) else "")
@@ -332,11 +332,11 @@ def bands(plt, subject):
         corners = [[(left, low), (right, low), (right, low + height), (left, low + height)] for left, right, low, height in
                    zip(begun[chosen], ended[chosen], lows[chosen] / scale, heights[chosen] / scale)]
         axes.add_collection(PolyCollection(corners, facecolor=colour, edgecolor="white", linewidth=0.3,
-                                           label="other places" if site is None else names.get(site, "unknown place")))
+                                           label="other call sites" if site is None else names.get(site, "unknown site")))
     axes.set_xlim(0, blocks.end_ns / size)
     axes.set_ylim(0, (lows + heights).max() / scale * 1.02)
-    rest = "" if len(places) == len(blocks) else f"; those of most bytes x time of {len(blocks):,}"
-    label(axes, title=f"{len(places):,} blocks, each at its address from birth to end{rest}", xlabel=f"time, {unit}",
+    rest = "" if len(places) == len(blocks) else f"; those with the most bytes x time of {len(blocks):,}"
+    label(axes, title=f"{len(places):,} blocks, each at its address from allocation to end{rest}", xlabel=f"time, {unit}",
           ylabel=f"addresses without gaps, {bytes_unit}")
     legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2)
     return figure
@@ -344,16 +344,16 @@ def bands(plt, subject):
 
 PICTURES = [
     Picture("objects", "Allocation and free of every object", "Each object's allocation (up) and free (down) over its number. Marks "
-            "far above their allocation are objects that stay.", objects),
+            "far above their allocation are long-lived objects.", objects),
     Picture("sizes", "Sizes over time", "Each allocation (up) and free (down) by time and size.", sizes),
     Picture("lifetimes", "Lifetimes", "How long objects live, below one second and above; both counts on a logarithmic scale.",
             lifetimes),
-    Picture("thresholds", "Peaks by threshold", "If objects that live at most N were allocated asynchronously and all others as "
-            "managed memory: the peak of each.", thresholds),
+    Picture("thresholds", "Peaks by threshold", "The peaks if objects that live at most N are allocated asynchronously and all "
+            "others as managed memory.", thresholds),
     Picture("over-time", "Asynchronous and managed bytes over time", "The same split at each moment, for the thresholds that change "
             "it.", over_time),
-    Picture("kinds", "Bytes over time by kind", "What was live of each kind of memory. Each point in time shows the least and the most "
-            "of its moment.", kinds),
-    Picture("bands", "Blocks", "The blocks of most bytes times life as rectangles: their life from left to right, their addresses from bottom to top.",
-            bands),
+    Picture("kinds", "Bytes over time by kind", "Live bytes of each kind of memory. Each point in time shows the least and the greatest "
+            "value of its interval.", kinds),
+    Picture("bands", "Blocks", "The blocks with the largest product of bytes and lifetime as rectangles: time from left to right, "
+            "addresses from bottom to top.", bands),
 ]

@@ -123,10 +123,10 @@ class Numbers(unittest.TestCase):
         self.assertEqual([(int(place), int(low)) for place, low in zip(places, lows)], [(0, 0), (1, 110), (2, 0), (3, 100)])
         self.assertEqual([int(place) for place in data.bands(some, 2)[0]], [0, 2])
 
-    def test_telling_thresholds(self):
+    def test_distinct_thresholds(self):
         rows = [dict(async_peak_bytes=value, managed_peak_bytes=9) for value in (0, 0, 1, 1, 2, 3, 3)]
-        self.assertEqual([row["async_peak_bytes"] for row in data.telling_thresholds(rows)], [0, 1, 2, 3])
-        self.assertEqual([row["async_peak_bytes"] for row in data.telling_thresholds(rows, 2)], [0, 3])
+        self.assertEqual([row["async_peak_bytes"] for row in data.distinct_thresholds(rows)], [0, 1, 2, 3])
+        self.assertEqual([row["async_peak_bytes"] for row in data.distinct_thresholds(rows, 2)], [0, 3])
 
     def test_host_memory_is_not_of_the_device(self):
         some = blocks([(1, 0, 5, "native"), (2, 0, 5, "host"), (4, 0, 5, "host-numa"), (8, 0, 5, "imported")])
