@@ -32,8 +32,7 @@ static inline bool gm_kind_is_chosen(enum gm_kind kind) {
 /* The devices of a replay can serve it: native memory, and allocations and pools of the driver that gpumem chose. They
  * have no host memory and no mapped memory. */
 static inline bool gm_kind_is_replayed(enum gm_kind kind) {
-    return !(gm_kind_traits(kind) & GM_TRAIT_PLACED) ||
-           gm_kind_traits(kind) & (GM_TRAIT_OWN_RANGE | GM_TRAIT_POOLED);
+    return !(gm_kind_traits(kind) & GM_TRAIT_PLACED) || gm_kind_traits(kind) & (GM_TRAIT_OWN_RANGE | GM_TRAIT_POOLED);
 }
 
 #endif
