@@ -96,6 +96,21 @@ def two_devices(place):
             check(said == (not reach and wants), f"{label}: said {said} times\n{done.stderr}")
 
 
+def free_async(place):
+    """A free in stream order leaves the work on its block in flight where the block is a pool's, gpumem's own pools included. The
+    driver itself waits where the block is of cuMemAlloc."""
+    for source, policy, waited, kind in (
+            ("ordered", "observe", 0, "native"), ("ordered", "async", 0, "native"), ("ordered", "managed", 0, "managed-pool"),
+            ("plain", "observe", 8, "native"), ("plain", "async", 0, "async"), ("plain", "managed", 0, "managed-pool")):
+        command, label = [place.program("free_async"), source], f"free_async {source} under {policy}"
+        place.run_native(command)
+        done = place.run_shimmed(command, policy)
+        check((done.returncode, done.stdout) == (0, f"ok free_async {waited} of 8 frees waited\n"),
+              f"{label}: {done.returncode} {done.stdout}{done.stderr}")
+        kinds = {row["kind"] for row in all_rows(check_trace(done, policy, 0, label)) if row["action"] == "alloc"}
+        check(kinds == {kind}, f"{label}: served by {sorted(kinds)}")
+
+
 def free_memory(place):
     """Under every policy; all of a simulated card is taken where the policy does not refuse so much."""
     everything = ["all"] if is_simulated(place) else []
@@ -511,6 +526,7 @@ CAPTURE_ENDS_WITHIN = 8
 
 def check_quarantine(events, label):
     """What was freed while a capture was open is not handed out again before its end."""
+    inside = 0
     for rows in events.values():
         freed, captures, hits = set(), 0, []
         for place, row in enumerate(rows):
@@ -525,10 +541,12 @@ def check_quarantine(events, label):
                     freed, hits = set(), []
             elif captures and row["action"] == "free":
                 freed.add(address)
+                inside += 1
             elif captures and row["action"] == "alloc":
                 if address in freed and row["hit"] == "1":
                     hits.append((place, row))
                 freed.discard(address)
+    check(inside > 0, f"{label}: nothing was freed while a capture was open")
 
 
 def capture_modes(interface):
@@ -647,6 +665,7 @@ CASES = {
     "self_waiting_persistent": self_waiting("persistent"),
     "graph_memory": plain("graph_memory"),
     "kept_blocks": plain("kept_blocks", policies=("observe", "cache", "auto"), further=further_kept),
+    "free_async": free_async,
     "free_memory": free_memory,
     "freed_pointers": plain("freed_pointers", settings=({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_CACHE_LIMIT": "1M"},
                                                        {"SIMCUDA_POOL_RANGE": "segment"})),

@@ -143,6 +143,7 @@ def check_trace(done, policy, expected_leaks, label):
         set(events) == set(notes),
         f"{label}: processes with notes {sorted(notes)}, with a trace {sorted(events)}",
     )
+    check(notes, f"{label}: the program noted no call")
     leaked = 0
     for pid, rows in events.items():
         check(

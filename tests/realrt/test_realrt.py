@@ -264,6 +264,7 @@ def test_entry(options):
         )
         # The shim asks the driver about its own rows at the first look-up.
         extra = collections.Counter(lookups(log_lines)) - collections.Counter(lookups(native_log))
+        check(extra, f"{policy}: the shim looks up nothing")
         mine = re.compile(r"lookup 5 cu[A-Z]\w* \d+ [012] (\w+|-) \d+$")
         check(
             all(mine.match(line) for line in extra), f"{policy}: look-ups of the shim's own: {sorted(extra)}"

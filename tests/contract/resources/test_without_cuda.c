@@ -35,6 +35,7 @@ static void test_contract(void **state) {
 }
 
 static void test_every_row_says_what_it_is(void **state) {
+    assert_non_null(gm_resource_rows[0]);
     for (const struct gm_resource_ops *const *row = gm_resource_rows; *row; row++) {
         assert_non_null((*row)->name);
         assert_true((*row)->summary && (*row)->summary[0]);

@@ -88,6 +88,14 @@ class Profile(ToolCase):
         self.assertEqual(table["4.00 s"], ("3.00 MiB", "1.00 GiB", "yes"))
         self.assertEqual(table["512.00 s"], ("3.00 MiB", "1.00 GiB", "yes"))
 
+    def test_one_second_is_not_below_one_second(self):
+        """Blocks of one size that live a nanosecond less than a second, exactly one, and exactly two."""
+        events = [t.event(i, 0, "alloc", "cuMemAlloc", 0x1000 * i, M, duration=0) for i in (1, 2, 3)]
+        events += [t.event(i + 3, end, "free", "cuMemFree", 0x1000 * i, M) for i, end in ((1, S - 1), (2, S), (3, 2 * S))]
+        out = self.report(events, "--lifetimes")
+        self.assertIn("33.3 % of all blocks lived less than one second", out)
+        self.assertEqual([row[:3] for row in self.rows(out, "lived below")[:3]], [["1.00", "s", "1"], ["2.00", "s", "1"], ["4.00", "s", "1"]])
+
     def test_thresholds_do_not_fit(self):
         events = []
         for i in range(4):  # 4 x 400 MiB, each alive for 2 s, all at the same time, on a card of 1 GiB

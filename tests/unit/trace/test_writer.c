@@ -35,6 +35,7 @@ static void write_events(uint64_t first_address, int count) {
                              .time_ns = gm_now_ns(),
                              .address = first_address + (uint64_t)i,
                              .bytes = 100 + (uint64_t)i,
+                             .slack = 28,
                              .call = GM_CALL_ALLOC,
                              .action = GM_ACT_ALLOC,
                              .site = 1};
@@ -150,6 +151,7 @@ static void check_all(void **state) {
     assert_true(gm_reader_next(r, &e, &thread));
     assert_int_equal(e.address, 0x1000);
     assert_int_equal(e.bytes, 100);
+    assert_int_equal(e.slack, 28);
     assert_true(e.time_ns < 60000000000u);
     while (gm_reader_next(r, &e, &thread))
         ;
