@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Calls that GPUMEM_CHECK_ORDER looks at before they are made (check.c): what they mean for the order of work. Handed out only in that
  * mode. ROW(symbol, meaning: enum meaning of check.c, which argument the stream is, 1 = twin for per-thread default streams)
  * BOTH: the same for symbol and its twin symbol_ptsz; FIXED: for symbol and its twin symbol_ptds, which take no stream.

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Calls that give work to a stream. Nothing is hooked, it is only noticed when a per-thread default stream is about to be used: frees
  * then order more (shim/driver/free_sync.h), and drivers that cannot record a context keep nothing (shim/driver/streams.h).
  * EXPLICIT(symbol, which argument the stream is): the handle CU_STREAM_PER_THREAD. CONFIG(symbol): the same, in the configuration of

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* One row for each hooked driver symbol; exports, look-up routes, entries and the coverage report grow from it.
  * ROW(exact symbol, name asked of cuGetProcAddress, version that introduced this variant, 1 = per-thread-default-stream twin)
  * Included by C and by assembly: macros only. */

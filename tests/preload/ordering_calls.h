@@ -56,12 +56,13 @@ extern CUcontext contexts[CONTEXTS];
 extern CUfunction mix; /* to[i] = from[i] * 31 + value + i */
 void mix_words(uint32_t *to, const uint32_t *from, uint32_t value);
 
-#define CALLS(ROW)                                                                                                    \
-    ROW(ALLOC)                                                                                                        \
-    ROW(ALLOC_ASYNC) ROW(FREE) ROW(FREE_ASYNC) ROW(UNMAP) ROW(COPY) ROW(SET) ROW(KERNEL) ROW(HOST_FUNCTION)           \
-        ROW(GRAPH_COPY) ROW(RECORD) ROW(WAIT) ROW(EVENT_SYNCHRONIZE) ROW(STREAM_SYNCHRONIZE) ROW(CONTEXT_SYNCHRONIZE) \
-            ROW(EVENT_QUERY) ROW(STREAM_QUERY) ROW(COPY_DOWN) ROW(NEW_STREAM) ROW(BEGIN_CAPTURE) ROW(END_CAPTURE)     \
-                ROW(HOST_WRITE)
+/* clang-format off */
+#define CALLS(ROW)                                                                                          \
+    ROW(ALLOC) ROW(ALLOC_ASYNC) ROW(FREE) ROW(FREE_ASYNC) ROW(UNMAP) ROW(COPY) ROW(SET) ROW(KERNEL)         \
+    ROW(HOST_FUNCTION) ROW(GRAPH_COPY) ROW(RECORD) ROW(WAIT) ROW(EVENT_SYNCHRONIZE) ROW(STREAM_SYNCHRONIZE) \
+    ROW(CONTEXT_SYNCHRONIZE) ROW(EVENT_QUERY) ROW(STREAM_QUERY) ROW(COPY_DOWN) ROW(NEW_STREAM)              \
+    ROW(BEGIN_CAPTURE) ROW(END_CAPTURE) ROW(HOST_WRITE)
+/* clang-format on */
 enum call { CALLS(NUMBER) END };
 
 /* What a call does not need is 0; without a stream: NOBODY. */

@@ -15,14 +15,15 @@
 enum { STACK = 256 << 10, MIB = 1 << 20 };
 
 /* Looked up, not linked: pages change hands only where no object is linked with the driver. */
-#define CALLS(X)                                                                                                    \
-    X(cuArrayCreate)                                                                                                \
-    X(cuArrayDestroy) X(cuCtxSetCurrent) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxRetain) X(cuGraphDestroy)   \
-        X(cuInit) X(cuIpcGetMemHandle) X(cuMemAddressFree) X(cuMemAddressReserve) X(cuMemAlloc) X(cuMemAllocAsync)  \
-            X(cuMemAllocManaged) X(cuMemAllocPitch) X(cuMemCreate) X(cuMemFree) X(cuMemFreeAsync) X(cuMemFreeHost)  \
-                X(cuMemGetAddressRange) X(cuMemGetInfo) X(cuMemHostAlloc) X(cuMemMap) X(cuMemRelease) X(cuMemUnmap) \
-                    X(cuMemcpyDtoD) X(cuPointerGetAttribute) X(cuStreamBeginCapture) X(cuStreamCreate)              \
-                        X(cuStreamDestroy) X(cuStreamEndCapture)
+/* clang-format off */
+#define CALLS(X)                                                                                           \
+    X(cuArrayCreate) X(cuArrayDestroy) X(cuCtxSetCurrent) X(cuDevicePrimaryCtxReset)                       \
+    X(cuDevicePrimaryCtxRetain) X(cuGraphDestroy) X(cuInit) X(cuIpcGetMemHandle) X(cuMemAddressFree)       \
+    X(cuMemAddressReserve) X(cuMemAlloc) X(cuMemAllocAsync) X(cuMemAllocManaged) X(cuMemAllocPitch)        \
+    X(cuMemCreate) X(cuMemFree) X(cuMemFreeAsync) X(cuMemFreeHost) X(cuMemGetAddressRange) X(cuMemGetInfo) \
+    X(cuMemHostAlloc) X(cuMemMap) X(cuMemRelease) X(cuMemUnmap) X(cuMemcpyDtoD) X(cuPointerGetAttribute)   \
+    X(cuStreamBeginCapture) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamEndCapture)
+/* clang-format on */
 #define MEMBER(name)  __typeof__(&name) name;
 #define LOOK_UP(name) EXPECT((cu.name = (__typeof__(&name))dlsym(driver, NAME_OF(name))) != NULL);
 #define NAME_OF(name) TEXT_OF(name)

@@ -333,9 +333,10 @@ int main() {
     DRIVER(cuCtxGetCurrent)(&context);
     DRIVER(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
     const int count = 20000;
-    printf("cuCtxRecordEvent                            %7.3f\n",
-           cost_us(count, [&] { DRIVER(cuCtxRecordEvent)
-                                (context, event); }));
+    printf("cuCtxRecordEvent                            %7.3f\n", cost_us(count, [&] {
+               DRIVER(cuCtxRecordEvent)
+               (context, event);
+           }));
     printf("cuCtxRecordEvent + cuCtxWaitEvent           %7.3f\n", cost_us(count, [&] {
                DRIVER(cuCtxRecordEvent)(context, event);
                DRIVER(cuCtxWaitEvent)(context, event);

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Formats of gpumem export. The exporters, the choices of --to and the manual's list are generated from these rows.
  * ROW(name, purpose as a sentence) */
 #ifndef GM_EXPORT_ROWS_H

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* Parts of gpumem report that are shown on request. The table in section.c and the manual's list are generated from
  * these rows. ROW(flag and name, function that creates the observer or NULL, function that prints, function that frees
  * the observer's memory or NULL) */

@@ -42,6 +42,15 @@ missing_packages() {
 # The peer that spgemm is measured beside; not every distribution has it, and everything is built without.
 missing_peers() { has_header GraphBLAS.h || echo libgraphblas-dev; }
 
+# What the sources are formatted with; another version formats them otherwise.
+has_clang_format() {
+    local program
+    for program in clang-format-14 clang-format "$venv/bin/clang-format"; do
+        ! "$program" --version 2>/dev/null | grep -q 'version 14\.' || return 0
+    done
+    return 1
+}
+
 # How apt-get is run here: "apt-get", "sudo -n apt-get", or nothing when it cannot be.
 apt_command() {
     has_program apt-get || return 0
