@@ -103,7 +103,7 @@ static void maps_ahead_a_twentieth(void **state) {
         assert_int_equal(view_of(region).mapped, rows[i].mapped);
         CU(gpumem_region_grow(region, rows[i].mapped + rows[i].step));
         assert_int_equal(view_of(region).mapped, rows[i].mapped + rows[i].more);
-        CU(gpumem_region_release(region));
+        CU(gpumem_region_destroy(region));
     }
 }
 
