@@ -9,15 +9,16 @@
 
 #include "shim/base/base.h"
 #include "shim/base/file.h"
+#include "shim/base/limit.h"
 #include "shim/base/options.h"
 #include "shim/base/stats.h"
-#include "shim/core/pipeline.h"
-#include "shim/driver/driver.h"
-#include "shim/base/limit.h"
 #include "shim/cache/cache.h"
+#include "shim/core/pipeline.h"
+#include "shim/core/registry.h"
+#include "shim/driver/driver.h"
+#include "shim/placement/oom.h"
 #include "shim/placement/router.h"
 #include "shim/resource/managed_quota.h"
-#include "shim/placement/oom.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -193,16 +194,17 @@ static void failed(struct run *r, const struct gm_event *e) {
     counts->failed_bytes += e->bytes;
 }
 
-/* Frees a block that no resource of the library serves. A block from before the trace does not count. */
+/* Frees a block that no resource of the library serves. */
 static gm_status free_on_device(const struct gm_scope *scope, uint64_t address) {
-    if (!scope->known)
-        return GM_INVALID_VALUE;
     gm_replay_device_free(address);
     return GM_OK;
 }
 
 static void free_block(struct run *r, const struct gm_event *e, uint64_t address, enum gm_call call) {
     struct gm_scope scope;
+    struct gm_block block;
+    if (!gm_registry_find(gm_registry_shared(), address, &block))
+        return; /* its context was destroyed before */
     begin(&scope, e);
     scope.request.call = call;
     r->out->counts.frees += gm_pipeline_free(&scope, GM_ACT_FREE, address, free_on_device) == GM_OK;

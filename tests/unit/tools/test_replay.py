@@ -125,6 +125,15 @@ class Replay(unittest.TestCase):
         self.assertEqual((one["failed"], one["allocations"], one["frees"], one["peak_reserved_bytes"]), (0, 2, 1, 8 * M))
         self.assertEqual(self.figures(trace(events), "observe", "--limit", "7M")["failed"], 0)
 
+    def test_free_after_its_context(self):
+        """The trace frees blocks whose context it destroyed before: they are gone already and count as no frees."""
+        events = [t.event(i, i, "alloc", "cuMemAlloc", 0x10000 * i, M, context=1 + i % 2) for i in range(1, 7)]
+        events += [t.event(7, 7, "context_gone", "cuCtxDestroy", 0, 0, context=2)]
+        events += [t.event(7 + i, 10 + i, "free", "cuMemFree", 0x10000 * i, M, context=1) for i in range(1, 7)]
+        for policy in ("observe", "cache", "async", "managed", "active-list", "auto"):
+            one = self.figures(trace(events), policy)
+            self.assertEqual((one["allocations"], one["frees"]), (6, 3), policy)
+
     def test_context_gone(self):
         """Its blocks go with it, so that the next context has room; pools too."""
         for policy in ("observe", "cache", "async", "managed", "active-list", "auto"):
