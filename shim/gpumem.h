@@ -89,9 +89,9 @@ size_t gpumem_live_count(void);
 
 /* Gives free memory that gpumem caches back to the driver, until `bytes` (SIZE_MAX: all) are given back or nothing is
  * left. It is memory of the current context's device, and with it memory of any device whose free was deferred. Waits
- * for work of the program that may still use such memory; does not wait while a stream is captured. *released (may be
- * NULL): bytes given back, of all devices, also 0. Without the preloaded library nothing is cached. Errors:
- * GPUMEM_INVALID_CONTEXT under the preloaded library. */
+ * for work of the program that may still use such memory. *released (may be NULL): bytes given back, of all devices,
+ * possibly 0. Without the preloaded library nothing is cached. Errors: GPUMEM_INVALID_CONTEXT under the preloaded
+ * library. */
 enum gpumem_status gpumem_trim(size_t bytes, size_t *released);
 
 /* Begins a phase of the program in the trace: a mark with this text, of which the first 1000 bytes are written. Does
@@ -105,8 +105,8 @@ void gpumem_mark(const char *text);
  * the region holds. A region that outgrows its addresses takes those behind it, or maps its pages to new and larger
  * ones: its base changes then, and no byte is copied. (Dynamic SpGEMM thesis, 3.1.1.)
  *
- * A region belongs to the context that was current when it was created. Growing does not wait for the device. A step
- * that unmaps waits for the work submitted before, of all streams of the device and of the peers given access:
+ * A region belongs to the context that was current when it was created. Growing in place does not wait for the device.
+ * A step that unmaps waits for the work submitted before, of all streams of the device and of the peers given access:
  * shrinking, destroying, and growing that moves the base. Such a step fails with GPUMEM_STREAM_CAPTURE while a stream
  * is captured. A program that runs without the preloaded library must not take such a step during a capture, because
  * the captures are not known then. */
@@ -162,8 +162,8 @@ enum gpumem_status gpumem_region_view(const struct gpumem_region *region, struct
  * GPUMEM_OUT_OF_MEMORY, those of struct_size, and the driver's own where the device has no read-only access. */
 enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view);
 
-/* Lets device `peer` read and write the region from now on. Errors: GPUMEM_INVALID_VALUE (not from 0 to 63), the
- * driver's own where the devices are no peers. */
+/* Lets device `peer` read and write the region from now on. After a failure it may access a part of it. Errors:
+ * GPUMEM_INVALID_VALUE (not from 0 to 63), the driver's own where the devices are no peers. */
 enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int peer);
 
 /* A file descriptor for the handle `index` (< view.handles) and the handle's size. The caller closes it; other
