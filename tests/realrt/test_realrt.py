@@ -92,7 +92,7 @@ def read_probe(text):
 
 def watched():
     """Functions that are passed on once it was noticed that a per-thread default stream is used."""
-    rows = pathlib.Path(__file__).parents[2] / "shim" / "hook" / "watch_rows.h"
+    rows = pathlib.Path(__file__).parents[2] / "shim" / "hook" / "observer_rows.h"
     return set(re.findall(r"(?:EXPLICIT|CONFIG|TWIN)\((\w+)", rows.read_text()))
 
 
