@@ -43,10 +43,16 @@ static size_t copy_out(void) {
     return last ? (size_t)(last - piece) + 1 : bytes;
 }
 
+/* Lines of events: a comment that does not leave is no event lost. */
 static uint64_t waiting_lines(void) {
     uint64_t lines = 0;
-    for (size_t i = 0; i < used; i++)
-        lines += ring[(first + i) % ROOM] == '\n';
+    bool comment = false, begins = true;
+    for (size_t i = 0; i < used; i++) {
+        char c = ring[(first + i) % ROOM];
+        comment = begins ? c == '#' : comment;
+        begins = c == '\n';
+        lines += begins && !comment;
+    }
     return lines;
 }
 

@@ -9,7 +9,7 @@ Each is right natively. Where a free promises nothing but that memory does not c
 be wrong, every time: else it would prove nothing elsewhere.
 
 Random programs (ordering_random.c) follow, on the simulated CUDA. ORDERING_SEED: the first seed, 1; ORDERING_SECONDS:
-how long further seeds are tried, 15.
+how long further seeds are tried, 5.
 """
 
 import os
@@ -190,7 +190,7 @@ def run_seed(place, seed, policy, mode, options, *words, steps=STEPS[-1]):
 
 def random_programs(place):
     first = int(os.environ.get("ORDERING_SEED", "1"))
-    ends = time.monotonic() + float(os.environ.get("ORDERING_SECONDS", "15"))
+    ends = time.monotonic() + float(os.environ.get("ORDERING_SECONDS", "5"))
     moving = [policy for policy in POLICIES if policy in KEEPING]
     beside = [row for row in FURTHER if "GPUMEM_LIMIT" not in row[1]]  # these programs may need more
     seed, early = first, 0

@@ -188,8 +188,9 @@ def main():
             for trouble in wrong:
                 failed += 1
                 print(f"{way} {' '.join(streams.values())} {program.name}: {trouble}")
-    once = [matched, by_site, failures, slow_answers, page_reserve] if "immediate" in options.streams else []
-    for trouble in itertools.chain.from_iterable(check(options) for check in [by_default, *once]):
+    simulated_once = [matched, by_site, failures, slow_answers, page_reserve] if "immediate" in options.streams else []
+    once = [by_default] if not options.streams or "immediate" in options.streams else []
+    for trouble in itertools.chain.from_iterable(check(options) for check in [*once, *simulated_once]):
         failed += 1
         print(trouble)
     print(f"{failed} wrong" if failed else "ok grow")

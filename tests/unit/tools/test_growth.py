@@ -12,6 +12,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[3] / "tools" / "bench"
 sys.path.insert(0, str(BENCH))
 
 import common  # noqa: E402
+import drawing  # noqa: E402
 import growth  # noqa: E402
 from results import Results  # noqa: E402
 
@@ -72,13 +73,10 @@ class Growth(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "run.json"
             path.write_text(json.dumps({**ABOUT, "results": sample().to_json()}))
-            done = subprocess.run([sys.executable, "-B", str(BENCH / "growth.py"), "--plot", str(path)], capture_output=True, text=True)
+            done = subprocess.run([drawing.python(), "-B", str(BENCH / "growth.py"), "--plot", str(path)], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(done.stdout.startswith(growth.table(ABOUT, sample())))
-            try:
-                import matplotlib  # noqa: F401
-            except ImportError:
-                self.assertIn("no matplotlib here", done.stderr)
+            if "no matplotlib here" in done.stderr:
                 self.skipTest("no matplotlib here")
             self.assertEqual(path.with_suffix(".png").read_bytes()[:4], b"\x89PNG")
 

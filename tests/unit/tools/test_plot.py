@@ -10,14 +10,15 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-SYSTEM_PYTHON = "/usr/bin/python3"
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import drawing
+
+if drawing.python() != sys.executable:
+    os.execv(drawing.python(), [drawing.python(), *sys.argv])
 if not importlib.util.find_spec("matplotlib"):
-    if sys.executable != SYSTEM_PYTHON and not subprocess.run([SYSTEM_PYTHON, "-c", "import matplotlib"], capture_output=True).returncode:
-        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
     print("matplotlib is missing")
     sys.exit(77)
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import trace_file as t
 from tool_case import ToolCase
 
@@ -275,7 +276,7 @@ class Command(ToolCase):
         """A Python that has none, and the system's that cannot be had."""
         self.write("x.trace", t.sample())
         with open(os.path.join(PLOT, "main.py")) as file:
-            text = file.read().replace(SYSTEM_PYTHON, "/nonexistent/python3")
+            text = file.read().replace(drawing.SYSTEM, "/nonexistent/python3")
         self.write("plot/main.py", text)
         self.write("plot/matplotlib.py", "raise ImportError('none', name='matplotlib')")
         done = subprocess.run([sys.executable, "-B", self.path("plot/main.py"), "--tool", self.GPUMEM, "--output", self.path("out"), "--top",

@@ -60,6 +60,19 @@ class Profile(ToolCase):
         out = self.good("report", "--temporary", "--stacks", self.write("x.trace", t.sample()))
         self.assertRegex(out, r"\n +2 +2 +10\.00 MiB  app\+0x456\n +from app\+0x789\n")
 
+    def test_only_what_is_freed_at_once_is_temporary(self):
+        """Of three blocks the one is temporary that its own thread freed before it allocated again."""
+        def events(*rows):
+            calls = {"alloc": "cuMemAlloc", "free": "cuMemFree"}
+            return b"".join(t.event(seq, seq, action, calls[action], address, 10 * seq, site=1) for seq, action, address in rows)
+        self.write("x.trace", t.header() + t.chunk(RECORDS, kind=2) +
+                   t.chunk(events((1, "alloc", 0x1000), (2, "alloc", 0x2000), (3, "free", 0x1000), (4, "alloc", 0x3000),
+                                  (6, "free", 0x2000)), thread=5) + t.chunk(events((5, "free", 0x3000)), thread=6))
+        self.assertRegex(self.good("report", "--temporary", "x.trace"), r"\n  blocks +0\n  bytes +0 B\n")
+        self.write("x.trace", t.header() + t.chunk(RECORDS, kind=2) +
+                   t.chunk(events((1, "alloc", 0x1000), (2, "alloc", 0x2000), (3, "free", 0x2000), (4, "free", 0x1000))))
+        self.assertRegex(self.good("report", "--temporary", "x.trace"), r"\n  blocks +1\n  bytes +20 B\n")
+
     def test_sizes(self):
         out = self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 1023), t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 1024),
                            t.event(3, 3, "free", "cuMemFree", 0x2000, 1024),

@@ -12,6 +12,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[3] / "tools" / "bench"
 sys.path.insert(0, str(BENCH))
 
 import common  # noqa: E402
+import drawing  # noqa: E402
 import spgemm  # noqa: E402
 import spgemm_results  # noqa: E402
 import spgemm_warps  # noqa: E402
@@ -142,7 +143,7 @@ class Spgemm(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "run.json")
             path.write_text(json.dumps({**ABOUT, "figures": self.figures}))
-            done = subprocess.run([sys.executable, str(BENCH / "spgemm.py"), "--plot", str(path)], capture_output=True, text=True,
+            done = subprocess.run([drawing.python(), str(BENCH / "spgemm.py"), "--plot", str(path)], capture_output=True, text=True,
                                   env=common.environment())
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(self.text, done.stdout)
