@@ -69,10 +69,14 @@ static void test_stream_order_is_kept(void **state) {
         struct gm_request request = ordered_request(&world.origin, BYTES, stream);
         struct gm_free_request how = ordered_free(stream);
         size_t live = simcuda_live_blocks();
+        uint64_t first = 0;
         simcuda_set_streams("manual");
         for (uint32_t i = 0; i < 100; i++) {
             struct gm_block block = get(resource, &request);
             assert_true(block.stream == stream);
+            first = first ? first : block.address;
+            if (is_pool(resource)) /* freed in the same stream, so it comes again at once */
+                assert_true(block.address == first);
             world_fill(&world, world.one, &block, i);
             world_check(&world, world.one, &block, i);
             assert_int_equal(release(resource, &block, &how), GM_OK);
