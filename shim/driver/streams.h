@@ -17,13 +17,14 @@ enum { GM_STREAMS_MOST = 14, GM_STREAMS_OWN = 2 }; /* the program's in a context
 enum gm_streams_reason {
     GM_STREAMS_PER_THREAD, /* a per-thread default stream was used */
     GM_STREAMS_GREEN,      /* a green context was made */
-    GM_STREAMS_LINKED,     /* a loaded object is linked with the driver, or calls came through an entry point without observers */
+    GM_STREAMS_LINKED,     /* a loaded object is linked with the driver, or calls came through an entry point without
+                              observers */
     GM_STREAMS_LOST,       /* the driver refused what the book-keeping needs */
     GM_STREAMS_REASONS
 };
 
-/* All entry points are observed, and does this driver need it? Before the first context. `look_for_escapes` is asked at each
- * fence whether something in the process may give work to streams past the watchers. */
+/* All entry points are observed, and does this driver need it? Before the first context. `look_for_escapes` is asked at
+ * each fence whether something in the process may give work to streams past the watchers. */
 GM_INTERNAL void gm_streams_observe(bool (*look_for_escapes)(void));
 /* True when streams are watched and nothing is in doubt. */
 GM_INTERNAL bool gm_streams_usable(void);
