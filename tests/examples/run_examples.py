@@ -15,7 +15,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
 
 from place import Failure, check  # noqa: E402
-from run_preload import POLICIES  # noqa: E402
+from every_policy import POLICIES  # noqa: E402
 
 SINGLE = ("add", "multiply", "multiply_plain", "rotate", "conjugate", "rescale")
 RATIOS = (0, 25, 50, 75, 80, 85, 90, 95)

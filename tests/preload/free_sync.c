@@ -1,6 +1,6 @@
 /* How far a cudaFree synchronises on the simulated driver, before and after something that the process does. Everything
- * is looked up as the runtime does it, so that nothing but the named reason is there. Arguments: the reason, and the
- * level that is expected from then on; see run_free_sync.py. Prints the levels of two frees before and two after it. */
+ * is looked up as the runtime does it, so that nothing but the named reason is there. Argument: the reason; frees.py
+ * knows the level that is expected from then on. Prints the levels of two frees before and two after it. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <dlfcn.h>

@@ -11,8 +11,8 @@ import re
 import shutil
 import sys
 
+from every_policy import POLICIES
 from place import Failure, check, run_case
-from run_preload import POLICIES
 from traces import check_trace
 
 # What native, async and managed memory ask of the driver, and what they fence with.

@@ -18,8 +18,8 @@ PARSER.add_argument("case", choices=("table", "drivers", "patterns"))
 OPTIONS = PARSER.parse_args()
 sys.path.insert(0, OPTIONS.preload)
 
+from every_policy import POLICIES  # noqa: E402
 from place import Failure, Place, check  # noqa: E402
-from run_preload import POLICIES  # noqa: E402
 from traces import number, read_trace  # noqa: E402
 
 # What "managed" is by GPUMEM_MANAGED; M below.
