@@ -294,7 +294,7 @@ def denied():
     with Program() as program:
         program.do("alloc")
         refused([program.pid], 1, "permission denied", user=NOBODY, group=NOBODY, extra_groups=[])
-        refused(["--all"], 1, "no process", user=NOBODY, group=NOBODY, extra_groups=[])
+        refused(["--all"], 1, "no readable process", user=NOBODY, group=NOBODY, extra_groups=[])
 
 
 def everything():
