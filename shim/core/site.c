@@ -249,7 +249,8 @@ static int add_module(const struct module_search *search) {
 /* The lock is not held. What is found is too much for a small stack. */
 static int find_module(uintptr_t ip) {
     int known = known_module(ip);
-    struct module_search *search = known < 0 && module_count < MODULES ? gm_pages(sizeof(*search)) : NULL;
+    bool room = __atomic_load_n(&module_count, __ATOMIC_RELAXED) < MODULES;
+    struct module_search *search = known < 0 && room ? gm_pages(sizeof(*search)) : NULL;
     if (!search)
         return known;
     search->ip = ip;
