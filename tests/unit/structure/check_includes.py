@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No include runs up, and no files form a circle.
+"""No include runs up, no files form a circle, and no two structs have one name.
 
 usage: check_includes.py SOURCE
 
@@ -19,6 +19,8 @@ ROOMS = {
     "tools": ["tools/cli"],
 }  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+DEFINITION = re.compile(r"^(?:static |const |typedef )*(struct|union|enum) ((?:gm|spg|gpumem)_\w+) \{", re.MULTILINE)
+NAMED = ["policy", "shim", "spgemm", "tools/cli", "tools/gen", "tools/sim"]
 SUFFIXES = {".c", ".h", ".S", ".cu", ".cuh", ".hpp"}
 
 
@@ -43,6 +45,15 @@ def upward(root):
                     above = [other for other in rooms[level + 1 :] if target.parent == pathlib.Path(other)]
                     if above:
                         yield f"{path.relative_to(root)} includes {target}, which stands above it"
+
+
+def twice_named(root):
+    """Structs, unions and enums of the project's prefixes that several files define."""
+    homes = {}
+    for path in sorted(path for folder in NAMED for path in (root / folder).rglob("*") if path.suffix in SUFFIXES):
+        for kind, name in DEFINITION.findall(path.read_text()):
+            homes.setdefault(f"{kind} {name}", []).append(str(path.relative_to(root)))
+    return {name: files for name, files in homes.items() if len(files) > 1}
 
 
 def module_of(path):
@@ -89,6 +100,7 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     wrong = list(upward(root))
     wrong += ["a circle: " + ", ".join(circle) for circle in circles(graph_of(root))]
+    wrong += [f"{name} is defined in {', '.join(files)}" for name, files in twice_named(root).items()]
     for line in wrong:
         print(line)
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
