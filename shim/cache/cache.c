@@ -1,39 +1,44 @@
-/* Freed native blocks kept for the next request of their size, or of one somewhat smaller (overwriting lazily released
- * memory, MemHC 5.1).
+/* The cache adaptor: it holds freed blocks on free lists and serves the next request of the same size, or of a somewhat
+ * smaller size, from them (MemHC 5.1: lazily released memory is overwritten). One free block is one whole allocation of
+ * the upstream resource.
  *
- * A block is handed out again only when its fence is known complete: everything that was submitted before it was freed
- * is done. So a block comes back as the driver would give it, and one kept block is one native allocation, whole.
+ * A free block is reused only after its fence is complete: all work that was submitted before the free is done. So a
+ * reused block is as safe to use as a new block from the driver.
  *
- * Who waits, and for what. The cache never makes a thread wait for more than the program's own calls would have:
- *  - a free does not wait here, except where it gives memory back (below). What cudaFree promises beyond that was kept
- * before the block came here (GPUMEM_FREE, shim/driver/free_sync.h); a block whose free synchronised is ready at once.
- *  - an allocation waits only for a fence that the same thread recorded in a free: natively it would have waited there.
- * Else it goes to the driver. So a kernel that waits for another thread's next kernel cannot hang.
- *  - memory is given back by native frees, which wait for the whole context and let no other thread submit meanwhile.
- * They happen inside frees of the same context, when all its work is done: then there is nothing to wait for. In spite
- * of work only at the limit, where free memory is short, far over the largest live total, for blocks that were idle
- * very long and after errors; the program's own cudaFree would have waited there too. Further in gpumem_trim, and in an
- * allocation only when the driver is out of memory. The exception that is left: a program out of memory whose running
- * kernel never ends waits in its allocation.
+ * Waiting. The cache never makes a thread wait for more than the program's own calls would have waited for:
+ *  - A free does not wait in the cache, except when it releases memory (see below). The synchronisation that cudaFree
+ *    promises happened before the block came here (GPUMEM_FREE, shim/driver/free_sync.h). A block whose free
+ *    synchronised is ready at once.
+ *  - An allocation waits only for a fence that the same thread recorded in a free: a native free would have waited
+ *    there. Otherwise the allocation calls the driver. So a kernel that waits for another thread's next kernel cannot
+ *    hang.
+ *  - A native free, which releases memory, waits for the whole context and lets no other thread submit work meanwhile.
+ *    So the cache releases memory inside a free of the same context, when the context is idle. It releases memory of a
+ *    busy context only at the limit, when the device has little free memory, far above the largest live total, for
+ *    blocks that were idle very long, and after errors; the program's own cudaFree would have waited there too.
+ *    gpumem_trim may wait as well, and an allocation when the driver is out of memory.
+ *  - One exception remains: a program that is out of memory while one of its kernels never ends waits in its
+ *    allocation.
  *
- * Which block serves a request: one of its size that is ready; else a ready block that is larger and wastes at most
- * half of itself, from 1 MiB on a third, from 16 MiB on a fifth; else native memory. The larger block is not taken
- * under GPUMEM_LIMIT.
+ * Choice of a block. A ready block of the requested size serves first. Next comes a larger ready block that wastes at
+ * most half of itself; for requests from 1 MiB on at most a third, from 16 MiB on at most a fifth. Last comes the
+ * upstream resource. Under GPUMEM_LIMIT no larger block is used.
  *
- * A fence covers a batch: GPUMEM_FENCE_BATCH frees, or 6 MiB of them.
+ * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 6 MiB.
  *
- * What bounds the memory of free blocks:
- *  - of one size, ROTATION bytes may wait for their fences. Beyond that the thread that freed them waits for the oldest
- * fence when it allocates that size.
- *  - of a device, a quarter of the largest live total, blocks of others included, plus SLACK; in a burst four times
- * that; never more than GPUMEM_CACHE_LIMIT. Nothing is kept while less than 512 MiB or 3 % of the device are free.
- *  - there is no background thread. Memory above these bounds, or unused for GPUMEM_CACHE_IDLE, is released when a
- * later batch of frees of its context is closed and the context is idle: a native free would stall the device. While
- * the device works it is released only when the bounds are far exceeded or it was unused four times as long. A program
- * that frees nothing more keeps what is there.
+ * Limits on the memory of free blocks:
+ *  - For one size, GM_CACHE_ROTATION bytes may wait for their fences. Above that, the thread that freed them waits for
+ *    the oldest fence when it allocates this size.
+ *  - For one device, the free blocks may hold a quarter of the largest live total (blocks of other resources included)
+ *    plus 64 MiB; while the context is busy up to four times as much; and never more than GPUMEM_CACHE_LIMIT. While
+ *    the device has less free memory than 512 MiB or 3 % of its size, whichever is more, the cache holds nothing.
+ *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
+ *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is
+ *    released only if it is far above the limits or was unused four times as long. A program that frees nothing more
+ *    keeps its free blocks.
  *
- * Threads work on shards of their own, so that hot calls share no lock; a request that finds nothing in its own shard
- * looks into the others. No lock is held across a driver call. */
+ * Each thread works on a shard of its own, so that frequent calls share no lock. A request that finds no block in its
+ * shard looks into the others. No lock is held across a driver call. */
 #include <string.h>
 
 #include "shim/base/options.h"
@@ -46,19 +51,19 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
 
-#define GRANULE ((size_t)512) /* what native memory occupies: allocations of 1 to 512 bytes lie 512 bytes apart */
-/* Freed bytes without a fence, in one shard and over all: threads that record fences at once wait for each other in the
- * driver. */
+#define GRANULE ((size_t)512) /* native allocations of 1 to 512 bytes lie 512 bytes apart */
+/* Most freed bytes without a fence, in one shard and in all shards together. A batch is this large because threads that
+ * record fences at the same time wait for each other in the driver. */
 #define BATCH_BYTES     ((size_t)6 << 20)
 #define ALL_BATCH_BYTES ((size_t)64 << 20)
 
 /* ---- threads and shards */
 
 unsigned gm_cache_shards = 1;
-static unsigned threads_seen; /* of all caches */
+static unsigned threads_seen; /* by all caches */
 static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
 
-static GM_APART void meet_thread(void) {
+static GM_APART void number_thread(void) {
     thread_number = __atomic_add_fetch(&threads_seen, 1, __ATOMIC_RELAXED);
     if (thread_number > 1 && thread_number <= GM_CACHE_SHARDS)
         __atomic_add_fetch(&gm_cache_shards, 1, __ATOMIC_RELAXED);
@@ -66,11 +71,11 @@ static GM_APART void meet_thread(void) {
 
 static inline unsigned my_shard(void) {
     if (GM_UNLIKELY(!thread_number))
-        meet_thread();
+        number_thread();
     return (thread_number - 1) % GM_CACHE_SHARDS;
 }
 
-/* A thread's number is never another's. */
+/* Identity of the calling thread: no two threads have the same number. */
 static const void *this_thread(void) { return (const void *)(uintptr_t)thread_number; }
 
 unsigned gm_cache_act_as(unsigned number) {
@@ -81,28 +86,28 @@ unsigned gm_cache_act_as(unsigned number) {
 
 /* ---- allocation */
 
-/* Blocks of this size wait for their fences: asks about the oldest. The class as it is then, NULL when the context went
- * meanwhile. */
-static GM_APART struct gm_size_class *ask_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
-                                                 struct gm_size_class *class) {
+/* No block of this size is ready, but some wait for their fences: queries the oldest fence. Returns the class; NULL
+ * when the context was destroyed or the class was dropped meanwhile. */
+static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
+                                                   struct gm_size_class *class) {
     struct gm_batch *batch = gm_free_list_first(&class->pending)->batch;
     size_t size = class->size;
-    bool gone;
+    bool destroyed;
     if (batch->state != GM_BATCH_RECORDED || gm_capture_any())
         return class;
-    gm_cache_settle(shard, lists, batch, false, &gone);
-    return gone ? NULL : gm_size_class_of(lists, size);
+    gm_cache_settle(shard, lists, batch, false, &destroyed);
+    return destroyed ? NULL : gm_size_class_of(lists, size);
 }
 
-/* Looks into one shard for a block; its address, 0 when there is none. *waiting counts the bytes of this size that wait
- * there for their fences. */
+/* Takes a ready block of exactly `size` bytes from one shard. Returns its address; 0: there is none. Adds to *waiting
+ * the bytes of this size that wait for their fences in the shard. */
 static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = lists && !lists->aside ? gm_size_class_of(lists, size) : NULL;
+    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
     if (class && GM_UNLIKELY(!class->ready.count) && class->pending.count)
-        class = ask_oldest(shard, lists, class);
+        class = query_oldest(shard, lists, class);
     if (class) {
         address = gm_free_lists_take(shard, lists, class);
         *waiting += class->pending.count * size;
@@ -111,29 +116,29 @@ static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, si
     return address;
 }
 
-/* The budget of this size is used up: waits for its oldest fence when this thread recorded it. */
-static bool wait_for_own(struct gm_shard *shard, uint64_t context_id, size_t size) {
-    bool waited = false, gone;
+/* More than GM_CACHE_ROTATION bytes of this size wait: waits for their oldest fence if this thread recorded it. */
+static bool wait_for_own_fence(struct gm_shard *shard, uint64_t context_id, size_t size) {
+    bool waited = false, destroyed;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = lists && !lists->aside ? gm_size_class_of(lists, size) : NULL;
+    struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
     struct gm_batch *batch = class && class->pending.count ? gm_free_list_first(&class->pending)->batch : NULL;
     if (batch && batch->state == GM_BATCH_RECORDED && batch->thread == this_thread() && !gm_capture_any())
-        waited = gm_cache_settle(shard, lists, batch, true, &gone) == GM_OK;
+        waited = gm_cache_settle(shard, lists, batch, true, &destroyed) == GM_OK;
     gm_spin_unlock(&shard->lock);
     return waited;
 }
 
-/* A ready block that is somewhat larger, *size: a program that asks for another size each time would get all from the
- * driver. Fences that are complete meanwhile are told first. */
-static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *size) {
-    bool gone = false;
+/* Takes a somewhat larger ready block and writes its size to *size. Without this, a program that requests a new size
+ * each time would get every block from the driver. While no block fits, queries the recorded fences, oldest first. */
+static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t *size) {
+    bool destroyed = false;
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = lists && !lists->aside ? gm_free_lists_near(lists, *size) : NULL;
-    while (!class && lists && !lists->aside && lists->first && !gm_capture_any() &&
-           gm_cache_settle(shard, lists, lists->first, false, &gone) == GM_OK && !gone)
+    struct gm_size_class *class = lists && !lists->disabled ? gm_free_lists_near(lists, *size) : NULL;
+    while (!class && lists && !lists->disabled && lists->first && !gm_capture_any() &&
+           gm_cache_settle(shard, lists, lists->first, false, &destroyed) == GM_OK && !destroyed)
         class = gm_free_lists_near(lists, *size);
     if (class) {
         *size = class->size;
@@ -143,14 +148,15 @@ static uint64_t take_near(struct gm_shard *shard, uint64_t context_id, size_t *s
     return address;
 }
 
-/* Where memory is short, or counted, a block takes no more than was asked for. */
+/* False where the device has little free memory or GPUMEM_LIMIT is set: a block must not be larger than requested. */
 static bool may_waste(const struct gm_cache *state, int device) {
     return !gm_limit_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
 }
 
-/* The thread's own shard has none ready: other threads' shards, larger blocks, then the thread's own fence. */
-static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_request *request, size_t *size,
-                                      size_t waiting) {
+/* The thread's own shard has no ready block. Tries the other shards, then larger blocks, then waits for an own fence.
+ */
+static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_request *request, size_t *size,
+                                        size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();
     uint64_t context_id = request->context_id, address = 0;
     for (unsigned i = 0; i < used && !address; i++)
@@ -159,9 +165,9 @@ static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_re
     bool waste = !address && may_waste(state, request->device);
     for (unsigned i = 0; waste && i < used && !address; i++)
         if (gm_cache_has_some(&state->shards[(mine + i) % used], request->device))
-            address = take_near(&state->shards[(mine + i) % used], context_id, size);
+            address = take_larger(&state->shards[(mine + i) % used], context_id, size);
     if (!address && waiting && waiting + *size > GM_CACHE_ROTATION &&
-        wait_for_own(&state->shards[mine], context_id, *size))
+        wait_for_own_fence(&state->shards[mine], context_id, *size))
         address = take(&state->shards[mine], context_id, *size, &waiting);
     return address;
 }
@@ -169,10 +175,10 @@ static GM_APART uint64_t find_further(struct gm_cache *state, const struct gm_re
 static inline uint64_t find_free(struct gm_cache *state, const struct gm_request *request, size_t *size) {
     size_t waiting = 0;
     uint64_t address = take(&state->shards[my_shard()], request->context_id, *size, &waiting);
-    return GM_LIKELY(address) ? address : find_further(state, request, size, waiting);
+    return GM_LIKELY(address) ? address : find_elsewhere(state, request, size, waiting);
 }
 
-static bool has_shape(const struct gm_request *request) {
+static bool is_cacheable(const struct gm_request *request) {
     return request->call == GM_CALL_ALLOC && request->context_id && request->size && request->size <= SIZE_MAX / 2 &&
            request->device >= 0 && request->device < GM_CACHE_DEVICES;
 }
@@ -197,7 +203,7 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     struct gm_request rounded = *request;
     struct gm_block got = {0};
     rounded.size = size;
-    gm_cache_look_around(state, &state->devices[request->device]);
+    gm_cache_check_device(state, &state->devices[request->device]);
     gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, &got);
     if (status == GM_OUT_OF_MEMORY)
         gm_stats_oom_step();
@@ -212,7 +218,7 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
 
 static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct gm_cache *state = self->state;
-    if (GM_UNLIKELY(!has_shape(request)))
+    if (GM_UNLIKELY(!is_cacheable(request)))
         return alloc_uncached(self, request, block);
     size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
     uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, &size);
@@ -226,15 +232,17 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
 
 static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }
 
-/* Records the fence of the batch that `block` completed. An error is this free's own: natively it would have had it. */
-static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
-                                    const struct gm_block *block, const struct gm_free_request *how) {
+/* `block` filled its batch: records the fence of the batch. On an error the block is freed upstream at once, and this
+ * free reports the upstream's error, as a native free would. The caller holds the shard's lock; the function releases
+ * it. */
+static GM_APART gm_status record_fence(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
+                                       const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_batch *batch = NULL;
-    bool gone, own = false;
-    gm_status status = gm_cache_record(shard, lists, this_thread(), &batch, &gone);
-    if (!gone && lists->aside)
+    bool destroyed, own = false;
+    gm_status status = gm_cache_record(shard, lists, this_thread(), &batch, &destroyed);
+    if (!destroyed && lists->disabled)
         own = gm_free_lists_withdraw(shard, lists, block->address);
-    bool more = !gone && (lists->aside || gm_cache_untidy(self->state, lists, batch));
+    bool more = !destroyed && (lists->disabled || gm_cache_untidy(self->state, lists, batch));
     gm_spin_unlock(&shard->lock);
     if (!more)
         return GM_OK;
@@ -243,7 +251,8 @@ static GM_APART gm_status fence_off(struct gm_resource *self, struct gm_shard *s
     return status;
 }
 
-/* The block is not to be kept. The shard's lock is held, and let go. */
+/* Frees a block upstream instead of adding it to the free lists. The caller holds the shard's lock; the function
+ * releases it. */
 static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shard *shard, const struct gm_block *block,
                                         const struct gm_free_request *how) {
     const struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
@@ -255,19 +264,20 @@ static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shar
     return status;
 }
 
-/* Nothing submitted before this free can touch the block any more, so it needs no fence. Every so often a batch is
- * closed all the same, an empty one if need be, because that is when a lists is tidied. Without cuCtxRecordEvent a
- * fence is an event in each of the program's streams, which cuStreamQuery would find busy; such drivers have no order
- * either, so the free has waited and needs no fence to tell. The shard's lock is held, and let go. */
-static GM_APART gm_status keep_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
-                                       const struct gm_block *block, const struct gm_free_request *how) {
+/* Adds a block that no earlier work can use any more, so it needs no fence. Free lists are tidied when a batch is
+ * closed. So every `frees` such blocks a batch is closed all the same, even an empty one. Without cuCtxRecordEvent a
+ * fence would be an event in each of the program's streams, and cuStreamQuery would report these streams as busy. Such
+ * drivers have no free in order either: the free has waited for the context, and tidying needs no fence. The caller
+ * holds the shard's lock; the function releases it. */
+static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
+                                      const struct gm_block *block, const struct gm_free_request *how) {
     const struct gm_cache *state = self->state;
     if (!gm_free_lists_put_ready(shard, lists, block->address, block->reserved))
         return free_natively(self, shard, block, how);
     bool tidy = ++lists->settled % state->frees == 0 && !gm_capture_any();
     bool fence = tidy && GM_LIKELY(gm_drv.ctx_record_event != NULL) && (lists->open || gm_batch_open(lists));
     if (fence)
-        return fence_off(self, shard, lists, block, how);
+        return record_fence(self, shard, lists, block, how);
     tidy = tidy && gm_cache_untidy(state, lists, NULL);
     gm_spin_unlock(&shard->lock);
     if (tidy)
@@ -286,10 +296,10 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     struct gm_shard *shard = &state->shards[my_shard()];
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
-    if (GM_UNLIKELY(!gm_cache_may_keep(state, lists, block->device, block->reserved)))
+    if (GM_UNLIKELY(!gm_cache_accepts(state, lists, block->device, block->reserved)))
         lists = gm_cache_make_room(self, shard, block);
     if (GM_UNLIKELY(how->settled) && lists)
-        return keep_settled(self, shard, lists, block, how);
+        return put_settled(self, shard, lists, block, how);
     struct gm_batch *batch = GM_LIKELY(lists) ? gm_free_lists_put(shard, lists, block->address, block->reserved) : NULL;
     if (GM_UNLIKELY(!batch))
         return free_natively(self, shard, block, how);
@@ -300,10 +310,10 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
         gm_spin_unlock(&shard->lock);
         return GM_OK;
     }
-    return fence_off(self, shard, lists, block, how);
+    return record_fence(self, shard, lists, block, how);
 }
 
-/* ---- the rest of its life */
+/* ---- the other ops */
 
 static bool cache_keeps(struct gm_resource *self, uint64_t address) {
     struct gm_cache *state = self->state;
@@ -333,7 +343,7 @@ static void set_kind(struct gm_resource *self) {
         state->shards[i].kind = self->kind;
 }
 
-/* The parent's blocks are not the child's, and locks may be held by threads that stayed behind. */
+/* The child of a fork does not own the parent's blocks. Threads that exist only in the parent may hold locks. */
 static void cache_after_fork(struct gm_resource *self) {
     struct gm_cache *state = self->state;
     memset(state->shards, 0, sizeof state->shards);
@@ -361,13 +371,11 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
 
 const struct gm_resource_ops gm_resource_cache = {
     .name = "cache",
-    .summary =
-        "freed blocks of the wrapped resource, kept and reused once everything submitted before the free is done",
+    .summary = "reuses freed blocks of the wrapped resource once all work submitted before the free is done",
     .properties = ~0u,
     .breaks = "an error of earlier work may show at a later call than the free; freed memory stays with this "
-              "process until it is reused, unused for a while, trimmed or wanted elsewhere in the process; out of "
-              "memory while a kernel "
-              "runs that never ends, an allocation waits for that kernel",
+              "process until it is reused, idle for GPUMEM_CACHE_IDLE, trimmed or needed elsewhere in the process; an "
+              "allocation that finds no memory waits for running kernels, even for one that never ends",
     .adaptor = true,
     .kind = GM_KIND_CACHE,
     .serves = "cache(native)",

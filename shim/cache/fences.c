@@ -1,18 +1,17 @@
-/* Fences of a cache: recorded for a closed batch, asked about, waited for. The shard's lock is held before and after,
- * and let go in between. */
+/* The fences of a cache. Each closed batch of freed blocks gets one fence; later calls query the fence or wait for it.
+ * The caller holds the shard's lock. The functions release the lock while they call the driver, and hold the free lists
+ * meanwhile (gm_free_lists_hold). */
 #include "shim/cache/parts.h"
 
-/* The driver cannot be relied on for this context any more: what is kept goes back natively with the next frees. */
-void gm_cache_step_aside(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status) {
-    if (!lists->aside)
-        gm_log(GM_LOG_INFO, "cache: error %d from a fence, nothing is kept for this context any more", status);
-    lists->aside = true;
+void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status) {
+    if (!lists->disabled)
+        gm_log(GM_LOG_INFO, "cache: error %d from a fence: freed blocks of this context are no longer reused", status);
+    lists->disabled = true;
     gm_free_lists_release_all(shard, lists);
 }
 
-/* Asks, or waits, whether a recorded batch is complete. *gone: the context went meanwhile and the lists with it. */
 gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch, bool wait,
-                          bool *gone) {
+                          bool *destroyed) {
     CUstreamCaptureMode mode;
     gm_status status = GM_FENCE_PENDING;
     gm_free_lists_hold(lists, batch);
@@ -29,14 +28,13 @@ gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, s
     if (!status)
         gm_batch_complete(lists, batch);
     else if (status != GM_FENCE_PENDING)
-        gm_cache_step_aside(shard, lists, status);
-    *gone = !gm_free_lists_let_go(shard, lists, batch);
+        gm_cache_disable(shard, lists, status);
+    *destroyed = !gm_free_lists_let_go(shard, lists, batch);
     return status;
 }
 
-/* Closes the open batch and records its fence. GM_FENCE_PENDING: a capture runs, the batch stays open. */
 gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread,
-                          struct gm_batch **recorded, bool *gone) {
+                          struct gm_batch **recorded, bool *destroyed) {
     struct gm_batch *batch = gm_batch_close(shard, lists);
     CUcontext context = (CUcontext)(uintptr_t)lists->context;
     uint64_t id = lists->context_id;
@@ -52,16 +50,16 @@ gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, c
     if (gm_is_capture_error(status))
         status = GM_FENCE_PENDING;
     gm_spin_lock(&shard->lock);
-    *gone = !gm_free_lists_let_go(shard, lists, batch);
-    if (*gone)
+    *destroyed = !gm_free_lists_let_go(shard, lists, batch);
+    if (*destroyed)
         return status;
     batch->thread = thread;
     if (status == GM_FENCE_PENDING)
         gm_batch_reopen(shard, lists, batch);
     else
         gm_batch_recorded(lists, batch);
-    if (lists->aside || (status && status != GM_FENCE_PENDING))
-        gm_cache_step_aside(shard, lists, status);
+    if (lists->disabled || (status && status != GM_FENCE_PENDING))
+        gm_cache_disable(shard, lists, status);
     *recorded = batch;
     return status;
 }

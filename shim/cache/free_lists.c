@@ -1,3 +1,5 @@
+/* The data structures behind free_lists.h. Each context has a hash table of size classes; a class has one list of ready
+ * blocks and one of pending blocks. A second set of lists, by size bucket, orders the ready blocks by age. */
 #include "shim/cache/free_lists.h"
 
 #include <string.h>
@@ -5,7 +7,7 @@
 
 enum { SLAB = 64 * 1024, FIRST_CLASS_LIMIT = 2 * GM_FIRST_SIZE_CLASSES, NEAR_TRIES = 32 };
 
-/* ---- memory: from the kernel, kept for ever, used again within the shard */
+/* ---- memory for structs: taken from the kernel, never returned, reused within the shard */
 
 #define ADD_UNUSED(list, type)                                      \
     do {                                                            \
@@ -98,7 +100,8 @@ static void set_class_table(struct gm_free_lists *lists, struct gm_size_class **
     lists->class_slots = slots;
 }
 
-/* Sizes that no block has any more go first. Without memory for a larger table chains grow longer. */
+/* Drops the classes without blocks, then enlarges the table if needed. Without memory for a larger table its chains
+ * grow. */
 static void make_class_room(struct gm_shard *shard, struct gm_free_lists *lists) {
     drop_empty_classes(shard, lists);
     lists->class_limit = 2 * lists->class_count > FIRST_CLASS_LIMIT ? 2 * lists->class_count : FIRST_CLASS_LIMIT;
@@ -110,13 +113,14 @@ static void make_class_room(struct gm_shard *shard, struct gm_free_lists *lists)
         set_class_table(lists, table, slots);
 }
 
-/* Of a block that is larger than what was asked for. Large blocks are few and make the peak, small ones are many and do
- * not. */
+/* Bytes that a block may waste when it serves a smaller request of `size` bytes. Large blocks are few but determine the
+ * peak; small blocks are many but do not. So a large block may waste less. */
 static size_t spare(size_t size) {
     return size < (size_t)1 << 20 ? size : size < (size_t)16 << 20 ? size / 2 : size / 4;
 }
 
-/* Looks at the newest few blocks of each bucket, whatever is kept: sizes of one bucket differ by an eighth at most. */
+/* Looks at the newest NEAR_TRIES blocks of each bucket, so that the time does not depend on the number of free blocks.
+ * Sizes in one bucket differ by at most an eighth. */
 struct gm_size_class *gm_free_lists_near(const struct gm_free_lists *lists, size_t size) {
     struct gm_size_class *found = NULL;
     size_t most = size + spare(size);
@@ -185,7 +189,7 @@ void gm_batch_recorded(struct gm_free_lists *lists, struct gm_batch *batch) {
     lists->recorded_count++;
 }
 
-/* What was put meanwhile joins it. */
+/* Blocks that were added to a new open batch meanwhile join this batch. */
 void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch) {
     struct gm_batch *younger = lists->open;
     gm_free_lists_count_unfenced(shard, batch->bytes);
@@ -206,7 +210,7 @@ void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct
     lists->open = batch;
 }
 
-/* Out of the recorded ones; used again once nobody asks about it any more. */
+/* Removes the batch from the recorded ones. Its struct is reused when no thread queries the batch any more. */
 static void spend(struct gm_free_lists *lists, struct gm_batch *batch) {
     if (batch->state == GM_BATCH_RECORDED) {
         *(batch->previous ? &batch->previous->next : &lists->first) = batch->next;
@@ -231,7 +235,7 @@ void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch) {
     spend(lists, batch);
 }
 
-/* ---- the end of blocks */
+/* ---- release */
 
 static void queue_release(struct gm_free_lists *lists, struct gm_free_block *freed, size_t size) {
     freed->class = NULL;
@@ -254,7 +258,7 @@ static struct gm_free_block *oldest_in(const struct gm_size_bucket *bucket) {
     return gm_free_block_of_age(bucket->ages.previous);
 }
 
-/* Returns its bytes. */
+/* Queues the oldest ready block of the bucket for release. Returns its size. */
 static size_t release_oldest_in(struct gm_free_lists *lists, struct gm_size_bucket *bucket) {
     struct gm_free_block *freed = oldest_in(bucket);
     size_t size = freed->class->size;
@@ -263,7 +267,7 @@ static size_t release_oldest_in(struct gm_free_lists *lists, struct gm_size_buck
     return size;
 }
 
-/* Of the blocks of about `least` bytes or more. */
+/* The bucket with the longest unused ready block of about `least` bytes or more. */
 static const struct gm_size_bucket *longest_unused(const struct gm_free_lists *lists, size_t least) {
     const struct gm_size_bucket *found = NULL;
     for (unsigned i = gm_size_bucket_of(least); i < GM_SIZE_BUCKETS; i++)
@@ -285,7 +289,7 @@ size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, s
     return pending_release;
 }
 
-/* A native free costs the same at any size: many small blocks go only where no large one is left. */
+/* A native free costs the same for any size. So small blocks are released only when no large one is left. */
 size_t gm_free_lists_release_ready(struct gm_free_lists *lists, size_t bytes) {
     size_t pending_release = 0, more = 1;
     for (; pending_release < bytes && more; pending_release += more) {
@@ -361,7 +365,8 @@ bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists,
     return true;
 }
 
-/* ---- by address, from the first question on: the free of a block that is kept is a program's mistake, and rare */
+/* ---- index by address, built at the first gm_shard_holds: a program that frees a block twice makes a mistake, which
+ * is rare */
 
 static void link_address(struct gm_free_block **table, unsigned slots, struct gm_free_block *freed) {
     struct gm_free_block **slot = &table[gm_free_list_slot(freed->address, slots)];
@@ -369,7 +374,7 @@ static void link_address(struct gm_free_block **table, unsigned slots, struct gm
     *slot = freed;
 }
 
-/* Keeps the old table when the kernel gives no memory. */
+/* Keeps the old table when the kernel has no memory. */
 static void set_address_slots(struct gm_shard *shard, unsigned slots) {
     struct gm_free_block **old = shard->addresses, **table = gm_pages(slots * sizeof *table);
     if (!table)
@@ -422,7 +427,7 @@ static void index_all_addresses(struct gm_shard *shard) {
     shard->addresses = shard->first_addresses;
     shard->address_slots = GM_SHARD_FIRST_ADDRESSES;
     if (slots > shard->address_slots)
-        set_address_slots(shard, slots); /* at once: what fills it takes long enough */
+        set_address_slots(shard, slots); /* at its final size: filling it is slow enough */
     for (const struct gm_free_lists *lists = shard->lists; lists; lists = lists->next) {
         index_addresses(shard, &lists->pending_release);
         for (unsigned i = 0; i < lists->class_slots; i++)
@@ -441,12 +446,12 @@ bool gm_shard_holds(struct gm_shard *shard, uint64_t address) {
     if (!shard->addresses)
         index_all_addresses(shard);
     const struct gm_free_block *freed = shard->addresses[gm_free_list_slot(address, shard->address_slots)];
-    while (freed && (freed->address != address || lists_of(freed)->gone))
+    while (freed && (freed->address != address || lists_of(freed)->destroyed))
         freed = freed->next;
     return freed != NULL;
 }
 
-/* ---- without the lock, and without the context */
+/* ---- use without the lock, and destroyed contexts */
 
 void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch) {
     lists->users++;
@@ -454,7 +459,8 @@ void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch) {
         batch->users++;
 }
 
-/* Blocks and classes go; batches stay for the lists's next context, whose fences take no event of this one. */
+/* Drops blocks and classes. The batch structs stay for the next context that uses these free lists; its fences use no
+ * event of the old context. */
 static void clear(struct gm_shard *shard, struct gm_free_lists *lists) {
     gm_free_lists_release_all(shard, lists);
     while (lists->pending_release.count)
@@ -476,7 +482,7 @@ bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists, s
         lists->unused = batch;
     }
     lists->users--;
-    if (!lists->gone)
+    if (!lists->destroyed)
         return true;
     if (batch && batch->state == GM_BATCH_RECORDING)
         release_batch(lists, batch);
@@ -489,7 +495,7 @@ void gm_shard_forget(struct gm_shard *shard, uint64_t context_id) {
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (!lists)
         return;
-    lists->gone = true;
+    lists->destroyed = true;
     if (!lists->users)
         clear(shard, lists);
 }

@@ -1,13 +1,16 @@
-/* What a cache keeps: freed blocks by context and size, in batches that share a fence.
+/* Free lists of a cache: the freed blocks of each context, sorted by size. Blocks that were freed one after the other
+ * form a batch and share one fence.
  *
- * A block that is put lies in its lists's open batch. The batch is closed, its fence recorded; once the fence is
- * complete the blocks are ready and may be taken. Condemned blocks are never taken again: they wait to be freed
- * natively, which is safe whatever their fence says, because the native free waits by itself. (MemHC 5.1 calls the
- * ready blocks its free_pool.)
+ * A block goes through these states:
+ *  - pending: gm_free_lists_put adds the block to the open batch of its free lists. The cache closes the batch and
+ *    records its fence.
+ *  - ready: the fence is complete. An allocation may take the block. (MemHC 5.1 calls the ready blocks its free_pool.)
+ *  - pending release: no allocation takes the block any more. It waits to be freed natively. This is safe even before
+ *    its fence is complete, because a native free waits by itself.
  *
- * Nothing here calls the driver. A shard is one lock with everything under it; every function but the two without a
- * lock is to be called with the shard's lock held. Whoever lets go of the lock to ask the driver about a batch holds
- * the lists (gm_free_lists_hold) meanwhile: lists and batch then stay, even when their context goes. */
+ * Nothing here calls the driver. A shard is one lock and all data under it. The caller of every function holds the
+ * shard's lock. A caller that releases the lock in order to query the driver about a batch holds the free lists
+ * meanwhile (gm_free_lists_hold): free lists and batch then stay valid, even when their context is destroyed. */
 #ifndef GM_CACHE_FREE_LISTS_H
 #define GM_CACHE_FREE_LISTS_H
 
@@ -17,32 +20,33 @@
 
 enum { GM_SIZE_BUCKETS = 256, GM_FIRST_SIZE_CLASSES = 512, GM_CACHE_DEVICES = 64, GM_SHARD_FIRST_ADDRESSES = 64 };
 
-/* Of a ring that goes through the list's own ends, so that nothing has to be asked about first and last ones. */
+/* Link of a circular list. The list head is part of the circle, so the first and the last link need no special case. */
 struct gm_link {
     struct gm_link *next, *previous;
 };
 
-/* A block that is kept. */
+/* One free block, in any of the states above. */
 struct gm_free_block {
-    struct gm_link link;         /* of its size, ready or pending; of the pending_release ones */
-    struct gm_free_block *next;  /* of those whose addresses share a hash; also links unused ones */
-    struct gm_size_class *class; /* NULL when pending_release */
+    struct gm_link link;         /* in a list of its size class, or in the list of blocks that are pending release */
+    struct gm_free_block *next;  /* next block with the same address hash; also links unused structs */
+    struct gm_size_class *class; /* NULL: pending release */
     uint64_t address;
-    uint64_t stamp; /* ready: ticks of its batch's closing; pending_release: not 0 when it was ready */
+    uint64_t stamp; /* ready: ticks when its batch was closed; pending release: not 0 if it was ready */
     union {
         struct {
             struct gm_free_block *next_of_batch;
             struct gm_batch *batch;
-        };                  /* pending */
-        struct gm_link age; /* ready: of its bucket of sizes */
+        };                  /* state pending */
+        struct gm_link age; /* state ready: in its size bucket */
         struct {
             struct gm_free_lists *lists;
             size_t size;
-        }; /* pending_release */
+        }; /* state pending release */
     };
 };
 
-_Static_assert(sizeof(struct gm_free_block) == 64, "programs keep some 100,000 blocks; one is one cache line");
+_Static_assert(sizeof(struct gm_free_block) == 64,
+               "a program may have 100,000 free blocks; each struct is one cache line");
 
 struct gm_free_list {
     struct gm_link ends;
@@ -56,7 +60,7 @@ struct gm_size_bucket {
 };
 
 struct gm_size_class {
-    struct gm_size_class *next; /* of those that share a hash */
+    struct gm_size_class *next; /* next class with the same hash */
     struct gm_free_lists *lists;
     size_t size;
     struct gm_size_bucket *bucket;
@@ -64,7 +68,7 @@ struct gm_size_class {
     struct gm_free_list pending; /* oldest first */
 };
 
-/* Of a list that is not empty. */
+/* First and last block of a list that is not empty. */
 static inline struct gm_free_block *gm_free_list_first(const struct gm_free_list *list) {
     return (struct gm_free_block *)list->ends.next;
 }
@@ -72,7 +76,7 @@ static inline struct gm_free_block *gm_free_list_last(const struct gm_free_list 
     return (struct gm_free_block *)list->ends.previous;
 }
 
-_Static_assert(offsetof(struct gm_free_block, link) == 0, "a link is its block");
+_Static_assert(offsetof(struct gm_free_block, link) == 0, "the address of a link is the address of its block");
 
 static inline struct gm_free_block *gm_free_block_of_age(struct gm_link *age) {
     return (struct gm_free_block *)((char *)age - offsetof(struct gm_free_block, age));
@@ -101,38 +105,38 @@ static inline void gm_free_list_unlink(struct gm_free_list *list, struct gm_free
 enum gm_batch_state { GM_BATCH_OPEN, GM_BATCH_RECORDING, GM_BATCH_RECORDED, GM_BATCH_SPENT };
 
 struct gm_batch {
-    struct gm_batch *next, *previous; /* recorded ones; `next` also links unused ones */
+    struct gm_batch *next, *previous; /* in the list of recorded batches; `next` also links unused structs */
     enum gm_batch_state state;
-    unsigned count, users; /* blocks; threads that ask the driver about it */
+    unsigned count, users; /* number of blocks; threads that query the driver about the batch */
     size_t bytes;
     struct gm_free_block *blocks;
-    const void *thread; /* whose free recorded it: identity only; NULL = nobody may wait for it inside an allocation */
+    const void *thread; /* the thread whose free recorded it, as identity only; NULL = no allocation may wait for it */
     uint64_t stamp;
     struct gm_fence fence;
 };
 
-/* What a shard holds of a device. */
+/* Free bytes of one device in one shard. */
 struct gm_share {
     size_t bytes;
-    size_t allowance; /* what it may hold; the owner of the shards counts the allowances of all together */
+    size_t allowance; /* most bytes allowed; struct gm_cache_device counts the sum over all shards */
 };
 
 struct gm_free_lists {
     struct gm_free_lists *next;
     uint64_t context, context_id;
     int device;
-    unsigned users;                      /* threads inside without the lock */
-    bool gone;                           /* its context is */
-    bool aside;                          /* the driver answered with an error: keeps nothing any more */
-    struct gm_share *share;              /* the shard's, of the device */
+    unsigned users;                      /* threads that use the lists without the lock */
+    bool destroyed;                      /* the context is destroyed */
+    bool disabled;                       /* the driver reported an error: no block is added any more */
+    struct gm_share *share;              /* the shard's entry for the device */
     struct gm_free_list pending_release; /* latest first */
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* recorded, oldest first */
     unsigned recorded_count;
     unsigned class_count, class_limit, class_slots;
-    unsigned settled;               /* blocks that were put ready */
-    uint64_t swept;                 /* ticks */
-    struct gm_size_class **classes; /* by hash of their size */
+    unsigned settled;               /* blocks that gm_free_lists_put_ready added */
+    uint64_t swept;                 /* last search for idle blocks; ticks */
+    struct gm_size_class **classes; /* hash table by size */
     struct gm_size_class *first_classes[GM_FIRST_SIZE_CLASSES];
     struct gm_size_bucket ready[GM_SIZE_BUCKETS];
 };
@@ -140,8 +144,8 @@ struct gm_free_lists {
 struct gm_shard {
     gm_spin lock;
     unsigned block_count, address_slots;
-    struct gm_free_block **addresses; /* all blocks by hash of their address; NULL until somebody looks for one */
-    enum gm_kind kind;                /* of the memory of its blocks */
+    struct gm_free_block **addresses; /* hash table of all blocks by address; NULL until the first gm_shard_holds */
+    enum gm_kind kind;                /* kind of memory of its blocks */
     size_t unfenced;                  /* bytes in open batches */
     struct gm_free_lists *lists, *unused_lists;
     struct gm_free_block *unused_blocks;
@@ -150,17 +154,17 @@ struct gm_shard {
     struct gm_free_block *first_addresses[GM_SHARD_FIRST_ADDRESSES];
 } __attribute__((aligned(64)));
 
-/* The lists of a context, NULL when nothing was ever put on it. */
+/* The free lists of a context; NULL when no block of it was freed yet. */
 static inline struct gm_free_lists *gm_free_lists_of(const struct gm_shard *shard, uint64_t context_id) {
     struct gm_free_lists *lists = shard->lists;
-    while (lists && (lists->context_id != context_id || lists->gone))
+    while (lists && (lists->context_id != context_id || lists->destroyed))
         lists = lists->next;
     return lists;
 }
-/* The same, made where there is none; NULL: the kernel gives no memory. */
+/* The same, created if needed. NULL: the kernel has no memory. */
 GM_INTERNAL struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t context, uint64_t context_id,
                                                      int device);
-/* Eight to a power of two, so that sizes near each other lie in one bucket or the next. */
+/* Number of the bucket of a size: eight buckets for each power of two, so that similar sizes share a bucket. */
 static inline unsigned gm_size_bucket_of(size_t size) {
     uint64_t granules = (size >> 9) | 1;
     unsigned power = 63 - (unsigned)__builtin_clzll(granules);
@@ -168,7 +172,7 @@ static inline unsigned gm_size_bucket_of(size_t size) {
     return bucket < GM_SIZE_BUCKETS ? bucket : GM_SIZE_BUCKETS - 1;
 }
 
-/* Sizes and addresses are multiples of 512, or nearly. `slots` is a power of two. */
+/* Hash of a size or an address, which is mostly a multiple of 512. `slots` is a power of two. */
 static inline unsigned gm_free_list_slot(uint64_t value, unsigned slots) {
     return (unsigned)((value >> 9) * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1);
 }
@@ -180,11 +184,11 @@ static inline struct gm_size_class *gm_size_class_of(const struct gm_free_lists 
     return class;
 }
 
-/* A class of ready blocks that are larger than `size`, by no more than may be wasted: the smallest, or where many sizes
- * are kept one near it. NULL: none was found. */
+/* A class of ready blocks that are larger than `size` but waste no more than is allowed: the smallest such class, or
+ * one near it if the lists hold many sizes. NULL: none was found. */
 GM_INTERNAL struct gm_size_class *gm_free_lists_near(const struct gm_free_lists *lists, size_t size);
 
-/* What gm_free_lists_put does not find: NULL or false when the kernel gives no memory. */
+/* Create what gm_free_lists_put does not find. NULL or false: the kernel has no memory. */
 GM_INTERNAL struct gm_size_class *gm_size_class_make(struct gm_shard *shard, struct gm_free_lists *lists, size_t size);
 GM_INTERNAL struct gm_batch *gm_batch_open(struct gm_free_lists *lists);
 GM_INTERNAL bool gm_free_blocks_more(struct gm_shard *shard);
@@ -217,12 +221,12 @@ static inline void gm_free_block_remove(struct gm_shard *shard, struct gm_free_l
     shard->unused_blocks = freed;
 }
 
-/* Bytes without a fence, for other shards to read. */
+/* Adds to the bytes without a fence. Threads of other shards read this sum without the lock. */
 static inline void gm_free_lists_count_unfenced(struct gm_shard *shard, size_t bytes) {
     __atomic_store_n(&shard->unfenced, shard->unfenced + bytes, __ATOMIC_RELAXED);
 }
 
-/* Puts a block into the open batch, which is returned. NULL: no memory to note it, nothing was put. */
+/* Adds a block to the open batch and returns the batch. NULL: no memory for the entry, nothing was added. */
 static inline struct gm_batch *gm_free_lists_put(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address,
                                                  size_t size) {
     struct gm_size_class *class = gm_size_class_of(lists, size);
@@ -253,7 +257,7 @@ static inline void gm_free_lists_ready_in(struct gm_free_block *freed, uint64_t 
     class->bucket->bytes += class->size;
 }
 
-/* Puts a block that is ready at once. False: no memory to note it. */
+/* Adds a block that is ready at once. False: no memory for the entry. */
 static inline bool gm_free_lists_put_ready(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address,
                                            size_t size) {
     struct gm_size_class *class = gm_size_class_of(lists, size);
@@ -274,7 +278,7 @@ static inline void gm_free_lists_ready_out(struct gm_free_block *freed) {
     class->bucket->bytes -= class->size;
 }
 
-/* Takes the block of this size that became ready last; its address, 0 when none is. */
+/* Takes the block of this class that became ready last. Returns its address; 0: no block is ready. */
 static inline uint64_t gm_free_lists_take(struct gm_shard *shard, struct gm_free_lists *lists,
                                           struct gm_size_class *class) {
     if (!class->ready.count)
@@ -285,51 +289,53 @@ static inline uint64_t gm_free_lists_take(struct gm_shard *shard, struct gm_free
     return freed->address;
 }
 
-/* Detaches the open batch to be recorded, then one of: recorded, put back (nothing was recorded), pending_release. */
+/* Detaches the open batch, whose fence the caller then records. After that the caller calls gm_batch_recorded, or
+ * gm_batch_reopen if nothing was recorded. */
 GM_INTERNAL struct gm_batch *gm_batch_close(struct gm_shard *shard, struct gm_free_lists *lists);
 GM_INTERNAL void gm_batch_recorded(struct gm_free_lists *lists, struct gm_batch *batch);
 GM_INTERNAL void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch);
-/* A recorded batch's fence is complete: its blocks are ready. Harmless when repeated. */
+/* The fence of a recorded batch is complete: makes its blocks ready. A second call does nothing. */
 GM_INTERNAL void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch);
 
+/* The following functions choose ready blocks by age, longest unused first, and queue them for release. "About `least`
+ * bytes" means: at least as large as the first size of the bucket of `least`. */
 /* The stamp of the longest unused ready block of about `least` bytes or more; UINT64_MAX: there is none. */
 GM_INTERNAL uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, size_t least);
-/* Condemns such blocks of stamps up to `until`, longest unused first, until `bytes` are pending_release. Returns bytes.
- */
+/* Queues such blocks with stamps up to `until`, until `bytes` are queued. Returns the bytes queued. */
 GM_INTERNAL size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least,
                                                 uint64_t until);
-/* Condemns ready blocks, longest unused first, until `bytes` are pending_release or none is left. Returns bytes. */
+/* Queues ready blocks of any size until `bytes` are queued or no block is left. Returns the bytes queued. */
 GM_INTERNAL size_t gm_free_lists_release_ready(struct gm_free_lists *lists, size_t bytes);
-/* Condemns ready blocks freed longer than `idle_ns` before `now` (ticks). */
+/* Queues ready blocks that were freed more than `idle_ns` before `now` (ticks). */
 GM_INTERNAL void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint64_t idle_ns);
-/* Ready bytes in blocks of at least `least` bytes, the first size of a bucket. */
+/* Bytes of ready blocks of at least `least` bytes; `least` is the first size of a bucket. */
 GM_INTERNAL size_t gm_free_lists_ready_from(const struct gm_free_lists *lists, size_t least);
-/* Condemns everything, pending blocks too. */
+/* Queues all blocks, pending ones too. */
 GM_INTERNAL void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lists);
 struct gm_pending_release {
     uint64_t address;
     size_t size;
-    bool idle; /* it was ready: needs no fence any more */
+    bool idle; /* the block was ready, so its free needs no fence */
 };
-/* Moves up to `room` pending_release blocks out. */
+/* Removes up to `room` blocks that are pending release. Returns their number. */
 GM_INTERNAL unsigned gm_free_lists_pop_release(struct gm_shard *shard, struct gm_free_lists *lists,
                                                struct gm_pending_release *out, unsigned room);
-/* A native free failed: the block stays pending_release. Lost, and logged, only when the kernel gives no page any more.
- */
+/* Queues a block again after its native free failed. The block leaks, with a log line, when the kernel has no memory
+ * for the entry. */
 GM_INTERNAL void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *lists,
                                              const struct gm_pending_release *block);
-/* Takes one pending_release block out by address. */
+/* Removes the block of this address from the blocks pending release. False: there is none. */
 GM_INTERNAL bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address);
-/* True when a block of this address is kept, in whatever state, and its context is there. The first question walks all
- * blocks, to index them. */
+/* True when the shard has a free block of this address, in any state, and its context is not destroyed. The first call
+ * builds an index of all blocks. */
 GM_INTERNAL bool gm_shard_holds(struct gm_shard *shard, uint64_t address);
 
-/* Keeps lists and batch while the lock is let go; false from release: the context went meanwhile, lists and batch are
- * void. */
+/* Hold keeps free lists and batch (may be NULL) valid while the caller releases the lock. Let_go ends this; it returns
+ * false when the context was destroyed meanwhile: free lists and batch are void then. */
 GM_INTERNAL void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch);
 GM_INTERNAL bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch);
 
-/* The context is gone with its blocks. */
+/* The context was destroyed, and its blocks with it. */
 GM_INTERNAL void gm_shard_forget(struct gm_shard *shard, uint64_t context_id);
 
 #endif

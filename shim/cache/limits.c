@@ -1,13 +1,17 @@
-/* How much a cache may keep, and what tells it that there is no room for one. */
+/* How much memory a cache may hold on a device. Free blocks never hold more than GPUMEM_CACHE_LIMIT, by default a
+ * quarter of the device. In addition there is a target for all memory that the cache owns: its largest live total, plus
+ * a quarter of the largest live total of the process, plus SLACK. gm_cache_check_device finds the cases in which a
+ * cache accepts no freed block: little free memory on the device, or a process that can register memory with a network
+ * card. */
 #include "shim/cache/parts.h"
 
 #include "shim/base/stats.h"
 #include "shim/base/limit.h"
 #include "shim/driver/transports.h"
 
-#define SLACK   ((size_t)64 << 20)
-#define STEPS   64           /* of the limit: one is the least that an allowance is raised by while there is room */
-#define LOOK_NS 100000000ull /* free memory and loaded libraries are looked at no more often than this */
+#define SLACK    ((size_t)64 << 20)
+#define STEPS    64           /* an allowance grows by at least 1/STEPS of the limit while there is room */
+#define CHECK_NS 100000000ull /* shortest time between two checks of free memory and loaded libraries */
 
 uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     struct gm_cache_device *at = &state->devices[device];
@@ -23,8 +27,8 @@ uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     return limit;
 }
 
-/* The allowances of all shards together never exceed the limit, and no shard keeps more than its own. So the limit
- * holds for the device as a whole, while a free looks at its own shard alone. */
+/* The allowances of all shards together never exceed the limit, and no shard holds more free bytes than its allowance.
+ * So the limit holds for the whole device, although a free reads only its own shard. */
 bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
     struct gm_share *share = &shard->shares[device];
@@ -33,10 +37,10 @@ bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, 
     if (share->bytes + size <= share->allowance)
         return true;
     do {
-        uint64_t need = share->bytes + size - share->allowance, left = limit - allowed;
-        if (need > left)
+        uint64_t need = share->bytes + size - share->allowance, remaining = limit - allowed;
+        if (need > remaining)
             return false;
-        more = limit / STEPS < left ? limit / STEPS : left;
+        more = limit / STEPS < remaining ? limit / STEPS : remaining;
         more = need > more ? need : more;
     } while (
         !__atomic_compare_exchange_n(&at->allowed, &allowed, allowed + more, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
@@ -47,16 +51,16 @@ bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, 
 size_t gm_cache_gather(struct gm_cache *state, int device, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
     uint64_t limit = __atomic_load_n(&at->limit, __ATOMIC_RELAXED);
-    uint64_t left = limit - __atomic_load_n(&at->allowed, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < gm_cache_shards_used() && left < size; i++) {
+    uint64_t remaining = limit - __atomic_load_n(&at->allowed, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < gm_cache_shards_used() && remaining < size; i++) {
         struct gm_share *share = &state->shards[i].shares[device];
         gm_spin_lock(&state->shards[i].lock);
         size_t unused = share->allowance - share->bytes;
         share->allowance -= unused;
         gm_spin_unlock(&state->shards[i].lock);
-        left = limit - __atomic_sub_fetch(&at->allowed, unused, __ATOMIC_RELAXED);
+        remaining = limit - __atomic_sub_fetch(&at->allowed, unused, __ATOMIC_RELAXED);
     }
-    return left < size ? size - left : 0;
+    return remaining < size ? size - remaining : 0;
 }
 
 size_t gm_cache_unfenced(const struct gm_cache *state) {
@@ -66,38 +70,36 @@ size_t gm_cache_unfenced(const struct gm_cache *state) {
     return bytes;
 }
 
-static uint64_t kept_bytes(const struct gm_cache *state, int device) {
+static uint64_t free_bytes_of(const struct gm_cache *state, int device) {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < gm_cache_shards_used(); i++)
         bytes += __atomic_load_n(&state->shards[i].shares[device].bytes, __ATOMIC_RELAXED);
     return bytes;
 }
 
-/* Slow path of an allocation whose context is current: is there room for a cache, does something register memory with a
- * card? */
-void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device) {
-    uint64_t now = gm_ticks(), looked = __atomic_load_n(&device->looked, __ATOMIC_RELAXED);
+void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *device) {
+    uint64_t now = gm_ticks(), checked = __atomic_load_n(&device->checked, __ATOMIC_RELAXED);
     size_t free_bytes, total;
     if (gm_capture_any())
         gm_capture_recheck();
-    if (looked && gm_ticks_span_ns(now - looked) < LOOK_NS)
+    if (checked && gm_ticks_span_ns(now - checked) < CHECK_NS)
         return;
-    if (!__atomic_compare_exchange_n(&device->looked, &looked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return; /* another thread does */
+    if (!__atomic_compare_exchange_n(&device->checked, &checked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return; /* another thread checks now */
     if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS) {
         bool tight = free_bytes < gm_device_headroom(total);
         __atomic_store_n(&device->tight, tight, __ATOMIC_RELAXED);
     }
     if (!gm_cache_has_rdma(state) && gm_rdma_in_process()) {
         __atomic_store_n(&state->rdma, true, __ATOMIC_RELAXED);
-        gm_log(GM_LOG_INFO, "cache: memory may be registered with a network card here, nothing is kept");
+        gm_log(GM_LOG_INFO, "cache: memory may be registered with a network card here, so freed blocks are not reused");
     }
 }
 
 void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
-    uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED), kept = kept_bytes(state, device);
-    uint64_t live = owned > kept ? owned - kept : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
+    uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED), free_bytes = free_bytes_of(state, device);
+    uint64_t live = owned > free_bytes ? owned - free_bytes : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
     while (live > peak)
         if (__atomic_compare_exchange_n(&at->peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             __atomic_add_fetch(&state->devices_used, !peak, __ATOMIC_RELAXED);
@@ -105,19 +107,20 @@ void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
         }
 }
 
-void gm_cache_count_gone(struct gm_cache *state, int device, size_t size) {
+void gm_cache_count_released(struct gm_cache *state, int device, size_t size) {
     __atomic_sub_fetch(&state->devices[device].owned, size, __ATOMIC_RELAXED);
 }
 
-/* The largest live total on a device, of the cache or, where others serve blocks beside it, a device's share of the
- * process's. */
+/* The largest live total on a device. Other resources may serve blocks beside the cache. So this is the larger of the
+ * cache's own total and the device's share of the process's total. */
 static uint64_t largest_total(const struct gm_cache *state, uint64_t own) {
     unsigned devices = __atomic_load_n(&state->devices_used, __ATOMIC_RELAXED);
     uint64_t all = __atomic_load_n(&gm_stats->peak_total, __ATOMIC_RELAXED) / (devices ? devices : 1);
     return all > own ? all : own;
 }
 
-static size_t beyond(const struct gm_cache *state, int device, unsigned quarters) {
+/* Bytes owned above the largest live total plus `quarters` quarters of it, plus as many times SLACK. */
+static size_t bytes_above(const struct gm_cache *state, int device, unsigned quarters) {
     const struct gm_cache_device *at = &state->devices[device];
     uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
     uint64_t allowed = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
@@ -125,6 +128,6 @@ static size_t beyond(const struct gm_cache *state, int device, unsigned quarters
     return owned > allowed ? owned - allowed : 0;
 }
 
-size_t gm_cache_excess(const struct gm_cache *state, int device) { return beyond(state, device, 1); }
+size_t gm_cache_excess(const struct gm_cache *state, int device) { return bytes_above(state, device, 1); }
 
-bool gm_cache_overfull(const struct gm_cache *state, int device) { return beyond(state, device, 4) > 0; }
+bool gm_cache_overfull(const struct gm_cache *state, int device) { return bytes_above(state, device, 4) > 0; }

@@ -1,5 +1,6 @@
-/* The parts of the cache share this. cache.c: allocation and free. cache_budget.c: how much may be kept. cache_fence.c:
- * fences. cache_release.c: giving back. */
+/* What the source files of the cache share: its state and the functions that one file calls in another. cache.c:
+ * allocation and free. free_lists.c: the free blocks. limits.c: how many bytes of free blocks are allowed. fences.c:
+ * fences of batches. reclaim.c: releasing free blocks to the upstream resource. */
 #ifndef GM_CACHE_PARTS_H
 #define GM_CACHE_PARTS_H
 
@@ -8,101 +9,107 @@
 
 enum { GM_CACHE_SHARDS = 16, GM_CACHE_FENCES = 256 };
 
-#define GM_CACHE_ROTATION                                                                                             \
-    ((size_t)24 << 20) /* bytes of one size that wait for their fences: within a large L2 cache, so that kernels find \
-                          their block there */
+#define GM_CACHE_ROTATION                                                                                            \
+    ((size_t)24 << 20) /* largest number of bytes of one size that wait for their fences. They fit a large L2 cache, \
+                          so that a kernel finds its block there */
 
 struct gm_cache_device {
-    uint64_t owned;   /* bytes got from upstream and not given back: live and kept */
-    uint64_t peak;    /* largest live total */
-    uint64_t limit;   /* bytes kept, 0 = not asked yet */
-    uint64_t allowed; /* of the limit: allowances of all shards */
-    uint64_t looked;  /* ticks */
-    bool tight;       /* little free memory: keep nothing */
+    uint64_t owned;   /* bytes allocated upstream and not yet freed there: live and free blocks */
+    uint64_t peak;    /* largest total of live bytes */
+    uint64_t limit;   /* most bytes of free blocks; 0 = not known yet */
+    uint64_t allowed; /* sum of the allowances of all shards, at most `limit` */
+    uint64_t checked; /* last gm_cache_check_device; ticks */
+    bool tight;       /* the device has little free memory: no block becomes a free block */
 };
 
 struct gm_cache {
-    unsigned frees; /* one fence for so many */
+    unsigned frees; /* frees for each fence */
     uint64_t limit, idle_ns;
     bool rdma;
-    unsigned devices_used; /* that blocks came from */
+    unsigned devices_used; /* devices that served at least one block */
     struct gm_cache_device devices[GM_CACHE_DEVICES];
     struct gm_shard shards[GM_CACHE_SHARDS];
 };
 
-/* Shards that threads have; at least one. */
+/* Number of shards in use, at least one: each new thread adds one, up to GM_CACHE_SHARDS. */
 GM_INTERNAL extern unsigned gm_cache_shards;
 static inline unsigned gm_cache_shards_used(void) { return __atomic_load_n(&gm_cache_shards, __ATOMIC_RELAXED); }
 
-/* Read without the shard's lock. */
+/* True when the shard has free blocks of the device. The caller need not hold the lock. */
 static inline bool gm_cache_has_some(const struct gm_shard *shard, int device) {
     return __atomic_load_n(&shard->shares[device].bytes, __ATOMIC_RELAXED) != 0;
 }
 
-/* ---- budget: no lock is held or taken, except where it says so */
+/* ---- limits: the caller holds no lock and the function takes none, except where the comment says so */
 
 static inline bool gm_cache_has_rdma(const struct gm_cache *state) {
     return __atomic_load_n(&state->rdma, __ATOMIC_RELAXED);
 }
-/* Bytes that may be kept of a device; asks the driver the first time. */
+/* Most bytes of free blocks that are allowed on a device. The first call may query the driver. */
 GM_INTERNAL uint64_t gm_cache_limit(struct gm_cache *state, int device);
-/* Does a lists of the device keep blocks, and does its shard's allowance have room for this one? The lock is held. */
-static inline bool gm_cache_may_keep(const struct gm_cache *state, const struct gm_free_lists *lists, int device,
-                                     size_t size) {
-    return lists && !lists->aside && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED) &&
+/* True when the free lists accept blocks and the allowance of their shard has room for `size` more bytes. The caller
+ * holds the lock. */
+static inline bool gm_cache_accepts(const struct gm_cache *state, const struct gm_free_lists *lists, int device,
+                                    size_t size) {
+    return lists && !lists->disabled && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED) &&
            lists->share->bytes + size <= lists->share->allowance;
 }
-/* Raises the allowance so that `size` more bytes may be kept. False: too little of the limit is left. The shard's lock
- * is held. */
+/* Raises the allowance of the shard until it has room for `size` more bytes. False: the limit has too few bytes left.
+ * The caller holds the shard's lock. */
 GM_INTERNAL bool gm_cache_allow(struct gm_cache *state, struct gm_shard *shard, int device, size_t size);
-/* Takes unused allowances back from all shards until `size` bytes of the limit are left. No lock is held. Returns the
- * bytes that are missing still. */
+/* Takes unused allowances from all shards until the limit has `size` bytes left. Takes the lock of each shard. Returns
+ * the bytes that are still missing. */
 GM_INTERNAL size_t gm_cache_gather(struct gm_cache *state, int device, size_t size);
-/* Bytes of all shards that have no fence yet. */
+/* Bytes of free blocks, in all shards, that have no fence yet. */
 GM_INTERNAL size_t gm_cache_unfenced(const struct gm_cache *state);
-/* Slow path of an allocation whose context is current: is there room for a cache, does something register memory with a
- * card? */
-GM_INTERNAL void gm_cache_look_around(struct gm_cache *state, struct gm_cache_device *device);
-/* A block came from upstream, went back there. */
+/* Slow path of an allocation whose context is current. Checks whether the device has little free memory, and whether
+ * the process can register memory with a network card. */
+GM_INTERNAL void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *device);
+/* Count a block that was allocated upstream, and a block that was freed there. */
 GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
-GM_INTERNAL void gm_cache_count_gone(struct gm_cache *state, int device, size_t size);
-/* Bytes beyond what a device should hold in all: they go back when that costs no wait. Overfull: at once. */
+GM_INTERNAL void gm_cache_count_released(struct gm_cache *state, int device, size_t size);
+/* Bytes that the cache owns above its target for the device. The cache releases them when this needs no wait. When it
+ * is overfull it releases them at once. */
 GM_INTERNAL size_t gm_cache_excess(const struct gm_cache *state, int device);
 GM_INTERNAL bool gm_cache_overfull(const struct gm_cache *state, int device);
 
-/* ---- fences: the shard's lock is held before and after, and let go in between. *gone: the context went meanwhile and
- * the lists with it */
+/* ---- fences: the caller holds the shard's lock; the function releases it while it calls the driver, and takes it
+ * again. *destroyed: the context was destroyed during the call, and its free lists are void */
 
-/* The driver cannot be relied on for this context any more: what is kept goes back natively with the next frees. */
-GM_INTERNAL void gm_cache_step_aside(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status);
-/* Asks, or waits, whether a recorded batch is complete. GM_OK, GM_FENCE_PENDING or the error for which the cache
- * stepped aside. */
+/* The driver reported an error for this context. The free lists accept no block any more, and the next frees release
+ * all their blocks natively. */
+GM_INTERNAL void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *lists, gm_status status);
+/* Queries the fence of a recorded batch, or (`wait`) waits for it. Returns GM_OK: the batch is complete;
+ * GM_FENCE_PENDING: it is not; else the driver's error, which has disabled the free lists. */
 GM_INTERNAL gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch,
-                                      bool wait, bool *gone);
-/* Closes the open batch and records its fence. GM_FENCE_PENDING: a capture runs, the batch stays open. */
+                                      bool wait, bool *destroyed);
+/* Closes the open batch and records its fence. Returns GM_FENCE_PENDING when a stream captures: the batch stays open
+ * then. */
 GM_INTERNAL gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread,
-                                      struct gm_batch **recorded, bool *gone);
+                                      struct gm_batch **recorded, bool *destroyed);
 
-/* ---- giving back: no lock is held, except where it says so */
+/* ---- release: the caller holds no lock, except where the comment says so */
 
+/* Frees one block upstream and counts it as released. */
 GM_INTERNAL gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block,
                                              const struct gm_free_request *how);
-/* Frees what a lists pending_release; its context is made current. What cannot be freed now stays pending_release.
- * Returns bytes. */
+/* Frees the blocks that are pending release in the context's free lists, with this context current. A block that cannot
+ * be freed now stays pending release. Returns the bytes freed. */
 GM_INTERNAL size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id);
-/* The lists of a freed block's context, made where there is none, with room for the block: blocks that were unused
- * longest, in any shard, are given back. NULL: the block is not to be kept. The lock is held, and let go meanwhile. */
+/* Returns the free lists of the block's context, which it creates if needed, with room for the block. To make room it
+ * releases the blocks that were unused longest, in any shard. NULL: the block must be freed upstream. The caller holds
+ * the lock; the function releases it for a time and takes it again. */
 GM_INTERNAL struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_shard *shard,
                                                      const struct gm_block *block);
-/* Is there anything for gm_cache_tidy to do? `latest`: the batch that was closed; NULL: the free has waited for the
- * context. The lock is held. */
+/* True when gm_cache_tidy has something to do. `latest`: the batch that was just closed; NULL: the free has already
+ * waited for the context. The caller holds the lock. */
 GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *lists,
                                  const struct gm_batch *latest);
-/* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle
- * blocks. */
+/* Regular work after a batch was closed, inside a free of its context: queries the oldest fence, releases the bytes
+ * above the target, and releases blocks that were idle too long. */
 GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
                                struct gm_batch *latest);
-/* The resource's own context_ending, trim and releasable. */
+/* The ops context_ending, trim and releasable of the cache (shim/resource/resource.h). */
 GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);

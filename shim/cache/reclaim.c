@@ -1,4 +1,7 @@
-/* What a cache gives back: by native frees, which wait for the whole context. */
+/* Release of free blocks to the upstream resource. A native free waits for the whole context and stalls other threads.
+ * So the cache releases blocks inside a free of the same context, when the context is idle (gm_cache_tidy), when a
+ * limit is reached (gm_cache_make_room), or on request (gm_cache_trim). A block is first moved to the pending_release
+ * list of its context, under the shard's lock; gm_cache_drain then frees it without the lock. */
 #include "shim/base/stats.h"
 #include "shim/cache/parts.h"
 
@@ -8,28 +11,28 @@
 
 enum {
     VICTIMS = 16,
-    BUSY_IDLES = 4, /* how much longer idle blocks stay where giving them back means a wait */
+    BUSY_IDLES = 4, /* while the context is busy, blocks stay this many times longer */
 };
 
-#define LARGE ((size_t)2 << 20) /* from here on a block has pages of its own, which really come back */
+#define LARGE \
+    ((size_t)2 << 20) /* from this size on a block has pages of its own, so that its release frees device memory */
 
 gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block,
                                  const struct gm_free_request *how) {
     gm_status status = gm_adaptor_free(self, block, how);
     if (!status && block->device >= 0 && block->device < GM_CACHE_DEVICES)
-        gm_cache_count_gone(self->state, block->device, block->reserved);
+        gm_cache_count_released(self->state, block->device, block->reserved);
     return status;
 }
 
-/* Native frees wait by themselves, which disturbs no capture. Those of a pool need a fence, which would, unless the
- * block is idle. */
+/* True when the upstream free waits by itself, as a native free does: this disturbs no capture. A free to a pool needs
+ * a fence unless the block is idle, and recording a fence would disturb a capture. */
 static bool waits_itself(const struct gm_resource *self) { return self->upstream->properties & GM_PROP_CAPTURABLE; }
 
-/* Frees what a lists pending_release; its context is made current. What cannot be freed now stays pending_release. */
 size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
     struct gm_free_request how = {.call = GM_CALL_FREE};
     struct gm_pending_release victims[VICTIMS];
-    size_t given = 0;
+    size_t released = 0;
     bool pushed, failed = false;
     while (!failed) {
         gm_spin_lock(&shard->lock);
@@ -44,7 +47,7 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
         if (!count)
             break;
         CUstreamCaptureMode mode = gm_capture_relax();
-        /* Held, or else another thread could end the context and these would be new blocks' addresses. */
+        /* Without the hold another thread could destroy the context, and new blocks could get these addresses. */
         int hold = gm_context_hold((CUcontext)(uintptr_t)block.context, context_id);
         failed = hold < 0 || gm_context_enter((CUcontext)(uintptr_t)block.context, &pushed) != GM_OK;
         bool inside = !failed;
@@ -55,7 +58,7 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
             how.idle = victims[freed].idle;
             bool may = how.idle || waits_itself(self) || !gm_capture_any();
             failed = !may || gm_cache_free_upstream(self, &block, &how) != GM_OK;
-            given += failed ? 0 : block.reserved;
+            released += failed ? 0 : block.reserved;
         }
         if (inside)
             gm_context_leave(pushed);
@@ -68,30 +71,30 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
             gm_free_lists_queue_release(shard, lists, &victims[freed]);
         gm_spin_unlock(&shard->lock);
     }
-    gm_stats_trimmed(given);
-    return given;
+    gm_stats_trimmed(released);
+    return released;
 }
 
-/* ---- what was unused longest */
+/* ---- the blocks that were unused longest */
 
-/* Asks about the fences of a lists, oldest first, until one is pending. */
-static void ask_recorded(struct gm_shard *shard, struct gm_free_lists *lists, bool *gone) {
-    for (unsigned asked = lists->recorded_count; asked && !*gone && lists->first; asked--)
-        if (gm_cache_settle(shard, lists, lists->first, false, gone))
+/* Queries the fences of recorded batches, oldest first, until one is pending. */
+static void query_recorded(struct gm_shard *shard, struct gm_free_lists *lists, bool *destroyed) {
+    for (unsigned remaining = lists->recorded_count; remaining && !*destroyed && lists->first; remaining--)
+        if (gm_cache_settle(shard, lists, lists->first, false, destroyed))
             break;
 }
 
-/* The same, with a fence for the open batch: its thread may be gone and never fill it. */
-static void ask_all(struct gm_shard *shard, struct gm_free_lists *lists, bool *gone) {
+/* The same, after recording a fence for the open batch: its thread may have ended and would never fill the batch. */
+static void query_all(struct gm_shard *shard, struct gm_free_lists *lists, bool *destroyed) {
     struct gm_batch *batch;
-    if (!lists->aside && lists->open)
-        gm_cache_record(shard, lists, NULL, &batch, gone);
-    if (!*gone)
-        ask_recorded(shard, lists, gone);
+    if (!lists->disabled && lists->open)
+        gm_cache_record(shard, lists, NULL, &batch, destroyed);
+    if (!*destroyed)
+        query_recorded(shard, lists, destroyed);
 }
 
-/* The shard whose ready block of the context, of about `least` bytes or more, is unused longest; NULL: none is ready.
- * *until: the stamp of the longest unused one of the other shards. */
+/* Among the context's ready blocks of about `least` bytes or more, finds the one that was unused longest and returns
+ * its shard; NULL: no block is ready. *until: the stamp of the longest unused such block in the other shards. */
 static struct gm_shard *longest_unused(struct gm_cache *state, uint64_t context_id, int device, size_t least,
                                        uint64_t *until) {
     struct gm_shard *found = NULL;
@@ -114,9 +117,9 @@ static struct gm_shard *longest_unused(struct gm_cache *state, uint64_t context_
     return found;
 }
 
-/* Gives back about `bytes` of the context's ready blocks, those unused longest, from one shard, whose threads may be
- * gone. Returns bytes; 0: nothing is ready. */
-static size_t give_oldest_back(struct gm_resource *self, uint64_t context_id, int device, size_t bytes) {
+/* Releases about `bytes` of the context's ready blocks from one shard, longest unused first. The threads of that shard
+ * may have ended. Returns the bytes released; 0: nothing is ready. */
+static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int device, size_t bytes) {
     struct gm_cache *state = self->state;
     size_t least = bytes / 16;
     uint64_t until;
@@ -133,34 +136,34 @@ static size_t give_oldest_back(struct gm_resource *self, uint64_t context_id, in
     return gm_cache_drain(self, shard, context_id);
 }
 
-/* Asks about the fences of all shards: nobody else does it for threads that are gone. */
-static void ask_everywhere(struct gm_cache *state, uint64_t context_id, int device) {
+/* Queries the fences of all shards: for a thread that has ended nobody else queries them. */
+static void query_all_shards(struct gm_cache *state, uint64_t context_id, int device) {
     for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
         struct gm_shard *shard = &state->shards[i];
-        bool gone = false;
+        bool destroyed = false;
         if (!gm_cache_has_some(shard, device))
             continue;
         gm_spin_lock(&shard->lock);
         struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
         if (lists)
-            ask_recorded(shard, lists, &gone);
+            query_recorded(shard, lists, &destroyed);
         gm_spin_unlock(&shard->lock);
     }
 }
 
 /* ---- inside a free */
 
-/* The limit is reached. False: there is no room for the block still. */
+/* The limit is reached: releases blocks until there is room for this one. False: there is still no room. */
 static bool make_room(struct gm_resource *self, const struct gm_block *block) {
     struct gm_cache *state = self->state;
     size_t missing = gm_cache_gather(state, block->device, block->reserved);
     if (missing && block->reserved > gm_cache_limit(state, block->device))
         return false;
     if (missing)
-        ask_everywhere(state, block->context_id, block->device);
-    /* What other threads take meanwhile is not given back once more. */
-    for (size_t given = 0, back = 1; missing && back && given < block->reserved; given += back) {
-        back = give_oldest_back(self, block->context_id, block->device, missing);
+        query_all_shards(state, block->context_id, block->device);
+    /* Other threads may use up the room meanwhile. So the loop ends after it has released the size of the block. */
+    for (size_t released = 0, freed = 1; missing && freed && released < block->reserved; released += freed) {
+        freed = release_oldest(self, block->context_id, block->device, missing);
         missing = gm_cache_gather(state, block->device, block->reserved);
     }
     return !missing;
@@ -177,14 +180,14 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
     }
     if (__atomic_load_n(&at->tight, __ATOMIC_RELAXED)) {
         gm_spin_unlock(&shard->lock);
-        ask_everywhere(state, block->context_id, block->device);
-        while (give_oldest_back(self, block->context_id, block->device, SIZE_MAX))
+        query_all_shards(state, block->context_id, block->device);
+        while (release_oldest(self, block->context_id, block->device, SIZE_MAX))
             ;
         gm_spin_lock(&shard->lock);
         return NULL;
     }
     struct gm_free_lists *lists = gm_free_lists_make(shard, block->context, block->context_id, block->device);
-    if (!lists || lists->aside)
+    if (!lists || lists->disabled)
         return NULL;
     if (gm_cache_allow(state, shard, block->device, block->reserved))
         return lists;
@@ -192,7 +195,7 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
     bool room = make_room(self, block);
     gm_spin_lock(&shard->lock);
     lists = gm_free_lists_of(shard, block->context_id);
-    if (!room || !lists || lists->aside || !gm_cache_allow(state, shard, block->device, block->reserved))
+    if (!room || !lists || lists->disabled || !gm_cache_allow(state, shard, block->device, block->reserved))
         return NULL;
     return lists;
 }
@@ -201,56 +204,58 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_list
     return state->idle_ns && now > lists->swept && gm_ticks_span_ns(now - lists->swept) > state->idle_ns / 4;
 }
 
-/* Is there anything for tidy to do? */
 bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *lists, const struct gm_batch *latest) {
     return lists->first != latest || lists->pending_release.count || gm_cache_excess(state, lists->device) ||
            sweep_is_due(state, lists, latest ? latest->stamp : gm_ticks());
 }
 
-/* Has the context done everything that was submitted to it? Only then does a native free not wait. */
-static bool is_quiet(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *latest, bool *gone) {
-    return !latest || latest->state != GM_BATCH_RECORDED || gm_cache_settle(shard, lists, latest, false, gone) == GM_OK;
+/* True when the context has done all work that was submitted before the latest batch: a native free then does not wait.
+ */
+static bool context_is_idle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *latest,
+                            bool *destroyed) {
+    return !latest || latest->state != GM_BATCH_RECORDED ||
+           gm_cache_settle(shard, lists, latest, false, destroyed) == GM_OK;
 }
 
-/* What a closed batch is a good moment for, one of its context's frees being under way: older fences, bounds, idle
- * blocks. No batch: that free has waited for the context. */
 void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
     struct gm_cache *state = self->state;
     uint64_t now = gm_ticks(), idle_ns = state->idle_ns;
-    size_t over = 0;
+    size_t excess = 0;
     int device = -1;
-    bool gone = false, sweep = false, give = false;
+    bool destroyed = false, sweep = false, release = false;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (lists && lists->first && lists->first != latest)
-        gm_cache_settle(shard, lists, lists->first, false, &gone);
-    if (lists && !gone) {
+        gm_cache_settle(shard, lists, lists->first, false, &destroyed);
+    if (lists && !destroyed) {
         device = lists->device;
-        over = gm_cache_excess(state, device);
+        excess = gm_cache_excess(state, device);
         sweep = sweep_is_due(state, lists, now);
         if (sweep)
             lists->swept = now;
-        bool must = lists->aside || gm_cache_overfull(state, lists->device);
-        bool quiet = !must && (over || sweep || lists->pending_release.count) && is_quiet(shard, lists, latest, &gone);
-        give = (must || quiet) && !gone;
-        if (!quiet)
+        bool must = lists->disabled || gm_cache_overfull(state, lists->device);
+        bool idle = !must && (excess || sweep || lists->pending_release.count) &&
+                    context_is_idle(shard, lists, latest, &destroyed);
+        release = (must || idle) && !destroyed;
+        if (!idle)
             idle_ns *= BUSY_IDLES;
     }
     gm_spin_unlock(&shard->lock);
-    if (give)
+    if (release)
         gm_cache_drain(self, shard, context_id);
-    if (give && over)
-        ask_everywhere(state, context_id, device);
-    for (size_t most = over, given = 0, back = 1; give && over && back && given < most; given += back) {
-        back = give_oldest_back(self, context_id, device, over);
-        over = gm_cache_excess(state, device);
+    if (release && excess)
+        query_all_shards(state, context_id, device);
+    for (size_t most = excess, released = 0, freed = 1; release && excess && freed && released < most;
+         released += freed) {
+        freed = release_oldest(self, context_id, device, excess);
+        excess = gm_cache_excess(state, device);
     }
-    for (unsigned i = 0; sweep && !gone && i < gm_cache_shards_used(); i++) {
+    for (unsigned i = 0; sweep && !destroyed && i < gm_cache_shards_used(); i++) {
         gm_spin_lock(&state->shards[i].lock);
         lists = gm_free_lists_of(&state->shards[i], context_id);
         if (lists)
-            ask_all(&state->shards[i], lists, &gone);
-        if (gone)
+            query_all(&state->shards[i], lists, &destroyed);
+        if (destroyed)
             lists = NULL;
         size_t before = lists ? lists->pending_release.count : 0;
         if (lists)
@@ -262,30 +267,31 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
     }
 }
 
-/* ---- when memory is wanted elsewhere */
+/* ---- release on request */
 
-/* Shelves of a device (-1: any), a few at a time from *from on. */
-static unsigned list_shelves(struct gm_shard *shard, int device, uint64_t *ids, unsigned room, unsigned from) {
+/* Lists the contexts that have free blocks of a device (-1: any device): at most `room` of them, from number `from` on.
+ */
+static unsigned list_contexts(struct gm_shard *shard, int device, uint64_t *ids, unsigned room, unsigned from) {
     unsigned count = 0, seen = 0;
     gm_spin_lock(&shard->lock);
     for (struct gm_free_lists *lists = shard->lists; lists && count < room; lists = lists->next)
-        if ((device < 0 || lists->device == device) && !lists->gone && lists->share->bytes && seen++ >= from)
+        if ((device < 0 || lists->device == device) && !lists->destroyed && lists->share->bytes && seen++ >= from)
             ids[count++] = lists->context_id;
     gm_spin_unlock(&shard->lock);
     return count;
 }
 
-/* Gives one lists's blocks back: the ready ones, or (`pending`) all after waiting for their fences. */
+/* Releases the ready blocks of one context, or (`pending`) all its free blocks after waiting for their fences. */
 static size_t trim_lists(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, size_t bytes,
                          bool pending) {
-    bool gone = false;
+    bool destroyed = false;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    for (unsigned i = 0; lists && pending && lists->first && !gone && i < 4 * GM_CACHE_FENCES; i++)
-        if (gm_cache_settle(shard, lists, lists->first, true, &gone))
+    for (unsigned i = 0; lists && pending && lists->first && !destroyed && i < 4 * GM_CACHE_FENCES; i++)
+        if (gm_cache_settle(shard, lists, lists->first, true, &destroyed))
             break;
     bool all = pending && (waits_itself(self) || !gm_capture_any());
-    if (lists && !gone && gm_free_lists_release_ready(lists, bytes) < bytes && all)
+    if (lists && !destroyed && gm_free_lists_release_ready(lists, bytes) < bytes && all)
         gm_free_lists_release_all(shard, lists);
     gm_spin_unlock(&shard->lock);
     return gm_cache_drain(self, shard, context_id);
@@ -295,16 +301,16 @@ size_t gm_cache_trim(struct gm_resource *self, size_t bytes) {
     struct gm_cache *state = self->state;
     struct gm_context context;
     uint64_t ids[32];
-    size_t given = 0;
+    size_t released = 0;
     gm_capture_recheck();
     int device = gm_drv.ctx_get_current && gm_context_current(&context) ? context.device : -1;
     for (int pending = 0; pending < 2; pending++)
-        for (unsigned i = 0; i < GM_CACHE_SHARDS && given < bytes; i++) {
-            unsigned count = list_shelves(&state->shards[i], device, ids, 32, 0);
-            for (unsigned j = 0; j < count && given < bytes; j++)
-                given += trim_lists(self, &state->shards[i], ids[j], bytes - given, pending);
+        for (unsigned i = 0; i < GM_CACHE_SHARDS && released < bytes; i++) {
+            unsigned count = list_contexts(&state->shards[i], device, ids, 32, 0);
+            for (unsigned j = 0; j < count && released < bytes; j++)
+                released += trim_lists(self, &state->shards[i], ids[j], bytes - released, pending);
         }
-    return given < bytes ? given + gm_adaptor_trim(self, bytes - given) : given;
+    return released < bytes ? released + gm_adaptor_trim(self, bytes - released) : released;
 }
 
 void gm_cache_empty(struct gm_resource *self, uint64_t context_id) {
@@ -321,17 +327,16 @@ void gm_cache_empty(struct gm_resource *self, uint64_t context_id) {
     gm_adaptor_context_ending(self, context_id);
 }
 
-/* Asks about all fences of the context, so that a program that looks after a free sees it. The lock is held, and let go
- * meanwhile. */
-static void ask_fences(struct gm_shard *shard, uint64_t context_id) {
+/* Queries all fences of the context, so that a program that reads its free memory after a free sees the freed bytes.
+ * The caller holds the lock; the function releases it for a time. */
+static void query_fences(struct gm_shard *shard, uint64_t context_id) {
     struct gm_free_lists *lists = gm_capture_any() ? NULL : gm_free_lists_of(shard, context_id);
-    bool gone = false;
+    bool destroyed = false;
     if (lists)
-        ask_all(shard, lists, &gone);
+        query_all(shard, lists, &destroyed);
 }
 
-/* Free memory that is only kept: what is complete and has pages of its own. */
-/* Takes up to `room` ready blocks of the context out. */
+/* Removes up to `room` ready blocks of the context from the free lists. */
 static unsigned take_ready(struct gm_shard *shard, uint64_t context_id, struct gm_pending_release *out, unsigned room) {
     unsigned count = 0;
     gm_spin_lock(&shard->lock);
@@ -347,8 +352,9 @@ static unsigned take_ready(struct gm_shard *shard, uint64_t context_id, struct g
     return count;
 }
 
-static bool give_idle(struct gm_resource *self, struct gm_shard *shard, const struct gm_context *context,
-                      const struct gm_pending_release *freed) {
+/* Frees one ready block upstream. False: the free failed, and the block is pending release. */
+static bool release_idle_block(struct gm_resource *self, struct gm_shard *shard, const struct gm_context *context,
+                               const struct gm_pending_release *freed) {
     static const struct gm_free_request how = {.call = GM_CALL_FREE, .idle = true};
     const struct gm_block block = {.address = freed->address,
                                    .size = freed->size,
@@ -368,8 +374,8 @@ static bool give_idle(struct gm_resource *self, struct gm_shard *shard, const st
     return false;
 }
 
-/* Frees what nobody uses any more, without waiting. */
-static size_t give_ready_back(struct gm_resource *self, int device) {
+/* Releases all ready blocks of the current context, without waiting. */
+static size_t release_all_ready(struct gm_resource *self, int device) {
     struct gm_cache *state = self->state;
     struct gm_pending_release ready[VICTIMS];
     struct gm_context context;
@@ -379,17 +385,18 @@ static size_t give_ready_back(struct gm_resource *self, int device) {
         if (!gm_cache_has_some(shard, device))
             continue;
         gm_spin_lock(&shard->lock);
-        ask_fences(shard, context.id);
+        query_fences(shard, context.id);
         gm_spin_unlock(&shard->lock);
         for (unsigned count = VICTIMS; able && count == VICTIMS;) {
             count = take_ready(shard, context.id, ready, VICTIMS);
             for (unsigned j = 0; j < count; j++)
-                able &= give_idle(self, shard, &context, &ready[j]);
+                able &= release_idle_block(self, shard, &context, &ready[j]);
         }
     }
     return gm_adaptor_releasable(self, device);
 }
 
+/* Bytes that trim would release without waiting: ready blocks with pages of their own. */
 static size_t count_ready(struct gm_resource *self, int device) {
     struct gm_cache *state = self->state;
     struct gm_context context;
@@ -401,18 +408,18 @@ static size_t count_ready(struct gm_resource *self, int device) {
             continue;
         gm_spin_lock(&shard->lock);
         if (known)
-            ask_fences(shard, context.id);
+            query_fences(shard, context.id);
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
-            if (lists->device == device && !lists->gone)
+            if (lists->device == device && !lists->destroyed)
                 bytes += gm_free_lists_ready_from(lists, LARGE);
         gm_spin_unlock(&shard->lock);
     }
     return bytes;
 }
 
-/* A pool gives memory back in pieces of its own size, and managed memory need not lie on the device: how much of these
- * a program could have back is known only once it is given back. */
+/* A pool releases memory in pieces of its own size, and managed memory may lie outside the device. For these kinds the
+ * released bytes are known only after the release, so the cache releases them now. */
 size_t gm_cache_releasable(struct gm_resource *self, int device) {
     bool must_give = gm_kind_traits(self->kind) & (GM_TRAIT_POOLED | GM_TRAIT_MANAGED);
-    return must_give ? give_ready_back(self, device) : count_ready(self, device);
+    return must_give ? release_all_ready(self, device) : count_ready(self, device);
 }
