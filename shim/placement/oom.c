@@ -1,3 +1,4 @@
+/* Parser of GPUMEM_OOM (oom.h). */
 #include "shim/placement/oom.h"
 
 #include <string.h>
@@ -27,7 +28,7 @@ gm_status gm_oom_parse(const char *text, struct gm_oom_chain *out, char *error, 
             return GM_INVALID_VALUE;
         }
         if (seen & 1u << GM_OOM_FAIL) {
-            gm_format(error, error_size, "\"%s\" stands behind fail, which ends the steps", names[step]);
+            gm_format(error, error_size, "\"%s\" stands after fail, which ends the steps", names[step]);
             return GM_INVALID_VALUE;
         }
         seen |= 1u << step;

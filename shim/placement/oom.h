@@ -1,4 +1,4 @@
-/* The steps of GPUMEM_OOM, as text and as the router takes them. */
+/* The steps of GPUMEM_OOM: what the router tries, in this order, when a device is out of memory. */
 #ifndef GM_PLACEMENT_OOM_H
 #define GM_PLACEMENT_OOM_H
 
@@ -6,11 +6,11 @@
 #include "shim/resource/resource.h"
 
 enum gm_oom_step {
-    GM_OOM_TRIM, /* give back what resources keep, then ask again; passed over where GPUMEM_LIMIT refused: kept memory
-                    is not counted */
-    GM_OOM_HOST, /* host memory mapped to the device */
-    GM_OOM_MANAGED, /* managed memory, while all of it fits free device memory */
-    GM_OOM_FAIL,
+    GM_OOM_TRIM,    /* release unused memory, then try again; skipped when GPUMEM_LIMIT refused the request, because the
+                       limit does not count unused memory */
+    GM_OOM_HOST,    /* host memory mapped to the device */
+    GM_OOM_MANAGED, /* managed memory, while the managed quota has room (managed_quota.h) */
+    GM_OOM_FAIL,    /* report out of memory */
 };
 enum { GM_OOM_STEPS = 4 };
 
@@ -19,8 +19,8 @@ struct gm_oom_chain {
     enum gm_oom_step steps[GM_OOM_STEPS];
 };
 
-/* Reads "trim,host,fail": each step at most once, nothing behind fail. GM_OK, or GM_INVALID_VALUE, *chain untouched and
- * a one-line error that names the word and what is accepted. */
+/* Parses a list such as "trim,host,fail". Each step may appear once, and nothing may follow fail. Returns GM_OK, or
+ * GM_INVALID_VALUE with *chain untouched and a one-line error that names the wrong word and what is accepted. */
 GM_INTERNAL gm_status gm_oom_parse(const char *text, struct gm_oom_chain *chain, char *error, size_t error_size);
 
 #endif

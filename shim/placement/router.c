@@ -1,16 +1,19 @@
-/* A request goes to the resource of the wanted kind if that keeps its hard promises; where this cannot serve it (the
- * driver lacks a function, managed memory would exceed what is free), to the next in line, native at last, and from
- * there to the steps of GPUMEM_OOM. So a policy can only ever improve on the program's own call, never make a request
- * fail that native memory could serve. */
+/* The router chooses the resource that serves a request:
+ *  1. the resource of the wanted kind, if it keeps the hard promises of the request;
+ *  2. if this cannot serve (the driver lacks a function, the managed quota has no room), its fallback kind, and so on
+ * up to native memory;
+ *  3. if native memory is out of memory too, the steps of GPUMEM_OOM.
+ * So a policy never makes a request fail that native memory could serve. */
 #include "shim/placement/router.h"
 
 #include "shim/base/stats.h"
 
 static struct gm_resource *servers[GM_KIND_COUNT];
-static uint32_t refused[GM_KIND_COUNT]; /* promises that a server does not keep; native is the program's own call */
+static uint32_t refused[GM_KIND_COUNT]; /* hard promises that a server does not keep; 0 for native, which is the
+                                           program's own call */
 static enum gm_kind fallbacks[GM_KIND_COUNT];
 static struct gm_oom_chain chain = {.count = 1, .steps = {GM_OOM_TRIM}};
-void (*gm_router_on_trim)(const struct gm_request *request, size_t given);
+void (*gm_router_on_trim)(const struct gm_request *request, size_t released);
 
 void gm_router_set_steps(const struct gm_oom_chain *steps) { chain = *steps; }
 
@@ -38,7 +41,7 @@ static inline bool is_refused(enum gm_kind kind, const struct gm_request *reques
     return refused[kind] & request->promises;
 }
 
-static inline gm_status ask(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
+static inline gm_status allocate_from(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
     struct gm_resource *server = servers[kind];
     if (GM_UNLIKELY(!server || is_refused(kind, request)))
         return GM_NOT_SUPPORTED;
@@ -52,16 +55,16 @@ static gm_status trim_and_retry(struct gm_resource *root, const struct gm_reques
     struct gm_resource *native = servers[GM_KIND_NATIVE];
     if (request->beyond_limit || !native)
         return GM_OUT_OF_MEMORY;
-    size_t given = root->ops->trim(root, SIZE_MAX);
+    size_t released = root->ops->trim(root, SIZE_MAX);
     if (gm_router_on_trim)
-        gm_router_on_trim(request, given);
-    gm_status status = given ? native->ops->alloc(native, request, block) : GM_OUT_OF_MEMORY;
+        gm_router_on_trim(request, released);
+    gm_status status = released ? native->ops->alloc(native, request, block) : GM_OUT_OF_MEMORY;
     if (!status)
         block->reason = (uint8_t)reason;
     return status;
 }
 
-/* A tier that cannot serve is no failure of the request: the next step is asked. */
+/* Tries another kind of memory. If that cannot serve, the next step follows. */
 static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
     struct gm_resource *server = servers[kind];
     if (!server || request->capturing || !gm_resource_keeps(server->properties, request) ||
@@ -71,8 +74,8 @@ static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *req
     return GM_OK;
 }
 
-/* The device is out of memory, or GPUMEM_LIMIT says so: takes the steps of GPUMEM_OOM until one has served the request.
- * Without one the driver's answer comes back. */
+/* The device is out of memory or GPUMEM_LIMIT is reached: takes the steps of GPUMEM_OOM until one serves the request.
+ * If none does, the request fails with out of memory. Another error of native memory ends the steps. */
 static GM_APART gm_status serve_by_steps(struct gm_resource *root, const struct gm_request *request,
                                          enum gm_reason reason, struct gm_block *block) {
     gm_status status = GM_OUT_OF_MEMORY;
@@ -90,7 +93,7 @@ static GM_APART gm_status serve_by_steps(struct gm_resource *root, const struct 
 
 /* ---- requests */
 
-/* Native memory could not be had either. */
+/* Native memory could not serve either. */
 static gm_status native_failed(struct gm_resource *self, const struct gm_request *request, gm_status status,
                                enum gm_reason reason, struct gm_block *block) {
     if (status != GM_OUT_OF_MEMORY)
@@ -98,7 +101,7 @@ static gm_status native_failed(struct gm_resource *self, const struct gm_request
     return serve_by_steps(self, request, reason, block);
 }
 
-/* The wanted kind answered with `status`. */
+/* The wanted kind failed with `status`: tries its fallbacks, then the steps of GPUMEM_OOM. */
 static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct gm_request *request, gm_status status,
                                         struct gm_block *block) {
     enum gm_reason reason = GM_REASON_NONE;
@@ -109,7 +112,7 @@ static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct g
         else if (reason == GM_REASON_NONE)
             reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
         kind = fallbacks[kind];
-        status = ask(kind, request, block);
+        status = allocate_from(kind, request, block);
     }
     if (status)
         return native_failed(self, request, status, reason, block);
@@ -120,14 +123,14 @@ static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct g
 static gm_status router_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     if (GM_UNLIKELY(request->beyond_limit))
         return serve_by_steps(self, request, GM_REASON_NONE, block);
-    gm_status status = ask(request->wanted, request, block);
+    gm_status status = allocate_from(request->wanted, request, block);
     if (GM_UNLIKELY(status))
         return serve_by_next(self, request, status, block);
     block->reason = GM_REASON_NONE;
     return GM_OK;
 }
 
-/* Blocks name their maker as owner, so they come back here only through adaptors. */
+/* The owner of a block is its maker, so a block reaches this function only through an adaptor. */
 static gm_status router_free(struct gm_resource *self, const struct gm_block *block,
                              const struct gm_free_request *how) {
     struct gm_resource *server = servers[block->kind];
@@ -135,11 +138,11 @@ static gm_status router_free(struct gm_resource *self, const struct gm_block *bl
 }
 
 static size_t router_trim(struct gm_resource *self, size_t bytes) {
-    size_t given = 0;
-    for (int kind = 0; kind < GM_KIND_COUNT && given < bytes; kind++)
+    size_t released = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
         if (servers[kind] && servers[kind]->ops->trim)
-            given += servers[kind]->ops->trim(servers[kind], bytes - given);
-    return given;
+            released += servers[kind]->ops->trim(servers[kind], bytes - released);
+    return released;
 }
 
 static size_t router_releasable(struct gm_resource *self, int device) {
@@ -182,7 +185,7 @@ static void router_open_to(struct gm_resource *self, int device) { EACH_SERVER(o
 
 const struct gm_resource_ops gm_resource_router = {
     .name = "router",
-    .summary = "whatever kind the policy decided for each request",
+    .summary = "the kind of memory that the policy chose for each request",
     .properties = ~0u,
     .breaks = "",
     .kind = GM_KIND_NATIVE,

@@ -1,4 +1,5 @@
-/* The resource behind every movable call: serves each request by the kind that the policy decided, or steps back. */
+/* Resource "router": serves each request with the kind of memory that the policy chose, or with a fallback (router.c).
+ * All allocations that gpumem may move go through it. */
 #ifndef GM_PLACEMENT_ROUTER_H
 #define GM_PLACEMENT_ROUTER_H
 
@@ -6,16 +7,18 @@
 #include "shim/placement/oom.h"
 #include "shim/resource/resource.h"
 
-/* Registers who serves a kind. Not thread-safe: before the first request. NULL leaves the kind to its fallback. */
+/* Registers the resource that serves a kind. NULL: the fallback of the kind serves. Not thread-safe: call it before the
+ * first request. */
 void gm_router_serve(enum gm_kind kind, struct gm_resource *resource);
+/* The resource that serves a kind; NULL: none. */
 struct gm_resource *gm_router_server(enum gm_kind kind);
-/* Gives back all that the kind's server keeps, with what a cache around it keeps. */
+/* Releases all unused memory of the resource that serves the kind, and of the caches in it. */
 GM_INTERNAL void gm_router_trim_kind(enum gm_kind kind);
 
-/* The steps in force; "trim" until set. Before the first request. */
+/* Sets the steps of GPUMEM_OOM; the default is "trim". Call it before the first request. */
 GM_INTERNAL void gm_router_set_steps(const struct gm_oom_chain *steps);
-/* Called after each trim for a request: the request, bytes given back. NULL: nobody wants to know. Before the first
- * request. */
-GM_INTERNAL extern void (*gm_router_on_trim)(const struct gm_request *request, size_t given);
+/* Called after each trim that a request caused, with the request and the bytes released. May be NULL. Set it before the
+ * first request. */
+GM_INTERNAL extern void (*gm_router_on_trim)(const struct gm_request *request, size_t released);
 
 #endif

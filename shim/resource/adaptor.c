@@ -1,3 +1,4 @@
+/* Ops that pass a call on to the upstream resource (adaptor.h). */
 #include "shim/resource/adaptor.h"
 
 gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {

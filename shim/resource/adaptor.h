@@ -1,11 +1,12 @@
-/* What adaptors hand through to the resource they wrap. */
+/* Default ops of an adaptor (resource.h): each calls the same op of the wrapped resource, its upstream. A resource
+ * without the op does nothing and returns 0 or false. */
 #ifndef GM_RESOURCE_ADAPTOR_H
 #define GM_RESOURCE_ADAPTOR_H
 
 #include "shim/base/base.h"
 #include "shim/resource/resource.h"
 
-/* Allocates upstream and signs the block as the adaptor's. */
+/* Allocates upstream. Makes the adaptor the owner of the block. */
 GM_INTERNAL gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
                                        struct gm_block *block);
 /* Frees upstream. */

@@ -1,4 +1,5 @@
-/* Device memory from a private stream-ordered pool in place of cuMemAlloc. */
+/* Resource "async": device memory from a private stream-ordered pool instead of cuMemAlloc. It states the properties of
+ * the pool; pool.c does the work. */
 #include "shim/resource/pitch.h"
 #include "shim/resource/pool.h"
 #include "shim/resource/rows.h"
@@ -38,7 +39,7 @@ static gm_status async_free(struct gm_resource *self, const struct gm_block *blo
 static size_t async_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
 
 static size_t async_releasable(struct gm_resource *self, int device) {
-    gm_pool_give_idle(&family, device);
+    gm_pool_release_idle(&family, device);
     return 0;
 }
 
@@ -62,8 +63,8 @@ const struct gm_resource_ops gm_resource_async = {
                   GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
     .breaks =
         "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; open to every device that has a context, "
-        "peer access or not; not served where devices cannot access each other; BUFFER_ID speaks of the pool's block; "
-        "freed memory stays reserved for this process until trimmed or until the program asks for free memory",
+        "peer access or not; not served where devices cannot access each other; BUFFER_ID is that of the pool's block; "
+        "freed memory stays reserved for this process until trimmed or until the program queries free memory",
     .kind = GM_KIND_ASYNC,
     .serves = "cache(async)",
     .alloc = async_alloc,

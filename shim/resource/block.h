@@ -1,23 +1,23 @@
-/* What every maker writes into a block it serves. */
+/* Functions that makers share: which requests they serve, and what they write into a block. */
 #ifndef GM_RESOURCE_BLOCK_H
 #define GM_RESOURCE_BLOCK_H
 
 #include "shim/resource/resource.h"
 
-/* Memory a maker obtained for a request. */
+/* Memory that a maker allocated for a request. */
 struct gm_piece {
     uint64_t address;
-    size_t reserved; /* bytes counted for it */
-    size_t pitch;    /* pitched memory, else 0 */
+    size_t reserved; /* bytes that the memory takes */
+    size_t pitch;    /* pitched memory: bytes between rows; else 0 */
 };
 
-/* True for the calls that a maker of device memory can stand in for. */
+/* True for the calls whose memory a maker of device memory can replace. */
 static inline bool gm_request_is_device(const struct gm_request *request) {
     return request->call == GM_CALL_ALLOC || request->call == GM_CALL_ALLOC_PITCH ||
            request->call == GM_CALL_ALLOC_ASYNC;
 }
 
-/* Writes what the maker knows; times, sequence and policy bits are the pipeline's and stay untouched. */
+/* Fills in what the maker knows. The fields that the pipeline owns (times, sequence, policy bits) stay untouched. */
 static inline void gm_block_fill(struct gm_block *block, struct gm_resource *owner, const struct gm_request *request,
                                  const struct gm_piece *piece) {
     block->address = piece->address;

@@ -1,6 +1,7 @@
+/* Live bytes by context in a small hash table (byte_counters.h). */
 #include "shim/resource/byte_counters.h"
 
-/* Row of the context, else a row without bytes, else -1. Rows without bytes belong to nobody. */
+/* Returns the row of the context, else an empty row, else -1. A row without bytes is empty. */
 static int find_row(const struct gm_byte_counters *counters, uint64_t context_id) {
     int empty = -1;
     unsigned start = (unsigned)(context_id % GM_BYTE_COUNTERS_CONTEXTS);

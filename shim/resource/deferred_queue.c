@@ -1,3 +1,4 @@
+/* A linked list of slots under one lock (deferred_queue.h). */
 #include "shim/resource/deferred_queue.h"
 
 #define PAGE_BYTES ((size_t)16384)
@@ -19,7 +20,8 @@ static void link_pages(struct gm_deferred_queue *queue, struct gm_deferred_slot 
     }
 }
 
-/* An unused slot with the lock held, or NULL with the lock held. The kernel is asked without the lock. */
+/* Returns an unused slot; NULL: the kernel has no memory. The caller holds the lock; the call of the kernel is made
+ * without it. */
 static struct gm_deferred_slot *take_slot(struct gm_deferred_queue *queue) {
     if (!queue->unused) {
         gm_spin_unlock(&queue->lock);
@@ -64,7 +66,7 @@ void gm_deferred_queue_unpop(struct gm_deferred_queue *queue, const struct gm_de
     }
     gm_spin_unlock(&queue->lock);
     if (!slot)
-        gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost",
+        gm_log(GM_LOG_ERROR, "no memory for the entry of the block at %p: %zu bytes leak",
                (void *)(uintptr_t)deferred->address, (size_t)deferred->size);
 }
 
@@ -99,7 +101,7 @@ void gm_deferred_queue_forget(struct gm_deferred_queue *queue, uint64_t context_
             continue;
         }
         if (slot->deferred.event && slot->deferred.event_context_id == context_id)
-            slot->deferred.event = NULL; /* its stream is gone, and the work in it */
+            slot->deferred.event = NULL; /* its stream was destroyed, and the work in it */
         last = slot;
         link = &slot->next;
     }

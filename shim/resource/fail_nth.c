@@ -1,10 +1,11 @@
-/* One allocation fails as if memory had run out: how a program copes can be tried call by call. */
+/* Adaptor "fail-nth": the N-th allocation fails with out of memory, all others pass. With N = 1, 2, 3 ... one can test
+ * how a program handles each failure. */
 #include "shim/base/options.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/rows.h"
 
 struct state {
-    uint64_t number; /* that fails, from 1 */
+    uint64_t number; /* of the allocation that fails, from 1 */
     uint64_t seen;
 };
 

@@ -1,12 +1,12 @@
-/* Memory is filled before the program gets it and, for poison, again when it gives it back: reads of memory that was
- * never written, or is no longer owned, show themselves. */
+/* Adaptor "fill": fills memory before the program gets it, with zeros or with poison. Poison is also written when the
+ * program frees the memory. So a read of memory that was never written, or that was freed, shows a wrong value. */
 #include <string.h>
 
 #include "shim/resource/adaptor.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
 
-/* As float and double a large negative number, as an index out of any range. */
+/* Read as float or double it is a large negative number; read as an index it is out of any range. */
 #define POISON 0xdb
 
 struct state {
@@ -17,7 +17,7 @@ static gm_status fill_open(struct gm_resource *self, const char *argument, char 
     static const char *const names[] = {"off", "zero", "poison"};
     struct state *state = self->state;
     if (self->kind == GM_KIND_SIM) {
-        gm_format(error, error_size, "\"fill\" cannot wrap sim: its addresses have no memory behind them");
+        gm_format(error, error_size, "\"fill\" cannot wrap sim: there is no memory at its addresses");
         return GM_INVALID_VALUE;
     }
     for (int i = 0; argument && i < 3; i++)
@@ -25,7 +25,7 @@ static gm_status fill_open(struct gm_resource *self, const char *argument, char 
             state->fill = (enum fill)i;
             return GM_OK;
         }
-    gm_format(error, error_size, "\"%s\" is no filling; accepted: off, zero, poison", argument ? argument : "");
+    gm_format(error, error_size, "\"%s\" is not a fill value; accepted: off, zero, poison", argument ? argument : "");
     return GM_INVALID_VALUE;
 }
 
@@ -36,8 +36,8 @@ static gm_status fill_on_stream(const struct gm_block *block, unsigned char valu
     return (gm_status)set(block->address, value, bytes_of(block), (CUstream)stream);
 }
 
-/* On a stream of our own in the block's context. `behind`: after everything submitted so far; else complete at return.
- * During a capture nothing is done: what it would take is not legal then. */
+/* Fills the block on an internal stream of its context. `behind`: after all work submitted so far; else the fill is
+ * complete at return. Does nothing during a capture, because the calls would not be legal then. */
 static gm_status fill_privately(const struct gm_block *block, unsigned char value, bool behind) {
     CUcontext context = (CUcontext)(uintptr_t)block->context;
     CUstreamCaptureMode mode;
@@ -47,7 +47,7 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
 
     if (!gm_internal_of(context, block->context_id, block->device, &internal)) {
         static int once;
-        gm_log_once(&once, GM_LOG_WARN, "fill: more than %d contexts, the memory of the others is left as it is",
+        gm_log_once(&once, GM_LOG_WARN, "fill: more than %d contexts are in use, memory of the others is not filled",
                     GM_INTERNAL_CONTEXTS);
         return GM_OK;
     }
@@ -93,15 +93,15 @@ static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *r
 static gm_status fill_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     const struct state *state = self->state;
     struct gm_free_request behind = *how;
-    /* The fill is a help; whether the block can be freed is for the free itself to say. Not while something captures:
-     * the fill could become part of a graph that runs again, over memory that is somebody else's by then. */
+    /* A failed fill is no error of the free. While a stream captures, nothing is filled: the fill could become part of
+     * a graph, and a later run of the graph would overwrite memory that has another owner by then. */
     if (state->fill == FILL_POISON && gm_driver_ready(true) && !gm_capture_any()) {
         gm_status status = how->call == GM_CALL_FREE_ASYNC ? fill_on_stream(block, POISON, how->stream, how->per_thread)
                                                            : fill_privately(block, POISON, true);
         if (status)
             gm_log(GM_LOG_DEBUG, "block at %p was freed without poison: error %d", (void *)(uintptr_t)block->address,
                    status);
-        behind.settled = behind.idle = false; /* the fill itself may still be under way */
+        behind.settled = behind.idle = false; /* the fill itself may still be running */
     }
     return gm_adaptor_free(self, block, &behind);
 }
@@ -113,11 +113,11 @@ static void fill_context_destroyed(struct gm_resource *self, uint64_t context_id
 
 const struct gm_resource_ops gm_resource_fill = {
     .name = "fill",
-    .summary = "memory is zeroed or poisoned at allocation, and poisoned at free",
+    .summary = "fills memory with zeros or poison at allocation, and with poison at free",
     .properties = ~0u,
-    .breaks = "each call costs a pass over the memory; while a stream captures, memory is left as it is, except by "
-              "allocations in "
-              "stream order; a free that fails has poisoned the block; managed pages move to the device",
+    .breaks =
+        "each call writes all of the memory; while a stream captures, only allocations in stream order are filled; a "
+        "free that fails has poisoned the block; managed pages move to the device",
     .adaptor = true,
     .arguments = "off|zero|poison",
     .state_size = sizeof(struct state),

@@ -1,10 +1,11 @@
-/* Host memory of the device's memory node, mapped into the device's address space by the driver's virtual memory
- * management. A block stays on the host: every access of the device crosses the bus (27 GB/s read on an H200), nothing
- * migrates.
+/* Resource "host-numa": host memory of the NUMA node nearest to the device, mapped into the device's address space by
+ * the driver's virtual memory management. Nothing migrates: every access of the device crosses the bus (27 GB/s read on
+ * an H200).
  *
- * It is pinned, so what it takes nobody can get back: a request is served only from what machine, node and control
- * groups have to spare (hostmem.h). A block is a reservation of addresses with one mapping; its handle is released once
- * it is mapped. Unmapping does not wait, so a free waits for all work submitted before it. */
+ * The memory is pinned, so the host cannot reclaim it. A request is served only from memory that the machine, the node
+ * and the control groups can spare (hostmem.h). A block is a reserved address range with one mapping; its handle is
+ * released as soon as it is mapped. Unmapping does not wait for the GPU, so a free first waits for all work submitted
+ * before it. */
 #include "shim/resource/host_numa.h"
 
 #include "shim/resource/block.h"
@@ -17,18 +18,18 @@
 
 enum { DEVICES = 64 };
 
-static uint64_t in_flight; /* asked of the driver and not yet missing in the machine's figures */
-static uint64_t alive;
+static uint64_t in_flight; /* bytes requested from the driver that the machine still reports as available */
+static uint64_t alive;     /* bytes of blocks not yet freed */
 
 static struct device {
-    int known; /* 0 not asked, 1 serves, -1 does not */
+    int known; /* 0: not queried yet, 1: the device is served, -1: it is not */
     int node;
     size_t granularity;
 } devices[DEVICES];
 
 uint64_t gm_host_numa_alive(void) { return __atomic_load_n(&alive, __ATOMIC_RELAXED); }
 
-/* ---- what the driver and the device can */
+/* ---- what the driver and the device support */
 
 static bool driver_maps(void) {
     return gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release &&
@@ -42,7 +43,7 @@ static CUmemAllocationProp properties_of(int node) {
     };
 }
 
-/* Older drivers do not know every attribute: `unknown` is their answer. */
+/* Reads an attribute. *value = `unknown` where an older driver does not know the attribute. */
 static gm_status attribute_of(int device, CUdevice_attribute attribute, int unknown, int *value) {
     CUresult result = gm_drv.device_get_attribute(value, attribute, device);
     if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_SUPPORTED)
@@ -51,7 +52,7 @@ static gm_status attribute_of(int device, CUdevice_attribute attribute, int unkn
     return GM_OK;
 }
 
-static gm_status ask_device(int device, struct device *answer) {
+static gm_status query_device(int device, struct device *answer) {
     int maps = 0, maps_host = 0;
     *answer = (struct device){.known = 1};
     gm_status status = attribute_of(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, &maps);
@@ -74,42 +75,42 @@ static gm_status ask_device(int device, struct device *answer) {
     return !status && !answer->granularity ? GM_NOT_SUPPORTED : status;
 }
 
-/* Answers are kept, failures to ask are not. */
-static gm_status know_device(int device, struct device *answer) {
-    struct device *kept = &devices[device];
-    if (__atomic_load_n(&kept->known, __ATOMIC_ACQUIRE)) {
-        *answer = *kept;
+/* Queries the device once and caches the answer. A failed query is not cached. */
+static gm_status look_up_device(int device, struct device *answer) {
+    struct device *cached = &devices[device];
+    if (__atomic_load_n(&cached->known, __ATOMIC_ACQUIRE)) {
+        *answer = *cached;
     } else {
-        gm_status status = ask_device(device, answer);
+        gm_status status = query_device(device, answer);
         if (status)
             return status;
-        kept->node = answer->node;
-        kept->granularity = answer->granularity;
-        __atomic_store_n(&kept->known, answer->known, __ATOMIC_RELEASE);
+        cached->node = answer->node;
+        cached->granularity = answer->granularity;
+        __atomic_store_n(&cached->known, answer->known, __ATOMIC_RELEASE);
     }
     return answer->known > 0 ? GM_OK : GM_NOT_SUPPORTED;
 }
 
 /* ---- what the host can spare */
 
-static bool ask_machine(int node, struct gm_hostmem *memory) { return gm_hostmem_read("", node, memory); }
+static bool read_machine(int node, struct gm_hostmem *memory) { return gm_hostmem_read("", node, memory); }
 
-static bool (*ask)(int node, struct gm_hostmem *memory) = ask_machine;
+static bool (*read_host)(int node, struct gm_hostmem *memory) = read_machine;
 
-void gm_host_numa_ask(bool (*replacement)(int node, struct gm_hostmem *memory)) {
-    ask = replacement ? replacement : ask_machine;
+void gm_host_numa_set_reader(bool (*replacement)(int node, struct gm_hostmem *memory)) {
+    read_host = replacement ? replacement : read_machine;
     for (int device = 0; device < DEVICES; device++)
         devices[device].known = 0;
 }
 
-/* Counted before the machine is asked, so that of parallel requests each sees the others. */
+/* Counts the request before it reads the free host memory, so that parallel requests see each other. */
 static gm_status charge(int node, size_t bytes, uint64_t *spare) {
     struct gm_hostmem memory;
     *spare = 0;
     if (bytes > SIZE_MAX / 1024) /* no sum of these overflows */
         return GM_OUT_OF_MEMORY;
     uint64_t wanted = __atomic_add_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
-    *spare = ask(node, &memory) ? gm_hostmem_takeable(&memory) : 0;
+    *spare = read_host(node, &memory) ? gm_hostmem_takeable(&memory) : 0;
     if (wanted <= *spare)
         return GM_OK;
     __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST);
@@ -118,7 +119,8 @@ static gm_status charge(int node, size_t bytes, uint64_t *spare) {
 
 static void discharge(size_t bytes) { __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST); }
 
-/* ---- one block: reserved, made, mapped, opened; each undone with one more try, since what stays is lost for good */
+/* ---- one block: reserve addresses, create memory, map it, give access. A step is undone with one more try if the
+ * first fails, because what stays would leak */
 
 static CUmemAccessDesc access_of(CUmemLocationType type, int id) {
     return (CUmemAccessDesc){.location = {.type = type, .id = id}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -132,14 +134,14 @@ static unsigned list_devices(uint64_t set, CUmemAccessDesc *list) {
     return count;
 }
 
-static gm_status let_reach(uint64_t address, size_t bytes, uint64_t devices) {
+static gm_status give_access(uint64_t address, size_t bytes, uint64_t devices) {
     CUmemAccessDesc list[DEVICES];
     unsigned count = list_devices(devices, list);
     return (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
 }
 
-/* The host and every device that has a context, also one that gets it meanwhile: whether devices reach each other does
- * not matter. */
+/* Gives access to the host and to every device that has a context, also to a device that gets its context meanwhile.
+ * The devices need no access to each other. */
 static gm_status open_to_all(CUdeviceptr address, size_t bytes, int device, int node) {
     CUmemAccessDesc list[DEVICES + 1];
     uint64_t others = gm_reach_devices();
@@ -147,10 +149,10 @@ static gm_status open_to_all(CUdeviceptr address, size_t bytes, int device, int 
     list[count++] = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
     gm_status status = (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
     uint64_t since = gm_reach_devices() & ~others;
-    return !status && since ? let_reach(address, bytes, since) : status;
+    return !status && since ? give_access(address, bytes, since) : status;
 }
 
-static gm_status make(size_t bytes, int device, const struct device *known, CUdeviceptr *made) {
+static gm_status create_block(size_t bytes, int device, const struct device *known, CUdeviceptr *created) {
     CUmemAllocationProp properties = properties_of(known->node);
     CUmemGenericAllocationHandle handle;
     CUdeviceptr address;
@@ -170,7 +172,7 @@ static gm_status make(size_t bytes, int device, const struct device *known, CUde
     status = open_to_all(address, bytes, device, known->node);
     if (status)
         goto unmap;
-    *made = address;
+    *created = address;
     return GM_OK;
 
 unmap:
@@ -185,12 +187,12 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
     if (status)
         return status;
     if (GM_TWICE(gm_drv.mem_address_free(deferred->address, deferred->size)))
-        gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be given back", (size_t)deferred->size);
+        gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be released", (size_t)deferred->size);
     __atomic_sub_fetch(&alive, deferred->size, __ATOMIC_RELAXED);
     return GM_OK;
 }
 
-static struct gm_deferred_free later = {.free_now = free_now};
+static struct gm_deferred_free deferred_frees = {.free_now = free_now};
 
 /* ---- requests */
 
@@ -214,21 +216,21 @@ static gm_status shape(const struct gm_request *request, const struct device *kn
                : GM_OK;
 }
 
-static gm_status make_charged(const struct gm_request *request, const struct device *known, size_t bytes,
-                              CUdeviceptr *address) {
+static gm_status create_charged(const struct gm_request *request, const struct device *known, size_t bytes,
+                                CUdeviceptr *address) {
     CUstreamCaptureMode mode;
     uint64_t spare;
     gm_status status = charge(known->node, bytes, &spare);
-    /* What waits for its stream is waited for, but never in a call that the program knows as stream-ordered. */
-    if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_deferred_free_drain(&later))
+    /* Waits for deferred frees, which return host memory. A stream-ordered call must not wait. */
+    if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_deferred_free_drain(&deferred_frees))
         status = charge(known->node, bytes, &spare);
     if (status) {
-        gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes asked, %llu to spare", bytes,
+        gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes requested, %llu to spare", bytes,
                (unsigned long long)spare);
         return status;
     }
     if (gm_capture_guard_enter(&mode)) {
-        status = make(bytes, request->device, known, address);
+        status = create_block(bytes, request->device, known, address);
         gm_capture_guard_leave(mode);
     } else {
         status = GM_NOT_SUPPORTED;
@@ -248,12 +250,12 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
         return GM_NOT_INITIALIZED;
     if (!driver_maps() || gm_rdma_in_process() || gm_transport_in_process())
         return GM_NOT_SUPPORTED;
-    gm_deferred_free_flush(&later);
-    gm_status status = know_device(request->device, &known);
+    gm_deferred_free_flush(&deferred_frees);
+    gm_status status = look_up_device(request->device, &known);
     if (!status)
         status = shape(request, &known, &piece);
     if (!status)
-        status = make_charged(request, &known, piece.reserved, &address);
+        status = create_charged(request, &known, piece.reserved, &address);
     if (status)
         return status;
     __atomic_add_fetch(&alive, piece.reserved, __ATOMIC_RELAXED);
@@ -264,24 +266,24 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
 
 static gm_status host_numa_free(struct gm_resource *self, const struct gm_block *block,
                                 const struct gm_free_request *how) {
-    return gm_deferred_free_add(&later, block, how);
+    return gm_deferred_free_add(&deferred_frees, block, how);
 }
 
-/* ---- the rest of its life */
+/* ---- the other ops */
 
 static size_t host_numa_trim(struct gm_resource *self, size_t bytes) {
-    /* No device memory comes of it, so nobody waits for it. */
+    /* This frees no device memory, so it does not wait. */
     if (gm_driver_ready(false))
-        gm_deferred_free_flush(&later);
+        gm_deferred_free_flush(&deferred_frees);
     return 0;
 }
 
 static void host_numa_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_deferred_free_context_destroyed(&later, context_id);
+    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
     gm_internal_forget(context_id);
 }
 
-/* No work is left that could use it. A reset may have unmapped it already, which is as good. */
+/* No work can use the block any more. Errors are ignored: a reset may have unmapped it already. */
 static void host_numa_abandon(struct gm_resource *self, const struct gm_block *block) {
     gm_drv.mem_unmap(block->address, block->reserved);
     gm_drv.mem_address_free(block->address, block->reserved);
@@ -290,16 +292,16 @@ static void host_numa_abandon(struct gm_resource *self, const struct gm_block *b
 
 static void host_numa_capture(struct gm_resource *self, int change) {
     if (change < 0 && gm_driver_ready(false))
-        gm_deferred_free_flush(&later);
+        gm_deferred_free_flush(&deferred_frees);
 }
 
 static void host_numa_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
-    if (device < 0 || device >= DEVICES || let_reach(block->address, block->reserved, 1ull << device))
+    if (device < 0 || device >= DEVICES || give_access(block->address, block->reserved, 1ull << device))
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d in host memory", device, block->device);
 }
 
 static void host_numa_after_fork(struct gm_resource *self) {
-    gm_deferred_free_after_fork(&later);
+    gm_deferred_free_after_fork(&deferred_frees);
     in_flight = alive = 0;
 }
 
@@ -309,10 +311,8 @@ const struct gm_resource_ops gm_resource_host_numa = {
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE |
                   GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
     .breaks = "every access of the device crosses the bus and nothing migrates; no cuIpcGetMemHandle, no dma-buf and "
-              "no GPUDirect "
-              "RDMA registration; pointer attributes name host memory; a free waits for the GPU, one in stream order "
-              "is done by a "
-              "later call; each block takes whole granules of 2 MiB",
+              "no GPUDirect RDMA registration; pointer attributes name host memory; a free waits for the GPU, a free "
+              "in stream order is done by a later call; each block takes whole granules of 2 MiB",
     .kind = GM_KIND_HOST_NUMA,
     .serves = "host-numa",
     .alloc = host_numa_alloc,

@@ -1,4 +1,5 @@
-/* A ceiling over the live bytes of what it wraps: out of memory, as a smaller device would say. */
+/* Adaptor "limit": limits the live bytes of the wrapped resource. Above the limit a request fails with out of memory,
+ * as on a smaller device. */
 #include "shim/base/options.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/byte_counters.h"
@@ -19,18 +20,18 @@ static gm_status limit_open(struct gm_resource *self, const char *argument, char
     struct state *state = self->state;
     if (!argument || gm_option_parse(&argument_row, argument, &state->bytes, error, error_size)) {
         if (!argument)
-            gm_format(error, error_size, "\"limit\" needs its bytes: write limit(8GiB,...)");
+            gm_format(error, error_size, "\"limit\" needs a number of bytes: write limit(8GiB,...)");
         return GM_INVALID_VALUE;
     }
     if (!state->bytes) {
-        gm_format(error, error_size, "\"%s\" is no limit: at least 1 byte, or leave limit out", argument);
+        gm_format(error, error_size, "\"%s\" is not a limit: write at least 1 byte, or omit limit", argument);
         return GM_INVALID_VALUE;
     }
     return GM_OK;
 }
 
-/* Counted before the memory is asked for, so that parallel requests cannot pass together; pitched memory may turn out
- * larger than its rows, and the rest is counted then. */
+/* Counts the bytes before it allocates, so that parallel requests cannot exceed the limit together. Pitched memory may
+ * be larger than its rows; the difference is counted after the allocation. */
 static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
     struct state *state = self->state;
     struct gm_block got = *block;
@@ -73,7 +74,7 @@ static void limit_context_destroyed(struct gm_resource *self, uint64_t context_i
 
 const struct gm_resource_ops gm_resource_limit = {
     .name = "limit",
-    .summary = "out of memory beyond so many live bytes of the wrapped resource",
+    .summary = "fails with out of memory above this number of live bytes of the wrapped resource",
     .properties = ~0u,
     .breaks = "a block freed in stream order stops counting at the call, before the stream has reached it",
     .adaptor = true,

@@ -1,4 +1,6 @@
-/* cuMemAllocManaged in place of device memory: the paper's baseline, whose free waits for the GPU. */
+/* Resource "managed": cuMemAllocManaged instead of device memory, the baseline of hybrid-allocation-he (III.A). Each
+ * block is charged to the managed quota (managed_quota.h). cuMemFree waits for the GPU, so a free in stream order is
+ * deferred (deferred_free.h). */
 #include "shim/resource/managed_quota.h"
 
 #include "shim/resource/block.h"
@@ -10,7 +12,7 @@
 
 static gm_status free_now(const struct gm_deferred_block *deferred);
 
-static struct gm_deferred_free later = {.free_now = free_now, .waits_itself = true};
+static struct gm_deferred_free deferred_frees = {.free_now = free_now, .waits_itself = true};
 
 /* ---- allocation */
 
@@ -55,9 +57,9 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
-    /* A free may wait for the GPU: never in a call that the program knows as stream-ordered. */
+    /* A deferred free may wait for the GPU. A stream-ordered call must not wait. */
     if (request->call != GM_CALL_ALLOC_ASYNC)
-        gm_deferred_free_flush(&later);
+        gm_deferred_free_flush(&deferred_frees);
     gm_status status = device_has_managed(request->device);
     if (!status)
         status = gm_shape_of(request, &piece);
@@ -86,14 +88,14 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
     return status;
 }
 
-static void drain(void) { gm_deferred_free_drain(&later); }
+static void drain(void) { gm_deferred_free_drain(&deferred_frees); }
 
 static gm_status managed_free(struct gm_resource *self, const struct gm_block *block,
                               const struct gm_free_request *how) {
-    return gm_deferred_free_add(&later, block, how);
+    return gm_deferred_free_add(&deferred_frees, block, how);
 }
 
-/* ---- the rest of its life */
+/* ---- the other ops */
 
 static size_t managed_trim(struct gm_resource *self, size_t bytes) {
     if (!gm_driver_ready(false))
@@ -105,33 +107,31 @@ static size_t managed_trim(struct gm_resource *self, size_t bytes) {
 }
 
 static void managed_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_deferred_queue_forget(&later.waiting, context_id);
-    gm_deferred_queue_forget(&later.after_capture, context_id);
+    gm_deferred_queue_forget(&deferred_frees.waiting, context_id);
+    gm_deferred_queue_forget(&deferred_frees.after_capture, context_id);
     gm_managed_forget(context_id);
     gm_internal_forget(context_id);
 }
 
 static void managed_capture(struct gm_resource *self, int change) {
     if (change < 0 && gm_driver_ready(false))
-        gm_deferred_free_captures_over(&later);
+        gm_deferred_free_captures_over(&deferred_frees);
 }
 
 static gm_status managed_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
-    static struct gm_managed_keeper keeper = {.give_back = drain};
-    gm_managed_quota_add(&keeper);
+    static struct gm_managed_maker maker = {.release = drain};
+    gm_managed_quota_add(&maker);
     return GM_OK;
 }
 
 const struct gm_resource_ops gm_resource_managed = {
     .name = "managed",
-    .summary = "cuMemAllocManaged, attached globally; refused beyond the device's free memory",
+    .summary = "cuMemAllocManaged, attached globally; refused above the free memory of the device",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE |
                   GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE,
     .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages "
-              "migrate; a free "
-              "waits for the GPU, one in stream order is done by a later call; without concurrentManagedAccess the "
-              "host faults "
-              "while kernels run, and peers reach it only over the host",
+              "migrate; a free waits for the GPU, a free in stream order is done by a later call; without "
+              "concurrentManagedAccess the host faults while kernels run, and peers reach it only over the host",
     .kind = GM_KIND_MANAGED,
     .serves = "managed",
     .open = managed_open,

@@ -1,3 +1,4 @@
+/* Calls cuMemPrefetchAsync and cuMemAdvise for managed blocks (managed_advice.h). */
 #include "shim/resource/managed_advice.h"
 
 #include "shim/base/options.h"
@@ -11,7 +12,7 @@ static CUmemLocation on_device(int device) {
 }
 
 static bool device_migrates(int device) {
-    static uint8_t known[DEVICES]; /* 0 not asked, 1 no, 2 yes */
+    static uint8_t known[DEVICES]; /* 0: not queried yet, 1: no, 2: yes */
     if (device < 0 || device >= DEVICES)
         return false;
     uint8_t seen = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
@@ -26,7 +27,7 @@ static bool device_migrates(int device) {
     return seen == 2;
 }
 
-/* The second signature came with driver 12.2. */
+/* cuMemPrefetchAsync has a second signature from driver 12.2 on. */
 static gm_status prefetch(CUdeviceptr address, size_t bytes, int device, CUstream stream, bool per_thread) {
     __typeof__(gm_drv.mem_prefetch_v2) second = per_thread ? gm_drv.mem_prefetch_v2_ptsz : gm_drv.mem_prefetch_v2;
     __typeof__(gm_drv.mem_prefetch) first = per_thread ? gm_drv.mem_prefetch_ptsz : gm_drv.mem_prefetch;
@@ -35,8 +36,9 @@ static gm_status prefetch(CUdeviceptr address, size_t bytes, int device, CUstrea
     return first ? (gm_status)first(address, bytes, device, stream) : GM_NOT_SUPPORTED;
 }
 
-/* On the context's own stream for it. */
-static gm_status prefetch_aside(CUcontext context, uint64_t context_id, int device, CUdeviceptr address, size_t bytes) {
+/* Prefetches on the internal stream of the context for prefetches. */
+static gm_status prefetch_internally(CUcontext context, uint64_t context_id, int device, CUdeviceptr address,
+                                     size_t bytes) {
     struct gm_internal internal;
     CUstream stream;
     if (!gm_internal_of(context, context_id, device, &internal))
@@ -54,12 +56,11 @@ void gm_managed_advice_prefetch(const struct gm_request *request, const struct g
         status =
             prefetch(piece->address, piece->reserved, request->device, (CUstream)request->stream, request->per_thread);
     else
-        status = prefetch_aside((CUcontext)(uintptr_t)request->context, request->context_id, request->device,
-                                piece->address, piece->reserved);
+        status = prefetch_internally((CUcontext)(uintptr_t)request->context, request->context_id, request->device,
+                                     piece->address, piece->reserved);
     if (status)
-        gm_log_once(&once, GM_LOG_INFO,
-                    "managed memory is not moved to device %d ahead of its use: the driver answers %d", request->device,
-                    status);
+        gm_log_once(&once, GM_LOG_INFO, "managed memory is not prefetched to device %d: the driver reports error %d",
+                    request->device, status);
 }
 
 void gm_managed_advice_settle(const struct gm_block *block) {
@@ -78,8 +79,8 @@ void gm_managed_advice_settle(const struct gm_block *block) {
 
 bool gm_managed_advice_can_undo(void) { return gm_drv.mem_advise != NULL; }
 
-/* What a driver does not take of this memory, it has none of to forget: read-mostly of a pool's memory, accessed-by of
- * the host. */
+/* Removes one kind of advice. Advice that the driver does not support for this memory cannot be set, so "not supported"
+ * is no error: read-mostly for memory of a pool, accessed-by for the host. */
 static gm_status unset(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
     CUresult result = gm_drv.mem_advise(block->address, block->reserved, advice, location);
     return result == CUDA_ERROR_NOT_SUPPORTED ? GM_OK : (gm_status)result;
@@ -110,17 +111,17 @@ gm_status gm_managed_advice_undo(const struct gm_block *block) {
     gm_drv.thread_exchange_capture_mode(&mode);
     status = unset_all(block);
     gm_drv.thread_exchange_capture_mode(&mode);
-    /* Where the pages lie is no promise, so a capture or a refusal leaves them where they are. */
+    /* The location of the pages is no promise. So a capture or a refusal leaves them where they are. */
     if (!status && device_migrates(block->device) && gm_capture_guard_enter(&saved)) {
-        prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address,
-                       block->reserved);
+        prefetch_internally((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address,
+                            block->reserved);
         gm_capture_guard_leave(saved);
     }
     gm_context_leave(pushed);
     return status;
 }
 
-/* The first signature has no host location but the device number -1. */
+/* The first signature of cuMemAdvise has no host location; device number -1 means the host. */
 static gm_status advise(const struct gm_block *block, CUmem_advise advice, CUmemLocation location) {
     if (gm_drv.mem_advise)
         return (gm_status)gm_drv.mem_advise(block->address, block->reserved, advice, location);
@@ -149,13 +150,13 @@ static gm_status advise_all(uint32_t advice, const struct gm_block *block) {
     return first;
 }
 
-static gm_status move_here(const struct gm_request *request, const struct gm_block *block) {
+static gm_status prefetch_to_device(const struct gm_request *request, const struct gm_block *block) {
     if (!device_migrates(block->device))
         return GM_NOT_SUPPORTED;
     if (request->call == GM_CALL_ALLOC_ASYNC)
         return prefetch(block->address, block->reserved, block->device, (CUstream)request->stream, request->per_thread);
-    return prefetch_aside((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address,
-                          block->reserved);
+    return prefetch_internally((CUcontext)(uintptr_t)block->context, block->context_id, block->device, block->address,
+                               block->reserved);
 }
 
 void gm_managed_advice_advise(const struct gm_request *request, uint32_t advice, struct gm_block *block) {
@@ -167,11 +168,12 @@ void gm_managed_advice_advise(const struct gm_request *request, uint32_t advice,
     if (gm_capture_guard_enter(&mode)) {
         block->pinned_native |= reused;
         gm_status status = advise_all(advice, block);
-        gm_status moved = advice & GM_ADVICE_PREFETCH ? move_here(request, block) : GM_OK;
+        gm_status prefetched = advice & GM_ADVICE_PREFETCH ? prefetch_to_device(request, block) : GM_OK;
         gm_capture_guard_leave(mode);
-        if (status || moved)
-            gm_log_once(&once, GM_LOG_INFO, "managed memory goes without a rule's advice: the driver answers %d",
-                        status ? status : moved);
+        if (status || prefetched)
+            gm_log_once(&once, GM_LOG_INFO,
+                        "the advice of a rule is not given to managed memory: the driver reports error %d",
+                        status ? status : prefetched);
     }
     gm_context_leave(pushed);
 }

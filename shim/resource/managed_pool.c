@@ -1,5 +1,6 @@
-/* Managed memory from a private pool of the driver, CUDA 13: no wait at the free, at the price of device-wide
- * requirements. */
+/* Resource "managed-pool": managed memory from a private pool of the driver. A free does not wait. It needs driver 13.0
+ * and concurrent managed access on all devices. Each block is charged to the managed quota (managed_quota.h), and so
+ * are the bytes that the pool holds beyond its blocks. */
 #include "shim/resource/managed_advice.h"
 #include "shim/resource/byte_counters.h"
 #include "shim/resource/managed_quota.h"
@@ -32,14 +33,14 @@ static gm_status describe(int device, CUmemPoolProps *props) {
         status = GM_NOT_SUPPORTED;
     if (!status)
         status = all_devices_concurrent(&count);
-    /* As cudaMallocManaged: no preferred place. */
+    /* No preferred location, as with cudaMallocManaged. */
     props->allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
     props->handleTypes = CU_MEM_HANDLE_TYPE_NONE;
     props->location = (CUmemLocation){CU_MEM_LOCATION_TYPE_NONE, 0};
     return status;
 }
 
-/* Managed memory is for every device, whether peer access was enabled or not. */
+/* Every device may use managed memory, with or without peer access. */
 static uint64_t reach(int device) {
     int count = 0;
     if (gm_drv.device_get_count(&count) != CUDA_SUCCESS || count <= 0)
@@ -49,14 +50,15 @@ static uint64_t reach(int device) {
 
 static struct gm_pool_family family = {
     .name = "managed-pool", .describe = describe, .reach = reach, .served = gm_managed_advice_prefetch};
-static struct gm_byte_counters alive; /* bytes of blocks that are with the program, by context */
+static struct gm_byte_counters alive; /* live bytes by context */
 
+/* Bytes that the pools hold beyond live blocks. */
 static uint64_t excess(void) {
     uint64_t reserved = gm_pool_reserved(&family), used = gm_byte_counters_total(&alive);
     return reserved > used ? reserved - used : 0;
 }
 
-static void give_back(void) { gm_pool_trim(&family, SIZE_MAX); }
+static void release_pool(void) { gm_pool_trim(&family, SIZE_MAX); }
 
 static gm_status alloc_charged(const struct gm_request *request, struct gm_piece *piece) {
     gm_status status = gm_shape_of(request, piece);
@@ -89,7 +91,7 @@ static gm_status managed_pool_free(struct gm_resource *self, const struct gm_blo
                                    const struct gm_free_request *how) {
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
-    /* The piece stays mapped, and with it what the program advised. */
+    /* The memory stays mapped after the free, and so does the advice of the program. */
     gm_status status = GM_UNLIKELY(block->pinned_native) ? gm_managed_advice_undo(block) : GM_OK;
     if (status)
         return status;
@@ -106,7 +108,7 @@ static gm_status managed_pool_free(struct gm_resource *self, const struct gm_blo
 static size_t managed_pool_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
 
 static size_t managed_pool_releasable(struct gm_resource *self, int device) {
-    gm_pool_give_idle(&family, device);
+    gm_pool_release_idle(&family, device);
     return 0;
 }
 
@@ -124,8 +126,8 @@ static void managed_pool_capture(struct gm_resource *self, int change) {
 }
 
 static gm_status managed_pool_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
-    static struct gm_managed_keeper keeper = {.excess = excess, .give_back = give_back};
-    gm_managed_quota_add(&keeper);
+    static struct gm_managed_maker maker = {.excess = excess, .release = release_pool};
+    gm_managed_quota_add(&maker);
     return GM_OK;
 }
 
@@ -138,8 +140,7 @@ const struct gm_resource_ops gm_resource_managed_pool = {
     .breaks =
         "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages migrate; no "
         "attach flags and no cuStreamAttachMemAsync; freed memory stays reserved for this process until trimmed or "
-        "until the "
-        "program asks for free memory",
+        "until the program queries free memory",
     .kind = GM_KIND_MANAGED_POOL,
     .serves = "cache(managed-pool)",
     .fallback = GM_KIND_MANAGED,

@@ -1,39 +1,42 @@
+/* The managed quota (managed_quota.h). A charge first uses the last reported free memory, if it is young and the sum is
+ * below half of it. Otherwise it queries the driver. If the sum is too large then, it releases free blocks and tries
+ * once more. */
 #include "shim/base/options.h"
 #include "shim/driver/driver.h"
 #include "shim/resource/byte_counters.h"
 #include "shim/resource/managed_quota.h"
 
-#define FRESH_NS 1000000 /* how long a figure of free memory may be used again */
+#define FRESH_NS 1000000 /* a reported figure of free memory may be used again for this time */
 
 enum { DEVICES = 64 };
 
-static struct gm_byte_counters ours; /* blocks of our makers, by context */
-static int64_t theirs;               /* the program's own calls */
-static uint64_t kept;                /* upper bound of what pools keep beyond live blocks */
+static struct gm_byte_counters own_bytes; /* blocks that gpumem serves, by context */
+static int64_t program_bytes;             /* blocks of the program's own calls */
+static uint64_t retained;                 /* upper bound of the bytes that pools hold beyond live blocks */
 
-static struct { uint64_t free, at_ns; } figures[DEVICES];
+static struct { uint64_t free, at_ns; } figures[DEVICES]; /* the last reported free memory */
 
-static struct gm_managed_keeper *keepers;
+static struct gm_managed_maker *makers;
 void (*gm_managed_quota_trim)(void);
 
-void gm_managed_quota_add(struct gm_managed_keeper *keeper) {
-    for (const struct gm_managed_keeper *there = keepers; there; there = there->next)
-        if (there == keeper)
+void gm_managed_quota_add(struct gm_managed_maker *maker) {
+    for (const struct gm_managed_maker *there = makers; there; there = there->next)
+        if (there == maker)
             return;
-    keeper->next = keepers;
-    keepers = keeper;
+    maker->next = makers;
+    makers = maker;
 }
 
 uint64_t gm_managed_alive(void) {
-    int64_t noted = __atomic_load_n(&theirs, __ATOMIC_RELAXED);
-    return gm_byte_counters_total(&ours) + (noted > 0 ? (uint64_t)noted : 0);
+    int64_t program = __atomic_load_n(&program_bytes, __ATOMIC_RELAXED);
+    return gm_byte_counters_total(&own_bytes) + (program > 0 ? (uint64_t)program : 0);
 }
 
-/* The highest total of `ours` under which `available` bytes hold everything else and the headroom too. */
+/* The highest total of own_bytes for which `available` bytes also have room for everything else and the headroom. */
 static uint64_t ceiling_for(uint64_t available) {
-    int64_t noted = __atomic_load_n(&theirs, __ATOMIC_RELAXED);
-    uint64_t other = gm_option_number(GM_OPT_MANAGED_HEADROOM) + (noted > 0 ? (uint64_t)noted : 0) +
-                     __atomic_load_n(&kept, __ATOMIC_RELAXED);
+    int64_t program = __atomic_load_n(&program_bytes, __ATOMIC_RELAXED);
+    uint64_t other = gm_option_number(GM_OPT_MANAGED_HEADROOM) + (program > 0 ? (uint64_t)program : 0) +
+                     __atomic_load_n(&retained, __ATOMIC_RELAXED);
     return available > other ? available - other : 0;
 }
 
@@ -41,32 +44,33 @@ static bool charge_by_fresh_figure(uint64_t context_id, int device, uint64_t byt
     uint64_t at = __atomic_load_n(&figures[device].at_ns, __ATOMIC_ACQUIRE);
     if (!at || gm_now_ns() - at > FRESH_NS)
         return false;
-    return gm_byte_counters_add(&ours, context_id, bytes,
+    return gm_byte_counters_add(&own_bytes, context_id, bytes,
                                 ceiling_for(__atomic_load_n(&figures[device].free, __ATOMIC_RELAXED) / 2));
 }
 
-/* Asks driver and pools. `kept` is emptied first: frees meanwhile count twice rather than not at all. */
+/* Queries the driver and the pools. `retained` is set to 0 first: a free meanwhile is then counted twice rather than
+ * not at all. */
 static gm_status charge_by_new_figure(uint64_t context_id, int device, uint64_t bytes, uint64_t *available) {
     size_t free_bytes, total;
     gm_status status = (gm_status)gm_drv.mem_get_info(&free_bytes, &total);
     if (status)
         return status;
-    __atomic_store_n(&kept, 0, __ATOMIC_SEQ_CST);
-    for (const struct gm_managed_keeper *keeper = keepers; keeper; keeper = keeper->next)
-        if (keeper->excess)
-            __atomic_add_fetch(&kept, keeper->excess(), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&retained, 0, __ATOMIC_SEQ_CST);
+    for (const struct gm_managed_maker *maker = makers; maker; maker = maker->next)
+        if (maker->excess)
+            __atomic_add_fetch(&retained, maker->excess(), __ATOMIC_SEQ_CST);
 
     __atomic_store_n(&figures[device].free, free_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&figures[device].at_ns, gm_now_ns(), __ATOMIC_RELEASE);
     *available = free_bytes;
-    return gm_byte_counters_add(&ours, context_id, bytes, ceiling_for(free_bytes)) ? GM_OK : GM_OUT_OF_MEMORY;
+    return gm_byte_counters_add(&own_bytes, context_id, bytes, ceiling_for(free_bytes)) ? GM_OK : GM_OUT_OF_MEMORY;
 }
 
-static void give_back(void) {
+static void release_all(void) {
     if (gm_managed_quota_trim)
         gm_managed_quota_trim();
-    for (const struct gm_managed_keeper *keeper = keepers; keeper; keeper = keeper->next)
-        keeper->give_back();
+    for (const struct gm_managed_maker *maker = makers; maker; maker = maker->next)
+        maker->release();
 }
 
 gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
@@ -80,25 +84,27 @@ gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes) {
     gm_status status = charge_by_new_figure(context_id, device, bytes, &available);
     if (status != GM_OUT_OF_MEMORY)
         return status;
-    give_back();
+    release_all();
     status = charge_by_new_figure(context_id, device, bytes, &available);
     if (status == GM_OUT_OF_MEMORY)
-        gm_log_once(
-            &once, GM_LOG_WARN,
-            "managed memory refused: %llu bytes asked, %llu managed alive, %llu free on device %d, headroom %llu "
-            "(GPUMEM_MANAGED_HEADROOM)",
-            (unsigned long long)bytes, (unsigned long long)gm_managed_alive(), (unsigned long long)available, device,
-            (unsigned long long)gm_option_number(GM_OPT_MANAGED_HEADROOM));
+        gm_log_once(&once, GM_LOG_WARN,
+                    "managed memory refused: %llu bytes requested, %llu managed bytes live, %llu free on device %d, "
+                    "headroom %llu "
+                    "(GPUMEM_MANAGED_HEADROOM)",
+                    (unsigned long long)bytes, (unsigned long long)gm_managed_alive(), (unsigned long long)available,
+                    device, (unsigned long long)gm_option_number(GM_OPT_MANAGED_HEADROOM));
     return status;
 }
 
-void gm_managed_discharge(uint64_t context_id, uint64_t bytes) { gm_byte_counters_subtract(&ours, context_id, bytes); }
-
-void gm_managed_retain(uint64_t context_id, uint64_t bytes) {
-    __atomic_add_fetch(&kept, bytes, __ATOMIC_SEQ_CST);
-    gm_byte_counters_subtract(&ours, context_id, bytes);
+void gm_managed_discharge(uint64_t context_id, uint64_t bytes) {
+    gm_byte_counters_subtract(&own_bytes, context_id, bytes);
 }
 
-void gm_managed_forget(uint64_t context_id) { gm_byte_counters_forget(&ours, context_id); }
+void gm_managed_retain(uint64_t context_id, uint64_t bytes) {
+    __atomic_add_fetch(&retained, bytes, __ATOMIC_SEQ_CST);
+    gm_byte_counters_subtract(&own_bytes, context_id, bytes);
+}
 
-void gm_managed_note(int64_t delta) { __atomic_add_fetch(&theirs, delta, __ATOMIC_RELAXED); }
+void gm_managed_forget(uint64_t context_id) { gm_byte_counters_forget(&own_bytes, context_id); }
+
+void gm_managed_note(int64_t delta) { __atomic_add_fetch(&program_bytes, delta, __ATOMIC_RELAXED); }

@@ -1,5 +1,5 @@
-/* Managed memory of the whole process, counted in one place so that its sum stays below what the device has free: going
- * over can hang the GPU for everybody on it. */
+/* The managed quota: counts the managed memory of the whole process and keeps the sum below the free memory of the
+ * device. More managed memory than that can hang the GPU for all its users. */
 #ifndef GM_RESOURCE_MANAGED_QUOTA_H
 #define GM_RESOURCE_MANAGED_QUOTA_H
 
@@ -8,35 +8,38 @@
 
 /* Counts `bytes` of managed memory for a context that is current on `device`. The rule:
  *
- *     request + managed bytes alive + freed bytes that managed pools keep + headroom <= free memory of the device
+ *     request + live managed bytes + freed bytes that managed pools hold + headroom <= free memory of the device
  *
- * with the driver's own figure of free memory. Residency is never counted on: managed pages that already lie on the
- * device are missing from the free figure and count as alive once more, which errs on the safe side. One step for
- * parallel requests. The figure is asked anew unless it is younger than a millisecond and the sum is below half of it.
- * Errors: GM_OUT_OF_MEMORY when kept memory was given back and the rule still says no (logged once), the driver's own.
- */
+ * with the free memory that the driver reports. The rule does not depend on residency: managed pages that already lie
+ * on the device reduce the free memory and also count as live bytes, which errs on the safe side. Check and addition
+ * are one step, so parallel requests cannot exceed the quota together. The driver is queried unless its last figure is
+ * younger than a millisecond and the sum is below half of it. Errors: GM_OUT_OF_MEMORY when free blocks were released
+ * and the rule still fails (logged once), the driver's own. */
 GM_INTERNAL gm_status gm_managed_charge(uint64_t context_id, int device, uint64_t bytes);
-/* Takes back a charge whose memory is free again, or was never got. */
+/* Subtracts a charge whose memory was freed, or was never allocated. */
 GM_INTERNAL void gm_managed_discharge(uint64_t context_id, uint64_t bytes);
-/* A managed pool keeps `bytes` that it no longer counts as alive: they stay in the sum until the pool was asked. */
+/* A managed pool holds `bytes` that are no longer live. They stay in the sum until the next query of the pool. */
 GM_INTERNAL void gm_managed_retain(uint64_t context_id, uint64_t bytes);
-/* The context is gone with its managed memory. Harmless when repeated. */
+/* The context was destroyed, and its managed memory with it. A second call does nothing. */
 GM_INTERNAL void gm_managed_forget(uint64_t context_id);
+/* Live managed bytes of the process. */
 GM_INTERNAL uint64_t gm_managed_alive(void);
 
-/* The program allocated (+) or freed (-) managed memory by its own call, which is never refused but counts. */
+/* The program allocated (+) or freed (-) managed memory by its own call. Such a call is never refused, but it counts.
+ */
 GM_INTERNAL void gm_managed_note(int64_t delta);
 
-/* What a maker of managed memory keeps beyond its living blocks. */
-struct gm_managed_keeper {
-    uint64_t (*excess)(void); /* bytes that are not counted yet; NULL: none */
-    void (*give_back)(void);  /* waits for the program's work if need be */
-    struct gm_managed_keeper *next;
+/* A maker of managed memory, which may hold memory beyond its live blocks. */
+struct gm_managed_maker {
+    uint64_t (*excess)(void); /* bytes held beyond live blocks; NULL: none */
+    void (*release)(void);    /* releases these bytes; may wait for the program's work */
+    struct gm_managed_maker *next;
 };
-/* Registers a maker for the life of the process, once. Not thread-safe: while stacks are built. */
-GM_INTERNAL void gm_managed_quota_add(struct gm_managed_keeper *keeper);
-/* Gives back what caches around the makers keep, before the makers do. NULL: there are none. Set before the first
- * request. */
+/* Registers a maker for the life of the process. A second call does nothing. Not thread-safe: call it while stacks are
+ * built. */
+GM_INTERNAL void gm_managed_quota_add(struct gm_managed_maker *maker);
+/* Called before the makers release: releases the free blocks of the caches around the makers. NULL: there are no
+ * caches. Set it before the first request. */
 GM_INTERNAL extern void (*gm_managed_quota_trim)(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the program's own call would give. Nothing is guarded or waited for here: the driver answers as if asked
- * directly. */
+/* Resource "native": passes each request to the same driver call that the program made. It adds no guard and no wait,
+ * so results and errors are those of the driver. */
 #include "shim/driver/driver.h"
 #include "shim/resource/block.h"
 #include "shim/resource/rows.h"
@@ -64,7 +64,7 @@ static gm_status native_free(struct gm_resource *self, const struct gm_block *bl
 
 const struct gm_resource_ops gm_resource_native = {
     .name = "native",
-    .summary = "what the program's own call would give",
+    .summary = "the same memory as the program's own call",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
                   GM_PROP_CAPTURABLE | GM_PROP_IPC | GM_PROP_PEER | GM_PROP_RDMA,
     .breaks = "",

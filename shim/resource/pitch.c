@@ -1,12 +1,13 @@
+/* A table of pitches by device, width class and element size, filled from the driver (pitch.h). */
 #include "shim/resource/pitch.h"
 
-/* Devices round a row up to some power of two, never below this: widths within one class get one pitch. */
+/* Devices round a row up to a power of two that is at least this. So all widths of one class have the same pitch. */
 #define CLASS ((size_t)32)
 
 enum { ROWS = 128 };
 
 static struct {
-    size_t width; /* of the class; 0 = empty */
+    size_t width; /* of the class; 0 = the row is empty */
     size_t pitch;
     int device;
     unsigned element_size;
@@ -17,17 +18,17 @@ static unsigned row_of(int device, size_t width, unsigned element_size) {
     return (unsigned)(width / CLASS * 31 + (unsigned)device * 7 + element_size) % ROWS;
 }
 
-static gm_status ask_driver(size_t width, unsigned element_size, size_t *pitch) {
+static gm_status query_driver(size_t width, unsigned element_size, size_t *pitch) {
     CUdeviceptr probe;
     gm_status status = (gm_status)gm_drv.mem_alloc_pitch(&probe, pitch, width, 1, element_size);
     if (status)
         return status;
-    /* One more try: a probe that stays would be lost for good. */
+    /* One more try, because the probe would leak. */
     status = (gm_status)gm_drv.mem_free(probe);
     return status ? (gm_status)gm_drv.mem_free(probe) : status;
 }
 
-static size_t pitch_known(unsigned row, int device, size_t width, unsigned element_size) {
+static size_t cached_pitch(unsigned row, int device, size_t width, unsigned element_size) {
     size_t pitch = 0;
     gm_spin_lock(&lock);
     if (rows[row].width == width && rows[row].device == device && rows[row].element_size == element_size)
@@ -39,12 +40,12 @@ static size_t pitch_known(unsigned row, int device, size_t width, unsigned eleme
 static gm_status find_pitch(const struct gm_request *request, size_t width, size_t *pitch) {
     unsigned row = row_of(request->device, width, request->element_size);
     CUstreamCaptureMode mode;
-    *pitch = pitch_known(row, request->device, width, request->element_size);
+    *pitch = cached_pitch(row, request->device, width, request->element_size);
     if (*pitch)
         return GM_OK;
     if (!gm_capture_guard_enter(&mode))
         return GM_NOT_SUPPORTED;
-    gm_status status = ask_driver(width, request->element_size, pitch);
+    gm_status status = query_driver(width, request->element_size, pitch);
     gm_capture_guard_leave(mode);
     if (status)
         return status;

@@ -1,4 +1,4 @@
-/* The pitch that a device would choose. */
+/* Size and pitch of a request. Pitched memory from other makers must have the pitch that the driver would choose. */
 #ifndef GM_RESOURCE_PITCH_H
 #define GM_RESOURCE_PITCH_H
 
@@ -6,10 +6,11 @@
 #include "shim/driver/driver.h"
 #include "shim/resource/block.h"
 
-/* Writes piece->reserved and piece->pitch for a request: its own size and 0, or for pitched memory what the rows need
- * at the device's pitch. The first request of a (device, width class, element size) asks the driver with one row of
- * native memory, later ones a table. The request's context must be current. Errors: GM_NOT_SUPPORTED for an empty shape
- * and during a capture, GM_OUT_OF_MEMORY where the product overflows, the driver's own. */
+/* Writes piece->reserved and piece->pitch for a request. Plain memory: its size and 0. Pitched memory: the bytes of all
+ * rows at the device's pitch, and the pitch. The first request of a (device, width class, element size) allocates one
+ * row of native memory to learn the pitch; later requests read it from a table. The request's context must be current.
+ * Errors: GM_NOT_SUPPORTED for an empty shape and during a capture; GM_OUT_OF_MEMORY where the product overflows; the
+ * driver's own. */
 GM_INTERNAL gm_status gm_shape_of(const struct gm_request *request, struct gm_piece *piece);
 
 #endif

@@ -1,10 +1,11 @@
+/* Pools, allocation and free (pool.h). */
 #include "shim/resource/pool.h"
 
 #include "shim/base/stats.h"
 #include "shim/driver/fence.h"
 #include "shim/resource/reach.h"
 
-#define ANSWER_NS 100000u
+#define ANSWER_NS 100000u /* time for an idle stream to report that it is idle */
 
 /* ---- pools of devices */
 
@@ -45,7 +46,7 @@ static gm_status set_attributes(CUmemoryPool pool) {
     return (gm_status)gm_drv.mem_pool_set_attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
 }
 
-static gm_status make_pool(struct gm_pool_family *family, int device, uint64_t reach, CUmemoryPool *made) {
+static gm_status create_pool(struct gm_pool_family *family, int device, uint64_t reach, CUmemoryPool *created) {
     CUmemPoolProps props = {0};
     CUmemoryPool pool;
     gm_status status = gm_reach_all() ? family->describe(device, &props) : GM_NOT_SUPPORTED;
@@ -62,38 +63,39 @@ static gm_status make_pool(struct gm_pool_family *family, int device, uint64_t r
     if (status)
         gm_drv.mem_pool_destroy(pool);
     else
-        *made = pool;
+        *created = pool;
     return status;
 }
 
-static CUmemoryPool pool_seen(struct gm_pool_family *family, int device) {
+static CUmemoryPool pool_of(struct gm_pool_family *family, int device) {
     return __atomic_load_n(&family->devices[device].pool, __ATOMIC_ACQUIRE);
 }
 
-/* The device's pool, made at first use: whoever comes second destroys his own. */
+/* Returns the device's pool, which the first call creates. If two threads create it at once, the second destroys its
+ * own. */
 static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemoryPool *pool) {
-    *pool = pool_seen(family, device);
+    *pool = pool_of(family, device);
     if (GM_LIKELY(*pool != NULL))
         return GM_OK;
     if (__atomic_load_n(&family->devices[device].unsupported, __ATOMIC_RELAXED))
         return GM_NOT_SUPPORTED;
     uint64_t open = gm_reach_devices(), reach = family->reach ? family->reach(device) : 0;
-    CUmemoryPool made;
-    gm_status status = make_pool(family, device, reach | open, &made);
+    CUmemoryPool created;
+    gm_status status = create_pool(family, device, reach | open, &created);
     if (status)
         return status;
     gm_spin_lock(&family->lock);
     *pool = family->devices[device].pool;
     if (!*pool)
-        __atomic_store_n(&family->devices[device].pool, made, __ATOMIC_RELEASE);
+        __atomic_store_n(&family->devices[device].pool, created, __ATOMIC_RELEASE);
     gm_spin_unlock(&family->lock);
     if (*pool) {
-        gm_drv.mem_pool_destroy(made);
+        gm_drv.mem_pool_destroy(created);
         return GM_OK;
     }
-    *pool = made;
+    *pool = created;
     uint64_t since = gm_reach_devices() & ~open;
-    if (since && set_access(made, device, since))
+    if (since && set_access(created, device, since))
         gm_log(GM_LOG_WARN, "%s: other devices cannot reach the pool of device %d", family->name, device);
     return GM_OK;
 }
@@ -105,7 +107,7 @@ bool gm_pool_serves(const struct gm_request *request) {
            !(request->promises & GM_PROMISE_CAPTURE) && request->device >= 0 && request->device < GM_POOL_DEVICES;
 }
 
-/* A stream of another context would take memory of another device. */
+/* True for a stream of another context: its allocation would be on the device of that context. */
 static bool stream_is_foreign(const struct gm_request *request) {
     CUcontext owner = NULL;
     if (request->stream <= (uint64_t)(uintptr_t)CU_STREAM_PER_THREAD || !gm_drv.stream_get_ctx)
@@ -132,9 +134,9 @@ static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *intern
         status = (gm_status)gm_drv.mem_alloc_from_pool_async(&got, bytes, pool, stream);
     if (status)
         return status;
-    /* Without event following and internal dependencies the pool gives only memory whose free is done, and the stream
-     * never waits; but the driver promises the memory in this stream's order alone. So it is asked; it has not been
-     * seen to wait. */
+    /* Without event following and internal dependencies the pool returns only memory whose free is complete, and the
+     * stream never waits. But the driver promises the memory only in the order of this stream. So the stream is
+     * queried, and waited for if it is busy, which was never observed. */
     status = (gm_status)gm_drv.stream_query(stream);
     if (status == GM_FENCE_PENDING)
         status = (gm_status)gm_drv.stream_synchronize(stream);
@@ -145,8 +147,8 @@ static gm_status alloc_ready(CUmemoryPool pool, const struct gm_internal *intern
     return status;
 }
 
-/* Waits for the frees in flight, so that their memory can be reused or given back. */
-static void settle(const struct gm_internal *internal) {
+/* Waits for the frees in flight, so that their memory can be reused or released. */
+static void wait_for_frees(const struct gm_internal *internal) {
     CUstream stream;
     if (!gm_internal_stream(internal, GM_INTERNAL_FREE, &stream))
         gm_drv.stream_synchronize(stream);
@@ -168,7 +170,7 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_in
         return status;
     status = alloc_once(pool, internal, request, piece->reserved, &address);
     if (status == GM_OUT_OF_MEMORY) {
-        settle(internal);
+        wait_for_frees(internal);
         gm_drv.mem_pool_trim_to(pool, 0);
         status = alloc_once(pool, internal, request, piece->reserved, &address);
     }
@@ -200,8 +202,8 @@ static gm_status free_in_order(uint64_t address, const struct gm_free_request *h
     return release ? (gm_status)release(address, (CUstream)how->stream) : GM_NOT_SUPPORTED;
 }
 
-/* The stream of allocations never waits for work, and what is freed there can be given out, or back, at once. That
- * disturbs no capture. */
+/* Frees on the internal stream of allocations. It never waits for work, so the memory can be reused or released at
+ * once. This disturbs no capture. */
 static gm_status free_idle(const struct gm_internal *internal, uint64_t address) {
     CUstream stream;
     bool pushed;
@@ -217,7 +219,7 @@ static gm_status free_idle(const struct gm_internal *internal, uint64_t address)
     return status;
 }
 
-/* Behind everything submitted so far. */
+/* Frees after all work submitted so far. */
 static gm_status free_in_context(const struct gm_internal *internal, uint64_t address) {
     CUstream stream;
     bool pushed;
@@ -242,7 +244,7 @@ static gm_status free_fenced(const struct gm_internal *internal, uint64_t addres
     return status;
 }
 
-static gm_status park(struct gm_pool_family *family, const struct gm_block *block) {
+static gm_status defer(struct gm_pool_family *family, const struct gm_block *block) {
     struct gm_deferred_block deferred = {
         .address = block->address,
         .context = block->context,
@@ -268,15 +270,16 @@ gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *blo
         return free_idle(&internal, block->address);
     gm_pool_flush(family);
     if (!gm_capture_guard_enter(&mode))
-        return park(family, block);
+        return defer(family, block);
     gm_status status = free_fenced(&internal, block->address);
     gm_capture_guard_leave(mode);
     if (gm_is_put_off(status))
-        return park(family, block);
+        return defer(family, block);
     return status;
 }
 
-/* Memory of a pool outlives the context it was given back in: any other of the device will do. */
+/* Finds the internal streams for a deferred free. Memory of a pool outlives its context, so after the context was
+ * destroyed any other context of the device will do. */
 static bool internal_for(const struct gm_deferred_block *deferred, struct gm_internal *internal) {
     CUcontext context = (CUcontext)(uintptr_t)deferred->context;
     struct gm_context now;
@@ -289,15 +292,15 @@ static bool internal_for(const struct gm_deferred_block *deferred, struct gm_int
 void gm_pool_flush(struct gm_pool_family *family) {
     CUstreamCaptureMode mode;
     struct gm_deferred_block deferred;
-    uint32_t left = gm_deferred_queue_count(&family->after_capture);
+    uint32_t remaining = gm_deferred_queue_count(&family->after_capture);
 
-    if (GM_LIKELY(!left) || !gm_driver_ready(true) || !gm_capture_guard_enter(&mode))
+    if (GM_LIKELY(!remaining) || !gm_driver_ready(true) || !gm_capture_guard_enter(&mode))
         return;
-    for (; left && gm_deferred_queue_pop(&family->after_capture, &deferred); left--) {
+    for (; remaining && gm_deferred_queue_pop(&family->after_capture, &deferred); remaining--) {
         struct gm_internal internal;
-        if (!internal_for(&deferred, &internal)) { /* a call in another context may have one */
+        if (!internal_for(&deferred, &internal)) { /* a call in another context may find one */
             gm_deferred_queue_push(&family->after_capture, &deferred);
-        } else if (free_fenced(&internal, deferred.address)) { /* tried again at the next call */
+        } else if (free_fenced(&internal, deferred.address)) { /* the next call tries again */
             gm_deferred_queue_unpop(&family->after_capture, &deferred);
             break;
         }
@@ -305,7 +308,7 @@ void gm_pool_flush(struct gm_pool_family *family) {
     gm_capture_guard_leave(mode);
 }
 
-/* ---- the rest of a pool's life */
+/* ---- unused memory, contexts and devices */
 
 static uint64_t reserved_of(CUmemoryPool pool) {
     cuuint64_t bytes = 0;
@@ -317,7 +320,7 @@ static uint64_t reserved_of(CUmemoryPool pool) {
 uint64_t gm_pool_reserved(struct gm_pool_family *family) {
     uint64_t bytes = 0;
     for (int device = 0; device < GM_POOL_DEVICES; device++) {
-        CUmemoryPool pool = pool_seen(family, device);
+        CUmemoryPool pool = pool_of(family, device);
         if (pool)
             bytes += reserved_of(pool);
     }
@@ -327,29 +330,29 @@ uint64_t gm_pool_reserved(struct gm_pool_family *family) {
 size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
     struct gm_context context;
     struct gm_internal internal;
-    size_t given = 0;
+    size_t released = 0;
 
     if (!gm_driver_ready(false) || !gm_context_current(&context) || context.device < 0 ||
         context.device >= GM_POOL_DEVICES)
         return 0;
-    CUmemoryPool pool = pool_seen(family, context.device);
+    CUmemoryPool pool = pool_of(family, context.device);
     if (!pool || !gm_internal_of(context.handle, context.id, context.device, &internal))
         return 0;
     gm_pool_flush(family);
     CUstreamCaptureMode mode = gm_capture_relax();
-    settle(&internal);
+    wait_for_frees(&internal);
     uint64_t before = reserved_of(pool);
     if (gm_drv.mem_pool_trim_to(pool, before > bytes ? before - bytes : 0) == CUDA_SUCCESS) {
         uint64_t after = reserved_of(pool);
-        given = before > after ? before - after : 0;
+        released = before > after ? before - after : 0;
     }
     gm_capture_unrelax(mode);
-    gm_stats_trimmed(given);
-    return given;
+    gm_stats_trimmed(released);
+    return released;
 }
 
-/* A stream without work takes microseconds to say so; one that waits for work (GPUMEM_FENCE=device) is not waited for.
- */
+/* True when the stream is idle. A stream without work reports this within microseconds; the loop ends after ANSWER_NS,
+ * so a stream with work is not waited for. */
 static bool answers_idle(CUstream stream) {
     gm_status status;
     for (uint64_t begin = gm_ticks(); (status = (gm_status)gm_drv.stream_query(stream)) == GM_FENCE_PENDING;)
@@ -358,7 +361,7 @@ static bool answers_idle(CUstream stream) {
     return status == GM_OK;
 }
 
-void gm_pool_give_idle(struct gm_pool_family *family, int device) {
+void gm_pool_release_idle(struct gm_pool_family *family, int device) {
     struct gm_context context;
     struct gm_internal internal;
     CUstreamCaptureMode mode;
@@ -366,7 +369,7 @@ void gm_pool_give_idle(struct gm_pool_family *family, int device) {
 
     if (device < 0 || device >= GM_POOL_DEVICES || !gm_context_current(&context) || context.device != device)
         return;
-    CUmemoryPool pool = pool_seen(family, device);
+    CUmemoryPool pool = pool_of(family, device);
     if (!pool || !gm_internal_of(context.handle, context.id, device, &internal))
         return;
     gm_pool_flush(family);
@@ -383,26 +386,26 @@ void gm_pool_give_idle(struct gm_pool_family *family, int device) {
 
 bool gm_pool_holds(struct gm_pool_family *family, uint64_t address) {
     CUmemoryPool holder = NULL;
-    bool held = false, asked = false;
+    bool held = false, queried = false;
     for (int device = 0; device < GM_POOL_DEVICES && !held; device++) {
-        CUmemoryPool pool = pool_seen(family, device);
-        if (pool && !asked &&
+        CUmemoryPool pool = pool_of(family, device);
+        if (pool && !queried &&
             gm_drv.pointer_get_attribute(&holder, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address) != CUDA_SUCCESS)
             return false;
-        asked |= pool != NULL;
+        queried |= pool != NULL;
         held = pool && pool == holder;
     }
     return held;
 }
 
 void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id) {
-    /* The pool belongs to the device and lives on, and with it what waits in the after_capture. */
+    /* The pool belongs to the device, so it stays, and so do the blocks in after_capture. */
     gm_internal_forget(context_id);
 }
 
 void gm_pool_open_to(struct gm_pool_family *family, int device) {
     for (int owner = 0; owner < GM_POOL_DEVICES; owner++) {
-        CUmemoryPool pool = pool_seen(family, owner);
+        CUmemoryPool pool = pool_of(family, owner);
         if (pool && set_access(pool, owner, 1ull << device))
             gm_log(GM_LOG_WARN, "%s: device %d cannot reach the pool of device %d", family->name, device, owner);
     }

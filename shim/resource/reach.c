@@ -1,3 +1,4 @@
+/* Peer access of devices, queried once (reach.h). */
 #include "shim/resource/reach.h"
 
 #include "shim/driver/driver.h"
@@ -7,15 +8,15 @@ enum answer { UNKNOWN, ALL, NOT_ALL };
 
 static uint64_t devices, opened;
 
-static void say(int accessor, int device) {
-    static int told;
-    gm_log_once(&told, GM_LOG_WARN,
-                "device %d cannot access memory of device %d: memory of pools and mappings, which could not be "
-                "copied between them, is replaced by plain memory; CUDA_VISIBLE_DEVICES can hide unused devices",
+static void log_unreachable(int accessor, int device) {
+    static int once;
+    gm_log_once(&once, GM_LOG_WARN,
+                "device %d cannot access memory of device %d: gpumem uses plain memory instead of pools and mappings, "
+                "which could not be copied between them; CUDA_VISIBLE_DEVICES can hide unused devices",
                 accessor, device);
 }
 
-static enum answer ask(void) {
+static enum answer query_driver(void) {
     int count = 0;
     if (gm_drv.device_get_count(&count) != CUDA_SUCCESS)
         return UNKNOWN;
@@ -25,7 +26,7 @@ static enum answer ask(void) {
             if (!can && gm_drv.device_can_access_peer(&can, accessor, device) != CUDA_SUCCESS)
                 return UNKNOWN;
             if (!can) {
-                say(accessor, device);
+                log_unreachable(accessor, device);
                 return NOT_ALL;
             }
         }
@@ -36,7 +37,7 @@ bool gm_reach_all(void) {
     static enum answer known;
     enum answer answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(answer == UNKNOWN))
-        __atomic_store_n(&known, answer = ask(), __ATOMIC_RELAXED);
+        __atomic_store_n(&known, answer = query_driver(), __ATOMIC_RELAXED);
     return answer == ALL;
 }
 

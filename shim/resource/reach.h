@@ -1,20 +1,20 @@
-/* Copies between devices. Plain memory can be copied between any two devices: where one cannot access the other's
- * memory, the driver stages the copy. It stages none for memory of pools and mappings, and refuses the copy unless the
- * block is open to both devices. So such memory serves only where all devices can be given access, and is open to every
- * device that has a context. */
+/* Which devices can access the memory of other devices. Plain memory can be copied between any two devices: where one
+ * device cannot access the other, the driver stages the copy. The driver does not stage a copy of memory from pools or
+ * mappings: it refuses the copy unless both devices have access to the block. So gpumem uses such memory only where all
+ * devices can access each other, and opens it to every device that has a context. */
 #ifndef GM_RESOURCE_REACH_H
 #define GM_RESOURCE_REACH_H
 
 #include "shim/base/base.h"
 
-/* True when every visible device can access the memory of every other; asked of the driver once. The first false is
+/* True when every visible device can access the memory of every other. Queries the driver once. The first false is
  * logged. */
 GM_INTERNAL bool gm_reach_all(void);
 
-/* The device has a context. True until gm_reach_opened: what is alive is to be opened to it. */
+/* Notes that the device has a context. True until gm_reach_opened: the caller must open live blocks to the device. */
 GM_INTERNAL bool gm_reach_note(int device);
 GM_INTERNAL void gm_reach_opened(int device);
-/* Bit d: device d has, or had, a context. */
+/* Set of devices that have or had a context; bit d = device d. */
 GM_INTERNAL uint64_t gm_reach_devices(void);
 
 #endif

@@ -1,3 +1,4 @@
+/* The table of all resources, from the list in rows.h. */
 #include "shim/resource/rows.h"
 
 const struct gm_resource_ops *const gm_resource_rows[] = {

@@ -1,13 +1,13 @@
-/* Made-up device addresses: everything above the resources runs on them without a GPU. Addresses grow by bumping; a
- * freed block is handed out again, last freed first, to a request of the same rounded size. Nothing lies behind them.
- */
+/* Resource "sim": made-up device addresses, so that everything above the resources can be tested without a GPU. There
+ * is no memory at these addresses. A new block gets the next address. A request of the same rounded size reuses the
+ * block that was freed last. */
 #include "shim/resource/sim.h"
 
 #include "shim/resource/block.h"
 #include "shim/resource/rows.h"
 
 #define ALIGNMENT ((uint64_t)512)
-#define BASE      ((uint64_t)0x7d0000000000) /* where device memory tends to lie */
+#define BASE      ((uint64_t)0x7d0000000000) /* about where device memory lies */
 #define PAGES     ((size_t)65536)
 
 enum { BUCKETS = 4096 };
@@ -18,9 +18,9 @@ struct node {
     uint64_t context_id;
 };
 
-/* Counts down; fires once. */
+/* A failure to come: counts down the calls and fires once. */
 struct trap {
-    uint64_t left;
+    uint64_t remaining;
     gm_status status;
 };
 
@@ -35,7 +35,7 @@ struct state {
 
 static unsigned bucket(uint64_t value) { return (unsigned)(value / ALIGNMENT * 0x9e3779b97f4a7c15ull >> 52) % BUCKETS; }
 
-static bool springs(struct trap *trap) { return trap->left && !--trap->left; }
+static bool fires(struct trap *trap) { return trap->remaining && !--trap->remaining; }
 
 static struct node *take_spare(struct state *state) {
     if (!state->spare) {
@@ -61,8 +61,8 @@ static struct node *unlink_idle(struct state *state, uint64_t bytes) {
     return NULL;
 }
 
-static gm_status place(struct state *state, uint64_t bytes, uint64_t context_id, uint64_t *address) {
-    if (springs(&state->alloc_trap))
+static gm_status allocate(struct state *state, uint64_t bytes, uint64_t context_id, uint64_t *address) {
+    if (fires(&state->alloc_trap))
         return state->alloc_trap.status;
     if (state->memory && (bytes > state->memory || state->live_bytes > state->memory - bytes))
         return GM_OUT_OF_MEMORY;
@@ -84,8 +84,8 @@ static gm_status place(struct state *state, uint64_t bytes, uint64_t context_id,
     return GM_OK;
 }
 
-/* Moves a live block to the idle ones; `link` points at it in its list. */
-static void retire(struct state *state, struct node **link) {
+/* Moves a live block to the idle blocks; `link` is the pointer to it in its list. */
+static void make_idle(struct state *state, struct node **link) {
     struct node *node = *link;
     *link = node->next;
     node->next = state->idle[bucket(node->bytes)];
@@ -112,7 +112,7 @@ static gm_status sim_alloc(struct gm_resource *self, const struct gm_request *re
         return GM_OUT_OF_MEMORY;
     uint64_t bytes = (piece.reserved + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     gm_spin_lock(&state->lock);
-    gm_status status = place(state, bytes, request->context_id, &piece.address);
+    gm_status status = allocate(state, bytes, request->context_id, &piece.address);
     gm_spin_unlock(&state->lock);
     if (!status)
         gm_block_fill(block, self, request, &piece);
@@ -123,14 +123,14 @@ static gm_status sim_free(struct gm_resource *self, const struct gm_block *block
     struct state *state = self->state;
     gm_status status = GM_INVALID_VALUE;
     gm_spin_lock(&state->lock);
-    if (springs(&state->free_trap)) {
+    if (fires(&state->free_trap)) {
         status = state->free_trap.status;
     } else {
         struct node **link = &state->live[bucket(block->address)];
         while (*link && (*link)->address != block->address)
             link = &(*link)->next;
         if (*link) {
-            retire(state, link);
+            make_idle(state, link);
             status = GM_OK;
         }
     }
@@ -144,7 +144,7 @@ static void sim_context_destroyed(struct gm_resource *self, uint64_t context_id)
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct node **link = &state->live[i]; *link;)
             if ((*link)->context_id == context_id)
-                retire(state, link);
+                make_idle(state, link);
             else
                 link = &(*link)->next;
     gm_spin_unlock(&state->lock);
@@ -186,7 +186,7 @@ uint64_t gm_sim_live_bytes(struct gm_resource *sim) { return locked(sim, &((stru
 
 const struct gm_resource_ops gm_resource_sim = {
     .name = "sim",
-    .summary = "made-up addresses for tests without a GPU; no memory lies behind them",
+    .summary = "made-up addresses for tests without a GPU; there is no memory at them",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
                   GM_PROP_CAPTURABLE,
     .breaks = "the memory cannot be used",

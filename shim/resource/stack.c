@@ -1,7 +1,8 @@
-/* Stack texts: resource = maker | adaptor "(" [argument ","] resource ")".
+/* Parses stack texts and builds stacks of resources. Grammar: resource = maker | adaptor "(" [argument ","] resource
+ * ")".
  *
- * A stack has one chain of adaptors and one maker at its end, so the parser is a loop: it reads names and arguments
- * from the outside in, then as many closing brackets as it opened. */
+ * A stack is a chain of adaptors with one maker at its end. So the parser is a loop: it reads names and arguments from
+ * the outside in, then as many closing brackets as it opened. */
 #include "shim/resource/stack.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static const char *skip_spaces(const char *at) {
     return at;
 }
 
-/* Everything up to the next bracket, comma or end, without spaces around it. */
+/* Reads up to the next bracket, comma or end of text. The word has no spaces around it. */
 static struct word read_word(const char **at) {
     const char *begin = skip_spaces(*at), *end = begin;
     while (*end && !strchr("(),", *end))
@@ -31,7 +32,7 @@ static struct word read_word(const char **at) {
     return (struct word){begin, (size_t)(end - begin)};
 }
 
-/* Bytes of `word` fit for an error line: short, and nothing that breaks the line. */
+/* Copies `word` for an error line: at most 40 bytes, with "?" for what is not printable. */
 static const char *shown(struct word word, char out[48]) {
     size_t size = word.size < 40 ? word.size : 40;
     for (size_t i = 0; i < size; i++)
@@ -47,7 +48,7 @@ static const struct gm_resource_ops *find_row(struct word word) {
     return NULL;
 }
 
-/* "native, async, limit(BYTES,...)": the rows that may stand where a resource stands. */
+/* Writes the accepted names, e.g. "native, async, limit(BYTES,...)". */
 static void list_rows(char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
@@ -65,14 +66,14 @@ static gm_status unknown_name(struct word word, char *error, size_t size) {
     char accepted[256], name[48];
     list_rows(accepted, sizeof accepted);
     if (word.size)
-        gm_format(error, size, "\"%s\" is no resource; accepted: %s", shown(word, name), accepted);
+        gm_format(error, size, "\"%s\" is not a resource; accepted: %s", shown(word, name), accepted);
     else
         gm_format(error, size, "a resource is missing at \"%s\"; accepted: %s",
                   *word.text ? shown((struct word){word.text, 1}, name) : "the end", accepted);
     return GM_INVALID_VALUE;
 }
 
-/* Reads "[argument ,]" behind an adaptor's opening bracket. A word is an argument when a comma follows it. */
+/* Reads "[argument ,]" after the opening bracket of an adaptor. A word is an argument if a comma follows it. */
 static gm_status read_argument(struct gm_stack_plan *plan, const char **at, char *error, size_t size) {
     const struct gm_resource_ops *row = plan->items[plan->count].ops;
     const char *begin = *at, *end = begin;
@@ -88,7 +89,7 @@ static gm_status read_argument(struct gm_stack_plan *plan, const char **at, char
         return GM_INVALID_VALUE;
     }
     if (!word.size || word.size >= GM_STACK_ARGUMENT) {
-        gm_format(error, size, "\"%s\" is no argument of %s; accepted: %s", shown(word, text), row->name,
+        gm_format(error, size, "\"%s\" is not an argument of %s; accepted: %s", shown(word, text), row->name,
                   row->arguments);
         return GM_INVALID_VALUE;
     }
@@ -113,7 +114,7 @@ static gm_status expect_closing(const char *at, unsigned open, char *error, size
     at = skip_spaces(at);
     if (!*at)
         return GM_OK;
-    gm_format(error, size, "\"%s\" is left over behind the resource", shown((struct word){at, strlen(at)}, text));
+    gm_format(error, size, "\"%s\" stands after the end of the resource", shown((struct word){at, strlen(at)}, text));
     return GM_INVALID_VALUE;
 }
 
@@ -149,7 +150,7 @@ gm_status gm_stack_parse(const char *text, struct gm_stack_plan *plan, char *err
     }
 }
 
-/* Arguments are quoted in errors as the user wrote them, line ends included. */
+/* An error quotes the argument as the user wrote it. Replaces control characters, so that the error stays one line. */
 static void keep_one_line(char *error, size_t size) {
     for (size_t i = 0; i < size && error[i]; i++)
         if ((unsigned char)error[i] < ' ' || error[i] == 127)
@@ -158,7 +159,7 @@ static void keep_one_line(char *error, size_t size) {
 
 #define ALIGNED(bytes) (((bytes) + 63) & ~(size_t)63)
 
-/* One stack lies in one piece of pages; its size stands in front. */
+/* A stack lies in one mapping. Its first bytes hold the size of the mapping. */
 struct stack_head {
     size_t bytes;
     char padding[64 - sizeof(size_t)];
@@ -183,8 +184,8 @@ struct gm_resource *gm_resource_build(const char *text, char *error, size_t erro
     }
     head->bytes = bytes;
 
-    /* The outermost resource stands first behind the head, so that discard finds the head from it; opened inside out.
-     */
+    /* The outermost resource comes right after the head, so that gm_stack_discard finds the head. Resources are opened
+     * from the inside out, because an adaptor reads what its upstream is. */
     struct gm_resource *nodes[GM_STACK_DEPTH];
     char *at = (char *)(head + 1);
     for (unsigned i = 0; i < plan.count; i++) {
@@ -215,15 +216,15 @@ void gm_stack_discard(struct gm_resource *top) {
     munmap(head, head->bytes);
 }
 
-/* Promises and the properties that keep them: all bits of a row's right side must be present. */
+/* Promises and the properties that keep them. Memory keeps a promise if it has all properties of the row. */
 static const struct {
     uint32_t promise, properties;
-} keeps[] = {
+} kept_by[] = {
     {GM_PROMISE_READY_ANYWHERE, GM_PROP_READY_ANYWHERE},
     {GM_PROMISE_STREAM_ORDER, GM_PROP_STREAM_ORDERED},
     {GM_PROMISE_DEVICE_ACCESS, GM_PROP_DEVICE_ACCESSIBLE},
     {GM_PROMISE_HOST_ACCESS, GM_PROP_HOST_ACCESSIBLE},
-    /* Managed memory is the memory that both sides reach and that may exceed the device. */
+    /* Memory is managed memory if host and device access it and it may exceed the device. */
     {GM_PROMISE_MANAGED, GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_OVERSUBSCRIBABLE},
     {GM_PROMISE_CAPTURE, GM_PROP_CAPTURABLE},
     {GM_PROMISE_IPC, GM_PROP_IPC},
@@ -233,9 +234,9 @@ static const struct {
 
 uint32_t gm_resource_unkept(uint32_t properties) {
     uint32_t unkept = 0;
-    for (size_t i = 0; i < sizeof keeps / sizeof *keeps; i++)
-        if (keeps[i].properties & ~properties)
-            unkept |= keeps[i].promise;
+    for (size_t i = 0; i < sizeof kept_by / sizeof *kept_by; i++)
+        if (kept_by[i].properties & ~properties)
+            unkept |= kept_by[i].promise;
     return unkept;
 }
 

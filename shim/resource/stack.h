@@ -1,4 +1,5 @@
-/* Stack texts taken apart: what gm_resource_build does in two steps, and its undoing for callers that build many. */
+/* The parser of stack texts, which gm_resource_build uses, and the destruction of a stack for callers that build many.
+ */
 #ifndef GM_RESOURCE_STACK_H
 #define GM_RESOURCE_STACK_H
 
@@ -6,9 +7,9 @@
 #include "shim/resource/resource.h"
 
 #define GM_STACK_DEPTH    16 /* resources in one stack */
-#define GM_STACK_ARGUMENT 64 /* bytes of one argument with its end */
+#define GM_STACK_ARGUMENT 64 /* bytes of one argument with its end of string */
 
-/* Outermost first; the last is the maker. */
+/* A parsed text: the outermost resource first, the maker last. */
 struct gm_stack_plan {
     unsigned count;
     struct {
@@ -18,11 +19,11 @@ struct gm_stack_plan {
     } items[GM_STACK_DEPTH];
 };
 
-/* Reads `text` into *plan. GM_OK, or GM_INVALID_VALUE and a one-line error naming the offending word and what is
- * accepted. */
+/* Reads `text` into *plan. GM_OK, or GM_INVALID_VALUE and a one-line error that names the wrong word and
+ * what is accepted. */
 GM_INTERNAL gm_status gm_stack_parse(const char *text, struct gm_stack_plan *plan, char *error, size_t error_size);
 
-/* Gives the stack's pages back. Only for a stack that holds no block and that no thread uses; NULL is fine. */
+/* Unmaps the stack. It must hold no block, and no thread may use it. NULL is accepted. */
 GM_INTERNAL void gm_stack_discard(struct gm_resource *top);
 
 #endif

@@ -36,7 +36,7 @@ static bool split_fronts;
 
 void gm_vmm_split_fronts(void) { split_fronts = true; }
 
-/* ---- living blocks */
+/* ---- live blocks */
 
 /* The lock is held. */
 static struct mapped *find(uint64_t address) {
@@ -46,7 +46,7 @@ static struct mapped *find(uint64_t address) {
     return NULL;
 }
 
-/* Takes an unused slot; NULL: none is left. The caller puts it back with the address of its block, or 0. */
+/* Takes an unused slot; NULL: there is none. The caller puts it back with the address of its block, or 0. */
 static struct mapped *take_slot(void) {
     if (!__atomic_load_n(&blocks, __ATOMIC_ACQUIRE)) {
         struct mapped *pages = gm_pages(BLOCKS * sizeof *pages), *none = NULL;
@@ -188,7 +188,7 @@ static gm_status create_extents(struct mapped *block, uint64_t front) {
     return GM_OK;
 }
 
-/* Reserves addresses, creates the extents and maps them. On failure nothing is left. */
+/* Reserves addresses, creates the extents and maps them. On failure nothing stays reserved. */
 static gm_status create_block(struct mapped *block, uint64_t front) {
     CUdeviceptr address;
     gm_status status = (gm_status)gm_drv.mem_address_reserve(&address, block->reserved, 0, 0, 0);

@@ -1,3 +1,4 @@
+/* One set of extents for each device, under one lock (vmm_reserve.h). */
 #include "shim/resource/vmm_reserve.h"
 
 #include "shim/base/options.h"

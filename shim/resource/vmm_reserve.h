@@ -20,8 +20,8 @@ struct gm_vmm_extent {
 /* Releases handles. An error is tried again, then logged. */
 GM_INTERNAL void gm_vmm_release(const struct gm_vmm_extent *extents, unsigned count);
 
-/* Takes over extents that are mapped nowhere and that no work uses: keeps them instead of the device's present set, or
- * releases them. The device's context is current, and the caller is within the capture guard. */
+/* Takes over extents that are mapped nowhere and that no work uses: they replace the device's present set, or
+ * are released. The device's context is current, and the caller is within the capture guard. */
 GM_INTERNAL void gm_vmm_reserve_keep(int device, const struct gm_vmm_extent *extents, unsigned count);
 /* Hands the device's set to the caller if it is not larger than `at_most` bytes. Returns the number of extents, at most
  * GM_VMM_RESERVE_SLOTS; 0: none. */

@@ -36,7 +36,7 @@ static void test_host_memory_is_bounded_by_the_host(void **state) {
     world_open(&world);
     struct gm_request request = plain_request(&world.origin, (size_t)4 << 20);
     spare = (struct gm_hostmem){.available = ((uint64_t)512 + 6) << 20, .total = (uint64_t)1 << 30};
-    gm_host_numa_ask(say_spare);
+    gm_host_numa_set_reader(say_spare);
     simcuda_reset_counters();
     first = get(resource, &request);
     spare.available -= first.reserved; /* as the machine would say now */
@@ -51,7 +51,7 @@ static void test_host_memory_is_bounded_by_the_host(void **state) {
     spare.available = (uint64_t)512 << 20;
     assert_int_equal(allocate(resource, &request, &block), GM_OUT_OF_MEMORY);
     assert_int_equal(gm_host_numa_alive(), 0);
-    gm_host_numa_ask(NULL);
+    gm_host_numa_set_reader(NULL);
     world_close(&world, resource);
 }
 
@@ -60,7 +60,7 @@ static struct gm_resource *second_resource;
 static struct gm_request second_request;
 static gm_status second_status;
 static bool ask_in_between(int node, struct gm_hostmem *memory) {
-    gm_host_numa_ask(say_spare);
+    gm_host_numa_set_reader(say_spare);
     struct gm_block block;
     second_status = allocate(second_resource, &second_request, &block);
     return say_spare(node, memory);
@@ -74,11 +74,11 @@ static void test_parallel_requests_for_host_memory(void **state) {
     spare = (struct gm_hostmem){.available = ((uint64_t)512 + 6) << 20, .total = (uint64_t)1 << 30};
     second_resource = resource;
     second_request = request;
-    gm_host_numa_ask(ask_in_between);
+    gm_host_numa_set_reader(ask_in_between);
     struct gm_block block = get(resource, &request);
     assert_int_equal(second_status, GM_OUT_OF_MEMORY);
     give(resource, &block);
-    gm_host_numa_ask(NULL);
+    gm_host_numa_set_reader(NULL);
     world_close(&world, resource);
 }
 
@@ -97,11 +97,11 @@ static void test_host_memory_needs_driver_and_device(void **state) {
     gm_drv.mem_create = NULL;
     assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
     gm_drv.mem_create = kept_driver.mem_create;
-    gm_host_numa_ask(NULL); /* forgets what is known of the devices */
+    gm_host_numa_set_reader(NULL); /* forgets what is known of the devices */
     gm_drv.device_get_attribute = lacks;
     assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
     gm_drv.device_get_attribute = kept_driver.device_get_attribute;
-    gm_host_numa_ask(NULL);
+    gm_host_numa_set_reader(NULL);
     block = get(resource, &request);
     give(resource, &block);
     world_close(&world, resource);

@@ -201,7 +201,7 @@ static void test_text(void **state) {
         {"trim host", "\"trim\" is not a step; accepted: trim, host, managed, fail"},
         {"trims", "\"trims\" is not a step; accepted: trim, host, managed, fail"},
         {"trim,host,trim", "\"trim\" is named twice; accepted: each of trim, host, managed, fail once"},
-        {"fail,host", "\"host\" stands behind fail, which ends the steps"},
+        {"fail,host", "\"host\" stands after fail, which ends the steps"},
     };
     struct gm_oom_chain chain = {.count = 77}, good;
     char error[160];

@@ -35,7 +35,7 @@ static void test_build(void **state) {
     gm_stack_discard(NULL);
 }
 
-/* Text, and what its one-line error must name: the offending word and what is accepted. */
+/* A wrong text, and two words that its one-line error must contain: the wrong word and an accepted one. */
 static const struct {
     const char *text, *word, *accepted;
 } wrong[] = {
@@ -47,9 +47,9 @@ static const struct {
     {"limit(sim)", "limit", "8GiB"},
     {"limit(8GiB,)", "\")\"", "sim"},
     {"limit(8GiB,sim", "the end", "\")\""},
-    {"limit(8GiB,sim))", "\")\"", "left over"},
-    {"sim,sim", "\",sim\"", "left over"},
-    {"sim(1)", "\"(1)\"", "left over"},
+    {"limit(8GiB,sim))", "\")\"", "after the end"},
+    {"sim,sim", "\",sim\"", "after the end"},
+    {"sim(1)", "\"(1)\"", "after the end"},
     {"limit(8GiB,4GiB,sim)", "\"4GiB\"", "sim"},
     {"limit(nonsense,sim)", "nonsense", "limit"},
     {"limit(0,sim)", "\"0\"", "1 byte"},
