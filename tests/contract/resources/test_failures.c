@@ -109,7 +109,7 @@ static void test_pool_is_trimmed_before_out_of_memory(void **state) {
     }
 }
 
-static void test_kept_memory_is_free_memory(void **state) {
+static void test_cached_memory_is_free_memory(void **state) {
     struct gm_resource *resource = stack_named("cache(native)");
     struct world world;
     size_t before, after, total;
@@ -138,7 +138,7 @@ static void test_kept_memory_is_free_memory(void **state) {
 }
 
 /* A pool's memory: given back when somebody asks, beside a block that lives, and never waited for. */
-static void test_memory_that_a_pool_keeps_is_free_memory(void **state) {
+static void test_unused_memory_of_a_pool_is_free_memory(void **state) {
     static const char *const names[] = {"cache(async)", "cache(1,async)", "cache(1,managed-pool)"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct gm_resource *resource = stack_named(names[i]);
@@ -222,8 +222,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_driver_call_may_fail),
         cmocka_unit_test(test_pool_is_trimmed_before_out_of_memory),
-        cmocka_unit_test(test_kept_memory_is_free_memory),
-        cmocka_unit_test(test_memory_that_a_pool_keeps_is_free_memory),
+        cmocka_unit_test(test_cached_memory_is_free_memory),
+        cmocka_unit_test(test_unused_memory_of_a_pool_is_free_memory),
         cmocka_unit_test(test_managed_memory_stays_below_what_is_free),
     };
     return cmocka_run_group_tests(tests, build_stacks, NULL);

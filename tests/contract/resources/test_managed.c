@@ -1,5 +1,5 @@
 /* What managed memory promises beyond the contract: a cheap pair, prefetching by option, advice that ends with its
- * block, and one rule for all of it, kept blocks included. */
+ * block, and one rule for all of it, cached blocks included. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-enum { PLAIN, POOL, KEPT, KEPT_SOON, STACKS };
+enum { PLAIN, POOL, CACHED, CACHED_SOON, STACKS };
 static const char *const stacks[STACKS] = {"managed", "managed-pool", "cache(managed-pool)", "cache(1,managed-pool)"};
 static struct gm_resource *built[STACKS];
 
@@ -51,7 +51,7 @@ static int prefetched_to(const struct gm_block *block) {
 /* ---- the pair */
 
 static void test_a_pair_in_a_loop_asks_little_of_the_driver(void **state) {
-    struct gm_resource *resource = built[KEPT];
+    struct gm_resource *resource = built[CACHED];
     struct world world;
     world_open(&world);
     if (!gm_drv.ctx_record_event) {
@@ -106,10 +106,10 @@ static void test_a_pair_of_the_pool_does_not_wait(void **state) {
 
 /* ---- one rule */
 
-static void trim_kept(void) { built[KEPT]->ops->trim(built[KEPT], SIZE_MAX); }
+static void trim_cache(void) { built[CACHED]->ops->trim(built[CACHED], SIZE_MAX); }
 
-static void test_kept_blocks_count_and_give_way(void **state) {
-    struct gm_resource *resource = built[KEPT], *plain = built[PLAIN];
+static void test_free_blocks_count_and_are_released(void **state) {
+    struct gm_resource *resource = built[CACHED], *plain = built[PLAIN];
     struct world world;
     struct gm_block blocks[64], block;
     size_t free_bytes, total, count = 0;
@@ -118,7 +118,7 @@ static void test_kept_blocks_count_and_give_way(void **state) {
         world_close(&world, resource);
         skip();
     }
-    gm_managed_quota_trim = trim_kept;
+    gm_managed_quota_trim = trim_cache;
     size_t live = simcuda_live_blocks();
     struct gm_request request = plain_request(&world.origin, 64 * MIB), large = plain_request(&world.origin, 96 * MIB);
     while (count < 64 && allocate(resource, &request, &blocks[count]) == GM_OK)
@@ -126,8 +126,8 @@ static void test_kept_blocks_count_and_give_way(void **state) {
     assert_true(count > 4 && count < 64);
     for (size_t i = 0; i < count; i++)
         give(resource, &blocks[i]);
-    uint64_t kept = gm_managed_alive();
-    assert_true(kept >= request.size); /* what is kept is charged */
+    uint64_t cached = gm_managed_alive();
+    assert_true(cached >= request.size); /* what is kept is charged */
 
     struct gm_request most = plain_request(&world.origin, (count - 2) * request.size);
     block = get(plain, &most);
@@ -480,7 +480,7 @@ int main(void) {
         cmocka_unit_test(test_devices_without_migration), /* first: CUDA does not survive a fork */
         cmocka_unit_test(test_a_pair_in_a_loop_asks_little_of_the_driver),
         cmocka_unit_test(test_a_pair_of_the_pool_does_not_wait),
-        cmocka_unit_test(test_kept_blocks_count_and_give_way),
+        cmocka_unit_test(test_free_blocks_count_and_are_released),
         cmocka_unit_test(test_prefetch_is_an_option),
         cmocka_unit_test(test_prefetch_by_either_signature),
         cmocka_unit_test(test_prefetch_comes_before_the_free),

@@ -79,12 +79,12 @@ static void test_no_reuse_before_earlier_work_is_done(void **state) {
 }
 
 /* A cache as it must not be: hands a freed block out again at once, with no fence. */
-static struct gm_block kept;
+static struct gm_block freed;
 
 static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    if (kept.address && kept.size == request->size) {
-        *block = kept;
-        kept.address = 0;
+    if (freed.address && freed.size == request->size) {
+        *block = freed;
+        freed.address = 0;
         return GM_OK;
     }
     gm_status status = self->upstream->ops->alloc(self->upstream, request, block);
@@ -94,9 +94,9 @@ static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *
 }
 
 static gm_status hasty_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
-    if (kept.address)
+    if (freed.address)
         return self->upstream->ops->free(self->upstream, block, how);
-    kept = *block;
+    freed = *block;
     return GM_OK;
 }
 
@@ -106,7 +106,7 @@ static void test_the_suite_sees_early_reuse(void **state) {
     struct world world;
     unsigned seen = 0;
     world_open(&world);
-    kept.address = 0;
+    freed.address = 0;
     assert_true(early_reuse_mistakes(&hasty, &world) > 0);
     for (unsigned seed = 1; seed <= 8; seed++)
         seen += random_reuse_mistakes(&hasty, &world, seed) > 0;
@@ -123,13 +123,13 @@ static void test_the_suite_sees_a_cache_without_fences(void **state) {
     unsigned seen = 0;
     if (!gm_drv.ctx_record_event)
         skip();
-    __typeof__(gm_drv.ctx_record_event) kept_function = gm_drv.ctx_record_event;
+    __typeof__(gm_drv.ctx_record_event) saved_function = gm_drv.ctx_record_event;
     world_open(&world);
     gm_drv.ctx_record_event = record_nothing;
     assert_true(early_reuse_mistakes(resource, &world) > 0);
     for (unsigned seed = 1; seed <= 8; seed++)
         seen += random_reuse_mistakes(resource, &world, seed) > 0;
-    gm_drv.ctx_record_event = kept_function;
+    gm_drv.ctx_record_event = saved_function;
     assert_true(seen > 0);
     world_close(&world, resource);
 }
@@ -146,8 +146,9 @@ static void test_free_waits_only_where_it_says_so(void **state) {
         world_check(&world, world.one, &block, 1);
         assert_int_equal(release(resource, &block, &how), GM_OK);
         /* Waits where it cannot record. */
-        bool by_lane = (is_pool(resource) && !is_cache(resource)) || strcmp(resource->ops->name, "fill") == 0;
-        bool waits = !(is_pool(resource) || is_cache(resource)) || (by_lane && !gm_drv.ctx_record_event) ||
+        bool by_internal_stream =
+            (is_pool(resource) && !is_cache(resource)) || strcmp(resource->ops->name, "fill") == 0;
+        bool waits = !(is_pool(resource) || is_cache(resource)) || (by_internal_stream && !gm_drv.ctx_record_event) ||
                      (is_cache(resource) && !gm_fence_supported());
         assert_int_equal(simcuda_check_runs(), waits ? 1 : 0);
         simcuda_run_all();

@@ -1,6 +1,6 @@
 /* Work of a cache that keeps many blocks; counted_work.py counts measured().
  *
- * usage: kept_work OPERATION BLOCKS */
+ * usage: free_list_work OPERATION BLOCKS */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static int releasable(void) {
 static const struct operation {
     const char *name;
     size_t (*size)(size_t i);
-    bool kept; /* before it is measured */
+    bool freed_before; /* before it is measured */
     int (*run)(void);
 } operations[] = {
     {"pairs", different, true, pairs},
@@ -111,11 +111,11 @@ int main(int argc, char **argv) {
         return 2;
     for (size_t i = 0; i < count; i++)
         blocks[i] = get(operation->size(i));
-    for (size_t i = 0; operation->kept && i < count; i++)
+    for (size_t i = 0; operation->freed_before && i < count; i++)
         give(&blocks[i]);
     cache->ops->releasable(cache, 0); /* all are ready */
     int wrong = measured(operation);
     if (wrong)
-        fprintf(stderr, "kept_work: %s did not do what it should\n", operation->name);
+        fprintf(stderr, "free_list_work: %s did not do what it should\n", operation->name);
     return wrong;
 }

@@ -188,7 +188,7 @@ static void bytes_close_a_batch(void **state) {
     assert_int_equal(fake.records, 1); /* at the third: 6 MiB */
 }
 
-static void sizes_and_contexts_are_kept_apart(void **state) {
+static void a_block_serves_its_size_and_context_only(void **state) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     struct gm_block block = get(1000), other;
@@ -245,7 +245,7 @@ static void larger_blocks_serve_only_when_complete(void **state) {
 }
 
 /* Ever new sizes: most come from kept blocks, and what is held stays near the largest live total. */
-static void ever_new_sizes_are_served(void **state) {
+static void requests_of_new_sizes_are_served(void **state) {
     enum { LIVE = 64, STEPS = 4000 };
     static struct gm_block blocks[LIVE];
     unsigned random = 1, hits = 0;
@@ -352,7 +352,7 @@ static void an_error_of_the_record_is_the_frees_own(void **state) {
     assert_false(get(MIB).hit);
 }
 
-static void an_error_of_a_query_sets_the_cache_aside(void **state) {
+static void an_error_of_a_query_disables_the_cache(void **state) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(MIB), other = get(4096);
     give(&block);
@@ -378,7 +378,7 @@ static void a_failed_native_free_is_tried_again(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
-static void without_context_events_nothing_is_kept(void **state) {
+static void without_context_events_nothing_is_reused(void **state) {
     open_cache("cache(1,sim)");
     gm_drv.ctx_record_event = NULL;
     struct gm_block block = get(MIB);
@@ -423,7 +423,7 @@ static void changing_sizes_do_not_pile_up(void **state) {
 
 /* Where others serve the process's lasting blocks, a quarter of those counts, too: as much is held as if the cache
  * served all. */
-static void others_blocks_make_room(void **state) {
+static void blocks_of_others_raise_the_target(void **state) {
     size_t most = 0;
     open_cache("cache(sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -439,7 +439,7 @@ static void others_blocks_make_room(void **state) {
                     134 * MIB + 400 * MIB / 4 + 64 * MIB + 134 * MIB); /* by its own blocks alone 276 MiB */
 }
 
-static void little_free_memory_is_left_alone(void **state) {
+static void little_free_memory_means_no_free_blocks(void **state) {
     open_cache("cache(1,sim)");
     fake.free_bytes = 100 * MIB;
     fake.recorded_state = CUDA_SUCCESS;
@@ -448,7 +448,7 @@ static void little_free_memory_is_left_alone(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
-static void out_of_memory_gives_all_back(void **state) {
+static void out_of_memory_releases_all_blocks(void **state) {
     struct gm_block blocks[10];
     open_cache("cache(1,sim)");
     gm_sim_set_memory(maker, 100 * MIB);
@@ -463,7 +463,7 @@ static void out_of_memory_gives_all_back(void **state) {
     assert_int_equal(try_get(80 * MIB, &block), GM_OUT_OF_MEMORY);
 }
 
-static void idle_blocks_go_with_later_frees(void **state) {
+static void later_frees_release_idle_blocks(void **state) {
     const struct timespec nap = {0, 900000000};
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -477,7 +477,7 @@ static void idle_blocks_go_with_later_frees(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 3);
 }
 
-static void pinned_blocks_are_never_kept(void **state) {
+static void pinned_blocks_are_freed_natively(void **state) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(MIB);
     block.pinned_native = 1;
@@ -509,7 +509,7 @@ static void *leave_five(void *size) {
     return NULL;
 }
 
-static void threads_that_are_gone_take_no_room(void **state) {
+static void ended_threads_take_no_room(void **state) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     for (int i = 0; i < 40; i++)
@@ -540,7 +540,7 @@ static void the_limit_holds_for_all_threads_together(void **state) {
     gm_stats->peak_total = 0;
 }
 
-static void what_is_unused_longest_goes_whoever_freed_it(void **state) {
+static void the_longest_unused_block_is_released_of_any_thread(void **state) {
     static const size_t sizes[] = {20, 30, 45, 68, 100};
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -552,7 +552,7 @@ static void what_is_unused_longest_goes_whoever_freed_it(void **state) {
     assert_false(get(20 * MIB).hit);
 }
 
-static void batches_are_as_large_behind_many_threads(void **state) {
+static void batches_are_as_large_after_many_threads(void **state) {
     struct gm_block blocks[6];
     open_cache("cache(100,sim)");
     for (int i = 0; i < 20; i++)
@@ -577,7 +577,7 @@ static void all_batches_together_are_bounded(void **state) {
     assert_true(fake.records > records);
 }
 
-static void idle_blocks_of_threads_that_are_gone_go_too(void **state) {
+static void idle_blocks_of_ended_threads_are_released(void **state) {
     const struct timespec nap = {0, 900000000};
     uint64_t begin = gm_now_ns();
     open_cache("cache(2,sim)");
@@ -597,7 +597,7 @@ static void idle_blocks_of_threads_that_are_gone_go_too(void **state) {
     }
 }
 
-static void little_free_memory_ends_what_all_threads_keep(void **state) {
+static void little_free_memory_empties_the_lists_of_all_threads(void **state) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     for (int i = 0; i < 5; i++)
@@ -612,7 +612,7 @@ static void little_free_memory_ends_what_all_threads_keep(void **state) {
 
 /* ---- a free that is a mistake */
 
-static void knows_what_it_keeps(void **state) {
+static void knows_its_free_blocks(void **state) {
     enum { COUNT = 1000 };
     static struct gm_block blocks[COUNT];
     open_cache("cache(sim)");
@@ -665,7 +665,7 @@ static void frees_of_a_capture_are_fenced_after_it(void **state) {
 }
 
 /* Native frees in relaxed mode disturb no capture: blocks that were freed before it and during it, complete or not. */
-static void out_of_memory_in_a_capture_gives_all_back(void **state) {
+static void out_of_memory_in_a_capture_releases_all_blocks(void **state) {
     struct gm_block blocks[9], block;
     open_cache("cache(1,sim)");
     gm_sim_set_memory(maker, 100 * MIB);
@@ -686,7 +686,7 @@ static void out_of_memory_in_a_capture_gives_all_back(void **state) {
     gm_capture_end(STREAM, false);
 }
 
-static void a_context_goes_without_the_driver(void **state) {
+static void a_context_is_forgotten_without_the_driver(void **state) {
     struct gm_block blocks[20];
     for (int round = 0; round < 3; round++) {
         open_cache("cache(4,sim)");
@@ -717,7 +717,7 @@ static void a_context_goes_without_the_driver(void **state) {
     }
 }
 
-static void peers_that_reach_the_device_are_fenced(void **state) {
+static void fences_cover_peers_of_the_device(void **state) {
     open_cache("cache(1,sim)");
     struct gm_block block = get(MIB), other = get(MIB);
     struct gm_context peer = context_of(CONTEXT(5));
@@ -769,38 +769,38 @@ int main(void) {
         cmocka_unit_test(reuses_only_what_is_complete),
         cmocka_unit_test(one_record_and_one_query_for_a_batch),
         cmocka_unit_test(bytes_close_a_batch),
-        cmocka_unit_test(sizes_and_contexts_are_kept_apart),
+        cmocka_unit_test(a_block_serves_its_size_and_context_only),
         cmocka_unit_test(somewhat_larger_blocks_serve),
         cmocka_unit_test(larger_blocks_serve_only_when_complete),
-        cmocka_unit_test(ever_new_sizes_are_served),
+        cmocka_unit_test(requests_of_new_sizes_are_served),
         cmocka_unit_test(large_blocks_do_not_rotate),
         cmocka_unit_test(settled_blocks_are_ready_without_a_fence),
         cmocka_unit_test(settled_frees_close_batches_too),
         cmocka_unit_test(an_error_of_the_record_is_the_frees_own),
-        cmocka_unit_test(an_error_of_a_query_sets_the_cache_aside),
+        cmocka_unit_test(an_error_of_a_query_disables_the_cache),
         cmocka_unit_test(a_failed_native_free_is_tried_again),
-        cmocka_unit_test(without_context_events_nothing_is_kept),
+        cmocka_unit_test(without_context_events_nothing_is_reused),
         cmocka_unit_test(the_limit_holds),
         cmocka_unit_test(changing_sizes_do_not_pile_up),
-        cmocka_unit_test(others_blocks_make_room),
-        cmocka_unit_test(little_free_memory_is_left_alone),
-        cmocka_unit_test(out_of_memory_gives_all_back),
-        cmocka_unit_test(idle_blocks_go_with_later_frees),
-        cmocka_unit_test(pinned_blocks_are_never_kept),
+        cmocka_unit_test(blocks_of_others_raise_the_target),
+        cmocka_unit_test(little_free_memory_means_no_free_blocks),
+        cmocka_unit_test(out_of_memory_releases_all_blocks),
+        cmocka_unit_test(later_frees_release_idle_blocks),
+        cmocka_unit_test(pinned_blocks_are_freed_natively),
         cmocka_unit_test(frees_of_a_capture_are_fenced_after_it),
-        cmocka_unit_test(out_of_memory_in_a_capture_gives_all_back),
-        cmocka_unit_test(a_context_goes_without_the_driver),
-        cmocka_unit_test(peers_that_reach_the_device_are_fenced),
+        cmocka_unit_test(out_of_memory_in_a_capture_releases_all_blocks),
+        cmocka_unit_test(a_context_is_forgotten_without_the_driver),
+        cmocka_unit_test(fences_cover_peers_of_the_device),
         cmocka_unit_test(nobody_waits_for_a_peer),
         cmocka_unit_test(waits_only_for_an_own_free),
-        cmocka_unit_test(threads_that_are_gone_take_no_room),
+        cmocka_unit_test(ended_threads_take_no_room),
         cmocka_unit_test(the_limit_holds_for_all_threads_together),
-        cmocka_unit_test(what_is_unused_longest_goes_whoever_freed_it),
-        cmocka_unit_test(batches_are_as_large_behind_many_threads),
+        cmocka_unit_test(the_longest_unused_block_is_released_of_any_thread),
+        cmocka_unit_test(batches_are_as_large_after_many_threads),
         cmocka_unit_test(all_batches_together_are_bounded),
-        cmocka_unit_test(idle_blocks_of_threads_that_are_gone_go_too),
-        cmocka_unit_test(little_free_memory_ends_what_all_threads_keep),
-        cmocka_unit_test(knows_what_it_keeps),
+        cmocka_unit_test(idle_blocks_of_ended_threads_are_released),
+        cmocka_unit_test(little_free_memory_empties_the_lists_of_all_threads),
+        cmocka_unit_test(knows_its_free_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void *churn(void *seed) {
     return NULL;
 }
 
-static void what_all_keep_is_within_the_limit(void **unused) {
+static void free_blocks_stay_within_the_limit(void **unused) {
     const struct gm_cache *state = cache->state;
     for (int round = 0; round < ROUNDS; round++) {
         pthread_t threads[THREADS];
@@ -69,7 +69,7 @@ static void what_all_keep_is_within_the_limit(void **unused) {
     }
 }
 
-static void nothing_is_left_of_contexts_that_are_gone(void **unused) {
+static void nothing_remains_of_destroyed_contexts(void **unused) {
     const struct gm_cache *state = cache->state;
     cache->ops->context_destroyed(cache, contexts[0].id);
     cache->ops->trim(cache, SIZE_MAX);
@@ -86,8 +86,8 @@ int main(void) {
     card_bytes = 1024 * MIB;
     cache = open_idle_cache();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_all_keep_is_within_the_limit),
-        cmocka_unit_test(nothing_is_left_of_contexts_that_are_gone),
+        cmocka_unit_test(free_blocks_stay_within_the_limit),
+        cmocka_unit_test(nothing_remains_of_destroyed_contexts),
     };
     return cache ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

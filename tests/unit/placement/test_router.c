@@ -12,19 +12,19 @@
 #include "shim/resource/rows.h"
 
 static struct gm_resource *root;
-static char asked[16]; /* a letter for each question, in order */
+static char requested[16]; /* a letter for each call of a server, in order */
 static gm_status native_answers[3];
 static unsigned native_calls;
 static gm_status host_answer, managed_answer;
-static size_t kept;
-static size_t told;
-static unsigned trims_told;
+static size_t unused;
+static size_t reported;
+static unsigned trims_reported;
 
 static void note(char letter) {
-    size_t used = strlen(asked);
-    assert_true(used + 1 < sizeof asked);
-    asked[used] = letter;
-    asked[used + 1] = '\0';
+    size_t used = strlen(requested);
+    assert_true(used + 1 < sizeof requested);
+    requested[used] = letter;
+    requested[used + 1] = '\0';
 }
 
 static gm_status give(struct gm_resource *self, gm_status status, struct gm_block *block) {
@@ -50,9 +50,9 @@ static gm_status managed_alloc(struct gm_resource *self, const struct gm_request
 }
 static size_t native_trim(struct gm_resource *self, size_t bytes) {
     note('t');
-    size_t given = kept;
-    kept = 0;
-    return given;
+    size_t released = unused;
+    unused = 0;
+    return released;
 }
 
 static const struct gm_resource_ops native_row = {.name = "native", .alloc = native_alloc, .trim = native_trim};
@@ -62,10 +62,10 @@ static struct gm_resource native = {.ops = &native_row, .properties = ~0u, .kind
 static struct gm_resource host = {.ops = &host_row, .properties = ~0u, .kind = GM_KIND_HOST_NUMA};
 static struct gm_resource managed = {.ops = &managed_row, .properties = ~0u, .kind = GM_KIND_MANAGED};
 
-static void on_trim(const struct gm_request *request, size_t given) {
+static void on_trim(const struct gm_request *request, size_t released) {
     assert_int_equal(request->size, 100);
-    told += given;
-    trims_told++;
+    reported += released;
+    trims_reported++;
 }
 
 static void use(const char *steps) {
@@ -73,17 +73,17 @@ static void use(const char *steps) {
     char error[160];
     assert_int_equal(gm_oom_parse(steps, &chain, error, sizeof error), GM_OK);
     gm_router_set_steps(&chain);
-    asked[0] = '\0';
-    native_calls = trims_told = 0;
-    told = 0;
+    requested[0] = '\0';
+    native_calls = trims_reported = 0;
+    reported = 0;
     native_answers[0] = native_answers[1] = native_answers[2] = GM_OUT_OF_MEMORY;
     host_answer = managed_answer = GM_OK;
-    kept = 0;
+    unused = 0;
     host.properties = managed.properties = ~0u;
     gm_router_on_trim = on_trim;
 }
 
-static gm_status ask(struct gm_request request, struct gm_block *block) {
+static gm_status allocate(struct gm_request request, struct gm_block *block) {
     struct gm_block untouched;
     request.size = 100;
     request.call = request.call ? request.call : GM_CALL_ALLOC;
@@ -97,7 +97,7 @@ static gm_status ask(struct gm_request request, struct gm_block *block) {
 
 static void test_steps_in_their_order(void **state) {
     static const struct {
-        const char *steps, *asked;
+        const char *steps, *requested;
         gm_status host, managed, status;
         enum gm_kind kind;
     } rows[] = {
@@ -116,8 +116,8 @@ static void test_steps_in_their_order(void **state) {
         use(rows[i].steps);
         host_answer = rows[i].host;
         managed_answer = rows[i].managed;
-        assert_int_equal(ask((struct gm_request){0}, &block), rows[i].status);
-        assert_string_equal(asked, rows[i].asked);
+        assert_int_equal(allocate((struct gm_request){0}, &block), rows[i].status);
+        assert_string_equal(requested, rows[i].requested);
         if (!rows[i].status) {
             assert_int_equal(block.kind, rows[i].kind);
             assert_int_equal(block.reason, GM_REASON_OUT_OF_MEMORY);
@@ -128,41 +128,41 @@ static void test_steps_in_their_order(void **state) {
 static void test_trim_and_retry(void **state) {
     struct gm_block block;
     use("trim,host");
-    kept = 4096;
+    unused = 4096;
     native_answers[1] = GM_OK;
-    assert_int_equal(ask((struct gm_request){0}, &block), GM_OK);
-    assert_string_equal(asked, "ntn");
+    assert_int_equal(allocate((struct gm_request){0}, &block), GM_OK);
+    assert_string_equal(requested, "ntn");
     assert_int_equal(block.kind, GM_KIND_NATIVE);
     assert_int_equal(block.reason, GM_REASON_NONE);
-    assert_int_equal(told, 4096);
+    assert_int_equal(reported, 4096);
     use("trim,host");
-    kept = 4096; /* was not enough */
-    assert_int_equal(ask((struct gm_request){0}, &block), GM_OK);
-    assert_string_equal(asked, "ntnh");
-    assert_int_equal(trims_told, 1);
+    unused = 4096; /* was not enough */
+    assert_int_equal(allocate((struct gm_request){0}, &block), GM_OK);
+    assert_string_equal(requested, "ntnh");
+    assert_int_equal(trims_reported, 1);
     use("trim,host");
-    kept = 4096; /* another error than out of memory ends it */
+    unused = 4096; /* another error than out of memory ends it */
     native_answers[1] = 719;
-    assert_int_equal(ask((struct gm_request){0}, &block), 719);
-    assert_string_equal(asked, "ntn");
+    assert_int_equal(allocate((struct gm_request){0}, &block), 719);
+    assert_string_equal(requested, "ntn");
 }
 
 static void test_other_errors_start_no_steps(void **state) {
     struct gm_block block;
     use("trim,host");
     native_answers[0] = 719;
-    assert_int_equal(ask((struct gm_request){0}, &block), 719);
-    assert_string_equal(asked, "n");
+    assert_int_equal(allocate((struct gm_request){0}, &block), 719);
+    assert_string_equal(requested, "n");
 }
 
 static void test_the_reason_of_a_fallback_stays(void **state) {
     struct gm_block block;
     use("trim");
     managed_answer = GM_OUT_OF_MEMORY;
-    kept = 1;
+    unused = 1;
     native_answers[1] = GM_OK;
-    assert_int_equal(ask((struct gm_request){.wanted = GM_KIND_MANAGED}, &block), GM_OK);
-    assert_string_equal(asked, "mntn");
+    assert_int_equal(allocate((struct gm_request){.wanted = GM_KIND_MANAGED}, &block), GM_OK);
+    assert_string_equal(requested, "mntn");
     assert_int_equal(block.reason, GM_REASON_FALLBACK);
 }
 
@@ -170,24 +170,24 @@ static void test_beyond_the_limit(void **state) {
     struct gm_block block;
     use("trim,host,fail");
     kept = 4096; /* kept memory does not count against the limit: giving it back gains nothing */
-    assert_int_equal(ask((struct gm_request){.beyond_limit = true}, &block), GM_OK);
-    assert_string_equal(asked, "h");
-    assert_int_equal(kept, 4096);
+    assert_int_equal(allocate((struct gm_request){.beyond_limit = true}, &block), GM_OK);
+    assert_string_equal(requested, "h");
+    assert_int_equal(unused, 4096);
     use("trim,fail");
-    assert_int_equal(ask((struct gm_request){.beyond_limit = true}, &block), GM_OUT_OF_MEMORY);
-    assert_string_equal(asked, "");
+    assert_int_equal(allocate((struct gm_request){.beyond_limit = true}, &block), GM_OUT_OF_MEMORY);
+    assert_string_equal(requested, "");
 }
 
 static void test_captures_and_hard_promises(void **state) {
     struct gm_block block;
     use("host,managed");
-    assert_int_equal(ask((struct gm_request){.capturing = true, .call = GM_CALL_ALLOC_ASYNC}, &block),
+    assert_int_equal(allocate((struct gm_request){.capturing = true, .call = GM_CALL_ALLOC_ASYNC}, &block),
                      GM_OUT_OF_MEMORY);
-    assert_string_equal(asked, "n");
+    assert_string_equal(requested, "n");
     use("host,managed");
     host.properties = GM_PROP_DEVICE_ACCESSIBLE;
-    assert_int_equal(ask((struct gm_request){.promises = GM_PROMISE_READY_ANYWHERE}, &block), GM_OK);
-    assert_string_equal(asked, "nm");
+    assert_int_equal(allocate((struct gm_request){.promises = GM_PROMISE_READY_ANYWHERE}, &block), GM_OK);
+    assert_string_equal(requested, "nm");
 }
 
 static void test_text(void **state) {

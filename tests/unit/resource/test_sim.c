@@ -45,7 +45,7 @@ static void test_refuses_what_is_not_live(void **state) {
     assert_int_equal(sim->ops->free(sim, &a, &how), GM_INVALID_VALUE);
 }
 
-static void test_fails_as_told(void **state) {
+static void test_fails_as_requested(void **state) {
     struct gm_block a;
     gm_sim_fail(sim, 2, 999);
     assert_int_equal(get(512, 1, &a), GM_OK);
@@ -77,7 +77,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reuses_the_last_freed_of_a_size),
         cmocka_unit_test(test_refuses_what_is_not_live),
-        cmocka_unit_test(test_fails_as_told),
+        cmocka_unit_test(test_fails_as_requested),
         cmocka_unit_test(test_forgets_a_context),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -22,8 +22,8 @@ static CUresult release(CUmemGenericAllocationHandle handle) {
     assert_in_range(handle, 0, HANDLES - 1);
     return released[handle]++, CUDA_SUCCESS;
 }
-static CUresult get_info(size_t *left, size_t *total) {
-    return *left = free_bytes, *total = 64 * 1024 * MIB, CUDA_SUCCESS;
+static CUresult get_info(size_t *free_now, size_t *total) {
+    return *free_now = free_bytes, *total = 64 * 1024 * MIB, CUDA_SUCCESS;
 }
 
 static CUstreamCaptureMode mode;
