@@ -1,3 +1,4 @@
+/* The checks of contract.h. */
 #include "contract.h"
 
 #include <pthread.h>
@@ -117,7 +118,8 @@ void check_free_orders(struct gm_resource *resource, const struct origin *origin
         for (size_t i = 0; i < MANY; i++)
             blocks[i] = must_allocate(resource, &request);
         assert_distinct(blocks, MANY);
-        for (size_t i = 0; i < MANY; i++) /* forwards, backwards, in steps of 7, which 24 has no share with */
+        for (size_t i = 0; i < MANY;
+             i++) /* forwards, backwards, and in steps of 7, which reach each of the 24 blocks */
             must_release(resource, &blocks[order == 0 ? i : order == 1 ? MANY - 1 - i : i * 7 % MANY]);
     }
 }
@@ -175,7 +177,7 @@ void check_refusals(struct gm_resource *resource, const struct origin *origin) {
     assert_int_not_equal(allocate(resource, &request, &block), GM_OK);
 }
 
-/* ---- threads: a block in the hands of one is in nobody else's */
+/* ---- threads: two threads never get the same block at one time */
 
 enum { THREADS = 4, STEPS = 300, HELD = 6 };
 

@@ -1,4 +1,4 @@
-/* What every resource must do, whatever memory it gives: checks that need no knowledge of the maker. */
+/* The contract of all resources: checks that every resource must pass, whatever memory it serves. */
 #ifndef CONTRACT_H
 #define CONTRACT_H
 
@@ -6,16 +6,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above first */
+/* cmocka needs the four headers above first */
 #include <cmocka.h>
 
 #include "shim/resource/resource.h"
 
-/* Where requests come from. */
+/* The context in which requests are made. */
 struct origin {
     uint64_t context, context_id;
     int device;
-    void (*enter)(const struct origin *origin); /* makes a new thread ready for requests; may be NULL */
+    void (*enter)(const struct origin *origin); /* prepares a new thread for requests; may be NULL */
 };
 
 struct gm_request plain_request(const struct origin *origin, size_t size);

@@ -1,3 +1,4 @@
+/* The list of stacks (stacks.h). */
 #include "stacks.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The resources that every test with the driver goes through, and short forms of what the tests do with them. */
+/* The stacks that the tests with the simulated driver check, and short functions to use them. */
 #ifndef STACKS_H
 #define STACKS_H
 
@@ -11,20 +11,20 @@
 #define BYTES ((size_t)65536)
 
 enum { STACKS = 22 };
-extern const char *const stacks[STACKS];  /* as options name them */
-extern struct gm_resource *built[STACKS]; /* of the same order */
+extern const char *const stacks[STACKS];  /* their texts */
+extern struct gm_resource *built[STACKS]; /* in the same order */
 
-/* A cmocka group's setup: builds all of them. */
+/* Setup of a cmocka group: builds all stacks. */
 int build_stacks(void **state);
 
-/* The built resource of that name; fails the test where there is none. */
+/* The built stack of this text. Fails the test if there is none. */
 struct gm_resource *stack_named(const char *name);
 enum gm_kind kind_of(const struct gm_resource *resource);
 bool is_pool(const struct gm_resource *resource);
-/* Free does not wait, and what is freed stays with the resource for a while. */
+/* True for a resource whose free does not wait and which reuses freed blocks. */
 bool is_cache(const struct gm_resource *resource);
 
-/* Succeed, or fail the test. */
+/* Each call succeeds or fails the test. */
 struct gm_block get(struct gm_resource *resource, const struct gm_request *request);
 void give(struct gm_resource *resource, const struct gm_block *block);
 void trim(struct gm_resource *resource);

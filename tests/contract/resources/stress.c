@@ -1,14 +1,15 @@
-/* Random use of a resource on the simulated driver's streams, for as long as one likes: blocks are filled on one
- * stream, checked there or on another that waits, and freed while all of it is still queued. Memory handed out before
- * earlier work on it has run shows as a wrong word or as a violation that the driver counts.
+/* Stress test: random use of a resource on streams of the simulated driver. A thread fills a block on one stream,
+ * checks it there or on another stream that waits, and frees it while all this work is still queued. If the resource
+ * reuses memory before earlier work on it has run, a check finds a wrong word, or the driver counts a violation.
  *
  * usage: test_stress [--stack TEXT] [--seed N] [--seeds N] [--steps N] [--threads N] [--large] [--order]
- * [--watch-streams] [--leave-out]
- *                    [--expect-mistakes]
- * One seed is --steps steps of each thread, --seeds of them from --seed on; --seed 0 takes 1, 2, 3 ... until something
- * is wrong. One thread repeats exactly. Ends with 0 when nothing was wrong, or, with --expect-mistakes, when something
- * was. --watch-streams: fences over known streams, as on a driver older than 12.5; --leave-out: one of them is not
- * known. */
+ *                    [--watch-streams] [--leave-out] [--expect-mistakes]
+ *
+ * For each seed every thread does --steps steps. The seeds are --seeds numbers from --seed on; --seed 0 runs 1, 2, 3
+ * ... until something is wrong. A run with one thread is reproducible. The exit status is 0 when nothing was wrong;
+ * with
+ * --expect-mistakes, when something was wrong. --watch-streams: fences are events in known streams, as on a driver
+ * older than 12.5. --leave-out: one stream is not known. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,9 +38,9 @@ static struct gm_context seen;
 static CUfunction fill, verify;
 static unsigned long steps = 4000;
 static uint64_t device_waits;
-static bool large; /* blocks of which few are at the bound of their size */
+static bool large; /* large blocks: a few reach the limit for one size */
 static bool watch_streams, leave_out;
-static bool by_hand; /* the streams run only when told */
+static bool by_hand; /* the streams run only when the test runs them */
 
 struct worker {
     uint64_t random;
@@ -80,7 +81,8 @@ static void take(struct worker *worker, unsigned slot) {
     launch(fill, worker->streams[worker->slots[slot].stream], block, worker->slots[slot].pattern);
 }
 
-/* Checks where the block was filled, or on a stream that waits for that one, and frees with the check still queued. */
+/* Checks the block on the stream that filled it, or on a stream that waits for that one. Frees it while the check is
+ * still queued. */
 static void give(struct worker *worker, unsigned slot) {
     struct gm_free_request how = {.call = GM_CALL_FREE};
     CUstream stream = worker->streams[worker->slots[slot].stream];
@@ -96,7 +98,7 @@ static void give(struct worker *worker, unsigned slot) {
     worker->slots[slot].block.address = 0;
 }
 
-/* The first non-blocking stream of a thread may be kept from the book-keeping: that must be caught. */
+/* --leave-out: the first stream of a thread is not reported to the stream observer, which the test must detect. */
 static void make_stream(struct worker *worker, unsigned i) {
     MUST(cuStreamCreate(&worker->streams[i], i % 2 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
     if (i || !leave_out)
@@ -109,7 +111,7 @@ static void end_stream(struct worker *worker, unsigned i) {
     MUST(cuStreamDestroy_v2(worker->streams[i]));
 }
 
-/* Destroyed with its work under way; the new one goes on after it. */
+/* Destroys a stream while its work is queued. The new stream continues after this work. */
 static void replace_stream(struct worker *worker, unsigned i) {
     MUST(cuEventRecord(worker->event, worker->streams[i]));
     end_stream(worker, i);
@@ -153,7 +155,7 @@ static uint64_t round_of(unsigned long seed, unsigned count) {
     static struct worker workers[MOST_THREADS];
     pthread_t threads[MOST_THREADS];
     char mode[40];
-    by_hand = seed % 4 != 1; /* the driver's own random streams leave little queued */
+    by_hand = seed % 4 != 1; /* with the driver's random streams little work stays queued */
     snprintf(mode, sizeof mode, by_hand ? "manual" : "random:%lu", seed);
     memset(workers, 0, sizeof workers);
     simcuda_reset_counters();

@@ -1,4 +1,4 @@
-/* Captures, contexts that end, frees under another context, devices that reach each other. */
+/* Captures, destroyed contexts, frees while another context is current, and devices that access each other. */
 #include "stacks.h"
 
 #include "shim/driver/internal_stream.h"
@@ -23,7 +23,7 @@ static void test_a_capture_is_not_disturbed(void **state) {
             resource->ops->capture(resource, 1);
         request.capturing = true;
         assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
-        request.capturing = false; /* began between the request and its service */
+        request.capturing = false; /* the capture began after the request was made */
         assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
         give(resource, &held);
         if (kind_of(resource) == GM_KIND_MANAGED || kind_of(resource) == GM_KIND_HOST_NUMA) {
@@ -65,7 +65,7 @@ static void test_context_destroyed(void **state) {
             simcuda_set_streams("manual");
             world_fill(&world, world.one, &block, 1);
             assert_int_equal(release(resource, &block, &how), GM_OK);
-            world_close(&world, resource); /* with one block alive and one on its way */
+            world_close(&world, resource); /* with one live block and one whose free is deferred */
             assert_int_equal(gm_managed_alive(), 0);
             assert_true(lost.address != 0);
             if (maker->ops->abandon)
@@ -74,8 +74,8 @@ static void test_context_destroyed(void **state) {
     }
 }
 
-/* Freed during a capture, put aside, and then its context goes before the capture does: memory of a pool is not
- * lost. */
+/* A block is freed during a capture, so the free is deferred. Then its context is destroyed before the capture ends.
+ * The memory of the pool does not leak. */
 static void test_pool_memory_put_aside_outlives_its_context(void **state) {
     static const char *const pools[] = {"async", "managed-pool"};
     for (int i = 0; i < 2; i++) {
@@ -153,7 +153,7 @@ static void check_peers(struct gm_resource *resource) {
     CU(cuModuleGetFunction(&fill, module, SIMCUDA_KERNEL_FILL));
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 
-    /* The peer's work on the block is not done when the owner frees it and takes the next. */
+    /* The peer's work on the block is not done when the owner frees the block and allocates the next one. */
     CUdeviceptr address = early.address;
     uint64_t bytes = BYTES;
     uint32_t pattern = 0x33333333;
@@ -179,7 +179,7 @@ static void check_peers(struct gm_resource *resource) {
     if (resource->ops->context_destroyed)
         resource->ops->context_destroyed(resource, ended);
     CU(cuCtxSetCurrent(world.context));
-    /* Fences go on without the peer. */
+    /* Fences still work without the peer. */
     for (int i = 0; i < 40; i++) {
         struct gm_block block = get(resource, &request);
         give(resource, &block);

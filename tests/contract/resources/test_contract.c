@@ -1,4 +1,4 @@
-/* The contract over every maker and adaptor on the simulated driver: what the program's own calls promise is kept. */
+/* The contract, checked for every stack on the simulated driver: each keeps the promises of the program's own calls. */
 #include "stacks.h"
 
 static void test_contract(void **state) {
@@ -87,7 +87,7 @@ static void test_stream_order_is_kept(void **state) {
         assert_int_equal(simcuda_violations(), 0);
         simcuda_set_streams("immediate");
         struct gm_request plain = plain_request(&world.origin, BYTES);
-        struct gm_block block = get(resource, &plain); /* a later call frees what waited */
+        struct gm_block block = get(resource, &plain); /* a later call does the deferred frees */
         give(resource, &block);
         trim(resource);
         assert_int_equal(simcuda_live_blocks(), live);

@@ -1,4 +1,4 @@
-/* Calls of the driver that fail, and memory that runs out: nothing is lost, and what is kept counts as free. */
+/* Driver calls that fail, and memory that runs out: no memory leaks, and unused memory counts as free memory. */
 #include <stdio.h>
 
 #include "shim/driver/fence.h"
@@ -44,8 +44,8 @@ static void free_the_rest(struct gm_resource *resource, const struct world *worl
     trim(resource);
 }
 
-/* The n-th driver call fails, for n = 1, 2, 3 ... until none is left to fail: nothing is lost, and all works again
- * after. */
+/* The n-th driver call fails, for n = 1, 2, 3 ... until the test makes fewer than n calls. No memory leaks, and
+ * everything works afterwards. */
 static void test_any_driver_call_may_fail(void **state) {
     static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
     struct world world;
@@ -72,7 +72,7 @@ static void test_any_driver_call_may_fail(void **state) {
                 free_the_rest(resource, &world, &outcome);
                 CU(cuMemGetInfo_v2(&free_after, &total));
                 if (simcuda_live_blocks() != live || free_after != free_before || gm_managed_alive())
-                    fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes lost, %llu managed bytes counted",
+                    fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes leaked, %llu managed bytes counted",
                              stacks[stack], n, codes[code], simcuda_live_blocks() - live, free_before - free_after,
                              (unsigned long long)gm_managed_alive());
                 assert_int_equal(simcuda_live_reservations(), ranges);
@@ -91,7 +91,7 @@ static void test_pool_is_trimmed_before_out_of_memory(void **state) {
             continue;
         size_t free_bytes, total;
         CU(cuMemGetInfo_v2(&free_bytes, &total));
-        /* Many small pieces kept by the pool; then one request that only all of the memory can serve. */
+        /* The pool holds many small unused blocks. Then comes a request that needs all of their memory. */
         size_t most = free_bytes / 8 * 3;
         struct gm_request small = plain_request(&world.origin, most / 16), large = plain_request(&world.origin, most);
         struct gm_block blocks[16], block;
@@ -137,7 +137,7 @@ static void test_cached_memory_is_free_memory(void **state) {
     world_close(&world, resource);
 }
 
-/* A pool's memory: given back when somebody asks, beside a block that lives, and never waited for. */
+/* A pool releases its unused memory when free memory is queried, beside a live block and without waiting. */
 static void test_unused_memory_of_a_pool_is_free_memory(void **state) {
     static const char *const names[] = {"cache(async)", "cache(1,async)", "cache(1,managed-pool)"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -203,11 +203,11 @@ static void test_managed_memory_stays_below_what_is_free(void **state) {
         }
         assert_true(count > 4 && count < 64);
         assert_int_equal(allocate(resource, &request, &block), GM_OUT_OF_MEMORY);
-        assert_int_equal(allocate(other, &request, &block), GM_OUT_OF_MEMORY); /* one sum for both */
+        assert_int_equal(allocate(other, &request, &block), GM_OUT_OF_MEMORY); /* both count in one sum */
         give(resource, &blocks[--count]);
         block = get(resource, &request);
         give(resource, &block);
-        gm_managed_note(2 * (int64_t)request.size); /* the program takes some by its own call */
+        gm_managed_note(2 * (int64_t)request.size); /* the program allocates some by its own call */
         assert_int_equal(allocate(resource, &request, &block), GM_OUT_OF_MEMORY);
         gm_managed_note(-2 * (int64_t)request.size);
         while (count)

@@ -1,4 +1,4 @@
-/* What an adaptor promises beyond the contract: the content of fresh and of freed memory. */
+/* Adaptor "fill": the content of new memory and of freed memory. */
 #include <string.h>
 
 #include "stacks.h"
@@ -38,7 +38,8 @@ static void test_fill_content(void **state) {
     assert_true(strstr(error, "\"red\"") && strstr(error, "poison"));
 }
 
-/* A free before which all work was done: its poison is new work, which the next owner must not find on its memory. */
+/* All work was done before the free, but the poison of the free is new work. It must not overwrite the memory of the
+ * next owner. */
 static void test_poison_stays_behind(void **state) {
     char error[320];
     struct world world;

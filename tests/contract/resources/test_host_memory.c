@@ -1,4 +1,4 @@
-/* Host memory behind the device: what it takes and from whom, what bounds it, who gives it back. */
+/* Resource "host-numa": which memory it uses, what limits it, and who releases it. */
 #include "stacks.h"
 
 static struct gm_hostmem spare;
@@ -39,13 +39,13 @@ static void test_host_memory_is_bounded_by_the_host(void **state) {
     gm_host_numa_set_reader(say_spare);
     simcuda_reset_counters();
     first = get(resource, &request);
-    spare.available -= first.reserved; /* as the machine would say now */
+    spare.available -= first.reserved; /* what the machine would report now */
     assert_int_equal(allocate(resource, &request, &block), GM_OUT_OF_MEMORY);
-    assert_int_equal(simcuda_calls("cuMemCreate"), 1); /* the driver was not even asked */
+    assert_int_equal(simcuda_calls("cuMemCreate"), 1); /* the refused request made no driver call */
     request.size = (size_t)2 << 20;
     block = get(resource, &request);
     give(resource, &block);
-    /* What waits for its stream is waited for before a request is refused. */
+    /* Before a request is refused, the resource waits for deferred frees. */
     struct gm_free_request how = ordered_free((uint64_t)(uintptr_t)world.one);
     assert_int_equal(release(resource, &first, &how), GM_OK);
     spare.available = (uint64_t)512 << 20;
@@ -55,7 +55,7 @@ static void test_host_memory_is_bounded_by_the_host(void **state) {
     world_close(&world, resource);
 }
 
-/* Two requests at once, each of which fits alone. */
+/* Two requests at once. Each of them alone would fit. */
 static struct gm_resource *second_resource;
 static struct gm_request second_request;
 static gm_status second_status;
@@ -97,7 +97,7 @@ static void test_host_memory_needs_driver_and_device(void **state) {
     gm_drv.mem_create = NULL;
     assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
     gm_drv.mem_create = saved_driver.mem_create;
-    gm_host_numa_set_reader(NULL); /* forgets what is known of the devices */
+    gm_host_numa_set_reader(NULL); /* drops what is cached about the devices */
     gm_drv.device_get_attribute = lacks;
     assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
     gm_drv.device_get_attribute = saved_driver.device_get_attribute;
@@ -107,7 +107,7 @@ static void test_host_memory_needs_driver_and_device(void **state) {
     world_close(&world, resource);
 }
 
-/* The mapping is not the context's: whoever ends the context gives it back. */
+/* The mapping does not belong to the context, so the resource releases it when the context is destroyed. */
 static void test_abandoned_host_memory_is_given_back(void **state) {
     struct gm_resource *resource = build("host-numa");
     struct world world;

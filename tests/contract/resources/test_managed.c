@@ -1,5 +1,5 @@
-/* What managed memory promises beyond the contract: a cheap pair, prefetching by option, advice that ends with its
- * block, and one rule for all of it, cached blocks included. */
+/* Managed memory: cheap allocation and free, prefetch by option, advice that ends with its block, and the managed
+ * quota, which counts free blocks too. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int prefetched_to(const struct gm_block *block) {
     return attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, block->address, block->size);
 }
 
-/* ---- the pair */
+/* ---- allocation and free */
 
 static void test_a_pair_in_a_loop_asks_little_of_the_driver(void **state) {
     struct gm_resource *resource = built[CACHED];
@@ -80,7 +80,7 @@ static void test_a_pair_in_a_loop_asks_little_of_the_driver(void **state) {
     world_close(&world, resource);
 }
 
-/* A pool's own pair: one question whether it is complete, one fence, no wait. */
+/* Allocation and free of a pool: one query whether the allocation is complete, one fence, no wait. */
 static void test_a_pair_of_the_pool_does_not_wait(void **state) {
     struct gm_resource *resource = built[POOL];
     struct world world;
@@ -104,7 +104,7 @@ static void test_a_pair_of_the_pool_does_not_wait(void **state) {
     world_close(&world, resource);
 }
 
-/* ---- one rule */
+/* ---- the managed quota */
 
 static void trim_cache(void) { built[CACHED]->ops->trim(built[CACHED], SIZE_MAX); }
 
@@ -127,13 +127,13 @@ static void test_free_blocks_count_and_are_released(void **state) {
     for (size_t i = 0; i < count; i++)
         give(resource, &blocks[i]);
     uint64_t cached = gm_managed_alive();
-    assert_true(cached >= request.size); /* what is kept is charged */
+    assert_true(cached >= request.size); /* free blocks are charged */
 
     struct gm_request most = plain_request(&world.origin, (count - 2) * request.size);
     block = get(plain, &most);
     give(plain, &block);
 
-    /* Whoever asks next, for another size and from the other maker, gets what is only kept. */
+    /* The next request, of another size and from the other maker, gets the memory of the free blocks. */
     for (size_t i = 0; i < count / 3; i++) {
         blocks[i] = get(i % 2 ? plain : resource, &large);
         CU(cuMemGetInfo_v2(&free_bytes, &total));
@@ -179,8 +179,8 @@ static CUresult no_migration(int *value, CUdevice_attribute name, CUdevice devic
     return result;
 }
 
-/* A device whose pages do not move is left alone. In a process of its own, before this one asked: the answer is
- * remembered. */
+/* A device without migration gets no prefetch. The query of the device is cached, so this runs in a child process
+ * before the first query here. */
 static void test_devices_without_migration(void **state) {
     int status = -1;
     pid_t child = fork();
@@ -200,7 +200,7 @@ static void test_devices_without_migration(void **state) {
     assert_int_equal(status, 0);
 }
 
-/* A driver knows one signature, or both, or none. */
+/* A driver may have one signature, both or none. */
 static void test_prefetch_by_either_signature(void **state) {
     struct gm_resource *resource = built[PLAIN];
     __typeof__(gm_drv.mem_prefetch) first = gm_drv.mem_prefetch;
@@ -225,8 +225,8 @@ static void test_prefetch_by_either_signature(void **state) {
     }
 }
 
-/* Neither the program's use nor a free, in whatever order, goes past a prefetch that has not run; an allocation waits
- * for none. */
+/* Neither work of the program nor a free, of either kind, runs before a prefetch that is queued. No allocation waits
+ * for a prefetch. */
 static void test_prefetch_comes_before_the_free(void **state) {
     struct world world;
     if (!prefetching())
@@ -246,12 +246,12 @@ static void test_prefetch_comes_before_the_free(void **state) {
             simcuda_set_streams("manual");
             for (int i = 0; i < 8; i++)
                 blocks[i] = get(resource, &request);
-            assert_true(stack != PLAIN || simcuda_pending() == 8); /* the prefetches: nobody waited for them */
+            assert_true(stack != PLAIN || simcuda_pending() == 8); /* the prefetches, for which nobody waited */
             for (int i = 0; i < 8; i++) {
                 world_fill(&world, world.two, &blocks[i], (uint32_t)i);
                 assert_int_equal(release(resource, &blocks[i], &how), GM_OK);
             }
-            while (simcuda_step(world.two)) /* what does not wait for a prefetch goes past it */
+            while (simcuda_step(world.two)) /* runs all work that does not wait for a prefetch */
                 ;
             simcuda_run_all();
             simcuda_set_streams("immediate");
@@ -275,7 +275,7 @@ static void assert_no_advice(const struct gm_block *block) {
     }
 }
 
-/* The program's calls; the hook marks the block. */
+/* The advice of the program. The hook marks the block, as done here. */
 static void advise(struct gm_block *block, const struct world *world, int devices) {
     const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
     size_t half = block->size / 2;
@@ -311,7 +311,7 @@ static void test_advice_ends_with_its_block(void **state) {
                 assert_int_equal(release(resource, &block, &how), GM_OK);
                 CU(cuCtxSynchronize());
                 next = get(resource, &request);
-                assert_true(stack == PLAIN || next.address == block.address); /* else the check proves nothing */
+                assert_true(stack == PLAIN || next.address == block.address); /* otherwise this check proves nothing */
                 assert_no_advice(&next);
                 assert_int_equal(release(resource, &next, &how), GM_OK);
             }
@@ -378,7 +378,7 @@ static void try_all(struct gm_resource *resource, const struct world *world, str
     }
 }
 
-/* The n-th driver call fails: nothing is lost, nothing is counted for ever, and no advice is inherited. */
+/* The n-th driver call fails. No memory leaks, the quota returns to 0, and no advice passes to the next block. */
 static void test_any_driver_call_may_fail(void **state) {
     static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE};
     struct world world;

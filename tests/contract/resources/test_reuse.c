@@ -1,13 +1,13 @@
-/* Memory is handed out again only when the work of its last owner is done, and nothing waits that would not wait
- * natively. */
+/* A resource reuses memory only after the work of its last owner is done. No call waits that would not wait natively.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "shim/driver/fence.h"
 #include "stacks.h"
 
-/* Work of stream one on a block that is then given back; the next block of that size is used on stream two, which runs
- * first. Returns the mistakes that the simulated streams saw. */
+/* Stream one works on a block, which is then freed. The next block of this size is used on stream two, which runs
+ * first. Returns the violations that the simulated driver counted. */
 static uint64_t early_reuse_mistakes(struct gm_resource *resource, const struct world *world) {
     simcuda_reset_counters();
     assert_int_equal(simcuda_set_streams("manual"), 0);
@@ -31,8 +31,8 @@ static uint64_t early_reuse_mistakes(struct gm_resource *resource, const struct 
     return mistakes;
 }
 
-/* Many blocks of two sizes on both streams, in an order of the seed's choosing; odd seeds let the driver run what is
- * queued at its calls, even ones only now and then, so that much is under way. */
+/* Many blocks of two sizes on both streams, in an order that depends on the seed. With an odd seed the driver runs
+ * queued work during its calls. With an even seed it does so only sometimes, so that much work is queued. */
 static uint64_t random_reuse_mistakes(struct gm_resource *resource, const struct world *world, unsigned seed) {
     struct gm_block blocks[8] = {0};
     uint32_t patterns[8], random = seed * 2654435761u;
@@ -78,7 +78,7 @@ static void test_no_reuse_before_earlier_work_is_done(void **state) {
     }
 }
 
-/* A cache as it must not be: hands a freed block out again at once, with no fence. */
+/* A wrong cache: it reuses a freed block at once, without a fence. */
 static struct gm_block freed;
 
 static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
@@ -114,7 +114,7 @@ static void test_the_suite_sees_early_reuse(void **state) {
     world_close(&world, built[0]);
 }
 
-/* A driver that records nothing is a cache without fences. */
+/* With a driver that records nothing the cache has no working fences. */
 static CUresult record_nothing(CUcontext context, CUevent event) { return (void)context, (void)event, CUDA_SUCCESS; }
 
 static void test_the_suite_sees_a_cache_without_fences(void **state) {
@@ -145,7 +145,7 @@ static void test_free_waits_only_where_it_says_so(void **state) {
         world_fill(&world, world.one, &block, 1);
         world_check(&world, world.one, &block, 1);
         assert_int_equal(release(resource, &block, &how), GM_OK);
-        /* Waits where it cannot record. */
+        /* A free waits where it cannot record a fence. */
         bool by_internal_stream =
             (is_pool(resource) && !is_cache(resource)) || strcmp(resource->ops->name, "fill") == 0;
         bool waits = !(is_pool(resource) || is_cache(resource)) || (by_internal_stream && !gm_drv.ctx_record_event) ||

@@ -1,11 +1,11 @@
-/* Programs whose kernels wait for the program itself and which finish natively; SIGALRM ends a test when they do not
- * here. */
+/* Programs whose kernels wait for the program itself. Such a program ends natively, so it must end with gpumem too. If
+ * it hangs, SIGALRM ends the test. */
 #include <pthread.h>
 #include <unistd.h>
 
 #include "stacks.h"
 
-/* An adaptor that works on the memory would wait for it. */
+/* Leaves out adaptors that work on the memory: they would wait for it. */
 static bool is_cache_itself(const struct gm_resource *resource) {
     return is_cache(resource) && resource->ops != &gm_resource_fill;
 }
@@ -26,7 +26,7 @@ static void touch(const struct two_threads *shared, CUstream stream, const struc
     world_fill(&shared->world, stream, &(struct gm_block){.address = block->address, .size = 4096}, 1);
 }
 
-/* The other rank's part, that thread one's kernel waits for: allocates, works, answers. */
+/* The other thread, for which the kernel of thread one waits: it allocates, works, and signals. */
 static void *answer(void *argument) {
     struct two_threads *shared = argument;
     struct gm_request request = plain_request(&shared->world.origin, shared->size);
@@ -47,7 +47,7 @@ static void *answer(void *argument) {
 enum { BLOCKS = 5 };
 static const size_t sizes[] = {BYTES, (size_t)20 << 20, (size_t)40 << 20, (size_t)100 << 20};
 
-/* The flag is down, the blocks are there; returns what asks for another. */
+/* Resets the flag and allocates the blocks. Returns the request for one more block. */
 static struct gm_request begin(struct two_threads *shared, struct gm_block *blocks) {
     world_open(&shared->world);
     CU(cuMemAlloc_v2(&shared->flag, 4));
@@ -66,8 +66,8 @@ static void end(struct two_threads *shared) {
     world_close(&shared->world, shared->resource);
 }
 
-/* Thread one frees while its kernel waits for a kernel that thread two submits after allocating: with small blocks, and
- * with so large ones that the budget of waiting blocks is used up and thread one has to wait in its free. */
+/* Thread one frees while its kernel waits for a kernel that thread two submits after an allocation. With small blocks,
+ * and with blocks so large that more bytes wait for their fences than allowed. */
 static void test_a_collective_does_not_hang(void **state) {
     alarm(100);
     for (int stack = 0; stack < STACKS; stack++)
@@ -89,7 +89,7 @@ static void test_a_collective_does_not_hang(void **state) {
     alarm(0);
 }
 
-/* A kernel that runs until the host tells it to end is launched after some frees; the host allocates before it does. */
+/* After some frees a kernel is launched that runs until the host signals it. The host allocates before it signals. */
 static void test_a_persistent_kernel_does_not_hang(void **state) {
     alarm(100);
     for (int stack = 0; stack < STACKS; stack++)

@@ -1,4 +1,4 @@
-/* The contract over everything that runs without a driver. */
+/* The contract, checked for the stacks that need no driver, and tests of "limit" and "fail-nth". */
 #include "contract.h"
 
 #include "shim/placement/router.h"
@@ -15,8 +15,7 @@ static void test_contract(void **state) {
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
         struct gm_resource *resource = build(stacks[i]);
         if (resource->ops->kind == GM_KIND_NATIVE && !resource->upstream) {
-            /* Dispatch hands out blocks of its servers under their own name; the checks speak to the server it reaches.
-             */
+            /* The blocks of the router name its server as their owner. So the checks use the server instead. */
             struct gm_request request = plain_request(&origin, 100);
             struct gm_block block;
             assert_int_equal(allocate(resource, &request, &block), GM_OK);
@@ -64,7 +63,7 @@ static void test_limit(void **state) {
     assert_int_equal(release(limit, &b, &how), 700);
     assert_int_equal(allocate(limit, &two, &c), GM_OUT_OF_MEMORY);
     assert_int_equal(release(limit, &b, &how), GM_OK);
-    gm_sim_fail(sim, 1, 701); /* one that could not be got does not */
+    gm_sim_fail(sim, 1, 701); /* a block that could not be allocated does not count */
     assert_int_equal(allocate(limit, &rest, &b), 701);
     assert_int_equal(allocate(limit, &rest, &b), GM_OK);
 
@@ -74,8 +73,8 @@ static void test_limit(void **state) {
     assert_int_equal(allocate(limit, &all, &a), GM_OK);
     assert_int_equal(release(limit, &a, &how), GM_OK);
 
-    /* 100 rows of 100 bytes are 10000 bytes asked and 51200 at the pitch: that counts, and a refusal leaves nothing
-     * behind. */
+    /* 100 rows of 100 bytes are 10000 bytes requested and 51200 bytes at the pitch. The larger number counts, and after
+     * a refusal nothing counts. */
     struct gm_request rows = pitched_request(&origin, 100, 2000);
     assert_int_equal(allocate(limit, &rows, &a), GM_OK);
     assert_true(a.reserved == 2000 * 512);

@@ -1,3 +1,4 @@
+/* A context with streams and kernels (world.h). */
 #include "world.h"
 
 #include <stdlib.h>

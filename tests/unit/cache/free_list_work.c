@@ -1,4 +1,4 @@
-/* Work of a cache that keeps many blocks; counted_work.py counts measured().
+/* Operations on a cache with many free blocks. counted_work.py counts the instructions of measured().
  *
  * usage: free_list_work OPERATION BLOCKS */
 #include <stdio.h>
@@ -26,13 +26,13 @@ static void give(const struct gm_block *block) {
         abort();
 }
 
-/* ---- operations on a cache that keeps `count` blocks */
+/* ---- operations on a cache with `count` free blocks */
 
 static size_t count;
 static struct gm_block *blocks;
 
 static size_t same(size_t i) { return (void)i, 4 * KIB; }
-/* Each a KiB larger than the one before. */
+/* Each size is 1 KiB larger than the one before. */
 static size_t different(size_t i) { return MIB + i * KIB; }
 
 static int pairs(void) {
@@ -52,7 +52,7 @@ static int keeps(void) {
     return 0;
 }
 
-/* Sizes that nobody freed: a granule smaller than one that is kept. */
+/* Requests for sizes of which no block was freed: one granule smaller than a free block. */
 static int near(void) {
     for (size_t i = 0; i < ROUNDS; i++)
         if (!get(different(1 + i * (count / ROUNDS)) - KIB / 2).hit)
@@ -80,7 +80,7 @@ static int releasable(void) {
 static const struct operation {
     const char *name;
     size_t (*size)(size_t i);
-    bool freed_before; /* before it is measured */
+    bool freed_before; /* the blocks are freed before the measurement */
     int (*run)(void);
 } operations[] = {
     {"pairs", different, true, pairs},
@@ -113,9 +113,9 @@ int main(int argc, char **argv) {
         blocks[i] = get(operation->size(i));
     for (size_t i = 0; operation->freed_before && i < count; i++)
         give(&blocks[i]);
-    cache->ops->releasable(cache, 0); /* all are ready */
+    cache->ops->releasable(cache, 0); /* makes all blocks ready */
     int wrong = measured(operation);
     if (wrong)
-        fprintf(stderr, "free_list_work: %s did not do what it should\n", operation->name);
+        fprintf(stderr, "free_list_work: %s had a wrong result\n", operation->name);
     return wrong;
 }

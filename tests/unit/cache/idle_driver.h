@@ -1,4 +1,4 @@
-/* A cache over memory that costs nothing and a driver whose work is always done. */
+/* A cache for tests: its upstream hands out made-up addresses, and its driver is always idle. */
 #ifndef IDLE_DRIVER_H
 #define IDLE_DRIVER_H
 
@@ -42,9 +42,9 @@ static gm_status forget(struct gm_resource *self, const struct gm_block *block, 
     return (void)self, (void)how, GM_OK;
 }
 
-static struct gm_context contexts[2]; /* that are known once the cache is open; the first is current */
+static struct gm_context contexts[2]; /* set by open_idle_cache; the first is current */
 
-/* NULL: no memory. */
+/* Builds the cache and the driver's table. NULL: there is no memory. */
 static struct gm_resource *open_idle_cache(void) {
     static const struct gm_resource_ops row = {
         .name = "bump", .summary = "", .breaks = "", .properties = ~0u, .alloc = bump, .free = forget};

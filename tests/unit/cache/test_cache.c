@@ -1,4 +1,4 @@
-/* The cache over made-up memory and a driver of which every answer is scripted here. */
+/* The cache with made-up memory below it and a driver whose results the test sets. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +23,12 @@ enum { EVENTS = 4096, IDLE_MS = 400 }; /* as GPUMEM_CACHE_IDLE in main */
 
 static struct {
     CUcontext current;
-    CUresult events[EVENTS]; /* what a query answers */
+    CUresult events[EVENTS]; /* result of a query */
     CUcontext event_context[EVENTS];
     uintptr_t made;
     int records, queries, waits, exchanges;
     CUstreamCaptureMode mode;               /* of the thread */
-    CUresult record_answer, recorded_state; /* of cuCtxRecordEvent; of an event after it */
+    CUresult record_answer, recorded_state; /* result of cuCtxRecordEvent; state of an event after it */
     size_t free_bytes;
 } fake;
 
@@ -84,7 +84,7 @@ static void all_complete(void) {
 
 static struct gm_resource *cache, *maker;
 
-/* As it is current somewhere; its generation as of now. */
+/* The context of a handle, with its present generation. */
 static struct gm_context context_of(CUcontext handle) {
     struct gm_context context;
     fake.current = handle;
@@ -143,7 +143,7 @@ static gm_status try_give(const struct gm_block *block, bool settled) {
 
 static void give(const struct gm_block *block) { assert_int_equal(try_give(block, false), GM_OK); }
 
-/* ---- what is reused, and when */
+/* ---- reuse */
 
 static void reuses_only_what_is_complete(void **state) {
     open_cache("cache(1,sim)");
@@ -204,8 +204,8 @@ static void a_block_serves_its_size_and_context_only(void **state) {
     assert_true(other.hit && other.address == block.address && other.reserved == 1024);
 }
 
-/* Where none of its size is ready, a ready block that is not much larger serves: the smallest of them, and it stays
- * what it is. */
+/* Where no block of its size is ready, the smallest ready block that is not much larger serves. The block keeps its own
+ * size. */
 static void somewhat_larger_blocks_serve(void **state) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -228,7 +228,7 @@ static void somewhat_larger_blocks_serve(void **state) {
     assert_false(get(513).address == tiny.address);
     got = get(30 * MIB);
     give(&got);
-    gm_limit_bytes = 1024 * MIB; /* GPUMEM_LIMIT: what a block takes counts */
+    gm_limit_bytes = 1024 * MIB; /* GPUMEM_LIMIT counts the whole block */
     assert_false(get(29 * MIB).hit);
     gm_limit_bytes = 0;
     assert_true(get(29 * MIB).hit);
@@ -244,7 +244,8 @@ static void larger_blocks_serve_only_when_complete(void **state) {
     assert_int_equal(fake.waits, 0);
 }
 
-/* Ever new sizes: most come from kept blocks, and what is held stays near the largest live total. */
+/* Each request has a new size: free blocks serve most of them, and the memory owned stays near the largest live total.
+ */
 static void requests_of_new_sizes_are_served(void **state) {
     enum { LIVE = 64, STEPS = 4000 };
     static struct gm_block blocks[LIVE];
@@ -270,7 +271,7 @@ static void requests_of_new_sizes_are_served(void **state) {
     assert_true(hits > STEPS / 2 * 8 / 10);
 }
 
-/* ---- who waits */
+/* ---- waiting */
 
 static void *alloc_elsewhere(void *size) {
     struct gm_block block;
@@ -316,7 +317,8 @@ static void settled_blocks_are_ready_without_a_fence(void **state) {
     assert_int_equal(fake.records + fake.queries + fake.waits, 0);
 }
 
-/* Idle blocks would stay for ever, and blocks of earlier frees would wait for a fence that nobody records. */
+/* Otherwise idle blocks would never be released, and blocks of earlier frees would wait for a fence that nobody
+ * records. */
 static void settled_frees_close_batches_too(void **state) {
     open_cache("cache(4,sim)");
     struct gm_block pending = get(2 * MIB);
@@ -341,14 +343,14 @@ static void an_error_of_the_record_is_the_frees_own(void **state) {
     give(&blocks[0]);
     give(&blocks[1]);
     fake.record_answer = CUDA_ERROR_ILLEGAL_ADDRESS;
-    gm_sim_fail_free(maker, 1, CUDA_ERROR_ILLEGAL_ADDRESS); /* what the driver says to the free itself */
+    gm_sim_fail_free(maker, 1, CUDA_ERROR_ILLEGAL_ADDRESS); /* the driver's error for the free itself */
     assert_int_equal(try_give(&blocks[2], false), CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_int_equal(gm_sim_live_count(maker), 2); /* the two others went back */
+    assert_int_equal(gm_sim_live_count(maker), 2); /* the two others were freed upstream */
     fake.record_answer = CUDA_SUCCESS;
     all_complete();
     give(&blocks[2]);
     give(&blocks[3]);
-    assert_int_equal(gm_sim_live_count(maker), 0); /* nothing is kept any more */
+    assert_int_equal(gm_sim_live_count(maker), 0); /* no block becomes a free block any more */
     assert_false(get(MIB).hit);
 }
 
@@ -362,7 +364,7 @@ static void an_error_of_a_query_disables_the_cache(void **state) {
     all_complete();
     assert_false(get(MIB).hit);
     assert_int_equal(gm_sim_live_count(maker), 4);
-    give(&other); /* takes along what was kept */
+    give(&other); /* also frees the free blocks */
     assert_int_equal(gm_sim_live_count(maker), 2);
 }
 
@@ -386,7 +388,7 @@ static void without_context_events_nothing_is_reused(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
-/* ---- budgets */
+/* ---- limits */
 
 static void the_limit_holds(void **state) {
     struct gm_block blocks[40];
@@ -397,14 +399,14 @@ static void the_limit_holds(void **state) {
     for (int i = 0; i < 40; i++) {
         give(&blocks[i]);
         size_t alive = (size_t)(39 - i) * 11 * MIB;
-        assert_true(gm_sim_live_bytes(maker) <= 256 * MIB + alive); /* a quarter of the card */
+        assert_true(gm_sim_live_bytes(maker) <= 256 * MIB + alive); /* a quarter of the device */
     }
     assert_true(gm_sim_live_bytes(maker) > 200 * MIB);
-    assert_true(get(10 * MIB + 4096 * 39).hit);     /* the latest stayed */
-    assert_true(get(10 * MIB).reserved > 10 * MIB); /* the oldest went */
+    assert_true(get(10 * MIB + 4096 * 39).hit);     /* the latest is still free */
+    assert_true(get(10 * MIB).reserved > 10 * MIB); /* the oldest was released */
 }
 
-/* Phases with sizes of their own: what is held stays near the largest live total. */
+/* Each phase has its own sizes: the memory owned stays near the largest live total. */
 static void changing_sizes_do_not_pile_up(void **state) {
     open_cache("cache(sim)");
     fake.recorded_state = CUDA_SUCCESS;
@@ -421,8 +423,8 @@ static void changing_sizes_do_not_pile_up(void **state) {
         }
 }
 
-/* Where others serve the process's lasting blocks, a quarter of those counts, too: as much is held as if the cache
- * served all. */
+/* Other resources serve blocks too. A quarter of these counts as well, so the cache may own as much as if it served all
+ * blocks of the process. */
 static void blocks_of_others_raise_the_target(void **state) {
     size_t most = 0;
     open_cache("cache(sim)");
@@ -436,7 +438,7 @@ static void blocks_of_others_raise_the_target(void **state) {
         }
     gm_stats->peak_total = 0;
     assert_in_range(most, 300 * MIB,
-                    134 * MIB + 400 * MIB / 4 + 64 * MIB + 134 * MIB); /* by its own blocks alone 276 MiB */
+                    134 * MIB + 400 * MIB / 4 + 64 * MIB + 134 * MIB); /* counting only its own blocks: 276 MiB */
 }
 
 static void little_free_memory_means_no_free_blocks(void **state) {
@@ -486,7 +488,7 @@ static void pinned_blocks_are_freed_natively(void **state) {
     assert_int_equal(fake.records, 0);
 }
 
-/* ---- threads that come and go */
+/* ---- threads that start and end */
 
 static void in_new_thread(void *(*run)(void *), size_t argument) {
     pthread_t thread;
@@ -519,12 +521,12 @@ static void ended_threads_take_no_room(void **state) {
     assert_true(get(250 * MIB).hit);
 }
 
-/* A quarter of the card in all, whoever freed, with what was freed last. */
+/* The free blocks of all threads together hold at most a quarter of the device; the last freed ones stay. */
 static void the_limit_holds_for_all_threads_together(void **state) {
     struct gm_block mine = {0};
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
-    gm_stats->peak_total = 4096 * MIB; /* the live total bounds nothing */
+    gm_stats->peak_total = 4096 * MIB; /* so large that only the limit matters */
     struct gm_block live = get(200 * MIB);
     for (size_t i = 0; i < 40; i++) {
         in_new_thread(leave_five, 10 * MIB + i * 4096);
@@ -610,7 +612,7 @@ static void little_free_memory_empties_the_lists_of_all_threads(void **state) {
     assert_int_equal(gm_sim_live_count(maker), 0);
 }
 
-/* ---- a free that is a mistake */
+/* ---- a second free of a block */
 
 static void knows_its_free_blocks(void **state) {
     enum { COUNT = 1000 };
@@ -646,13 +648,13 @@ static void frees_of_a_capture_are_fenced_after_it(void **state) {
     for (int i = 0; i < 6; i++)
         blocks[i] = get(MIB);
     for (int i = 0; i < 3; i++)
-        give(&ready[i]); /* each asks about the one before */
+        give(&ready[i]); /* each queries the fence of the one before */
     get(4096);
     int records = fake.records, queries = fake.queries, exchanges = fake.exchanges;
     gm_capture_begin(STREAM, false, CU_STREAM_CAPTURE_MODE_RELAXED);
     for (int i = 0; i < 4; i++)
         give(&blocks[i]);
-    assert_true(get(4096).hit); /* known complete before */
+    assert_true(get(4096).hit); /* was ready before the capture */
     assert_false(get(MIB).hit); /* freed during the capture */
     give(&blocks[4]);
     assert_true(fake.records == records && fake.queries == queries && fake.exchanges == exchanges && !fake.waits);
@@ -664,7 +666,8 @@ static void frees_of_a_capture_are_fenced_after_it(void **state) {
         assert_true(get(MIB).hit);
 }
 
-/* Native frees in relaxed mode disturb no capture: blocks that were freed before it and during it, complete or not. */
+/* Native frees in relaxed mode disturb no capture. They free blocks that were freed before and during the capture, with
+ * complete and with pending fences. */
 static void out_of_memory_in_a_capture_releases_all_blocks(void **state) {
     struct gm_block blocks[9], block;
     open_cache("cache(1,sim)");
@@ -745,7 +748,8 @@ static void nobody_waits_for_a_peer(void **state) {
         blocks[i] = get(8 * MIB);
     for (int i = 0; i < 4; i++)
         give(&blocks[i]);
-    assert_false(get(8 * MIB).hit); /* more wait for their fences than may, but the peer is not done */
+    assert_false(
+        get(8 * MIB).hit); /* more bytes wait for their fences than allowed, but the work of the peer is not done */
     int of_peer = 0;
     for (uintptr_t event = 1; event <= fake.made; event++)
         if (fake.event_context[event] == CONTEXT(6)) {

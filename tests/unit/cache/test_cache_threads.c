@@ -1,4 +1,5 @@
-/* Threads come and go over one cache: what all of them keep together stays within the limit, and nothing is lost. */
+/* Threads start and end while they use one cache. The free blocks of all threads stay within the limit, and no block
+ * leaks. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@ enum { ROUNDS = 6, THREADS = 6, STEPS = 1500, LIVE = 32 };
 static struct gm_resource *cache;
 static unsigned wrong;
 
-/* Random frees and allocations in two contexts, with all that others may ask of the cache in between. */
+/* Random frees and allocations in two contexts, with calls of the other ops in between. */
 static void *churn(void *seed) {
     unsigned random = (unsigned)(uintptr_t)seed * 7919 + 1;
     struct gm_block live[LIVE] = {0};

@@ -1,4 +1,4 @@
-/* The steps when a device is out of memory, over servers that answer as told. */
+/* The router and the steps of GPUMEM_OOM, with servers whose results the test sets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +107,7 @@ static void test_steps_in_their_order(void **state) {
         {"managed,host", "nm", GM_OK, GM_OK, GM_OK, GM_KIND_MANAGED},
         {"managed,host", "nmh", GM_OK, GM_NOT_SUPPORTED, GM_OK, GM_KIND_HOST_NUMA},
         {"trim,managed,host,fail", "ntmh", GM_NOT_SUPPORTED, GM_OUT_OF_MEMORY, GM_OUT_OF_MEMORY, 0},
-        {"trim,host", "nth", 999, GM_OK, GM_OUT_OF_MEMORY, 0}, /* the program sees the device's answer */
+        {"trim,host", "nth", 999, GM_OK, GM_OUT_OF_MEMORY, 0}, /* the program gets the device's error */
         {"fail", "n", GM_OK, GM_OK, GM_OUT_OF_MEMORY, 0},
         {"trim", "nt", GM_OK, GM_OK, GM_OUT_OF_MEMORY, 0},
     };
@@ -141,7 +141,7 @@ static void test_trim_and_retry(void **state) {
     assert_string_equal(requested, "ntnh");
     assert_int_equal(trims_reported, 1);
     use("trim,host");
-    unused = 4096; /* another error than out of memory ends it */
+    unused = 4096; /* an error other than out of memory ends the steps */
     native_answers[1] = 719;
     assert_int_equal(allocate((struct gm_request){0}, &block), 719);
     assert_string_equal(requested, "ntn");
@@ -169,7 +169,7 @@ static void test_the_reason_of_a_fallback_stays(void **state) {
 static void test_beyond_the_limit(void **state) {
     struct gm_block block;
     use("trim,host,fail");
-    kept = 4096; /* kept memory does not count against the limit: giving it back gains nothing */
+    unused = 4096; /* the limit does not count unused memory, so releasing it does not help */
     assert_int_equal(allocate((struct gm_request){.beyond_limit = true}, &block), GM_OK);
     assert_string_equal(requested, "h");
     assert_int_equal(unused, 4096);
@@ -217,7 +217,7 @@ static void test_text(void **state) {
 
 static void test_budget(void **state) {
     size_t free_bytes = 900, total = 2000;
-    gm_limit_view(0, &free_bytes, &total); /* no limit: as the driver says */
+    gm_limit_view(0, &free_bytes, &total); /* no limit: what the driver reports */
     assert_true(free_bytes == 900 && total == 2000);
     gm_limit_bytes = 1000;
     assert_true(gm_limit_take(0, 600));
@@ -233,7 +233,7 @@ static void test_budget(void **state) {
     free_bytes = 900;
     gm_limit_view(0, &free_bytes, &total);
     assert_int_equal(free_bytes, 700);
-    free_bytes = 100; /* really less */
+    free_bytes = 100; /* the device has less than the limit */
     total = 800;
     gm_limit_view(0, &free_bytes, &total);
     assert_true(free_bytes == 100 && total == 800);

@@ -1,3 +1,4 @@
+/* Byte counters: ceiling, contexts, parallel threads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@ static void test_ceiling_and_contexts(void **state) {
     assert_int_equal(gm_byte_counters_total(&counters), 100);
     gm_byte_counters_forget(&counters, 1);
     assert_int_equal(gm_byte_counters_total(&counters), 40);
-    gm_byte_counters_subtract(&counters, 1, 60); /* freed after its context was gone */
+    gm_byte_counters_subtract(&counters, 1, 60); /* freed after its context was destroyed */
     assert_int_equal(gm_byte_counters_total(&counters), 40);
     gm_byte_counters_subtract(&counters, 2, 40);
     assert_int_equal(gm_byte_counters_total(&counters), 0);

@@ -1,3 +1,4 @@
+/* The queue of deferred blocks: order, growth, blocks put back, destroyed contexts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +54,7 @@ static void test_forgets_contexts(void **state) {
     struct gm_deferred_block deferred;
     int event;
     push(1, 1, NULL, 0);
-    push(2, 2, &event, 1); /* its block lives, its event went */
+    push(2, 2, &event, 1); /* its context stays, the context of its event is destroyed */
     push(3, 1, &event, 1);
     gm_deferred_queue_forget(&queue, 1);
     assert_int_equal(gm_deferred_queue_count(&queue), 1);

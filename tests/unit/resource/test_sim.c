@@ -1,3 +1,4 @@
+/* Resource "sim": reuse, wrong frees, failures on request, destroyed contexts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

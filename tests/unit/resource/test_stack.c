@@ -1,3 +1,4 @@
+/* Stack texts: parsing, building, errors, and the promises that properties keep. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

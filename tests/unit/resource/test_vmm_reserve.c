@@ -1,5 +1,5 @@
-/* The page reserve on a scripted driver: each device keeps one set of extents, hands it out where it fits, and releases
- * it otherwise. Each handle is released exactly once. */
+/* The page reserve on a scripted driver: each device keeps one set of extents, returns it to a request that it fits,
+ * and releases it otherwise. Each handle is released exactly once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
