@@ -6,7 +6,7 @@
  * is usable on every stream:
  *  - An allocation runs on an internal stream that never waits, and returns when it is complete.
  *  - A free runs on a second internal stream, after all earlier work of the context. The call returns at once; the
- * memory is reused only after that work.
+ *    memory is reused only after that work.
  *  - A request in stream order runs on the program's own stream.
  *
  * A pool serves only where all devices can access each other (reach.h). Every device with a context has access to it.
@@ -47,6 +47,8 @@ GM_INTERNAL bool gm_pool_serves(const struct gm_request *request);
  * stays allocated. */
 GM_INTERNAL gm_status gm_pool_alloc(struct gm_pool_family *family, const struct gm_request *request,
                                     struct gm_piece *piece);
+/* Frees a block of the family. During a capture a GM_CALL_FREE is deferred. Errors: GM_NOT_INITIALIZED without a
+ * driver, GM_INVALID_VALUE for another call, the driver's own. */
 GM_INTERNAL gm_status gm_pool_free(struct gm_pool_family *family, const struct gm_block *block,
                                    const struct gm_free_request *how);
 /* Waits for the frees in flight, then releases up to `bytes` of unused memory of the current device's pool to the
