@@ -347,8 +347,8 @@ void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *l
                                  const struct gm_pending_release *block) {
     struct gm_free_block *freed = gm_free_block_add(shard, lists, block->address, block->size);
     if (!freed) {
-        gm_log(GM_LOG_ERROR, "no memory to note the block at %p: %zu bytes are lost", (void *)(uintptr_t)block->address,
-               block->size);
+        gm_log(GM_LOG_ERROR, "no memory for the entry of the block at %p: %zu bytes leak",
+               (void *)(uintptr_t)block->address, block->size);
         return;
     }
     freed->stamp = block->idle;

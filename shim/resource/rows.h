@@ -1,4 +1,4 @@
-/* The rows of all resources; those that need the CUDA driver exist where GM_HAVE_CUDA is defined. */
+/* The list of all resources. Those that need the CUDA driver exist only where GM_HAVE_CUDA is defined. */
 #ifndef GM_RESOURCE_ROWS_H
 #define GM_RESOURCE_ROWS_H
 
