@@ -1,3 +1,4 @@
+/* Reserves, extends, maps and frees address ranges by the driver's virtual memory management (address_range.h). */
 #include "shim/driver/address_range.h"
 
 #include "shim/base/base.h"
@@ -43,7 +44,7 @@ gm_status gm_address_range_extend(struct gm_address_range *range, size_t needed)
     size_t more = needed - range->reserved;
     if (range->segment_count == GM_ADDRESS_RANGE_SEGMENTS)
         return GM_NOT_SUPPORTED;
-    /* Twice the addresses make extensions rare; they cost nothing else. */
+    /* Doubling the range makes extensions rare. Addresses cost no memory. */
     if (more < range->reserved && range->reserved <= SIZE_MAX / 4 && reserve_behind(range, range->reserved) == GM_OK)
         return GM_OK;
     return reserve_behind(range, more);
@@ -54,7 +55,7 @@ void gm_address_range_cut(struct gm_address_range *range, unsigned segment_count
         size_t size = range->segments[--range->segment_count];
         range->reserved -= size;
         if (GM_TWICE(gm_program_driver()->mem_address_free(range->base + range->reserved, size)))
-            gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be given back", size);
+            gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be freed", size);
     }
 }
 
@@ -65,13 +66,13 @@ size_t gm_address_range_room(const struct gm_address_range *range, size_t offset
     return end - offset;
 }
 
-gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *place, size_t offset,
+gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *location, size_t offset,
                                const struct gm_extent *extent) {
     CUdeviceptr address = range->base + offset;
     gm_status status = (gm_status)gm_program_driver()->mem_map(address, extent->size, 0, extent->handle, 0);
     if (status)
         return status;
-    status = gm_location_open(place, address, extent->size, range->read_only);
+    status = gm_location_open(location, address, extent->size, range->read_only);
     if (status)
         (void)gm_address_range_unmap(range, offset, extent);
     return status;
@@ -81,11 +82,11 @@ gm_status gm_address_range_unmap(const struct gm_address_range *range, size_t of
     return (gm_status)GM_TWICE(gm_program_driver()->mem_unmap(range->base + offset, extent->size));
 }
 
-gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *place,
+gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *location,
                                    const struct gm_extent *extents, unsigned count) {
     size_t offset = 0;
     for (unsigned i = 0; i < count; i++) {
-        gm_status status = gm_address_range_map(range, place, offset, &extents[i]);
+        gm_status status = gm_address_range_map(range, location, offset, &extents[i]);
         if (status) {
             while (i-- > 0) {
                 offset -= extents[i].size;

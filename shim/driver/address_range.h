@@ -1,10 +1,14 @@
-/* Addresses of a region: reservations that lie side by side, with physical memory mapped from the start on. */
+/* The virtual addresses of a region.
+ *
+ * A range is a row of adjacent address reservations (segments). Physical memory (extents) is mapped into it from the
+ * start, one extent behind the other. To grow, a range reserves more addresses directly behind its end. When these are
+ * taken, the caller maps everything once more in a new range. No function copies data. */
 #ifndef GM_DRIVER_ADDRESS_RANGE_H
 #define GM_DRIVER_ADDRESS_RANGE_H
 
 #include "shim/driver/location.h"
 
-/* Physical memory; its place in a range is the sum of the sizes before it. */
+/* Physical memory. Its offset in a range is the sum of the sizes of the extents before it. */
 struct gm_extent {
     CUmemGenericAllocationHandle handle;
     size_t size;
@@ -20,23 +24,24 @@ struct gm_address_range {
     bool read_only;
 };
 
-/* Reserves `wanted` bytes, or less where the driver has not so many, at least `needed`. */
+/* Reserves `wanted` bytes of addresses. Where the driver has fewer, it reserves less, but at least `needed`. */
 GM_INTERNAL gm_status gm_address_range_reserve(struct gm_address_range *range, size_t needed, size_t wanted);
-/* Reserves behind the end, `needed` bytes in all or more. GM_NOT_SUPPORTED: the addresses there are taken. */
+/* Reserves addresses behind the end, so that the range has at least `needed` bytes in all. GM_NOT_SUPPORTED: these
+ * addresses are taken, or the range has GM_ADDRESS_RANGE_SEGMENTS segments. */
 GM_INTERNAL gm_status gm_address_range_extend(struct gm_address_range *range, size_t needed);
-/* Takes back extensions until `segment_count` are left. Nothing may be mapped there. */
+/* Frees the last segments until `segment_count` remain. Nothing may be mapped in them. */
 GM_INTERNAL void gm_address_range_cut(struct gm_address_range *range, unsigned segment_count);
-/* Bytes from `offset` to the end of the reservation it lies in: no mapping crosses that. */
+/* Bytes from `offset` to the end of its segment. A mapping cannot cross the border of two segments. */
 GM_INTERNAL size_t gm_address_range_room(const struct gm_address_range *range, size_t offset);
-/* Maps the extent at `offset` and opens exactly that. */
-GM_INTERNAL gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *place,
+/* Maps the extent at `offset` and gives the devices of the location access to it. */
+GM_INTERNAL gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *location,
                                            size_t offset, const struct gm_extent *extent);
 GM_INTERNAL gm_status gm_address_range_unmap(const struct gm_address_range *range, size_t offset,
                                              const struct gm_extent *extent);
-/* Maps all; on failure none is left mapped. */
-GM_INTERNAL gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *place,
+/* Maps all extents from offset 0 on. After a failure none is mapped. */
+GM_INTERNAL gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *location,
                                                const struct gm_extent *extents, unsigned count);
-/* Unmaps all and gives the addresses back. What the driver refuses twice is logged. */
+/* Unmaps all extents and frees the addresses. A call that the driver refuses twice is logged. */
 GM_INTERNAL void gm_address_range_drop(struct gm_address_range *range, const struct gm_extent *extents, unsigned count);
 
 #endif

@@ -1,10 +1,11 @@
-/* Stream capture: which streams capture, and sections in which none may begin. While a stream captures, context-wide
- * events and what else conflicts with it would invalidate the capture; so they run inside a guarded section, and a
- * capture begins only when no section is open (driver.h states the rule).
+/* Keeps the list of stream captures, and the guarded sections in which no capture may begin. A context-wide event, or
+ * another conflicting call, invalidates a running capture. So gpumem makes such calls only inside a guarded section: a
+ * section is entered only while no stream captures, and a capture begins only when no section is open (driver.h states
+ * the rules).
  *
- * Captures are listed one by one, because programs lose some: an exception destroys the stream, resets the device or
- * ends the thread of a capture that nobody ended. A capture leaves the list with its end, its stream, its context, its
- * thread, or when the driver, asked about one that lasts, knows nothing of it. */
+ * The list has an entry for each capture, because programs lose captures: an exception destroys the stream, resets the
+ * device or ends the thread of a capture that nobody ended. An entry is removed when the capture, its stream, its
+ * context or its thread ends, or when the driver reports that the stream of a long capture does not capture. */
 #include <sched.h>
 
 #include "shim/base/base.h"
@@ -13,31 +14,31 @@
 
 enum { PAGE_BYTES = 16384 };
 
-#define ASK_NS 100000000ull /* captures that last longer are asked about, no more often than this */
+#define RECHECK_NS 100000000ull /* captures that last longer are checked by a driver query, no more often than this */
 
 struct slot {
     struct slot *next;
-    uint64_t serial; /* of the capture: never another's */
-    uint64_t since;  /* ticks */
+    uint64_t serial; /* of the capture, never reused */
+    uint64_t since;  /* ticks at the begin */
     struct gm_capture capture;
-    bool begun;  /* the driver said so */
-    bool sure;   /* that it goes with the context */
-    bool ending; /* its stream or context is being destroyed */
-    bool orphan; /* its thread is gone, and nobody else may end it */
+    bool begun;         /* the driver has begun it */
+    bool context_known; /* capture.context is certainly the stream's context */
+    bool ending;        /* its stream or context is being destroyed */
+    bool orphan;        /* its thread has ended, and no other thread may end the capture */
 };
 
 int gm_captures;
 void (*gm_capture_on_lost)(const struct gm_capture *capture);
 
 static struct slot *listed, *unused;
-static int unlisted; /* captures that the kernel gave no page for */
-static uint64_t serials, asked;
-static int sections; /* guarded sections open now */
-static int asking;   /* threads that ask the driver about streams now */
+static int unlisted; /* captures without an entry, since the kernel gave no memory */
+static uint64_t serials, last_recheck;
+static int sections;    /* open guarded sections */
+static int query_count; /* threads that query the driver about streams now */
 static gm_spin lock;
 static uint32_t threads;
 static __thread uint32_t thread_number __attribute__((tls_model("initial-exec")));
-static __thread bool watched __attribute__((tls_model("initial-exec")));
+static __thread bool observed __attribute__((tls_model("initial-exec")));
 
 static uint32_t this_thread(void) {
     if (GM_UNLIKELY(!thread_number))
@@ -45,18 +46,17 @@ static uint32_t this_thread(void) {
     return thread_number;
 }
 
-/* Such users are inside for a few microseconds; one that has not returned within a second (a stopped thread) must not
- * hang the program. */
+/* A user stays inside for a few microseconds. The wait is bounded, so that a stopped thread cannot hang the program. */
 static void wait_until_none(const int *users) {
     for (int spins = 0; __atomic_load_n(users, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
         sched_yield();
 }
 
-/* ---- the list; its lock is held */
+/* ---- the list; the caller holds the lock */
 
 static void count(int change) { __atomic_store_n(&gm_captures, gm_captures + change, __ATOMIC_SEQ_CST); }
 
-/* NULL: the kernel gives no page. It is asked without the lock. */
+/* NULL: the kernel gives no page. The lock is released during the system call. */
 static struct slot *take_slot(void) {
     if (!unused) {
         gm_spin_unlock(&lock);
@@ -88,19 +88,19 @@ static struct slot **find_serial(uint64_t serial) {
     return link;
 }
 
-/* A thread's default stream is another one in each thread and each context. */
+/* The per-thread default stream is a different stream in each thread and each context. */
 static bool is_stream(const struct gm_capture *capture, CUstream stream, uint32_t thread, CUcontext context) {
     if (capture->per_thread)
         return thread == capture->thread && context == capture->context;
     return !thread && stream == capture->stream;
 }
 
-/* Takes the first capture out that `leaves` names; false: there is none. */
-static bool lose(bool (*leaves)(const struct slot *slot, const void *what), const void *what) {
+/* Removes the first capture that `matches` selects, and reports it as lost. False: there is none. */
+static bool remove_lost(bool (*matches)(const struct slot *slot, const void *what), const void *what) {
     struct gm_capture lost;
     gm_spin_lock(&lock);
     struct slot **link = &listed;
-    while (*link && !leaves(*link, what))
+    while (*link && !matches(*link, what))
         link = &(*link)->next;
     bool found = *link != NULL;
     if (found) {
@@ -124,24 +124,25 @@ static CUcontext current_context(void) {
     return context;
 }
 
-/* False: the stream is a green context's, or the driver is older than the question. */
+/* False: the stream belongs to a green context, or the driver cannot name a stream's context. */
 static bool context_of(CUstream stream, CUcontext *context) {
-    bool sure = stream > CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx &&
-                gm_drv.stream_get_ctx(stream, context) == CUDA_SUCCESS;
-    if (!sure)
+    bool context_known = stream > CU_STREAM_PER_THREAD && gm_drv.stream_get_ctx &&
+                         gm_drv.stream_get_ctx(stream, context) == CUDA_SUCCESS;
+    if (!context_known)
         *context = current_context();
-    return sure;
+    return context_known;
 }
 
 uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode mode) {
     struct gm_capture made = {stream, NULL, this_thread(), is_own(stream, per_thread), mode};
-    bool sure = context_of(stream, &made.context);
+    bool context_known = context_of(stream, &made.context);
     uint64_t serial = 0;
     gm_spin_lock(&lock);
     struct slot *slot = take_slot();
     if (slot) {
         serial = ++serials;
-        *slot = (struct slot){.next = listed, .serial = serial, .since = gm_ticks(), .capture = made, .sure = sure};
+        *slot = (struct slot){
+            .next = listed, .serial = serial, .since = gm_ticks(), .capture = made, .context_known = context_known};
         listed = slot;
     } else {
         unlisted++;
@@ -152,14 +153,14 @@ uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode 
     return serial;
 }
 
-/* Captures that only this thread could have ended, if it did not. What runs later in its end may still do so. */
+/* Marks the captures that only this thread could have ended. Later destructors of the thread may still end them. */
 static void thread_ends(void *number) {
     gm_spin_lock(&lock);
     for (struct slot *slot = listed; slot; slot = slot->next)
         if (slot->capture.thread == (uint32_t)(uintptr_t)number &&
             (slot->capture.per_thread || slot->capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED)) {
             slot->orphan = true;
-            __atomic_store_n(&asked, 0, __ATOMIC_RELAXED); /* at once */
+            __atomic_store_n(&last_recheck, 0, __ATOMIC_RELAXED); /* check without delay */
         }
     gm_spin_unlock(&lock);
 }
@@ -174,8 +175,8 @@ void gm_capture_begun(uint64_t serial, bool ok) {
     else if (!serial && !ok && unlisted)
         unlisted--, count(-1);
     gm_spin_unlock(&lock);
-    if (ok && !watched)
-        watched = gm_thread_at_exit(thread_ends, (void *)(uintptr_t)this_thread()) == 0;
+    if (ok && !observed)
+        observed = gm_thread_at_exit(thread_ends, (void *)(uintptr_t)this_thread()) == 0;
 }
 
 void gm_capture_end(CUstream stream, bool per_thread) {
@@ -188,52 +189,54 @@ void gm_capture_end(CUstream stream, bool per_thread) {
         link = &(*link)->next;
     if (*link)
         take_out(link);
-    else if (unlisted) /* else an end without a begin we saw */
+    else if (unlisted) /* otherwise it is the end of a capture whose begin was not seen */
         unlisted--, count(-1);
     gm_spin_unlock(&lock);
 }
 
-/* ---- streams and contexts that go */
+/* ---- streams and contexts that are destroyed */
 
-struct going {
+struct target {
     CUstream stream;
     CUcontext context;
 };
 
-static bool goes(const struct slot *slot, const struct going *what) {
+static bool is_of_target(const struct slot *slot, const struct target *what) {
     return what->context ? slot->capture.context == what->context : is_stream(&slot->capture, what->stream, 0, NULL);
 }
 
-static bool is_gone(const struct slot *slot, const void *what) { return slot->ending && goes(slot, what); }
+static bool is_of_destroyed(const struct slot *slot, const void *what) {
+    return slot->ending && is_of_target(slot, what);
+}
 
-static void mark(const struct going *what, bool ending) {
+static void mark(const struct target *what, bool ending) {
     gm_spin_lock(&lock);
     for (struct slot *slot = listed; slot; slot = slot->next)
-        if (goes(slot, what))
+        if (is_of_target(slot, what))
             slot->ending = ending;
     gm_spin_unlock(&lock);
 }
 
 void gm_capture_going(CUstream stream, CUcontext context) {
-    const struct going what = {stream, context};
+    const struct target what = {stream, context};
     if (!stream && !context)
         return;
     if (gm_capture_any())
         mark(&what, true);
-    wait_until_none(&asking);
+    wait_until_none(&query_count);
 }
 
-void gm_capture_gone(CUstream stream, CUcontext context, bool gone) {
-    const struct going what = {stream, context};
+void gm_capture_gone(CUstream stream, CUcontext context, bool destroyed) {
+    const struct target what = {stream, context};
     if ((!stream && !context) || !gm_capture_any())
         return;
-    while (gone && lose(is_gone, &what))
+    while (destroyed && remove_lost(is_of_destroyed, &what))
         ;
-    if (!gone)
+    if (!destroyed)
         mark(&what, false);
 }
 
-/* ---- captures that last */
+/* ---- captures that last long */
 
 static bool is_orphan(const struct slot *slot, const void *what) { return (void)what, slot->orphan; }
 
@@ -241,46 +244,47 @@ static bool has_serial(const struct slot *slot, const void *serial) {
     return slot->serial == *(const uint64_t *)serial;
 }
 
-/* The next capture to be asked about, with a serial below `below`: its stream is not destroyed before `asking` falls.
- * Not one whose stream may be gone unseen, and not a thread's default stream, which nobody else can name. */
+/* The next capture to check, with a serial below `below`. Its stream is not destroyed before `query_count` falls.
+ * Captures are skipped whose stream may have been destroyed unseen, and those of a per-thread default stream, which no
+ * other thread can name. */
 static CUstream next_lasting(uint64_t *below, uint64_t now) {
     CUstream stream = NULL;
     uint64_t found = 0;
     gm_spin_lock(&lock);
     for (const struct slot *slot = listed; slot; slot = slot->next)
-        if (slot->serial < *below && slot->serial > found && slot->begun && slot->sure && !slot->ending &&
-            now > slot->since && gm_ticks_span_ns(now - slot->since) > ASK_NS) {
+        if (slot->serial < *below && slot->serial > found && slot->begun && slot->context_known && !slot->ending &&
+            now > slot->since && gm_ticks_span_ns(now - slot->since) > RECHECK_NS) {
             found = slot->serial;
             stream = slot->capture.stream;
         }
     if (found)
-        __atomic_add_fetch(&asking, 1, __ATOMIC_SEQ_CST);
+        __atomic_add_fetch(&query_count, 1, __ATOMIC_SEQ_CST);
     gm_spin_unlock(&lock);
     *below = found;
     return stream;
 }
 
-/* Invalid captures are still to be ended. Of other errors nothing is learnt. */
+/* An invalid capture still has to be ended. Other errors do not tell anything. */
 static bool is_over(CUresult result, CUstreamCaptureStatus status) {
     return result == CUDA_SUCCESS ? status == CU_STREAM_CAPTURE_STATUS_NONE
                                   : result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_HANDLE;
 }
 
 bool gm_capture_recheck(void) {
-    uint64_t now = gm_ticks(), before = __atomic_load_n(&asked, __ATOMIC_RELAXED), below = UINT64_MAX;
+    uint64_t now = gm_ticks(), before = __atomic_load_n(&last_recheck, __ATOMIC_RELAXED), below = UINT64_MAX;
     if (!gm_capture_any())
         return true;
-    if ((before && gm_ticks_span_ns(now - before) < ASK_NS) ||
-        !__atomic_compare_exchange_n(&asked, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    if ((before && gm_ticks_span_ns(now - before) < RECHECK_NS) ||
+        !__atomic_compare_exchange_n(&last_recheck, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return false;
-    while (lose(is_orphan, NULL))
+    while (remove_lost(is_orphan, NULL))
         ;
     for (CUstream stream; gm_drv.stream_is_capturing && (stream = next_lasting(&below, now)) != NULL;) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
         CUresult result = gm_drv.stream_is_capturing(stream, &status);
-        __atomic_sub_fetch(&asking, 1, __ATOMIC_SEQ_CST);
+        __atomic_sub_fetch(&query_count, 1, __ATOMIC_SEQ_CST);
         if (is_over(result, status))
-            lose(has_serial, &below);
+            remove_lost(has_serial, &below);
     }
     return !gm_capture_any();
 }
@@ -316,9 +320,9 @@ void gm_capture_unrelax(CUstreamCaptureMode saved) {
         gm_drv.thread_exchange_capture_mode(&saved);
 }
 
-/* The child has no driver state of its parent's. */
+/* The child has no driver state of its parent. */
 void gm_captures_after_fork(void) {
     lock.held = 0;
     listed = unused = NULL;
-    gm_captures = unlisted = sections = asking = 0;
+    gm_captures = unlisted = sections = query_count = 0;
 }

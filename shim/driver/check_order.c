@@ -1,3 +1,5 @@
+/* Feeds the calls of the program into the book-keeping of order.h, under one lock. The driver is never called with the
+ * lock held. */
 #include "shim/driver/check_order.h"
 
 #include <sched.h>
@@ -11,7 +13,7 @@ bool gm_check_order_on;
 
 static struct gm_order *order;
 static gm_spin lock;
-static int asking; /* frees that name streams in calls of the driver */
+static int naming_count; /* frees that name streams in driver calls now */
 
 bool gm_check_order_setup(void) {
     order = gm_pages(sizeof *order);
@@ -32,7 +34,7 @@ static uint64_t current_context(void) {
     return (uintptr_t)context;
 }
 
-/* What the handle alone tells. */
+/* What the handle alone says about the stream. */
 static struct gm_order_stream describe(struct gm_check_stream of) {
     CUstream handle = of.handle ? of.handle : of.twin ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
     struct gm_order_stream stream = {.handle = (uintptr_t)handle, .kind = GM_ORDER_BLOCKING};
@@ -46,8 +48,8 @@ static struct gm_order_stream describe(struct gm_check_stream of) {
     return stream;
 }
 
-/* What the driver knows of a created stream. */
-static void ask_about(struct gm_order_stream *stream) {
+/* What the driver says about a created stream. */
+static void query_stream(struct gm_order_stream *stream) {
     CUstream handle = (CUstream)(uintptr_t)stream->handle;
     CUcontext context = NULL;
     unsigned flags = 0;
@@ -64,7 +66,7 @@ static unsigned enter(struct gm_check_stream of) {
     gm_spin_lock(&lock);
     if (is_created(&stream) && gm_order_find(order, &stream) < 0) {
         gm_spin_unlock(&lock);
-        ask_about(&stream);
+        query_stream(&stream);
         gm_spin_lock(&lock);
     }
     return gm_order_stream(order, &stream);
@@ -135,7 +137,7 @@ void gm_check_order_context_destroyed(CUcontext context) {
     LOCKED(gm_order_context_destroyed(order, (uintptr_t)context));
 }
 
-/* A free that has listed the stream may name it still: microseconds. */
+/* A free that listed the stream before may still name it. That takes microseconds. */
 void gm_check_order_stream_ending(struct gm_check_stream of) {
     struct gm_order_stream stream = describe(of);
     LOCKED({
@@ -143,13 +145,13 @@ void gm_check_order_stream_ending(struct gm_check_stream of) {
         if (at >= 0)
             gm_order_destroyed(order, (unsigned)at);
     });
-    for (int spins = 0; __atomic_load_n(&asking, __ATOMIC_SEQ_CST) > 0 && spins < LONGEST_SPIN; spins++)
+    for (int spins = 0; __atomic_load_n(&naming_count, __ATOMIC_SEQ_CST) > 0 && spins < LONGEST_SPIN; spins++)
         sched_yield();
 }
 
 /* ---- frees */
 
-/* Is all work of the context done? The one answer there is about streams that cannot be named. */
+/* True when all work of the context is done. For streams that cannot be named this is the only answer. */
 static bool is_idle(const struct gm_context *context) {
     struct gm_fence fence = {0};
     if (!gm_drv.ctx_record_event)
@@ -159,13 +161,13 @@ static bool is_idle(const struct gm_context *context) {
     return idle;
 }
 
-/* Not a stream that was destroyed, nor the per-thread default stream of another thread. */
+/* False for a destroyed stream and for the per-thread default stream of another thread. */
 static bool can_be_named(const struct gm_order_busy *stream) {
     return stream->alive && (!stream->stream.thread || stream->stream.thread == (uint32_t)gm_thread_id());
 }
 
-/* In a capture section; the context is current. */
-static void ask(const struct gm_context *context, struct gm_order_busy *streams, unsigned count) {
+/* To be called in a guarded section, with the context current. */
+static void query_streams(const struct gm_context *context, struct gm_order_busy *streams, unsigned count) {
     bool all_named = true;
     for (unsigned i = 0; i < count; i++) {
         if (can_be_named(&streams[i]))
@@ -179,23 +181,23 @@ static void ask(const struct gm_context *context, struct gm_order_busy *streams,
         streams[i].busy |= !idle && !can_be_named(&streams[i]);
 }
 
-/* False: the streams cannot be asked now. */
-static bool ask_in(const struct gm_context *context, struct gm_order_busy *streams, unsigned count) {
+/* False: the streams cannot be queried now. */
+static bool query_in_context(const struct gm_context *context, struct gm_order_busy *streams, unsigned count) {
     CUstreamCaptureMode mode;
     CUcontext popped;
-    bool asked = false;
+    bool queried = false;
     int hold = gm_context_hold(context->handle, context->id);
     if (hold < 0)
         return false;
     if (gm_drv.ctx_push(context->handle) == CUDA_SUCCESS) {
-        if ((asked = gm_capture_guard_enter(&mode))) {
-            ask(context, streams, count);
+        if ((queried = gm_capture_guard_enter(&mode))) {
+            query_streams(context, streams, count);
             gm_capture_guard_leave(mode);
         }
         gm_drv.ctx_pop(&popped);
     }
     gm_context_let_go(hold);
-    return asked;
+    return queried;
 }
 
 static bool any_busy(const struct gm_order_busy *streams, unsigned count) {
@@ -205,11 +207,11 @@ static bool any_busy(const struct gm_order_busy *streams, unsigned count) {
     return false;
 }
 
-/* Streams that may be busy; while `asking` is raised none of those that live is destroyed. */
+/* The streams that may be busy. While `naming_count` is raised, none of the living ones is destroyed. */
 static unsigned list(CUcontext context, struct gm_order_busy streams[GM_ORDER_BUSY]) {
     gm_spin_lock(&lock);
     unsigned count = gm_order_candidates(order, (uintptr_t)context, streams);
-    __atomic_add_fetch(&asking, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&naming_count, 1, __ATOMIC_SEQ_CST);
     gm_spin_unlock(&lock);
     return count;
 }
@@ -221,9 +223,9 @@ void gm_check_order_free(CUcontext handle, uint64_t context_id, CUdevice device,
     if (!gm_check_order_on)
         return;
     unsigned count = list(handle, streams);
-    bool asked = count && ask_in(&context, streams, count);
-    __atomic_sub_fetch(&asking, 1, __ATOMIC_SEQ_CST);
-    if (!asked)
+    bool queried = count && query_in_context(&context, streams, count);
+    __atomic_sub_fetch(&naming_count, 1, __ATOMIC_SEQ_CST);
+    if (!queried)
         return;
     uint32_t where = any_busy(streams, count) ? site(arg) : 0;
     gm_spin_lock(&lock);
@@ -247,7 +249,7 @@ unsigned gm_check_order_findings(struct gm_order_finding *out, unsigned room, ui
 
 void gm_check_order_after_fork(void) {
     lock.held = 0;
-    asking = 0;
+    naming_count = 0;
     if (order)
         madvise(order, sizeof *order, MADV_DONTNEED);
 }

@@ -1,21 +1,24 @@
-/* Contexts seen so far: handle -> generation, device, small number. A handle may come back after its context died, so
- * blocks carry the generation and not the handle. */
+/* The contexts seen so far: a hash table from handle to id, device and a small number. The driver may reuse the handle
+ * of a destroyed context, so blocks carry the id, which is never reused.
+ *
+ * The file also holds who uses a context while another thread ends it, which contexts may access a device as peers,
+ * and the primary context of each device. */
 #include <sched.h>
 #include <string.h>
 
 #include "shim/base/base.h"
 #include "shim/driver/driver.h"
 
-enum { SLOTS = 1024 }; /* contexts alive at once; more are served without a generation of their own */
+enum { SLOTS = 1024 }; /* contexts alive at once; further ones get a new id at each look-up */
 
 static struct gm_context slots[SLOTS];
 static struct {
-    int users;  /* threads that hold the slot's context */
-    int ending; /* calls on their way that may end it */
+    int users;  /* threads that hold the context */
+    int ending; /* running calls that may end it */
 } uses[SLOTS];
 void (*gm_context_on_new)(const struct gm_context *context);
 static gm_spin lock;
-static uint64_t own_ids = 1ull << 48; /* far from the driver's small numbers */
+static uint64_t own_ids = 1ull << 48; /* far from the driver's small ids */
 static uint16_t numbers;
 static unsigned seen_count;
 
@@ -23,9 +26,9 @@ static unsigned slot_of(CUcontext handle) {
     return (unsigned)(((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15ull >> 54) % SLOTS;
 }
 
-/* Lock-free read. A slot is written with its id 0, then handle and the rest, the id last; it is emptied by clearing the
- * id. The id never repeats, so a copy with the same id before and after is whole. Slots of dead contexts stay in the
- * probe sequence. */
+/* Reads without a lock. A writer stores handle and the rest first and the id last; it empties a slot by setting the id
+ * to 0. An id is never reused, so a copy is consistent when the id before and after is the same. Slots of ended
+ * contexts stay in the probe sequence. */
 static inline bool read_slot(const struct gm_context *slot, CUcontext handle, struct gm_context *context) {
     uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
     if (GM_UNLIKELY(!id) || GM_UNLIKELY(__atomic_load_n(&slot->handle, __ATOMIC_RELAXED) != handle))
@@ -73,15 +76,16 @@ static void describe(CUcontext handle, struct gm_context *context) {
         context->device = -1;
     if (!gm_drv.ctx_get_id || gm_drv.ctx_get_id(handle, &id) != CUDA_SUCCESS)
         id = __atomic_add_fetch(&own_ids, 1, __ATOMIC_RELAXED);
-    /* A driver may count from 0, and a reset primary context may keep its number: the generation keeps ids apart. */
+    /* A driver may count from 0, and a reset primary context may keep its id. The generation in the upper bits keeps
+     * the ids distinct. */
     static uint64_t generations;
     context->id = ((uint64_t)__atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED) << 32) ^ (id + 1);
 }
 
-/* True when this call was the first to see it; else *context is what another thread stored meanwhile. */
+/* True when this call saw the context first. Otherwise *context is what another thread stored. */
 static bool remember(struct gm_context *context) {
-    struct gm_context *place = NULL;
-    bool fresh = false;
+    struct gm_context *vacant = NULL;
+    bool is_new = false;
 
     gm_spin_lock(&lock);
     for (unsigned i = slot_of(context->handle), probes = 0; probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
@@ -90,26 +94,26 @@ static bool remember(struct gm_context *context) {
             *context = *slot;
             goto done;
         }
-        if (!place && !slot->id)
-            place = slot;
+        if (!vacant && !slot->id)
+            vacant = slot;
         if (!slot->handle)
             break;
     }
-    fresh = true;
+    is_new = true;
     context->number = ++numbers;
     __atomic_store_n(&seen_count, seen_count + 1, __ATOMIC_RELAXED);
-    if (place) {
-        place->device = context->device;
-        place->number = context->number;
-        __atomic_store_n(&place->handle, context->handle, __ATOMIC_RELEASE);
-        __atomic_store_n(&place->id, context->id, __ATOMIC_RELEASE);
+    if (vacant) {
+        vacant->device = context->device;
+        vacant->number = context->number;
+        __atomic_store_n(&vacant->handle, context->handle, __ATOMIC_RELEASE);
+        __atomic_store_n(&vacant->id, context->id, __ATOMIC_RELEASE);
     }
 done:
     gm_spin_unlock(&lock);
-    return fresh;
+    return is_new;
 }
 
-static GM_RARE bool look_first(CUcontext handle, struct gm_context *context) {
+static GM_RARE bool see_first(CUcontext handle, struct gm_context *context) {
     *context = (struct gm_context){0};
     describe(handle, context);
     if (remember(context) && gm_context_on_new)
@@ -123,12 +127,12 @@ bool gm_context_current(struct gm_context *context) {
         *context = (struct gm_context){.device = -1};
         return false;
     }
-    return GM_LIKELY(find(handle, context)) || look_first(handle, context);
+    return GM_LIKELY(find(handle, context)) || see_first(handle, context);
 }
 
-/* ---- contexts that end while they are used */
+/* ---- contexts that end while threads use them */
 
-/* The slot, or -1. */
+/* Index of the slot, or -1. */
 static int slot_with(CUcontext handle, uint64_t id) {
     for (unsigned i = slot_of(handle), probes = 0; id && probes < SLOTS; i = (i + 1) % SLOTS, probes++) {
         CUcontext seen = __atomic_load_n(&slots[i].handle, __ATOMIC_ACQUIRE);
@@ -140,17 +144,18 @@ static int slot_with(CUcontext handle, uint64_t id) {
     return -1;
 }
 
-/* Whoever ends it marks it first and looks for users then, so one of the two sees the other. */
+/* The ending thread first marks the context and then looks for users. So at least one of the two threads sees the
+ * other. */
 int gm_context_hold(CUcontext handle, uint64_t id) {
     int hold = slot_with(handle, id);
     if (hold < 0)
         return GM_CONTEXT_DESTROYED;
     __atomic_add_fetch(&uses[hold].users, 1, __ATOMIC_SEQ_CST);
-    bool gone = __atomic_load_n(&slots[hold].id, __ATOMIC_SEQ_CST) != id;
-    if (GM_LIKELY(!gone && !__atomic_load_n(&uses[hold].ending, __ATOMIC_SEQ_CST)))
+    bool destroyed = __atomic_load_n(&slots[hold].id, __ATOMIC_SEQ_CST) != id;
+    if (GM_LIKELY(!destroyed && !__atomic_load_n(&uses[hold].ending, __ATOMIC_SEQ_CST)))
         return hold;
     gm_context_let_go(hold);
-    return gone ? GM_CONTEXT_DESTROYED : GM_CONTEXT_ENDING;
+    return destroyed ? GM_CONTEXT_DESTROYED : GM_CONTEXT_ENDING;
 }
 
 void gm_context_let_go(int hold) { __atomic_sub_fetch(&uses[hold].users, 1, __ATOMIC_SEQ_CST); }
@@ -178,8 +183,8 @@ uint64_t gm_context_ending(CUcontext handle) {
     if (id)
         __atomic_add_fetch(&uses[slot].ending, 1, __ATOMIC_SEQ_CST);
     gm_spin_unlock(&lock);
-    /* Users are inside for a few microseconds; one that has not returned within a second (a stopped thread) must not
-     * hang the program. */
+    /* A user stays inside for a few microseconds. The wait is bounded, so that a stopped thread cannot hang the
+     * program. */
     for (int spins = 0; id && __atomic_load_n(&uses[slot].users, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
         sched_yield();
     return id;
@@ -193,7 +198,7 @@ void gm_context_stays(CUcontext handle, uint64_t id) {
     gm_spin_unlock(&lock);
 }
 
-/* ---- who may access a device as a peer */
+/* ---- contexts that may access a device as peers */
 
 enum { REACHES = 128 };
 
@@ -201,14 +206,14 @@ static struct {
     CUdevice device;
     struct gm_context accessor;
 } reaches[REACHES];
-static unsigned reach_count; /* REACHES + 1: there were more than fit */
+static unsigned reach_count; /* REACHES + 1: more than fit */
 
 void gm_context_note_reach(CUdevice device, const struct gm_context *accessor) {
     bool known = false;
     gm_spin_lock(&lock);
     for (unsigned i = 0; i < reach_count && i < REACHES; i++)
         known |= reaches[i].device == device && reaches[i].accessor.id == accessor->id;
-    bool stored = slot_with(accessor->handle, accessor->id) >= 0; /* else nobody could tell when it ends */
+    bool stored = slot_with(accessor->handle, accessor->id) >= 0; /* otherwise its end would not be noticed */
     if (!known && stored && reach_count < REACHES) {
         reaches[reach_count].device = device;
         reaches[reach_count].accessor = *accessor;
@@ -269,7 +274,7 @@ CUcontext gm_context_primary(CUdevice device) {
     return device >= 0 && device < 64 ? __atomic_load_n(&primaries[device], __ATOMIC_ACQUIRE) : NULL;
 }
 
-/* It may never have been current while green contexts of it work. */
+/* The primary context may never have been current while its green contexts work. Then it is made current once. */
 bool gm_context_primary_lives(CUdevice device, struct gm_context *primary) {
     CUcontext handle = gm_context_primary(device), current = NULL, popped;
     unsigned flags;

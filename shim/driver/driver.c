@@ -1,3 +1,6 @@
+/* Finds the functions of the real driver and fills the table gm_drv (driver.h). Three functions of the table wait for
+ * the device. They are wrapped, so that a cancelled thread of the program cannot end inside a wait that gpumem makes.
+ */
 #include "shim/driver/driver.h"
 
 #include <dlfcn.h>
@@ -7,16 +10,16 @@
 
 struct gm_driver gm_drv;
 
-static void *library; /* published last: non-NULL means the table is complete */
+static void *library; /* set last: non-NULL means that the table is complete */
 
 typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
-/* Optional functions are asked of the resolver, which knows what the driver really offers; the rest by their exact
- * names. */
+/* Optional functions come from cuGetProcAddress, which knows what the driver really offers. The others are looked up
+ * by their exact names. */
 static void *find(void *handle, get_proc_address resolver, const char *symbol, const char *name, int version,
                   bool optional) {
     void *function = NULL;
-#ifdef GM_TEST_HIDE /* builds for tests only: a driver without this function */
+#ifdef GM_TEST_HIDE /* only in builds for tests: simulates a driver without this function */
     if (__builtin_strcmp(symbol, GM_TEST_HIDE) == 0)
         return NULL;
 #endif
@@ -31,8 +34,8 @@ static void *find(void *handle, get_proc_address resolver, const char *symbol, c
     return gm_real_dlsym(handle, symbol);
 }
 
-/* Our own waits for the device. The program did not make these calls, so a thread that it cancels must not end in them.
- */
+/* gpumem's own waits for the device. The program did not make these calls, so a thread that the program cancels must
+ * not end in them. */
 #define WAIT(field, parameter, argument)             \
     static __typeof__(gm_drv.field) true_##field;    \
     static CUresult CUDAAPI hold_##field parameter { \
@@ -61,7 +64,7 @@ static void hold_waits(struct gm_driver *table) {
 static bool fill(void *handle, struct gm_driver *table) {
     get_proc_address resolver = (get_proc_address)gm_real_dlsym(handle, "cuGetProcAddress_v2");
     const char *missing = NULL;
-    static int told;
+    static int reported;
 #define X(field, symbol, name, version, optional)                                                      \
     table->field = (__typeof__(table->field))find(handle, resolver, #symbol, name, version, optional); \
     if (!table->field && !(optional))                                                                  \
@@ -69,12 +72,12 @@ static bool fill(void *handle, struct gm_driver *table) {
     GM_DRIVER_SYMBOLS(X)
 #undef X
     if (missing)
-        gm_log_once(&told, GM_LOG_ERROR, "libcuda.so.1 has no %s: stepping aside", missing);
+        gm_log_once(&reported, GM_LOG_ERROR, "libcuda.so.1 has no %s: stepping aside", missing);
     return !missing;
 }
 
-/* A look-up waits for the loader's lock, and who holds that, in a constructor of a library being loaded, may come here,
- * too: threads that come early all look up, without a lock, and store the same. */
+/* Takes no lock. A look-up waits for the loader's lock, and the thread that holds that lock, in a constructor of a
+ * library, may call this function, too. Several early threads may all fill a table; they store the same values. */
 bool gm_driver_ready(bool load) {
     static bool unusable;
     struct gm_driver table;

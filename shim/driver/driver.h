@@ -1,13 +1,15 @@
-/* The CUDA driver as gpumem uses it: true functions found once, never through a hook. */
+/* The CUDA driver as gpumem itself calls it: a table of the true functions (driver.c), the contexts seen so far
+ * (context.c), and stream captures (capture.c). Calls through the table never pass through a hook. */
 #ifndef GM_DRIVER_H
 #define GM_DRIVER_H
 
-/* Exact names: with this cuda.h declares every variant (cuMemAlloc_v2, cuMemAllocAsync_ptsz ...) and renames none. */
+/* With this, cuda.h declares every variant of a function by its exact name (cuMemAlloc_v2, cuMemAllocAsync_ptsz ...)
+ * and renames none. */
 #define __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda.h>
 
-/* What cuda.h knows by macros only. */
+/* cuda.h has these only as macros. */
 __typeof__(cuStreamWaitValue32_v2) cuStreamWaitValue32_v2_ptsz;
 __typeof__(cuStreamWaitValue64_v2) cuStreamWaitValue64_v2_ptsz;
 __typeof__(cuStreamBatchMemOp_v2) cuStreamBatchMemOp_v2_ptsz;
@@ -17,15 +19,15 @@ __typeof__(cuMemcpy3DBatchAsync_v2) cuMemcpy3DBatchAsync_v2_ptsz;
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-/* What stays behind is lost for good: one more try. */
+/* Calls that free something are tried twice, because what they leave is leaked for good. */
 #define GM_TWICE(call)           \
     ({                           \
         CUresult once_ = (call); \
         once_ ? (call) : once_;  \
     })
 
-/* Functions gpumem itself calls. X(field, exact driver symbol, name for cuGetProcAddress, version, optional)
- * Optional rows may be absent in older drivers: the field is NULL then. */
+/* The functions that gpumem calls. X(field, exact driver symbol, name for cuGetProcAddress, version, optional). An
+ * older driver may lack an optional function; its field is NULL then. */
 #include "shim/driver/symbols.h"
 
 struct gm_driver {
@@ -34,109 +36,119 @@ struct gm_driver {
 #undef X
 };
 
-/* The table; fields are NULL until gm_driver_ready() is true. */
+/* The fields are NULL until gm_driver_ready() returns true. */
 GM_INTERNAL extern struct gm_driver gm_drv;
 
-/* Finds the driver that the process has loaded (load = false) or loads libcuda.so.1 (load = true). Cheap after the
+/* Finds the driver that the process has loaded (load = false), or loads libcuda.so.1 (load = true). Cheap after the
  * first success. False: no driver. */
 bool gm_driver_ready(bool load);
-/* Instead of a driver's library: functions of the caller's own, copied; those that are NULL are absent. Before the
- * first gm_driver_ready; gm_driver_handle and gm_driver_symbol are of no use then. */
+/* Uses a copy of this table instead of a driver library; a NULL field means that the function is absent. To be called
+ * before gm_driver_ready. gm_driver_handle and gm_driver_symbol cannot be used then. */
 void gm_driver_use(const struct gm_driver *table);
-/* Handle of the driver's library as dlopen gives it, NULL when not ready. */
+/* Handle of the driver library, as dlopen returns it; NULL when not ready. */
 void *gm_driver_handle(void);
-/* The true function of an exact symbol, by the loaded driver's own table and not through any hook; NULL when absent. */
+/* The true function of an exact symbol from the driver's own symbol table, never a hook; NULL when absent. */
 void *gm_driver_symbol(const char *symbol);
 
 /* ---- contexts (context.c) */
 struct gm_context {
     CUcontext handle;
-    uint64_t id;     /* cuCtxGetId where the driver has it, else an own number; never reused in this process */
+    uint64_t id;     /* from cuCtxGetId, else a number of gpumem; never reused in this process */
     CUdevice device; /* ordinal */
     uint16_t number; /* small, from 1, for traces */
 };
-/* The calling thread's current context; false (and a zeroed *context with device -1) when there is none. Cached: costs
+/* The current context of the calling thread. False, and a zeroed *context with device -1, when there is none. Costs
  * one cuCtxGetCurrent and a look-up. */
 bool gm_context_current(struct gm_context *context);
-/* Describes a context that was seen as current and lives; no driver call. */
+/* Describes a context that was seen as current and lives. Makes no driver call. */
 bool gm_context_find(CUcontext handle, struct gm_context *context);
-/* Any living context of the device that was seen as current and is not just ending; false: none. No driver call. */
+/* Finds a living context of the device that was seen as current and is not ending. False: none. Makes no driver call.
+ */
 bool gm_context_on(CUdevice device, struct gm_context *context);
-/* Contexts that were ever seen as current; one that ended counts. */
+/* Number of contexts that were ever seen as current, ended ones included. */
 unsigned gm_contexts_seen(void);
-/* Told of each context when it is first seen as current; set before the first look. NULL: nobody asks. */
+/* Called for each context when it is first seen as current. Must be set before the first look-up; may be NULL. */
 extern void (*gm_context_on_new)(const struct gm_context *context);
-/* Before a call that may end the context or reset its memory: waits until nobody holds the context. Returns its id, 0
- * when it was never seen. gm_context_end follows, or gm_context_stays when the call left the context as it was. */
+/* To be called before a call that may end the context or reset its memory. Waits until no thread holds the context.
+ * Returns its id, or 0 when it was never seen. Afterwards call gm_context_end, or gm_context_stays when the context
+ * did not end. */
 uint64_t gm_context_ending(CUcontext handle);
 void gm_context_stays(CUcontext handle, uint64_t id);
-/* A context died or its memory was reset: its generation ends. Writes the id it had; false when it was never seen. */
+/* A context was destroyed or its memory was reset. Its id is not used again. Writes the id it had; false when it was
+ * never seen. */
 bool gm_context_end(CUcontext handle, uint64_t *id);
-/* Objects of a context go with it, and other threads may end it at any time. Whoever names such an object in a call
- * that does not wait holds the context meanwhile: no call that ends it runs then. Returns what gm_context_let_go takes,
- * or, where nothing is held, GM_CONTEXT_ENDING (it may be there afterwards) or GM_CONTEXT_DESTROYED. */
+/* A context destroys its objects when it ends, and another thread may end it at any time. A thread that names such an
+ * object in a call that does not wait holds the context meanwhile: no call that ends it runs then. Returns a value for
+ * gm_context_let_go; or GM_CONTEXT_ENDING (it may still exist afterwards) or GM_CONTEXT_DESTROYED, when nothing is
+ * held. */
 enum { GM_CONTEXT_ENDING = -1, GM_CONTEXT_DESTROYED = -2 };
 int gm_context_hold(CUcontext handle, uint64_t id);
 void gm_context_let_go(int hold);
-/* The same answers, nothing is held. */
+/* Returns the same values, but holds nothing. */
 int gm_context_life(CUcontext handle, uint64_t id);
-/* The primary context of a device if it was ever seen as current, else NULL. */
+/* The handle of a device's primary context if it is known, else NULL. */
 CUcontext gm_context_primary(CUdevice device);
-/* Describes the primary context of a device; false: it is not there, or was never made through a watched call. */
+/* Describes the primary context of a device. False: it does not exist, or no observed call created it. */
 bool gm_context_primary_lives(CUdevice device, struct gm_context *primary);
-/* A device's primary context became known (cuDevicePrimaryCtxRetain). */
+/* The primary context of a device became known (cuDevicePrimaryCtxRetain). */
 void gm_context_note_primary(CUdevice device, CUcontext handle);
-/* `accessor` may access the device's memory from now on (cuCtxEnablePeerAccess); kept until the accessor ends. */
+/* `accessor` may access the device's memory from now on (cuCtxEnablePeerAccess), until it ends. */
 void gm_context_note_reach(CUdevice device, const struct gm_context *accessor);
-/* Copies who may, up to `room`; more than `room` when there are more. */
+/* Copies up to `room` contexts that may access the device, and returns their number; a number above `room` when there
+ * are more. */
 unsigned gm_context_reach(CUdevice device, struct gm_context *accessors, unsigned room);
 void gm_contexts_after_fork(void);
 
-/* ---- stream capture (capture.c): every begin and end in the process passes here.
+/* ---- stream capture (capture.c). Every begin and end of a capture in the process is reported here.
  *
  * What a capture forbids (CUDA driver API: cuThreadExchangeStreamCaptureMode, cuCtxRecordEvent; programming guide,
- * prohibited and unhandled operations). An unsafe call is one that no stream orders: plain allocation and free, to map
- * and unmap, to trim a pool, to ask about an event or wait for it. It fails, and invalidates the captures that forbid
- * it, in a thread
- *  - of mode global: while a global-mode capture of any thread runs, or one of its own that is not relaxed;
- *  - of mode thread-local: while one of its own runs that is not relaxed;
- *  - of mode relaxed: never.
- * A call conflicts when it names what a capture holds: cuCtxRecordEvent, cuCtxWaitEvent and cuCtxSynchronize of a
- * context in which a stream captures, an event that was last recorded in a capture, the legacy stream beside a blocking
- * stream that captures. It invalidates the capture in whatever mode its thread is. So gpumem makes unsafe calls of its
- * own in relaxed mode (gm_capture_relax), whatever captures, and calls that may conflict only in a guarded section. A
- * driver that answers a plain allocation with out of memory has allowed it: then the thread may free as well. */
+ * prohibited and unhandled operations):
+ *
+ * An unsafe call is a call that no stream orders: a plain allocation or free, mapping and unmapping, trimming a pool,
+ * querying an event or waiting for it. The call fails, and invalidates the captures that forbid it, in a thread
+ * - of mode global: while any thread has a global-mode capture, or this thread has one that is not relaxed;
+ * - of mode thread-local: while this thread has a capture that is not relaxed;
+ * - of mode relaxed: never.
+ *
+ * A conflicting call names something that a capture holds: cuCtxRecordEvent, cuCtxWaitEvent and cuCtxSynchronize of a
+ * context in which a stream captures; an event that was last recorded in a capture; the legacy stream while a blocking
+ * stream captures. It invalidates the capture whatever the mode of the calling thread.
+ *
+ * So gpumem makes its own unsafe calls in relaxed mode (gm_capture_relax), even while a stream captures. It makes
+ * calls that may conflict only in a guarded section. When the driver answers a plain allocation with out of memory, it
+ * allowed the allocation: the thread may then free as well. */
 struct gm_capture {
     CUstream stream;
     CUcontext context; /* the stream's */
-    uint32_t thread;   /* that began it: a number of our own */
+    uint32_t thread;   /* the thread that began it: a number of gpumem */
     bool per_thread;   /* the stream is the default stream of that thread alone */
     CUstreamCaptureMode mode;
 };
-/* Before the true call; `per_thread`: it is the twin for per-thread default streams. When it returns no guarded section
- * is open. gm_capture_begun follows, with what this returned and whether the true call succeeded. */
+/* To be called before the true call. `per_thread`: the call is the variant for per-thread default streams. No guarded
+ * section is open when this returns. Then call gm_capture_begun with the returned value and the success of the true
+ * call. */
 uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode mode);
 void gm_capture_begun(uint64_t serial, bool ok);
 /* The stream's capture has ended. */
 void gm_capture_end(CUstream stream, bool per_thread);
-/* A stream, or a context where `context` is not NULL, is about to be destroyed. gm_capture_gone follows and says
- * whether it was destroyed: its captures are over then, since nobody can end them. */
+/* A stream is about to be destroyed, or a context where `context` is not NULL. Then call gm_capture_gone. Where
+ * `destroyed` is true, the captures are lost, because nobody can end them. */
 void gm_capture_going(CUstream stream, CUcontext context);
-void gm_capture_gone(CUstream stream, CUcontext context, bool gone);
-/* Asks the driver about captures that last long. True: none is left. Cheap; no lock may be held. */
+void gm_capture_gone(CUstream stream, CUcontext context, bool destroyed);
+/* Queries the driver about captures that last long. True: no capture remains. Cheap; no lock may be held. */
 bool gm_capture_recheck(void);
-/* Told of each capture that was over without an end. NULL: nobody asks. */
+/* Called for each lost capture: one that is over without an end call. May be NULL. */
 extern void (*gm_capture_on_lost)(const struct gm_capture *capture);
-GM_INTERNAL extern int gm_captures;       /* begun and not yet ended, in any thread */
+GM_INTERNAL extern int gm_captures;       /* captures of all threads that began and did not end */
 static inline bool gm_capture_any(void) { /* some stream of the process may be capturing */
     return GM_UNLIKELY(__atomic_load_n(&gm_captures, __ATOMIC_RELAXED) > 0);
 }
-/* Enter and leave a section in which our own driver calls may not disturb a capture: exchanges the thread's capture
- * mode to relaxed and makes gm_capture_begin wait until the section is left. False: a capture is running, do not call
- * the driver's context-wide events. No lock may be held. */
+/* Enters and leaves a guarded section: gpumem's own calls in it cannot disturb a capture. Entering sets the thread's
+ * capture mode to relaxed, and gm_capture_begin waits until the section is left. False: a stream captures, and no
+ * context-wide event may be used. No lock may be held. */
 bool gm_capture_guard_enter(CUstreamCaptureMode *saved);
 void gm_capture_guard_leave(CUstreamCaptureMode saved);
-/* The thread's mode is relaxed from here on; returns what it was. */
+/* Sets the thread's capture mode to relaxed; returns the former mode. */
 CUstreamCaptureMode gm_capture_relax(void);
 void gm_capture_unrelax(CUstreamCaptureMode saved);
 void gm_captures_after_fork(void);

@@ -1,3 +1,5 @@
+/* Each call holds the event's context, so that it cannot be destroyed meanwhile; a wait only checks that it lives
+ * (event.h). */
 #include "shim/driver/event.h"
 
 static gm_status without_context(int life, bool own) {

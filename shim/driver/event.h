@@ -1,6 +1,8 @@
-/* Events of contexts that other threads may end. A context takes its events along, and its work is done then: whoever
- * stands behind the event need not wait for it any more. While a call that may end the context runs, nothing is known.
- * What belongs to the event's own context is gone with it: then there is no answer either. */
+/* Calls on an event whose context another thread may destroy at any time.
+ *
+ * A context destroys its events when it ends, and its work is done then. For an event of another context this counts
+ * as complete (GM_OK). An event of the block's own context gives no answer then (GM_FENCE_PENDING), because the block
+ * ends with that context. While a call runs that may end the context, the answer is GM_FENCE_PENDING as well. */
 #ifndef GM_DRIVER_EVENT_H
 #define GM_DRIVER_EVENT_H
 
@@ -14,19 +16,20 @@ struct gm_event_of {
     CUevent event;
 };
 
-/* The driver's answer to a call that named a context which was destroyed past every watched call. */
+/* True for the driver's answer to a call that named a destroyed context. gpumem did not see the call that destroyed
+ * it. */
 static inline bool gm_is_gone_error(gm_status status) {
     return status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* In relaxed capture mode, no lock held. `own`: what is asked for belongs to the event's context. GM_OK,
+/* Both need relaxed capture mode and no lock held. `own`: the event belongs to the context of the block. GM_OK,
  * GM_FENCE_PENDING, or the driver's own error. */
 GM_INTERNAL gm_status gm_event_query(const struct gm_event_of *event, bool own);
-/* Waits. Not for an event of another device, for which a native call would not wait. */
+/* Waits in the calling thread. Not to be used for an event of another device: a native free would not wait for that. */
 GM_INTERNAL gm_status gm_event_wait(const struct gm_event_of *event, bool own);
-/* Makes later work of the context wait for the event. */
+/* Makes later work of `context` wait for the event. */
 GM_INTERNAL gm_status gm_event_order(const struct gm_event_of *event, bool own, CUcontext context);
-/* Destroys it, unless its context is gone or about to go. */
+/* Destroys the event, unless its context is destroyed or ending. */
 GM_INTERNAL void gm_event_discard(const struct gm_event_of *event);
 
 #endif

@@ -1,3 +1,5 @@
+/* Fences as arrays of events, one for each context that may use a block (fence.h says which). Where the driver has no
+ * cuCtxRecordEvent, there is one event for each stream of the block's context. */
 #include "shim/driver/fence.h"
 
 #include "shim/base/stats.h"
@@ -39,7 +41,8 @@ static bool add_primary(struct gm_context *targets, unsigned *count) {
            add(targets, count, &primary);
 }
 
-/* Behind the block's own context, which is there; *owners of them are of its device, the first ones. */
+/* Adds the other contexts behind the block's own one, which is already there. The first *owners contexts are on its
+ * device. */
 static bool gather(struct gm_context *targets, unsigned *count, unsigned *owners) {
     struct gm_context peers[GM_FENCE_POINTS], primary;
     *count = 1;
@@ -61,24 +64,24 @@ static bool gather(struct gm_context *targets, unsigned *count, unsigned *owners
 
 /* ---- events */
 
-/* What was recorded before, and events that went with their contexts. */
+/* Forgets what was recorded before, and the events that were destroyed with their contexts. */
 static void forget(struct gm_fence *fence) {
-    unsigned left = 0;
+    unsigned remaining = 0;
     fence->count = fence->owners = 0;
-    for (unsigned i = 0; i < fence->kept; i++)
+    for (unsigned i = 0; i < fence->event_count; i++)
         if (gm_context_life(fence->points[i].context, fence->points[i].context_id) != GM_CONTEXT_DESTROYED)
-            fence->points[left++] = fence->points[i];
-    fence->kept = left;
+            fence->points[remaining++] = fence->points[i];
+    fence->event_count = remaining;
 }
 
-/* Brings an event of the context to place i. The context is held. */
+/* Puts an event of the context at index i. The caller holds the context. */
 static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm_context *target) {
     struct gm_event_of found = {target->handle, target->id, NULL};
     unsigned at = i;
     bool pushed;
-    while (at < fence->kept && fence->points[at].context_id != target->id)
+    while (at < fence->event_count && fence->points[at].context_id != target->id)
         at++;
-    if (at < fence->kept) {
+    if (at < fence->event_count) {
         found = fence->points[at];
         fence->points[at] = fence->points[i];
         fence->points[i] = found;
@@ -90,15 +93,15 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
     restore(pushed);
     if (status)
         return status;
-    if (fence->kept < GM_FENCE_POINTS)
-        fence->points[fence->kept++] = fence->points[i];
+    if (fence->event_count < GM_FENCE_POINTS)
+        fence->points[fence->event_count++] = fence->points[i];
     else
         gm_event_discard(&fence->points[i]);
     fence->points[i] = found;
     return GM_OK;
 }
 
-/* A driver that cannot record the context: its streams, one by one. Peers' work is not covered. */
+/* For a driver that cannot record a context: records its streams one by one. The work of peers is not covered. */
 _Static_assert(GM_STREAMS_MOST + GM_STREAMS_OWN <= GM_FENCE_POINTS, "each stream gets a point");
 
 static gm_status record_streams(struct gm_fence *fence, const struct gm_context *target) {
@@ -131,7 +134,7 @@ static gm_status record_context(struct gm_fence *fence, const struct gm_context 
     return status;
 }
 
-/* Of a context that ends while the block's own stays, nothing is left to be recorded. */
+/* A context that ended has no work to record, unless it is the block's own. */
 static gm_status record_held(struct gm_fence *fence, const struct gm_context *target, bool own) {
     int hold = gm_context_hold(target->handle, target->id);
     if (hold < 0)
@@ -210,7 +213,7 @@ gm_status gm_fence_order(const struct gm_fence *fence, CUcontext context) {
 }
 
 void gm_fence_discard(struct gm_fence *fence) {
-    for (unsigned i = 0; i < fence->kept; i++)
+    for (unsigned i = 0; i < fence->event_count; i++)
         gm_event_discard(&fence->points[i]);
     *fence = (struct gm_fence){0};
 }

@@ -1,3 +1,8 @@
+/* Decides for each free whether to wait, to order or to return at once, and carries this out with a fence
+ * (free_sync.h).
+ *
+ * Under `safe` a free that does not wait leaves work in flight, which a native free would have waited for. The first
+ * call by which the program could notice this finishes that work: it waits for it, or orders later work behind it. */
 #include "shim/driver/free_sync.h"
 
 #include <sched.h>
@@ -7,19 +12,20 @@
 #include "shim/driver/streams.h"
 
 enum {
-    FENCES = 32,             /* frees that synchronise at one time; more wait for the whole context */
-    LONGEST_WAIT_MS = 10000, /* for work that a free left in flight, in a call that natively does not wait */
+    FENCES = 32, /* frees that synchronise at one time; further ones wait for the whole context */
+    LONGEST_WAIT_MS =
+        10000, /* longest wait for work that a free left in flight, in a call that natively does not wait */
 };
 
 #define BIT(reason) (1u << (reason))
-#define OTHERS      (BIT(GM_SYNC_CONTEXTS + 1) - 1) /* who reaches memory past the context's order */
+#define OTHERS      (BIT(GM_SYNC_CONTEXTS + 1) - 1) /* access to memory from outside the context's order */
 #define STREAMS     (BIT(GM_SYNC_PER_THREAD) | BIT(GM_SYNC_LINKED))
 
 static enum gm_free_level chosen = GM_FREE_ASYNC;
 static uint32_t noted;              /* BIT(enum gm_sync_reason) */
-static uint32_t created, destroyed; /* streams of the program */
-static uint32_t ordered;            /* destroyed streams whose work runs before whatever is submitted now */
-static uint32_t contexts;           /* that live */
+static uint32_t created, destroyed; /* streams of the program, in all */
+static uint32_t ordered;            /* destroyed streams whose work runs before all work submitted from now on */
+static uint32_t contexts;           /* living contexts */
 static bool synchronised;           /* a free has waited or ordered */
 
 static const char *const texts[GM_SYNC_REASONS] = {
@@ -45,7 +51,7 @@ static const char *const texts[GM_SYNC_REASONS] = {
 
 static inline uint32_t reasons(void) { return __atomic_load_n(&noted, __ATOMIC_RELAXED); }
 
-/* Only the default stream carries work. */
+/* True when only the default stream carries work. */
 static inline bool is_one_stream(void) {
     return __atomic_load_n(&created, __ATOMIC_RELAXED) == __atomic_load_n(&ordered, __ATOMIC_RELAXED);
 }
@@ -76,13 +82,13 @@ void gm_free_sync_setup(enum gm_free_level level) { chosen = level; }
 
 bool gm_free_sync_observes(void) { return chosen == GM_FREE_SAFE; }
 
-/* ---- fences of frees, apart from those of kept blocks */
+/* ---- fences of frees; those of cached blocks are elsewhere */
 
 static struct {
     struct gm_fence fence;
     int busy;
 } pool[FENCES];
-static unsigned latest; /* where a fence was found */
+static unsigned latest; /* index of the fence found last */
 
 static struct gm_fence *take_fence(void) {
     unsigned from = __atomic_load_n(&latest, __ATOMIC_RELAXED);
@@ -99,11 +105,11 @@ static struct gm_fence *take_fence(void) {
     return NULL;
 }
 
-static void give_fence(struct gm_fence *fence) {
+static void return_fence(struct gm_fence *fence) {
     __atomic_store_n(&pool[((char *)fence - (char *)pool) / sizeof *pool].busy, 0, __ATOMIC_RELEASE);
 }
 
-/* An older driver has no event for a whole context. */
+/* For an older driver, which has no event for a whole context. */
 static gm_status wait_for_context(CUcontext context) {
     CUstreamCaptureMode mode;
     CUcontext popped;
@@ -118,8 +124,8 @@ static gm_status wait_for_context(CUcontext context) {
     return status;
 }
 
-/* While a capture is open, no event of a context may be recorded or waited for. A native free may be made, and waits.
- */
+/* While a stream captures, no event of a context may be recorded or waited for. A native free is allowed, and it
+ * waits. */
 static gm_status wait_by_native_free(CUcontext context) {
     CUcontext popped;
     CUdeviceptr block;
@@ -136,7 +142,8 @@ static gm_status wait_by_native_free(CUcontext context) {
     return status;
 }
 
-/* All work submitted to the context so far is done, or (`order`) runs before whatever is submitted from now on. */
+/* Waits until all work submitted to the context so far is done, or (`order`) makes all work submitted from now on run
+ * behind it. */
 static gm_status synchronise(const struct gm_context *context, bool order) {
     CUstreamCaptureMode mode;
     struct gm_fence *fence = gm_drv.ctx_record_event && (!order || gm_drv.ctx_wait_event) ? take_fence() : NULL;
@@ -151,41 +158,41 @@ static gm_status synchronise(const struct gm_context *context, bool order) {
     }
     if (!status && !order)
         status = gm_fence_wait(fence);
-    give_fence(fence);
+    return_fence(fence);
     return status;
 }
 
-/* ---- work that a free of `safe` left in flight: the debt is paid when something might see it */
+/* ---- work that a free under `safe` left in flight */
 
-static bool owing;
-static struct gm_context debtor; /* with several contexts frees wait, and nothing is owed */
-static gm_spin debtor_lock;
+static bool in_flight;
+static struct gm_context in_flight_context; /* one is enough: with several contexts every free waits */
+static gm_spin in_flight_lock;
 
-static struct gm_context read_debtor(void) {
-    gm_spin_lock(&debtor_lock);
-    struct gm_context context = debtor;
-    gm_spin_unlock(&debtor_lock);
+static struct gm_context read_in_flight_context(void) {
+    gm_spin_lock(&in_flight_lock);
+    struct gm_context context = in_flight_context;
+    gm_spin_unlock(&in_flight_lock);
     return context;
 }
 
-/* False: nothing is owed, or it cannot be paid now. An error stays for the program's own next call. */
-static bool pay(bool order) {
-    if (!__atomic_load_n(&owing, __ATOMIC_ACQUIRE))
+/* False: nothing is in flight, or the call is impossible now. The driver reports an error at the program's own next
+ * call. */
+static bool finish(bool order) {
+    if (!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE))
         return false;
-    struct gm_context context = read_debtor();
+    struct gm_context context = read_in_flight_context();
     if (!order)
-        __atomic_store_n(&owing, false, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&in_flight, false, __ATOMIC_SEQ_CST);
     gm_status status = synchronise(&context, order);
     if (gm_is_capture_error(status))
-        __atomic_store_n(&owing, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&in_flight, true, __ATOMIC_RELEASE);
     return status == GM_OK;
 }
 
-/* The same by a wait of limited length, for work that was submitted behind the free is waited for as well, and it may
- * never end. */
-static bool pay_in_time(void) {
-    struct gm_context context = read_debtor();
-    struct gm_fence *fence = __atomic_load_n(&owing, __ATOMIC_ACQUIRE) ? take_fence() : NULL;
+/* The same by a wait of limited length. The wait covers work submitted after the free, too, and that may never end. */
+static bool finish_in_time(void) {
+    struct gm_context context = read_in_flight_context();
+    struct gm_fence *fence = __atomic_load_n(&in_flight, __ATOMIC_ACQUIRE) ? take_fence() : NULL;
     CUstreamCaptureMode mode;
     gm_status status = GM_FENCE_PENDING;
     if (!fence)
@@ -202,48 +209,48 @@ static bool pay_in_time(void) {
         }
     }
     if (!status)
-        status = gm_fence_wait(fence); /* complete; brings the output of kernels out */
-    give_fence(fence);
+        status = gm_fence_wait(fence); /* complete; makes the output of kernels appear */
+    return_fence(fence);
     if (!status)
-        __atomic_store_n(&owing, false, __ATOMIC_RELEASE);
+        __atomic_store_n(&in_flight, false, __ATOMIC_RELEASE);
     return status == GM_OK;
 }
 
-/* What a kernel printed before a free comes out with that free natively. */
-static void pay_at_end(void) { pay_in_time(); }
+/* Natively, the output that a kernel printed before a free appears with that free. */
+static void finish_at_exit(void) { finish_in_time(); }
 
-static GM_RARE void owe(const struct gm_context *context) {
-    static bool at_end;
-    gm_spin_lock(&debtor_lock);
-    debtor = *context;
-    gm_spin_unlock(&debtor_lock);
-    __atomic_store_n(&owing, true, __ATOMIC_RELEASE);
-    /* Registered behind the driver's own function, so that it runs before that. */
-    if (!__atomic_exchange_n(&at_end, true, __ATOMIC_RELAXED))
-        atexit(pay_at_end);
+static GM_RARE void note_in_flight(const struct gm_context *context) {
+    static bool registered;
+    gm_spin_lock(&in_flight_lock);
+    in_flight_context = *context;
+    gm_spin_unlock(&in_flight_lock);
+    __atomic_store_n(&in_flight, true, __ATOMIC_RELEASE);
+    /* Registered after the driver's own exit function, so it runs before that. */
+    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
+        atexit(finish_at_exit);
 }
 
 static inline void leave_in_flight(CUcontext context, uint64_t context_id, CUdevice device) {
-    if (GM_LIKELY(__atomic_load_n(&owing, __ATOMIC_RELAXED)) || chosen != GM_FREE_SAFE)
+    if (GM_LIKELY(__atomic_load_n(&in_flight, __ATOMIC_RELAXED)) || chosen != GM_FREE_SAFE)
         return;
-    owe(&(struct gm_context){.handle = context, .id = context_id, .device = device});
+    note_in_flight(&(struct gm_context){.handle = context, .id = context_id, .device = device});
 }
 
 /* ---- a free */
 
 static GM_APART gm_status synchronise_free(const struct gm_context *context, bool order, bool *settled) {
-    uint32_t streams_gone = __atomic_load_n(&destroyed, __ATOMIC_ACQUIRE);
+    uint32_t destroyed_before = __atomic_load_n(&destroyed, __ATOMIC_ACQUIRE);
     struct gm_context peer;
     if (order)
         leave_in_flight(context->handle, context->id, context->device);
     gm_status status = synchronise(context, order);
-    if (gm_is_capture_error(status)) /* the block is put aside until the capture ends */
+    if (gm_is_capture_error(status)) /* the block's free is deferred until the capture ends */
         return wait_by_native_free(context->handle);
-    if (status == GM_FENCE_PENDING) /* ... or the context */
+    if (status == GM_FENCE_PENDING) /* the block's free is deferred until the context ends */
         return GM_OK;
     if (status)
         return status;
-    __atomic_store_n(&ordered, streams_gone, __ATOMIC_RELEASE);
+    __atomic_store_n(&ordered, destroyed_before, __ATOMIC_RELEASE);
     __atomic_store_n(&synchronised, true, __ATOMIC_RELAXED);
     *settled = !(reasons() & BIT(GM_SYNC_GREEN)) && !gm_context_reach(context->device, &peer, 1);
     return GM_OK;
@@ -261,17 +268,17 @@ gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice d
 }
 
 bool gm_free_sync_query(void) {
-    if (GM_LIKELY(!__atomic_load_n(&owing, __ATOMIC_ACQUIRE)))
+    if (GM_LIKELY(!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE)))
         return false;
-    bool paid = pay_in_time();
+    bool done = finish_in_time();
     gm_free_sync_note(GM_SYNC_QUERY);
-    return paid;
+    return done;
 }
 
 void gm_free_sync_unmap(void) {
-    if (GM_LIKELY(!__atomic_load_n(&owing, __ATOMIC_ACQUIRE)))
+    if (GM_LIKELY(!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE)))
         return;
-    pay_in_time();
+    finish_in_time();
     gm_free_sync_note(GM_SYNC_UNMAP);
 }
 
@@ -287,9 +294,9 @@ void gm_free_sync_note(enum gm_sync_reason reason) {
     if (before != after)
         gm_log(GM_LOG_INFO, "GPUMEM_FREE: %s", after);
     if (BIT(reason) & OTHERS)
-        pay(false);
+        finish(false);
     else if (BIT(reason) & STREAMS)
-        pay(true);
+        finish(true);
 }
 
 void gm_free_sync_per_thread(void) {
@@ -299,10 +306,10 @@ void gm_free_sync_per_thread(void) {
 
 void gm_free_sync_stream_created(void) {
     __atomic_add_fetch(&created, 1, __ATOMIC_SEQ_CST);
-    pay(true);
+    finish(true);
 }
 
-/* Its work may still run: the next free of `safe` orders it. */
+/* Its work may still run. The next free under `safe` orders it. */
 void gm_free_sync_stream_destroyed(void) { __atomic_add_fetch(&destroyed, 1, __ATOMIC_SEQ_CST); }
 
 void gm_free_sync_context(const struct gm_context *context) {
@@ -319,15 +326,15 @@ void gm_free_sync_context(const struct gm_context *context) {
 void gm_free_sync_context_destroyed(uint64_t context_id) {
     if (__atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST) <= 1)
         __atomic_and_fetch(&noted, ~BIT(GM_SYNC_CONTEXTS), __ATOMIC_SEQ_CST);
-    gm_spin_lock(&debtor_lock);
-    if (debtor.id == context_id)
-        __atomic_store_n(&owing, false, __ATOMIC_RELEASE);
-    gm_spin_unlock(&debtor_lock);
+    gm_spin_lock(&in_flight_lock);
+    if (in_flight_context.id == context_id)
+        __atomic_store_n(&in_flight, false, __ATOMIC_RELEASE);
+    gm_spin_unlock(&in_flight_lock);
 }
 
 void gm_free_sync_after_fork(void) {
-    debtor_lock.held = 0;
-    owing = false;
+    in_flight_lock.held = 0;
+    in_flight = false;
     for (unsigned i = 0; i < FENCES; i++) {
         pool[i].busy = 0;
         pool[i].fence = (struct gm_fence){0};

@@ -1,77 +1,77 @@
-/* The implicit synchronisation of cudaFree (GPUMEM_FREE), apart from where the memory came from.
+/* GPUMEM_FREE: the implicit synchronisation of cudaFree, whatever resource the memory came from.
  *
- * Natively cudaFree returns when all work that was submitted to the block's context is done, and other threads cannot
- * submit work to that context meanwhile; cudaMalloc neither waits nor orders anything (tools/bench/implicit_sync
- * measures both). Programs lean on it: a table is computed on one thread's stream, a temporary is freed, and other
+ * A native cudaFree returns when all work submitted to the block's context is done. Meanwhile other threads cannot
+ * submit work to that context. cudaMalloc neither waits nor orders anything. (tools/bench/implicit_sync measures
+ * both.) Programs rely on this: a thread computes a table on its stream and frees a temporary block, and then other
  * threads read the table without any synchronisation.
+ * wait   The free returns when all work submitted before is done.
+ * order  The free returns at once. Work that any thread submits to any stream of the context afterwards runs behind
+ *        all work submitted before (cuCtxWaitEvent). A native free holds up the same submissions, so this hangs only
+ *        where the native call hangs.
+ * async  The free returns at once. gpumem only prevents early reuse of the memory.
+ * safe   The cheapest of the three that the program cannot tell from the native call. With one stream this is
+ *        `async`, since the stream is an order. With several streams it is `order`. It is `wait` where the host,
+ *        another context, another device or another process can see what the device does.
  *
- *   wait   returns when all work submitted before is done.
- *   order  returns at once; work submitted to the context afterwards, by any thread to any stream, runs behind all work
- * submitted before (cuCtxWaitEvent). Natively the same submissions are held up, so it hangs only where the native call
- * does. async  only excludes that memory is reused early. safe   the cheapest of the three that a program cannot tell
- * from the native call. With one stream `async` is enough, since that stream is an order. With several streams `order`
- * is enough. Where the host, another context, another device or another process can see what the device does, a free
- * waits.
- *
- * `safe` learns what a process does from its calls of the driver (enum gm_sync_reason). What it cannot see it takes for
- * the worse. All functions may be called by many threads at once, with no lock held. */
+ * `safe` learns what a process does from its driver calls (enum gm_sync_reason). Where it cannot see, it assumes the
+ * worse case. All functions may be called by many threads at once, with no lock held. */
 #ifndef GM_DRIVER_FREE_SYNC_H
 #define GM_DRIVER_FREE_SYNC_H
 
 #include "shim/driver/driver.h"
 
-/* In the order of the option's words. */
+/* In the order of the option's choices. */
 enum gm_free_level { GM_FREE_SAFE, GM_FREE_WAIT, GM_FREE_ORDER, GM_FREE_ASYNC };
 
-/* Why a free of `safe` has to do more than `async`. */
+/* Why a free under `safe` has to do more than `async`. */
 enum gm_sync_reason {
-    /* Others than the context reach device memory. Work that a free left in flight is waited for when the reason is
-       first noted. */
+    /* Something other than the context can access device memory. When such a reason is first noted, gpumem waits for
+     * the work that frees left in flight. */
     GM_SYNC_PEERS,    /* cuCtxEnablePeerAccess */
     GM_SYNC_SHARED,   /* IPC handles, shareable handles and pool pointers, exported or imported */
     GM_SYNC_RANGE,    /* cuMemGetHandleForAddressRange: dma-buf */
     GM_SYNC_EXTERNAL, /* memory or semaphores of a graphics library */
-    GM_SYNC_GREEN,    /* cuGreenCtxCreate: a context of its own over the same memory */
-    GM_SYNC_CONTEXTS, /* a second context lives */
+    GM_SYNC_GREEN,    /* cuGreenCtxCreate: another context over the same memory */
+    GM_SYNC_CONTEXTS, /* a second context exists */
     /* The host sees what the device does. */
     GM_SYNC_HOST_MEMORY,   /* pinned, registered, managed memory, or host memory mapped by the program */
     GM_SYNC_PAGEABLE,      /* the device reaches all host memory (HMM, ATS) */
     GM_SYNC_HOST_FUNCTION, /* cuLaunchHostFunc, cuStreamAddCallback, or such a graph node */
-    GM_SYNC_QUERY,         /* an event or a stream was not done when the program asked after a free */
+    GM_SYNC_QUERY,         /* after a free, the program queried an event or a stream that was not done */
     GM_SYNC_PRINTF,        /* a kernel may print */
-    GM_SYNC_UNMAP,         /* memory was unmapped after a free: cuMemUnmap waits for nothing */
-    /* A stream may wait for a write that can still be submitted during a native free. */
+    GM_SYNC_UNMAP,         /* the program unmapped memory after a free: cuMemUnmap does not wait */
+    /* A stream may wait for a write that another thread can still submit during a native free. */
     GM_SYNC_VALUES,     /* cuStreamWaitValue*, cuStreamBatchMemOp*, or such a graph node */
     GM_SYNC_SEMAPHORES, /* cuWaitExternalSemaphoresAsync, or such a graph node */
-    /* Streams that are not counted. */
+    /* There are streams that gpumem does not count. */
     GM_SYNC_PER_THREAD, /* a per-thread default stream */
-    GM_SYNC_LINKED,     /* calls past the look-ups, or trampolines instead of stream observers */
+    GM_SYNC_LINKED,     /* calls that bypass the look-ups, or trampolines instead of stream observers */
     GM_SYNC_REASONS
 };
 
-/* Before the first context. */
+/* To be called before the first context. */
 GM_INTERNAL void gm_free_sync_setup(enum gm_free_level level);
-/* True when `safe` is in force: per-thread default streams are to be watched. */
+/* True when `safe` is in force: per-thread default streams have to be observed. */
 GM_INTERNAL bool gm_free_sync_observes(void);
-/* To be called before the true call that gives the reason. Cheap when the reason was noted before. */
+/* Notes a reason. To be called before the true call that gives it. Cheap when the reason was noted before. */
 GM_INTERNAL void gm_free_sync_note(enum gm_sync_reason reason);
 /* A per-thread default stream is about to be used for the first time (entry.S). */
 GM_INTERNAL void gm_free_sync_per_thread(void);
-/* The program's stream was created, before the program gets it; is about to be destroyed. */
+/* A stream of the program was created, and the program does not have it yet; a stream is about to be destroyed. */
 GM_INTERNAL void gm_free_sync_stream_created(void);
 GM_INTERNAL void gm_free_sync_stream_destroyed(void);
-/* A context is seen for the first time; is gone. */
+/* A context is seen for the first time; a context was destroyed. */
 GM_INTERNAL void gm_free_sync_context(const struct gm_context *context);
 GM_INTERNAL void gm_free_sync_context_destroyed(uint64_t context_id);
 
-/* Synchronises for a free of a block of this context, before its owner gets it back. *settled: the block's next user
- * may have it at once, since all work that may use the block is done or runs first. Errors: that of earlier work, which
- * the native call would have returned; the block stays the program's then. */
+/* Synchronises for a free of a block of this context, before the block's owner frees it. *settled: the block may be
+ * reused at once, since all work that may use it is done or runs first. Errors: the error of earlier work, which the
+ * native call would have returned. The program keeps the block then. */
 GM_INTERNAL gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled);
-/* An event or a stream that the program asked about is not done. True: a free had left work in flight; it is done now,
- * ask again. */
+/* The program queried an event or a stream that is not done. True: a free had left work in flight, and that is done
+ * now; query again. */
 GM_INTERNAL bool gm_free_sync_query(void);
-/* The program is about to unmap memory: work that a free left in flight may use it, and is done first. */
+/* The program is about to unmap memory. Waits for work that a free left in flight, since it may use that memory. */
 GM_INTERNAL void gm_free_sync_unmap(void);
 /* True when a free has waited or ordered, by choice or for a reason. */
 GM_INTERNAL bool gm_free_sync_slows(void);

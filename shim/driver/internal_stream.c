@@ -1,3 +1,5 @@
+/* The table of internal streams and events, one slot for each context, and the fences that make an internal stream
+ * wait for the users of a context (internal_stream.h). */
 #include "shim/driver/internal_stream.h"
 
 #include "shim/driver/event.h"
@@ -15,7 +17,7 @@ struct gm_internal_slot {
 };
 
 static struct gm_internal_slot slots[GM_INTERNAL_CONTEXTS];
-static gm_spin table_lock; /* claims and forgets */
+static gm_spin table_lock; /* held to claim and to forget a slot */
 static uint64_t peers[DEVICES];
 
 static struct gm_internal_slot *find_slot(uint64_t id) {
@@ -79,8 +81,8 @@ void gm_context_leave(bool pushed) {
         gm_drv.ctx_pop(&popped);
 }
 
-/* Without the lock: ids never repeat, so a stream read while the slot had the internal's id, before and after, is the
- * internal's. */
+/* Reads without the lock. Ids are never reused, so the stream belongs to the set when the slot had the set's id before
+ * and after the read. */
 bool gm_internal_stream_made(const struct gm_internal *internal, enum gm_internal_use use, CUstream *stream) {
     struct gm_internal_slot *slot = internal->slot;
     if (__atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) != internal->id)
@@ -100,7 +102,7 @@ gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_interna
         gm_status status = (gm_status)gm_drv.stream_create(&made, CU_STREAM_NON_BLOCKING);
         if (status)
             return status;
-        gm_streams_made(made); /* what runs there counts for a fence, as the program's own */
+        gm_streams_made(made); /* a fence has to cover its work, too */
         gm_spin_lock(&slot->lock);
         if (slot->id == internal->id) {
             seen = slot->streams[use];
@@ -139,16 +141,16 @@ void gm_internal_event_put(uint64_t id, CUevent event) {
     struct gm_internal_slot *slot = event ? find_slot(id) : NULL;
     if (!slot)
         return;
-    bool kept = false, alive;
+    bool stored = false, alive;
     gm_spin_lock(&slot->lock);
     alive = slot->id == id;
     const struct gm_event_of too_many = {slot->context, id, event};
     if (alive && slot->event_count < EVENTS) {
         slot->events[slot->event_count++] = event;
-        kept = true;
+        stored = true;
     }
     gm_spin_unlock(&slot->lock);
-    if (alive && !kept)
+    if (alive && !stored)
         gm_event_discard(&too_many);
 }
 
@@ -164,13 +166,13 @@ static gm_status fence_context(const struct gm_internal *internal, CUstream stre
     status = (gm_status)gm_drv.ctx_record_event(internal->context, event);
     if (!status)
         status = (gm_status)gm_drv.stream_wait_event(stream, event, 0);
-    /* A wait holds the event's state of this moment, so the event may be recorded anew at once. */
+    /* cuStreamWaitEvent uses the event's present state, so the event may be recorded again at once. */
     gm_internal_event_put(internal->id, event);
     return status;
 }
 
-/* The primary context of another device or beside a context of the program's own making; its events are made in it.
- * Another thread may end it: then its work is done. */
+/* The primary context of another device, or of the same device when the program created its own context. Its events
+ * are created in it. Another thread may end it; its work is done then. */
 static gm_status fence_primary(const struct gm_context *primary, CUstream stream) {
     struct gm_internal internal;
     bool pushed,

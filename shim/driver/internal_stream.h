@@ -1,10 +1,10 @@
-/* What gpumem's own work in a context runs on: a few private non-blocking streams and a few events, made at first use,
- * one set a context for all resources.
+/* Internal streams: gpumem's own work in a context runs on a few private non-blocking streams. The streams and a few
+ * events are created at first use. There is one set for each context, shared by all resources.
  *
- * No lock is held across a driver call: two threads that need the same thing at once both make it, one is published,
- * the other destroyed. Everything here is to be called between gm_capture_guard_enter and gm_capture_guard_leave,
- * except gm_internal_of, gm_internal_stream_made, gm_context_enter, gm_context_leave, gm_internal_forget and the peer
- * table. */
+ * No lock is held across a driver call. Two threads that need the same stream at once both create it: one is stored,
+ * the other destroyed. All functions must be called between gm_capture_guard_enter and gm_capture_guard_leave, except
+ * gm_internal_of, gm_internal_stream_made, gm_context_enter, gm_context_leave, gm_internal_forget and the functions
+ * about peers. */
 #ifndef GM_DRIVER_INTERNAL_STREAM_H
 #define GM_DRIVER_INTERNAL_STREAM_H
 
@@ -14,16 +14,16 @@
 #define GM_INTERNAL_CONTEXTS 64 /* contexts served at one time */
 
 enum gm_internal_use {
-    GM_INTERNAL_ALLOC, /* never waits for work of the program: an allocation is complete as soon as the driver has done
-                          it */
-    GM_INTERNAL_FREE,  /* waits for fences */
-    GM_INTERNAL_PREFETCH, /* carries pages to the device; nothing waits for it but fences */
+    GM_INTERNAL_ALLOC,    /* never waits for work of the program, so an allocation is complete as soon as the driver has
+                             done it */
+    GM_INTERNAL_FREE,     /* waits for fences */
+    GM_INTERNAL_PREFETCH, /* moves pages to the device; only fences wait for it */
     GM_INTERNAL_USES
 };
 
 struct gm_internal_slot;
 
-/* A context's set, by value: harmless when the context dies meanwhile. */
+/* A context's set, by value. It stays harmless when the context is destroyed. */
 struct gm_internal {
     struct gm_internal_slot *slot;
     CUcontext context;
@@ -31,30 +31,31 @@ struct gm_internal {
     int device;
 };
 
-/* The set of a context. False: GM_INTERNAL_CONTEXTS contexts are in use already. No driver call. */
+/* The set of a context. False: GM_INTERNAL_CONTEXTS contexts are already in use. Makes no driver call. */
 GM_INTERNAL bool gm_internal_of(CUcontext context, uint64_t context_id, int device, struct gm_internal *internal);
-/* Forgets streams and events of a context that is gone, without touching the driver. */
+/* Forgets streams and events of a destroyed context. Makes no driver call. */
 GM_INTERNAL void gm_internal_forget(uint64_t context_id);
 
-/* Makes the context current unless it is; *pushed goes to gm_context_leave. */
+/* Makes the context current unless it is already. Pass *pushed to gm_context_leave. */
 GM_INTERNAL gm_status gm_context_enter(CUcontext context, bool *pushed);
 GM_INTERNAL void gm_context_leave(bool pushed);
 
-/* The context must be current for the following. Errors: the driver's own. */
+/* The context must be current for the following functions. Errors: the driver's own. */
 GM_INTERNAL gm_status gm_internal_stream(const struct gm_internal *internal, enum gm_internal_use use,
                                          CUstream *stream);
-/* The stream if it was made before; no driver call, the context need not be current. */
+/* The stream, if it exists already. Makes no driver call, and the context need not be current. */
 GM_INTERNAL bool gm_internal_stream_made(const struct gm_internal *internal, enum gm_internal_use use,
                                          CUstream *stream);
-/* An event without timing, to be given back. */
+/* An event without timing. Return it with gm_internal_event_put. */
 GM_INTERNAL gm_status gm_internal_event_take(const struct gm_internal *internal, CUevent *event);
-/* The event is kept for the next taker or destroyed; forgotten when the context `id` is gone. */
+/* Stores the event for the next taker, or destroys it when there are enough. Does nothing when the context `id` was
+ * destroyed. */
 GM_INTERNAL void gm_internal_event_put(uint64_t id, CUevent event);
 
-/* Makes `stream` wait for all work submitted so far in the context, in the primary context of its device, and in those
- * of the peers that may access the device: what a native free of the owner waits for, and what its own fence does not
- * see. A driver without cuCtxRecordEvent: waits in the calling thread. GM_FENCE_PENDING: a peer's
- * context may be ending just now. */
+/* Makes `stream` wait for all work submitted so far in three places: in the context, in the primary context of its
+ * device, and in the primary contexts of the peers that may access the device. A native free of the owner waits for
+ * the first two; the owner's own fence does not cover the last. A driver without cuCtxRecordEvent waits in the calling
+ * thread instead. GM_FENCE_PENDING: the context of a peer may be ending. */
 GM_INTERNAL gm_status gm_wait_for_users(const struct gm_internal *internal, CUstream stream);
 
 /* `peer` may access `device`'s memory from now on. */

@@ -1,3 +1,4 @@
+/* Walks the loaded objects and looks for libcuda in their DT_NEEDED entries (linked.h). */
 #include "shim/driver/linked.h"
 
 #include <link.h>
@@ -5,7 +6,7 @@
 #include <string.h>
 
 struct search {
-    unsigned long long adds, known; /* objects added to the process so far: now, and at the last visit */
+    unsigned long long adds, known; /* number of objects loaded so far: now, and at the last walk */
     bool found;
 };
 
@@ -21,7 +22,7 @@ static bool needs_driver(const struct dl_phdr_info *info, const ElfW(Dyn) * dyna
     return false;
 }
 
-/* Stops at once when no object was added since the last visit. */
+/* Stops at the first object when none was loaded since the last walk. */
 static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
     struct search *search = argument;
     search->adds = size >= offsetof(struct dl_phdr_info, dlpi_subs) ? info->dlpi_adds : 0;
@@ -44,6 +45,7 @@ bool gm_driver_linked(void) {
     dl_iterate_phdr(visit, &search);
     if (search.found)
         __atomic_store_n(&linked, true, __ATOMIC_RELAXED);
-    __atomic_store_n(&known, search.adds, __ATOMIC_RELEASE); /* after `linked`: who sees the number sees the answer */
+    __atomic_store_n(&known, search.adds,
+                     __ATOMIC_RELEASE); /* after `linked`: a thread that sees this number sees the answer, too */
     return __atomic_load_n(&linked, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,5 @@
-/* Objects that are linked with the driver itself. Their calls need no look-up, so they pass every entry that gpumem
- * hands out at a look-up. */
+/* Finds objects (the program or a library) that are linked with libcuda itself. The loader binds their calls, so these
+ * calls do not pass through dlsym or cuGetProcAddress, where gpumem hands out its entry points. */
 #ifndef GM_DRIVER_LINKED_H
 #define GM_DRIVER_LINKED_H
 

@@ -1,3 +1,5 @@
+/* Vector clocks of streams, events and the host, and the marks that frees leave on streams (order.h explains the
+ * method). */
 #include "shim/driver/order.h"
 
 enum { PROBES = 16 };
@@ -21,7 +23,7 @@ static uint64_t submitted(const struct gm_order *order, unsigned at) { return or
 
 static bool is_of(const entry *stream, uint64_t context) { return stream->used && stream->stream.context == context; }
 
-/* All work so far, of a context or (0) of all. */
+/* Joins all work so far, of one context or (0) of all. */
 static void join_all(const struct gm_order *order, clock *to, uint64_t context) {
     for (unsigned i = 0; i < order->count; i++)
         if (!context || is_of(&order->entries[i], context))
@@ -66,7 +68,7 @@ static void set_counted(struct gm_order *order, uint64_t number) {
     }
 }
 
-/* relying NULL: the host. */
+/* `relying` NULL: the host relies. */
 static void find(struct gm_order *order, const struct gm_order_mark *mark, const struct gm_order_stream *busy,
                  const struct gm_order_stream *relying) {
     struct gm_order_finding *finding = finding_of(order, mark->site);
@@ -86,7 +88,7 @@ static void find(struct gm_order *order, const struct gm_order_mark *mark, const
     set_counted(order, mark->number);
 }
 
-/* The host did not wait before it went on. */
+/* The stream gets more work, or the process ends: reports the free when the host did not wait before. */
 static void close_host(struct gm_order *order, unsigned at) {
     entry *own = &order->entries[at];
     if (own->host.up_to > order->waited.of[at])
@@ -107,14 +109,14 @@ int gm_order_find(const struct gm_order *order, const struct gm_order_stream *st
     return -1;
 }
 
-/* A place that nobody uses, else one of a stream that is gone, else the one used longest ago. */
+/* An unused entry, otherwise that of a destroyed stream, otherwise the one least recently used. */
 static unsigned make_room(struct gm_order *order) {
     unsigned best = 0;
     if (order->count < GM_ORDER_STREAMS)
         return order->count++;
     for (unsigned i = 1; i < GM_ORDER_STREAMS; i++) {
-        const entry *this = &order->entries[i], *that = &order->entries[best];
-        if (this->alive != that->alive ? !this->alive : this->seen < that->seen)
+        const entry *one = &order->entries[i], *other_one = &order->entries[best];
+        if (one->alive != other_one->alive ? !one->alive : one->seen < other_one->seen)
             best = i;
     }
     order->lost |= order->entries[best].alive;
@@ -122,7 +124,7 @@ static unsigned make_room(struct gm_order *order) {
     return best;
 }
 
-/* Counts go on where the former stream's ended, so what others know of the place stays true. */
+/* The submission count of a reused entry continues, so that the clocks of others stay valid. */
 unsigned gm_order_stream(struct gm_order *order, const struct gm_order_stream *stream) {
     int known = gm_order_find(order, stream);
     if (known < 0) {
@@ -151,7 +153,7 @@ void gm_order_context_destroyed(struct gm_order *order, uint64_t context) {
     }
 }
 
-/* ---- what the program says */
+/* ---- order that the program states */
 
 void gm_order_submit(struct gm_order *order, unsigned at, bool visible) {
     entry *own = &order->entries[at];
@@ -173,7 +175,7 @@ void gm_order_tells_host(struct gm_order *order, unsigned at) { join(order, &ord
 
 void gm_order_waits_unseen(struct gm_order *order, unsigned at) { join_all(order, &order->entries[at].knows, 0); }
 
-/* Index of the event; of a place for it when it is not known and `add`; else -1. */
+/* Index of the event. If it is unknown: an index to store it at with `add`, otherwise -1. */
 static int event_of(struct gm_order *order, uint64_t handle, bool add) {
     unsigned first = (unsigned)(handle * 0x9e3779b97f4a7c15ull >> 54), best = first % GM_ORDER_EVENTS;
     for (unsigned i = 0; i < PROBES; i++) {
@@ -194,7 +196,7 @@ static clock *clear_event(struct gm_order *order, uint64_t handle) {
     return &order->events[at].knows;
 }
 
-/* An event that is not known may have been recorded anywhere. */
+/* An unknown event may have been recorded anywhere. */
 static void join_event(struct gm_order *order, clock *to, uint64_t handle) {
     int at = event_of(order, handle, false);
     if (at < 0)
@@ -216,7 +218,7 @@ void gm_order_context_record(struct gm_order *order, uint64_t context, uint64_t 
     join_all(order, clear_event(order, event), context);
 }
 
-/* All later work of the context waits; taken for all later work. */
+/* All later work of the context waits. This is treated as all later work of the process. */
 void gm_order_context_wait(struct gm_order *order, uint64_t event) { join_event(order, &order->host, event); }
 
 static void host_waited(struct gm_order *order, const clock *knows) {
@@ -266,7 +268,7 @@ bool gm_order_free(struct gm_order *order, const struct gm_order_busy *streams, 
             any = true;
             stream->freed = mark;
         }
-        if (stream->visible > mark.up_to) /* submitted meanwhile */
+        if (stream->visible > mark.up_to) /* submitted after the query */
             continue;
         if (streams[i].busy && stream->visible > order->waited.of[streams[i].at]) {
             stream->host = mark;
@@ -283,7 +285,7 @@ void gm_order_end(struct gm_order *order) {
         close_host(order, i);
 }
 
-/* ---- words */
+/* ---- text */
 
 const char *gm_order_name(const struct gm_order_stream *stream, char out[GM_ORDER_NAME]) {
     if (stream->handle == LEGACY_HANDLE)

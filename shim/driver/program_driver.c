@@ -1,3 +1,5 @@
+/* Fills the table of gm_program_driver once, at the first call. The preloaded library is found by a symbol that only
+ * it exports. Its cuGetProcAddress then names the hook of each driver function. */
 #include "shim/driver/program_driver.h"
 
 #include <dlfcn.h>
@@ -8,7 +10,7 @@
 typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
 static struct gm_driver hooked;
-static const struct gm_driver *published; /* published when complete */
+static const struct gm_driver *published; /* set when the table is complete */
 static gm_spin lock;
 
 static bool ends_in(const char *symbol, const char *end) {
@@ -16,21 +18,21 @@ static bool ends_in(const char *symbol, const char *end) {
     return length > tail && __builtin_strcmp(symbol + length - tail, end) == 0;
 }
 
-/* The preloaded library's resolver hands out its hooks, whichever are active in this run. */
-static void ask(get_proc_address resolver, const char *symbol, const char *name, int version, void *own,
-                void **function) {
+/* The resolver of the preloaded library returns the hooks that are active in this run. */
+static void find_hook(get_proc_address resolver, const char *symbol, const char *name, int version, void *original,
+                      void **function) {
     cuuint64_t flags =
         ends_in(symbol, "_ptsz") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-    if (!own || resolver(name, function, version, flags, NULL) != CUDA_SUCCESS)
-        *function = own;
+    if (!original || resolver(name, function, version, flags, NULL) != CUDA_SUCCESS)
+        *function = original;
 }
 
 static void fill(get_proc_address resolver) {
-#define X(field, symbol, name, version, optional)                               \
-    do {                                                                        \
-        void *function = NULL;                                                  \
-        ask(resolver, #symbol, name, version, (void *)gm_drv.field, &function); \
-        hooked.field = (__typeof__(hooked.field))function;                      \
+#define X(field, symbol, name, version, optional)                                     \
+    do {                                                                              \
+        void *function = NULL;                                                        \
+        find_hook(resolver, #symbol, name, version, (void *)gm_drv.field, &function); \
+        hooked.field = (__typeof__(hooked.field))function;                            \
     } while (0);
     GM_DRIVER_SYMBOLS(X)
 #undef X
@@ -50,14 +52,14 @@ const struct gm_driver *gm_program_driver(void) {
         return &gm_drv;
     }
     gm_spin_lock(&lock);
-    bool mine = !hooked.ctx_get_current;
-    if (mine)
+    bool is_first = !hooked.ctx_get_current;
+    if (is_first)
         hooked.ctx_get_current = gm_drv.ctx_get_current;
     gm_spin_unlock(&lock);
-    if (mine) {
+    if (is_first) {
         fill(resolver);
         __atomic_store_n(&published, &hooked, __ATOMIC_RELEASE);
         return &hooked;
     }
-    return &gm_drv; /* another thread fills the table at this moment */
+    return &gm_drv; /* another thread is filling the table */
 }

@@ -1,13 +1,14 @@
-/* The driver as programs call it, for what works on their behalf: memory that a region takes is the program's. */
+/* The driver functions for work that gpumem does in the name of the program. The memory of a region belongs to the
+ * program, so it must be traced and limited like the program's own allocations. */
 #ifndef GM_DRIVER_PROGRAM_DRIVER_H
 #define GM_DRIVER_PROGRAM_DRIVER_H
 
 #include "shim/base/base.h"
 #include "shim/driver/driver.h"
 
-/* With libgpumem.so preloaded, its hooks: the calls are traced, bound by GPUMEM_LIMIT, and memory kept for reuse makes
- * room for them. Else the driver's own functions. Loads the driver if need be; NULL: there is none. Not to be called
- * inside a hook. */
+/* With libgpumem.so preloaded this is a table of its hooks: the calls are traced, count against GPUMEM_LIMIT, and free
+ * blocks of the cache are released when memory runs out. Otherwise it is the driver's own table. Loads the driver
+ * where needed. NULL: there is no driver. Must not be called inside a hook. */
 GM_INTERNAL const struct gm_driver *gm_program_driver(void);
 
 #endif

@@ -1,11 +1,12 @@
+/* Quiesce by a fence where the driver can record a whole context, and by cuCtxSynchronize otherwise (quiesce.h). */
 #include "shim/driver/quiesce.h"
 
 #include "shim/base/file.h"
 #include "shim/driver/fence.h"
 
-enum { NAP_NS = 50000 };
+enum { PAUSE_NS = 50000 };
 
-/* Waits for what was submitted and not for what other threads submit meanwhile, where the driver can tell. */
+/* With a fence it waits only for work that was already submitted, not for work that other threads submit meanwhile. */
 static gm_status wait_own(const struct gm_context *context) {
     struct gm_fence fence = {0};
     CUstreamCaptureMode mode;
@@ -15,13 +16,13 @@ static gm_status wait_own(const struct gm_context *context) {
     if (gm_drv.ctx_record_event)
         status = gm_fence_record(&fence, context->handle, context->id, context->device);
     bool recorded = status == GM_OK;
-    if (status == GM_NOT_SUPPORTED || status == GM_FENCE_PENDING) /* a peer's context may be ending */
+    if (status == GM_NOT_SUPPORTED || status == GM_FENCE_PENDING) /* the context of a peer may be ending */
         status = (gm_status)gm_drv.ctx_synchronize();
     gm_capture_guard_leave(mode);
-    /* Of other contexts it only asks. */
+    /* gm_fence_wait only queries the work of other contexts, so it has to be repeated. */
     while (recorded && (status = gm_fence_wait(&fence)) == GM_FENCE_PENDING &&
            gm_context_life(context->handle, context->id) >= 0)
-        gm_sleep(NAP_NS);
+        gm_sleep(PAUSE_NS);
     gm_fence_discard(&fence);
     return status;
 }

@@ -1,3 +1,5 @@
+/* One entry for each context: the program's streams in it and gpumem's own two (streams.h). A stream that is about to
+ * be destroyed leaves an event behind, for which the collector waits. */
 #include "shim/driver/streams.h"
 
 #include <sched.h>
@@ -7,16 +9,16 @@ enum { CONTEXTS = 16, MOST = GM_STREAMS_MOST };
 
 static struct entry {
     CUcontext context; /* NULL: unused */
-    CUstream witness, keeper;
+    CUstream blocking, collector;
     unsigned count; /* MOST + 1: there were more */
     CUstream streams[MOST];
 } entries[CONTEXTS];
 
 unsigned char gm_streams_per_thread;
-static bool watching, doubted;
+static bool observing, disabled;
 static bool (*escapes)(void);
 static gm_spin lock;
-static int holders; /* threads that record streams now */
+static int holders; /* threads that record listed streams now */
 
 static const char *const reasons[GM_STREAMS_REASONS] = {
     [GM_STREAMS_PER_THREAD] = "per-thread default streams are in use",
@@ -27,20 +29,20 @@ static const char *const reasons[GM_STREAMS_REASONS] = {
 
 void gm_streams_observe(bool (*look_for_escapes)(void)) {
     escapes = look_for_escapes;
-    watching = gm_drv.ctx_record_event == NULL;
+    observing = gm_drv.ctx_record_event == NULL;
 }
 
 void gm_streams_doubt(enum gm_streams_reason reason) {
-    if (watching && !__atomic_exchange_n(&doubted, true, __ATOMIC_SEQ_CST))
-        gm_log(GM_LOG_INFO, "this driver cannot record a context, and %s: freed memory is not kept", reasons[reason]);
+    if (observing && !__atomic_exchange_n(&disabled, true, __ATOMIC_SEQ_CST))
+        gm_log(GM_LOG_INFO, "this driver cannot record a context, and %s: freed memory is not cached", reasons[reason]);
 }
 
 bool gm_streams_usable(void) {
-    if (GM_LIKELY(!watching || __atomic_load_n(&doubted, __ATOMIC_RELAXED)))
+    if (GM_LIKELY(!observing || __atomic_load_n(&disabled, __ATOMIC_RELAXED)))
         return false;
     if (__atomic_load_n(&gm_streams_per_thread, __ATOMIC_ACQUIRE))
         gm_streams_doubt(GM_STREAMS_PER_THREAD);
-    return !__atomic_load_n(&doubted, __ATOMIC_RELAXED);
+    return !__atomic_load_n(&disabled, __ATOMIC_RELAXED);
 }
 
 /* ---- the table; its lock is held */
@@ -61,7 +63,7 @@ static struct entry *entry_with(CUstream stream, unsigned *at) {
 }
 
 void gm_streams_context(CUcontext context) {
-    if (!watching || !context)
+    if (!observing || !context)
         return;
     gm_spin_lock(&lock);
     struct entry *entry = entry_of(context) ? NULL : entry_of(NULL);
@@ -71,7 +73,7 @@ void gm_streams_context(CUcontext context) {
 }
 
 void gm_streams_context_destroyed(CUcontext context) {
-    if (!watching || !context)
+    if (!observing || !context)
         return;
     gm_spin_lock(&lock);
     struct entry *entry = entry_of(context);
@@ -82,7 +84,7 @@ void gm_streams_context_destroyed(CUcontext context) {
 
 void gm_streams_made(CUstream stream) {
     CUcontext context = NULL;
-    if (!watching)
+    if (!observing)
         return;
     gm_drv.ctx_get_current(&context);
     gm_spin_lock(&lock);
@@ -96,7 +98,7 @@ void gm_streams_made(CUstream stream) {
 
 /* ---- own streams */
 
-/* The context is current. Two threads may both make one: one is published, the other destroyed. */
+/* The context is current. Two threads may both create the stream: one is stored, the other destroyed. */
 static CUstream own(CUcontext context, size_t which, unsigned flags) {
     CUstream seen = NULL, made = NULL;
     gm_spin_lock(&lock);
@@ -108,39 +110,39 @@ static CUstream own(CUcontext context, size_t which, unsigned flags) {
         return seen;
     gm_spin_lock(&lock);
     entry = entry_of(context);
-    CUstream *place = entry ? (CUstream *)((char *)entry + which) : NULL;
-    seen = place ? *place : NULL;
-    if (place && !seen)
-        *place = made;
+    CUstream *field = entry ? (CUstream *)((char *)entry + which) : NULL;
+    seen = field ? *field : NULL;
+    if (field && !seen)
+        *field = made;
     gm_spin_unlock(&lock);
-    if (place && !seen)
+    if (field && !seen)
         return made;
     gm_drv.stream_destroy(made);
     return seen;
 }
 
-static CUstream witness_of(CUcontext context) {
-    return own(context, offsetof(struct entry, witness), CU_STREAM_DEFAULT);
+static CUstream blocking_of(CUcontext context) {
+    return own(context, offsetof(struct entry, blocking), CU_STREAM_DEFAULT);
 }
-static CUstream keeper_of(CUcontext context) {
-    return own(context, offsetof(struct entry, keeper), CU_STREAM_NON_BLOCKING);
+static CUstream collector_of(CUcontext context) {
+    return own(context, offsetof(struct entry, collector), CU_STREAM_NON_BLOCKING);
 }
 
-/* The keeper waits for all that was submitted to the stream. */
-static bool keep_work(CUcontext context, CUstream stream) {
+/* Makes the collector wait for all work submitted to the stream. */
+static bool collect_work(CUcontext context, CUstream stream) {
     CUcontext popped;
     CUevent event;
-    bool kept = false;
+    bool collected = false;
     if (gm_drv.ctx_push(context) != CUDA_SUCCESS)
         return false;
-    CUstream keeper = keeper_of(context);
-    if (keeper && gm_drv.event_create(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
-        kept = gm_drv.event_record(event, stream) == CUDA_SUCCESS &&
-               gm_drv.stream_wait_event(keeper, event, 0) == CUDA_SUCCESS;
+    CUstream collector = collector_of(context);
+    if (collector && gm_drv.event_create(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
+        collected = gm_drv.event_record(event, stream) == CUDA_SUCCESS &&
+                    gm_drv.stream_wait_event(collector, event, 0) == CUDA_SUCCESS;
         gm_drv.event_destroy(event);
     }
     gm_drv.ctx_pop(&popped);
-    return kept;
+    return collected;
 }
 
 void gm_streams_ending(CUstream stream) {
@@ -154,17 +156,17 @@ void gm_streams_ending(CUstream stream) {
     gm_spin_unlock(&lock);
     if (!context)
         return;
-    bool inside = gm_capture_guard_enter(&mode), kept = inside && keep_work(context, stream);
+    bool inside = gm_capture_guard_enter(&mode), collected = inside && collect_work(context, stream);
     if (inside)
         gm_capture_guard_leave(mode);
-    if (!kept)
+    if (!collected)
         gm_streams_doubt(GM_STREAMS_LOST);
     gm_spin_lock(&lock);
     entry = entry_with(stream, &at);
     if (entry && entry->count <= MOST)
         entry->streams[at] = entry->streams[--entry->count];
     gm_spin_unlock(&lock);
-    /* Who listed it before records on it still: microseconds. */
+    /* A thread that listed the stream before may still record on it. That takes microseconds. */
     for (int spins = 0; __atomic_load_n(&holders, __ATOMIC_SEQ_CST) > 0 && spins < 1000000; spins++)
         sched_yield();
 }
@@ -179,8 +181,8 @@ unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
         gm_streams_doubt(GM_STREAMS_LINKED);
         return 0;
     }
-    CUstream witness = witness_of(context), keeper = keeper_of(context);
-    if (!witness || !keeper)
+    CUstream blocking = blocking_of(context), collector = collector_of(context);
+    if (!blocking || !collector)
         return 0;
     __atomic_add_fetch(&holders, 1, __ATOMIC_SEQ_CST);
     gm_spin_lock(&lock);
@@ -188,8 +190,8 @@ unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room) {
     if (entry && entry->count <= MOST && entry->count + GM_STREAMS_OWN <= room) {
         memcpy(streams, entry->streams, entry->count * sizeof *streams);
         count = entry->count;
-        streams[count++] = witness;
-        streams[count++] = keeper;
+        streams[count++] = blocking;
+        streams[count++] = collector;
     }
     gm_spin_unlock(&lock);
     if (!count)

@@ -1,46 +1,51 @@
-/* The streams of each context, for drivers that cannot record a whole context (before 12.5): a fence is then an event
- * on each stream.
+/* Lists the streams of each context, for drivers that cannot record a whole context (before 12.5). A fence is then one
+ * event on each stream.
  *
- * That is right only as long as no stream escapes. It is used when the hooks watch from the start and the context was
- * made under their eyes; any doubt ends it for good, and frees go to the driver again. What is in doubt: per-thread
- * default streams (another thread's cannot be recorded), green contexts, programs that are linked with the driver and
- * so pass the watchers by, more than GM_STREAMS_MOST streams. The legacy default stream is not recorded itself,
- * because all blocking streams would wait for that: an own blocking stream, the witness, waits for it and is recorded
- * instead. What a destroyed stream leaves running is kept by a second own stream, the keeper, which waits for it. */
+ * The list is right only while no stream escapes it. So it is used only when gpumem observes all entry points from the
+ * start and saw the creation of the context. Any doubt disables it for the rest of the process, and frees go to the
+ * driver again. The reasons are: per-thread default streams (that of another thread cannot be recorded), green
+ * contexts, programs that are linked with the driver and so bypass the stream observers, and a refusal by the driver.
+ * A context with more than GM_STREAMS_MOST streams has no list.
+ *
+ * gpumem creates two streams of its own in each context. The first is blocking and stands for the legacy default
+ * stream: it waits for that stream implicitly and is recorded in its place, because all blocking streams would wait
+ * for an event on the legacy stream itself. The second, the collector, waits for the work that destroyed streams left
+ * running. */
 #ifndef GM_DRIVER_STREAMS_H
 #define GM_DRIVER_STREAMS_H
 
 #include "shim/driver/driver.h"
 
-enum { GM_STREAMS_MOST = 14, GM_STREAMS_OWN = 2 }; /* the program's in a context, ours */
+enum { GM_STREAMS_MOST = 14, GM_STREAMS_OWN = 2 }; /* the program's streams in a context, gpumem's own */
 
 enum gm_streams_reason {
     GM_STREAMS_PER_THREAD, /* a per-thread default stream was used */
-    GM_STREAMS_GREEN,      /* a green context was made */
-    GM_STREAMS_LINKED,     /* a loaded object is linked with the driver, or calls came through an entry point without
-                              observers */
-    GM_STREAMS_LOST,       /* the driver refused what the book-keeping needs */
+    GM_STREAMS_GREEN,      /* a green context was created */
+    GM_STREAMS_LINKED,     /* an object is linked with the driver, or a call came through an unobserved entry point */
+    GM_STREAMS_LOST,       /* the driver refused a call that the list needs */
     GM_STREAMS_REASONS
 };
 
-/* All entry points are observed, and does this driver need it? Before the first context. `look_for_escapes` is asked at
- * each fence whether something in the process may give work to streams past the watchers. */
+/* To be called before the first context, when all entry points are observed. The list is kept when this driver needs
+ * it. `look_for_escapes` is called for each fence: true when something in the process may submit work without being
+ * observed. */
 GM_INTERNAL void gm_streams_observe(bool (*look_for_escapes)(void));
-/* True when streams are watched and nothing is in doubt. */
+/* True when the list is kept and not disabled. */
 GM_INTERNAL bool gm_streams_usable(void);
 GM_INTERNAL void gm_streams_doubt(enum gm_streams_reason reason);
-/* Set by the watchers in assembly: a per-thread default stream is about to be used. */
+/* Set by the stream observers (in assembly): a per-thread default stream is about to be used. */
 extern unsigned char gm_streams_per_thread __attribute__((visibility("hidden")));
 
-/* A context was made while all is watched; ended. */
+/* A context was created while everything is observed; a context was destroyed. */
 GM_INTERNAL void gm_streams_context(CUcontext context);
 GM_INTERNAL void gm_streams_context_destroyed(CUcontext context);
-/* A stream was made in the current context, is about to be destroyed. No lock may be held. */
+/* A stream was created in the current context; a stream is about to be destroyed. No lock may be held. */
 GM_INTERNAL void gm_streams_made(CUstream stream);
 GM_INTERNAL void gm_streams_ending(CUstream stream);
 
-/* Streams to record so that all work of the context is covered; none of them is destroyed before gm_streams_release.
- * The context is current, a capture section is open. 0: not known, or too many; nothing to release then. */
+/* Writes the streams to record, so that all work of the context is covered. None of them is destroyed before
+ * gm_streams_release. The context must be current and a guarded section open. 0: the streams are not known, or too
+ * many; then do not call gm_streams_release. */
 GM_INTERNAL unsigned gm_streams_hold(CUcontext context, CUstream *streams, unsigned room);
 GM_INTERNAL void gm_streams_release(void);
 

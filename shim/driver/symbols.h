@@ -1,4 +1,4 @@
-/* Rows of driver functions that gpumem calls itself. */
+/* The list of driver functions that gpumem itself calls, one row each. driver.h makes the table gm_drv of them. */
 #ifndef GM_DRIVER_SYMBOLS_H
 #define GM_DRIVER_SYMBOLS_H
 

@@ -1,17 +1,19 @@
-/* Is a network card, or a driver for direct access, in play in this process? */
+/* Tells whether the process uses libraries that pass device memory on: to a network card, to another driver, or to
+ * other processes. Memory for them must have stable physical pages and addresses. */
 #ifndef GM_DRIVER_TRANSPORTS_H
 #define GM_DRIVER_TRANSPORTS_H
 
 #include "shim/base/base.h"
 
-/* True when a verbs device or GDRCopy's is mapped, or their libraries are loaded where such a device exists: memory may
- * be registered with it, and an address given out again would carry an old registration. Reads the process's map only
- * when libraries were loaded since the last question; first call: always. */
+/* True when a verbs device or GDRCopy's device is mapped, or when their libraries are loaded on a machine that has
+ * such a device. Memory may be registered with the device then, and a reused address would still carry the old
+ * registration. Reads the process's memory map at the first call, and later only when libraries were loaded since the
+ * last call. */
 GM_INTERNAL bool gm_rdma_in_process(void);
 
-/* True when a library is loaded that passes device memory on to other processes (MPI, UCX, NCCL ...): what it registers
- * or exports later has to be plain device memory. One that is linked in statically is not seen. Reads the map when
- * libraries were loaded since the last question; true stays true. */
+/* True when a library is loaded that passes device memory on to other processes (MPI, UCX, NCCL ...). Memory that it
+ * registers or exports later has to be plain device memory. A statically linked library is not found. Reads the memory
+ * map only when libraries were loaded since the last call. Once true, the answer stays true. */
 GM_INTERNAL bool gm_transport_in_process(void);
 
 #endif

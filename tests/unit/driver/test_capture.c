@@ -1,4 +1,4 @@
-/* The list of captures, over a driver of which every answer is scripted here. */
+/* The list of captures (shim/driver/capture.c). The driver is a table of functions here that give scripted answers. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,14 +16,14 @@
 #define GLOBAL     CU_STREAM_CAPTURE_MODE_GLOBAL
 #define RELAXED    CU_STREAM_CAPTURE_MODE_RELAXED
 
-enum { ASK_NS = 100000000 }; /* captures that last longer are asked about, no more often than this */
+enum { RECHECK_NS = 100000000 }; /* captures that last longer are queried, no more often than this */
 static const struct timespec long_since = {.tv_nsec = 130000000};
 
 static struct {
     CUresult answer;
     CUstreamCaptureStatus status;
-    int asked, lost;
-    int hold_up, held_up; /* is_capturing: an asker stays inside; is inside */
+    int queries, lost;
+    int hold_up, held_up; /* is_capturing: a query does not return; is running */
     struct gm_capture last;
 } fake;
 
@@ -31,13 +31,13 @@ static __thread CUcontext current;
 
 static CUresult get_current(CUcontext *context) { return *context = current, CUDA_SUCCESS; }
 static CUresult exchange(CUstreamCaptureMode *mode) { return (void)mode, CUDA_SUCCESS; }
-/* Streams from 100 on are of context 2. */
+/* Streams from 100 on belong to context 2. */
 static CUresult context_of(CUstream stream, CUcontext *context) {
     return *context = stream < STREAM(100) ? CONTEXT(1) : CONTEXT(2), CUDA_SUCCESS;
 }
 static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status) {
     (void)stream;
-    __atomic_add_fetch(&fake.asked, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&fake.queries, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&fake.held_up, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&fake.hold_up, __ATOMIC_SEQ_CST))
         ;
@@ -76,17 +76,17 @@ static bool may_disturb(void) {
 static void a_begin_that_fails_is_no_capture(void **state) {
     (void)state;
     begin(STREAM(1), false, GLOBAL);
-    gm_capture_begun(gm_capture_begin(STREAM(1), false, GLOBAL), false); /* it captures already */
+    gm_capture_begun(gm_capture_begin(STREAM(1), false, GLOBAL), false); /* the stream captures already */
     assert_int_equal(gm_captures, 1);
     gm_capture_end(STREAM(2), false);
     assert_int_equal(gm_captures, 1);
     assert_false(may_disturb());
     gm_capture_end(STREAM(1), false);
     gm_capture_end(STREAM(1), false);
-    assert_true(may_disturb() && !fake.lost && !fake.asked);
+    assert_true(may_disturb() && !fake.lost && !fake.queries);
 }
 
-static void more_than_a_page_of_them(void **state) {
+static void more_captures_than_a_page_holds(void **state) {
     (void)state;
     for (uintptr_t i = 1; i <= 3000; i++)
         begin(STREAM(1000 + i), false, RELAXED);
@@ -99,7 +99,7 @@ static void more_than_a_page_of_them(void **state) {
     assert_true(gm_captures == 0 && fake.lost == 1500);
 }
 
-static void they_go_with_their_stream(void **state) {
+static void captures_end_with_their_stream(void **state) {
     (void)state;
     begin(STREAM(1), false, GLOBAL);
     begin(STREAM(2), false, RELAXED);
@@ -112,12 +112,12 @@ static void they_go_with_their_stream(void **state) {
     gm_capture_going(STREAM(2), NULL);
     begin(STREAM(3), false, GLOBAL);
     gm_capture_end(STREAM(2), false); /* ended by another thread meanwhile */
-    begin(STREAM(2), false, GLOBAL);  /* and the place of the destroyed stream used again */
+    begin(STREAM(2), false, GLOBAL);  /* the handle of the destroyed stream is used again */
     gm_capture_gone(STREAM(2), NULL, true);
     assert_true(gm_captures == 2 && fake.lost == 1);
 }
 
-static void they_go_with_their_context(void **state) {
+static void captures_end_with_their_context(void **state) {
     (void)state;
     begin(STREAM(1), false, GLOBAL);
     begin(STREAM(100), false, GLOBAL);
@@ -164,9 +164,9 @@ static void each_thread_has_a_default_stream(void **state) {
     in_thread(begin_default, "by handle");
     in_thread(begin_and_end_default, NULL);
     assert_int_equal(gm_captures, 4);
-    assert_false(gm_capture_recheck()); /* those of the threads that ended are over, at once */
-    assert_true(gm_captures == 1 && fake.lost == 3 && !fake.asked && fake.last.per_thread);
-    gm_capture_end(NULL, false); /* the legacy stream is another */
+    assert_false(gm_capture_recheck()); /* captures of ended threads are over at once */
+    assert_true(gm_captures == 1 && fake.lost == 3 && !fake.queries && fake.last.per_thread);
+    gm_capture_end(NULL, false); /* the legacy stream is a different stream */
     assert_int_equal(gm_captures, 1);
     gm_capture_end(NULL, true);
     assert_true(may_disturb());
@@ -179,7 +179,7 @@ static void *begin_two(void *unused) {
     return unused;
 }
 
-static void only_relaxed_ones_outlive_their_thread(void **state) {
+static void only_relaxed_captures_outlive_their_thread(void **state) {
     (void)state;
     in_thread(begin_two, NULL);
     assert_false(may_disturb());
@@ -188,28 +188,28 @@ static void only_relaxed_ones_outlive_their_thread(void **state) {
     assert_true(may_disturb());
 }
 
-/* ---- those that last */
+/* ---- captures that last long */
 
-static void the_driver_is_asked(void **state) {
+static void long_captures_are_queried(void **state) {
     (void)state;
     fake.status = CU_STREAM_CAPTURE_STATUS_NONE;
     uint64_t since = gm_now_ns();
     begin(STREAM(1), false, GLOBAL);
     uint64_t coming = gm_capture_begin(STREAM(2), false, GLOBAL); /* the driver has not begun it yet */
     assert_false(gm_capture_recheck());
-    assert_true(fake.asked == 0 || gm_now_ns() - since > ASK_NS);
+    assert_true(fake.queries == 0 || gm_now_ns() - since > RECHECK_NS);
     nanosleep(&long_since, NULL);
     assert_false(gm_capture_recheck());
-    assert_true(fake.asked == 1 && gm_captures == 1 && fake.lost == 1 && fake.last.stream == STREAM(1));
+    assert_true(fake.queries == 1 && gm_captures == 1 && fake.lost == 1 && fake.last.stream == STREAM(1));
     gm_capture_begun(coming, true);
     fake.status = CU_STREAM_CAPTURE_STATUS_INVALIDATED; /* still to be ended */
-    begin(NULL, true, GLOBAL);                          /* nobody else can name it */
+    begin(NULL, true, GLOBAL);                          /* no other thread can name it */
     since = gm_now_ns();
     for (int i = 0; i < 1000; i++)
         assert_false(may_disturb());
     nanosleep(&long_since, NULL);
     assert_false(may_disturb());
-    assert_in_range(fake.asked, 2, 3 + (gm_now_ns() - since) / ASK_NS); /* and not 1000 times */
+    assert_in_range(fake.queries, 2, 3 + (gm_now_ns() - since) / RECHECK_NS); /* not 1000 times */
     fake.answer = CUDA_ERROR_ILLEGAL_ADDRESS;
     nanosleep(&long_since, NULL);
     assert_false(may_disturb());
@@ -221,7 +221,7 @@ static void the_driver_is_asked(void **state) {
     assert_int_equal(fake.lost, 2);
 }
 
-static void *ask(void *unused) {
+static void *recheck(void *unused) {
     gm_capture_recheck();
     return unused;
 }
@@ -235,25 +235,25 @@ static void *destroy(void *unused) {
     return unused;
 }
 
-/* A stream is not destroyed under a thread that asks about it. */
-static void askers_are_waited_for(void **state) {
-    pthread_t asker, destroyer;
+/* A stream is not destroyed while a thread queries it. */
+static void destruction_waits_for_queries(void **state) {
+    pthread_t recheck_thread, destroy_thread;
     (void)state;
     fake.status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     fake.hold_up = 1;
     begin(STREAM(1), false, GLOBAL);
     nanosleep(&long_since, NULL);
-    assert_int_equal(pthread_create(&asker, NULL, ask, NULL), 0);
+    assert_int_equal(pthread_create(&recheck_thread, NULL, recheck, NULL), 0);
     while (!__atomic_load_n(&fake.held_up, __ATOMIC_SEQ_CST))
         ;
-    assert_int_equal(pthread_create(&destroyer, NULL, destroy, NULL), 0);
-    for (int i = 0; i < 100; i++) { /* far less than the bound of the wait */
+    assert_int_equal(pthread_create(&destroy_thread, NULL, destroy, NULL), 0);
+    for (int i = 0; i < 100; i++) { /* far less than the longest wait */
         nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
         assert_false(__atomic_load_n(&destroyed, __ATOMIC_SEQ_CST));
     }
     __atomic_store_n(&fake.hold_up, 0, __ATOMIC_SEQ_CST);
-    pthread_join(asker, NULL);
-    pthread_join(destroyer, NULL);
+    pthread_join(recheck_thread, NULL);
+    pthread_join(destroy_thread, NULL);
     assert_true(destroyed && gm_captures == 0 && fake.lost == 1);
 }
 
@@ -261,13 +261,13 @@ int main(void) {
     gm_clock_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_begin_that_fails_is_no_capture, start),
-        cmocka_unit_test_setup(more_than_a_page_of_them, start),
-        cmocka_unit_test_setup(they_go_with_their_stream, start),
-        cmocka_unit_test_setup(they_go_with_their_context, start),
+        cmocka_unit_test_setup(more_captures_than_a_page_holds, start),
+        cmocka_unit_test_setup(captures_end_with_their_stream, start),
+        cmocka_unit_test_setup(captures_end_with_their_context, start),
         cmocka_unit_test_setup(each_thread_has_a_default_stream, start),
-        cmocka_unit_test_setup(only_relaxed_ones_outlive_their_thread, start),
-        cmocka_unit_test_setup(the_driver_is_asked, start),
-        cmocka_unit_test_setup(askers_are_waited_for, start),
+        cmocka_unit_test_setup(only_relaxed_captures_outlive_their_thread, start),
+        cmocka_unit_test_setup(long_captures_are_queried, start),
+        cmocka_unit_test_setup(destruction_waits_for_queries, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

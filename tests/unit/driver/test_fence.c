@@ -1,5 +1,5 @@
-/* Fences of several contexts of which some end, over a driver of which every answer is scripted here. Events of a
- * context that ended, or is just ending, are never named. */
+/* Fences over several contexts, some of which end. The driver is a table of functions here that give scripted answers.
+ * gpumem must never name an event of a context that ended or is ending. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static struct {
     uintptr_t made;
     CUcontext context[EVENTS];
     CUresult answer[EVENTS];
-    bool forbidden[EVENTS]; /* its context is gone */
+    bool forbidden[EVENTS]; /* its context is destroyed */
     CUresult record, push;
     int records, queries, waits, destroyed;
     int hold_up, held_up;
@@ -140,15 +140,15 @@ static void a_peer_that_ended_is_done(void **state) {
     end(PEER);
     assert_int_equal(gm_fence_query(&fence), GM_OK);
     assert_int_equal(gm_fence_wait(&fence), GM_OK);
-    see(PEER); /* at the same place, another one */
+    see(PEER); /* another context with the same handle */
     assert_int_equal(gm_fence_query(&fence), GM_OK);
     assert_int_equal(record_own(&fence), GM_OK);
-    assert_true(fake.records == 3 && fence.count == 1 && fence.kept == 1);
+    assert_true(fake.records == 3 && fence.count == 1 && fence.event_count == 1);
     gm_fence_discard(&fence);
     assert_int_equal(fake.destroyed, 1);
 }
 
-static void nothing_is_known_while_it_ends(void **state) {
+static void a_fence_is_pending_while_a_context_ends(void **state) {
     struct gm_fence fence = {0}, other = {0};
     (void)state;
     reach(PEER);
@@ -160,11 +160,11 @@ static void nothing_is_known_while_it_ends(void **state) {
     int queries = fake.queries;
     assert_int_equal(gm_fence_query(&fence), PENDING);
     assert_int_equal(gm_fence_wait(&fence), PENDING);
-    assert_int_equal(fake.queries, queries + 1); /* of the block's own */
+    assert_int_equal(fake.queries, queries + 1); /* the block's own event */
     assert_int_equal(record_own(&other), PENDING);
     assert_int_equal(other.count, 0);
     memset(fake.forbidden, 0, sizeof fake.forbidden);
-    gm_context_stays(CONTEXT(PEER), id); /* the call did not end it */
+    gm_context_stays(CONTEXT(PEER), id); /* the call did not end the context */
     assert_int_equal(gm_fence_query(&fence), GM_OK);
     assert_int_equal(record_own(&other), GM_OK);
     assert_int_equal(other.count, 2);
@@ -189,20 +189,20 @@ static void the_blocks_own_context_ends(void **state) {
     assert_true(!fake.destroyed && !fake.waits);
 }
 
-/* Destroyed past every call that is watched: only the driver knows. */
-static void the_driver_says_that_it_is_gone(void **state) {
-    static const CUresult gone[] = {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
-                                    CUDA_ERROR_INVALID_HANDLE};
+/* The context was destroyed by a call that gpumem does not observe. Only the driver knows. */
+static void the_driver_reports_a_destroyed_context(void **state) {
+    static const CUresult errors[] = {CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
+                                      CUDA_ERROR_INVALID_HANDLE};
     struct gm_fence fence = {0};
     (void)state;
     reach(PEER);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(record_own(&fence), GM_OK);
         own_is(CUDA_SUCCESS);
-        peer_is(gone[i]);
+        peer_is(errors[i]);
         assert_int_equal(gm_fence_query(&fence), GM_OK);
-        own_is(gone[i]);
-        assert_int_equal(gm_fence_query(&fence), i < 2 ? PENDING : gone[i]);
+        own_is(errors[i]);
+        assert_int_equal(gm_fence_query(&fence), i < 2 ? PENDING : errors[i]);
     }
     own_is(CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(gm_fence_query(&fence), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -211,12 +211,12 @@ static void the_driver_says_that_it_is_gone(void **state) {
     assert_int_equal(fence.count, 1);
     own_is(CUDA_SUCCESS);
     assert_int_equal(gm_fence_query(&fence), GM_OK);
-    fake.record = CUDA_ERROR_ILLEGAL_ADDRESS; /* there, and broken */
+    fake.record = CUDA_ERROR_ILLEGAL_ADDRESS; /* the context exists, but has an error */
     assert_int_equal(record_own(&fence), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* More contexts than a fence has places, one after the other. */
-static void many_come_and_go(void **state) {
+/* More contexts, one after the other, than a fence has points. */
+static void many_contexts_come_and_go(void **state) {
     struct gm_fence fence = {0};
     (void)state;
     for (unsigned n = PEER; n < 40; n++) {
@@ -229,7 +229,7 @@ static void many_come_and_go(void **state) {
     assert_int_equal(fake.destroyed, 1);
 }
 
-static void *ask(void *fence) { return (void *)(intptr_t)gm_fence_query(fence); }
+static void *query_fence(void *fence) { return (void *)(intptr_t)gm_fence_query(fence); }
 
 static int ending;
 
@@ -239,23 +239,23 @@ static void *end_own(void *unused) {
     return unused;
 }
 
-static void askers_are_waited_for(void **state) {
+static void destruction_waits_for_queries(void **state) {
     struct gm_fence fence = {0};
-    pthread_t asker, ender;
+    pthread_t query_thread, end_thread;
     (void)state;
     assert_int_equal(record_own(&fence), GM_OK);
     fake.hold_up = 1;
-    assert_int_equal(pthread_create(&asker, NULL, ask, &fence), 0);
+    assert_int_equal(pthread_create(&query_thread, NULL, query_fence, &fence), 0);
     while (!__atomic_load_n(&fake.held_up, __ATOMIC_SEQ_CST))
         ;
-    assert_int_equal(pthread_create(&ender, NULL, end_own, NULL), 0);
-    for (int i = 0; i < 100; i++) { /* far less than the bound of the wait */
+    assert_int_equal(pthread_create(&end_thread, NULL, end_own, NULL), 0);
+    for (int i = 0; i < 100; i++) { /* far less than the longest wait */
         nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
         assert_false(__atomic_load_n(&ending, __ATOMIC_SEQ_CST));
     }
     __atomic_store_n(&fake.hold_up, 0, __ATOMIC_SEQ_CST);
-    pthread_join(asker, NULL);
-    pthread_join(ender, NULL);
+    pthread_join(query_thread, NULL);
+    pthread_join(end_thread, NULL);
     assert_true(ending);
 }
 
@@ -263,11 +263,11 @@ int main(void) {
     gm_clock_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_peer_that_ended_is_done, start, stop),
-        cmocka_unit_test_setup_teardown(nothing_is_known_while_it_ends, start, stop),
+        cmocka_unit_test_setup_teardown(a_fence_is_pending_while_a_context_ends, start, stop),
         cmocka_unit_test_setup_teardown(the_blocks_own_context_ends, start, stop),
-        cmocka_unit_test_setup_teardown(the_driver_says_that_it_is_gone, start, stop),
-        cmocka_unit_test_setup_teardown(many_come_and_go, start, stop),
-        cmocka_unit_test_setup_teardown(askers_are_waited_for, start, stop),
+        cmocka_unit_test_setup_teardown(the_driver_reports_a_destroyed_context, start, stop),
+        cmocka_unit_test_setup_teardown(many_contexts_come_and_go, start, stop),
+        cmocka_unit_test_setup_teardown(destruction_waits_for_queries, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Who is named for relying on a free, by the book-keeping alone: streams are numbers here. */
+/* The book-keeping of shim/driver/order.c: which streams are reported to rely on a free. Streams are only numbers
+ * here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +51,7 @@ static unsigned stream(uint64_t handle) { return stream_in(CONTEXT, handle); }
 static void work(uint64_t handle) { gm_order_submit(order, stream(handle), false); }
 static void visible_work(uint64_t handle) { gm_order_submit(order, stream(handle), true); }
 
-/* A free that finds all that may be busy to be busy. */
+/* A free that finds every candidate stream busy. */
 static void free_at(uint32_t site) {
     struct gm_order_busy streams[GM_ORDER_BUSY];
     unsigned count = gm_order_candidates(order, CONTEXT, streams);
@@ -67,10 +68,10 @@ static uint64_t count_at(uint32_t site) {
 }
 
 static void expect(const char *text) {
-    char said[256];
+    char text_found[256];
     assert_int_equal(order->found, 1);
-    gm_order_say(&order->findings[0], said, sizeof said);
-    assert_string_equal(said, text);
+    gm_order_say(&order->findings[0], text_found, sizeof text_found);
+    assert_string_equal(text_found, text);
 }
 
 /* ---- streams */
@@ -80,7 +81,7 @@ static void another_stream_relies(void **state) {
     work(ONE);
     free_at(SITE);
     work(TWO);
-    work(TWO); /* is behind it now */
+    work(TWO); /* is ordered behind it now */
     assert_int_equal(count_at(SITE), 1);
     expect("stream 2 (0x11) may rely on the wait for stream 1 (0x10)");
 }
@@ -139,7 +140,7 @@ static void order_is_handed_on(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-static void who_waits_behind_one_that_relies_is_not_named(void **state) {
+static void a_stream_behind_a_relying_one_is_not_named(void **state) {
     (void)state;
     work(ONE);
     free_at(SITE);
@@ -161,15 +162,15 @@ static void an_unknown_event_counts_as_an_order(void **state) {
 
 static void the_host_orders(void **state) {
     (void)state;
-    for (int way = 0; way < 4; way++) {
+    for (int wait = 0; wait < 4; wait++) {
         work(ONE);
         gm_order_record(order, stream(ONE), EVENT);
         free_at(SITE);
-        if (way == 0)
+        if (wait == 0)
             gm_order_host_stream(order, stream(ONE));
-        else if (way == 1)
+        else if (wait == 1)
             gm_order_host_event(order, EVENT);
-        else if (way == 2)
+        else if (wait == 2)
             gm_order_host_context(order, CONTEXT);
         else
             gm_order_tells_host(order, stream(ONE));
@@ -204,7 +205,7 @@ static void the_default_stream_orders_blocking_ones(void **state) {
     work(BLOCKING);
     free_at(SITE);
     work(LEGACY);
-    work(SECOND_BLOCKING); /* behind the default stream, and so behind the first */
+    work(SECOND_BLOCKING); /* behind the default stream, and so behind the first stream */
     assert_int_equal(order->found, 0);
     work(BLOCKING);
     free_at(SITE);
@@ -220,7 +221,7 @@ static void the_default_stream_does_not_order_others(void **state) {
     expect("the default stream may rely on the wait for stream 1 (0x10)");
 }
 
-static void default_streams_of_threads_are_told_apart(void **state) {
+static void default_streams_of_threads_are_distinct(void **state) {
     (void)state;
     struct gm_order_stream first = {CONTEXT, 2, 71, GM_ORDER_BLOCKING}, second = {CONTEXT, 2, 72, GM_ORDER_BLOCKING};
     gm_order_submit(order, gm_order_stream(order, &first), false);
@@ -240,7 +241,7 @@ static void a_free_waits_for_its_context(void **state) {
     gm_order_submit(order, stream_in(OTHER_CONTEXT, THREE), false);
     work(TWO);
     free_at(SITE);
-    gm_order_submit(order, stream_in(OTHER_CONTEXT, THREE), false); /* work of another context relies all the same */
+    gm_order_submit(order, stream_in(OTHER_CONTEXT, THREE), false); /* work of another context relies on it as well */
     expect("stream 3 (0x12) may rely on the wait for stream 2 (0x11)");
 }
 
@@ -254,7 +255,7 @@ static void the_last_free_that_waited_is_named(void **state) {
     work(ONE);
     free_at(SITE);
     assert_int_equal(gm_order_candidates(order, CONTEXT, streams), 0);
-    free_at(LATE_SITE); /* has nothing to wait for */
+    free_at(LATE_SITE); /* has no work to wait for */
     work(TWO);
     assert_int_equal(count_at(SITE), 1);
     assert_int_equal(order->found, 1);
@@ -290,7 +291,7 @@ static void idle_streams_are_no_reason(void **state) {
     assert_int_equal(order->frees, 0);
 }
 
-static void a_stream_that_was_waited_for_is_not_asked(void **state) {
+static void a_stream_that_was_waited_for_is_not_queried(void **state) {
     (void)state;
     struct gm_order_busy streams[GM_ORDER_BUSY];
     work(ONE);
@@ -300,7 +301,7 @@ static void a_stream_that_was_waited_for_is_not_asked(void **state) {
     assert_int_equal(streams[0].stream.handle, TWO);
 }
 
-/* What was done at one free is no reason at the next. */
+/* Work that was done at one free is no reason at the next. */
 static void what_a_free_found_done_is_no_reason(void **state) {
     (void)state;
     struct gm_order_busy streams[GM_ORDER_BUSY];
@@ -323,20 +324,20 @@ static void a_free_counts_once(void **state) {
     expect("stream 3 (0x12) may rely on the wait for stream 1 (0x10), and others");
 }
 
-/* However the streams that rely on two frees take turns. */
+/* Each free is counted once, in whatever order the relying streams come. */
 static void frees_are_not_counted_twice(void **state) {
     (void)state;
     work(ONE);
     work(TWO);
     free_at(SITE);
     work(ONE);
-    free_at(SITE); /* waits for the first stream alone */
+    free_at(SITE); /* waits for the first stream only */
     work(THREE);
     work(BLOCKING);
     assert_int_equal(count_at(SITE), 2);
 }
 
-/* A handle that is used again names another stream. */
+/* A reused handle names another stream. */
 static void streams_are_numbered(void **state) {
     (void)state;
     work(ONE);
@@ -392,7 +393,7 @@ static void a_host_that_waits_does_not_rely(void **state) {
     visible_work(ONE);
     gm_order_host_context(order, CONTEXT);
     work(ONE);
-    free_at(SITE); /* what the host may see it has seen */
+    free_at(SITE); /* the host has seen all that it may see */
     work(ONE);
     gm_order_end(order);
     assert_int_equal(order->found, 0);
@@ -407,7 +408,7 @@ static void what_the_host_does_not_see_is_no_reason(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-static void a_host_function_tells_streams_only(void **state) {
+static void a_host_function_informs_streams_only(void **state) {
     (void)state;
     visible_work(ONE);
     gm_order_tells_host(order, stream(ONE));
@@ -428,11 +429,11 @@ static void a_destroyed_stream_may_be_relied_on(void **state) {
     assert_int_equal(gm_order_candidates(order, CONTEXT, streams), 1);
     assert_false(streams[0].alive);
     free_at(SITE);
-    work(ONE); /* a new one of that handle */
+    work(ONE); /* a new stream with that handle */
     assert_int_equal(count_at(SITE), 1);
 }
 
-static void a_context_takes_its_streams_along(void **state) {
+static void a_destroyed_context_destroys_its_streams(void **state) {
     (void)state;
     visible_work(ONE);
     free_at(SITE);
@@ -442,9 +443,8 @@ static void a_context_takes_its_streams_along(void **state) {
     assert_int_equal(order->found, 0);
 }
 
-/* Places are used again, first those of streams that are gone; no order is made up for streams that are not
- * followed any more. */
-static void more_streams_than_places(void **state) {
+/* Entries are reused, those of destroyed streams first. For an evicted stream no missing order is reported. */
+static void more_streams_than_entries(void **state) {
     (void)state;
     for (unsigned i = 0; i < GM_ORDER_STREAMS; i++)
         work(EVENT + i);
@@ -463,7 +463,7 @@ static void more_streams_than_places(void **state) {
     assert_int_equal(order->count, GM_ORDER_STREAMS);
 }
 
-static void more_events_than_places(void **state) {
+static void more_events_than_entries(void **state) {
     (void)state;
     work(ONE);
     for (uint64_t i = 0; i < 4 * GM_ORDER_EVENTS; i++)
@@ -486,19 +486,19 @@ int main(void) {
         TEST(an_event_orders),
         TEST(an_event_recorded_too_early_does_not),
         TEST(order_is_handed_on),
-        TEST(who_waits_behind_one_that_relies_is_not_named),
+        TEST(a_stream_behind_a_relying_one_is_not_named),
         TEST(an_unknown_event_counts_as_an_order),
         TEST(the_host_orders),
         TEST(a_wait_for_another_stream_is_no_order),
         TEST(a_wait_unseen_counts_as_an_order),
         TEST(the_default_stream_orders_blocking_ones),
         TEST(the_default_stream_does_not_order_others),
-        TEST(default_streams_of_threads_are_told_apart),
+        TEST(default_streams_of_threads_are_distinct),
         TEST(a_free_waits_for_its_context),
         TEST(the_last_free_that_waited_is_named),
         TEST(an_innocent_site_is_not_named),
         TEST(idle_streams_are_no_reason),
-        TEST(a_stream_that_was_waited_for_is_not_asked),
+        TEST(a_stream_that_was_waited_for_is_not_queried),
         TEST(what_a_free_found_done_is_no_reason),
         TEST(a_free_counts_once),
         TEST(frees_are_not_counted_twice),
@@ -508,11 +508,11 @@ int main(void) {
         TEST(the_host_relies_until_the_end),
         TEST(a_host_that_waits_does_not_rely),
         TEST(what_the_host_does_not_see_is_no_reason),
-        TEST(a_host_function_tells_streams_only),
+        TEST(a_host_function_informs_streams_only),
         TEST(a_destroyed_stream_may_be_relied_on),
-        TEST(a_context_takes_its_streams_along),
-        TEST(more_streams_than_places),
-        TEST(more_events_than_places),
+        TEST(a_destroyed_context_destroys_its_streams),
+        TEST(more_streams_than_entries),
+        TEST(more_events_than_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

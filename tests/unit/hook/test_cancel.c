@@ -30,7 +30,7 @@ static CUresult wait_for_context(void) {
 static int came_out; /* of gpumem's calls */
 
 static void in_fence(void) {
-    struct gm_fence fence = {.count = 1, .kept = 1};
+    struct gm_fence fence = {.count = 1, .event_count = 1};
     assert_int_equal(gm_fence_wait(&fence), GM_OK);
 }
 
