@@ -1,5 +1,5 @@
-/* Ground floor of the shim: option values, log, formatter, clock, true look-ups. None of it allocates from the heap,
- * uses stdio, or exits; all of it may run inside the host program at any moment, from many threads. */
+/* The base of the library: formatter, log, clock, pages, spinlock, thread id. None of it allocates from the heap, uses
+ * stdio or ends the process. All of it may run inside the host program at any moment and in many threads. */
 #ifndef GM_BASE_H
 #define GM_BASE_H
 
@@ -11,38 +11,38 @@
 #define GM_INTERNAL    __attribute__((visibility("hidden")))
 #define GM_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define GM_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* What calls need seldom is kept out of the frame of the function that needs it, GM_RARE also out of the way; what each
- * needs is not. */
+/* GM_APART keeps a rare path out of the stack frame of its caller. GM_RARE also moves it away from the hot code.
+ * GM_IN_PLACE inlines what every call needs. */
 #define GM_APART    __attribute__((noinline))
 #define GM_RARE     __attribute__((noinline, cold))
 #define GM_IN_PLACE inline __attribute__((always_inline))
 
-/* ---- formatter (fmt.c): the subset %s %c %d %i %u %x %p %% with l, ll, z, width, 0-flag and %.*s / %.Ns.
- * Returns the length the whole text would have (like snprintf); always terminates when size > 0. */
+/* ---- formatter (fmt.c): the subset %s %c %d %i %u %x %p %% with l, ll, z, width, 0-flag and %.*s / %.Ns. Returns the
+ * length that the whole text would have, like snprintf. Always terminates the text when size > 0. */
 int gm_format(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int gm_vformat(char *out, size_t size, const char *format, va_list args);
 
-/* ---- log (log.c): one write(2) per line to stderr, prefix "gpumem: ". */
+/* ---- log (log.c): one write(2) for each line to stderr, with the prefix "gpumem: ". */
 enum gm_log_level { GM_LOG_OFF, GM_LOG_ERROR, GM_LOG_WARN, GM_LOG_INFO, GM_LOG_DEBUG };
 void gm_log_set(enum gm_log_level level); /* default GM_LOG_WARN */
 void gm_log(enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Says it the first time only; `once` is a static zero flag of the caller. */
+/* Logs only the first time. `once` is a static flag of the caller, initially 0. */
 void gm_log_once(int *once, enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* ---- clock (clock.c): nanoseconds of CLOCK_MONOTONIC by the calibrated time stamp counter, with clock_gettime as
- * fallback where the counter is not invariant. gm_ticks() is the raw counter (a few ns); gm_ticks_to_ns() converts an
- * absolute count. */
+/* ---- clock (clock.c): nanoseconds of CLOCK_MONOTONIC, computed from the calibrated time stamp counter, or read by
+ * clock_gettime where the counter is not invariant. gm_ticks() reads the raw counter (a few ns). gm_ticks_to_ns()
+ * converts an absolute count. */
 void gm_clock_init(void);
 uint64_t gm_ticks(void);
 uint64_t gm_ticks_to_ns(uint64_t ticks);
 uint64_t gm_ticks_span_ns(uint64_t ticks); /* converts a difference of counts */
 uint64_t gm_now_ns(void);
 
-/* ---- anonymous memory straight from the kernel, zeroed; NULL on failure. Never freed unless by munmap of the caller.
- */
+/* ---- zeroed anonymous memory from the kernel (pages.c); NULL on failure. Never freed, unless the caller calls
+ * munmap. */
 void *gm_pages(size_t bytes);
 
-/* ---- spinlock for critical sections of a few dozen instructions; yields after a while. */
+/* ---- spinlock (spin.c) for critical sections of a few dozen instructions. A waiter yields after a while. */
 typedef struct {
     int held;
 } gm_spin;
@@ -53,11 +53,11 @@ static inline void gm_spin_lock(gm_spin *lock) {
 }
 static inline void gm_spin_unlock(gm_spin *lock) { __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE); }
 
-/* ---- thread id (kernel), cached per thread. */
+/* ---- the kernel's thread id, cached for each thread (thread.c). */
 int gm_thread_id(void);
 
-/* ---- a thread that the program cancels does not end between the two; it ends at its next cancellation point. May be
- * nested. */
+/* ---- between these two calls a cancelled thread does not end. It ends at its next cancellation point afterwards. The
+ * calls may be nested. */
 void gm_cancel_hold(void);
 void gm_cancel_release(void);
 

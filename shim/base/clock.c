@@ -1,11 +1,11 @@
-/* Time stamps from the processor's counter, expressed in nanoseconds of CLOCK_MONOTONIC.
+/* Time stamps from the processor's counter, converted to nanoseconds of CLOCK_MONOTONIC.
  *
- * The relation counter -> time is a chain of straight segments. The first one begins at gm_clock_init() and gets its
- * slope at the first conversion, from the two points (init, now). Later conversions now and then compare the line with
- * the clock and append a segment that begins a little in the future, joins the old line there, and leans towards the
- * clock. A segment never changes once appended, so the same count always gives the same time and later counts never
- * give earlier times, whoever converts and whenever. Only the newest RING segments are kept; older counts are taken as
- * on the oldest kept one. */
+ * The relation between counter and time is a chain of straight segments. The first segment begins at gm_clock_init().
+ * Its slope is set at the first conversion, from the two points (init, now). From time to time a conversion compares
+ * the line with the clock and appends a segment. A new segment begins a little in the future, at a point of the old
+ * line, and its slope is corrected towards the clock. A segment never changes once it is appended. So the same count
+ * always gives the same time, and a later count never gives an earlier time, in any thread. Only the newest RING
+ * segments are stored. An older count is converted with the oldest stored one. */
 #include "shim/base/base.h"
 #include "shim/base/room.h"
 #include "shim/base/file.h"
@@ -20,13 +20,14 @@
 #endif
 
 enum { RING = 64, ORIGINS = 8 };
-#define SHIFT      32     /* slopes are ns per tick * 2^SHIFT */
-#define COLD_NS    250000 /* shortest base line of the first slope: 10 ns of reading error give 4e-5 */
-#define LEAD_NS    100000 /* a new segment begins this far ahead */
-#define PERIOD_NS  1000000000
-#define STEP_NS    1000000 /* beyond this the counter and the clock parted (suspend, migration) */
-#define MAX_LEAN   16384   /* the lean towards the clock is at most 1/MAX_LEAN of the slope */
-#define READING_NS 2000    /* a reading that took longer was interrupted */
+#define SHIFT 32 /* slopes are ns per tick * 2^SHIFT */
+#define COLD_NS \
+    250000 /* shortest base line of the first slope: a reading error of 10 ns gives a relative error of 4e-5 */
+#define LEAD_NS        100000 /* a new segment begins this far in the future */
+#define PERIOD_NS      1000000000
+#define STEP_NS        1000000 /* a larger difference means that counter and clock parted (suspend, migration) */
+#define MAX_CORRECTION 16384   /* the correction is at most 1/MAX_CORRECTION of the slope */
+#define READING_NS     2000    /* a reading that takes longer was interrupted */
 
 struct point {
     uint64_t tick, ns;
@@ -34,8 +35,8 @@ struct point {
 struct segment {
     struct point from;
     uint64_t slope;
-    struct point seen; /* the clock, when the segment was made */
-    uint64_t due;      /* tick at which to look at the clock again */
+    struct point seen; /* the clock when the segment was created */
+    uint64_t due;      /* tick at which to compare with the clock again */
 };
 
 static struct segment origins[ORIGINS];
@@ -65,7 +66,8 @@ static inline uint64_t counter(void) {
 #endif
 }
 
-/* The kernel watches the counter and leaves it when it is unstable or not the same on all processors. */
+/* The kernel checks the counter. It changes to another clock source when the counter is unstable or differs between
+ * processors. */
 static bool kernel_trusts_counter(void) {
     static const char *const good[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page"};
     char name[64];
@@ -98,7 +100,7 @@ static bool counter_is_good(void) {
 #endif
 }
 
-/* Reads counter and clock at the same moment as nearly as a few tries give; returns the uncertainty in ticks. */
+/* Reads counter and clock as closely together as a few tries allow; returns the uncertainty in ticks. */
 static uint64_t read_both(struct point *point) {
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
@@ -128,7 +130,7 @@ static uint64_t on_line(const struct segment *segment, uint64_t tick) {
     return back < segment->from.ns ? segment->from.ns - back : 0;
 }
 
-/* No lock: a fork at any moment must not leave the child waiting for a thread it does not have. */
+/* No lock: after a fork the child must not wait for a thread that it does not have. */
 void gm_clock_init(void) {
     if (__atomic_load_n(&origin, __ATOMIC_ACQUIRE))
         return;
@@ -155,7 +157,7 @@ static struct segment *ready_origin(void) {
     return first;
 }
 
-/* The first slope; every thread that comes early computes one, the first to store it wins. */
+/* Sets the first slope. Each early thread computes one, and the first to store it wins. */
 static void warm_up(struct segment *first) {
     struct point now;
     do {
@@ -166,7 +168,7 @@ static void warm_up(struct segment *first) {
     __atomic_compare_exchange_n(&first->slope, &none, slope, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* Copies segment `number`; false when a newer one took its place meanwhile. */
+/* Copies segment `number`. False: a newer segment replaced it meanwhile. */
 static bool get_segment(const struct segment *first, uint64_t number, struct segment *segment) {
     if (!number) {
         segment->from = first->from;
@@ -175,18 +177,17 @@ static bool get_segment(const struct segment *first, uint64_t number, struct seg
         segment->due = __atomic_load_n(&first->due, __ATOMIC_RELAXED);
         return true;
     }
-    const struct segment *place = &ring[number % RING];
-    segment->from.tick = __atomic_load_n(&place->from.tick, __ATOMIC_ACQUIRE);
-    segment->from.ns = __atomic_load_n(&place->from.ns, __ATOMIC_ACQUIRE);
-    segment->slope = __atomic_load_n(&place->slope, __ATOMIC_ACQUIRE);
-    segment->due = __atomic_load_n(&place->due, __ATOMIC_ACQUIRE);
-    segment->seen.tick = __atomic_load_n(&place->seen.tick, __ATOMIC_ACQUIRE);
-    segment->seen.ns = __atomic_load_n(&place->seen.ns, __ATOMIC_ACQUIRE);
+    const struct segment *slot = &ring[number % RING];
+    segment->from.tick = __atomic_load_n(&slot->from.tick, __ATOMIC_ACQUIRE);
+    segment->from.ns = __atomic_load_n(&slot->from.ns, __ATOMIC_ACQUIRE);
+    segment->slope = __atomic_load_n(&slot->slope, __ATOMIC_ACQUIRE);
+    segment->due = __atomic_load_n(&slot->due, __ATOMIC_ACQUIRE);
+    segment->seen.tick = __atomic_load_n(&slot->seen.tick, __ATOMIC_ACQUIRE);
+    segment->seen.ns = __atomic_load_n(&slot->seen.ns, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&newest, __ATOMIC_RELAXED) < number + RING - 1;
 }
 
-/* Appends a segment after `last`, number `number`. Gives up whenever it was interrupted: the next conversion tries
- * again. */
+/* Appends segment `number` + 1 behind `last`. Gives up when it was interrupted; the next conversion tries again. */
 static void append(const struct segment *last, uint64_t number) {
     struct point now;
     uint64_t lead = ticks_of(LEAD_NS, last->slope);
@@ -206,26 +207,26 @@ static void append(const struct segment *last, uint64_t number) {
     } else if (late < -STEP_NS) {
         next.slope -= next.slope / 2;
     } else {
-        int64_t most = (int64_t)(next.slope / MAX_LEAN);
-        int64_t lean = (int64_t)((__int128)late * (__int128)next.slope / (__int128)window_ns);
-        lean = lean > most ? most : lean < -most ? -most : lean;
-        next.slope = (uint64_t)((int64_t)next.slope + lean);
+        int64_t most = (int64_t)(next.slope / MAX_CORRECTION);
+        int64_t correction = (int64_t)((__int128)late * (__int128)next.slope / (__int128)window_ns);
+        correction = correction > most ? most : correction < -most ? -most : correction;
+        next.slope = (uint64_t)((int64_t)next.slope + correction);
     }
     next.due = next.from.tick + ticks_of(window_ns, next.slope);
 
-    struct segment *place = &ring[(number + 1) % RING];
+    struct segment *slot = &ring[(number + 1) % RING];
     if (counter() >= next.from.tick - lead / 2 || __atomic_load_n(&newest, __ATOMIC_RELAXED) != number)
         return;
-    __atomic_store_n(&place->from.tick, next.from.tick, __ATOMIC_RELEASE);
-    __atomic_store_n(&place->from.ns, next.from.ns, __ATOMIC_RELEASE);
-    __atomic_store_n(&place->slope, next.slope, __ATOMIC_RELEASE);
-    __atomic_store_n(&place->seen.tick, next.seen.tick, __ATOMIC_RELEASE);
-    __atomic_store_n(&place->seen.ns, next.seen.ns, __ATOMIC_RELEASE);
-    __atomic_store_n(&place->due, next.due, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->from.tick, next.from.tick, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->from.ns, next.from.ns, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->slope, next.slope, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->seen.tick, next.seen.tick, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->seen.ns, next.seen.ns, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->due, next.due, __ATOMIC_RELEASE);
     __atomic_store_n(&newest, number + 1, __ATOMIC_RELEASE);
 }
 
-/* One thread at a time; a claim older than a second belongs to a thread that a fork left behind. */
+/* One thread at a time appends. A claim older than a second belongs to a thread that does not exist after a fork. */
 static void refine(const struct segment *last, uint64_t number) {
     uint64_t claim = __atomic_load_n(&refining, __ATOMIC_RELAXED), now = counter() | 1;
     if (claim && now - claim < ticks_of(PERIOD_NS, last->slope))
@@ -236,7 +237,7 @@ static void refine(const struct segment *last, uint64_t number) {
     __atomic_store_n(&refining, 0, __ATOMIC_RELEASE);
 }
 
-/* Segment that `tick` lies on; *number is its number. */
+/* Finds the segment that `tick` lies on; *number is its number. */
 static void find_segment(struct segment *first, uint64_t tick, struct segment *segment, uint64_t *number) {
     for (;;) {
         uint64_t last = __atomic_load_n(&newest, __ATOMIC_ACQUIRE), n = last;
@@ -258,7 +259,8 @@ uint64_t gm_ticks(void) {
     return __atomic_load_n(&use_counter, __ATOMIC_RELAXED) ? counter() : clock_ns();
 }
 
-/* The thread's copy of the line it used last. A segment holds at least until it is due: the next one begins later. */
+/* The thread's copy of the line that it used last. It holds at least until the segment is due, because the next one
+ * begins later. */
 struct line {
     uint64_t tick, ns, slope, ticks; /* valid for [tick, tick + ticks) */
 };
@@ -266,9 +268,9 @@ struct line {
 _Static_assert(sizeof(struct line) <= GM_ROOM_TRACE - GM_ROOM_CLOCK, "fits");
 
 uint64_t gm_ticks_to_ns(uint64_t ticks) {
-    struct line *near = gm_room_part_known(GM_ROOM_CLOCK);
-    if (GM_LIKELY(near && ticks - near->tick < near->ticks))
-        return near->ns + scale(ticks - near->tick, near->slope);
+    struct line *cached = gm_room_part_known(GM_ROOM_CLOCK);
+    if (GM_LIKELY(cached && ticks - cached->tick < cached->ticks))
+        return cached->ns + scale(ticks - cached->tick, cached->slope);
     struct segment *first = ready_origin(), segment;
     uint64_t number;
     if (!__atomic_load_n(&use_counter, __ATOMIC_RELAXED))
@@ -278,15 +280,15 @@ uint64_t gm_ticks_to_ns(uint64_t ticks) {
     find_segment(first, ticks, &segment, &number);
     if (GM_UNLIKELY(ticks > segment.due) && number == __atomic_load_n(&newest, __ATOMIC_RELAXED))
         refine(&segment, number);
-    if (segment.due > segment.from.tick && (near = gm_room_part(GM_ROOM_CLOCK)))
-        *near = (struct line){segment.from.tick, segment.from.ns, segment.slope, segment.due - segment.from.tick};
+    if (segment.due > segment.from.tick && (cached = gm_room_part(GM_ROOM_CLOCK)))
+        *cached = (struct line){segment.from.tick, segment.from.ns, segment.slope, segment.due - segment.from.tick};
     return on_line(&segment, ticks);
 }
 
 uint64_t gm_ticks_span_ns(uint64_t ticks) {
-    const struct line *near = gm_room_part_known(GM_ROOM_CLOCK);
-    if (GM_LIKELY(near && near->slope != 0))
-        return scale(ticks, near->slope);
+    const struct line *cached = gm_room_part_known(GM_ROOM_CLOCK);
+    if (GM_LIKELY(cached && cached->slope != 0))
+        return scale(ticks, cached->slope);
     struct segment *first = ready_origin(), segment;
     if (!__atomic_load_n(&use_counter, __ATOMIC_RELAXED))
         return ticks;

@@ -1,3 +1,5 @@
+/* The error text of each thread lies in its per-thread memory (room.h). Without that, all threads share a text. Structs
+ * are copied up to the smaller of the two sizes (error.h). */
 #include "shim/base/error.h"
 
 #include <string.h>
@@ -10,9 +12,9 @@ enum { TEXT = 320, STRUCT_MOST = 4096 };
 _Static_assert(TEXT <= GM_ROOM_BYTES - GM_ROOM_ERROR, "fits");
 
 static char *text(void) {
-    static char everybodys[TEXT];
+    static char shared[TEXT];
     char *own = gm_room_part(GM_ROOM_ERROR);
-    return own ? own : everybodys;
+    return own ? own : shared;
 }
 
 __attribute__((visibility("default"))) const char *gpumem_last_error(void) { return text(); }
@@ -25,7 +27,7 @@ gm_status gm_fail(gm_status status, const char *format, ...) {
     return status;
 }
 
-/* A size out of these bounds is most likely not set, and must not be believed. */
+/* A size out of these bounds was most likely not set, so it is refused. */
 static gm_status size_of(const char *name, const void *theirs, size_t *size) {
     memcpy(size, theirs, sizeof *size);
     if (*size >= sizeof *size && *size <= STRUCT_MOST)

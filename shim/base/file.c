@@ -1,3 +1,4 @@
+/* Reads a file into anonymous memory by bare system calls (file.h). */
 #include "shim/base/file.h"
 
 #include <errno.h>

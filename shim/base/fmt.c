@@ -1,4 +1,4 @@
-/* A printf subset that is safe anywhere: no heap, no locale, no stdio, no state. */
+/* A subset of printf that is safe anywhere: it uses no heap, no locale, no stdio and no state. */
 #include "shim/base/base.h"
 
 struct sink {
@@ -56,7 +56,7 @@ static void put_text(struct sink *sink, const struct spec *spec, const char *tex
         put(sink, text[i]);
 }
 
-/* A va_list cannot be handed on by address where it is an array type; a struct around it can. */
+/* A va_list that is an array type cannot be passed on by address. A struct around it can. */
 struct arguments {
     va_list list;
 };
@@ -79,8 +79,8 @@ static uint64_t take_unsigned(struct arguments *args, int longs) {
     }
 }
 
-/* A negative `*` precision counts as none, a negative `*` width as its amount, as close to C as a right-aligned field
- * comes. */
+/* A negative `*` precision counts as none. A negative `*` width counts as its absolute value, because this formatter
+ * only aligns to the right. */
 static const char *parse_spec(const char *p, struct spec *spec, struct arguments *args) {
     *spec = (struct spec){0};
     if (*p == '0') {
@@ -117,7 +117,7 @@ static const char *parse_spec(const char *p, struct spec *spec, struct arguments
     return p;
 }
 
-/* False: not one of ours; its argument's type is unknown, so nothing behind it can be read either. */
+/* False: unknown conversion. The type of its argument is unknown, so no later argument can be read. */
 static bool convert(struct sink *sink, char conversion, const struct spec *spec, struct arguments *args) {
     int64_t number;
     switch (conversion) {

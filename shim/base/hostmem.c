@@ -1,3 +1,5 @@
+/* Parses /proc/meminfo, the memory nodes under /sys and the control groups, and lowers `available` to each bound
+ * (hostmem.h). */
 #include "shim/base/hostmem.h"
 #include "shim/base/file.h"
 
@@ -5,18 +7,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PATH_SIZE = 1024, TEXT_SIZE = 8192, MOST_NODES = 64 };
+enum { PATH_SIZE = 1024, TEXT_SIZE = 8192, MAX_NODES = 64 };
 
-/* Too much for the stack of a thread that the program made small. */
-struct room {
+/* Buffers. They are too large for the stack of a thread that the program made small. */
+struct scratch {
     char text[TEXT_SIZE], groups[2048];
     char path[PATH_SIZE], group[PATH_SIZE], again[PATH_SIZE];
 };
 
-#define LEAST_HEADROOM ((uint64_t)512 << 20)
-#define UNLIMITED      ((uint64_t)1 << 62) /* version 1 writes a number near 2^63 */
+#define MIN_HEADROOM ((uint64_t)512 << 20)
+#define UNLIMITED    ((uint64_t)1 << 62) /* version 1 writes a number near 2^63 for "no limit" */
 
-/* The file's beginning as text. False: it cannot be read. */
+/* Reads the beginning of a file as text. False: it cannot be read. */
 static bool read_text(const char *path, char *text, size_t size) {
     size_t used = 0;
     ssize_t got;
@@ -41,7 +43,7 @@ static bool read_number(const char *text, uint64_t *number) {
     return true;
 }
 
-/* The number behind `key` at the beginning of a line, or behind a space on it; 0 when there is none. */
+/* The number behind `key`, which stands at the beginning of a line or behind a space; 0 when there is none. */
 static uint64_t number_of(const char *text, const char *key) {
     uint64_t number = 0;
     for (const char *at = text; (at = strstr(at, key)) != NULL; at++)
@@ -60,32 +62,33 @@ static void bound(struct gm_hostmem *memory, uint64_t available) {
 
 /* ---- the machine and one node of it */
 
-static bool read_machine(const char *root, struct gm_hostmem *memory, struct room *room) {
-    gm_format(room->path, sizeof room->path, "%s/proc/meminfo", root);
-    if (!read_text(room->path, room->text, sizeof room->text))
+static bool read_machine(const char *root, struct gm_hostmem *memory, struct scratch *scratch) {
+    gm_format(scratch->path, sizeof scratch->path, "%s/proc/meminfo", root);
+    if (!read_text(scratch->path, scratch->text, sizeof scratch->text))
         return false;
-    memory->available = number_of(room->text, "MemAvailable:") << 10;
-    memory->total = number_of(room->text, "MemTotal:") << 10;
+    memory->available = number_of(scratch->text, "MemAvailable:") << 10;
+    memory->total = number_of(scratch->text, "MemTotal:") << 10;
     return memory->total > 0;
 }
 
-static uint64_t node_total(const char *root, int node, struct room *room) {
-    gm_format(room->path, sizeof room->path, "%s/sys/devices/system/node/node%d/meminfo", root, node);
-    return read_text(room->path, room->text, sizeof room->text) ? number_of(room->text, "MemTotal:") << 10 : 0;
+static uint64_t node_total(const char *root, int node, struct scratch *scratch) {
+    gm_format(scratch->path, sizeof scratch->path, "%s/sys/devices/system/node/node%d/meminfo", root, node);
+    return read_text(scratch->path, scratch->text, sizeof scratch->text) ? number_of(scratch->text, "MemTotal:") << 10
+                                                                         : 0;
 }
 
-/* A sandbox may show the machine's memory in one place and a figure of its own in the nodes: nodes that do not add up
- * to the machine say nothing about it. */
-static bool nodes_are_true(const char *root, uint64_t machine, struct room *room) {
+/* A sandbox may show different figures for the machine and for its nodes. Nodes that do not add up to the machine are
+ * ignored. */
+static bool nodes_cover_machine(const char *root, uint64_t machine, struct scratch *scratch) {
     uint64_t sum = 0;
-    for (int node = 0; node < MOST_NODES; node++)
-        sum += node_total(root, node, room);
+    for (int node = 0; node < MAX_NODES; node++)
+        sum += node_total(root, node, scratch);
     return sum >= machine - machine / 10;
 }
 
-static void bound_by_node(const char *root, int node, struct gm_hostmem *memory, struct room *room) {
-    if (node >= 0 && nodes_are_true(root, memory->total, room) && node_total(root, node, room))
-        bound(memory, (number_of(room->text, "MemFree:") + number_of(room->text, "Inactive(file):")) << 10);
+static void bound_by_node(const char *root, int node, struct gm_hostmem *memory, struct scratch *scratch) {
+    if (node >= 0 && nodes_cover_machine(root, memory->total, scratch) && node_total(root, node, scratch))
+        bound(memory, (number_of(scratch->text, "MemFree:") + number_of(scratch->text, "Inactive(file):")) << 10);
 }
 
 /* ---- control groups */
@@ -97,29 +100,29 @@ static const struct layout {
   legacy = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "};
 
 static bool read_in(const char *root, const struct layout *layout, const char *group, const char *file,
-                    struct room *room) {
-    int length = gm_format(room->path, sizeof room->path, "%s%s%s/%s", root, layout->mount, group, file);
-    return length < PATH_SIZE && read_text(room->path, room->text, sizeof room->text);
+                    struct scratch *scratch) {
+    int length = gm_format(scratch->path, sizeof scratch->path, "%s%s%s/%s", root, layout->mount, group, file);
+    return length < PATH_SIZE && read_text(scratch->path, scratch->text, sizeof scratch->text);
 }
 
 static void bound_by_group(const char *root, const struct layout *layout, const char *group, struct gm_hostmem *memory,
-                           struct room *room) {
+                           struct scratch *scratch) {
     uint64_t limit, used, cached = 0;
-    if (!read_in(root, layout, group, layout->limit, room) || !read_number(room->text, &limit) || limit >= UNLIMITED ||
-        !read_in(root, layout, group, layout->use, room) || !read_number(room->text, &used))
+    if (!read_in(root, layout, group, layout->limit, scratch) || !read_number(scratch->text, &limit) ||
+        limit >= UNLIMITED || !read_in(root, layout, group, layout->use, scratch) || !read_number(scratch->text, &used))
         return;
-    if (read_in(root, layout, group, "memory.stat", room))
-        cached = number_of(room->text, layout->cached);
+    if (read_in(root, layout, group, "memory.stat", scratch))
+        cached = number_of(scratch->text, layout->cached);
     used = used > cached ? used - cached : 0;
     bound(memory, limit > used ? limit - used : 0);
     if (limit < memory->total)
         memory->total = limit;
 }
 
-/* Every group from `group` up to the mount's root. A path that leads outside, as seen from another name space, or that
- * is not there, as in a container that mounts its own group as the root, leaves the root alone. */
+/* Applies every group from `group` up to the root of the mount. Only the root applies in two cases: the path leads
+ * outside of this name space, or it does not exist, as in a container whose own group is mounted as the root. */
 static void bound_by_groups(const char *root, const struct layout *layout, char *group, struct gm_hostmem *memory,
-                            struct room *room) {
+                            struct scratch *scratch) {
     if (strstr(group, "/.."))
         group[0] = '\0';
     for (char *slash; group[0]; *slash = '\0') {
@@ -127,9 +130,9 @@ static void bound_by_groups(const char *root, const struct layout *layout, char 
         if (!slash)
             break;
         if (slash[1])
-            bound_by_group(root, layout, group, memory, room);
+            bound_by_group(root, layout, group, memory, scratch);
     }
-    bound_by_group(root, layout, "", memory, room);
+    bound_by_group(root, layout, "", memory, scratch);
 }
 
 static bool has_word(const char *list, size_t length, const char *word) {
@@ -141,24 +144,25 @@ static bool has_word(const char *list, size_t length, const char *word) {
     return false;
 }
 
-/* Lines are "0::/group" of version 2 and "ID:CONTROLLER,...:/group" of version 1. */
-static void bound_by_cgroup(const char *root, struct gm_hostmem *memory, struct room *room) {
-    gm_format(room->path, sizeof room->path, "%s/proc/self/cgroup", root);
-    if (!read_text(room->path, room->groups, sizeof room->groups))
+/* A line is "0::/group" in version 2 and "ID:CONTROLLER,...:/group" in version 1. */
+static void bound_by_cgroup(const char *root, struct gm_hostmem *memory, struct scratch *scratch) {
+    gm_format(scratch->path, sizeof scratch->path, "%s/proc/self/cgroup", root);
+    if (!read_text(scratch->path, scratch->groups, sizeof scratch->groups))
         return;
-    for (const char *line = room->groups; *line;) {
+    for (const char *line = scratch->groups; *line;) {
         size_t length = strcspn(line, "\n");
         const char *names = memchr(line, ':', length);
-        const char *place = names ? memchr(names + 1, ':', length - (size_t)(names + 1 - line)) : NULL;
-        if (place && length - (size_t)(place + 1 - line) < sizeof room->group) {
-            bool version_2 = place == names + 1;
-            gm_format(room->group, sizeof room->group, "%.*s", (int)(length - (size_t)(place + 1 - line)), place + 1);
+        const char *path = names ? memchr(names + 1, ':', length - (size_t)(names + 1 - line)) : NULL;
+        if (path && length - (size_t)(path + 1 - line) < sizeof scratch->group) {
+            bool version_2 = path == names + 1;
+            gm_format(scratch->group, sizeof scratch->group, "%.*s", (int)(length - (size_t)(path + 1 - line)),
+                      path + 1);
             if (version_2) {
-                memcpy(room->again, room->group, sizeof room->again);
-                bound_by_groups(root, &unified, room->group, memory, room);
-                bound_by_groups(root, &hybrid, room->again, memory, room);
-            } else if (has_word(names + 1, (size_t)(place - names - 1), "memory")) {
-                bound_by_groups(root, &legacy, room->group, memory, room);
+                memcpy(scratch->again, scratch->group, sizeof scratch->again);
+                bound_by_groups(root, &unified, scratch->group, memory, scratch);
+                bound_by_groups(root, &hybrid, scratch->again, memory, scratch);
+            } else if (has_word(names + 1, (size_t)(path - names - 1), "memory")) {
+                bound_by_groups(root, &legacy, scratch->group, memory, scratch);
             }
         }
         line += length + (line[length] == '\n');
@@ -166,21 +170,21 @@ static void bound_by_cgroup(const char *root, struct gm_hostmem *memory, struct 
 }
 
 bool gm_hostmem_read(const char *root, int node, struct gm_hostmem *memory) {
-    struct room *room = gm_pages(sizeof *room);
+    struct scratch *scratch = gm_pages(sizeof *scratch);
     *memory = (struct gm_hostmem){0};
-    bool known = room && read_machine(root, memory, room);
+    bool known = scratch && read_machine(root, memory, scratch);
     if (known) {
-        bound_by_node(root, node, memory, room);
-        bound_by_cgroup(root, memory, room);
+        bound_by_node(root, node, memory, scratch);
+        bound_by_cgroup(root, memory, scratch);
     }
-    if (room)
-        munmap(room, sizeof *room);
+    if (scratch)
+        munmap(scratch, sizeof *scratch);
     return known;
 }
 
 uint64_t gm_hostmem_takeable(const struct gm_hostmem *memory) {
     uint64_t headroom = memory->total / 20;
-    if (headroom < LEAST_HEADROOM)
-        headroom = LEAST_HEADROOM;
+    if (headroom < MIN_HEADROOM)
+        headroom = MIN_HEADROOM;
     return memory->available > headroom ? memory->available - headroom : 0;
 }

@@ -1,9 +1,9 @@
-/* GPUMEM_LIMIT: how much memory of each device this process may hold, as if the card were smaller.
+/* GPUMEM_LIMIT: how much memory of each device this process may hold, as if the device were smaller.
  *
- * What counts is alive: blocks of the program, whoever serves them, from the moment they are asked for until they are
- * freed. Memory that is kept for reuse does not count, nor does what the out-of-memory chain put elsewhere (oom.h).
- * Bytes are counted before memory is asked for, so that parallel calls cannot pass together. No function blocks; all
- * are safe from any thread. */
+ * The live blocks of the program count, from the request until the free, whichever resource serves them. Free blocks
+ * of the cache do not count, and neither do blocks that the out-of-memory steps placed elsewhere (oom.h). Bytes are
+ * counted before the memory is requested, so that parallel calls cannot exceed the limit together. No function blocks,
+ * and all are safe in any thread. */
 #ifndef GM_BASE_LIMIT_H
 #define GM_BASE_LIMIT_H
 
@@ -11,9 +11,9 @@
 
 #define GM_LIMIT_DEVICES 64
 
-extern uint64_t gm_limit_bytes; /* for each device, 0 = no limit; set before the first call */
+extern uint64_t gm_limit_bytes; /* for each device; 0 = no limit; set before the first call */
 
-/* Free memory of a device of `total` bytes that is left to what nobody here sees: 512 MiB or 3 %. */
+/* Free memory that gpumem leaves on a device of `total` bytes for users that it does not see: 512 MiB or 3 %. */
 static inline size_t gm_device_headroom(size_t total) {
     const size_t least = (size_t)512 << 20;
     return total / 32 > least ? total / 32 : least;
@@ -21,15 +21,15 @@ static inline size_t gm_device_headroom(size_t total) {
 
 static inline bool gm_limit_on(void) { return GM_UNLIKELY(gm_limit_bytes != 0); }
 
-/* Counts `bytes` on the device unless the limit is passed by them. False: nothing was counted. */
+/* Counts `bytes` on the device, unless that would exceed the limit. False: nothing was counted. */
 GM_INTERNAL bool gm_limit_take(int device, uint64_t bytes);
-/* Counts them whatever the limit says: memory that may natively be larger than the card. */
+/* Counts `bytes` even above the limit, for memory that may natively be larger than the device. */
 GM_INTERNAL void gm_limit_force(int device, uint64_t bytes);
 GM_INTERNAL void gm_limit_give(int device, uint64_t bytes);
 GM_INTERNAL uint64_t gm_limit_live(int device);
-/* What a card of this limit has: total and free bytes, from what the driver says and what would be given back. */
+/* Lowers total and free bytes, as the driver reports them, to those of a device of the limit's size. */
 GM_INTERNAL void gm_limit_view(int device, size_t *free_bytes, size_t *total);
-/* In the child of a fork nothing of the parent's is alive. */
+/* In the child of a fork none of the parent's blocks is alive. */
 GM_INTERNAL void gm_limit_after_fork(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* One line, one write(2): lines of several threads and processes do not mix. errno is the host program's and is left as
- * found. */
+/* Writes each log line by one write(2), so that lines of several threads and processes do not mix. Leaves the
+ * program's errno unchanged. */
 #include "shim/base/base.h"
 #include "shim/base/file.h"
 

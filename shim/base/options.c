@@ -1,5 +1,5 @@
-/* Option rows, their parser, and the process's values. Everything lies in static storage and getters answer with the
- * defaults before gm_options_load(), so the order of constructors does not matter. */
+/* The rows of the options, their parser, and the values of this process (options.h). Everything lies in static
+ * storage. Before gm_options_load() the getters return the defaults, so the order of constructors does not matter. */
 #include "shim/base/options.h"
 #include "shim/base/base.h"
 #include "shim/base/file.h"
@@ -25,13 +25,13 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "0", "frames", NULL, 0, 64,
      "Stack frames recorded for each call site beyond the first."},
     {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,
-     "How much to say on standard error."},
+     "Which messages to write to standard error."},
     {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
-     "At exit, print through which entry points calls came, and which may have passed by."},
+     "At exit, print the entry points that calls came through, and those that may have been bypassed."},
     {GM_OPT_FREE, GM_OPTION_CHOICE, "GPUMEM_FREE", "free", "safe", "", "safe wait order async", 0, 0,
      "When a cudaFree returns: wait = when earlier work of its context is done, as natively; order = at once, and "
      "later work runs behind "
-     "earlier work; async = at once, and only early reuse of the memory is excluded, which breaks programs that lean "
+     "earlier work; async = at once, and only early reuse of the memory is excluded, which breaks programs that rely "
      "on the wait; safe "
      "= the cheapest of these that the program cannot tell from the native call."},
     {GM_OPT_STRICT, GM_OPTION_BOOL, "GPUMEM_STRICT", "strict", "0", "", NULL, 0, 0,
@@ -45,7 +45,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "driver "
      "has it."},
     {GM_OPT_MANAGED_HEADROOM, GM_OPTION_BYTES, "GPUMEM_MANAGED_HEADROOM", "managed-headroom", "512M", "bytes", NULL, 0,
-     0, "Free device memory that managed placement leaves alone; a request that would use it is refused."},
+     0, "Free device memory that managed placement does not use; a request that would need it is refused."},
     {GM_OPT_MANAGED_PREFETCH, GM_OPTION_BOOL, "GPUMEM_MANAGED_PREFETCH", "managed-prefetch", "0", "", NULL, 0, 0,
      "Move a managed block to its device before the program gets it, so that the first kernel does not fault page by "
      "page."},
@@ -56,17 +56,18 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_FENCE_BATCH, GM_OPTION_COUNT, "GPUMEM_FENCE_BATCH", "fence-batch", "16", "frees", NULL, 1, 1024,
      "How many frees of the cache share one fence; 1 lets a block be reused soonest, more make a free cheaper."},
     {GM_OPT_CACHE_LIMIT, GM_OPTION_BYTES, "GPUMEM_CACHE_LIMIT", "cache-limit", "0", "bytes", NULL, 0, 0,
-     "Freed memory that the cache keeps for reuse on each device; 0 = a quarter of the device's memory."},
+     "Limit of the free blocks that the cache holds for reuse on each device; 0 = a quarter of the device's memory."},
     {GM_OPT_CACHE_IDLE, GM_OPTION_TIME, "GPUMEM_CACHE_IDLE", "cache-idle", "10s", "us, ms or s", NULL, 0, 0,
-     "Kept blocks that were not used for so long are given back when later blocks are freed; 0 = never."},
+     "Free blocks that were unused for this time are released when later blocks are freed; 0 = never."},
     {GM_OPT_FILL, GM_OPTION_CHOICE, "GPUMEM_FILL", "fill", "off", "", "off zero poison", 0, 0,
      "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written."},
     {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
-     "Memory of each device that this process may hold, as if the card were smaller; requests beyond it take the steps "
+     "Memory of each device that this process may hold, as if the device were smaller; larger requests take the steps "
      "of "
      "GPUMEM_OOM; 0 = no limit."},
     {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,host,fail", "STEPS", NULL, 0, 0,
-     "What to do when the device is out of memory, in order: trim what is kept, host memory mapped to the device, "
+     "What to do when the device is out of memory, in order: trim = release free blocks, host memory mapped to the "
+     "device, "
      "managed memory "
      "while it fits free device memory, fail."},
     {GM_OPT_GROW, GM_OPTION_CHOICE, "GPUMEM_GROW", "grow", "off", "", "off report vmm move", 0, 0,
@@ -147,7 +148,7 @@ static bool parse_time(const char *text, uint64_t *number) {
     return !*p && *number == 0;
 }
 
-/* The next word of a space-separated list, its length in *length; NULL at the end. */
+/* The next word of a space-separated list, with its length in *length; NULL at the end. */
 static const char *next_word(const char *list, size_t *length) {
     list += strspn(list, " ");
     *length = strcspn(list, " ");
@@ -256,7 +257,7 @@ static const struct gm_option *nearest(const char *name, size_t length) {
     const struct gm_option *best = NULL;
     if (length > NAME_SIZE)
         return NULL;
-    size_t own = length - strlen("GPUMEM_"), least = own < 4 ? own : 4; /* farther apart it is no slip of the fingers */
+    size_t own = length - strlen("GPUMEM_"), least = own < 4 ? own : 4; /* a larger distance is no typing error */
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const struct gm_option *row = &gm_option_rows[i];
         size_t apart = distance(name, length, row->name, strlen(row->name));
@@ -286,7 +287,7 @@ static const struct gm_option *find_row(const char *name, size_t length) {
     return NULL;
 }
 
-/* `entry` is NAME=value of a name that begins with GPUMEM_. An empty value means: not given. */
+/* `entry` is NAME=value, and the name begins with GPUMEM_. An empty value counts as not set. */
 static void take_entry(const char *entry, uint32_t *seen, bool report) {
     size_t length = strcspn(entry, "=");
     const struct gm_option *row = find_row(entry, length);
@@ -300,7 +301,7 @@ static void take_entry(const char *entry, uint32_t *seen, bool report) {
     const char *text = entry + length + 1;
     if (!*text || (*seen & 1u << row->id))
         return;
-    *seen |= 1u << row->id; /* of several entries of a name the first counts, as for getenv */
+    *seen |= 1u << row->id; /* when a name has several entries the first counts, as for getenv */
     char error[256];
     uint64_t number;
     if (gm_option_parse(row, text, &number, error, sizeof error)) {
@@ -329,7 +330,7 @@ static void set_default(const struct gm_option *row) {
 
 _Static_assert(GM_OPTION_COUNT_ <= 32, "take_entry keeps a bit for each option");
 
-/* The first of two readings finds the log level, under which the second speaks. */
+/* Scans twice: the first scan finds the log level, and the second reports errors at that level. */
 void gm_options_load(char *const *environment) {
     int expected = 0;
     if (!environment)

@@ -1,6 +1,6 @@
-/* Options: one row each; help, manual, completion, README table and the parser all read the same rows. Values are read
- * once from the environment. An unknown GPUMEM_ name or a value that does not parse is reported once on stderr, naming
- * it and what is accepted, and the default stays. */
+/* The options of gpumem, one row each. Help, manual, completion, the table of the README and the parser read the same
+ * rows. Values are read once from the environment. An unknown GPUMEM_ name, or a value that does not parse, is
+ * reported once on stderr with the name, the value and what is accepted. The default then applies. */
 #ifndef GM_OPTIONS_H
 #define GM_OPTIONS_H
 
@@ -14,33 +14,32 @@ enum gm_option_type {
     GM_OPTION_BYTES,  /* integer with optional K, M, G, T or KiB, MiB, GiB, TiB (powers of 1024); 0 = off */
     GM_OPTION_TIME,   /* integer with us, ms or s; stored as nanoseconds */
     GM_OPTION_CHOICE, /* one of `choices`, space separated; stored as index */
-    GM_OPTION_TEXT,   /* free text, checked by its consumer */
+    GM_OPTION_TEXT,   /* free text, checked by the code that uses it */
 };
 
 enum gm_option_id {
     GM_OPT_POLICY,       /* GPUMEM_POLICY text name[:argument], default auto */
     GM_OPT_TRACE,        /* GPUMEM_TRACE text file name with %p %h %r %%, default empty = off */
     GM_OPT_TRACE_FORMAT, /* GPUMEM_TRACE_FORMAT choice auto binary csv */
-    GM_OPT_TRACE_FLUSH,  /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time a text event waits in memory; 0 = each
-                            at once */
+    GM_OPT_TRACE_FLUSH,  /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time an event waits in memory; 0 = none */
     GM_OPT_STACKS,       /* GPUMEM_STACKS count 0..64: frames kept per call site beyond the first, default 0 */
     GM_OPT_LOG,          /* GPUMEM_LOG choice off error warn info debug, default warn */
     GM_OPT_COVERAGE,     /* GPUMEM_COVERAGE bool: print the coverage report at exit */
     GM_OPT_FREE, /* GPUMEM_FREE choice safe wait order async (enum gm_free_level), default safe: when a cudaFree returns
                   */
     GM_OPT_STRICT,           /* GPUMEM_STRICT bool: GPUMEM_FREE=wait */
-    GM_OPT_CHECK_ORDER,      /* GPUMEM_CHECK_ORDER bool: name frees whose wait the program may rely on */
+    GM_OPT_CHECK_ORDER,      /* GPUMEM_CHECK_ORDER bool: report frees whose wait the program may rely on */
     GM_OPT_MANAGED,          /* GPUMEM_MANAGED choice auto plain pool */
     GM_OPT_MANAGED_HEADROOM, /* GPUMEM_MANAGED_HEADROOM bytes kept free by managed memory, default 512M */
-    GM_OPT_MANAGED_PREFETCH, /* GPUMEM_MANAGED_PREFETCH bool: bring a managed block to its device before it is handed
-                                out */
+    GM_OPT_MANAGED_PREFETCH, /* GPUMEM_MANAGED_PREFETCH bool: move a new managed block to its device */
     GM_OPT_LIST_LENGTH,      /* GPUMEM_LIST_LENGTH count L, default 10 */
     GM_OPT_LIST_RANGE,       /* GPUMEM_LIST_RANGE count X, default 5 */
     GM_OPT_FENCE_BATCH,      /* GPUMEM_FENCE_BATCH count 1..1024: frees that share one fence, default 16 */
-    GM_OPT_CACHE_LIMIT,      /* GPUMEM_CACHE_LIMIT bytes a device kept for reuse, default 0 = a quarter of the device */
-    GM_OPT_CACHE_IDLE,       /* GPUMEM_CACHE_IDLE time after which a kept block is given back, default 10s; 0 = never */
-    GM_OPT_FILL,             /* GPUMEM_FILL choice off zero poison */
-    GM_OPT_LIMIT,            /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
+    GM_OPT_CACHE_LIMIT, /* GPUMEM_CACHE_LIMIT bytes of free blocks on each device, default 0 = a quarter of the device
+                         */
+    GM_OPT_CACHE_IDLE, /* GPUMEM_CACHE_IDLE time after which an unused free block is released, default 10s; 0 = never */
+    GM_OPT_FILL,       /* GPUMEM_FILL choice off zero poison */
+    GM_OPT_LIMIT,      /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
     GM_OPT_OOM,  /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,host,fail */
     GM_OPT_GROW, /* GPUMEM_GROW choice off report vmm move */
     GM_OPT_GROW_MATCH, /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
@@ -63,20 +62,20 @@ struct gm_option {
 
 extern const struct gm_option gm_option_rows[GM_OPTION_COUNT_];
 
-/* Reads `environment` (as environ) into the process's values; later calls are ignored. Texts are copied into fixed
- * storage. */
+/* Reads `environment` (in the form of environ) into the values of the process. Later calls are ignored. Texts are
+ * copied into fixed storage. */
 void gm_options_load(char *const *environment);
 
 bool gm_option_bool(enum gm_option_id id);
 uint64_t gm_option_number(enum gm_option_id id);  /* count, bytes, nanoseconds or choice index */
 const char *gm_option_text(enum gm_option_id id); /* never NULL */
-bool gm_option_is_set(enum gm_option_id id);      /* given by the user, and valid */
+bool gm_option_is_set(enum gm_option_id id);      /* set by the user, and valid */
 
-/* Parses `text` for `row`; returns 0 and writes *number (choice index, bytes, ns ...), or -1 and a one-line reason
- * naming the value and what is accepted into error[size]. */
+/* Parses `text` by the type of `row`. Returns 0 and writes *number (choice index, bytes, ns ...), or returns -1 and
+ * writes one line into error[size], which names the value and what is accepted. */
 int gm_option_parse(const struct gm_option *row, const char *text, uint64_t *number, char *error, size_t size);
 
-/* Writes the effective set, one NAME=value line each, to file descriptor fd. */
+/* Writes the effective values, one NAME=value line each, to file descriptor `fd`. */
 void gm_options_print(int fd);
 
 #endif

@@ -1,3 +1,4 @@
+/* Zeroed memory for gpumem's own tables, directly from the kernel, since the heap belongs to the program. */
 #include "shim/base/base.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 void *gm_pages(size_t bytes) {
     int saved = errno;
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    /* Tables of ours are large and thinly used: a huge page would be zeroed for each first touch. */
+    /* The tables are large and sparsely used. A huge page would be zeroed at each first access. */
     if (pages != MAP_FAILED && bytes >= 1u << 20)
         madvise(pages, bytes, MADV_NOHUGEPAGE);
     errno = saved;

@@ -1,5 +1,8 @@
-/* The first look-up of a process may come from a sanitizer that is only finding its own functions: nothing here, nor
- * what the compiler makes of the loops, may call a string function or dl_iterate_phdr that somebody intercepts. */
+/* Finds symbols by walking the loader's list of objects and the hash tables of their dynamic sections (real_dl.h).
+ *
+ * The first look-up of a process may come from a sanitizer that is still looking for its own functions. So this file
+ * must not call a string function, or dl_iterate_phdr, that somebody may intercept. The pragma keeps the compiler from
+ * turning loops into such calls. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 #endif
@@ -22,7 +25,7 @@ struct dynamic {
     const ElfW(Word) * hash;
 };
 
-/* glibc relocates the pointers of the dynamic section in place on most architectures, but not for the vdso. */
+/* On most architectures glibc relocates the pointers of the dynamic section in place, but not for the vdso. */
 static const void *loaded_at(ElfW(Addr) base, ElfW(Addr) pointer) {
     return (const void *)(pointer < base ? base + pointer : pointer);
 }
@@ -62,7 +65,7 @@ static bool read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry, struct dynami
     return out->symbols && out->strings && (out->gnu_hash || out->hash);
 }
 
-/* A default version (not hidden) wins over an old one kept for compatibility. */
+/* A default version (not hidden) is preferred to an old one that exists for compatibility. */
 static bool consider(const struct dynamic *dynamic, uint32_t index, const char *name, ElfW(Addr) base, void **found) {
     const ElfW(Sym) *symbol = &dynamic->symbols[index];
     if (symbol->st_shndx == SHN_UNDEF || !same(dynamic->strings + symbol->st_name, name))
@@ -112,7 +115,7 @@ void *gm_elf_symbol_of(const struct link_map *map, const char *symbol) {
     return dynamic.gnu_hash ? find_gnu(&dynamic, symbol, map->l_addr) : find_sysv(&dynamic, symbol, map->l_addr);
 }
 
-/* The C library's objects come early in the list of loaded objects and never leave it. */
+/* The C library's objects are early in the list of loaded objects and are never unloaded. */
 void *gm_elf_symbol(const char *soname, const char *symbol) {
     for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next)
         if (map->l_name && map->l_ld && begins(file_of(map->l_name), soname))
@@ -120,12 +123,12 @@ void *gm_elf_symbol(const char *soname, const char *symbol) {
     return NULL;
 }
 
-static void *from_libc(const char *symbol, const char *older_home) {
+static void *from_libc(const char *symbol, const char *older_library) {
     void *address = gm_elf_symbol("libc.so", symbol);
-    return address ? address : gm_elf_symbol(older_home, symbol);
+    return address ? address : gm_elf_symbol(older_library, symbol);
 }
 
-/* Racing threads find the same address: no lock is needed. */
+/* Several threads at once find the same address, so no lock is needed. */
 #define LIBC_FUNCTION(symbol, home)                              \
     static void *cached;                                         \
     void *function = __atomic_load_n(&cached, __ATOMIC_ACQUIRE); \
@@ -149,8 +152,8 @@ int gm_real_dlclose(void *handle) {
     return function ? ((int (*)(void *))function)(handle) : -1;
 }
 
-/* Whoever interposes the thread functions (a sanitizer, a profiler) has to know of every thread: its functions come
- * first. */
+/* A sanitizer or profiler that interposes the thread functions has to see every thread. RTLD_DEFAULT finds its
+ * functions first. */
 static void *thread_create, *thread_detach;
 
 void gm_thread_find(void) {

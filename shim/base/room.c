@@ -1,3 +1,5 @@
+/* Per-thread memory: fixed-size pieces from a list of unused ones. A piece returns to the list when its thread ends
+ * (room.h). */
 #include "shim/base/room.h"
 
 #include <string.h>
@@ -15,21 +17,21 @@ __thread char *gm_room __attribute__((tls_model("initial-exec")));
 
 static gm_spin lock;
 static union room *unused;
-static enum gm_room_part leaving_part;
-static void (*leaving)(void *part);
+static enum gm_room_part leave_part;
+static void (*leave_callback)(void *part);
 
 void gm_room_on_leave(enum gm_room_part part, void (*leave)(void *part)) {
-    leaving_part = part;
-    __atomic_store_n(&leaving, leave, __ATOMIC_RELEASE);
+    leave_part = part;
+    __atomic_store_n(&leave_callback, leave, __ATOMIC_RELEASE);
 }
 
-/* A destructor of the program's that runs later takes another one, and ends in here again. */
+/* A destructor of the program may run later and take per-thread memory again. Then this function runs again. */
 static void leave_room(void *ended) {
     union room *room = ended;
-    void (*leave)(void *) = __atomic_load_n(&leaving, __ATOMIC_ACQUIRE);
+    void (*leave)(void *) = __atomic_load_n(&leave_callback, __ATOMIC_ACQUIRE);
     gm_room = NULL;
     if (leave)
-        leave(room->bytes + leaving_part);
+        leave(room->bytes + leave_part);
     memset(room, 0, sizeof *room);
     gm_spin_lock(&lock);
     room->next = unused;
@@ -57,7 +59,7 @@ char *gm_room_take(void) {
         return NULL;
     room->next = NULL;
     gm_room = room->bytes;
-    (void)gm_thread_at_exit(leave_room, room); /* else it is lost when the thread ends */
+    (void)gm_thread_at_exit(leave_room, room); /* if this fails, the memory is leaked when the thread ends */
     return gm_room;
 }
 

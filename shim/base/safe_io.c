@@ -1,26 +1,25 @@
-/* Writing without disturbing the program: a broken pipe or a file size limit is an error here, never a
- * signal. */
+/* Signal-safe I/O: writes that do not disturb the program. A broken pipe or a file size limit is an error code here,
+ * never a signal. The two signals are blocked during the write, and one that the write raised is consumed. */
 #include "shim/base/file.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 
-struct quiet {
+struct signals {
     sigset_t ours, before, pending;
 };
 
-static void quiet_begin(struct quiet *q) {
+static void block_signals(struct signals *q) {
     sigemptyset(&q->ours);
     sigaddset(&q->ours, SIGPIPE);
     sigaddset(&q->ours, SIGXFSZ);
     sigpending(&q->pending);
-    /* On Linux sigprocmask acts on the calling thread; it lives in libc also where pthread_sigmask does not.
-     */
+    /* On Linux sigprocmask acts on the calling thread. It lies in libc even where pthread_sigmask does not. */
     sigprocmask(SIG_BLOCK, &q->ours, &q->before);
 }
 
-static void quiet_end(struct quiet *q, int error) {
+static void restore_signals(struct signals *q, int error) {
     int raised = error == EPIPE ? SIGPIPE : error == EFBIG ? SIGXFSZ : 0;
     if (raised && !sigismember(&q->pending, raised)) {
         static const struct timespec now = {0, 0};
@@ -33,24 +32,24 @@ static void quiet_end(struct quiet *q, int error) {
     sigprocmask(SIG_SETMASK, &q->before, NULL);
 }
 
-/* Behind the offset, or, where that is negative, as write(2). */
-static ssize_t quiet(int fd, const void *data, size_t bytes, int64_t offset) {
-    struct quiet q;
-    quiet_begin(&q);
+/* Writes at the offset, or, where it is negative, as write(2). */
+static ssize_t write_blocked(int fd, const void *data, size_t bytes, int64_t offset) {
+    struct signals q;
+    block_signals(&q);
     ssize_t written;
     do
         written = offset < 0 ? syscall(SYS_write, fd, data, bytes) : syscall(SYS_pwrite64, fd, data, bytes, offset);
     while (written < 0 && errno == EINTR);
     int error = written < 0 ? errno : 0;
-    quiet_end(&q, error);
+    restore_signals(&q, error);
     errno = error;
     return written;
 }
 
-ssize_t gm_safe_write(int fd, const void *data, size_t bytes) { return quiet(fd, data, bytes, -1); }
+ssize_t gm_safe_write(int fd, const void *data, size_t bytes) { return write_blocked(fd, data, bytes, -1); }
 
 ssize_t gm_safe_pwrite(int fd, const void *data, size_t bytes, uint64_t offset) {
-    return quiet(fd, data, bytes, (int64_t)offset);
+    return write_blocked(fd, data, bytes, (int64_t)offset);
 }
 
 static uint64_t clock_ns(void) {
@@ -64,8 +63,8 @@ bool gm_safe_takes(int fd, unsigned wait_ms) {
     uint64_t now = clock_ns(), until = now + wait_ms * UINT64_C(1000000);
     long takes;
     do {
-        uint64_t left = until > now ? until - now : 0;
-        const struct timespec wait = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+        uint64_t remaining = until > now ? until - now : 0;
+        const struct timespec wait = {(time_t)(remaining / 1000000000u), (long)(remaining % 1000000000u)};
         takes = syscall(SYS_ppoll, &ready, 1, &wait, NULL, 0);
     } while (takes < 0 && errno == EINTR && (now = clock_ns()) < until);
     return takes > 0;

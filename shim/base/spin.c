@@ -1,5 +1,5 @@
-/* Waiting side of the spinlock. The holder may have lost its processor, or run at a lower real-time priority than the
- * waiter: pause first, then yield, then sleep, so that it gets to run in every case. */
+/* The slow path of the spinlock. The holder may have lost its processor, or may run at a lower real-time priority than
+ * the waiter. So the waiter first pauses, then yields, then sleeps, and the holder can run in every case. */
 #include "shim/base/base.h"
 #include "shim/base/file.h"
 

@@ -1,5 +1,5 @@
-/* Counters of this process and where they lie: a slot of the file that `gpumem run` reads while and after we run, a
- * memory file of our own, or, where there is neither, private memory. */
+/* Holds the counters of this process (stats.h). They lie in a slot of the file that `gpumem run` reads during and
+ * after the run, in a memory file of this process, or, where neither is possible, in private memory. */
 #include "shim/base/stats.h"
 #include "shim/base/base.h"
 #include "shim/base/file.h"
@@ -21,50 +21,50 @@ struct gm_stats *gm_stats = &private_counters;
 
 static char file_name[4096];
 
-/* What the counters lie in. */
+/* The mapped memory that holds the counters. */
 static struct {
     void *map; /* NULL = private */
     size_t bytes;
     int fd; /* of the memory file; -1 = none */
     dev_t device;
     ino_t inode;
-} place = {.fd = -1};
+} mapping = {.fd = -1};
 __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
 
-static uint64_t taken = 1; /* bit of each shard in use; shard 0 is everybody's */
-static uint64_t used = 1;  /* those that ever were */
+static uint64_t taken = 1; /* a bit for each shard in use; shard 0 is shared */
+static uint64_t used = 1;  /* a bit for each shard that was ever in use */
 
 static __thread unsigned char mine __attribute__((tls_model("initial-exec"))); /* 0 = none of its own */
 
-/* What a thread without a shard has counted since it last added up. */
-struct apart {
+/* The counts of a thread without a shard since it last added them to shard 0. */
+struct overflow {
     struct gm_stats_shard counts;
-    struct apart *next; /* of all that were ever made */
+    struct overflow *next; /* list of all that were ever created */
     int taken;
 };
-static struct apart *aparts;
-static __thread struct apart *apart __attribute__((tls_model("initial-exec")));
+static struct overflow *overflows;
+static __thread struct overflow *overflow __attribute__((tls_model("initial-exec")));
 
 void gm_stats_add_up(void) {
-    uint64_t *from = (uint64_t *)apart, *to = (uint64_t *)gm_stats->shards;
-    for (size_t i = 0; from && i < sizeof apart->counts / sizeof *from; i++)
+    uint64_t *from = (uint64_t *)overflow, *to = (uint64_t *)gm_stats->shards;
+    for (size_t i = 0; from && i < sizeof overflow->counts / sizeof *from; i++)
         if (from[i]) {
             __atomic_add_fetch(&to[i], from[i], __ATOMIC_RELAXED);
             from[i] = 0;
         }
 }
 
-static void leave_apart(void *unused) {
-    struct apart *left = apart;
+static void leave_overflow(void *unused) {
+    struct overflow *remaining = overflow;
     gm_stats_add_up();
-    apart = NULL;
-    if (left)
-        __atomic_store_n(&left->taken, 0, __ATOMIC_RELEASE);
+    overflow = NULL;
+    if (remaining)
+        __atomic_store_n(&remaining->taken, 0, __ATOMIC_RELEASE);
 }
 
 /* NULL: there is no memory. */
-static struct apart *take_apart(void) {
-    struct apart *found = __atomic_load_n(&aparts, __ATOMIC_ACQUIRE);
+static struct overflow *take_overflow(void) {
+    struct overflow *found = __atomic_load_n(&overflows, __ATOMIC_ACQUIRE);
     for (; found; found = found->next)
         if (!__atomic_load_n(&found->taken, __ATOMIC_RELAXED) &&
             !__atomic_exchange_n(&found->taken, 1, __ATOMIC_ACQUIRE))
@@ -73,8 +73,8 @@ static struct apart *take_apart(void) {
     if (!found)
         return NULL;
     found->taken = 1;
-    found->next = __atomic_load_n(&aparts, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&aparts, &found->next, found, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    found->next = __atomic_load_n(&overflows, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&overflows, &found->next, found, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
     return found;
 }
@@ -100,13 +100,13 @@ struct gm_stats_shard *gm_stats_take_shard(void) {
         break;
     }
     if (mine) {
-        leave_apart(NULL);
+        leave_overflow(NULL);
         gm_stats_shard = &gm_stats->shards[mine];
         return gm_stats_shard;
     }
-    if (!apart && (apart = take_apart()))
-        gm_thread_at_exit(leave_apart, apart);
-    return apart ? &apart->counts : gm_stats->shards;
+    if (!overflow && (overflow = take_overflow()))
+        gm_thread_at_exit(leave_overflow, overflow);
+    return overflow ? &overflow->counts : gm_stats->shards;
 }
 
 static void name_program(struct gm_stats *stats) {
@@ -123,8 +123,8 @@ static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
         int32_t nobody = 0;
         if (slots[i].pid)
             continue;
-        /* Without disk blocks behind it a store would be a bus error; who cannot reserve has a file system
-         * that does not need it. */
+        /* A store to a page without disk blocks would be a bus error. A file system that cannot reserve blocks does
+         * not need it. */
         if (syscall(SYS_fallocate, fd, 0, (off_t)(i * sizeof *slots), sizeof *slots) && errno != EOPNOTSUPP &&
             errno != ENOSYS)
             return NULL;
@@ -138,7 +138,7 @@ static struct gm_stats *take_slot(struct gm_stats *slots, int fd) {
 
 static struct gm_stats *map_file(const char *path, const char **trouble, int *fd_out) {
     struct stat st;
-    /* A memory file's name is a link to the descriptor of gpumem run. */
+    /* The name of a memory file is a link to a descriptor of gpumem run. */
     int fd = gm_open(path, O_RDWR | O_CLOEXEC | (strncmp(path, "/proc/", 6) ? O_NOFOLLOW : 0));
     *fd_out = fd;
     if (fd < 0) {
@@ -146,7 +146,7 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
         return NULL;
     }
     if (gm_fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size != GM_STATS_SLOTS * sizeof(struct gm_stats)) {
-        *trouble = "is no file of counters of this version";
+        *trouble = "is not a counters file of this version";
         return NULL;
     }
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -165,7 +165,8 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
 enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 }; /* flags of memfd_create, Linux 3.17; the last one 6.3 */
 enum { ADD_SEALS = 1033, GET_SEALS, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 }; /* of fcntl */
 
-/* To a number out of the program's way; -1 when there is none and this one is standard input, output or error. */
+/* Moves the descriptor to a number that programs do not use. -1: there is none, and this one is standard input, output
+ * or error. */
 static int lift(int fd) {
     int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
     if (high < 0 && fd > STDERR_FILENO)
@@ -174,11 +175,11 @@ static int lift(int fd) {
     return high;
 }
 
-/* Nobody can take the page away under us: a viewer must not be able to end the process by a bus error. */
+/* The file is sealed, so that a viewer cannot shrink it and end this process by a bus error. */
 static int make_memory_file(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < sizeof(struct gm_stats))
-        return -1; /* giving the file its size would raise SIGXFSZ */
+        return -1; /* setting the file's size would raise SIGXFSZ */
     int fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | NOEXEC_SEAL);
     if (fd < 0)
         fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | ALLOW_SEALING);
@@ -193,16 +194,16 @@ static int make_memory_file(void) {
     return fd;
 }
 
-/* A viewer finds the counters by the descriptor. */
-static void keep(int fd) {
+/* Keeps the descriptor open, because a viewer finds the counters by it. */
+static void keep_descriptor(int fd) {
     struct stat st;
     if (fd >= 0 && gm_fstat(fd, &st)) {
         gm_close(fd);
         fd = -1;
     }
-    place.fd = fd;
-    place.device = fd < 0 ? 0 : st.st_dev;
-    place.inode = fd < 0 ? 0 : st.st_ino;
+    mapping.fd = fd;
+    mapping.device = fd < 0 ? 0 : st.st_dev;
+    mapping.inode = fd < 0 ? 0 : st.st_ino;
 }
 
 static struct gm_stats *map_memory_file(void) {
@@ -214,27 +215,27 @@ static struct gm_stats *map_memory_file(void) {
         gm_close(fd);
         return NULL;
     }
-    place.map = map;
-    place.bytes = sizeof(struct gm_stats);
-    keep(fd);
+    mapping.map = map;
+    mapping.bytes = sizeof(struct gm_stats);
+    keep_descriptor(fd);
     return map;
 }
 
-/* The program may have closed our descriptor, and the number may be its own by now. */
-static void leave_place(void) {
+/* Closes the descriptor only if it is still ours: the program may have closed it and reused its number. */
+static void unmap_counters(void) {
     struct stat st;
-    if (place.fd >= 0 && !gm_fstat(place.fd, &st) && st.st_dev == place.device && st.st_ino == place.inode)
-        gm_close(place.fd);
-    place.fd = -1;
-    if (place.map)
-        munmap(place.map, place.bytes);
-    place.map = NULL;
+    if (mapping.fd >= 0 && !gm_fstat(mapping.fd, &st) && st.st_dev == mapping.device && st.st_ino == mapping.inode)
+        gm_close(mapping.fd);
+    mapping.fd = -1;
+    if (mapping.map)
+        munmap(mapping.map, mapping.bytes);
+    mapping.map = NULL;
 }
 
-/* ---- moving */
+/* ---- moving the counters */
 
 static struct gm_stats *map_slot(const char *path) {
-    static int told;
+    static int reported;
     const char *trouble = NULL;
     int fd = -1;
     if (path != file_name)
@@ -242,34 +243,34 @@ static struct gm_stats *map_slot(const char *path) {
     struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_slot(slots, fd) : NULL;
     int seals = slot ? gm_fcntl(fd, GET_SEALS, 0) : -1;
     if (seals >= 0 && seals & SEAL_SHRINK)
-        keep(lift(fd));
+        keep_descriptor(lift(fd));
     else if (fd >= 0)
         gm_close(fd);
     if (slot) {
-        place.map = slots;
-        place.bytes = GM_STATS_SLOTS * sizeof *slots;
+        mapping.map = slots;
+        mapping.bytes = GM_STATS_SLOTS * sizeof *slots;
         return slot;
     }
-    gm_log_once(&told, GM_LOG_WARN, "counters file '%s' %s: this process is missing in the closing lines", file_name,
-                trouble ? trouble : "has no room");
+    gm_log_once(&reported, GM_LOG_WARN, "counters file '%s' %s: this process is missing in the closing lines",
+                file_name, trouble ? trouble : "has no room");
     if (slots)
         munmap(slots, GM_STATS_SLOTS * sizeof *slots);
     return NULL;
 }
 
-/* Pages that nobody counted on stay untouched here too. */
+/* Clears only pages with counts, so that the others stay untouched. */
 static void clear_private(void) {
     memset(&private_counters, 0, offsetof(struct gm_stats, shards));
-    for (uint64_t left = used; left; left &= left - 1)
-        memset(&private_counters.shards[__builtin_ctzll(left)], 0, sizeof private_counters.shards[0]);
+    for (uint64_t remaining = used; remaining; remaining &= remaining - 1)
+        memset(&private_counters.shards[__builtin_ctzll(remaining)], 0, sizeof private_counters.shards[0]);
 }
 
-/* What was counted so far moves along; pages that nobody counts on are not touched. */
+/* Copies the counts so far. Pages without counts are not touched. */
 static void move_counts(struct gm_stats *slot) {
-    size_t from = offsetof(struct gm_stats, start_ns); /* what stands before says whose slot it is */
+    size_t from = offsetof(struct gm_stats, start_ns); /* the fields before it identify the owner of the slot */
     memcpy((char *)slot + from, (char *)&private_counters + from, offsetof(struct gm_stats, shards) - from);
-    for (uint64_t left = used; left; left &= left - 1) {
-        unsigned index = (unsigned)__builtin_ctzll(left);
+    for (uint64_t remaining = used; remaining; remaining &= remaining - 1) {
+        unsigned index = (unsigned)__builtin_ctzll(remaining);
         slot->shards[index] = private_counters.shards[index];
     }
 }
@@ -287,7 +288,7 @@ void gm_stats_open(const char *path) {
     slot->pid = (int32_t)getpid();
     slot->timed = named;
     slot->start_ns = gm_now_ns();
-    if (named) /* read when the process is no more; a viewer of the memory file can ask the kernel itself */
+    if (named) /* read after the process has ended; a viewer of the memory file can ask the kernel */
         name_program(slot);
     __atomic_store_n(&slot->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
     __atomic_store_n(&gm_stats, slot, __ATOMIC_RELEASE);
@@ -295,20 +296,20 @@ void gm_stats_open(const char *path) {
 }
 
 void gm_stats_after_fork(void) {
-    /* The parent's policy name stays true for the child; its counts are not the child's. */
+    /* The parent's policy name is valid for the child, too. Its counts are not. */
     char policy[sizeof private_counters.policy];
-    bool shared = place.map != NULL;
+    bool shared = mapping.map != NULL;
     memcpy(policy, gm_stats->policy, sizeof policy);
     clear_private();
     memcpy(private_counters.policy, policy, sizeof policy);
     gm_stats = &private_counters;
     gm_stats_shard = NULL;
-    for (struct apart *each = aparts; each; each = each->next) {
+    for (struct overflow *each = overflows; each; each = each->next) {
         memset(&each->counts, 0, sizeof each->counts);
-        each->taken = each == apart;
+        each->taken = each == overflow;
     }
-    taken = used = 1ull | 1ull << mine; /* the other threads stayed behind */
-    leave_place();
+    taken = used = 1ull | 1ull << mine; /* the child has no other threads */
+    unmap_counters();
     if (shared)
         gm_stats_open(file_name);
 }

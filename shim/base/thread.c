@@ -1,6 +1,8 @@
-/* The kernel's thread id, cached per thread. After a fork the surviving thread has a new id while its cache holds the
- * parent's: an epoch tells them apart. The epoch lives in a page that the kernel wipes in the child (Linux 4.14), which
- * covers raw clone() as well; older kernels get a fork handler. */
+/* The kernel's thread id, cached for each thread, and a hold on thread cancellation.
+ *
+ * After a fork the surviving thread has a new id, while its cache holds the parent's. An epoch tells them apart: it
+ * lies in a page that the kernel wipes in the child (Linux 4.14). That works for a bare clone(), too. On older kernels
+ * a fork handler raises the epoch. */
 #include "shim/base/base.h"
 
 #include <errno.h>
@@ -13,8 +15,8 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-static unsigned plain_epoch = 1; /* used where the kernel cannot wipe */
-static unsigned *epoch;          /* current; 0 = wiped by a fork */
+static unsigned plain_epoch = 1; /* used where the kernel cannot wipe pages */
+static unsigned *epoch;          /* the current epoch; 0 = wiped by a fork */
 static unsigned last_epoch = 1;  /* survives the fork */
 
 static __thread int cached_id __attribute__((tls_model("initial-exec")));
@@ -23,38 +25,38 @@ static __thread unsigned cached_epoch __attribute__((tls_model("initial-exec")))
 static void forked(void) { plain_epoch++; }
 
 static unsigned *find_epoch(void) {
-    unsigned *place = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE), *expected = NULL;
-    if (place)
-        return place;
+    unsigned *current = __atomic_load_n(&epoch, __ATOMIC_ACQUIRE), *expected = NULL;
+    if (current)
+        return current;
     int saved = errno;
     long page = sysconf(_SC_PAGESIZE);
-    unsigned *own = gm_pages((size_t)page);
-    if (own && madvise(own, (size_t)page, MADV_WIPEONFORK)) {
-        munmap(own, (size_t)page);
-        own = NULL;
+    unsigned *page_epoch = gm_pages((size_t)page);
+    if (page_epoch && madvise(page_epoch, (size_t)page, MADV_WIPEONFORK)) {
+        munmap(page_epoch, (size_t)page);
+        page_epoch = NULL;
     }
-    place = own ? own : &plain_epoch;
-    if (own)
-        *own = 1;
-    if (__atomic_compare_exchange_n(&epoch, &expected, place, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        if (!own)
+    current = page_epoch ? page_epoch : &plain_epoch;
+    if (page_epoch)
+        *page_epoch = 1;
+    if (__atomic_compare_exchange_n(&epoch, &expected, current, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        if (!page_epoch)
             pthread_atfork(NULL, NULL, forked);
     } else {
-        if (own)
-            munmap(own, (size_t)page);
-        place = expected;
+        if (page_epoch)
+            munmap(page_epoch, (size_t)page);
+        current = expected;
     }
     errno = saved;
-    return place;
+    return current;
 }
 
 static unsigned current_epoch(void) {
-    unsigned *place = find_epoch();
-    unsigned now = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    unsigned *current = find_epoch();
+    unsigned now = __atomic_load_n(current, __ATOMIC_ACQUIRE);
     if (GM_LIKELY(now))
         return now;
     unsigned next = __atomic_load_n(&last_epoch, __ATOMIC_ACQUIRE) + 1;
-    if (__atomic_compare_exchange_n(place, &now, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (__atomic_compare_exchange_n(current, &now, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         __atomic_store_n(&last_epoch, next, __ATOMIC_RELEASE);
         return next;
     }
@@ -71,7 +73,7 @@ int gm_thread_id(void) {
 }
 
 static __thread unsigned char holds __attribute__((tls_model("initial-exec")));
-static __thread unsigned char held __attribute__((tls_model("initial-exec"))); /* state to go back to */
+static __thread unsigned char held __attribute__((tls_model("initial-exec"))); /* the state to restore */
 
 void gm_cancel_hold(void) {
     int before;

@@ -44,7 +44,7 @@ static const char *const texts[GM_SYNC_REASONS] = {
     [GM_SYNC_VALUES] = "wait: streams that wait for values in memory",
     [GM_SYNC_SEMAPHORES] = "wait: streams that wait for external semaphores",
     [GM_SYNC_PER_THREAD] = "order: per-thread default streams",
-    [GM_SYNC_LINKED] = "order: calls that are not watched",
+    [GM_SYNC_LINKED] = "order: calls that are not observed",
 };
 
 /* ---- the level in force */

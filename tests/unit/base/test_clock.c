@@ -1,3 +1,4 @@
+/* The clock, the thread id, the spinlock and anonymous pages of shim/base. */
 #include "shim/base/base.h"
 
 #include <pthread.h>
@@ -23,8 +24,8 @@ static void pause_ms(long ms) {
     nanosleep(&nap, NULL);
 }
 
-/* Every reading lies between two of the system's, give or take 1e-4 of what passed since the start and a microsecond.
- * The two readings around it may be far apart when the machine is busy; that only makes the test milder. */
+/* Every reading lies between two readings of the system clock. The tolerance is 1e-4 of the time since the start, and
+ * a microsecond. On a busy machine the two readings may be far apart; that only makes the test less strict. */
 static void follows_the_system_clock(void **unused) {
     uint64_t start = system_ns(), last = 0;
     gm_clock_init();
@@ -51,7 +52,7 @@ static void spans(void **unused) {
     assert_int_equal(gm_ticks_span_ns(0), 0);
 }
 
-/* A count means the same time whenever it is converted, and order is kept backwards as well. */
+/* A count gives the same time whenever it is converted, also when counts are converted backwards. */
 static void conversions_do_not_change(void **unused) {
     enum { COUNT = 400 };
     static uint64_t ticks[COUNT], times[COUNT];
@@ -107,7 +108,8 @@ static void thread_ids(void **unused) {
     assert_int_not_equal(other, gm_thread_id());
 }
 
-/* fork() runs handlers, the bare system call runs none; a grandchild forks from a child that has asked already. */
+/* fork() runs fork handlers, and the bare system call runs none. A grandchild forks from a child that has already read
+ * its id. */
 static void thread_ids_after_fork(void **unused) {
     gm_thread_id();
     for (int bare = 0; bare < 2; bare++) {

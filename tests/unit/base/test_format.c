@@ -1,3 +1,4 @@
+/* The formatter of shim/base/fmt.c against snprintf. */
 #include "shim/base/base.h"
 
 #include <limits.h>
@@ -10,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* The same format through snprintf and gm_format, whole and cut at every size. */
+/* Formats with snprintf and with gm_format, whole and cut at every size, and compares. */
 #define SAME(...)                                                          \
     do {                                                                   \
         char want[256], got[256];                                          \
@@ -46,7 +47,7 @@ static void widths(void **unused) {
 }
 
 static void texts(void **unused) {
-    char bytes[3] = {'a', 'b', 'c'}; /* not terminated: a precision must not read on */
+    char bytes[3] = {'a', 'b', 'c'}; /* not terminated: with a precision it must not be read beyond */
     SAME("%s|%8s|%.2s|%8.2s|%.0s|", "plain", "right", "cut", "both", "nothing");
     SAME("%.*s|%.*s|%.*s", 3, bytes, 0, bytes, -1, "whole");
     SAME("%s", "");
@@ -65,7 +66,7 @@ static void null_text(void **unused) {
 
 static void size_zero_writes_nothing(void **unused) { assert_int_equal(gm_format(NULL, 0, "%s-%d", "abc", 12), 6); }
 
-/* What cannot be converted is shown as it stands, and nothing behind it is guessed. */
+/* An unknown conversion is shown as it stands, and so is everything behind it. */
 static void unknown_conversions(void **unused) {
     char got[64];
     const char *volatile format = "%d then %f and %d";

@@ -1,4 +1,4 @@
-/* Bounds of host memory over made-up /proc and /sys trees. */
+/* Bounds of host memory, read from generated /proc and /sys trees. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void test_nothing_to_read(void **state) {
 static void test_memory_node(void **state) {
     put("/sys/devices/system/node/node1/meminfo", "Node 1 MemTotal:  8388608 kB\nNode 1 MemFree:   1048576 kB\n"
                                                   "Node 1 Active(file): 999999 kB\nNode 1 Inactive(file): 524288 kB\n");
-    assert_int_equal(look(1).available, 8 * GIB); /* the nodes seen are half of the machine: figures of somebody else */
+    assert_int_equal(look(1).available, 8 * GIB); /* the nodes add up to half of the machine, so they are ignored */
     put("/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal:  8380000 kB\nNode 0 MemFree:   2097152 kB\n");
     assert_int_equal(look(0).available, 2 * GIB);
     assert_int_equal(look(1).available, GIB + 512 * MIB);
@@ -86,7 +86,7 @@ static void test_memory_node(void **state) {
 
 static void test_version_2_walks_up(void **state) {
     put("/proc/self/cgroup", "0::/slurm/job/step\n");
-    assert_int_equal(look(-1).available, 8 * GIB); /* no controller mounted */
+    assert_int_equal(look(-1).available, 8 * GIB); /* no memory controller is mounted */
     put("/sys/fs/cgroup/slurm/job/step/memory.max", "max\n");
     put("/sys/fs/cgroup/slurm/job/step/memory.current", "1\n");
     assert_int_equal(look(-1).available, 8 * GIB);
@@ -95,9 +95,9 @@ static void test_version_2_walks_up(void **state) {
     assert_int_equal(look(-1).available, GIB);
     assert_int_equal(look(-1).total, 2 * GIB);
     put("/sys/fs/cgroup/slurm/memory.max", "4294967296\n");
-    put("/sys/fs/cgroup/slurm/memory.current", "3758096384\n"); /* others in it */
+    put("/sys/fs/cgroup/slurm/memory.current", "3758096384\n"); /* includes other processes */
     assert_int_equal(look(-1).available, 512 * MIB);
-    put("/sys/fs/cgroup/slurm/job/memory.current", "3221225472\n"); /* over its limit already */
+    put("/sys/fs/cgroup/slurm/job/memory.current", "3221225472\n"); /* already above its limit */
     assert_int_equal(look(-1).available, 0);
 }
 
@@ -117,7 +117,7 @@ static void test_container_whose_group_is_the_root(void **state) {
     assert_int_equal(look(-1).available, 768 * MIB);
     put("/proc/self/cgroup", "0::/../../elsewhere\n"); /* outside this name space */
     assert_int_equal(look(-1).available, 768 * MIB);
-    put("/proc/self/cgroup", "0::/docker/0123456789abcdef\n"); /* as the host names it */
+    put("/proc/self/cgroup", "0::/docker/0123456789abcdef\n"); /* the path as the host names it */
     assert_int_equal(look(-1).available, 768 * MIB);
 }
 
@@ -133,7 +133,7 @@ static void test_version_1(void **state) {
     assert_int_equal(look(-1).available, 512 * MIB);
     put("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "1\n");
     put("/sys/fs/cgroup/memory/c/memory.usage_in_bytes", "1\n");
-    assert_int_equal(look(-1).available, 512 * MIB); /* another controller's group */
+    assert_int_equal(look(-1).available, 512 * MIB); /* a group of another controller */
 }
 
 static void test_damaged_files_bound_nothing(void **state) {

@@ -1,4 +1,4 @@
-/* Values are read once for a process, so each case runs in a child of its own. */
+/* The options: defaults, values, error texts. A process reads its values only once, so each case runs in a child. */
 #include "shim/base/base.h"
 #include "shim/base/options.h"
 
@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-enum { SAID = 32768 };
-static char said[SAID];
+enum { LOG_SIZE = 32768 };
+static char log_text[LOG_SIZE];
 
-/* Loads `environment` in a child, runs check() there (0 = good), and gathers what the child wrote to stderr. */
+/* Loads `environment` in a child, runs check() there (0 = correct), and collects what the child writes to stderr. */
 static int in_child(char *const *environment, int (*check)(void)) {
     int ends[2], status;
     size_t used = 0;
@@ -29,9 +29,9 @@ static int in_child(char *const *environment, int (*check)(void)) {
         _exit(check());
     }
     close(ends[1]);
-    while ((got = read(ends[0], said + used, SAID - 1 - used)) > 0)
+    while ((got = read(ends[0], log_text + used, LOG_SIZE - 1 - used)) > 0)
         used += (size_t)got;
-    said[used] = '\0';
+    log_text[used] = '\0';
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
@@ -66,10 +66,10 @@ static int all_defaults(void) {
 
 static void defaults(void **unused) {
     char *const nothing[] = {"PATH=/bin", "GPUMEMORY=1", "XGPUMEM_POLICY=x", NULL};
-    assert_int_equal(all_defaults(), 0); /* not loaded yet */
-    gm_options_load(NULL);               /* no environment yet: does not count as loading */
+    assert_int_equal(all_defaults(), 0); /* before loading */
+    gm_options_load(NULL);               /* without an environment this is not a load */
     assert_int_equal(in_child(nothing, all_defaults), 0);
-    assert_string_equal(said, "");
+    assert_string_equal(log_text, "");
 }
 
 static int all_given(void) {
@@ -81,8 +81,8 @@ static int all_given(void) {
     CHECK(gm_option_bool(GM_OPT_COVERAGE));
     CHECK(!gm_option_bool(GM_OPT_STRICT) && gm_option_is_set(GM_OPT_STRICT));
     CHECK(gm_option_number(GM_OPT_LIMIT) == 8ull << 30);
-    CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 3); /* the first of two */
-    CHECK(!gm_option_is_set(GM_OPT_FILL));            /* empty = not given */
+    CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 3); /* the first of two entries */
+    CHECK(!gm_option_is_set(GM_OPT_FILL));            /* empty = not set */
     CHECK(!strcmp(gm_option_text(GM_OPT_LIMIT), "8GiB"));
     return 0;
 }
@@ -100,7 +100,7 @@ static void given(void **unused) {
                                  "GPUMEM_FILL=",
                                  NULL};
     assert_int_equal(in_child(environment, all_given), 0);
-    assert_string_equal(said, "");
+    assert_string_equal(log_text, "");
 }
 
 static int load_again(void) {
@@ -113,10 +113,10 @@ static int load_again(void) {
 static void only_the_first_load_counts(void **unused) {
     char *const environment[] = {"GPUMEM_STACKS=3", NULL};
     assert_int_equal(in_child(environment, load_again), 0);
-    assert_string_equal(said, "");
+    assert_string_equal(log_text, "");
 }
 
-static void complaints(void **unused) {
+static void error_texts(void **unused) {
     static const struct {
         char *entry;
         const char *says;
@@ -143,7 +143,7 @@ static void complaints(void **unused) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *const environment[] = {cases[i].entry, NULL};
         assert_int_equal(in_child(environment, all_defaults), 0);
-        assert_string_equal(said, cases[i].says);
+        assert_string_equal(log_text, cases[i].says);
     }
 }
 
@@ -153,18 +153,18 @@ static void very_long_entries(void **unused) {
     memset(entry, 'A', sizeof entry - 1);
     memcpy(entry, "GPUMEM_TRACE=", 13);
     assert_int_equal(in_child(environment, all_defaults), 0);
-    assert_non_null(strstr(said, "AAA... is not a text shorter than 4096 bytes; using none\n"));
+    assert_non_null(strstr(log_text, "AAA... is not a text shorter than 4096 bytes; using none\n"));
     memcpy(entry, "GPUMEM_TRACEA", 13);
     entry[10000] = '=';
     assert_int_equal(in_child(environment, all_defaults), 0);
-    assert_non_null(strstr(said, "is not an option of gpumem ("));
-    assert_true(strlen(said) < 300);
+    assert_non_null(strstr(log_text, "is not an option of gpumem ("));
+    assert_true(strlen(log_text) < 300);
 }
 
-static void log_level_counts_for_complaints(void **unused) {
+static void log_level_applies_to_error_texts(void **unused) {
     char *const environment[] = {"GPUMEM_STACKS=abc", "GPUMEM_NONSENSE=1", "GPUMEM_LOG=off", NULL};
     assert_int_equal(in_child(environment, good), 0);
-    assert_string_equal(said, "");
+    assert_string_equal(log_text, "");
 }
 
 static int print(void) {
@@ -174,7 +174,7 @@ static int print(void) {
 
 static void printing(void **unused) {
     char *const environment[] = {"GPUMEM_STACKS=5", "GPUMEM_TRACE=/tmp/t.%p", NULL};
-    char expected[64], *line = said;
+    char expected[64], *line = log_text;
     assert_int_equal(in_child(environment, print), 0);
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {
         const char *value = i == GM_OPT_STACKS ? "5" : i == GM_OPT_TRACE ? "/tmp/t.%p" : gm_option_rows[i].initial;
@@ -233,7 +233,7 @@ static void values(void **unused) {
     }
 }
 
-/* A short buffer for the reason is filled and terminated, never overrun. */
+/* A short buffer for the error text is filled and terminated, never overrun. */
 static void short_error_buffers(void **unused) {
     for (size_t size = 1; size < 80; size++) {
         char error[96];
@@ -250,9 +250,9 @@ int main(void) {
         cmocka_unit_test(defaults),
         cmocka_unit_test(given),
         cmocka_unit_test(only_the_first_load_counts),
-        cmocka_unit_test(complaints),
+        cmocka_unit_test(error_texts),
         cmocka_unit_test(very_long_entries),
-        cmocka_unit_test(log_level_counts_for_complaints),
+        cmocka_unit_test(log_level_applies_to_error_texts),
         cmocka_unit_test(printing),
         cmocka_unit_test(values),
         cmocka_unit_test(short_error_buffers),

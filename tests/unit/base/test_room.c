@@ -1,4 +1,4 @@
-/* What threads have of their own beyond thread-local variables. */
+/* Per-thread memory (shim/base/room.h). */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,11 +12,11 @@
 
 enum { THREADS = 500, TOGETHER = 100 };
 
-static unsigned left, wrong;
+static unsigned ended, wrong;
 static pthread_barrier_t all_there;
 
-static void count_left(void *part) {
-    __atomic_add_fetch(&left, 1, __ATOMIC_RELAXED);
+static void count_ended(void *part) {
+    __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&wrong, *(char *)part != 7, __ATOMIC_RELAXED);
 }
 
@@ -37,9 +37,9 @@ static void *use_beside_others(void *unused) {
     return part;
 }
 
-static void one_after_the_other_they_share_memory(void **state) {
+static void threads_in_sequence_share_memory(void **state) {
     void *first = NULL, *part;
-    left = wrong = 0;
+    ended = wrong = 0;
     for (int i = 0; i < THREADS; i++) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, use, NULL), 0);
@@ -48,14 +48,14 @@ static void one_after_the_other_they_share_memory(void **state) {
         first = first ? first : part;
         assert_ptr_equal(part, first);
     }
-    assert_int_equal(left, THREADS);
+    assert_int_equal(ended, THREADS);
     assert_int_equal(wrong, 0);
 }
 
-static void at_one_time_each_has_its_own(void **state) {
+static void parallel_threads_have_their_own_memory(void **state) {
     pthread_t threads[TOGETHER];
     void *parts[TOGETHER];
-    left = wrong = 0;
+    ended = wrong = 0;
     pthread_barrier_init(&all_there, NULL, TOGETHER);
     for (int i = 0; i < TOGETHER; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_beside_others, NULL), 0);
@@ -66,7 +66,7 @@ static void at_one_time_each_has_its_own(void **state) {
             assert_ptr_not_equal(parts[i], parts[j]);
     }
     pthread_barrier_destroy(&all_there);
-    assert_int_equal(left, TOGETHER);
+    assert_int_equal(ended, TOGETHER);
     assert_int_equal(wrong, 0);
 }
 
@@ -75,7 +75,7 @@ static void *look(void *unused) {
     return gm_room_part_known(GM_ROOM_CLOCK);
 }
 
-static void who_needs_none_has_none(void **state) {
+static void a_thread_that_needs_no_memory_has_none(void **state) {
     pthread_t thread;
     void *part = &thread;
     assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
@@ -84,11 +84,11 @@ static void who_needs_none_has_none(void **state) {
 }
 
 int main(void) {
-    gm_room_on_leave(GM_ROOM_TRACE, count_left);
+    gm_room_on_leave(GM_ROOM_TRACE, count_ended);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_after_the_other_they_share_memory),
-        cmocka_unit_test(at_one_time_each_has_its_own),
-        cmocka_unit_test(who_needs_none_has_none),
+        cmocka_unit_test(threads_in_sequence_share_memory),
+        cmocka_unit_test(parallel_threads_have_their_own_memory),
+        cmocka_unit_test(a_thread_that_needs_no_memory_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Counts are exact, whatever the number of threads. */
+/* The counters are exact for any number of threads. */
 #include "shim/base/stats.h"
 
 #include <pthread.h>
@@ -24,13 +24,13 @@ static void count_calls(int calls) {
 }
 
 static void *work(void *unused) {
-    gm_stats_mine(); /* all are there before one ends */
+    gm_stats_mine(); /* no thread ends before all have started */
     gm_stats_settle();
     pthread_barrier_wait(&barrier);
     count_calls(CALLS);
-    pthread_barrier_wait(&barrier); /* counted, none has ended */
+    pthread_barrier_wait(&barrier); /* all have counted, and none has ended */
     pthread_barrier_wait(&barrier);
-    gm_stats_count(&gm_stats_mine()->failed_allocs, 1); /* and never settles */
+    gm_stats_count(&gm_stats_mine()->failed_allocs, 1); /* without gm_stats_settle */
     return NULL;
 }
 
@@ -46,7 +46,7 @@ static uint64_t calls, ended;
 
 static void many_threads(void **unused) {
     pthread_t threads[THREADS];
-    for (int round = 0; round < 2; round++) { /* the second takes over what the first left */
+    for (int round = 0; round < 2; round++) { /* the second round reuses the shards of the first */
         assert_int_equal(pthread_barrier_init(&barrier, NULL, THREADS + 1), 0);
         for (int i = 0; i < THREADS; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
@@ -64,7 +64,7 @@ static void many_threads(void **unused) {
 static void *fork_and_count(void *unused) {
     int status;
     count_calls(1);
-    gm_stats_count(&gm_stats_mine()->frees[GM_KIND_NATIVE], 1); /* the parent's */
+    gm_stats_count(&gm_stats_mine()->frees[GM_KIND_NATIVE], 1); /* counts for the parent only */
     pid_t pid = fork();
     if (pid == 0) {
         gm_stats_after_fork();
