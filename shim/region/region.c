@@ -1,7 +1,11 @@
-/* Regions: extents of physical memory, mapped side by side into one or two ranges of addresses.
+/* Regions of gpumem.h: memory that grows in place. A region is a list of extents (physical memory), mapped side by
+ * side into its address range, and also into a second, read-only range once the program requested that view.
  *
- * A step that fails is undone to the last driver call: the state before it is kept aside, ranges that had to move keep
- * their old addresses until everything is mapped in the new ones. */
+ * Growing adds an extent and extends the ranges. When the addresses behind a range are taken, all extents are mapped
+ * once more into a new, larger range, without a copy. Shrinking removes whole extents from the end.
+ *
+ * A failed step is undone completely, down to the last driver call. The state before the step is saved, and a replaced
+ * range keeps its old addresses until everything is mapped in the new range. */
 #include <stdlib.h>
 
 #include "shim/base/base.h"
@@ -17,30 +21,30 @@ enum { RANGES = 2 };
 
 static const size_t ahead_most = (size_t)64 << 20;
 
-/* What a step can change but for the contents of `extents`, which only grow within one. */
+/* Everything that a step can change, except for the content of `extents`, which only gets longer within a step. */
 struct state {
     size_t size, mapped;
     unsigned count; /* extents */
     unsigned range_count;
-    struct gm_address_range ranges[RANGES]; /* the region's own, the one to read only */
+    struct gm_address_range ranges[RANGES]; /* the region's own range; the read-only range */
 };
 
 struct gpumem_region {
     struct gm_context context;
-    struct gm_location place;
+    struct gm_location location;
     uint64_t flags;
-    unsigned room; /* of extents */
+    unsigned room; /* capacity of `extents` */
     struct gm_extent *extents;
     struct state now;
 };
 
 /* ---- errors */
 
-/* The region's context is current. */
-static gm_status failed(const struct gpumem_region *region, gm_status status, const char *what, size_t size) {
+/* Stores the error text. The region's context must be current. */
+static gm_status fail_step(const struct gpumem_region *region, gm_status status, const char *what, size_t size) {
     return gm_fail(status, "%s from %zu to %zu bytes on device %d%s: %s; %llu bytes free", what, region->now.size, size,
-                   region->place.device, region->place.node >= 0 ? ", host memory" : "", gpumem_status_name(status),
-                   (unsigned long long)gm_location_free_bytes(&region->place));
+                   region->location.device, region->location.node >= 0 ? ", host memory" : "",
+                   gpumem_status_name(status), (unsigned long long)gm_location_free_bytes(&region->location));
 }
 
 /* ---- context */
@@ -61,7 +65,8 @@ static void leave(bool pushed) {
         gm_drv.ctx_pop(&popped);
 }
 
-/* Mapping is no work of a stream: legal beside captures of other threads, which in this thread has to be said. */
+/* Mapping does no work in a stream, so it is allowed while other threads capture. The driver wants this thread in
+ * relaxed capture mode for that. */
 static CUstreamCaptureMode relax(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     gm_drv.thread_exchange_capture_mode(&mode);
@@ -70,9 +75,9 @@ static CUstreamCaptureMode relax(void) {
 
 static void restore(CUstreamCaptureMode mode) { gm_drv.thread_exchange_capture_mode(&mode); }
 
-/* ---- making */
+/* ---- creation */
 
-static size_t ample(CUdevice device) {
+static size_t default_reserve(CUdevice device) {
     size_t total = 0;
     if (gm_drv.device_total_mem(&total, device) != CUDA_SUCCESS || !total)
         total = (size_t)16 << 30;
@@ -87,14 +92,15 @@ static bool round_to(size_t size, size_t unit, size_t *rounded) {
 static gm_status make(const struct gpumem_region_options *options, struct gpumem_region *region) {
     struct state *now = &region->now;
     size_t wanted;
-    gm_status status = gm_location_query(&region->place, options->flags & GPUMEM_REGION_HOST);
+    gm_status status = gm_location_query(&region->location, options->flags & GPUMEM_REGION_HOST);
     if (status)
-        return gm_fail(status, "device %d has no virtual memory management%s: %s", region->place.device,
+        return gm_fail(status, "device %d has no virtual memory management%s: %s", region->location.device,
                        options->flags & GPUMEM_REGION_HOST ? " of host memory" : "", gpumem_status_name(status));
-    if (!round_to(options->reserve ? options->reserve : ample(region->place.device), region->place.granularity,
-                  &wanted))
+    if (!round_to(options->reserve ? options->reserve : default_reserve(region->location.device),
+                  region->location.granularity, &wanted))
         return gm_fail(GM_OUT_OF_MEMORY, "%zu bytes of addresses requested", options->reserve);
-    status = gm_address_range_reserve(&now->ranges[0], options->reserve ? wanted : region->place.granularity, wanted);
+    status =
+        gm_address_range_reserve(&now->ranges[0], options->reserve ? wanted : region->location.granularity, wanted);
     if (status)
         return gm_fail(status, "%zu bytes of addresses requested: %s", wanted, gpumem_status_name(status));
     now->range_count = 1;
@@ -127,7 +133,7 @@ PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_option
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a region");
     made->context = context;
     made->flags = known.flags;
-    made->place = (struct gm_location){
+    made->location = (struct gm_location){
         .device = context.device,
         .peers = known.peers,
         .exportable = known.flags & GPUMEM_REGION_EXPORTABLE,
@@ -144,13 +150,13 @@ PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_option
 
 /* ---- growing */
 
-/* New addresses for all there is, beside the old ones. */
-static gm_status move_range(struct gpumem_region *region, struct gm_address_range *range, size_t target) {
+/* Maps all extents into a new range, while the old one remains mapped. */
+static gm_status replace_range(struct gpumem_region *region, struct gm_address_range *range, size_t target) {
     struct gm_address_range fresh = {.read_only = range->read_only};
     gm_status status = gm_address_range_reserve(&fresh, target, target <= SIZE_MAX / 4 ? target * 2 : target);
     if (status)
         return status;
-    status = gm_address_range_map_all(&fresh, &region->place, region->extents, region->now.count);
+    status = gm_address_range_map_all(&fresh, &region->location, region->extents, region->now.count);
     if (status)
         gm_address_range_cut(&fresh, 0);
     else
@@ -163,12 +169,12 @@ static gm_status make_room(struct gpumem_region *region, size_t target) {
     for (unsigned i = 0; i < region->now.range_count && !status; i++) {
         struct gm_address_range *range = &region->now.ranges[i];
         if (range->reserved < target && gm_address_range_extend(range, target))
-            status = move_range(region, range, target);
+            status = replace_range(region, range, target);
     }
     return status;
 }
 
-static gm_status list_more(struct gpumem_region *region) {
+static gm_status grow_extent_list(struct gpumem_region *region) {
     if (region->now.count < region->room)
         return GM_OK;
     unsigned room = region->room ? region->room * 2 : 16;
@@ -188,14 +194,14 @@ static void release_handle(const struct gm_extent *extent) {
 static gm_status add_extent(struct gpumem_region *region, size_t size) {
     struct state *now = &region->now;
     struct gm_extent extent = {.size = size};
-    gm_status status = list_more(region);
+    gm_status status = grow_extent_list(region);
     if (!status)
-        status = gm_location_create(&region->place, size, &extent.handle);
+        status = gm_location_create(&region->location, size, &extent.handle);
     if (status)
         return status;
     unsigned mapped = 0;
     while (mapped < now->range_count && !status) {
-        status = gm_address_range_map(&now->ranges[mapped], &region->place, now->mapped, &extent);
+        status = gm_address_range_map(&now->ranges[mapped], &region->location, now->mapped, &extent);
         mapped += !status;
     }
     if (status) {
@@ -209,14 +215,14 @@ static gm_status add_extent(struct gpumem_region *region, size_t size) {
     return GM_OK;
 }
 
-/* What a small step maps beyond its need, so that many of them make few handles. */
+/* Bytes that a small step maps in all, so that many small steps create few handles. */
 static size_t ahead_of(const struct gpumem_region *region) {
     size_t ahead = region->now.mapped / 20;
     if (region->flags & GPUMEM_REGION_EXACT)
         return 0;
     if (ahead > ahead_most)
         ahead = ahead_most;
-    return ahead - ahead % region->place.granularity;
+    return ahead - ahead % region->location.granularity;
 }
 
 static gm_status add_extents(struct gpumem_region *region, size_t target) {
@@ -237,7 +243,7 @@ static gm_status add_extents(struct gpumem_region *region, size_t target) {
     return status;
 }
 
-static bool moved(const struct state *before, const struct state *now) {
+static bool any_base_changed(const struct state *before, const struct state *now) {
     for (unsigned i = 0; i < before->range_count; i++)
         if (before->ranges[i].base != now->ranges[i].base)
             return true;
@@ -267,8 +273,8 @@ static gm_status grow(struct gpumem_region *region, size_t target) {
     gm_status status = make_room(region, target);
     if (!status)
         status = add_extents(region, target);
-    if (!status && moved(&before, &region->now))
-        status = gm_quiesce(&region->context, region->place.peers);
+    if (!status && any_base_changed(&before, &region->now))
+        status = gm_quiesce(&region->context, region->location.peers);
     if (status) {
         undo(region, &before);
         return status;
@@ -290,9 +296,9 @@ PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_
     if (status)
         return status;
     CUstreamCaptureMode mode = relax();
-    status = round_to(size, region->place.granularity, &target) ? grow(region, target) : GM_OUT_OF_MEMORY;
+    status = round_to(size, region->location.granularity, &target) ? grow(region, target) : GM_OUT_OF_MEMORY;
     if (status)
-        failed(region, status, "growing", size);
+        fail_step(region, status, "growing", size);
     else
         region->now.size = size;
     restore(mode);
@@ -300,7 +306,7 @@ PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_
     return status;
 }
 
-/* ---- giving back */
+/* ---- shrinking and destruction */
 
 static gm_status unmap_last(struct gpumem_region *region) {
     struct state *now = &region->now;
@@ -310,7 +316,7 @@ static gm_status unmap_last(struct gpumem_region *region) {
         gm_status status = gm_address_range_unmap(&now->ranges[i], offset, extent);
         if (status) {
             while (++i < now->range_count)
-                (void)gm_address_range_map(&now->ranges[i], &region->place, offset, extent);
+                (void)gm_address_range_map(&now->ranges[i], &region->location, offset, extent);
             return status;
         }
     }
@@ -325,7 +331,7 @@ static gm_status shrink(struct gpumem_region *region, size_t size) {
     gm_status status = GM_OK;
     if (!now->count || now->mapped - region->extents[now->count - 1].size < size)
         return GM_OK;
-    status = gm_quiesce(&region->context, region->place.peers);
+    status = gm_quiesce(&region->context, region->location.peers);
     while (!status && now->count && now->mapped - region->extents[now->count - 1].size >= size)
         status = unmap_last(region);
     return status;
@@ -341,7 +347,7 @@ PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, siz
     CUstreamCaptureMode mode = relax();
     status = shrink(region, size);
     if (status)
-        failed(region, status, "shrinking", size);
+        fail_step(region, status, "shrinking", size);
     if (!status || region->now.size > region->now.mapped)
         region->now.size = size;
     restore(mode);
@@ -355,7 +361,7 @@ PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region) {
         return GPUMEM_OK;
     gm_status status = enter(region, &pushed);
     if (!status)
-        status = gm_quiesce(&region->context, region->place.peers);
+        status = gm_quiesce(&region->context, region->location.peers);
     if (status == GM_STREAM_CAPTURE) {
         leave(pushed);
         return gm_fail(status, "a region of %zu bytes cannot be destroyed while a stream is captured",
@@ -370,13 +376,13 @@ PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region) {
     restore(mode);
     leave(pushed);
     if (status)
-        gm_fail(status, "work before the end of a region: %s", gpumem_status_name(status));
+        gm_fail(status, "work before the destruction of a region failed: %s", gpumem_status_name(status));
     free(region->extents);
     free(region);
     return status;
 }
 
-/* ---- looking */
+/* ---- views */
 
 static gm_status show(const struct gpumem_region *region, const struct gm_address_range *range,
                       struct gpumem_view *view) {
@@ -400,9 +406,9 @@ static gm_status add_alias(struct gpumem_region *region) {
     gm_status status = gm_address_range_reserve(&alias, reserved, reserved);
     if (status)
         return status;
-    /* The region may lie in several reservations, no mapping of which crosses a border: one piece of addresses holds
-     * them all. */
-    status = gm_address_range_map_all(&alias, &region->place, region->extents, region->now.count);
+    /* The region's own range may have several segments, and no mapping crosses their border. The second range is one
+     * segment, so it can hold all mappings. */
+    status = gm_address_range_map_all(&alias, &region->location, region->extents, region->now.count);
     if (status)
         gm_address_range_cut(&alias, 0);
     else
@@ -421,7 +427,7 @@ PUBLIC enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *reg
         restore(mode);
         leave(pushed);
         if (status)
-            return gm_fail(status, "a view to read only of %zu bytes: %s", region->now.size,
+            return gm_fail(status, "a read-only view of %zu bytes failed: %s", region->now.size,
                            gpumem_status_name(status));
     }
     return show(region, &region->now.ranges[1], view);
@@ -442,7 +448,7 @@ static gm_status allow(struct gpumem_region *region, int peer) {
             offset += region->extents[i].size;
         }
     }
-    region->place.peers |= 1ull << peer;
+    region->location.peers |= 1ull << peer;
     return GM_OK;
 }
 
@@ -457,17 +463,17 @@ PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int 
     status = allow(region, peer);
     restore(mode);
     leave(pushed);
-    return status ? gm_fail(status, "device %d and a region of device %d: %s", peer, region->place.device,
+    return status ? gm_fail(status, "device %d cannot access a region of device %d: %s", peer, region->location.device,
                             gpumem_status_name(status))
                   : GM_OK;
 }
 
 PUBLIC enum gpumem_status gpumem_region_export(const struct gpumem_region *region, size_t index, int *descriptor,
                                                size_t *size) {
-    if (!region->place.exportable || !gm_program_driver()->mem_export)
-        return gm_fail(GM_NOT_SUPPORTED, "the region was not made with GPUMEM_REGION_EXPORTABLE");
+    if (!region->location.exportable || !gm_program_driver()->mem_export)
+        return gm_fail(GM_NOT_SUPPORTED, "the region was not created with GPUMEM_REGION_EXPORTABLE");
     if (index >= region->now.count)
-        return gm_fail(GM_INVALID_VALUE, "handle %zu of %u", index, region->now.count);
+        return gm_fail(GM_INVALID_VALUE, "no handle %zu: the region has %u", index, region->now.count);
     int made = -1;
     gm_status status = (gm_status)gm_program_driver()->mem_export(&made, region->extents[index].handle,
                                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);

@@ -1,7 +1,8 @@
-/* Vectors: elements in a region, moved and filled by the driver's copies in the vector's stream.
+/* Vectors of gpumem.h: elements in a region. The driver's asynchronous copies and fills move and fill them in the
+ * vector's stream.
  *
- * Overlapping copies are undefined, so elements that make room or close up go by way of a second region when they
- * overlap themselves by much; it is made at need and kept until the vector shrinks. */
+ * The result of an overlapping copy is undefined. So elements that move by a short distance are copied through a
+ * second region, the staging region. It is created when first needed, and destroyed when the vector shrinks. */
 #include <stdlib.h>
 
 #include "shim/base/base.h"
@@ -11,14 +12,15 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* Bytes moved at a time by way of the second region, and copies worth making to do without it. */
+/* DIRECT_COPIES: a move that needs at most this many non-overlapping copies does not use the staging region.
+ * staging_max: bytes that are copied through it at a time. */
 enum { DIRECT_COPIES = 16 };
-static const size_t detour_most = (size_t)32 << 20;
+static const size_t staging_max = (size_t)32 << 20;
 
 struct gpumem_vector {
     struct gpumem_region *region;
-    struct gpumem_region *detour; /* NULL until needed */
-    size_t element, count;        /* bytes, elements */
+    struct gpumem_region *staging; /* second region for overlapping moves; NULL until needed */
+    size_t element, count;         /* bytes, elements */
     CUstream stream;
 };
 
@@ -43,45 +45,47 @@ static gm_status copy(const struct gpumem_vector *vector, CUdeviceptr to, CUdevi
     return size ? checked(gm_program_driver()->memcpy_async(to, from, size, vector->stream), "a copy", size) : GM_OK;
 }
 
-/* Copies `size` bytes from `from` to `to` where both overlap, in pieces that do not: from the far end when going up. */
-static gm_status step_over(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size,
-                           size_t piece, CUdeviceptr detour) {
+/* Copies `size` bytes from `from` to `to`, which overlap, in chunks that do not overlap. When the data moves up, the
+ * last chunk is copied first. With `staging`, each chunk is copied through it. */
+static gm_status copy_overlapping(const struct gpumem_vector *vector, CUdeviceptr to, CUdeviceptr from, size_t size,
+                                  size_t chunk, CUdeviceptr staging) {
     gm_status status = GM_OK;
     bool up = to > from;
-    for (size_t done = 0; done < size && !status; done += piece) {
-        size_t part = size - done < piece ? size - done : piece;
+    for (size_t done = 0; done < size && !status; done += chunk) {
+        size_t part = size - done < chunk ? size - done : chunk;
         size_t offset = up ? size - done - part : done;
-        if (detour)
-            status = copy(vector, detour, from + offset, part);
+        if (staging)
+            status = copy(vector, staging, from + offset, part);
         if (!status)
-            status = copy(vector, to + offset, detour ? detour : from + offset, part);
+            status = copy(vector, to + offset, staging ? staging : from + offset, part);
     }
     return status;
 }
 
-static gm_status need_detour(struct gpumem_vector *vector, size_t size, size_t *piece) {
+static gm_status need_staging(struct gpumem_vector *vector, size_t size, size_t *chunk) {
     struct gpumem_region_options options = {
-        .struct_size = sizeof options, .reserve = detour_most, .flags = GPUMEM_REGION_EXACT};
+        .struct_size = sizeof options, .reserve = staging_max, .flags = GPUMEM_REGION_EXACT};
     gm_status status = GM_OK;
-    *piece = size < detour_most ? size : detour_most;
-    if (!vector->detour)
-        status = gpumem_region_create(&options, &vector->detour);
+    *chunk = size < staging_max ? size : staging_max;
+    if (!vector->staging)
+        status = gpumem_region_create(&options, &vector->staging);
     if (!status)
-        status = gpumem_region_grow(vector->detour, *piece);
+        status = gpumem_region_grow(vector->staging, *chunk);
     return status;
 }
 
-/* Elements [first, first + count) to `target`; whatever the move needs is at hand before the first byte moves. */
-static gm_status move(struct gpumem_vector *vector, size_t target, size_t first, size_t count) {
-    size_t size = count * vector->element, piece;
+/* Moves the elements [first, first + count) to `target`. Everything that may fail for lack of memory is done before
+ * the first byte moves. */
+static gm_status move_elements(struct gpumem_vector *vector, size_t target, size_t first, size_t count) {
+    size_t size = count * vector->element, chunk;
     size_t gap = (target > first ? target - first : first - target) * vector->element;
     if (!size || !gap)
         return GM_OK;
     CUdeviceptr to = at(vector, target), from = at(vector, first);
     if (size / gap <= DIRECT_COPIES)
-        return step_over(vector, to, from, size, gap, 0);
-    gm_status status = need_detour(vector, size, &piece);
-    return status ? status : step_over(vector, to, from, size, piece, base_of(vector->detour));
+        return copy_overlapping(vector, to, from, size, gap, 0);
+    gm_status status = need_staging(vector, size, &chunk);
+    return status ? status : copy_overlapping(vector, to, from, size, chunk, base_of(vector->staging));
 }
 
 /* ---- values */
@@ -90,8 +94,8 @@ static bool inside(const struct gpumem_vector *vector, const void *value) {
     return (CUdeviceptr)(uintptr_t)value - at(vector, 0) < vector->count * vector->element;
 }
 
-/* The element's index when the value is one of the vector's own, `count` when it lies elsewhere. Not on a border:
- * refused. */
+/* The index of the element when the value is an element of this vector, and `count` when it lies elsewhere. A value
+ * that is not at the start of an element is refused. */
 static gm_status own_index(const struct gpumem_vector *vector, const void *value, size_t *index) {
     *index = vector->count;
     if (!inside(vector, value))
@@ -110,8 +114,8 @@ static gm_status zero(const struct gpumem_vector *vector, size_t first, size_t c
                 : GM_OK;
 }
 
-/* One element copied, then doubled: reads what it wrote, so it costs as much as one copy of the whole and a few calls.
- */
+/* Copies one element, then doubles the filled part. It reads what it wrote, so it costs as much as one copy of the
+ * whole and a few calls. */
 static gm_status fill(const struct gpumem_vector *vector, size_t first, size_t count, CUdeviceptr value) {
     CUdeviceptr to = at(vector, first);
     size_t size = count * vector->element, done = vector->element;
@@ -126,7 +130,7 @@ static gm_status fill(const struct gpumem_vector *vector, size_t first, size_t c
     return status;
 }
 
-/* ---- its life */
+/* ---- creation and destruction */
 
 PUBLIC enum gpumem_status gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size,
                                                struct CUstream_st *stream, struct gpumem_vector **vector) {
@@ -151,10 +155,9 @@ PUBLIC enum gpumem_status gpumem_vector_destroy(struct gpumem_vector *vector) {
     gm_status status = gpumem_region_destroy(vector->region);
     if (status == GPUMEM_STREAM_CAPTURE)
         return status;
-    /* A capture that began meanwhile leaves the second region behind; its work is done, so it is not in the way of any.
-     */
-    if (gpumem_region_destroy(vector->detour) == GPUMEM_STREAM_CAPTURE)
-        gm_log(GM_LOG_WARN, "a capture keeps memory of a destroyed vector");
+    /* When a capture began meanwhile, the staging region is leaked. Its work is done, so it disturbs no other work. */
+    if (gpumem_region_destroy(vector->staging) == GPUMEM_STREAM_CAPTURE)
+        gm_log(GM_LOG_WARN, "the staging memory of a destroyed vector is leaked: a stream captures");
     free(vector);
     return status;
 }
@@ -173,9 +176,9 @@ PUBLIC size_t gpumem_vector_capacity(const struct gpumem_vector *vector) {
 }
 
 PUBLIC void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *other) {
-    struct gpumem_vector kept = *one;
+    struct gpumem_vector saved = *one;
     *one = *other;
-    *other = kept;
+    *other = saved;
 }
 
 /* ---- size */
@@ -187,7 +190,7 @@ PUBLIC enum gpumem_status gpumem_vector_reserve(struct gpumem_vector *vector, si
     return gpumem_region_grow(vector->region, size);
 }
 
-/* Room for `more` elements behind the last. */
+/* Grows the region for `more` elements behind the last. */
 static gm_status make_room(struct gpumem_vector *vector, size_t more) {
     size_t count;
     if (__builtin_add_overflow(vector->count, more, &count))
@@ -214,11 +217,11 @@ PUBLIC enum gpumem_status gpumem_vector_resize(struct gpumem_vector *vector, siz
 
 PUBLIC enum gpumem_status gpumem_vector_shrink(struct gpumem_vector *vector) {
     gm_status status = gpumem_region_shrink(vector->region, vector->count * vector->element);
-    if (status || !vector->detour)
+    if (status || !vector->staging)
         return status;
-    status = gpumem_region_destroy(vector->detour);
+    status = gpumem_region_destroy(vector->staging);
     if (status != GPUMEM_STREAM_CAPTURE)
-        vector->detour = NULL;
+        vector->staging = NULL;
     return status;
 }
 
@@ -230,12 +233,12 @@ static gm_status check_range(const struct gpumem_vector *vector, size_t first, s
     return gm_fail(GM_INVALID_VALUE, "elements %zu to %zu of %zu", first, first + count, vector->count);
 }
 
-/* Room before `position`: positions and not addresses, since the base may change. */
+/* Moves the elements from `position` on by `count`. Uses positions and not addresses, since the base may change. */
 static gm_status open_gap(struct gpumem_vector *vector, size_t position, size_t count) {
     gm_status status = check_range(vector, position, 0);
     if (!status)
         status = make_room(vector, count);
-    return status ? status : move(vector, position + count, position, vector->count - position);
+    return status ? status : move_elements(vector, position + count, position, vector->count - position);
 }
 
 PUBLIC enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count,
@@ -278,14 +281,14 @@ PUBLIC enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, size_
         status = own_index(vector, value, &own);
     if (status || !count)
         return status;
-    /* Its own value may be among those overwritten: it goes to the first place and is not read again. */
+    /* The value may be one of the overwritten elements. It is copied to the first place, and is not read again. */
     return fill(vector, first, count, own < vector->count ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
 }
 
 PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count) {
     gm_status status = check_range(vector, first, count);
     if (!status)
-        status = move(vector, first, first + count, vector->count - first - count);
+        status = move_elements(vector, first, first + count, vector->count - first - count);
     if (!status)
         vector->count -= count;
     return status;

@@ -1,4 +1,4 @@
-/* The trace as text: one line an event, definitions as comment lines. */
+/* The text format of the trace (CSV): one line for each event, and each definition as a comment line. */
 #include "shim/trace/parts.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ const char *gm_action_name(enum gm_action action) {
     return (unsigned)action < GM_ACT_COUNT ? names[action] : "?";
 }
 
-/* Numbers by hand: a line has twenty of them, and the general formatter would double its cost. */
+/* Numbers have their own formatter. A line has twenty of them, and the general formatter would double its cost. */
 static char *put_text(char *out, const char *text) {
     while (*text)
         *out++ = *text++;
@@ -97,7 +97,7 @@ int gm_trace_csv_line(char *out, size_t size, const struct gm_event *e, int pid,
     return (int)(p - out);
 }
 
-/* A comment line under construction; text that does not fit makes it void. */
+/* A comment line under construction. A text that does not fit makes the whole line invalid. */
 struct line {
     char *next, *limit;
     bool full;
@@ -126,8 +126,8 @@ static void add_hex(struct line *l, uint64_t value) {
     add(l, " ", 1);
 }
 
-/* Free text comes last on its line; control characters and backslashes are escaped, so one definition stays
- * one line. */
+/* Free text stands at the end of its line. Control characters and backslashes are escaped, so that a definition stays
+ * on one line. */
 static void add_escaped(struct line *l, const char *text, size_t length) {
     for (size_t i = 0; i < length && text[i]; i++) {
         unsigned char c = (unsigned char)text[i];

@@ -1,18 +1,22 @@
-/* The trace: a public, versioned contract between one writer (the shim) and one reader (the tools).
+/* The binary format of the trace: a public, versioned contract between one writer (shim/trace) and one reader
+ * (tools/cli).
  *
- * File = header page, then chunks of at most GM_TRACE_CHUNK bytes, each a multiple of GM_TRACE_HEADER and saying its
- * own length (a thread's first chunk is small, later ones grow). Each chunk belongs to one thread; what it holds is
- * true up to the length it states, and it is written at every flush interval, so a killed process loses its last
- * interval at most. The file may end within its last chunk. Pages that begin with no chunk magic where a chunk is
- * expected are a hole (a full disk, a chunk taken and not written yet, a file cut by somebody else): readers step over
- * them page by page. Events of one chunk have rising seq but for calls that interrupt each other. All integers are
- * little endian. Times are nanoseconds since the header's start_ns (CLOCK_MONOTONIC). */
+ * A file is a header page followed by chunks. A chunk has a multiple of GM_TRACE_HEADER bytes, at most GM_TRACE_CHUNK,
+ * and states its own length. The first chunk of a thread is small, later ones grow. Each chunk belongs to one thread.
+ * Its content is valid up to the length that it states. Chunks are written at every flush interval, so a killed
+ * process loses at most its last interval. The file may end inside its last chunk.
+ *
+ * A hole is a page without a chunk magic where a chunk is expected. It results from a full disk, from a chunk that was
+ * taken but not written yet, or from a file that somebody cut. Readers skip a hole page by page.
+ *
+ * Events of one chunk have rising seq numbers, except for calls that interrupt each other. All integers are little
+ * endian. Times are nanoseconds since the header's start_ns (CLOCK_MONOTONIC). */
 #ifndef GM_TRACE_EVENT_H
 #define GM_TRACE_EVENT_H
 
 #include "policy/policy.h"
 
-#define GM_TRACE_MAGIC   "GPUMEM\r\n" /* 8 bytes; text-mode damage shows */
+#define GM_TRACE_MAGIC   "GPUMEM\r\n" /* 8 bytes; shows damage by text mode */
 #define GM_TRACE_VERSION 1u
 #define GM_TRACE_HEADER  4096u
 #define GM_TRACE_CHUNK   (1024u * 1024u)
@@ -24,14 +28,14 @@
     X(GM_ACT_ALLOC_FAIL, "alloc_fail")                                                                      \
     X(GM_ACT_FREE, "free")                                                                                  \
     X(GM_ACT_FREE_FAIL, "free_fail")                                                                        \
-    X(GM_ACT_RELEASE, "release") /* went with its context, or was replaced by a newer block */              \
+    X(GM_ACT_RELEASE, "release") /* destroyed with its context, or replaced by a newer block */             \
     X(GM_ACT_RESERVE, "reserve") /* address space */                                                        \
     X(GM_ACT_UNRESERVE, "unreserve")                                                                        \
     X(GM_ACT_MAP, "map")                                                                                    \
     X(GM_ACT_UNMAP, "unmap")                                                                                \
     X(GM_ACT_TRIM, "trim")                                                                                  \
-    X(GM_ACT_EXPORT, "export") /* IPC, dma-buf or shareable handle taken of the block */                    \
-    X(GM_ACT_DROP, "drop")     /* soft promises the backing does not keep; bytes = promise bits */          \
+    X(GM_ACT_EXPORT, "export") /* IPC, dma-buf or shareable handle of the block */                          \
+    X(GM_ACT_DROP, "drop")     /* soft promises that the memory does not keep; bytes = promise bits */      \
     X(GM_ACT_MARK, "mark")     /* phase mark of the program; site = string id */                            \
     X(GM_ACT_CAPTURE_BEGIN, "capture_begin")                                                                \
     X(GM_ACT_CAPTURE_END, "capture_end")                                                                    \
@@ -51,12 +55,12 @@ enum gm_action {
 
 /* One event, one cache line. */
 struct gm_event {
-    uint64_t seq;     /* global order: taken before the driver call of a free, after that of an allocation; from 1 */
-    uint64_t time_ns; /* begin of the call */
+    uint64_t seq;     /* global order, from 1; taken before the driver call of a free and after that of an allocation */
+    uint64_t time_ns; /* start of the call */
     uint64_t address; /* or handle; 0 for a failed allocation */
-    uint64_t bytes;   /* asked; for frees the size of the block, 0 unknown */
+    uint64_t bytes;   /* requested; for a free the size of the block, 0 = unknown */
     uint64_t stream;  /* handle, 0 = default */
-    uint32_t slack;   /* bytes got - bytes asked, saturating */
+    uint32_t slack;   /* provided bytes - requested bytes, saturating */
     uint32_t duration_ns; /* saturating */
     uint32_t site;        /* call site id, 0 = unknown */
     uint16_t context;     /* small number of the context, 0 = none */
@@ -65,14 +69,14 @@ struct gm_event {
     uint8_t action;       /* enum gm_action */
     uint8_t kind;         /* enum gm_kind */
     uint8_t reason;       /* enum gm_reason */
-    uint8_t verdict;      /* enum gm_kind the heuristic named */
+    uint8_t verdict;      /* enum gm_kind that the heuristic chose */
     uint16_t result;      /* CUresult */
-    uint8_t hit;          /* served from memory kept back */
+    uint8_t hit;          /* served from a free block of the cache */
     uint8_t flags;        /* GM_EVENT_* */
 };
-#define GM_PHASE_STARTED    (UINT64_C(1) << 32) /* ranges from here on may end in any thread */
+#define GM_PHASE_STARTED    (UINT64_C(1) << 32) /* ranges with this number or above may end in any thread */
 #define GM_EVENT_CAPTURING  1u                  /* during stream capture */
-#define GM_EVENT_PER_THREAD 2u                  /* per-thread-default-stream twin */
+#define GM_EVENT_PER_THREAD 2u                  /* call variant for per-thread default streams */
 _Static_assert(sizeof(struct gm_event) == 64, "one cache line");
 
 struct gm_trace_header { /* padded to GM_TRACE_HEADER */
@@ -87,7 +91,7 @@ struct gm_trace_header { /* padded to GM_TRACE_HEADER */
     int32_t parent;    /* ppid */
     int32_t rank;      /* MPI/torchrun/Slurm, -1 none */
     uint32_t finished; /* 1 after an orderly exit */
-    uint64_t dropped;  /* events that could not be written (disk full), or were cut off by somebody else */
+    uint64_t dropped;  /* events that could not be written (disk full) or that somebody cut off */
     char host[64];
     char program[256]; /* /proc/self/exe */
     char policy[64];
@@ -100,15 +104,15 @@ struct gm_trace_chunk { /* 64 bytes, then payload */
     uint16_t type;      /* enum gm_chunk_type */
     uint16_t reserved;
     int32_t thread; /* kernel thread id */
-    uint32_t used;  /* payload bytes valid; raised after each event or record is complete */
-    uint32_t bytes; /* whole chunk with this header, a multiple of GM_TRACE_HEADER, at most GM_TRACE_CHUNK */
+    uint32_t used;  /* valid payload bytes; raised after each event or record is complete */
+    uint32_t bytes; /* the whole chunk with this header, a multiple of GM_TRACE_HEADER, at most GM_TRACE_CHUNK */
     uint8_t padding[44];
 };
 #define GM_TRACE_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 _Static_assert(sizeof(struct gm_trace_chunk) == 64, "");
 
-/* Records: variable length, 8-byte aligned, in GM_CHUNK_RECORDS chunks. A definition precedes in time every event
- * naming it. */
+/* Records have a variable length and are aligned to 8 bytes. They lie in GM_CHUNK_RECORDS chunks. A definition is
+ * written before every event that names it. */
 enum gm_record_type {
     GM_RECORD_MODULE = 1, /* id, base, limit, build id bytes, path */
     GM_RECORD_SITE = 2, /* id, count frames, first frame outside the CUDA runtime, then frames as absolute addresses */
@@ -133,8 +137,8 @@ struct gm_record_site {
     struct gm_record head;
     uint32_t id;
     uint16_t frames;
-    uint16_t outside; /* index of the first frame known to be outside the CUDA runtime; the reader may move it on by
-                         symbols */
+    uint16_t outside; /* index of the first frame known to be outside the CUDA runtime; the reader may move it further
+                         by symbols */
     /* uint64_t return addresses, innermost first */
 };
 struct gm_record_device {
@@ -159,8 +163,8 @@ struct gm_record_string {
 
 const char *gm_action_name(enum gm_action action);
 
-/* CSV: the first line, and one event as a line with '\n'; returns its length (never above GM_TRACE_CSV_LINE, which
- * `size` must hold). */
+/* CSV: the first line; and one event as a line with '\n'. Returns its length, at most GM_TRACE_CSV_LINE; `size` must
+ * be at least that. */
 #define GM_TRACE_CSV_LINE 512
 extern const char gm_trace_csv_header[];
 int gm_trace_csv_line(char *out, size_t size, const struct gm_event *event, int pid, int thread);

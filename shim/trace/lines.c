@@ -1,6 +1,8 @@
-/* The text trace: lines gather in one of two buffers and leave in single writes, so that lines never mix.
+/* The text trace in a file. Lines are collected in one of two buffers, and a full or due buffer is written by single
+ * writes of whole lines. So lines of several threads and processes never mix.
  *
- * A line waits at most the flush interval; with interval 0 it is out before the event returns. */
+ * A line waits at most the flush interval. With interval 0 it is written before the event returns. Where the trace is
+ * a pipe, pipe.c writes it. */
 #include "shim/base/file.h"
 #include "shim/trace/parts.h"
 
@@ -11,7 +13,7 @@
 #include <unistd.h>
 
 #define BUFFER      (64u * 1024u)
-#define RECORD_LINE 16384u /* a record of 4096 bytes, every byte of it escaped */
+#define RECORD_LINE 16384u /* a record of 4096 bytes with every byte escaped */
 #define ABOUT_LINES 4096u
 #define PIPE_WAIT   100 /* ms */
 
@@ -19,38 +21,38 @@ static struct gm_trace_file *file;
 static uint64_t start_ns, flush_ns;
 static int pid;
 
-static gm_spin lock; /* guards what follows; never held across a system call */
+static gm_spin lock; /* protects the following; never held across a system call */
 static char buffers[2][BUFFER];
-static unsigned active; /* buffer that lines go to */
+static unsigned active; /* index of the buffer that takes lines */
 static size_t used;
-static bool writing; /* somebody writes the other buffer */
+static bool writing; /* a thread is writing the other buffer */
 static uint64_t oldest_ns;
 
 static uint64_t dropped;
-static int told;
+static int reported;
 
-static void lose(const char *text, size_t bytes, int error) {
+static void drop(const char *text, size_t bytes, int error) {
     uint64_t lines = 0;
     for (size_t i = 0; i < bytes; i++)
         lines += text[i] == '\n';
     __atomic_fetch_add(&dropped, lines, __ATOMIC_RELAXED);
-    gm_log_once(&told, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name, gm_errno_text(error));
+    gm_log_once(&reported, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name, gm_errno_text(error));
 }
 
-/* Out with it; what cannot be written is counted. Only one thread at a time is here. */
+/* Writes the text. What cannot be written is counted as dropped. Only one thread at a time runs this. */
 static void write_out(const char *text, size_t bytes) {
     if (!gm_trace_file_holds(file)) {
-        lose(text, bytes, EBADF);
+        drop(text, bytes, EBADF);
         return;
     }
     const char *first = text;
-    size_t rest_of_line = 0; /* bytes of a line that is half out */
+    size_t rest_of_line = 0; /* remaining bytes of a partly written line */
     while (bytes) {
         ssize_t written = gm_safe_write(file->fd, text, rest_of_line ? rest_of_line : bytes);
         if (written <= 0) {
             int error = written < 0 ? errno : ENOSPC;
             if (rest_of_line && file->regular) {
-                /* A line cut by a full disk would spoil the file: take its beginning back. */
+                /* A full disk cut the line, which would damage the file. Removes the beginning of the line. */
                 const char *begin = text;
                 while (begin > first && begin[-1] != '\n')
                     begin--;
@@ -58,7 +60,7 @@ static void write_out(const char *text, size_t bytes) {
                 if (size >= text - begin && ftruncate(file->fd, size - (text - begin)))
                     error = errno;
             }
-            lose(text, bytes, error);
+            drop(text, bytes, error);
             return;
         }
         text += written;
@@ -69,8 +71,7 @@ static void write_out(const char *text, size_t bytes) {
     }
 }
 
-/* Called with the lock held, returns with it held. Waits for a write in progress, then writes what has
- * gathered. */
+/* The caller holds the lock, before and after. Waits for a running write, then writes the collected lines. */
 static void flush_held(void) {
     while (writing) {
         gm_spin_unlock(&lock);
@@ -90,7 +91,7 @@ static void flush_held(void) {
     writing = false;
 }
 
-/* Only the thread that flushes waits for a reader. */
+/* Only the flusher thread waits for a reader. */
 static void end_for_pipe(size_t bytes, uint64_t now) {
     bool half_full = gm_pipe_line(buffers[active], bytes);
     bool due = half_full || (!gm_trace_flushes() && now - oldest_ns >= flush_ns);
@@ -103,7 +104,8 @@ static void end_for_pipe(size_t bytes, uint64_t now) {
         gm_pipe_flush(0);
 }
 
-/* Room for so much text, which append_end adds. Long text is made there: the stack may be small. */
+/* Reserves room for up to `most` bytes, which append_end adds. Long text is built there, since the stack may be small.
+ */
 static char *append_begin(size_t most) {
     gm_spin_lock(&lock);
     while (used + most > BUFFER)
@@ -190,5 +192,5 @@ void gm_lines_forget(void) {
     writing = false;
     used = 0;
     dropped = 0;
-    told = 0;
+    reported = 0;
 }

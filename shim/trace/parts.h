@@ -1,4 +1,5 @@
-/* What the parts of the trace writer share: the open file, the two ways to fill it (chunks, lines of text). */
+/* Shared by the parts of the trace writer: the open file, and the ways to fill it (binary chunks, lines of text, lines
+ * to a pipe). */
 #ifndef GM_TRACE_PARTS_H
 #define GM_TRACE_PARTS_H
 
@@ -11,27 +12,27 @@
 #define GM_TRACE_NAME 4096
 
 struct gm_trace_file {
-    int fd;       /* kept at a high number, close-on-exec; -1 = none */
-    bool regular; /* a file of our own, locked; else a pipe, terminal or the program's own descriptor */
-    bool append;  /* text: lines go behind what is there */
-    bool pipe;    /* no file: a reader may be slow or go away */
-    dev_t device; /* identity, to notice that the program closed and reused our descriptor */
+    int fd;       /* has a high number and is close-on-exec; -1 = none */
+    bool regular; /* a file of gpumem, locked; else a pipe, a terminal or a descriptor of the program */
+    bool append;  /* text: lines are appended */
+    bool pipe;    /* not a regular file: a reader may be slow or stop */
+    dev_t device; /* identity, to notice when the program closed the descriptor and reused its number */
     ino_t inode;
     char name[GM_TRACE_NAME];
 };
 
 /* ---- path.c */
-/* Start of this process in CLOCK_REALTIME nanoseconds, from /proc/self/stat; the present moment when
- * unreadable. */
+/* Start of this process in CLOCK_REALTIME nanoseconds, from /proc/self/stat; the current time if that cannot be read.
+ */
 GM_INTERNAL uint64_t gm_trace_process_start(void);
-/* Opens the file for `pattern` by the rule that no two processes share a file: one that is locked, or was
- * modified after `started_ns` (CLOCK_REALTIME), or belongs to the same `gpumem run` (keep = true) is left
- * alone and name.PID, name.PID.2 ... tried. A file that is no trace is never touched. Returns 0, or -1 after
- * a log line. */
+/* Opens the file for `pattern`, so that no two processes share a file. A file is left alone when another process
+ * locked it, when it was modified after `started_ns` (CLOCK_REALTIME), or when it belongs to the same `gpumem run`
+ * (keep = true). Then name.PID, name.PID.2 ... are tried. A file that is no trace is never touched. Returns 0, or -1
+ * after a log line. */
 GM_INTERNAL int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm_trace_file *file);
-/* False when the descriptor no longer names our file and it cannot be opened again. */
+/* False when the descriptor no longer refers to the trace file and the file cannot be opened again. */
 GM_INTERNAL bool gm_trace_file_holds(struct gm_trace_file *file);
-/* Closes the descriptor unless the program has reused its number. */
+/* Closes the descriptor, unless the program reused its number. */
 GM_INTERNAL void gm_trace_file_drop(struct gm_trace_file *file);
 GM_INTERNAL bool gm_trace_name_is_csv(const char *name);
 
@@ -40,10 +41,10 @@ GM_INTERNAL bool gm_trace_name_is_csv(const char *name);
 GM_INTERNAL int gm_chunks_open(struct gm_trace_file *file, const struct gm_trace_header *header, uint64_t flush_ns);
 GM_INTERNAL void gm_chunks_event(const struct gm_event *event);
 GM_INTERNAL void gm_chunks_record(const struct gm_record *record);
-/* What waits in memory goes to the file. */
+/* Writes to the file what waits in memory. */
 GM_INTERNAL void gm_chunks_flush(void);
 GM_INTERNAL void gm_chunks_finish(void);
-/* In the child: forgets what the parent's threads have not written yet. */
+/* In the child of a fork: forgets what the parent's threads have not written. */
 GM_INTERNAL void gm_chunks_forget(void);
 
 /* ---- lines.c: text, buffered */
@@ -54,28 +55,28 @@ GM_INTERNAL void gm_lines_flush(void);
 GM_INTERNAL void gm_lines_finish(void);
 GM_INTERNAL void gm_lines_forget(void);
 
-/* ---- pipe.c: text for what is no file: a pipe, a socket, a terminal */
+/* ---- pipe.c: text for everything but regular files: a pipe, a socket, a terminal */
 GM_INTERNAL void gm_pipe_open(struct gm_trace_file *file);
-/* Never waits for a reader: a line that finds no room is lost and counted, and the number stands before the next one.
- * True: half of the room is used. */
+/* Adds a line, and never waits for a reader. A line without room is dropped and counted; the count stands before the
+ * next line. True: more than half of the room is used. */
 GM_INTERNAL bool gm_pipe_line(const char *text, size_t bytes);
-/* Writes what waits, and waits itself at most `wait_ms` in all for the reader. */
+/* Writes the waiting lines; waits for the reader at most `wait_ms` in all. */
 GM_INTERNAL void gm_pipe_flush(unsigned wait_ms);
 GM_INTERNAL void gm_pipe_finish(void);
 GM_INTERNAL void gm_pipe_forget(void);
 
 /* ---- csv.c */
-/* A definition as one comment line; returns its length, 0 when it does not fit or is of no known type. */
+/* Writes a definition as one comment line. Returns its length; 0 when it does not fit or its type is unknown. */
 GM_INTERNAL size_t gm_trace_csv_record(char *out, size_t size, const struct gm_record *record);
 GM_INTERNAL size_t gm_trace_csv_about(char *out, size_t size, const struct gm_trace_header *header);
 
 /* ---- writer.c */
-/* A thread flushes at every interval; where there is none, whoever writes does. */
+/* True when a flusher thread flushes at every interval. Otherwise the threads that write events do it. */
 GM_INTERNAL extern bool gm_trace_flusher;
 static inline bool gm_trace_flushes(void) { return __atomic_load_n(&gm_trace_flusher, __ATOMIC_RELAXED); }
-/* Makes it flush now. */
+/* Makes the flusher thread flush now. */
 GM_INTERNAL void gm_trace_wake(void);
-/* A number that differs in each process and after the end of the trace; 0 in a child that nobody told of its
+/* A number that changes with each opened trace and in each forked child; 0 in a child that was not notified of its
  * fork. */
 GM_INTERNAL extern uint32_t *gm_trace_generation;
 

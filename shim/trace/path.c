@@ -1,4 +1,5 @@
-/* Where the trace goes: file name patterns, and the rule by which two processes never share a file. */
+/* The name of the trace file: patterns such as %p, and the rule by which two processes never share a file. Also opens
+ * the file, and opens it again when the program closed its descriptor. */
 #include "shim/base/file.h"
 #include "shim/trace/parts.h"
 #include "shim/trace/writer.h"
@@ -85,7 +86,7 @@ uint64_t gm_trace_process_start(void) {
     if (length <= 0)
         return now;
     text[length] = 0;
-    /* The program's name may hold blanks and brackets: fields are counted from the last ')'. Start time is
+    /* The program's name may contain blanks and brackets, so fields are counted from the last ')'. The start time is
      * field 22. */
     const char *p = strrchr(text, ')');
     for (int field = 2; p && field < 22; field++)
@@ -106,7 +107,7 @@ bool gm_trace_name_is_csv(const char *name) {
     return length >= 4 && !strcmp(name + length - 4, ".csv");
 }
 
-/* name, name.PID, name.PID.2 ...; a trailing .csv stays at the end, because it names the format. */
+/* name, name.PID, name.PID.2 ... The ending .csv stays at the end, because it selects the format. */
 static int numbered_name(char *out, size_t size, const char *name, int attempt) {
     if (attempt == 0)
         return gm_format(out, size, "%s", name);
@@ -130,7 +131,7 @@ static bool looks_like_trace(int fd) {
 
 enum claim { CLAIMED, TAKEN, AGAIN, FOREIGN };
 
-/* Decides whether the regular file behind fd may become ours, and empties it if so. */
+/* Decides whether the regular file behind `fd` may be used, and empties it if so. */
 static enum claim claim_file(int fd, const char *name, uint64_t started_ns, bool keep) {
     struct stat st, now;
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
@@ -138,7 +139,7 @@ static enum claim claim_file(int fd, const char *name, uint64_t started_ns, bool
     if (gm_fstat(fd, &st))
         return FOREIGN;
     if (gm_stat(name, &now) || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
-        return AGAIN; /* somebody removed or renamed it between our open and our lock */
+        return AGAIN; /* the file was removed or renamed between our open and our lock */
     if (st.st_size == 0)
         return CLAIMED;
     uint64_t modified = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
@@ -149,7 +150,7 @@ static enum claim claim_file(int fd, const char *name, uint64_t started_ns, bool
     return ftruncate(fd, 0) ? FOREIGN : CLAIMED;
 }
 
-/* The program's own descriptor when the name is one of its aliases, else -1. */
+/* The number of the program's descriptor when the name is an alias of one, else -1. */
 static int descriptor_of(const char *name) {
     if (!strcmp(name, "/dev/stdout"))
         return 1;
@@ -166,7 +167,7 @@ static int descriptor_of(const char *name) {
     return *digits ? -1 : fd;
 }
 
-/* Moves fd out of the way of the program's own numbers. */
+/* Moves the descriptor to a number that programs do not use. */
 static int lift(int fd) {
     int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
     if (high < 0)
@@ -190,8 +191,8 @@ static void settle(struct gm_trace_file *file, int fd, bool regular) {
     }
 }
 
-/* Opened anew, a pipe need not wait: how the program writes to its own descriptor stays its choice. What cannot be
- * opened so is shared. */
+/* Opens a pipe again, so that it can be non-blocking without changing the program's own descriptor. Where that is not
+ * possible the descriptor is duplicated. */
 static int share(int own) {
     char name[32];
     struct stat st;
@@ -200,7 +201,7 @@ static int share(int own) {
     return fd >= 0 ? fd : gm_fcntl(own, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
 }
 
-/* A pipe that exists is opened without waiting for a reader; -1 with ENXIO where there is none. */
+/* An existing pipe is opened without waiting for a reader. -1 with ENXIO when it has no reader. */
 static int open_named(const char *name) {
     struct stat st;
     if (!gm_stat(name, &st) && S_ISFIFO(st.st_mode))
@@ -209,7 +210,7 @@ static int open_named(const char *name) {
 }
 
 int gm_trace_open(const char *pattern, uint64_t started_ns, bool keep, struct gm_trace_file *file) {
-    static char base[GM_TRACE_NAME]; /* the caller holds the opening lock */
+    static char base[GM_TRACE_NAME]; /* the caller holds the `opening` lock */
     struct stat st;
     if (gm_trace_expand(pattern, base, sizeof base - 48)) {
         gm_log(GM_LOG_ERROR, "trace file name '%s' is too long or has a %% that is none of %%p %%h %%r %%%%", pattern);
@@ -272,8 +273,8 @@ bool gm_trace_file_holds(struct gm_trace_file *file) {
         return true;
     if (!file->regular)
         return false;
-    /* Programs that close every descriptor they did not open exist; the number may be theirs now, so it is
-     * not closed. */
+    /* The program closed every descriptor that it did not open. The number may be the program's now, so it is not
+     * closed. */
     gm_spin_lock(&reopening);
     int fd = is_ours(file, file->fd)
                  ? file->fd

@@ -1,6 +1,8 @@
-/* The text trace where it goes to a reader: lines gather in a ring and leave in pieces that a pipe takes whole, so that
- * lines of several writers never mix. A reader that is slow, or gone, costs lines and not the program's time: they are
- * counted, the log says so once and at the end, and the trace says how many are missing where. */
+/* The text trace to a reader: a pipe, a socket or a terminal. Lines are collected in a ring buffer and written in
+ * pieces of at most PIPE_BUF bytes, which a pipe takes as a whole. So lines of several writers never mix.
+ *
+ * The program never waits for a reader. When the reader is slow or has stopped, lines are dropped and counted. The log
+ * reports this once, and again at the end. The trace states how many lines are missing, and where. */
 #include "shim/trace/parts.h"
 
 #include <errno.h>
@@ -8,24 +10,24 @@
 
 #define ROOM     (4u * 1024u * 1024u)  /* a burst of 35 000 events */
 #define PIECE    4096u                 /* PIPE_BUF */
-#define END_WAIT UINT64_C(1000000000)  /* ns without a byte read, after which the rest is given up at the end */
-#define END_MOST UINT64_C(10000000000) /* ns that a program's end takes at most, while a reader still reads */
+#define END_WAIT UINT64_C(1000000000)  /* ns without a byte read, after which the rest is dropped at the end */
+#define END_MOST UINT64_C(10000000000) /* longest delay of a program's end in ns, while a reader still reads */
 
 static struct gm_trace_file *file;
 
-static gm_spin lock; /* guards what follows; never held across a system call */
+static gm_spin lock; /* protects the following; never held across a system call */
 static char ring[ROOM];
 static size_t first, used;
-static bool writing;                /* some thread writes from the ring ... */
-static char piece[PIECE];           /* ... this */
-static bool ending;                 /* only the thread that ends the trace still writes */
-static uint64_t dropped, unnoticed; /* lines; the trace does not tell of the latter yet */
+static bool writing;                 /* a thread is writing from the ring ... */
+static char piece[PIECE];            /* ... this piece */
+static bool ending;                  /* only the thread that ends the trace may still write */
+static uint64_t dropped, unreported; /* lines; `unreported`: those that the trace does not state yet */
 
-static int told;
+static int reported;
 
 void gm_pipe_open(struct gm_trace_file *opened) { file = opened; }
 
-/* ---- the ring; the lock is held */
+/* ---- the ring; the caller holds the lock */
 
 static void copy_in(const char *text, size_t bytes) {
     size_t at = (first + used) % ROOM, before_end = bytes < ROOM - at ? bytes : ROOM - at;
@@ -34,7 +36,7 @@ static void copy_in(const char *text, size_t bytes) {
     used += bytes;
 }
 
-/* Whole lines, or the beginning of one that is longer than a piece. */
+/* Copies whole lines, or the beginning of a line that is longer than a piece. */
 static size_t copy_out(void) {
     size_t bytes = used < PIECE ? used : PIECE, before_end = bytes < ROOM - first ? bytes : ROOM - first;
     memcpy(piece, ring + first, before_end);
@@ -56,37 +58,38 @@ static uint64_t waiting_lines(void) {
     return lines;
 }
 
-static void lose_all(void) {
+static void drop_all(void) {
     dropped += waiting_lines();
     first = used = 0;
 }
 
 /* ---- lines */
 
-static void say(int error) {
-    gm_log_once(&told, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name, gm_errno_text(error));
+static void report_loss(int error) {
+    gm_log_once(&reported, GM_LOG_ERROR, "trace '%s' loses events: %s", file->name, gm_errno_text(error));
 }
 
 bool gm_pipe_line(const char *text, size_t bytes) {
     char note[64];
     gm_spin_lock(&lock);
-    size_t noted =
-        unnoticed ? (size_t)gm_format(note, sizeof note, "# dropped %llu\n", (unsigned long long)unnoticed) : 0;
-    bool fits = bytes + noted <= ROOM - used;
+    size_t note_bytes =
+        unreported ? (size_t)gm_format(note, sizeof note, "# dropped %llu\n", (unsigned long long)unreported) : 0;
+    bool fits = bytes + note_bytes <= ROOM - used;
     if (fits) {
-        copy_in(note, noted);
+        copy_in(note, note_bytes);
         copy_in(text, bytes);
-        unnoticed = 0;
+        unreported = 0;
     } else {
         dropped++;
-        unnoticed++;
+        unreported++;
     }
     bool half = used > ROOM / 2;
     gm_spin_unlock(&lock);
     return half;
 }
 
-/* Waits for the reader until then at most; `last`: the trace ends, and a reader that reads gets more time. */
+/* Writes the ring; waits for the reader at most until `until`. `last`: the trace ends, and a reader that still reads
+ * gets more time. */
 static void flush_until(uint64_t until, bool last) {
     uint64_t most = gm_now_ns() + END_MOST;
     int error = 0;
@@ -116,17 +119,17 @@ static void flush_until(uint64_t until, bool last) {
         }
     }
     if (error && error != EAGAIN)
-        lose_all();
+        drop_all();
     writing = false;
     uint64_t lost = dropped;
     gm_spin_unlock(&lock);
     if (lost)
-        say(error ? error : EAGAIN);
+        report_loss(error ? error : EAGAIN);
 }
 
 void gm_pipe_flush(unsigned wait_ms) { flush_until(gm_now_ns() + wait_ms * UINT64_C(1000000), false); }
 
-/* The thread that flushes stops at once, but for a write that the reader holds up. */
+/* The flusher thread stops at once, unless the reader delays its write. */
 void gm_pipe_finish(void) {
     char end[64];
     uint64_t until = gm_now_ns() + END_WAIT;
@@ -143,7 +146,7 @@ void gm_pipe_finish(void) {
     gm_spin_lock(&lock);
     unsigned long long lost = dropped + waiting_lines();
     if (!writing)
-        lose_all();
+        drop_all();
     gm_spin_unlock(&lock);
     gm_pipe_line(end, (size_t)gm_format(end, sizeof end, "# end dropped %llu\n", lost));
     flush_until(gm_now_ns() + END_WAIT / 10, true);
@@ -155,6 +158,6 @@ void gm_pipe_forget(void) {
     lock.held = 0;
     writing = ending = false;
     first = used = 0;
-    dropped = unnoticed = 0;
-    told = 0;
+    dropped = unreported = 0;
+    reported = 0;
 }

@@ -1,5 +1,5 @@
-/* The trace's life: asked for at start, opened at the first event, finished at exit, begun anew in a forked
- * child. */
+/* The life of the trace: set up at start, opened at the first event, flushed by a thread, finished at exit, and opened
+ * anew in a forked child. Events go to chunks.c (binary) or lines.c (text). */
 #include "shim/trace/writer.h"
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
@@ -18,13 +18,13 @@ enum state { STATE_UNOPENED, STATE_BINARY, STATE_TEXT, STATE_ENDED };
 bool gm_trace_on, gm_trace_flusher;
 void (*gm_trace_opened)(const char *name);
 
-static uint32_t no_trace; /* stands in until the first opening */
+static uint32_t no_trace; /* used until the first opening */
 uint32_t *gm_trace_generation = &no_trace;
 
 static char pattern[GM_TRACE_NAME];
 static int wanted_format;
 static uint64_t flush_interval;
-static uint64_t process_start; /* of the process that was set up: what it wrote is never stale to its children */
+static uint64_t process_start; /* start of the process that was set up: for its children, its own files are never old */
 static char policy_name[64], library_version[32];
 
 static gm_spin opening;
@@ -36,11 +36,11 @@ static struct gm_trace_file file = {.fd = -1};
 void gm_trace_setup(const char *name, int format, uint64_t flush_ns, const char *policy, const char *version) {
     if (!name || !*name)
         return;
-    /* Kept absolute: the program may change its directory before the first event. */
+    /* Stored as an absolute path, since the program may change its directory before the first event. */
     static char here[GM_TRACE_NAME];
     int length;
     if (name[0] != '/' && getcwd(here, sizeof here)) {
-        /* A % in the directory's own name is no pattern. */
+        /* A % in the name of the directory is not a pattern. */
         size_t used = 0;
         for (const char *p = here; *p && used + 2 < sizeof pattern; p++) {
             if (*p == '%')
@@ -86,8 +86,8 @@ static void fill_header(struct gm_trace_header *h) {
     gm_format(h->library, sizeof h->library, "%s", library_version);
 }
 
-/* A page that the kernel clears in every child, also one made by a bare clone() that runs no fork handlers.
- */
+/* The generation lies in a page that the kernel clears in every child, also after a bare clone(), which runs no fork
+ * handlers. */
 static bool new_generation(void) {
     if (gm_trace_generation == &no_trace) {
         long bytes = sysconf(_SC_PAGESIZE);
@@ -95,18 +95,18 @@ static bool new_generation(void) {
         if (!fresh)
             return false;
 #ifdef MADV_WIPEONFORK
-        madvise(fresh, (size_t)bytes, MADV_WIPEONFORK); /* older kernels: fork handlers still tell us */
+        madvise(fresh, (size_t)bytes, MADV_WIPEONFORK); /* on older kernels, fork handlers notify the child */
 #endif
         __atomic_store_n(&gm_trace_generation, fresh, __ATOMIC_RELEASE);
     }
-    /* The page first: a count without its page is the sign of a fork. */
+    /* The page is set first, because a count without its page indicates a fork. */
     uint32_t next = generations + 1;
     __atomic_store_n(gm_trace_generation, next, __ATOMIC_RELEASE);
     __atomic_store_n(&generations, next, __ATOMIC_RELEASE);
     return true;
 }
 
-static bool is_untold_child(void) {
+static bool is_unnotified_child(void) {
     return __atomic_load_n(&generations, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(__atomic_load_n(&gm_trace_generation, __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
 }
@@ -116,7 +116,7 @@ static void give_up(void) {
     __atomic_store_n(&state, STATE_ENDED, __ATOMIC_RELEASE);
 }
 
-/* Called with `opening` held. */
+/* The caller holds `opening`. */
 static void open_trace(void) {
     static struct gm_trace_header header;
     if (!gm_trace_on || !new_generation() ||
@@ -162,7 +162,7 @@ static void flush(enum state now) {
         gm_lines_flush();
 }
 
-/* Told its generation: the trace may have ended before this thread first runs. */
+/* The thread gets its generation as argument, because the trace may end before the thread first runs. */
 static void *flush_often(void *opened_as) {
     uint32_t generation = (uint32_t)(uintptr_t)opened_as;
     const struct timespec interval = {(time_t)(flush_interval / 1000000000u), (long)(flush_interval % 1000000000u)};
@@ -176,7 +176,7 @@ static void *flush_often(void *opened_as) {
     }
 }
 
-/* Not under the lock: making a thread may wait for the loader's. */
+/* Called without the lock, since thread creation may wait for the loader's lock. */
 static void start_flusher(void) {
     if (flush_interval && __atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_ENDED)
         __atomic_store_n(&gm_trace_flusher, !gm_thread_start(flush_often, (void *)(uintptr_t)generations),
@@ -184,7 +184,7 @@ static void start_flusher(void) {
 }
 
 static enum state ready(void) {
-    if (GM_UNLIKELY(is_untold_child()))
+    if (GM_UNLIKELY(is_unnotified_child()))
         gm_trace_after_fork();
     enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     if (GM_LIKELY(now != STATE_UNOPENED))
@@ -207,7 +207,7 @@ void gm_trace_event(const struct gm_event *event) {
     case STATE_TEXT: gm_lines_event(event); break;
     default: break;
     }
-    /* Often the program's last: what led to it is to be in the file. */
+    /* Often this is the program's last event, so the events before it must be in the file. */
     if (GM_UNLIKELY(event->action == GM_ACT_ALLOC_FAIL))
         flush(now);
 }
@@ -221,8 +221,8 @@ void gm_trace_record(const struct gm_record *record) {
 }
 
 void gm_trace_finish(void) {
-    if (is_untold_child())
-        gm_trace_after_fork(); /* the parent's file is not ours to finish */
+    if (is_unnotified_child())
+        gm_trace_after_fork(); /* the child must not finish its parent's file */
     __atomic_store_n(&gm_trace_on, false, __ATOMIC_RELAXED);
     gm_spin_lock(&opening);
     enum state was = state;
@@ -240,8 +240,8 @@ void gm_trace_after_fork(void) {
         gm_chunks_forget();
     else if (state == STATE_TEXT)
         gm_lines_forget();
-    gm_trace_flusher = false;  /* the thread stayed behind */
-    gm_trace_file_drop(&file); /* else the child would keep the parent's lock alive */
+    gm_trace_flusher = false;  /* the child has no flusher thread */
+    gm_trace_file_drop(&file); /* otherwise the child would keep the parent's file lock */
     if (gm_trace_generation != &no_trace)
         new_generation();
     if (state != STATE_ENDED)

@@ -1,3 +1,4 @@
+/* The common setup of the region tests on the simulated driver (bench.h). */
 #include "bench.h"
 
 #include <stdio.h>

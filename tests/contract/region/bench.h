@@ -1,4 +1,5 @@
-/* A context of the simulated driver with a stream and kernels, and what must be as before when a test ends. */
+/* Common setup of the region tests: a context of the simulated driver with a stream and kernels. The teardown checks
+ * that nothing is leaked. */
 #ifndef REGION_BENCH_H
 #define REGION_BENCH_H
 
@@ -25,16 +26,16 @@ struct bench {
 extern struct bench bench;
 
 int bench_open(void **state);
-/* Nothing may be left of memory, handles, reservations; no work may have gone wrong. */
+/* Fails when memory, handles or reservations are leaked, or when work on the device was wrong. */
 int bench_close(void **state);
-/* Queues a kernel that writes, or compares, 32-bit words. */
+/* Submits a kernel that writes, or compares, 32-bit words. */
 void bench_fill(const void *address, size_t size, uint32_t pattern);
 void bench_check(const void *address, size_t size, uint32_t pattern);
-/* Waits for all work; words that differed in checks since the last call. */
+/* Waits for all work. Returns the number of words that differed in checks since the last call. */
 uint64_t bench_differing(void);
-/* Fails the n-th driver call from now on that may fail in a growth step; false: simcuda_set_failures refused. */
+/* Makes the n-th driver call from now on fail, if that call may fail in a growth step. */
 void bench_fail_call(unsigned n);
-/* True when that call was reached; no call fails any more. */
+/* True when that call was reached. No call fails afterwards. */
 bool bench_failed(void);
 
 #endif

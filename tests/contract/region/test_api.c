@@ -1,4 +1,4 @@
-/* The conventions of gpumem.h: its version, statuses with the driver's numbers, and structs that carry their own size,
+/* The conventions of gpumem.h: its version, status values equal to the driver's, and structs with their own size,
  * older and newer than the library's. */
 #include "bench.h"
 
@@ -48,7 +48,7 @@ static void nothing_is_cached_without_the_preloaded_library(void **state) {
     CU(gpumem_trim(SIZE_MAX, NULL));
 }
 
-/* ---- structs of other versions; the tail is what a version to come adds */
+/* ---- structs of other versions; `tail` holds the fields of a later version */
 
 struct newer_options {
     struct gpumem_region_options known;
@@ -69,7 +69,7 @@ static void create_and_destroy(const void *options, size_t capacity) {
     CU(gpumem_region_destroy(region));
 }
 
-/* Fields that an older struct lacks count as 0, whatever lies behind it in memory. */
+/* Fields that an older struct does not have count as 0, whatever lies behind it in memory. */
 static void older_options_are_read(void **state) {
     struct gpumem_region_options options = {.reserve = 4 * MIB, .peers = ~0ull, .flags = ~0ull};
     (void)state;
@@ -103,7 +103,7 @@ static void unknown_flags_are_refused(void **state) {
     assert_non_null(strstr(gpumem_last_error(), "0x10000000000"));
 }
 
-static void sizes_that_nobody_set_are_refused(void **state) {
+static void unset_struct_sizes_are_refused(void **state) {
     static const size_t unset[] = {0, 7, 4097, SIZE_MAX};
     struct gpumem_region *region = NULL, *made;
     (void)state;
@@ -122,7 +122,7 @@ static void sizes_that_nobody_set_are_refused(void **state) {
     CU(gpumem_region_destroy(made));
 }
 
-/* An older view gets what it has room for and not a byte more; a newer one has zeros behind. */
+/* In an older view only the fields that it has are written. In a newer view the other fields are zeroed. */
 static void views_of_other_versions_are_written(void **state) {
     struct {
         struct gpumem_view known;
@@ -155,7 +155,7 @@ static void views_of_other_versions_are_written(void **state) {
     CU(gpumem_region_destroy(region));
 }
 
-/* A field put into padding would not change the size, so older and newer structs could not be told apart. */
+/* A new field in padding would not change the size, so older and newer structs could not be told apart. */
 static void structs_have_no_padding_at_their_end(void **state) {
     (void)state;
 #define END(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
@@ -174,7 +174,7 @@ int main(void) {
         TEST(older_options_are_read),
         TEST(newer_options_are_read_while_the_tail_is_zero),
         TEST(unknown_flags_are_refused),
-        TEST(sizes_that_nobody_set_are_refused),
+        TEST(unset_struct_sizes_are_refused),
         TEST(views_of_other_versions_are_written),
         TEST(structs_have_no_padding_at_their_end),
     };

@@ -1,5 +1,5 @@
-/* Regions on the simulated driver: growth in place and by new addresses, giving back, sharing, and every driver call
- * failing. */
+/* Regions on the simulated driver: growth in place and into new addresses, shrinking, sharing, and each driver call
+ * failing once. */
 #include "bench.h"
 
 #include <fcntl.h>
@@ -38,8 +38,8 @@ static void grows_in_place(void **state) {
     size_t before = simcuda_used(0);
     (void)state;
     assert_int_equal(first.mapped, 0);
-    assert_true(first.capacity >= 1024 * MIB); /* as much as the device has memory */
-    assert_int_equal(simcuda_used(0), before); /* addresses are no memory */
+    assert_true(first.capacity >= 1024 * MIB); /* the size of the device's memory */
+    assert_int_equal(simcuda_used(0), before); /* addresses take no memory */
     for (size_t size = 3 * MIB, step = 1; step <= 5; size *= 2, step++) {
         uint64_t opened = simcuda_calls("cuMemSetAccess"), copies = simcuda_calls("cuMemcpyAsync");
         CU(gpumem_region_grow(region, size));
@@ -49,7 +49,7 @@ static void grows_in_place(void **state) {
         assert_int_equal(view.mapped, (size + 2 * MIB - 1) / (2 * MIB) * (2 * MIB));
         assert_int_equal(view.handles, step);
         assert_int_equal(simcuda_used(0) - before, view.mapped);
-        /* One call a step, whatever the region holds. */
+        /* One call for each step, whatever the size of the region. */
         assert_int_equal(simcuda_calls("cuMemSetAccess") - opened, 1);
         assert_int_equal(simcuda_calls("cuMemcpyAsync"), copies);
         if (step == 1)
@@ -57,12 +57,12 @@ static void grows_in_place(void **state) {
         bench_check(view.base, 3 * MIB, 0xabcd0123);
     }
     assert_int_equal(bench_differing(), 0);
-    CU(gpumem_region_grow(region, MIB)); /* smaller than it is: nothing happens */
+    CU(gpumem_region_grow(region, MIB)); /* smaller than the region: no effect */
     assert_int_equal(view_of(region).size, view.size);
     CU(gpumem_region_destroy(region));
 }
 
-/* Small steps make few handles, within the bound; without, one each. */
+/* With mapping ahead, small steps create few handles, within the bound. Without it, each step creates one. */
 static void maps_ahead_within_its_bound(void **state) {
     struct gpumem_region *region = new_region(0, 0), *exact = new_region(0, GPUMEM_REGION_EXACT);
     (void)state;
@@ -75,7 +75,7 @@ static void maps_ahead_within_its_bound(void **state) {
     assert_int_equal(view_of(exact).handles, 256);
     assert_true(view_of(region).handles < 128);
     CU(gpumem_region_destroy(exact));
-    /* Where only what was asked is free, that is what it takes. */
+    /* When only the requested memory is free, the region takes only that. */
     size_t mapped = view_of(region).mapped;
     CUdeviceptr filler[4096];
     unsigned fillers = 0;
@@ -121,9 +121,9 @@ static void out_of_memory_names_the_bytes(void **state) {
     CU(gpumem_region_destroy(region));
 }
 
-/* ---- addresses run out */
+/* ---- the reserved addresses are used up */
 
-/* The thesis' first path: the addresses behind are free. */
+/* First case of the thesis: the addresses behind the range are free. */
 static void extends_where_the_addresses_behind_are_free(void **state) {
     struct gm_address_range range = {.segment_count = 1, .reserved = 4 * MIB, .segments = {4 * MIB}};
     CUdeviceptr hole;
@@ -134,7 +134,8 @@ static void extends_where_the_addresses_behind_are_free(void **state) {
     assert_int_equal(range.base, hole);
     assert_int_equal(gm_address_range_extend(&range, 6 * MIB), GM_OK);
     assert_int_equal(range.base, hole);
-    /* Twice as much; with strict addresses, which are the process's own, only where that is free, too. */
+    /* The range doubles. Strict addresses are real addresses of the process; there it doubles only if these are free.
+     */
     assert_true(range.reserved == 8 * MIB || (getenv("SIMCUDA_STRICT") && range.reserved == 6 * MIB));
     assert_int_equal(range.segment_count, 2);
     assert_int_equal(gm_address_range_room(&range, 3 * MIB), MIB);
@@ -142,15 +143,16 @@ static void extends_where_the_addresses_behind_are_free(void **state) {
     gm_address_range_drop(&range, NULL, 0);
 }
 
-/* Takes the addresses behind a region of `size` reserved bytes. */
+/* Reserves the addresses behind a region of `size` reserved bytes. */
 static CUdeviceptr block_behind(const struct gpumem_region *region, size_t size) {
     CUdeviceptr end = (CUdeviceptr)(uintptr_t)view_of(region).base + size, got;
     CU(cuMemAddressReserve(&got, 2 * MIB, 0, end, 0));
     return got;
 }
 
-/* The second: everything is mapped once more elsewhere; nothing is copied, work under way keeps its memory. */
-static void moves_its_pages_where_they_are_not(void **state) {
+/* Second case: everything is mapped once more at other addresses. Nothing is copied, and running work keeps its
+ * memory. */
+static void maps_its_pages_elsewhere_where_they_are_taken(void **state) {
     struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
     CUdeviceptr behind = block_behind(region, 4 * MIB);
     void *old = view_of(region).base;
@@ -176,7 +178,7 @@ static void moves_its_pages_where_they_are_not(void **state) {
     CU(cuMemAddressFree(behind, 2 * MIB));
 }
 
-/* ---- giving back */
+/* ---- shrinking */
 
 static void shrinks_by_whole_handles(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
@@ -185,7 +187,7 @@ static void shrinks_by_whole_handles(void **state) {
         CU(gpumem_region_grow(region, size));
     size_t used = simcuda_used(0);
     simcuda_set_streams("manual");
-    bench_fill(view_of(region).base, 16 * MIB, 5); /* unmapping does not wait: the region has to */
+    bench_fill(view_of(region).base, 16 * MIB, 5); /* unmapping does not wait, so the region has to */
     CU(gpumem_region_shrink(region, 5 * MIB));
     simcuda_set_streams("immediate");
     assert_int_equal(view_of(region).size, 5 * MIB);
@@ -199,7 +201,7 @@ static void shrinks_by_whole_handles(void **state) {
     CU(gpumem_region_destroy(region));
 }
 
-static void memory_behind_its_end_is_gone(void **state) {
+static void memory_behind_its_end_is_unmapped(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     char byte = 0;
     (void)state;
@@ -211,7 +213,7 @@ static void memory_behind_its_end_is_gone(void **state) {
     assert_int_equal(cuMemcpyDtoH_v2(&byte, (CUdeviceptr)(uintptr_t)base, 1), GPUMEM_INVALID_VALUE);
 }
 
-static void a_capture_keeps_what_it_may_use(void **state) {
+static void a_capture_blocks_shrinking_and_destruction(void **state) {
     struct gpumem_region *region = new_region(0, GPUMEM_REGION_EXACT);
     (void)state;
     CU(gpumem_region_grow(region, 4 * MIB));
@@ -223,7 +225,7 @@ static void a_capture_keeps_what_it_may_use(void **state) {
     assert_non_null(strstr(gpumem_last_error(), "4194304 bytes"));
     after = view_of(region);
     assert_same(&before, &after);
-    CU(gpumem_region_grow(region, 8 * MIB)); /* mapping is no work of a stream */
+    CU(gpumem_region_grow(region, 8 * MIB)); /* mapping does no work in a stream */
     CUgraph graph;
     CU(cuStreamEndCapture(bench.stream, &graph));
     gm_capture_end(bench.stream, false);
@@ -233,7 +235,7 @@ static void a_capture_keeps_what_it_may_use(void **state) {
 
 /* ---- more than one view, device, process, tier */
 
-static void a_view_to_read_only_follows(void **state) {
+static void a_read_only_view_follows(void **state) {
     struct gpumem_region *region = new_region(4 * MIB, GPUMEM_REGION_EXACT);
     CUdeviceptr behind = block_behind(region, 4 * MIB);
     struct gpumem_view own, alias = {.struct_size = sizeof alias};
@@ -246,7 +248,7 @@ static void a_view_to_read_only_follows(void **state) {
     bench_fill(own.base, 2 * MIB, 1);
     bench_check(alias.base, 2 * MIB, 1);
     CU(gpumem_region_grow(region, 4 * MIB));
-    CU(gpumem_region_grow(region, 12 * MIB)); /* new addresses for both */
+    CU(gpumem_region_grow(region, 12 * MIB)); /* new addresses for both ranges */
     assert_int_equal(simcuda_used(0) - used, 10 * MIB);
     own = view_of(region);
     CU(gpumem_region_view_read_only(region, &alias));
@@ -288,7 +290,7 @@ static void peers_get_access(void **state) {
             CU(cuMemGetAccess(&flags, &there, base + offset));
             assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         }
-        /* A peer's work counts before anything is unmapped. */
+        /* The work of a peer is waited for before anything is unmapped. */
         CUcontext primary, popped;
         CU(cuDevicePrimaryCtxRetain(&primary, 1));
         CU(cuCtxPushCurrent_v2(primary));
@@ -337,7 +339,7 @@ static void the_host_tier_takes_no_device_memory(void **state) {
     bench_check(view_of(region).base, 4 * MIB, 9);
     assert_int_equal(bench_differing(), 0);
     assert_int_equal(gpumem_region_grow(region, (size_t)1 << 45),
-                     GPUMEM_OUT_OF_MEMORY); /* never asked of the machine */
+                     GPUMEM_OUT_OF_MEMORY); /* the kernel is never asked for so much */
     CU(gpumem_region_destroy(region));
 }
 
@@ -472,11 +474,11 @@ int main(void) {
         TEST(maps_ahead_a_twentieth),
         TEST(out_of_memory_names_the_bytes),
         TEST(extends_where_the_addresses_behind_are_free),
-        TEST(moves_its_pages_where_they_are_not),
+        TEST(maps_its_pages_elsewhere_where_they_are_taken),
         TEST(shrinks_by_whole_handles),
-        TEST(memory_behind_its_end_is_gone),
-        TEST(a_capture_keeps_what_it_may_use),
-        TEST(a_view_to_read_only_follows),
+        TEST(memory_behind_its_end_is_unmapped),
+        TEST(a_capture_blocks_shrinking_and_destruction),
+        TEST(a_read_only_view_follows),
         TEST(peers_get_access),
         TEST(handles_can_be_exported),
         TEST(the_host_tier_takes_no_device_memory),

@@ -1,4 +1,5 @@
-/* Vectors against an array of the host: random operations, elements of several sizes, all compared after each. */
+/* Vectors against an array in host memory: random operations, elements of several sizes, and a full comparison after
+ * each operation. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -39,11 +40,11 @@ static void compare(const struct pair *pair) {
 
 static void model_insert(struct pair *pair, size_t position, size_t count, const void *value) {
     size_t e = pair->element;
-    unsigned char kept[4096];
-    memcpy(kept, value, e);
+    unsigned char saved[4096];
+    memcpy(saved, value, e);
     memmove(pair->model + (position + count) * e, pair->model + position * e, (pair->count - position) * e);
     for (size_t i = 0; i < count; i++)
-        memcpy(pair->model + (position + i) * e, kept, e);
+        memcpy(pair->model + (position + i) * e, saved, e);
     pair->count += count;
 }
 
@@ -69,7 +70,8 @@ static const void *random_value(size_t element) {
     return value;
 }
 
-/* One of the vector's own, or one of the host: where it lies for the vector, what it is for the model. */
+/* An element of the vector, or a value in host memory. Returns its address for the vector; *model is the same value
+ * for the model. */
 static const void *some_value(const struct pair *pair, const void **model) {
     if (pair->count && next() % 2) {
         size_t at = below(pair->count) * pair->element;
@@ -81,7 +83,7 @@ static const void *some_value(const struct pair *pair, const void **model) {
 
 static void one_step(struct pair *pair, size_t most) {
     const void *model, *value;
-    unsigned char kept[4096];
+    unsigned char saved[4096];
     size_t room = most - pair->count, e = pair->element, position = below(pair->count + 1), count;
     switch (next() % 10) {
     case 0:
@@ -100,12 +102,12 @@ static void one_step(struct pair *pair, size_t most) {
         break;
     case 3:
         count = below(room / 4 + 1);
-        memset(kept, (int)next(), e);
+        memset(saved, (int)next(), e);
         unsigned char *source = malloc(count * e + 1);
-        memset(source, kept[0], count * e);
+        memset(source, saved[0], count * e);
         CU(gpumem_vector_insert_from(pair->vector, position, source, count));
         free(source);
-        model_insert(pair, position, count, kept);
+        model_insert(pair, position, count, saved);
         break;
     case 4:
     case 5:
@@ -117,18 +119,18 @@ static void one_step(struct pair *pair, size_t most) {
         count = below(most);
         value = next() % 2 ? some_value(pair, &model) : (model = NULL);
         CU(gpumem_vector_resize(pair->vector, count, value));
-        memset(kept, 0, e);
+        memset(saved, 0, e);
         if (count > pair->count)
-            model_insert(pair, pair->count, count - pair->count, model ? model : kept);
+            model_insert(pair, pair->count, count - pair->count, model ? model : saved);
         pair->count = count;
         break;
     case 7:
         count = below(pair->count - position + 1);
         value = some_value(pair, &model);
         CU(gpumem_vector_fill(pair->vector, position, count, value));
-        memcpy(kept, model, e);
+        memcpy(saved, model, e);
         model_erase(pair, position, count);
-        model_insert(pair, position, count, kept);
+        model_insert(pair, position, count, saved);
         break;
     case 8:
         if (next() % 4)
@@ -136,9 +138,9 @@ static void one_step(struct pair *pair, size_t most) {
         count = below(most / 2);
         value = some_value(pair, &model);
         CU(gpumem_vector_assign(pair->vector, count, value));
-        memcpy(kept, model, e);
+        memcpy(saved, model, e);
         pair->count = 0;
-        model_insert(pair, 0, count, kept);
+        model_insert(pair, 0, count, saved);
         break;
     default:
         if (next() % 2)
@@ -166,8 +168,9 @@ static void behaves_as_an_array(void **state) {
         walk(NULL, elements[i], 8000, 80);
 }
 
-/* Little address space: pages move, positions and values of its own stay right. */
-static void behaves_so_where_its_base_changes(void **state) {
+/* With few reserved addresses the region's base changes. Positions, and values that are elements of the vector, stay
+ * right. */
+static void behaves_as_an_array_when_its_base_changes(void **state) {
     struct gpumem_region_options options = {
         .struct_size = sizeof options, .reserve = 2 << 20, .flags = GPUMEM_REGION_EXACT};
     (void)state;
@@ -176,8 +179,8 @@ static void behaves_so_where_its_base_changes(void **state) {
         walk(&options, 4096, 2500, 12);
 }
 
-/* More than the detour holds at a time. */
-static void moves_much(void **state) {
+/* Moves more than the staging region holds at a time. */
+static void moves_more_than_the_staging_region_holds(void **state) {
     struct pair pair;
     const size_t count = (size_t)40 << 20;
     (void)state;
@@ -200,8 +203,8 @@ static void moves_much(void **state) {
     pair_close(&pair);
 }
 
-/* The thesis' append, without the doubling: what is asked, in whole granules. */
-static void append_maps_what_is_asked(void **state) {
+/* The append of the thesis, but without doubling: the requested size in whole granules. */
+static void append_maps_what_is_requested(void **state) {
     struct gpumem_region_options options = {.struct_size = sizeof options, .flags = GPUMEM_REGION_EXACT};
     struct gpumem_vector *vector;
     (void)state;
@@ -284,7 +287,7 @@ static void failing_inserts_lose_nothing(void **state) {
             assert_int_equal(gpumem_vector_count(pair.vector), 500);
         else
             model_insert(&pair, 490, 100, pair.model);
-        /* Behind the position a move may have begun. */
+        /* Behind the position a move may have begun, so only the elements before it are compared. */
         size_t count = pair.count;
         pair.count = status ? 490 : count;
         CU(gpumem_vector_resize(pair.vector, pair.count, NULL));
@@ -300,9 +303,9 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
     const struct CMUnitTest tests[] = {
         TEST(behaves_as_an_array),
-        TEST(behaves_so_where_its_base_changes),
-        TEST(moves_much),
-        TEST(append_maps_what_is_asked),
+        TEST(behaves_as_an_array_when_its_base_changes),
+        TEST(moves_more_than_the_staging_region_holds),
+        TEST(append_maps_what_is_requested),
         TEST(copies_and_swaps),
         TEST(refuses_what_is_out_of_range),
         TEST(failing_inserts_lose_nothing),

@@ -1,4 +1,4 @@
-/* File name patterns and CSV lines. */
+/* File name patterns and ranks (shim/trace/path.c), and CSV lines (shim/trace/csv.c). */
 #include "shim/trace/writer.h"
 
 #include <setjmp.h>
@@ -68,7 +68,7 @@ static void writes_every_column(void **state) {
                         "async,1,9,2,0,3,11\n");
 }
 
-static void a_line_never_outgrows_its_room(void **state) {
+static void a_line_never_exceeds_its_buffer(void **state) {
     char line[GM_TRACE_CSV_LINE];
     struct gm_event e;
     memset(&e, 0xff, sizeof e);
@@ -83,7 +83,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expands_the_four_patterns),       cmocka_unit_test(refuses_unknown_patterns_and_long_names),
         cmocka_unit_test(finds_the_rank_of_each_launcher), cmocka_unit_test(writes_every_column),
-        cmocka_unit_test(a_line_never_outgrows_its_room),
+        cmocka_unit_test(a_line_never_exceeds_its_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The writer keeps its promises: what was written is read back, in order, whatever happens to the process.
- * The writer's state is the process's, so each case writes in a child. */
+/* The trace writer: events are read back completely and in order, whatever happens to the process or to the file. A
+ * process has one writer, so each case writes in a child. */
 #include "shim/base/base.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/reader.h"
@@ -386,7 +386,7 @@ static void write_beyond_the_limit(void) {
     gm_trace_finish();
 }
 
-static int said_lines(void (*body)(void), const char *words) {
+static int log_lines(void (*body)(void), const char *text) {
     char log[300], line[512];
     int lines = 0;
     snprintf(log, sizeof log, "%s/log", folder);
@@ -399,7 +399,7 @@ static int said_lines(void (*body)(void), const char *words) {
     assert_int_equal(status, 0);
     FILE *f = fopen(log, "r");
     while (fgets(line, sizeof line, f)) {
-        assert_non_null(strstr(line, words));
+        assert_non_null(strstr(line, text));
         lines++;
     }
     fclose(f);
@@ -425,19 +425,19 @@ static void write_while_the_file_is_cut(void) {
 static void a_file_cut_by_others_harms_nobody(void **state) {
     uint64_t dropped;
     uint32_t finished;
-    assert_int_equal(said_lines(write_while_the_file_is_cut, "was cut by another program"), 1);
+    assert_int_equal(log_lines(write_while_the_file_is_cut, "was cut by another program"), 1);
     int count = read_back(path, &finished, &dropped);
     assert_int_equal(finished, 1);
     assert_in_range(count, 5000, 10000);
-    assert_in_range(dropped, 15000, 20000); /* what was still in memory is written again */
+    assert_in_range(dropped, 15000, 20000); /* what is still in memory is written again */
 }
 
-static void a_full_disk_is_said_once_and_counted(void **state) {
+static void a_full_disk_is_logged_once_and_counted(void **state) {
     uint64_t dropped;
-    assert_int_equal(said_lines(write_beyond_the_limit, "loses events: file size limit reached"), 1);
+    assert_int_equal(log_lines(write_beyond_the_limit, "loses events: file size limit reached"), 1);
     int count = read_back(path, NULL, &dropped);
     assert_in_range(count, 1000, 39999);
-    /* In a text file the line that tells the number did not fit either. */
+    /* In a text file the line that states the number did not fit either. */
     if (!strstr(path, ".csv"))
         assert_int_equal((uint64_t)count + dropped, 40000);
 }
@@ -448,8 +448,8 @@ static void write_to_missing_folder(void) {
     gm_trace_finish();
 }
 
-static void a_missing_folder_is_said_once(void **state) {
-    assert_int_equal(said_lines(write_to_missing_folder, "cannot open trace file"), 1);
+static void a_missing_folder_is_logged_once(void **state) {
+    assert_int_equal(log_lines(write_to_missing_folder, "cannot open trace file"), 1);
 }
 
 /* ---- existing files */
@@ -497,11 +497,11 @@ static void a_foreign_file_is_never_touched(void **state) {
     fclose(f);
     struct timespec old[2] = {{1000, 0}, {1000, 0}};
     utimensat(AT_FDCWD, path, old, 0);
-    assert_int_equal(said_lines(write_three, "is not a gpumem trace"), 1);
+    assert_int_equal(log_lines(write_three, "is not a gpumem trace"), 1);
     assert_int_equal(file_size(path), 9);
 }
 
-/* ---- what is no plain file */
+/* ---- files that are not regular */
 
 static void write_to_stdout(void) {
     gm_trace_setup("/dev/stdout", AUTO, 0, "auto", "1");
@@ -549,8 +549,8 @@ static void write_to_closed_pipe(void) {
 }
 
 static void a_closed_pipe_does_not_kill(void **state) {
-    assert_int_equal(said_lines(write_to_closed_pipe, "trace '/dev/stdout' lo"),
-                     2); /* at once, and how many at the end */
+    assert_int_equal(log_lines(write_to_closed_pipe, "trace '/dev/stdout' lo"),
+                     2); /* one when it happens, one with the number at the end */
 }
 
 static void write_to_unread_pipe(void) {
@@ -562,10 +562,10 @@ static void write_to_unread_pipe(void) {
 
 static void a_pipe_without_a_reader_holds_nobody_up(void **state) {
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(said_lines(write_to_unread_pipe, "a pipe that nobody reads"), 1);
+    assert_int_equal(log_lines(write_to_unread_pipe, "a pipe that nobody reads"), 1);
 }
 
-/* Ends of a pipe that say when the child has written, and when it may go on. */
+/* Pipes by which the child says that it has written, and learns that it may continue. */
 static int ready[2], go_on[2];
 
 static void write_more_than_a_pipe_holds(void) {
@@ -581,7 +581,7 @@ static void write_more_than_a_pipe_holds(void) {
 
 static uint64_t *lines_read; /* shared with the child that reads */
 
-/* Runs the writer, whose pipe is read only when it has written all, and counts what comes. */
+/* Runs the writer. Its pipe is read only after it has written everything; then counts the lines. */
 static void read_late(void) {
     char line[512];
     int fd = open(path, O_RDONLY | O_NONBLOCK), status;
@@ -610,7 +610,7 @@ static void read_late(void) {
         _exit(5);
 }
 
-/* What the log says at the end was lost. */
+/* The number of lost lines that the log states at the end. */
 static uint64_t lines_lost(void) {
     char log[300], line[512];
     uint64_t lost = 0;
@@ -627,8 +627,8 @@ static void a_slow_reader_costs_lines_and_no_time(void **state) {
     assert_int_equal(mkfifo(path, 0600), 0);
     lines_read = mmap(NULL, sizeof *lines_read, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(lines_read, MAP_FAILED);
-    assert_int_equal(said_lines(read_late, "' lo"), 2); /* loses, and lost so many at the end */
-    /* A reader that stands still for a second costs further lines, and those of a piece on its way count twice. */
+    assert_int_equal(log_lines(read_late, "' lo"), 2); /* "loses events", and "lost ... lines" at the end */
+    /* A reader that pauses for a second costs further lines. The lines of a piece being written count twice. */
     assert_in_range(*lines_read + lines_lost(), 200010, 200010 + 4096 / 40);
     munmap(lines_read, sizeof *lines_read);
 }
@@ -674,8 +674,8 @@ int main(void) {
         BINARY_CASE(a_file_cut_by_others_harms_nobody),
         BOTH(a_forked_child_gets_its_own_file),
         BOTH(a_bare_clone_does_not_write_into_the_parent),
-        BOTH(a_full_disk_is_said_once_and_counted),
-        BINARY_CASE(a_missing_folder_is_said_once),
+        BOTH(a_full_disk_is_logged_once_and_counted),
+        BINARY_CASE(a_missing_folder_is_logged_once),
         BOTH(an_older_trace_is_replaced),
         BOTH(a_trace_newer_than_the_process_stays),
         BOTH(a_locked_trace_stays),
