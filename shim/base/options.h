@@ -22,7 +22,7 @@ enum gm_option_id {
     GM_OPT_TRACE,        /* GPUMEM_TRACE text file name with %p %h %r %%, default empty = off */
     GM_OPT_TRACE_FORMAT, /* GPUMEM_TRACE_FORMAT choice auto binary csv */
     GM_OPT_TRACE_FLUSH,  /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time an event waits in memory; 0 = none */
-    GM_OPT_STACKS,       /* GPUMEM_STACKS count 0..64: frames kept per call site beyond the first, default 0 */
+    GM_OPT_STACKS,       /* GPUMEM_STACKS count 0..64: frames recorded for each call site beyond the first, default 0 */
     GM_OPT_LOG,          /* GPUMEM_LOG choice off error warn info debug, default warn */
     GM_OPT_COVERAGE,     /* GPUMEM_COVERAGE bool: print the coverage report at exit */
     GM_OPT_FREE, /* GPUMEM_FREE choice safe wait order async (enum gm_free_level), default safe: when a cudaFree returns
@@ -30,7 +30,7 @@ enum gm_option_id {
     GM_OPT_STRICT,           /* GPUMEM_STRICT bool: GPUMEM_FREE=wait */
     GM_OPT_CHECK_ORDER,      /* GPUMEM_CHECK_ORDER bool: report frees whose wait the program may rely on */
     GM_OPT_MANAGED,          /* GPUMEM_MANAGED choice auto plain pool */
-    GM_OPT_MANAGED_HEADROOM, /* GPUMEM_MANAGED_HEADROOM bytes kept free by managed memory, default 512M */
+    GM_OPT_MANAGED_HEADROOM, /* GPUMEM_MANAGED_HEADROOM bytes that managed memory leaves free, default 512M */
     GM_OPT_MANAGED_PREFETCH, /* GPUMEM_MANAGED_PREFETCH bool: move a new managed block to its device */
     GM_OPT_LIST_LENGTH,      /* GPUMEM_LIST_LENGTH count L, default 10 */
     GM_OPT_LIST_RANGE,       /* GPUMEM_LIST_RANGE count X, default 5 */

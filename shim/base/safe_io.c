@@ -97,7 +97,7 @@ const char *gm_errno_text(int error) {
         {EROFS, "read-only file system"},
         {EMFILE, "too many open files"},
         {ENFILE, "too many open files"},
-        {EPIPE, "the reader has gone"},
+        {EPIPE, "the reader closed its end"},
         {EIO, "input/output error"},
         {EBADF, "the program closed it"},
         {ENODEV, "cannot be mapped"},

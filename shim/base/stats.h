@@ -22,16 +22,15 @@ struct gm_stats_shard {
     uint64_t frees[GM_KIND_COUNT];
     uint64_t failed_allocs;
     uint64_t failed_frees;
-    uint64_t unknown_frees;            /* address not in the registry */
-    uint64_t temporary;                /* freed before its thread allocated again */
-    uint64_t time_ns;                  /* time inside hooked calls, driver included; counted while `timed` or watched */
-    uint64_t moved;                    /* served by another kind than requested */
-    uint64_t released[GM_KIND_COUNT];  /* destroyed with their context */
-    uint64_t entries[4];               /* calls by entry point: exported symbol, dlsym, resolver, audit */
-    uint64_t hits[GM_KIND_COUNT];      /* allocations served from a free block */
-    uint64_t cached_in[GM_KIND_COUNT]; /* bytes of freed blocks that became free blocks of the cache ... */
-    uint64_t
-        cached_out[GM_KIND_COUNT]; /* ... and of those that were reused, released, or destroyed with their context */
+    uint64_t unknown_frees;             /* address not in the registry */
+    uint64_t temporary;                 /* freed before its thread allocated again */
+    uint64_t time_ns;                   /* inside hooked calls, driver included; counted while `timed` or watched */
+    uint64_t moved;                     /* served by another kind than requested */
+    uint64_t released[GM_KIND_COUNT];   /* destroyed with their context */
+    uint64_t entries[4];                /* calls by entry point: exported symbol, dlsym, resolver, audit */
+    uint64_t hits[GM_KIND_COUNT];       /* allocations served from a free block */
+    uint64_t cached_in[GM_KIND_COUNT];  /* bytes of freed blocks that became free blocks of the cache ... */
+    uint64_t cached_out[GM_KIND_COUNT]; /* ... and bytes that left it: reused, released, destroyed */
     uint64_t fence_records, fence_queries;
     uint64_t fence_waits, fence_wait_ns; /* the host waited for the device */
     uint64_t trims, trimmed_bytes;       /* free blocks released to the driver */
@@ -51,12 +50,11 @@ struct gm_stats_reliance {
 
 struct gm_stats {
     uint64_t magic;
-    int32_t pid;       /* as the process sees it; 0 = free slot */
-    int32_t finished;  /* set at orderly exit */
-    uint64_t start_ns; /* CLOCK_MONOTONIC */
-    uint64_t
-        watched_until; /* CLOCK_MONOTONIC, ns: a viewer wants calls timed until then; 0 = none. Written by viewers */
-    int32_t timed;     /* calls are timed even without a viewer */
+    int32_t pid;            /* as the process sees it; 0 = free slot */
+    int32_t finished;       /* set at orderly exit */
+    uint64_t start_ns;      /* CLOCK_MONOTONIC */
+    uint64_t watched_until; /* a viewer wants calls timed until then (ns, CLOCK_MONOTONIC); 0 = none */
+    int32_t timed;          /* calls are timed even without a viewer */
     int32_t unused;
     char program[64]; /* "" in a memory file: /proc/PID/exe has it */
     char policy[64];

@@ -217,7 +217,7 @@ static void mark(const struct target *what, bool ending) {
     gm_spin_unlock(&lock);
 }
 
-void gm_capture_going(CUstream stream, CUcontext context) {
+void gm_capture_ending(CUstream stream, CUcontext context) {
     const struct target what = {stream, context};
     if (!stream && !context)
         return;
@@ -226,7 +226,7 @@ void gm_capture_going(CUstream stream, CUcontext context) {
     wait_until_none(&query_count);
 }
 
-void gm_capture_gone(CUstream stream, CUcontext context, bool destroyed) {
+void gm_capture_destroyed(CUstream stream, CUcontext context, bool destroyed) {
     const struct target what = {stream, context};
     if ((!stream && !context) || !gm_capture_any())
         return;

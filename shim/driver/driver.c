@@ -72,7 +72,7 @@ static bool fill(void *handle, struct gm_driver *table) {
     GM_DRIVER_SYMBOLS(X)
 #undef X
     if (missing)
-        gm_log_once(&reported, GM_LOG_ERROR, "libcuda.so.1 has no %s: stepping aside", missing);
+        gm_log_once(&reported, GM_LOG_ERROR, "libcuda.so.1 has no %s: gpumem stays inactive", missing);
     return !missing;
 }
 

@@ -131,10 +131,10 @@ uint64_t gm_capture_begin(CUstream stream, bool per_thread, CUstreamCaptureMode 
 void gm_capture_begun(uint64_t serial, bool ok);
 /* The stream's capture has ended. */
 void gm_capture_end(CUstream stream, bool per_thread);
-/* A stream is about to be destroyed, or a context where `context` is not NULL. Then call gm_capture_gone. Where
+/* A stream is about to be destroyed, or a context where `context` is not NULL. Then call gm_capture_destroyed. Where
  * `destroyed` is true, the captures are lost, because nobody can end them. */
-void gm_capture_going(CUstream stream, CUcontext context);
-void gm_capture_gone(CUstream stream, CUcontext context, bool destroyed);
+void gm_capture_ending(CUstream stream, CUcontext context);
+void gm_capture_destroyed(CUstream stream, CUcontext context, bool destroyed);
 /* Queries the driver about captures that last long. True: no capture remains. Cheap; no lock may be held. */
 bool gm_capture_recheck(void);
 /* Called for each lost capture: one that is over without an end call. May be NULL. */

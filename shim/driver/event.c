@@ -7,7 +7,7 @@ static gm_status without_context(int life, bool own) {
 }
 
 static gm_status answer(gm_status status, bool own) {
-    if (gm_is_gone_error(status))
+    if (gm_is_destroyed_error(status))
         return without_context(GM_CONTEXT_DESTROYED, own);
     return !own && status == CUDA_ERROR_INVALID_HANDLE ? GM_OK : status;
 }

@@ -18,7 +18,7 @@ struct gm_event_of {
 
 /* True for the driver's answer to a call that named a destroyed context. gpumem did not see the call that destroyed
  * it. */
-static inline bool gm_is_gone_error(gm_status status) {
+static inline bool gm_is_destroyed_error(gm_status status) {
     return status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_INVALID_CONTEXT;
 }
 

@@ -141,7 +141,7 @@ static gm_status record_held(struct gm_fence *fence, const struct gm_context *ta
         return hold == GM_CONTEXT_DESTROYED && !own ? GM_OK : GM_FENCE_PENDING;
     gm_status status = gm_drv.ctx_record_event ? record_context(fence, target) : record_streams(fence, target);
     gm_context_let_go(hold);
-    if (gm_is_gone_error(status))
+    if (gm_is_destroyed_error(status))
         return own ? GM_FENCE_PENDING : GM_OK;
     return status;
 }

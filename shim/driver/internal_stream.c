@@ -187,7 +187,7 @@ static gm_status fence_primary(const struct gm_context *primary, CUstream stream
     }
     if (!waits)
         gm_context_let_go(hold);
-    return gm_is_gone_error(status) ? GM_OK : status;
+    return gm_is_destroyed_error(status) ? GM_OK : status;
 }
 
 gm_status gm_wait_for_users(const struct gm_internal *internal, CUstream stream) {

@@ -83,18 +83,18 @@ HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned
 
 /* From here on nobody names the context's objects any more; its generation, 0 when it was never seen. */
 static uint64_t going(CUcontext context) {
-    gm_capture_going(NULL, context);
+    gm_capture_ending(NULL, context);
     return gm_context_ending(context);
 }
 
 static void stays(CUcontext context, uint64_t id) {
-    gm_capture_gone(NULL, context, false);
+    gm_capture_destroyed(NULL, context, false);
     gm_context_stays(context, id);
 }
 
 static void gone(struct gm_scope *scope, CUcontext context, uint64_t id, CUresult result) {
     if (result == CUDA_SUCCESS) {
-        gm_capture_gone(NULL, context, true);
+        gm_capture_destroyed(NULL, context, true);
         gm_streams_context_destroyed(context);
         if (gm_context_end(context, &id)) {
             gm_pipeline_context_destroyed(id);
@@ -104,7 +104,7 @@ static void gone(struct gm_scope *scope, CUcontext context, uint64_t id, CUresul
     } else {
         stays(context, id);
     }
-    gm_pipeline_note(scope, GM_ACT_CONTEXT_GONE, (uint64_t)(uintptr_t)context, result);
+    gm_pipeline_note(scope, GM_ACT_CONTEXT_DESTROYED, (uint64_t)(uintptr_t)context, result);
 }
 
 /* A context ends with all its memory, also what our pools hold for the program. */
@@ -235,12 +235,12 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     if (own)
         gm_pipeline_empty_context(seen.id);
     if (!own)
-        gm_capture_going(NULL, context);
+        gm_capture_ending(NULL, context);
     uint64_t id = own ? going(context) : 0;
     CUresult result = gm_real.cuGreenCtxDestroy(green);
     if (own)
         gone(&scope, context, id, result);
     else
-        gm_capture_gone(NULL, context, result == CUDA_SUCCESS);
+        gm_capture_destroyed(NULL, context, result == CUDA_SUCCESS);
     LEAVE(result);
 }

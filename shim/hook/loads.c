@@ -101,7 +101,7 @@ HOOK(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned flags,
 }
 
 static CUresult destroyed(CUstream stream, CUresult result) {
-    gm_capture_gone(stream, NULL, result == CUDA_SUCCESS);
+    gm_capture_destroyed(stream, NULL, result == CUDA_SUCCESS);
     return result;
 }
 
@@ -110,7 +110,7 @@ static CUresult destroyed(CUstream stream, CUresult result) {
         ENTER(symbol, stream);                            \
         gm_streams_ending(stream);                        \
         gm_free_sync_stream_destroyed();                  \
-        gm_capture_going(stream, NULL);                   \
+        gm_capture_ending(stream, NULL);                  \
         LEAVE(destroyed(stream, gm_real.symbol(stream))); \
     }
 DESTROY(cuStreamDestroy)

@@ -41,7 +41,7 @@
     X(GM_ACT_CAPTURE_END, "capture_end")                                                                    \
     X(GM_ACT_PEER, "peer")       /* peer access enabled */                                                  \
     X(GM_ACT_CONTEXT, "context") /* context created; address = handle */                                    \
-    X(GM_ACT_CONTEXT_GONE, "context_destroyed")                                                             \
+    X(GM_ACT_CONTEXT_DESTROYED, "context_destroyed")                                                        \
     X(GM_ACT_PHASE_BEGIN, "phase_begin") /* site = string id; address below GM_PHASE_STARTED: nested in its \
                                             thread, of that domain; else the range's own number */          \
     X(GM_ACT_PHASE_END, "phase_end")     /* the innermost of the thread and domain, or that number */

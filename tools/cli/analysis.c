@@ -393,7 +393,7 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
         if (gm_event_is_own_trim(e))
             count_share(&a->trims, e->bytes);
         break;
-    case GM_ACT_CONTEXT_GONE: on_context_destroyed(p, e, thread); break;
+    case GM_ACT_CONTEXT_DESTROYED: on_context_destroyed(p, e, thread); break;
     default: break;
     }
 }

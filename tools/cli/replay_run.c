@@ -358,7 +358,7 @@ static void on_event(struct run *r, const struct gm_event *e, int thread) {
             on_capture(r, e, +1);
         break;
     case GM_ACT_CAPTURE_END: on_capture(r, e, -1); break;
-    case GM_ACT_CONTEXT_GONE: context_destroyed(r, e); break;
+    case GM_ACT_CONTEXT_DESTROYED: context_destroyed(r, e); break;
     default: break;
     }
 }

@@ -54,7 +54,7 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_CAPTURE_END] = "a stream ended its capture",
         [GM_ACT_PEER] = "access to a peer device was enabled",
         [GM_ACT_CONTEXT] = "a context was created; address is its handle",
-        [GM_ACT_CONTEXT_GONE] = "a context was destroyed",
+        [GM_ACT_CONTEXT_DESTROYED] = "a context was destroyed",
     };
     return (unsigned)action < GM_ACT_COUNT ? meanings[action] : NULL;
 }

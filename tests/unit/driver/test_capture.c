@@ -94,8 +94,8 @@ static void more_captures_than_a_page_holds(void **state) {
     for (uintptr_t i = 3000; i > 0; i -= 2)
         gm_capture_end(STREAM(1000 + i), false);
     assert_int_equal(gm_captures, 1500);
-    gm_capture_going(NULL, CONTEXT(2));
-    gm_capture_gone(NULL, CONTEXT(2), true);
+    gm_capture_ending(NULL, CONTEXT(2));
+    gm_capture_destroyed(NULL, CONTEXT(2), true);
     assert_true(gm_captures == 0 && fake.lost == 1500);
 }
 
@@ -103,17 +103,17 @@ static void captures_end_with_their_stream(void **state) {
     (void)state;
     begin(STREAM(1), false, GLOBAL);
     begin(STREAM(2), false, RELAXED);
-    gm_capture_going(STREAM(1), NULL);
-    gm_capture_gone(STREAM(1), NULL, false); /* it could not be destroyed */
+    gm_capture_ending(STREAM(1), NULL);
+    gm_capture_destroyed(STREAM(1), NULL, false); /* it could not be destroyed */
     assert_int_equal(gm_captures, 2);
-    gm_capture_going(STREAM(1), NULL);
-    gm_capture_gone(STREAM(1), NULL, true);
+    gm_capture_ending(STREAM(1), NULL);
+    gm_capture_destroyed(STREAM(1), NULL, true);
     assert_true(gm_captures == 1 && fake.lost == 1 && fake.last.stream == STREAM(1) && fake.last.context == CONTEXT(1));
-    gm_capture_going(STREAM(2), NULL);
+    gm_capture_ending(STREAM(2), NULL);
     begin(STREAM(3), false, GLOBAL);
     gm_capture_end(STREAM(2), false); /* ended by another thread meanwhile */
     begin(STREAM(2), false, GLOBAL);  /* the handle of the destroyed stream is used again */
-    gm_capture_gone(STREAM(2), NULL, true);
+    gm_capture_destroyed(STREAM(2), NULL, true);
     assert_true(gm_captures == 2 && fake.lost == 1);
 }
 
@@ -124,11 +124,11 @@ static void captures_end_with_their_context(void **state) {
     begin(STREAM(101), false, RELAXED);
     current = CONTEXT(2);
     begin(NULL, true, RELAXED);
-    gm_capture_going(NULL, CONTEXT(2));
-    gm_capture_gone(NULL, CONTEXT(2), false);
+    gm_capture_ending(NULL, CONTEXT(2));
+    gm_capture_destroyed(NULL, CONTEXT(2), false);
     assert_int_equal(gm_captures, 4);
-    gm_capture_going(NULL, CONTEXT(2));
-    gm_capture_gone(NULL, CONTEXT(2), true);
+    gm_capture_ending(NULL, CONTEXT(2));
+    gm_capture_destroyed(NULL, CONTEXT(2), true);
     assert_true(gm_captures == 1 && fake.lost == 3);
     gm_capture_end(STREAM(1), false);
     assert_true(may_disturb());
@@ -229,9 +229,9 @@ static void *recheck(void *unused) {
 static int destroyed;
 
 static void *destroy(void *unused) {
-    gm_capture_going(STREAM(1), NULL);
+    gm_capture_ending(STREAM(1), NULL);
     __atomic_store_n(&destroyed, 1, __ATOMIC_SEQ_CST);
-    gm_capture_gone(STREAM(1), NULL, true);
+    gm_capture_destroyed(STREAM(1), NULL, true);
     return unused;
 }
 
