@@ -16,8 +16,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Placement policy that decides which memory serves each allocation."},
     {GM_OPT_TRACE, GM_OPTION_TEXT, "GPUMEM_TRACE", "trace", "", "FILE", NULL, 0, 0,
      "Write the life of every block to this file; %p becomes the process id, %h the host, %r the rank, %% a percent "
-     "sign; "
-     "empty = no trace."},
+     "sign; empty = no trace."},
     {GM_OPT_TRACE_FORMAT, GM_OPTION_CHOICE, "GPUMEM_TRACE_FORMAT", "trace-format", "auto", "", "auto binary csv", 0, 0,
      "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise."},
     {GM_OPT_TRACE_FLUSH, GM_OPTION_TIME, "GPUMEM_TRACE_FLUSH", "trace-flush", "100ms", "us, ms or s", NULL, 0, 0,
@@ -30,20 +29,17 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "At exit, print the entry points that calls came through, and those that may have been bypassed."},
     {GM_OPT_FREE, GM_OPTION_CHOICE, "GPUMEM_FREE", "free", "safe", "", "safe wait order async", 0, 0,
      "When a cudaFree returns: wait = when earlier work of its context is done, as natively; order = at once, and "
-     "later work runs behind "
-     "earlier work; async = at once, and only early reuse of the memory is excluded, which breaks programs that rely "
-     "on the wait; safe "
-     "= the cheapest of these that the program cannot tell from the native call."},
+     "later work runs behind earlier work; async = at once, and gpumem only prevents early reuse of the memory, which "
+     "breaks programs that rely on the wait; safe = the cheapest of these that the program cannot tell from the native "
+     "call."},
     {GM_OPT_STRICT, GM_OPTION_BOOL, "GPUMEM_STRICT", "strict", "0", "", NULL, 0, 0,
      "Another name for GPUMEM_FREE=wait."},
     {GM_OPT_CHECK_ORDER, GM_OPTION_BOOL, "GPUMEM_CHECK_ORDER", "check-order", "0", "", NULL, 0, 0,
-     "At exit, name the call sites of cudaFree whose wait another stream or the host may rely on, for want of an event "
-     "or a "
-     "synchronisation; every free waits meanwhile."},
+     "At exit, name the call sites of cudaFree whose wait another stream or the host may rely on, because no event or "
+     "synchronisation orders them; every free waits in this mode."},
     {GM_OPT_MANAGED, GM_OPTION_CHOICE, "GPUMEM_MANAGED", "managed", "auto", "", "auto plain pool", 0, 0,
      "What managed placement uses: plain cuMemAllocManaged or a private managed pool; auto takes the pool where the "
-     "driver "
-     "has it."},
+     "driver has it."},
     {GM_OPT_MANAGED_HEADROOM, GM_OPTION_BYTES, "GPUMEM_MANAGED_HEADROOM", "managed-headroom", "512M", "bytes", NULL, 0,
      0, "Free device memory that managed placement does not use; a request that would need it is refused."},
     {GM_OPT_MANAGED_PREFETCH, GM_OPTION_BOOL, "GPUMEM_MANAGED_PREFETCH", "managed-prefetch", "0", "", NULL, 0, 0,
@@ -52,9 +48,9 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_LIST_LENGTH, GM_OPTION_COUNT, "GPUMEM_LIST_LENGTH", "list-length", "10", "entries", NULL, 1, 64,
      "Length L of the active list: how many of the latest live counts of a size are compared."},
     {GM_OPT_LIST_RANGE, GM_OPTION_COUNT, "GPUMEM_LIST_RANGE", "list-range", "5", "blocks", NULL, 0, 1000000,
-     "Range X of the active list: a size whose live counts differ by less than X is taken as short-lived."},
+     "Range X of the active list: a size whose live counts differ by less than X counts as short-lived."},
     {GM_OPT_FENCE_BATCH, GM_OPTION_COUNT, "GPUMEM_FENCE_BATCH", "fence-batch", "16", "frees", NULL, 1, 1024,
-     "How many frees of the cache share one fence; 1 lets a block be reused soonest, more make a free cheaper."},
+     "How many frees of the cache share one fence; with 1 a block is reusable soonest, with more a free is cheaper."},
     {GM_OPT_CACHE_LIMIT, GM_OPTION_BYTES, "GPUMEM_CACHE_LIMIT", "cache-limit", "0", "bytes", NULL, 0, 0,
      "Limit of the free blocks that the cache holds for reuse on each device; 0 = a quarter of the device's memory."},
     {GM_OPT_CACHE_IDLE, GM_OPTION_TIME, "GPUMEM_CACHE_IDLE", "cache-idle", "10s", "us, ms or s", NULL, 0, 0,
@@ -62,28 +58,23 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_FILL, GM_OPTION_CHOICE, "GPUMEM_FILL", "fill", "off", "", "off zero poison", 0, 0,
      "Fill new blocks with zeros, or with a poison pattern that shows reads of memory never written."},
     {GM_OPT_LIMIT, GM_OPTION_BYTES, "GPUMEM_LIMIT", "limit", "0", "bytes", NULL, 0, 0,
-     "Memory of each device that this process may hold, as if the device were smaller; larger requests take the steps "
-     "of "
-     "GPUMEM_OOM; 0 = no limit."},
+     "Memory of each device that this process may hold, as if the device were smaller; requests above the limit take "
+     "the steps of GPUMEM_OOM; 0 = no limit."},
     {GM_OPT_OOM, GM_OPTION_TEXT, "GPUMEM_OOM", "oom", "trim,host,fail", "STEPS", NULL, 0, 0,
-     "What to do when the device is out of memory, in order: trim = release free blocks, host memory mapped to the "
-     "device, "
-     "managed memory "
-     "while it fits free device memory, fail."},
+     "Steps when the device is out of memory, in this order: trim = release free blocks, host = host memory mapped to "
+     "the device, managed = managed memory while it fits free device memory, fail = return the error."},
     {GM_OPT_GROW, GM_OPTION_CHOICE, "GPUMEM_GROW", "grow", "off", "", "off report vmm move", 0, 0,
-     "Arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at the end, vmm "
-     "backs matching allocations by memory that can be mapped anew, move hands their pages over instead of copying "
-     "them."},
+     "What to do with arrays that the program grows by hand (allocate a larger one, copy, free): report counts them at "
+     "exit, vmm serves matching allocations from memory that can be remapped, move hands their pages over instead of "
+     "copying them."},
     {GM_OPT_GROW_MATCH, GM_OPTION_TEXT, "GPUMEM_GROW_MATCH", "grow-match", "size>=2M,seen", "RULES", NULL, 0, 0,
-     "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site whose "
-     "block was grown by "
-     "hand before, and none of whose blocks was exported); a comma joins conditions, ; separates alternatives. A block "
-     "that is taken "
-     "cannot be exported to other processes: without seen, none that matches can."},
+     "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site with a "
+     "block that was grown by hand before, and with no exported block); a comma joins conditions, ; separates "
+     "alternatives. Such a block cannot be exported to other processes: without seen, no matching block can."},
     {GM_OPT_FAIL_NTH, GM_OPTION_COUNT, "GPUMEM_FAIL_NTH", "fail-nth", "0", "allocations", NULL, 0, ANY,
      "Let the n-th allocation that a policy may place fail with out of memory, to try error handling; 0 = none."},
     {GM_OPT_STATS, GM_OPTION_TEXT, "GPUMEM_STATS", NULL, "", "FILE", NULL, 0, 0,
-     "File of counters that gpumem run makes and reads; not meant to be set by hand."},
+     "File of counters that gpumem run creates and reads; not meant to be set by hand."},
 };
 
 static struct {
