@@ -45,7 +45,7 @@ static size_t copy_out(void) {
     return last ? (size_t)(last - piece) + 1 : bytes;
 }
 
-/* Lines of events: a comment that does not leave is no event lost. */
+/* Counts the waiting lines of events. A lost comment is not a lost event. */
 static uint64_t waiting_lines(void) {
     uint64_t lines = 0;
     bool comment = false, begins = true;
