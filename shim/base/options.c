@@ -26,7 +26,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
     {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,
      "Which messages to write to standard error."},
     {GM_OPT_COVERAGE, GM_OPTION_BOOL, "GPUMEM_COVERAGE", "coverage", "0", "", NULL, 0, 0,
-     "At exit, print the entry points that calls came through, and those that may have been bypassed."},
+     "At exit, print which entry points calls used, and which were possibly bypassed."},
     {GM_OPT_FREE, GM_OPTION_CHOICE, "GPUMEM_FREE", "free", "safe", "", "safe wait order async", 0, 0,
      "When a cudaFree returns: wait = when earlier work of its context is done, as natively; order = at once, and "
      "later work runs behind earlier work; async = at once, and gpumem only prevents early reuse of the memory, which "
