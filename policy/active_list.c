@@ -1,16 +1,15 @@
-/* active-list: the dynamic scheme of hybrid-allocation-he, III.D.
+/* Policy active-list and the active list behind it: the dynamic scheme of hybrid-allocation-he, III.D.
  *
- * At each allocation of s bytes on a device: live(s) += 1; live(s) is pushed to the list of s, whose oldest
- * entry beyond L goes. Then fewer than L entries -> managed; max - min < X -> stream-ordered; else managed. A
- * free only lowers live(s).
+ * At each allocation of s bytes on a device, live(s) increases by one and is appended to the list of s; the list
+ * keeps the latest L entries. Fewer than L entries: managed memory. max - min < X: stream-ordered memory. Otherwise:
+ * managed memory. A free only lowers live(s).
  *
- * Nobody waits for anybody here: each list has a lock of its own, and an allocation that finds it taken, by
- * another thread that allocates the same size at this very moment, counts as live but pushes no entry and
- * goes by the latest verdict.
+ * No thread waits for another thread. Each list has its own lock. When another thread holds that lock, because it
+ * allocates the same size at this moment, the allocation counts as live, appends no entry and uses the latest
+ * verdict.
  *
- * Entries lie in a ring that is longer than L, so that a failed allocation can bring back the one it pushed
- * out. Each has a number of its own: a failure must find its entry among those that other threads pushed
- * since. */
+ * The entries lie in a ring that is longer than L, so that a failed allocation can restore the entry that it
+ * displaced. Each entry has a number, so that a failed allocation finds its entry among later ones of other threads. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 
@@ -22,14 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The table lives in memory reserved at setup and never grows: one chunk for uthash's table, one for its
+/* uthash's table lies in memory that is reserved at setup and never grows: one chunk for the table, one for its
  * buckets. */
 static void *take_table_memory(size_t bytes);
 #define HASH_NONFATAL_OOM           1
 #define uthash_malloc(bytes)        take_table_memory(bytes)
 #define uthash_free(address, bytes) ((void)(address), (void)(bytes))
 #include <uthash.h>
-/* uthash defines these whatever was defined before, and uses them where its macros expand. */
+/* uthash defines these unconditionally and reads them where its macros expand. */
 #undef HASH_INITIAL_NUM_BUCKETS
 #undef HASH_INITIAL_NUM_BUCKETS_LOG2
 #define HASH_INITIAL_NUM_BUCKETS      16384U
@@ -37,7 +36,7 @@ static void *take_table_memory(size_t bytes);
 
 struct key {
     uint64_t size;
-    int64_t device; /* 64 bits: no padding, the key is compared as bytes */
+    int64_t device; /* 64 bits, so that the key has no padding: it is compared as bytes */
 };
 
 struct entry {
@@ -48,61 +47,62 @@ struct entry {
 struct list {
     struct key key;
     UT_hash_handle hh;
-    _Atomic uint64_t counts; /* live, and above bit 32 how many were freed so far */
+    _Atomic uint64_t counts; /* low 32 bits: live blocks; high 32 bits: blocks freed so far */
     atomic_uchar reason;     /* of the latest verdict */
-    atomic_bool locked;      /* for what follows */
+    atomic_bool locked;      /* guards the members below */
     uint32_t pushes;         /* number of the next entry */
-    uint32_t begin;          /* place of the oldest entry */
+    uint32_t begin;          /* index of the oldest entry */
     uint32_t count;          /* entries in the ring, at most `places` */
-    uint32_t calm;           /* how many of the newest, counted up to L, differ by less than X ... */
-    uint32_t least, most;    /* ... and what they lie between */
+    uint32_t steady;         /* how many of the newest entries, at most L, differ by less than X */
+    uint32_t least, most;    /* the smallest and the largest of these entries */
     struct entry ring[];
 };
 
 #define ONE_FREED ((uint64_t)1 << 32)
 
-/* Blocks of sizes from a power of two to the next, allocated and freed while the list of their own size was
- * still filling: what there is to go by for sizes that never come again. */
+/* Blocks by magnitude: all sizes from one power of two to the next. Counts allocations and frees of sizes whose own
+ * list was still filling. This is the only evidence about sizes that the program never requests again. */
 enum { DEVICES = 64, MAGNITUDES = 64 };
 static struct magnitude { atomic_uint allocated, freed; } magnitudes[DEVICES][MAGNITUDES];
 
 static struct {
-    atomic_bool locked; /* for the table */
+    atomic_bool locked; /* guards the table */
     struct list *lists; /* uthash head */
     char *nodes;        /* room for GM_LIST_SIZES lists */
     size_t node_bytes;
     unsigned nodes_used;
     char *table; /* room for uthash */
-    size_t table_left;
+    size_t table_remaining;
     unsigned length, range;
-    unsigned places; /* of a ring, a power of two */
+    unsigned places; /* entries of a ring, a power of two */
     enum gm_kind managed;
-    unsigned generation; /* of setup: what threads noted before it is void */
+    unsigned generation; /* changes with each setup; what threads recorded before is void */
 } state;
 
 enum { TABLE_BYTES = HASH_INITIAL_NUM_BUCKETS * sizeof(struct UT_hash_bucket) + sizeof(struct UT_hash_table) + 64 };
 
-/* What this thread pushed last; a request fails, if it does, in the thread that asked. */
+/* What this thread appended last. A request fails in the thread that made it. */
 static _Thread_local struct {
     struct list *list;
     uint32_t number;
     unsigned generation;
-    bool entered; /* it made an entry */
-    bool filling; /* its list says nothing yet */
+    bool entered; /* an entry was appended */
+    bool filling; /* the list has fewer than L entries */
 } pushed __attribute__((tls_model("initial-exec")));
 
-/* Lists that this thread used lately, by their place among the nodes + 1: no hash, no lock. Lists never go away. */
+/* Lists that this thread used recently, as index among the nodes + 1. They save the hash and the lock. Lists are
+ * never destroyed. */
 enum { RECENT = 8 };
 static _Thread_local struct {
     uint16_t places[RECENT];
     unsigned generation;
 } recent __attribute__((tls_model("initial-exec")));
 
-/* Yielding does not let a holder of lower real-time priority run; sleeping does. */
+/* Yielding does not let a lock holder of lower real-time priority run. Sleeping does. */
 static void wait_asleep(void) {
     const struct timespec nap = {0, 50000};
     int saved = errno;
-    syscall(SYS_nanosleep, &nap, NULL); /* the library's function is a cancellation point */
+    syscall(SYS_nanosleep, &nap, NULL); /* the C library's function is a cancellation point */
     errno = saved;
 }
 
@@ -122,11 +122,11 @@ static void unlock(atomic_bool *locked) { atomic_store_explicit(locked, false, m
 
 static void *take_table_memory(size_t bytes) {
     bytes = (bytes + 15) & ~(size_t)15;
-    if (bytes > state.table_left)
+    if (bytes > state.table_remaining)
         return NULL;
     void *memory = state.table;
     state.table += bytes;
-    state.table_left -= bytes;
+    state.table_remaining -= bytes;
     return memory;
 }
 
@@ -145,8 +145,8 @@ static gm_status refuse_length(struct gm_policy_setup *setup) {
 
 gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     static const char *const no_memory[] = {"no memory for the tables of the active list", NULL};
-    static const char *const one_way[] = {
-        "list range X is not below list length L: steady growth never says managed again", NULL};
+    static const char *const never_managed[] = {
+        "list range X is not below list length L: steady growth is never answered with managed memory again", NULL};
     if (setup->list_length < 1 || setup->list_length > GM_LIST_LENGTH_MAX)
         return refuse_length(setup);
     unsigned places = GM_LIST_HISTORY;
@@ -165,7 +165,7 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     state.node_bytes = node_bytes;
     state.nodes_used = 0;
     state.table = table;
-    state.table_left = TABLE_BYTES;
+    state.table_remaining = TABLE_BYTES;
     state.length = setup->list_length;
     state.range = setup->list_range;
     state.places = places;
@@ -174,7 +174,7 @@ gm_status gm_active_list_setup(struct gm_policy_setup *setup) {
     memset(magnitudes, 0, sizeof magnitudes);
     unlock(&state.locked);
     if (setup->list_range >= setup->list_length)
-        gm_setup_error(setup, one_way);
+        gm_setup_error(setup, never_managed);
     return GM_OK;
 }
 
@@ -208,12 +208,12 @@ static __attribute__((noinline)) struct list *look_up(int device, size_t size, b
     if (recent.generation != state.generation)
         memset(&recent, 0, sizeof recent);
     recent.generation = state.generation;
-    if (list) /* the last one's would be 65536: 0, it is not kept */
+    if (list) /* the last node would be 65536, which is stored as 0: it is not cached */
         recent.places[place] = (uint16_t)((size_t)((char *)list - state.nodes) / state.node_bytes + 1);
     return list;
 }
 
-/* The list of a size, from this thread's memory where it can be; NULL: none (yet). */
+/* The list of a size, from this thread's recent lists if possible. NULL: there is none (yet). */
 static struct list *list_of(int device, size_t size, bool add) {
     unsigned place = (unsigned)(((size ^ (uint64_t)device) * 0x9e3779b97f4a7c15ull) >> 61);
     if (recent.places[place] && recent.generation == state.generation) {
@@ -228,35 +228,35 @@ static uint32_t live_of(uint64_t counts) { return (uint32_t)counts; }
 
 static uint32_t freed_of(uint64_t counts) { return (uint32_t)(counts >> 32); }
 
-/* Lowers the live count, never below 0, and adds `more`. */
-static void one_less(struct list *list, uint64_t more) {
+/* Lowers the live count by one, never below 0, and adds `more` to the counts. */
+static void lower_live(struct list *list, uint64_t more) {
     uint64_t counts = atomic_load_explicit(&list->counts, memory_order_relaxed);
     while (live_of(counts) && !atomic_compare_exchange_weak_explicit(&list->counts, &counts, counts - 1 + more,
                                                                      memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
-/* Entry `back` places before the newest one. */
+/* The entry `back` positions before the newest one. */
 static struct entry *entry_at(struct list *list, unsigned back) {
     return &list->ring[(list->begin + list->count - 1 - back) & (state.places - 1)];
 }
 
-/* One entry more, of those from the newest on; false: it lies X or more from another. */
-static bool stays_calm(struct list *list, uint32_t live) {
-    uint32_t least = list->calm && list->least < live ? list->least : live;
-    uint32_t most = list->calm && list->most > live ? list->most : live;
+/* Extends the run of newest entries that differ by less than X by one entry. False: this entry differs by X or more. */
+static bool extends_steady_run(struct list *list, uint32_t live) {
+    uint32_t least = list->steady && list->least < live ? list->least : live;
+    uint32_t most = list->steady && list->most > live ? list->most : live;
     if (most - least >= state.range)
         return false;
     list->least = least;
     list->most = most;
-    list->calm += list->calm < state.length;
+    list->steady += list->steady < state.length;
     return true;
 }
 
 static void measure(struct list *list) {
-    list->calm = 0;
+    list->steady = 0;
     for (unsigned back = 0; back < list->count && back < state.length; back++)
-        if (!stays_calm(list, entry_at(list, back)->live))
+        if (!extends_steady_run(list, entry_at(list, back)->live))
             break;
 }
 
@@ -267,14 +267,14 @@ static void push(struct list *list, uint32_t live) {
     }
     list->count++;
     *entry_at(list, 0) = (struct entry){live, list->pushes++};
-    if (!stays_calm(list, live))
+    if (!extends_steady_run(list, live))
         measure(list);
 }
 
 static enum gm_reason judge(const struct list *list) {
     if (list->count < state.length)
         return GM_REASON_LIST_FILLING;
-    return list->calm == state.length ? GM_REASON_LIST_STEADY : GM_REASON_LIST_GROWING;
+    return list->steady == state.length ? GM_REASON_LIST_STEADY : GM_REASON_LIST_GROWING;
 }
 
 static enum gm_reason count_in(struct list *list) {
@@ -292,7 +292,7 @@ static enum gm_reason count_in(struct list *list) {
     return reason ? reason : GM_REASON_LIST_FILLING;
 }
 
-/* NULL: nobody counts such requests. */
+/* NULL: such requests are not counted. */
 static struct magnitude *magnitude_of(const struct gm_request *request) {
     if (request->device < 0 || request->device >= DEVICES || !request->size)
         return NULL;
@@ -310,10 +310,11 @@ enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_
     return *reason == GM_REASON_LIST_STEADY ? GM_KIND_ASYNC : state.managed;
 }
 
-/* Freed blocks that tell: of one size two show that it comes again, sizes beside each other have no more in common. */
+/* Freed blocks that are enough evidence. Two freed blocks of one size show that the size is requested again.
+ * Different sizes of one magnitude need L. */
 enum { ENOUGH_OF_A_SIZE = 2 };
 
-/* As many blocks freed as are alive, and enough of them to tell. */
+/* At least as many blocks were freed as are live, and enough of them. */
 static bool turns_over(unsigned freed, unsigned live, unsigned enough) { return freed >= live && freed >= enough; }
 
 bool gm_active_list_turns_over(const struct gm_request *request) {
@@ -330,9 +331,9 @@ bool gm_active_list_turns_over(const struct gm_request *request) {
     return turns_over(freed, allocated > freed ? allocated - freed : 0, state.length);
 }
 
-/* Takes out entry `number`; the newer ones move back over it, each counting one block less. An entry that is
- * no longer in the ring needs no removal, but all that are there counted its block. */
-static void take_back(struct list *list, uint32_t number) {
+/* Removes entry `number`. Newer entries move back by one position, and each counts one block less. When the entry is
+ * no longer in the ring, there is nothing to remove, but all entries of the ring counted its block. */
+static void remove_entry(struct list *list, uint32_t number) {
     unsigned newer = 0;
     for (; newer < list->count && entry_at(list, newer)->number != number; newer++)
         entry_at(list, newer)->live -= entry_at(list, newer)->live > 0;
@@ -349,11 +350,11 @@ void gm_active_list_failed(const struct gm_request *request) {
         bool own = pushed.list == list && pushed.generation == state.generation;
         if (!own || pushed.entered) {
             lock(&list->locked);
-            take_back(list, own ? pushed.number : list->pushes - 1);
+            remove_entry(list, own ? pushed.number : list->pushes - 1);
             measure(list);
             unlock(&list->locked);
         }
-        one_less(list, 0);
+        lower_live(list, 0);
     }
     pushed.list = NULL;
 }
@@ -362,7 +363,7 @@ void gm_active_list_freed(const struct gm_request *request) {
     struct list *list = list_of(request->device, request->size, false);
     if (!list)
         return;
-    one_less(list, ONE_FREED);
+    lower_live(list, ONE_FREED);
     bool filling = atomic_load_explicit(&list->reason, memory_order_relaxed) == GM_REASON_LIST_FILLING;
     struct magnitude *magnitude = filling ? magnitude_of(request) : NULL;
     if (magnitude)
@@ -394,7 +395,7 @@ static gm_status setup_policy(struct gm_policy_setup *given) {
     return status == GM_OK ? gm_active_list_setup(given) : status;
 }
 
-/* A stream-ordered call that is judged short-lived already has what it needs. */
+/* A stream-ordered call of a short-lived size stays native, because its own pool already serves it well. */
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
     decision->verdict = gm_active_list_allocated(request, &decision->reason);
     decision->kind = decision->verdict;

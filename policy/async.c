@@ -1,5 +1,5 @@
-/* async: everything from a stream-ordered pool. A call that is stream-ordered already gets its own pool's
- * memory. */
+/* Policy async: serves plain allocations from a stream-ordered pool. A stream-ordered call uses the pool of its own
+ * device. */
 #include "policy/setup.h"
 
 static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "async"); }

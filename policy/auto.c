@@ -1,8 +1,10 @@
-/* auto: native memory for all, kept when freed where the size is short-lived: the active list says so, or
- * more of its blocks were freed so far than are alive. The second is for programs that allocate in waves, as
- * a training step does: their live counts differ by more than X within L allocations, though nothing piles
- * up. Sizes that are too new to tell go by those of their magnitude: some programs never ask for one twice.
- * A size is kept once two of its blocks, and at least as many as are alive, were freed. */
+/* Policy auto, the default: native memory for all blocks. A block of a short-lived size is of kind cache: its free
+ * puts it into a free list for reuse.
+ *
+ * A size is short-lived when the active list says so, or when two of its blocks, and at least as many as are live,
+ * were freed. The second rule is for programs that allocate in waves, such as training steps: their live counts
+ * differ by more than X within L allocations, though no memory accumulates. A size that is too new for a verdict is
+ * judged together with the sizes of the same power of two, because some programs never request a size twice. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
 
@@ -28,7 +30,7 @@ static void decide(const struct gm_request *request, struct gm_decision *decisio
 extern const struct gm_policy gm_policy_auto;
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
-    .summary = "Native memory for every block; sizes whose blocks come and go are kept when freed, for reuse.",
+    .summary = "Serve native memory; reuse freed blocks of sizes whose blocks come and go.",
     .setup = setup,
     .decide = decide,
     .failed = gm_active_list_failed,

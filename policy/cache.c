@@ -1,5 +1,5 @@
-/* cache: every plain block from native memory that is kept when freed. A stream-ordered call has a pool that does as
- * much. */
+/* Policy cache: serves every plain allocation from native memory, and freed blocks go to free lists. A
+ * stream-ordered call stays native, because its pool already reuses memory. */
 #include "policy/setup.h"
 
 static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "cache"); }
@@ -11,8 +11,7 @@ static void decide(const struct gm_request *request, struct gm_decision *decisio
 extern const struct gm_policy gm_policy_cache;
 const struct gm_policy gm_policy_cache = {
     .name = "cache",
-    .summary =
-        "Native memory that is kept when freed and reused once earlier work is done, so that cudaFree need not wait.",
+    .summary = "Serve native memory and reuse freed blocks once earlier work is done, so that cudaFree need not wait.",
     .setup = setup,
     .decide = decide,
 };

@@ -1,4 +1,4 @@
-/* managed: everything from managed memory; the baseline of hybrid-allocation-he, III.A. */
+/* Policy managed: serves everything from managed memory. This is the baseline of hybrid-allocation-he, III.A. */
 #include "policy/setup.h"
 
 static enum gm_kind managed = GM_KIND_MANAGED;

@@ -1,4 +1,4 @@
-/* observe: what the program asked, where it asked. */
+/* Policy observe: serves every request as the program made it. Traces and counters work as with every policy. */
 #include "policy/setup.h"
 
 static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argument(given, "observe"); }

@@ -1,11 +1,14 @@
-/* plan: the profile scheme of hybrid-allocation-he, III.C: decisions made beforehand, from the trace of an earlier run.
+/* Policy plan: the profile scheme of hybrid-allocation-he, III.C. The decisions are made beforehand, from the trace
+ * of an earlier run.
  *
- * The paper takes object n's decision from place n of the list. Here an entry also says size and call site, and the
- * k-th request of a site and size gets the decision of the k-th entry of that site and size: where the order is that of
- * the profile this is entry n, and where threads or timing changed the order it still is the entry that meant this
- * object. A request whose site and size the plan does not know, as of a program built anew, goes by its place when the
- * size is that entry's. What no entry means goes to the active list, which counts all requests so that it knows what is
- * alive. */
+ * In the paper, object n takes its decision from position n of the list. Here each entry also has a size and a call
+ * site. The k-th request of a site and size takes the decision of the k-th entry of that site and size. In an
+ * unchanged order this is entry n. When threads or timing changed the order, it still is the entry that was made for
+ * this object.
+ *
+ * When the plan has no entry for the site and size, for instance after the program was rebuilt, the request takes
+ * the entry of its own number, provided that the size agrees. All other requests are decided by the active list. It
+ * counts every request, so its live counts are right. */
 #include "policy/active_list.h"
 #include "policy/plan_text.h"
 #include "policy/setup.h"
@@ -17,16 +20,16 @@
 struct entry {
     uint64_t size;
     uint32_t id;
-    uint32_t group; /* 0 = without a site */
+    uint32_t group; /* 0 = no site */
     uint8_t kind;
     bool has_size;
 };
 
-/* Entries of one call site and size, in the order of their ids. */
+/* The entries of one call site and size, in the order of their ids. */
 struct group {
     uint64_t key, size;
-    uint32_t first, count; /* in members[] */
-    _Atomic uint32_t seen; /* requests so far, saturating far beyond any count */
+    uint32_t first, count; /* range in members[] */
+    _Atomic uint32_t seen; /* requests so far */
 };
 
 static struct {
@@ -34,7 +37,7 @@ static struct {
     uint32_t entry_count;
     struct group *groups; /* [1 .. group_count] */
     uint32_t group_count;
-    uint32_t *members; /* indices of entries, group by group */
+    uint32_t *members; /* indices of entries, ordered by group */
     uint32_t *table;   /* open addressing: groups */
     uint64_t mask;
     _Atomic uint64_t by_order, by_site, unmatched;
@@ -42,14 +45,14 @@ static struct {
 
 /* ---- groups */
 
-static uint64_t place_of(uint64_t key, uint64_t size) {
+static uint64_t hash_of(uint64_t key, uint64_t size) {
     uint64_t hash = (key ^ size * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
     return hash ^ hash >> 32;
 }
 
-/* The slot of a group in the table: it holds its number, or 0. */
+/* The slot of a group in the table. It holds the group's number, or 0. */
 static uint32_t *slot_of(uint64_t key, uint64_t size) {
-    for (uint64_t at = place_of(key, size) & plan.mask;; at = (at + 1) & plan.mask) {
+    for (uint64_t at = hash_of(key, size) & plan.mask;; at = (at + 1) & plan.mask) {
         uint32_t group = plan.table[at];
         if (!group || (plan.groups[group].key == key && plan.groups[group].size == size))
             return &plan.table[at];
@@ -101,7 +104,7 @@ static gm_status count_items(struct gm_policy_setup *setup, const struct text *t
         *objects += item.type == GM_PLAN_OBJECT;
     }
     *sites = reader.sites;
-    return *objects ? GM_OK : refuse(setup, text->file, "a plan of no object");
+    return *objects ? GM_OK : refuse(setup, text->file, "the plan has no object");
 }
 
 static bool reserve_tables(struct gm_policy_setup *setup, uint32_t objects, uint32_t sites, uint64_t **keys) {
@@ -179,7 +182,7 @@ static gm_status setup_plan(struct gm_policy_setup *setup) {
     struct text text = {.file = setup->argument, .managed = setup->managed};
     const char *why = "files cannot be read here";
     if (!text.file || !*text.file)
-        return refuse(setup, "policy plan", "needs the file of a plan: plan:FILE");
+        return refuse(setup, "policy plan", "needs a plan file: plan:FILE");
     if (setup->load)
         text.bytes = setup->load(text.file, &text.length, &why);
     if (!text.bytes)
@@ -196,7 +199,7 @@ static gm_status setup_plan(struct gm_policy_setup *setup) {
 
 static const struct entry *entry_of(uint64_t id) {
     uint32_t low = 0, high = plan.entry_count;
-    if (id - 1 < high && plan.entries[id - 1].id == id) /* nobody took lines out */
+    if (id - 1 < high && plan.entries[id - 1].id == id) /* no line was removed from the plan */
         return &plan.entries[id - 1];
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -266,9 +269,8 @@ static bool ended(char *line, size_t size) {
 extern const struct gm_policy gm_policy_plan;
 const struct gm_policy gm_policy_plan = {
     .name = "plan",
-    .summary = "Memory by a plan that gpumem plan made from the trace of an earlier run; what the plan does not know, "
-               "by the active "
-               "list.",
+    .summary = "Serve each object as a plan says that gpumem plan made from an earlier trace. The active list decides "
+               "objects that are not in the plan.",
     .takes_argument = true,
     .setup = setup_plan,
     .decide = decide,

@@ -1,3 +1,4 @@
+/* Reader of plans, line by line, without memory of its own. plan_text.h describes the format. */
 #include "policy/plan_text.h"
 
 #include "policy/setup.h"
@@ -16,7 +17,7 @@ static bool word_is(struct word word, const char *text) {
     return strlen(text) == word.length && !memcmp(text, word.text, word.length);
 }
 
-/* The next word of [*at, end), of length 0 when there is none; a comment ends the line. */
+/* The next word of [*at, end); its length is 0 when there is none. A comment ends the line. */
 static struct word next_word(const char **at, const char *end) {
     const char *p = *at;
     while (p < end && is_blank(*p))
@@ -49,7 +50,7 @@ void gm_plan_open(struct gm_plan_reader *reader, const char *text, size_t bytes,
     *reader = (struct gm_plan_reader){.at = text, .end = text + bytes, .managed = managed};
 }
 
-/* ---- the paper's list */
+/* ---- the paper's plain list */
 
 static struct gm_plan_item next_bit(struct gm_plan_reader *reader) {
     for (; reader->at < reader->end; reader->at++) {
@@ -62,7 +63,7 @@ static struct gm_plan_item next_bit(struct gm_plan_reader *reader) {
     if (reader->at == reader->end)
         return (struct gm_plan_item){.type = GM_PLAN_END};
     if (*reader->at != '0' && *reader->at != '1')
-        return wrong(reader, "a list of 0 (managed) and 1 (async) has nothing else");
+        return wrong(reader, "a plain list may hold only 0 (managed) and 1 (async)");
     if (reader->id == GM_PLAN_ENTRIES_MAX)
         return wrong(reader, "more than 100000000 objects");
     return (struct gm_plan_item){
@@ -81,7 +82,7 @@ static struct gm_plan_item read_site(struct gm_plan_reader *reader, const char *
     if (!read_number(name, GM_PLAN_ENTRIES_MAX, &number) || number != reader->sites + 1u)
         return wrong(reader, "a site line is \"site NUMBER FRAMES\", the numbers 1, 2, 3 ...");
     if (!gm_site_keys_parse(frames.text, frames.length, &keys) || next_word(&at, end).length)
-        return wrong(reader, "a call site is MODULE+0xOFFSET, with its callers behind \"<\", or ?");
+        return wrong(reader, "a call site is MODULE+0xOFFSET, each caller after \"<\", or ?");
     reader->sites++;
     return (struct gm_plan_item){.type = GM_PLAN_SITE, .id = (uint32_t)number, .key = keys.chain};
 }
@@ -121,7 +122,7 @@ static struct gm_plan_item read_object(struct gm_plan_reader *reader, struct wor
     return item;
 }
 
-/* Takes one line off the text; false at its end. */
+/* Takes one line from the text. False at the end of the text. */
 static bool next_line(struct gm_plan_reader *reader, const char **at, const char **end) {
     if (reader->at == reader->end)
         return false;

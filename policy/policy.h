@@ -1,6 +1,38 @@
-/* Vocabulary of placement: what a program asked (request), what it was promised, what a policy may answer (decision).
+/* The vocabulary of gpumem's placement: a request of the program (gm_request), the promises of its call
+ * (gm_promise), and the decision of a policy (gm_decision). Everything in policy/ includes this header and nothing
+ * else of gpumem. It is plain C without CUDA and without I/O. Sizes are in bytes, times in nanoseconds.
  *
- * Pure C, no CUDA, no I/O: everything in policy/ stands on this header alone. Sizes are bytes, times nanoseconds. */
+ * Glossary of the project's words:
+ *
+ * - block: one allocation that the program holds, with its address, size, kind, device and owner.
+ * - kind: which memory serves a block (GM_KINDS). Native memory is what the program's own call would have given.
+ * - policy: decides the kind of each movable request. Router: passes a request to the resource that serves the kind.
+ * - resource: serves memory. A maker gets it from the driver. An adaptor wraps another resource. The owner of a
+ *   block is the resource that has to free it. Ops are a resource's table of functions.
+ * - placed block: a block whose memory gpumem chose in place of what the call would have given. A request that may
+ *   be placed is movable.
+ * - free block: a block that the program freed and gpumem still holds for reuse. Free list: the free blocks of one
+ *   size class and device. Releasing memory returns it to the driver. Trimming releases free blocks.
+ * - fence: events that say when all work that may use a free block is done.
+ * - pending release: memory that gpumem will release as soon as that costs no wait.
+ * - deferred free: a free that gpumem postpones, for instance while a stream captures.
+ * - internal stream: a stream that gpumem creates for its own work; the program never sees it.
+ * - byte counters: how many bytes are live, free or pending, by kind and by device.
+ * - limit: the device memory that GPUMEM_LIMIT allows the process. Cache limits: how many bytes the free lists may
+ *   hold. Managed quota: how much managed memory gpumem may hand out.
+ * - hook: a function of gpumem that stands for a function of the driver. Entry point: an address of a hook that a
+ *   program can reach (exported symbol, dlsym, cuGetProcAddress, audit). Trampoline: an entry of a function that is
+ *   not hooked; it notes the call and jumps on. Twin: the variant of a driver function for per-thread default
+ *   streams.
+ * - stream observer: a small entry that notes when a per-thread default stream is used.
+ * - call site: the chain of return addresses above an allocation.
+ * - address range: reserved virtual addresses. Page handover: a growing block takes over the pages of the smaller
+ *   block that the program would have copied.
+ * - memory location: where the pages of managed memory lie or shall lie.
+ * - created, destroyed, leaked: the life of a block, stream or context. Leaked: never freed before the process
+ *   ended.
+ * - to quiesce: to wait until no work is in flight that may use a block.
+ * - signal-safe I/O: output that uses neither malloc nor stdio and is safe at any moment of the host program. */
 #ifndef GM_POLICY_H
 #define GM_POLICY_H
 
@@ -8,7 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Status codes are the numbers of CUresult, so that a driver's answer travels unchanged to the caller. */
+/* Status codes have the values of CUresult, so a status of the driver reaches the caller unchanged. */
 typedef int gm_status;
 enum {
     GM_OK = 0,
@@ -20,8 +52,8 @@ enum {
     GM_NOT_SUPPORTED = 801,
 };
 
-/* The program's call, whatever door it came through. X(enumerator, name in traces = driver name without version suffix)
- */
+/* The call that the program made, independent of the entry point. X(enumerator, name in traces: the driver's name
+ * without version suffix) */
 #define GM_CALLS(X)                                          \
     X(GM_CALL_NONE, "none")                                  \
     X(GM_CALL_ALLOC, "cuMemAlloc")                           \
@@ -69,43 +101,43 @@ enum gm_call {
         GM_CALL_COUNT
 };
 
-/* What a kind of memory is, for whoever has to tell kinds apart. */
+/* Properties of a kind of memory. Code that treats kinds differently asks for a trait, not for a kind. */
 enum gm_kind_trait {
-    GM_TRAIT_DEVICE = 1u << 0,    /* its bytes lie on a device and count as the device's */
-    GM_TRAIT_MANAGED = 1u << 1,   /* pages migrate: advice and prefetches make sense */
-    GM_TRAIT_PLACED = 1u << 2,    /* gpumem put it in place of what the call would have given */
-    GM_TRAIT_OWN_RANGE = 1u << 3, /* each block is one allocation of the driver and ends with its free */
+    GM_TRAIT_DEVICE = 1u << 0,    /* its bytes count as device memory */
+    GM_TRAIT_MANAGED = 1u << 1,   /* pages migrate: advice and prefetches apply */
+    GM_TRAIT_PLACED = 1u << 2,    /* gpumem chose it in place of what the call would have given */
+    GM_TRAIT_OWN_RANGE = 1u << 3, /* each block is one allocation of the driver; the free of the block ends it */
     GM_TRAIT_POOLED = 1u << 4,    /* blocks are cut from larger ranges of the driver */
-    GM_TRAIT_KEPT = 1u << 5,      /* freed blocks may stay with the process */
-    GM_TRAIT_FOREIGN = 1u << 6,   /* a graph's or another process's: no leak of this program */
+    GM_TRAIT_KEPT = 1u << 5,      /* freed blocks may stay in the process as free blocks */
+    GM_TRAIT_FOREIGN = 1u << 6,   /* belongs to a graph or to another process: not a leak of this program */
 };
 
-/* Which memory serves a block. X(enumerator, name in traces and options, colour in pictures, traits) */
+/* Kinds of memory that serve blocks. X(enumerator, name in traces and options, colour in pictures, traits) */
 // clang-format off
 #define GM_KINDS(X)                                                                                                    \
-    /* what the call itself would have given */                                                                        \
+    /* what the program's call itself gives */                                                                        \
     X(GM_KIND_NATIVE, "native", "#0072B2", GM_TRAIT_DEVICE | GM_TRAIT_OWN_RANGE)                                       \
-    /* our private stream-ordered pool */                                                                              \
+    /* gpumem's private stream-ordered pool */                                                                              \
     X(GM_KIND_ASYNC, "async", "#56B4E9", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_POOLED | GM_TRAIT_KEPT)          \
     /* cuMemAllocManaged */                                                                                            \
     X(GM_KIND_MANAGED, "managed", "#E69F00",                                                                           \
       GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MANAGED | GM_TRAIT_OWN_RANGE)                                       \
-    /* our private managed pool */                                                                                     \
+    /* gpumem's private managed pool */                                                                                     \
     X(GM_KIND_MANAGED_POOL, "managed-pool", "#F6C667",                                                                 \
       GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MANAGED | GM_TRAIT_POOLED | GM_TRAIT_KEPT)                          \
     /* pinned or registered host memory of the program */                                                              \
     X(GM_KIND_HOST, "host", "#999999", 0)                                                                              \
     X(GM_KIND_ARRAY, "array", "#8C6D31", GM_TRAIT_DEVICE)                                                              \
-    /* virtual memory management, by the program's calls or ours */                                                    \
+    /* virtual memory management, by the program's calls or gpumem's */                                                    \
     X(GM_KIND_VMM, "vmm", "#CC79A7", GM_TRAIT_DEVICE | GM_TRAIT_PLACED)                                                \
     /* the program's own stream-ordered pools */                                                                       \
     X(GM_KIND_POOL, "pool", "#D55E00", GM_TRAIT_DEVICE)                                                                \
     X(GM_KIND_GRAPH, "graph", "#F0E442", GM_TRAIT_DEVICE | GM_TRAIT_FOREIGN)                                           \
     /* another process's memory, opened here */                                                                        \
     X(GM_KIND_IMPORTED, "imported", "#CCCCCC", GM_TRAIT_FOREIGN)                                                       \
-    /* made-up addresses, no GPU */                                                                                    \
+    /* invented addresses, no GPU */                                                                                    \
     X(GM_KIND_SIM, "sim", "#333333", GM_TRAIT_DEVICE | GM_TRAIT_PLACED)                                                \
-    /* native memory, kept for reuse when freed */                                                                     \
+    /* native memory; freed blocks go to free lists */                                                                     \
     X(GM_KIND_CACHE, "cache", "#009E73", GM_TRAIT_DEVICE | GM_TRAIT_KEPT)                                              \
     /* host memory mapped to the device */                                                                             \
     X(GM_KIND_HOST_NUMA, "host-numa", "#000000", GM_TRAIT_PLACED | GM_TRAIT_KEPT)
@@ -118,7 +150,7 @@ enum gm_kind {
         GM_KIND_COUNT
 };
 
-/* enum gm_kind_trait bits. */
+/* Bits of enum gm_kind_trait. */
 static inline unsigned gm_kind_traits(enum gm_kind kind) {
     static const unsigned char rows[GM_KIND_COUNT] = {
 #define X(e, name, colour, traits) [e] = traits,
@@ -128,25 +160,25 @@ static inline unsigned gm_kind_traits(enum gm_kind kind) {
     return rows[kind];
 }
 
-/* Why a block was served as it was. X(enumerator, name in traces) */
-#define GM_REASONS(X)                                                                                          \
-    X(GM_REASON_NONE, "none")                                                                                  \
-    X(GM_REASON_POLICY, "policy")               /* the policy wanted this */                                   \
-    X(GM_REASON_NEVER_MOVED, "never-moved")     /* the call is not the policy's to move */                     \
-    X(GM_REASON_CAPTURE, "capture")             /* a stream captures: left as asked */                         \
-    X(GM_REASON_LIST_FILLING, "list-filling")   /* active list: fewer than L entries */                        \
-    X(GM_REASON_LIST_STEADY, "list-steady")     /* active list: max - min < X */                               \
-    X(GM_REASON_LIST_GROWING, "list-growing")   /* active list: max - min >= X */                              \
-    X(GM_REASON_LIST_MAP_FULL, "list-map-full") /* active list: too many different sizes to watch */           \
-    X(GM_REASON_FALLBACK, "fallback")           /* the decided resource refused; native served */              \
-    X(GM_REASON_PROMISE, "promise")             /* a hard promise excluded the decided resource */             \
-    X(GM_REASON_CONTEXT_GONE, "context-gone")   /* released with its context */                                \
-    X(GM_REASON_UNSUPPORTED, "unsupported")     /* the driver lacks what the resource needs */                 \
-    X(GM_REASON_LIST_TURNOVER, "list-turnover") /* more blocks of the size were freed so far than are alive */ \
-    X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* the device or the process's limit had no room for it */     \
-    X(GM_REASON_PLAN, "plan")                   /* the plan's entry with the number of this object */          \
-    X(GM_REASON_PLAN_SITE, "plan-site")         /* the plan's entry for this call site, size and occurrence */ \
-    X(GM_REASON_RULE, "rule")                   /* a rule of the policy static */                              \
+/* Why a block was served by its kind. X(enumerator, name in traces) */
+#define GM_REASONS(X)                                                                            \
+    X(GM_REASON_NONE, "none")                                                                    \
+    X(GM_REASON_POLICY, "policy")               /* the policy's general choice */                \
+    X(GM_REASON_NEVER_MOVED, "never-moved")     /* no policy may move this call */               \
+    X(GM_REASON_CAPTURE, "capture")             /* a stream captures: served natively */         \
+    X(GM_REASON_LIST_FILLING, "list-filling")   /* active list: fewer than L entries */          \
+    X(GM_REASON_LIST_STEADY, "list-steady")     /* active list: max - min < X */                 \
+    X(GM_REASON_LIST_GROWING, "list-growing")   /* active list: max - min >= X */                \
+    X(GM_REASON_LIST_MAP_FULL, "list-map-full") /* active list: its table of sizes is full */    \
+    X(GM_REASON_FALLBACK, "fallback")           /* the chosen resource failed; native served */  \
+    X(GM_REASON_PROMISE, "promise")             /* a hard promise excluded the chosen kind */    \
+    X(GM_REASON_CONTEXT_GONE, "context-gone")   /* the context was destroyed with the block */   \
+    X(GM_REASON_UNSUPPORTED, "unsupported")     /* the driver lacks what the resource needs */   \
+    X(GM_REASON_LIST_TURNOVER, "list-turnover") /* at least as many blocks freed as are live */  \
+    X(GM_REASON_OUT_OF_MEMORY, "out-of-memory") /* no room on the device or in GPUMEM_LIMIT */   \
+    X(GM_REASON_PLAN, "plan")                   /* the plan's entry with this object's number */ \
+    X(GM_REASON_PLAN_SITE, "plan-site")         /* the plan's entry by site, size, occurrence */ \
+    X(GM_REASON_RULE, "rule")                   /* a rule of policy static */                    \
     X(GM_REASON_GROWTH, "growth")               /* GPUMEM_GROW: the block may grow */
 
 enum gm_reason {
@@ -156,15 +188,15 @@ enum gm_reason {
         GM_REASON_COUNT
 };
 
-/* Promises a call makes to its caller. Hard ones are never dropped; soft ones may be dropped by a policy the user
- * named. */
+/* What a call promises its caller. Hard promises are never dropped. Soft promises may be dropped by a policy that
+ * the user named, or in place of an out-of-memory error. */
 enum gm_promise {
     GM_PROMISE_READY_ANYWHERE = 1u << 0, /* hard: usable on every stream when the call returns */
     GM_PROMISE_STREAM_ORDER = 1u << 1,   /* hard: usable in the order of the request's stream */
     GM_PROMISE_DEVICE_ACCESS = 1u << 2,  /* hard */
     GM_PROMISE_HOST_ACCESS = 1u << 3,    /* hard */
     GM_PROMISE_MANAGED = 1u << 4,        /* hard: managed stays managed */
-    GM_PROMISE_CAPTURE = 1u << 5,        /* hard: becomes part of a captured graph */
+    GM_PROMISE_CAPTURE = 1u << 5,        /* hard: the allocation becomes part of a captured graph */
     GM_PROMISE_IPC = 1u << 8,            /* soft: can be exported by cuIpcGetMemHandle */
     GM_PROMISE_PEER = 1u << 9,           /* soft: becomes mapped at peers by cuCtxEnablePeerAccess */
     GM_PROMISE_RDMA = 1u << 10,          /* soft: can be registered with a NIC, exported as dma-buf */
@@ -172,7 +204,7 @@ enum gm_promise {
 #define GM_PROMISES_HARD 0x00ffu
 #define GM_PROMISES_SOFT 0xff00u
 
-/* What the caller may advise about managed memory (cuMemAdvise, cuMemPrefetchAsync; hybrid-allocation-he, III.A). */
+/* Advice about managed memory that a policy may give (cuMemAdvise, cuMemPrefetchAsync; hybrid-allocation-he, III.A). */
 enum gm_advice {
     GM_ADVICE_READ_MOSTLY = 1u << 0,
     GM_ADVICE_PREFER_DEVICE = 1u << 1, /* preferred location: the request's device */
@@ -183,15 +215,15 @@ enum gm_advice {
 
 struct gm_site_keys; /* policy/site_key.h */
 
-/* One allocation as the program asked for it. */
+/* One allocation as the program requested it. */
 struct gm_request {
     enum gm_call call;
-    uint32_t promises;       /* enum gm_promise bits */
-    size_t size;             /* bytes asked; for pitched memory bytes the rows need */
-    size_t width, height;    /* pitched memory: bytes a row, rows; else 0 */
+    uint32_t promises;       /* bits of enum gm_promise */
+    size_t size;             /* requested bytes; for pitched memory the bytes that the rows need */
+    size_t width, height;    /* pitched memory: bytes of a row, number of rows; else 0 */
     unsigned element_size;   /* pitched memory: 4, 8 or 16; else 0 */
     int device;              /* ordinal of the current device, -1 unknown */
-    bool capturing;          /* the request's stream, or for context-wide calls any stream, is capturing */
+    bool capturing;          /* the request's stream captures; for calls without a stream: any stream */
     bool per_thread;         /* the per-thread-default-stream twin was called */
     uint32_t site;           /* call site id, 0 = unknown */
     uint64_t stream;         /* handle, 0 = default stream */
@@ -199,70 +231,71 @@ struct gm_request {
     uint64_t context_id;     /* unique for the life of the process, never reused */
     uint16_t context_number; /* small number of the context, for traces */
     bool beyond_limit;       /* GPUMEM_LIMIT leaves no room for it on the device */
-    enum gm_kind wanted;     /* the decision, for the resource that dispatches; GM_KIND_NATIVE = as asked */
+    enum gm_kind wanted;     /* the policy's decision, read by the router; GM_KIND_NATIVE = as requested */
     /* Filled only for policies that want them (enum gm_want): */
-    uint32_t thread; /* number of the thread among those that asked for movable memory, from 1 in order of their first
-                        request */
-    uint64_t object; /* place among the process's movable requests made in a context, from 1, failed ones included */
-    const struct gm_site_keys *where; /* the call site in terms that hold in other runs; NULL = unknown */
+    uint32_t thread; /* threads that made movable requests are numbered from 1 in the order of their first request */
+    uint64_t object; /* number of this request among the process's movable requests made in a context, from 1; failed
+                        requests count */
+    const struct gm_site_keys *where; /* the call site in a form that holds in other runs; NULL = unknown */
 };
 
-/* 0 in every field before decide(). */
+/* A policy's answer. All fields are 0 before decide(). */
 struct gm_decision {
-    enum gm_kind kind; /* GM_KIND_NATIVE = as asked */
+    enum gm_kind kind; /* GM_KIND_NATIVE = as requested */
     enum gm_reason reason;
-    enum gm_kind verdict; /* what the heuristic would have chosen, even if `kind` leaves it as asked */
-    uint32_t advice;      /* enum gm_advice bits, given to managed memory only */
+    enum gm_kind verdict; /* what the heuristic chose, also where `kind` is native for another reason */
+    uint32_t advice;      /* bits of enum gm_advice; applied to managed memory only */
 };
 
-/* Parts of a request that cost something to fill. */
+/* Members of a request that cost time to fill. They are filled only for policies that want them. */
 enum gm_want {
     GM_WANT_OBJECT = 1u << 0, /* object and thread */
     GM_WANT_SITE = 1u << 1,   /* where */
 };
 
-/* Outcome of parsing a policy's argument: `error` is one line naming the value and what is accepted; beside GM_OK a
- * text in it is a warning, to be said once. */
+/* Input and result of a policy's setup. `error` is one line that names the value and what is accepted. With GM_OK a
+ * text in `error` is a warning; it is logged once. */
 struct gm_policy_setup {
-    const char *argument;           /* text behind the colon of GPUMEM_POLICY=name:argument, NULL when absent */
+    const char *argument;           /* text after the colon of GPUMEM_POLICY=name:argument; NULL when absent */
     unsigned list_length;           /* GPUMEM_LIST_LENGTH, L */
     unsigned list_range;            /* GPUMEM_LIST_RANGE, X */
     enum gm_kind managed;           /* GM_KIND_MANAGED or GM_KIND_MANAGED_POOL: what "managed" means */
     void *(*reserve)(size_t bytes); /* zeroed memory for the policy's tables, never freed; NULL on failure */
-    /* The whole file as bytes, to be given back to unload; NULL on failure with *why = a few words. May be NULL: no
-     * files here. */
+    /* Returns the whole file; the policy passes it to unload() after use. On failure returns NULL and sets *why to a
+     * few words. NULL where files cannot be read. */
     const char *(*load)(const char *path, size_t *bytes, const char **why);
     void (*unload)(const char *text, size_t bytes);
-    uint32_t wants; /* result: enum gm_want bits */
+    uint32_t wants; /* result: bits of enum gm_want */
     char error[320];
 };
 
-/* A placement policy. Functions may be called by many threads at once and never block for long: a policy that keeps
- * state guards it by its own short spinlock. decide() sees only requests whose row in the call table is movable. */
+/* A placement policy. Many threads may call its functions at once. A function never blocks for long: a policy with
+ * state guards it by a short spinlock of its own. decide() sees only requests for which gm_call_is_movable() holds. */
 struct gm_policy {
     const char *name;
     const char *summary; /* one line for help and manual */
     bool takes_argument;
     gm_status (*setup)(struct gm_policy_setup *setup);
     void (*decide)(const struct gm_request *request, struct gm_decision *decision);
-    /* The request failed after decide(): undo what decide() recorded. May be NULL. */
+    /* The request failed after decide(): the policy undoes what decide() recorded. May be NULL. */
     void (*failed)(const struct gm_request *request);
-    /* A block that decide() saw was freed. `request` carries call, size, device of the allocation. May be NULL. */
+    /* A block that decide() saw was freed. `request` carries the call, size and device of its allocation. May be
+     * NULL. */
     void (*freed)(const struct gm_request *request);
-    /* In the child of a fork: locks may be held by threads that stayed behind. May be NULL. */
+    /* In the child of a fork: threads that no longer exist may hold locks. May be NULL. */
     void (*after_fork)(void);
-    /* At the end of the process: one line about what the policy did, for the log. False: nothing to say. May be NULL.
-     */
+    /* At the end of the process: writes one line about what the policy did, for the log. False: no line. May be
+     * NULL. */
     bool (*ended)(char *line, size_t size);
 };
 
-extern const struct gm_policy *const gm_policies[]; /* NULL-terminated rows, the default first */
+extern const struct gm_policy *const gm_policies[]; /* NULL-terminated; the default policy is first */
 
-/* The row whose name matches `text` up to a colon or its end; NULL when none does. */
+/* The policy whose name is `text` up to a colon or the end; NULL when there is none. */
 const struct gm_policy *gm_policy_find(const char *text);
 
-/* Which calls a policy may move at all. The rest is the program's intent (managed, pinned, pools),
- * has a shape of its own (arrays, virtual memory), or belongs to somebody else (graphs, imports). */
+/* Whether a policy may move this call. All other calls state the program's intent (managed, pinned, pools), have a
+ * form of their own (arrays, virtual memory), or belong to something else (graphs, imports). */
 static inline bool gm_call_is_movable(const struct gm_request *request) {
     return request->call == GM_CALL_ALLOC || request->call == GM_CALL_ALLOC_PITCH ||
            request->call == GM_CALL_ALLOC_ASYNC;

@@ -1,4 +1,4 @@
-/* The policies there are and the names of the vocabulary. */
+/* The list of all policies, and the names of calls, kinds and reasons. */
 #include "policy/policy.h"
 
 #include <string.h>

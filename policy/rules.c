@@ -1,3 +1,5 @@
+/* Parser and matcher of placement rules. A small hand-written parser reads one rule at a time into struct gm_rule;
+ * matching compares the numbers of a request with the ranges of each rule. rules.h is the interface. */
 #include "policy/rules.h"
 
 #include "policy/setup.h"
@@ -6,7 +8,7 @@
 #include <string.h>
 
 struct parser {
-    const char *at, *end; /* of the rule */
+    const char *at, *end; /* the rest of the rule */
     enum gm_kind managed;
     bool conditions_only;
     struct gm_rule *rule;
@@ -40,7 +42,7 @@ static bool take(struct parser *p, const char *text) {
     return true;
 }
 
-/* Up to a comma, a blank, "->" or the end. */
+/* Length of the text up to a comma, a blank, "->" or the end. */
 static size_t value_length(struct parser *p) {
     const char *q;
     skip_blanks(p);
@@ -79,7 +81,7 @@ static bool read_bytes(const char **at, const char *end, uint64_t *value) {
 
 typedef bool (*read_number)(const char **at, const char *end, uint64_t *value);
 
-/* NUMBER or NUMBER..NUMBER; the rule keeps what both the old range and the new one hold. */
+/* Reads NUMBER or NUMBER..NUMBER. Several conditions on one value: the rule keeps the intersection of the ranges. */
 static bool narrow(struct parser *p, struct gm_range *range, read_number number, const char *accepted) {
     size_t length = value_length(p);
     const char *at = p->at, *end = p->at + length;
@@ -243,7 +245,7 @@ static bool read_target(struct parser *p) {
             return false;
     skip_blanks(p);
     if (p->at != p->end)
-        return wrong(p, "text behind a rule", p->at, (size_t)(p->end - p->at), "a new line or ;");
+        return wrong(p, "text after a rule", p->at, (size_t)(p->end - p->at), "a new line or ;");
     if (p->rule->advice && p->rule->kind != GM_KIND_MANAGED && p->rule->kind != GM_KIND_MANAGED_POOL)
         return wrong(p, "advice for other than managed memory:", gm_kind_name(p->rule->kind),
                      strlen(gm_kind_name(p->rule->kind)), "managed, managed-pool");
@@ -263,14 +265,14 @@ static bool read_rule(struct parser *p) {
     if (p->conditions_only) {
         skip_blanks(p);
         return p->at == p->end ||
-               wrong(p, "text behind a condition", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]");
+               wrong(p, "text after a condition", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]");
     }
     if (!take(p, "->"))
         return wrong(p, "no -> at", p->at, (size_t)(p->end - p->at), "CONDITION[,CONDITION...]->MEMORY[,ADVICE...]");
     return read_target(p);
 }
 
-/* Where the rule that begins at `at` ends; its comment, if any, is not of it. */
+/* Returns the end of the rule that begins at `at`, without its comment. *next is where the next rule begins. */
 static const char *rule_end(const char *at, const char *end, const char **next) {
     const char *stop = at;
     while (stop < end && *stop != ';' && *stop != '\n' && *stop != '#')
@@ -337,39 +339,39 @@ uint32_t gm_rules_wants(const struct gm_rule *rules, unsigned count) {
 
 static bool within(struct gm_range range, uint64_t value) { return value >= range.low && value <= range.high; }
 
-/* The handles of the legacy default stream and of a thread's are 1 and 2. */
+/* 0 is the default stream; handles 1 and 2 are the legacy and the per-thread default stream. */
 static bool is_default(uint64_t stream) { return stream <= 2; }
 
-static bool stands_in(const struct gm_site_keys *where, uint64_t frame) {
+static bool occurs_in(const struct gm_site_keys *where, uint64_t frame) {
     for (unsigned i = 0; i < where->count; i++)
         if (where->frames[i] == frame)
             return true;
     return false;
 }
 
-static bool place_holds(const struct gm_rule *rule, const struct gm_site_keys *where) {
+static bool site_matches(const struct gm_rule *rule, const struct gm_site_keys *where) {
     if (!rule->site_count && !rule->module)
         return true;
     if (!where || (rule->module && rule->module != where->module))
         return false;
     for (unsigned i = 0; i < rule->site_count; i++)
-        if (!stands_in(where, rule->sites[i]))
+        if (!occurs_in(where, rule->sites[i]))
             return false;
     return true;
 }
 
-static bool holds(const struct gm_rule *rule, const struct gm_request *request) {
+static bool matches(const struct gm_rule *rule, const struct gm_request *request) {
     return within(rule->size, request->size) && within(rule->thread, request->thread) &&
            within(rule->nth, request->object) &&
            (!rule->has_device || (request->device >= 0 && within(rule->device, (uint64_t)request->device))) &&
            (rule->call < 0 || rule->call == (int)request->call) &&
            (rule->default_stream < 0 || rule->default_stream == is_default(request->stream)) &&
-           place_holds(rule, request->where);
+           site_matches(rule, request->where);
 }
 
 const struct gm_rule *gm_rules_match(const struct gm_rule *rules, unsigned count, const struct gm_request *request) {
     for (unsigned i = 0; i < count; i++)
-        if (holds(&rules[i], request))
+        if (matches(&rules[i], request))
             return &rules[i];
     return NULL;
 }

@@ -1,3 +1,4 @@
+/* Helpers that the policies share; see setup.h. */
 #include "policy/setup.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Hashes of call sites, and their text form; see site_key.h. */
 #include "policy/site_key.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ static uint64_t module_key(uint64_t hash) {
     return key > GM_SITE_NO_MODULE ? key : GM_SITE_NO_MODULE + 1;
 }
 
-/* The kernel names a program whose file was replaced while it ran with this behind. */
+/* The kernel appends this to the path when a running program's file was replaced. */
 static const char *last_part(const char *path, size_t *length) {
     static const char deleted[] = " (deleted)";
     const size_t tail = sizeof deleted - 1;

@@ -1,5 +1,5 @@
-/* static: rules that the user wrote, first match wins. The static choice of hybrid-allocation-he, III.A, with its
- * advice about managed memory, without a change to the program's source. */
+/* Policy static: the user writes rules, and the first rule that matches decides. This is the static choice of
+ * hybrid-allocation-he, III.A, with its advice about managed memory, without a change to the program's source. */
 #include "policy/rules.h"
 #include "policy/setup.h"
 
@@ -9,7 +9,7 @@ static struct {
 } state;
 
 struct text {
-    const char *file; /* NULL: the rules stand in the argument */
+    const char *file; /* NULL: the rules are the argument itself */
     const char *bytes;
     size_t length;
 };
@@ -76,8 +76,8 @@ extern const struct gm_policy gm_policy_static;
 const struct gm_policy gm_policy_static = {
     .name = "static",
     .summary = "Memory by rules on size, call, device, stream, thread, call site and order, in the argument or (@FILE) "
-               "in a file; native "
-               "where no rule holds.",
+               "in a file. Memory is native "
+               "where no rule matches.",
     .takes_argument = true,
     .setup = setup_static,
     .decide = decide,
