@@ -1,4 +1,5 @@
-/* The public calls that need no hook and no region: version, names of errors, live blocks, trim, marks. */
+/* The public functions of gpumem.h that need neither a hook nor a region: version, names of errors, live blocks,
+ * trim, marks. */
 #include "shim/gpumem.h"
 
 #include <dlfcn.h>
@@ -65,7 +66,7 @@ PUBLIC enum gpumem_status gpumem_block_of(const void *address, struct gpumem_blo
 }
 
 static void count_block(const struct gm_block *block, void *count) {
-    *(size_t *)count += gm_key_value(block->address) == block->address; /* neither reservation nor handle */
+    *(size_t *)count += gm_key_value(block->address) == block->address; /* reservations and handles have other keys */
 }
 
 PUBLIC size_t gpumem_live_count(void) {
@@ -76,7 +77,7 @@ PUBLIC size_t gpumem_live_count(void) {
     return count;
 }
 
-/* ---- trace and cached memory, which in a process with the preloaded library are that library's */
+/* ---- marks and trim: in a process with the preloaded library they act on that library */
 
 static void mark(const char *text) {
     if (gm_trace_on)
@@ -92,7 +93,7 @@ static int trim(size_t bytes, size_t *released) {
     return GPUMEM_OK;
 }
 
-/* A program that has a core of its own linked in comes here. */
+/* Called by a libgpumem-core that the program links. */
 PUBLIC void GM_PRELOADED_MARK(const char *text);
 PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released);
 PUBLIC void GM_PRELOADED_MARK(const char *text) { mark(text); }
@@ -115,7 +116,7 @@ PUBLIC void gpumem_mark(const char *text) {
 }
 #endif
 
-/* The text of an error belongs to the library that the program called. */
+/* The error text belongs to the library that the program called. */
 PUBLIC enum gpumem_status gpumem_trim(size_t bytes, size_t *released) {
     size_t given = 0;
     int status = trim(bytes, &given);

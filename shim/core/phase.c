@@ -1,3 +1,5 @@
+/* Texts of phases. A text is stored once and gets a number; the trace receives the text before the first event that
+ * uses the number. */
 #include "shim/core/phase.h"
 
 #include <string.h>
@@ -8,10 +10,10 @@
 
 enum { TEXTS = 4096, SLOTS = 2 * TEXTS, ROOM = 256 * 1024 };
 
-/* Texts by number - 1, found by an open hash of numbers. */
+/* rows[number - 1] describes a text. An open hash of numbers finds a text's number. */
 struct texts {
     struct {
-        uint32_t offset, bytes, told; /* told: the life in which the trace got it */
+        uint32_t offset, bytes, written_in; /* written_in: the process generation whose trace has the text */
     } rows[TEXTS];
     uint16_t slots[SLOTS];
     char room[ROOM];
@@ -20,10 +22,10 @@ struct texts {
 
 static struct texts *texts;
 static gm_spin lock;
-static uint32_t life = 1;       /* of this process: a forked child writes a trace of its own */
-static uint32_t beyond = TEXTS; /* last number given to a text that is not kept */
+static uint32_t generation = 1;        /* generation: a forked child writes a trace of its own */
+static uint32_t last_unstored = TEXTS; /* last number of a text that is not stored */
 
-static void tell(uint32_t id, const char *text, size_t bytes) {
+static void write_text(uint32_t id, const char *text, size_t bytes) {
     union {
         struct gm_record_string record;
         char bytes[sizeof(struct gm_record_string) + GM_PHASE_TEXT + 8];
@@ -45,8 +47,8 @@ static uint32_t hash_of(const char *text, size_t bytes) {
     return hash;
 }
 
-/* With `lock` held. 0: no room. */
-static uint32_t keep(const char *text, size_t bytes) {
+/* The caller holds `lock`. 0: no room. */
+static uint32_t store_text(const char *text, size_t bytes) {
     if (!texts && !(texts = gm_pages(sizeof(*texts))))
         return 0;
     uint32_t slot = hash_of(text, bytes) % SLOTS;
@@ -68,11 +70,11 @@ uint32_t gm_phase_text(const char *text, size_t bytes) {
     if (bytes > GM_PHASE_TEXT)
         bytes = GM_PHASE_TEXT;
     gm_spin_lock(&lock);
-    uint32_t id = keep(text, bytes);
+    uint32_t id = store_text(text, bytes);
     gm_spin_unlock(&lock);
     if (!id && gm_trace_on) {
-        id = __atomic_add_fetch(&beyond, 1, __ATOMIC_RELAXED);
-        tell(id, text, bytes);
+        id = __atomic_add_fetch(&last_unstored, 1, __ATOMIC_RELAXED);
+        write_text(id, text, bytes);
     }
     return id;
 }
@@ -82,13 +84,14 @@ void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text) {
 
     if (!gm_trace_on)
         return;
-    if (text && text <= TEXTS && (!texts || __atomic_load_n(&texts->rows[text - 1].told, __ATOMIC_ACQUIRE) != life)) {
+    if (text && text <= TEXTS &&
+        (!texts || __atomic_load_n(&texts->rows[text - 1].written_in, __ATOMIC_ACQUIRE) != generation)) {
         gm_spin_lock(&lock);
         if (!texts || text > texts->count) {
-            text = 0; /* a handle that nobody was given */
-        } else if (texts->rows[text - 1].told != life) {
-            tell(text, texts->room + texts->rows[text - 1].offset, texts->rows[text - 1].bytes);
-            __atomic_store_n(&texts->rows[text - 1].told, life, __ATOMIC_RELEASE);
+            text = 0; /* a number that was never handed out */
+        } else if (texts->rows[text - 1].written_in != generation) {
+            write_text(text, texts->room + texts->rows[text - 1].offset, texts->rows[text - 1].bytes);
+            __atomic_store_n(&texts->rows[text - 1].written_in, generation, __ATOMIC_RELEASE);
         }
         gm_spin_unlock(&lock);
     }
@@ -98,5 +101,5 @@ void gm_phase_note(enum gm_action action, uint64_t range, uint32_t text) {
 
 void gm_phase_after_fork(void) {
     lock.held = 0;
-    life++;
+    generation++;
 }

@@ -1,22 +1,24 @@
+/* The pipeline: promises of each call, counters, events, GPUMEM_LIMIT, and the life of contexts. pipeline.h
+ * describes the steps. */
 #include "shim/core/pipeline.h"
 
 #include "shim/core/site.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
 
-enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys: no address has them */
+enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys; no address uses them */
 
 static struct gm_pipeline_setup pipeline;
 bool gm_pipeline_timed;
 const struct gm_request gm_request_blank = {.device = -1};
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
 
-static void tell_trim(const struct gm_request *request, size_t given);
+static void write_trim(const struct gm_request *request, size_t given);
 
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
     pipeline = *setup;
     gm_pipeline_timed = setup->timed;
-    gm_router_on_trim = tell_trim;
+    gm_router_on_trim = write_trim;
 }
 
 const struct gm_policy *gm_pipeline_policy(void) { return pipeline.policy; }
@@ -35,7 +37,7 @@ uint64_t gm_key_value(uint64_t key) {
     return tag == 1 || tag == 2 || tag == 3 ? key ^ tag << RESERVATION : key;
 }
 
-/* ---- promises: what each call says to its caller */
+/* ---- promises of each call to its caller */
 
 static uint32_t promises_of(const struct gm_request *request) {
     const uint32_t anywhere =
@@ -61,7 +63,7 @@ static void raise_peak(uint64_t *peak, uint64_t value) {
 
 _Static_assert(GM_CALL_COUNT <= 64, "a bit for each call");
 
-/* Address space that has no memory behind it counts as nothing. */
+/* Address space without memory counts as 0 bytes. */
 static bool is_memory(const struct gm_block *block) {
     const uint64_t address_space = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_MAP | 1ull << GM_CALL_POOL_CREATE;
     return !(address_space >> block->call & 1);
@@ -71,7 +73,7 @@ static inline bool is_program_managed(const struct gm_block *block) {
     return block->call == GM_CALL_ALLOC_MANAGED && pipeline.program_managed;
 }
 
-static GM_IN_PLACE void count_born(const struct gm_block *block) {
+static GM_IN_PLACE void count_created(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
@@ -92,7 +94,7 @@ static GM_IN_PLACE void count_born(const struct gm_block *block) {
     raise_peak(&stats->peak_reserved, live + __atomic_load_n(&stats->slack, __ATOMIC_RELAXED));
 }
 
-static inline void count_gone(const struct gm_block *block) {
+static inline void count_destroyed(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
@@ -150,12 +152,12 @@ static GM_APART uint64_t spend_timed(const struct gm_scope *scope) {
     return spent_ns;
 }
 
-/* Ends the scope's time; returns nanoseconds. */
+/* Ends the time measurement of the scope. Returns nanoseconds. */
 static uint64_t spend(const struct gm_scope *scope) { return GM_UNLIKELY(scope->begin) ? spend_timed(scope) : 0; }
 
 /* ---- allocation */
 
-static GM_APART void tell_policy(const struct gm_block *block) {
+static GM_APART void notify_policy(const struct gm_block *block) {
     struct gm_request request = gm_request_blank;
     request.call = block->call;
     request.size = block->size;
@@ -164,17 +166,17 @@ static GM_APART void tell_policy(const struct gm_block *block) {
     pipeline.policy->freed(&request);
 }
 
-static inline void tell_policy_freed(const struct gm_block *block) {
+static inline void notify_freed(const struct gm_block *block) {
     if (block->counted && pipeline.policy->freed)
-        tell_policy(block);
+        notify_policy(block);
 }
 
-/* A record found at the address of a new block: its free went past every entry point. */
-static GM_RARE void tell_stale(const struct gm_block *stale) {
+/* The registry had a record at the address of a new block. The free of the old block bypassed every entry point. */
+static GM_RARE void record_stale(const struct gm_block *stale) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
     bump(&gm_stats_mine()->released[stale->kind]);
-    count_gone(stale);
-    tell_policy_freed(stale);
+    count_destroyed(stale);
+    notify_freed(stale);
     if (!gm_trace_on)
         return;
     scope.request.call = stale->call;
@@ -197,13 +199,13 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
     if (registry)
         gm_registry_add(registry, block, &stale);
     if (GM_UNLIKELY(stale.address))
-        tell_stale(&stale);
-    if (gm_trace_on) /* behind whatever left the address before, a context that went included */
+        record_stale(&stale);
+    if (gm_trace_on) /* after all events of the address's former block, also after the end of its context */
         scope->sequence = gm_trace_sequence();
     bump(&shard->allocs[block->kind]);
     if (block->hit)
         bump(&shard->hits[block->kind]);
-    count_born(block);
+    count_created(block);
     newest = block->address;
     uint64_t spent_ns = spend(scope);
     if (gm_trace_on)
@@ -213,7 +215,7 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
 static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum gm_reason reason, enum gm_kind verdict,
                                  gm_status status) {
     struct gm_block nothing = {.size = scope->request.size, .kind = (uint8_t)kind};
-    /* A runtime that finds no context makes one and calls again: such a call asked nothing of any memory. */
+    /* A runtime without a context creates one and calls again. The failed first call requested no memory. */
     if (status == GM_INVALID_CONTEXT && !scope->request.context)
         return;
     bump(&gm_stats_mine()->failed_allocs);
@@ -222,8 +224,9 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
         write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict, spent_ns);
 }
 
-/* Each soft promise that the backing does not keep is told, so that a later refusal of the driver explains itself. */
-static void tell_drops(struct gm_scope *scope) {
+/* Writes an event for the soft promises that the block's memory does not keep. It explains a later error of the
+ * driver. */
+static void write_drops(struct gm_scope *scope) {
     const struct gm_resource *server = gm_router_server(scope->block.kind);
     uint32_t dropped = server ? gm_resource_drops(server->properties, &scope->request) : 0;
     if (!dropped)
@@ -236,8 +239,8 @@ static void tell_drops(struct gm_scope *scope) {
     write_event(&note, GM_ACT_DROP, &what, GM_OK, what.reason ? what.reason : GM_REASON_POLICY, what.kind, 0);
 }
 
-/* Kept memory was given back: for a request, or (NULL) for a call that is never moved. */
-static void tell_trim(const struct gm_request *request, size_t given) {
+/* Writes an event after free blocks were released: for a request, or (NULL) for a call that is never moved. */
+static void write_trim(const struct gm_request *request, size_t given) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .request = {.device = -1}};
     struct gm_block what = {.size = given};
     if (!gm_trace_on)
@@ -271,7 +274,7 @@ static gm_status serve(struct gm_scope *scope) {
     return pipeline.root->ops->alloc(pipeline.root, &scope->request, &scope->block);
 }
 
-/* What was served elsewhere takes nothing of the limit; pitched memory may turn out larger than its rows. */
+/* Memory that is not on the device takes nothing from the limit. Pitched memory may need more than its rows. */
 static bool settle_charge(struct gm_scope *scope) {
     struct gm_block *block = &scope->block;
     if (!gm_kind_is_on_device(block->kind) || block->reason == GM_REASON_OUT_OF_MEMORY) {
@@ -300,7 +303,7 @@ static GM_APART gm_status serve_within_limit(struct gm_scope *scope) {
             how = (struct gm_free_request){GM_CALL_FREE_ASYNC, request->stream, request->per_thread, false};
         if (scope->block.owner->ops->free(scope->block.owner, &scope->block, &how)) {
             gm_limit_force(request->device, scope->block.reserved - scope->charged);
-            scope->block.charged = 1; /* it cannot be had smaller, and not be given back */
+            scope->block.charged = 1; /* no smaller block is possible, and the free failed */
             return GM_OK;
         }
         uncharge(scope);
@@ -310,14 +313,14 @@ static GM_APART gm_status serve_within_limit(struct gm_scope *scope) {
     return serve(scope);
 }
 
-/* ---- what only some policies ask for */
+/* ---- members of a request that only some policies need */
 
 static uint64_t objects;
 static uint32_t threads;
 static __thread __attribute__((tls_model("initial-exec"))) uint32_t thread_number;
 
-/* A request without a context fails, is in no trace, and comes again when the runtime has made one. A replay says
- * thread and place of a call itself. */
+/* Numbers the request. A request without a context fails and appears in no trace; it comes again after the runtime
+ * created a context. A replay sets thread and number itself. */
 static GM_APART void identify(struct gm_request *request) {
     if (!request->context)
         return;
@@ -334,28 +337,28 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     struct gm_request *request = &scope->request;
     struct gm_decision decision = {GM_KIND_NATIVE, GM_REASON_NEVER_MOVED, GM_KIND_NATIVE};
     const struct gm_policy *policy = pipeline.policy;
-    bool decided = request->size > 0 && gm_call_is_movable(request);
+    bool movable = request->size > 0 && gm_call_is_movable(request);
 
     request->promises = promises_of(request);
-    if (decided) {
+    if (movable) {
         if (GM_UNLIKELY(pipeline.wants))
             identify(request);
         policy->decide(request, &decision);
     }
-    if (GM_UNLIKELY(pipeline.grows != NULL) && decided && pipeline.grows(request)) {
+    if (GM_UNLIKELY(pipeline.grows != NULL) && movable && pipeline.grows(request)) {
         decision.kind = GM_KIND_VMM;
         decision.reason = GM_REASON_GROWTH;
     }
     request->wanted = decision.kind;
     gm_status status = gm_limit_on() ? serve_within_limit(scope) : serve(scope);
     if (status != GM_OK) {
-        if (decided && policy->failed)
+        if (movable && policy->failed)
             policy->failed(request);
         enum gm_reason why = request->beyond_limit ? GM_REASON_OUT_OF_MEMORY : decision.reason;
         alloc_failed(scope, request->wanted, why, decision.verdict, status);
         return status;
     }
-    scope->block.counted = decided;
+    scope->block.counted = movable;
     if (GM_UNLIKELY(decision.advice) && pipeline.advise && gm_kind_traits(scope->block.kind) & GM_TRAIT_MANAGED)
         pipeline.advise(request, decision.advice, &scope->block);
     enum gm_reason reason = scope->block.reason ? scope->block.reason : decision.reason;
@@ -363,7 +366,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     if (gm_kind_traits(scope->block.kind) & GM_TRAIT_PLACED) {
         bump(&gm_stats_mine()->moved);
         if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
-            tell_drops(scope);
+            write_drops(scope);
     }
     return GM_OK;
 }
@@ -420,7 +423,7 @@ gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64
         status = GM_OK;
     else if (GM_LIKELY(scope->known && scope->block.owner))
         status = free_by_owner(scope);
-    else if (!scope->known && is_device_free(scope->request.call) && gm_pipeline_keeps(key))
+    else if (!scope->known && is_device_free(scope->request.call) && gm_pipeline_is_free(key))
         status = GM_INVALID_VALUE;
     else
         status = native(scope, key);
@@ -454,10 +457,10 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         bump(&shard->frees[block->kind]);
         if (newest == block->address) {
             bump(&shard->temporary);
-            newest = 0; /* the next block at this address may be another thread's */
+            newest = 0; /* the next block at this address may belong to another thread */
         }
-        count_gone(block);
-        tell_policy_freed(block);
+        count_destroyed(block);
+        notify_freed(block);
     }
     uint64_t spent_ns = spend(scope);
     if (gm_trace_on) {
@@ -484,10 +487,10 @@ static void release(const struct gm_block *block, void *arg) {
     struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
     if (server && server->ops->abandon)
         server->ops->abandon(server, block);
-    count_gone(block);
+    count_destroyed(block);
     bump(&gm_stats_mine()->released[block->kind]);
     __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
-    tell_policy_freed(block);
+    notify_freed(block);
     if (!gm_trace_on)
         return;
     scope.request.call = block->call;
@@ -501,7 +504,7 @@ struct ending {
     const struct gm_resource *server;
 };
 
-static void give_back(const struct gm_block *block, void *arg) {
+static void free_block(const struct gm_block *block, void *arg) {
     static const struct gm_free_request how = {.call = GM_CALL_FREE};
     const struct ending *ending = arg;
     if (block->context_id == ending->context_id && block->owner && block->kind == ending->server->kind)
@@ -515,7 +518,7 @@ void gm_pipeline_context_ending(uint64_t context_id) {
         if (!server || !(server->properties & GM_PROP_OUTLIVES_CONTEXT))
             continue;
         struct ending ending = {context_id, server};
-        gm_registry_each(registry, give_back, &ending);
+        gm_registry_each(registry, free_block, &ending);
         if (server->ops->trim)
             server->ops->trim(server, SIZE_MAX);
     }
@@ -543,11 +546,11 @@ void gm_pipeline_pin(uint64_t base) {
 size_t gm_pipeline_trim(size_t bytes) {
     size_t given = pipeline.root && pipeline.root->ops->trim ? pipeline.root->ops->trim(pipeline.root, bytes) : 0;
     if (given)
-        tell_trim(NULL, given);
+        write_trim(NULL, given);
     return given;
 }
 
-bool gm_pipeline_keeps(uint64_t address) {
+bool gm_pipeline_is_free(uint64_t address) {
     return pipeline.root && pipeline.root->ops->keeps && pipeline.root->ops->keeps(pipeline.root, address);
 }
 
@@ -576,7 +579,7 @@ void gm_pipeline_open_to(int device) {
 
 void gm_pipeline_after_fork(void) {
     struct gm_registry *registry = gm_registry_shared();
-    /* The child counts anew, as its own trace does. */
+    /* The child counts from zero, as its trace does. */
     objects = 0;
     threads = thread_number = 0;
     if (registry)

@@ -1,11 +1,12 @@
 /* Two hash indexes over one set of nodes.
  *
- * By address: shards of chained buckets, each with its own store of nodes under one spinlock, so that a block costs one
- * lock to remember and one to forget.
+ * By address: shards of chained buckets. Each shard has its own store of nodes under one spinlock, so adding or
+ * removing a block takes one lock.
  *
- * By range, kept only once somebody asked for it: a block of size s has class k = ceil(log2(s)) and hangs under the key
- * (k, address >> k). A pointer inside it lies at most 2^k behind its start, so the block is found under (k, p >> k) or
- * (k, (p >> k) - 1): one look-up costs two probes per class in use, whatever the sizes are, and nothing is ever sorted.
+ * By range, built at the first search by range: a block of size s has class k = ceil(log2(s)) and hangs under the
+ * key (k, address >> k). A pointer into the block lies less than 2^k behind its start, so the block is found under
+ * (k, p >> k) or (k, (p >> k) - 1). One search costs two probes for each class in use, whatever the sizes are.
+ * Nothing is ever sorted.
  *
  * Locks are held for a few loads and stores, always in the order address shard, then range shard. */
 #include "shim/core/registry.h"
@@ -31,15 +32,15 @@ struct index_shard {
     uint32_t bucket_count; /* power of two; 0 before first use */
     uint32_t count;
     struct node **buckets;
-    struct node *free; /* by address: nodes not in use */
+    struct node *free; /* in the address index: unused nodes */
 } __attribute__((aligned(64)));
 
 struct gm_registry {
     struct index_shard by_address[SHARDS];
     struct index_shard by_range[SHARDS];
     uint32_t class_count[CLASSES]; /* blocks of each class in the range index */
-    bool ranged;                   /* whoever adds a block links it; set once, before the address shards are walked */
-    bool complete;                 /* and after the walk: every block is in the range index */
+    bool ranged;   /* a thread that adds a block links it by range; set once, before the walk of the address shards */
+    bool complete; /* set after the walk: every block is in the range index */
     gm_spin ranging;
 };
 
@@ -61,7 +62,7 @@ static struct node **bucket_of(struct index_shard *shard, uint64_t hash) {
     return &shard->buckets[(hash >> SHARD_BITS) & (shard->bucket_count - 1)];
 }
 
-/* ---- one index; `by_range` selects which link and which hash a node uses */
+/* ---- one index; `by_range` selects the link and the hash of a node */
 
 static struct node **link_of(struct node *node, bool by_range) {
     return by_range ? &node->next_range : &node->next_address;
@@ -76,8 +77,8 @@ static uint64_t hash_of(const struct node *node, bool by_range) {
     return by_range ? hash_in_range(node) : address_hash(node->block.address);
 }
 
-/* Gives the first buckets, and more when chains grow long; the shard is locked. Keeps the old ones when the kernel
- * gives no memory. */
+/* Allocates the first buckets, or more buckets when chains grow long. The shard is locked. The old buckets stay when
+ * the kernel has no memory. */
 static GM_RARE bool grow(struct index_shard *shard, bool by_range) {
     uint32_t wanted = shard->bucket_count ? shard->bucket_count * 4 : FIRST_BUCKETS;
     struct node **old = shard->buckets, **buckets = gm_pages(wanted * sizeof(*buckets));
@@ -125,7 +126,7 @@ static void node_recycle(struct index_shard *shard, struct node *node) {
     shard->free = node;
 }
 
-/* The node's address shard is locked. Without memory for buckets the block is only not found by range. */
+/* The node's address shard is locked. Without memory for buckets the block is merely not found by range. */
 static GM_APART void range_link(struct gm_registry *registry, struct node *node) {
     uint64_t hash = hash_in_range(node);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
@@ -186,8 +187,8 @@ struct gm_registry *gm_registry_new(void) {
     return gm_pages(sizeof(struct gm_registry));
 }
 
-/* The preloaded library and a libgpumem-core that the program links (even statically) share one registry: whoever the
- * dynamic linker finds first owns it. The name changes with the layout. */
+/* The preloaded library and a libgpumem-core that the program links, even statically, share one registry. It belongs
+ * to the library that the dynamic linker finds first. The function's name changes with the layout. */
 __attribute__((visibility("default"))) struct gm_registry *gpumem_registry_1(void);
 
 static struct gm_registry *owned(void);
@@ -263,7 +264,8 @@ bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_
     return found;
 }
 
-/* Of this context only: since the context went, the address may have come again in another one. */
+/* Removes the block only if it belongs to this context. After the context was destroyed, another context may have a
+ * block at the same address. */
 static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint64_t (*number)(void),
                          struct gm_block *block) {
     uint64_t hash = address_hash(block->address);
@@ -325,10 +327,10 @@ static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t b
     return found;
 }
 
-/* From the first question on the index is kept. Whoever adds a block reads `ranged` under its shard's lock: before the
- * walk has passed that shard the walk links the block, afterwards the adder sees the flag. Who asks meanwhile waits for
- * the walk. */
-static void keep_range_index(struct gm_registry *registry) {
+/* Builds the range index at the first search by range. A thread that adds a block reads `ranged` under its shard's
+ * lock. If the walk has not reached that shard yet, the walk links the block; otherwise the thread sees the flag and
+ * links it. Other threads that search meanwhile wait for the walk. */
+static void build_range_index(struct gm_registry *registry) {
     gm_spin_lock(&registry->ranging);
     if (!registry->complete) {
         __atomic_store_n(&registry->ranged, true, __ATOMIC_SEQ_CST);
@@ -348,7 +350,7 @@ static void keep_range_index(struct gm_registry *registry) {
 
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     if (GM_UNLIKELY(!__atomic_load_n(&registry->complete, __ATOMIC_ACQUIRE)))
-        keep_range_index(registry);
+        build_range_index(registry);
     for (unsigned class = 0; class < CLASSES; class ++) {
         if (!__atomic_load_n(&registry->class_count[class], __ATOMIC_RELAXED))
             continue;
@@ -360,7 +362,7 @@ bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, stru
     return false;
 }
 
-/* Copies up to `room` blocks of one shard from the given position on; the position moves on. */
+/* Copies up to `room` blocks of one shard from *bucket on, and advances *bucket. */
 static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, uint64_t context_id, bool any_context,
                          struct gm_block *out, size_t room) {
     size_t copied = 0;
@@ -370,7 +372,7 @@ static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, uint64_t c
         for (struct node *node = shard->buckets[*bucket]; node; node = node->next_address) {
             if (!any_context && node->block.context_id != context_id)
                 continue;
-            if (copied == room) { /* this bucket is copied again as a whole next time */
+            if (copied == room) { /* the whole bucket is copied again next time */
                 copied = before ? before : copied;
                 goto full;
             }
@@ -382,7 +384,7 @@ full:
     return copied;
 }
 
-enum { BATCH = 16 }; /* blocks on the stack, which the program may have made small */
+enum { BATCH = 16 }; /* the blocks lie on the stack, which may be small */
 
 static void walk(struct gm_registry *registry, uint64_t context_id, bool take, uint64_t (*number)(void),
                  void (*visit)(const struct gm_block *, void *), void *arg) {
@@ -398,7 +400,8 @@ static void walk(struct gm_registry *registry, uint64_t context_id, bool take, u
                 if (!take || take_dropped(registry, context_id, number, &batch[i]))
                     visit(&batch[i], arg);
             if (!take && bucket == from)
-                bucket++; /* a chain longer than a batch: its rest is skipped; what is taken makes place for its rest */
+                bucket++; /* a chain longer than a batch: the rest is skipped. With `take`, removed blocks make room for
+                             the rest. */
         }
     }
 }

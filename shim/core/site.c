@@ -1,3 +1,5 @@
+/* Call sites: modules, chains of return addresses, and stack layouts that make repeated look-ups cheap. site.h
+ * describes the method. */
 #include "shim/core/site.h"
 
 #include <dlfcn.h>
@@ -14,25 +16,25 @@
 #include "shim/trace/writer.h"
 
 enum {
-    LAYOUTS = 512,   /* stack shapes learnt */
-    SITES = 1 << 17, /* call chains; beyond them a chain is reported as unknown */
+    LAYOUTS = 512,   /* known stack layouts */
+    SITES = 1 << 17, /* call chains; further chains have no site */
     MODULES = 1024,
-    STATIC_FRAMES = 6,     /* kept when the runtime may be linked into the caller's own module */
+    STATIC_FRAMES = 6,     /* frames stored when the runtime may be linked into the caller's module */
     CALLERS = 256,         /* hash of hook return addresses -> layouts */
     WORDS = 1 << 21,       /* frames of all chains */
-    MAIN_STACK = 64 << 20, /* deeper frames of the first thread are unwound each time */
+    MAIN_STACK = 64 << 20, /* assumed size of the first thread's stack; deeper frames are unwound each time */
 };
 
 struct layout {
     uintptr_t caller;
-    struct layout *next;              /* of the same hash */
-    uint16_t count;                   /* frames beyond `caller` */
+    struct layout *next;              /* next layout of the same hash */
+    uint16_t count;                   /* number of frames beyond `caller` */
     uint32_t offsets[GM_SITE_FRAMES]; /* slot = frame + offset */
 };
 
 struct chain {
-    uint32_t first; /* in words[] */
-    uint16_t count; /* frames, `caller` included */
+    uint32_t first; /* index in words[] */
+    uint16_t count; /* number of frames, with `caller` */
     uint16_t outside;
 };
 
@@ -56,7 +58,7 @@ static unsigned layout_count;
 static struct layout *by_caller[CALLERS];
 static struct chain *chains; /* [1 .. chain_count] */
 static uint32_t chain_count;
-static struct gm_site_keys *keys_of; /* [1 .. chain_count]; NULL: nobody asked */
+static struct gm_site_keys *keys_of; /* [1 .. chain_count]; NULL: keys are not needed */
 bool gm_sites_on;
 static uint32_t *table; /* open addressing: chain ids */
 static uintptr_t *words;
@@ -64,8 +66,8 @@ static uint32_t word_count;
 static struct module modules[MODULES];
 static unsigned module_count;
 static unsigned extra_frames;
-static gm_spin lock; /* writers; readers go without. The loader is never asked under it: who holds the loader's locks
-                        may wait here */
+static gm_spin lock; /* for writers; readers need no lock. The loader is never called under it: a thread that holds the
+                        loader's locks may wait for it */
 
 typedef _Unwind_Reason_Code (*unwind_function)(_Unwind_Trace_Fn, void *);
 static unwind_function unwind;
@@ -74,31 +76,31 @@ static uintptr_t (*unwind_cfa)(struct _Unwind_Context *);
 static int (*getattr)(pthread_t, pthread_attr_t *);
 static int (*getstack)(const pthread_attr_t *, void **, size_t *);
 static int (*destroy)(pthread_attr_t *);
-static bool blind; /* no unwinder, or no memory */
+static bool disabled; /* no unwinder, or no memory: every site is 0 */
 
-/* What a thread knows of itself. */
+/* Cache of each thread. */
 enum { RECENT = 16 };
 struct known {
-    uintptr_t stack_low, stack_high; /* 0: not found yet */
+    uintptr_t stack_low, stack_high; /* bounds of the thread's stack; 0: not known yet */
     struct {
         const struct layout *layout;
         uint32_t id, era;
-    } recent[RECENT]; /* its latest chains: most calls come from a few places */
+    } recent[RECENT]; /* latest chains of the thread: most calls come from a few sites */
 };
 
 _Static_assert(sizeof(struct known) <= GM_ROOM_RANGES - GM_ROOM_SITES, "fits");
 
-static void go_blind(void) {
-    if (!__atomic_exchange_n(&blind, true, __ATOMIC_RELAXED))
+static void disable(void) {
+    if (!__atomic_exchange_n(&disabled, true, __ATOMIC_RELAXED))
         gm_log(GM_LOG_WARN, "no unwinder (libgcc_s.so.1) or no memory: call sites stay unknown");
 }
 
-/* Racing threads find the same. */
+/* Threads that run this at the same time store the same values. */
 #define FIND(function, handle, name) \
     __atomic_store_n(&function, (__typeof__(function))gm_real_dlsym(handle, name), __ATOMIC_RELAXED)
 
 bool gm_site_find_unwinder(void) {
-    if (__atomic_load_n(&blind, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&disabled, __ATOMIC_RELAXED))
         return false;
     if (__atomic_load_n(&unwind, __ATOMIC_ACQUIRE))
         return true;
@@ -109,7 +111,7 @@ bool gm_site_find_unwinder(void) {
         FIND(unwind_cfa, unwinder, "_Unwind_GetCFA");
     }
     if (!backtrace || !unwind_ip || !unwind_cfa) {
-        go_blind();
+        disable();
         return false;
     }
     FIND(getstack, RTLD_DEFAULT, "pthread_attr_getstack");
@@ -129,7 +131,7 @@ void gm_site_setup(unsigned extra, bool keys) {
         keys_of = gm_pages((SITES + 1) * sizeof(*keys_of));
     gm_sites_on = true;
     if (!layouts || !chains || !table || !words || (keys && !keys_of))
-        go_blind();
+        disable();
 }
 
 /* ---- modules */
@@ -170,7 +172,7 @@ static const unsigned char *build_id(const struct dl_phdr_info *info, uint32_t *
     return NULL;
 }
 
-/* dl_iterate_phdr names the program itself by an empty string. */
+/* dl_iterate_phdr gives the program itself an empty name. */
 static const char *module_path(const struct dl_phdr_info *info, char *buffer, size_t size) {
     if (info->dlpi_name[0])
         return info->dlpi_name;
@@ -223,9 +225,9 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
     return 0;
 }
 
-/* Index of the module that contains ip, -1 unknown. A module unloaded and another loaded at its place keeps the first
- * name: the record carries the build id, so a reader can tell. */
-static int known_module(uintptr_t ip) {
+/* Index of the module that contains ip, -1 = unknown. When a module is unloaded and another one is loaded at its
+ * addresses, the first name stays. The record carries the build id, so a reader can notice. */
+static int find_known_module(uintptr_t ip) {
     unsigned count = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < count; i++)
         if (ip >= modules[i].start && ip < modules[i].limit)
@@ -235,7 +237,7 @@ static int known_module(uintptr_t ip) {
 
 static int add_module(const struct module_search *search) {
     gm_spin_lock(&lock);
-    int known = known_module(search->ip); /* another thread may have been faster */
+    int known = find_known_module(search->ip); /* another thread may have added it */
     if (known < 0 && module_count < MODULES) {
         known = (int)module_count;
         modules[known] = search->module;
@@ -246,9 +248,9 @@ static int add_module(const struct module_search *search) {
     return known;
 }
 
-/* The lock is not held. What is found is too much for a small stack. */
+/* The lock is not held. The search lies in its own pages because it is too large for a small stack. */
 static int find_module(uintptr_t ip) {
-    int known = known_module(ip);
+    int known = find_known_module(ip);
     bool room = __atomic_load_n(&module_count, __ATOMIC_RELAXED) < MODULES;
     struct module_search *search = known < 0 && room ? gm_pages(sizeof(*search)) : NULL;
     if (!search)
@@ -300,14 +302,14 @@ static void write_site(uint32_t id) {
     gm_trace_record(&out.record.head);
 }
 
-/* The lock is held; the modules of the chain are known. */
+/* Computes the key of a chain. The lock is held, and the modules of the chain are known. */
 static void name_chain(uint32_t id) {
     const struct chain *chain = &chains[id];
     struct gm_site_keys *keys = &keys_of[id];
     gm_site_keys_begin(keys);
     for (unsigned i = chain->outside; i < chain->count && (i == chain->outside || i < GM_SITE_KEY_FRAMES); i++) {
         uintptr_t ip = words[chain->first + i];
-        int module = known_module(ip);
+        int module = find_known_module(ip);
         if (module >= 0 && modules[module].c_library)
             break;
         gm_site_keys_add(keys, module < 0 ? GM_SITE_NO_MODULE : modules[module].key,
@@ -339,7 +341,7 @@ static uint32_t add_chain(const uintptr_t *ip, unsigned count, unsigned outside)
     return id;
 }
 
-bool gm_site_place(uint32_t id, struct gm_site_place *place) {
+bool gm_site_location(uint32_t id, struct gm_site_location *location) {
     struct module_search *search = id && id <= chain_count ? gm_pages(sizeof(*search)) : NULL;
     if (!search)
         return false;
@@ -349,13 +351,13 @@ bool gm_site_place(uint32_t id, struct gm_site_place *place) {
     search->ip = ip[0];
     dl_iterate_phdr(visit_module, search);
     bool found = search->found;
-    *place = (struct gm_site_place){.base = search->module.base};
-    for (unsigned i = 0; found && i < most && i < GM_SITE_PLACE_FRAMES; i++)
+    *location = (struct gm_site_location){.base = search->module.base};
+    for (unsigned i = 0; found && i < most && i < GM_SITE_LOCATION_FRAMES; i++)
         if (ip[i] >= search->module.start && ip[i] < search->module.limit)
-            place->frames[place->count++] = ip[i];
+            location->frames[location->count++] = ip[i];
     if (found) {
         const struct gm_record_module *record = &search->out.record;
-        gm_format(place->module, sizeof(place->module), "%.*s", (int)record->path_bytes,
+        gm_format(location->module, sizeof(location->module), "%.*s", (int)record->path_bytes,
                   search->out.bytes + sizeof(*record) + padded(record->build_id_bytes));
     }
     munmap(search, sizeof(*search));
@@ -378,8 +380,8 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     return _URC_NO_REASON;
 }
 
-/* The stack slot that held a frame's return address: right below the stack pointer it returns to on x86-64; elsewhere
- * somewhere in the callee's frame. 0 when not found. */
+/* The stack slot that held a frame's return address. On x86-64 it lies right below the stack pointer after the
+ * return. On other machines it lies somewhere in the callee's frame. 0: not found. */
 static uintptr_t slot_of(const struct walk *walk, unsigned i) {
 #if defined(__x86_64__)
     uintptr_t slot = walk->stack[i] - sizeof(uintptr_t);
@@ -414,8 +416,8 @@ static void learn_layout(const struct walk *walk, unsigned count, uintptr_t fram
     __atomic_store_n(head, layout, __ATOMIC_RELEASE);
 }
 
-/* Frames worth keeping: up to the first outside a shared CUDA runtime and the extra ones; a runtime linked statically
- * has no module of its own, so a fixed number is kept and the reader tells by symbols. */
+/* Number of frames to store: up to the first frame outside a shared CUDA runtime, and the extra frames. A statically
+ * linked runtime has no module of its own, so a fixed number is stored and the reader decides by symbols. */
 static unsigned cut(const struct walk *walk, unsigned *outside) {
     unsigned first = 0;
     for (; first + 1 < walk->count; first++) {
@@ -448,8 +450,8 @@ static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
     return id;
 }
 
-/* Bounds of the thread's own stack: slots are read only within. A program on a stack of its own making (coroutines)
- * lies outside and is unwound each time. */
+/* Finds the bounds of the thread's own stack. Slots are read only within them. A program that switches stacks
+ * (coroutines) lies outside and is unwound each time. */
 static void find_stack(struct known *known) {
     void **end = gm_thread_id() == getpid() ? gm_elf_symbol("ld-linux", "__libc_stack_end") : NULL;
     pthread_attr_t attributes;
@@ -478,13 +480,13 @@ static bool readable(const struct known *known, const struct layout *layout, uin
     return frame + last + sizeof(uintptr_t) <= known->stack_high;
 }
 
-/* A guess that may fall between a function's variables: not an error, and AddressSanitizer need not look. */
+/* The slot may hold any variable of a function. That is no error, so AddressSanitizer must not report it. */
 __attribute__((no_sanitize("address"))) static uintptr_t slot_value(const struct layout *layout, unsigned i,
                                                                     uintptr_t frame) {
     return *(const uintptr_t *)(frame + layout->offsets[i]);
 }
 
-static uint32_t era = 1; /* moves on when ids begin anew */
+static uint32_t era = 1; /* increases when ids restart */
 
 static bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame) {
     const uintptr_t *ip = words + chains[id].first + 1;
@@ -507,13 +509,13 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
     const struct layout *layout = __atomic_load_n(&by_caller[(caller >> 2) % CALLERS], __ATOMIC_ACQUIRE);
     if (GM_UNLIKELY(!layout))
         return unwind_site(caller, frame);
-    /* The third frame tells calls of a static runtime apart. */
+    /* The third frame distinguishes the calls of a statically linked runtime. */
     uintptr_t third = layout->count > 1 && readable(known, layout, frame) ? slot_value(layout, 1, frame) : 0;
-    unsigned place = (unsigned)((caller ^ third) * 0x9e3779b97f4a7c15ull >> 60);
-    const struct layout *last = known->recent[place].layout;
-    if (GM_LIKELY(last && known->recent[place].era == era && last->caller == caller && readable(known, last, frame) &&
-                  same_chain(last, known->recent[place].id, frame)))
-        return known->recent[place].id;
+    unsigned slot = (unsigned)((caller ^ third) * 0x9e3779b97f4a7c15ull >> 60);
+    const struct layout *last = known->recent[slot].layout;
+    if (GM_LIKELY(last && known->recent[slot].era == era && last->caller == caller && readable(known, last, frame) &&
+                  same_chain(last, known->recent[slot].id, frame)))
+        return known->recent[slot].id;
     for (; layout; layout = layout->next) {
         if (layout->caller != caller || !readable(known, layout, frame))
             continue;
@@ -522,16 +524,16 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
             ip[i + 1] = slot_value(layout, i, frame);
         uint32_t id = find_chain(ip, layout->count + 1u);
         if (id) {
-            known->recent[place].layout = layout;
-            known->recent[place].id = id;
-            known->recent[place].era = era;
+            known->recent[slot].layout = layout;
+            known->recent[slot].id = id;
+            known->recent[slot].era = era;
             return id;
         }
     }
     return unwind_site(caller, frame);
 }
 
-/* The child writes a trace of its own: modules and chains are defined anew there. Layouts stay true. */
+/* The child writes a trace of its own, so modules and chains are defined again. Layouts remain valid. */
 void gm_site_after_fork(void) {
     lock.held = 0;
     module_count = 0;

@@ -262,10 +262,10 @@ bool gm_check_start(void) {
 }
 
 static void write_row(struct gm_stats_reliance *row, const struct gm_order_finding *finding) {
-    struct gm_site_place place;
+    struct gm_site_location place;
     *row = (struct gm_stats_reliance){.count = finding->count};
     gm_order_say(finding, row->text, sizeof row->text);
-    if (!gm_site_place(finding->site, &place))
+    if (!gm_site_location(finding->site, &place))
         return;
     row->base = place.base;
     row->frame_count = place.count;
