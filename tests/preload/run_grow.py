@@ -38,7 +38,7 @@ MATCHES = {
     "device=1": 0, "nth=2..4": 2, "nth=2..3;seen": STEPS, "thread=2": 0, "stream=default": STEPS, "*": STEPS, "call=cuMemAlloc": STEPS,
 }  # fmt: skip
 WRONG_MATCHES = {"call=cuMemAllocAsync": "call=cuMemAllocAsync never grows", "size>=foo": 'wrong value "foo"', "#": "no condition",
-                 "*->async": 'text behind a condition "->async"'}  # fmt: skip
+                 "*->async": 'text after a condition "->async"'}  # fmt: skip
 REPORT = re.compile(r"gpumem: growth by hand (\d+) times, (\d+) bytes copied for it, at most (\d+) at once"
                     r"(?:; (\d+) times pages moved instead, (\d+) bytes not copied, (\d+) copies put off and made)?")  # fmt: skip
 

@@ -161,7 +161,7 @@ def wrong():
         f"plan:{WORK}": f"{WORK}: ",
         "plan:/dev/null": "/dev/null: ",
         "plan:/dev/tty": "/dev/tty: ",
-        "plan": "needs the file of a plan: plan:FILE",
+        "plan": "needs a plan file: plan:FILE",
         f"static:@{WORK}/rules": f'{WORK}/rules line 2: wrong memory "fast"',
         "static:size>>1->async": 'rule 1: wrong value ">1"',
         "static:": "needs rules",

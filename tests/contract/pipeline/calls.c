@@ -1,8 +1,8 @@
-/* One block by each call that gets memory, and what the driver says of each: calls
+/* Allocates one block by each allocating call and prints what the driver reports about it: calls
  *
- * Prints a line a block: LABEL ADDRESS BYTES managed=M type=T device=D start=S ipc=E; `reference KIND ipc=E` says what
- * the driver answers for memory of that kind that the program itself asked for. The addresses stay distinct: all live
- * until the end. */
+ * Prints a line for each block: LABEL ADDRESS BYTES managed=M type=T device=D start=S ipc=E. A line `reference KIND
+ * ipc=E` is the driver's answer for memory of that kind which the program requested itself. All blocks live until
+ * the end, so their addresses are distinct. */
 #include <cuda.h>
 
 #include "tests/preload/program.h"
@@ -107,8 +107,8 @@ static size_t used_in_pool(void) {
     return used;
 }
 
-/* While the program's pool is the device's, stream-ordered memory comes from it: by either call that says so, until the
- * default pool is back or the program's is gone. */
+/* While the program's pool is the device's current pool, stream-ordered memory comes from it. This holds for both
+ * calls that set a pool, until the default pool is set again or the program's pool is destroyed. */
 static void from_set_pool(const CUmemPoolProps *properties) {
     CUmemLocation location = properties->location;
     CUmemoryPool standard, second;
@@ -145,7 +145,7 @@ static void never_moved(void) {
     printf("reference async ipc=%d\n", ipc_answer(address));
     from_set_pool(&properties);
     MUST(cuMemAllocManaged(&address, 7001, CU_MEM_ATTACH_GLOBAL));
-    memset((void *)address, 7, 7001); /* the host's too */
+    memset((void *)address, 7, 7001); /* host memory, too */
     keep("user_managed", address, 7001, 0);
     printf("reference managed ipc=%d\n", ipc_answer(address));
     MUST(cuMemHostAlloc(&host, 8001, 0));

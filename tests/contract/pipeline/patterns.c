@@ -1,5 +1,6 @@
-/* Blocks of a few sizes come and go on several streams, each filled with a pattern of its own and checked before it is
- * given back: memory in two hands at once shows. SIMCUDA_STREAMS chooses in which order the streams run. */
+/* Allocates and frees blocks of a few sizes on several streams. Each block is filled with its own pattern and
+ * checked before its free, so memory that two blocks share is noticed. SIMCUDA_STREAMS selects the order in which
+ * the streams run. */
 #include <cuda.h>
 
 #include "simcuda.h"

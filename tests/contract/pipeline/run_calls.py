@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of calls by policies, end to end: which memory serves which call, and what each promise is worth afterwards.
+"""Checks, end to end, which memory serves each call under each policy, and which promises the memory keeps.
 
 usage: run_calls.py --programs DIR --preload DIR --cuda DIR --shim FILE --work DIR table|drivers|patterns
 """
@@ -22,7 +22,7 @@ from every_policy import POLICIES  # noqa: E402
 from place import Failure, Place, check  # noqa: E402
 from traces import number, read_trace  # noqa: E402
 
-# What "managed" is by GPUMEM_MANAGED; M below.
+# The kind that "managed" stands for, by GPUMEM_MANAGED; M in the table.
 MANAGED = {"plain": "managed", "pool": "managed-pool", "auto": "managed-pool"}
 
 #                    observe   cache     async     managed   active-list auto
@@ -47,14 +47,14 @@ TABLE = {
 }  # fmt: skip
 assert POLICIES == ("observe", "cache", "async", "managed", "active-list", "auto")
 
-PLAIN = ("small", "lasting", "transient", "pitch")  # calls that promise IPC, peers and RDMA
+PLAIN = ("small", "lasting", "transient", "pitch")  # calls that promise IPC, peer access and RDMA
 IPC, PEER, RDMA = 1 << 8, 1 << 9, 1 << 10
 DROPPED = {"native": 0, "cache": 0, "async": IPC | RDMA, "managed": IPC | RDMA, "managed-pool": IPC | RDMA}
 IS_MANAGED = {"native": 0, "cache": 0, "async": 0, "pool": 0, "managed": 1, "managed-pool": 1}
 
 
-def said(text):
-    """label -> facts, and the driver's own IPC answers by kind."""
+def parse_output(text):
+    """Returns the printed facts by label, and the driver's own IPC answers by kind."""
     blocks, references = {}, {}
     for line in text.splitlines():
         words = line.split()
@@ -66,8 +66,8 @@ def said(text):
     return blocks, references
 
 
-def born(rows, address, size, label):
-    """Its allocation; an address may have served other sizes before and after. Pitched rows are asked for without their gaps."""
+def allocation_of(rows, address, size, label):
+    """The allocation event of a block. Its address may have served other sizes before and after. Requests for pitched memory have no padding."""
     found = [
         row
         for row in rows
@@ -84,9 +84,9 @@ def expected_kinds(label, policy, managed):
     return {managed} if kind == "M" else {kind}
 
 
-def check_block(label, place_of, rows, kinds, references, policy, what):
-    address, size, facts = place_of
-    row = born(rows, address, size, what)
+def check_block(label, printed, rows, kinds, references, policy, what):
+    address, size, facts = printed
+    row = allocation_of(rows, address, size, what)
     kind = row["kind"]
     check(kind in kinds, f"{what}: served by {kind}, the table says {sorted(kinds)} (reason {row['reason']})")
     if not facts:
@@ -114,15 +114,15 @@ def one(place, policy, settings, managed, loose=False):
     done = place.run_shimmed([place.program("calls")], policy, **settings)
     check(done.returncode == 0 and "\nok calls" in done.stdout, f"{label}: {done.returncode}\n{done.stdout}{done.stderr}")
     check(not done.stderr, f"{label}: on stderr:\n{done.stderr}")
-    blocks, references = said(done.stdout)
+    blocks, references = parse_output(done.stdout)
     check(set(blocks) | ({"from_placed_pool"} if loose else set()) == set(TABLE) and set(references) == {"async", "managed"}, f"{label}:\n{done.stdout}")
     check(references["managed"] != 0 and references["async"] != 0, f"{label}: this driver exports everything: {references}")
     (rows,) = read_trace(done.folder).values()
-    for name, place_of in blocks.items():
+    for name, printed in blocks.items():
         kinds = expected_kinds(name, policy, managed)
-        if loose:  # an older driver: what it lacks falls back, managed pool first to plain managed, then to native
+        if loose:  # an older driver: the managed pool falls back to plain managed memory, async memory to native
             kinds |= {"managed-pool": {"managed"}, "async": {"native"}}.get(next(iter(kinds)), set())
-        check_block(name, place_of, rows, kinds, references, policy, f"{label}: {name}")
+        check_block(name, printed, rows, kinds, references, policy, f"{label}: {name}")
     allocs = sum(row["action"] == "alloc" for row in rows)
     frees = sum(row["action"] == "free" for row in rows)
     check(allocs == frees, f"{label}: {allocs} allocations, {frees} frees")
@@ -136,14 +136,14 @@ def table(place):
 
 
 def drivers(place):
-    """Drivers that lack what newer ones have."""
+    """Drivers that lack features of newer ones."""
     for settings in ({"SIMCUDA_HIDE": "cuCtxRecordEvent"}, {"SIMCUDA_VERSION": "12000"}, {"SIMCUDA_VERSION": "11080"}):
         for policy in POLICIES:
             one(place, policy, settings, "managed-pool", loose=True)
 
 
 def patterns(place):
-    """Random order of streams; old drivers too."""
+    """Streams that run in random order, with old drivers as well."""
     command = [place.program("patterns")]
     for policy in POLICIES:
         for seed in (1, 2, 3, 77):

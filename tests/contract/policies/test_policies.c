@@ -1,4 +1,4 @@
-/* Every policy with every call, and every option row, against what the manual promises of them. */
+/* Tests every policy with every call, and every option row, against what the manual says. */
 #include "policy/policy.h"
 #include "shim/base/base.h"
 #include "shim/base/options.h"
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* What a policy does with a block judged lasting and one judged short-lived, by call. */
+/* The decisions of a policy for a lasting size and for a short-lived size, by call. */
 struct promise {
     const char *policy;
     enum gm_kind block_lasting, block_transient;     /* cuMemAlloc, cuMemAllocPitch */
@@ -35,7 +35,7 @@ static const struct promise promises[] = {
 
 static const enum gm_call movable[] = {GM_CALL_ALLOC, GM_CALL_ALLOC_PITCH, GM_CALL_ALLOC_ASYNC};
 
-/* A plan in the paper's form: the file's name again and again. */
+/* A plan in the paper's form: repeats the first character of the file's name. */
 static const char *load(const char *path, size_t *bytes, const char **why) {
     static char text[30];
     *bytes = sizeof text;
@@ -44,7 +44,7 @@ static const char *load(const char *path, size_t *bytes, const char **why) {
 
 static void unload(const char *text, size_t bytes) {}
 
-/* Policies that are told beforehand are told what the others find out. */
+/* Policies plan and static get as their argument what the other policies find out. */
 static void set_up(const struct gm_policy *policy, bool transient) {
     struct gm_policy_setup setup = {.list_length = 4,
                                     .list_range = 2,
@@ -68,7 +68,7 @@ static const struct promise *promise_of(const char *policy) {
     return NULL;
 }
 
-/* Drives the policy to its judgement of a size: a loop, or growth; returns the last decision. */
+/* Calls the policy until it has judged a size, with a loop or with growth. Returns the last decision. */
 static struct gm_decision drive(const struct gm_policy *policy, enum gm_call call, bool transient, bool capturing) {
     struct gm_request request = {.call = call, .size = 4096, .device = 0, .capturing = capturing};
     struct gm_decision decision;
@@ -165,7 +165,7 @@ static void reasons_are_given(void **unused) {
     }
 }
 
-/* A failed request leaves no mark: the run with failures in it decides like the one without. */
+/* A failed request leaves no trace in the policy: a run with failures decides like the run without. */
 static void failures_leave_no_mark(void **unused) {
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = 640};
     for (int p = 0; gm_policies[p]; p++) {

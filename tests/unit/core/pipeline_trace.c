@@ -1,4 +1,4 @@
-/* The trace of all tests before it, read back: it tells each of them whole. */
+/* Reads back the trace of all tests that ran before and checks that it is complete for each of them. */
 #include "pipeline_world.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct reading {
     uint64_t last_seq, frees, releases, fails, free_fails, unknown, marks;
 };
 
-/* Blocks alive by the trace alone: address -> bytes. */
+/* Live blocks according to the trace: address and bytes. */
 static struct alive { uint64_t address, bytes; } alive[512];
 static unsigned alive_count;
 
@@ -68,13 +68,13 @@ void test_the_trace_tells_it_all(void **state) {
     if (!reader)
         fail_msg("%s", error);
     while (gm_reader_next(reader, &event, &thread)) {
-        assert_true(event.seq == reading.last_seq + 1); /* nothing is missing */
+        assert_true(event.seq == reading.last_seq + 1); /* no event is missing */
         reading.last_seq = event.seq;
         if (event.action == GM_ACT_MARK) {
             reading.mark = gm_reader_string(reader, event.site);
             reading.marks++;
             assert_non_null(reading.mark);
-            assert_int_equal(alive_count, 0); /* each test leaves nothing */
+            assert_int_equal(alive_count, 0); /* each test frees all its blocks */
         }
         check_event(&event, &reading);
     }
@@ -84,10 +84,10 @@ void test_the_trace_tells_it_all(void **state) {
     assert_string_equal(gm_reader_header(reader)->policy, "counting");
     gm_reader_close(reader);
     assert_int_equal(reading.marks, 14);
-    assert_int_equal(reading.releases, 202); /* 201 with their context, one stale */
+    assert_int_equal(reading.releases, 202); /* 201 with their context, one stale record */
     assert_int_equal(reading.fails, 4);
     assert_int_equal(reading.free_fails, 5);
-    assert_int_equal(reading.unknown, 4); /* all but the one whose free failed below */
+    assert_int_equal(reading.unknown, 4); /* all except the one whose resource failed */
     assert_true(reading.frees > 2 * THREADS * ROUNDS);
 }
 

@@ -1,5 +1,5 @@
-/* The window in which an address is in new hands before the old free has returned, and threads that hand addresses
- * around. */
+/* Tests of the moment in which an address already has a new owner while the old free has not returned, and of
+ * threads that exchange addresses. */
 #include "pipeline_world.h"
 
 #include <pthread.h>
@@ -11,13 +11,13 @@ static void *give_in_thread(void *arg) {
     return give(address) == GM_OK ? arg : NULL;
 }
 
-static void await_held(void) {
-    while (!__atomic_load_n(&door.held, __ATOMIC_ACQUIRE))
+static void wait_until_stopped(void) {
+    while (!__atomic_load_n(&delay.held, __ATOMIC_ACQUIRE))
         sched_yield();
 }
 
 static void begin_delayed(const char *name) {
-    memset(&door, 0, sizeof door);
+    memset(&delay, 0, sizeof delay);
     delaying.upstream = build("sim");
     delaying.properties = sim->properties;
     delaying.kind = sim->kind;
@@ -31,25 +31,25 @@ void test_reuse_while_the_free_is_under_way(void **state) {
     void *done;
     begin_delayed("window");
     assert_int_equal(get(7000, &old), GM_OK);
-    door.hold_free = 1;
+    delay.hold_free = 1;
     assert_int_equal(pthread_create(&thread, NULL, give_in_thread, (void *)(uintptr_t)old), 0);
-    await_held();
-    assert_int_equal(gpumem_live_count(), 0); /* forgotten before it was freed */
+    wait_until_stopped();
+    assert_int_equal(gpumem_live_count(), 0); /* it left the registry before it was freed */
     assert_int_equal(get(6999, &fresh), GM_OK);
     assert_true(fresh == old);
-    __atomic_store_n(&door.go_on, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&delay.go_on, 1, __ATOMIC_RELEASE);
     pthread_join(thread, &done);
     assert_non_null(done);
     assert_int_equal(gpumem_block_of((void *)(uintptr_t)fresh, &block),
-                     GPUMEM_OK); /* the late end of the old free took nothing away */
+                     GPUMEM_OK); /* the late end of the old free removed nothing */
     assert_int_equal(block.size, 6999);
-    assert_int_equal(totals().released[GM_KIND_SIM], 0); /* and nothing looked stale */
+    assert_int_equal(totals().released[GM_KIND_SIM], 0); /* and no record looked stale */
     assert_int_equal(live_on_devices(), 6999);
     assert_int_equal(give(fresh), GM_OK);
     check_balance();
 }
 
-/* An allocation that has its memory but has not returned is nobody's yet: not found, not counted. */
+/* An allocation that has its memory but has not returned is not in the registry and not counted. */
 static void *get_in_thread(void *arg) { return get(512, arg) == GM_OK ? arg : NULL; }
 
 void test_remembered_only_after_it_was_got(void **state) {
@@ -57,13 +57,13 @@ void test_remembered_only_after_it_was_got(void **state) {
     uint64_t address = 0;
     void *done;
     begin_delayed("window_of_alloc");
-    door.hold_alloc = 1;
+    delay.hold_alloc = 1;
     assert_int_equal(pthread_create(&thread, NULL, get_in_thread, &address), 0);
-    await_held();
+    wait_until_stopped();
     assert_int_equal(gm_sim_live_count(sim), 1);
     assert_int_equal(gpumem_live_count(), 0);
     assert_int_equal(live_on_devices(), 0);
-    __atomic_store_n(&door.go_on, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&delay.go_on, 1, __ATOMIC_RELEASE);
     pthread_join(thread, &done);
     assert_non_null(done);
     assert_int_equal(gpumem_live_count(), 1);
@@ -71,7 +71,7 @@ void test_remembered_only_after_it_was_got(void **state) {
     check_balance();
 }
 
-/* Eight threads hand the same few addresses around as fast as they can. */
+/* Eight threads exchange the same few addresses as fast as they can. */
 
 static void *churn(void *arg) {
     uintptr_t wrong = 0;
@@ -101,7 +101,7 @@ void test_threads_on_few_addresses(void **state) {
     assert_int_equal(sum.unknown_frees, 0);
     assert_int_equal(sum.released[GM_KIND_SIM], 0);
     assert_int_equal(sum.temporary,
-                     THREADS * ROUNDS); /* of each pair the second: its own free comes after the first one's */
+                     THREADS * ROUNDS); /* the second block of each pair: its own free follows the first one's */
     assert_int_equal(told.decided, 2 * THREADS * ROUNDS);
     assert_int_equal(told.freed, 2 * THREADS * ROUNDS);
     assert_true(sum.time_ns > 0);

@@ -1,21 +1,24 @@
+/* The policy, the resource and the short calls that the tests of the pipeline share; see pipeline_world.h. */
 #include "pipeline_world.h"
 
 #include <sched.h>
 #include <string.h>
 
-/* ---- a policy that counts what it is told */
+/* ---- a policy that counts its calls */
 
-struct told told;
+struct policy_calls policy_calls;
 void (*when_freed)(void);
 
 static void counting_decide(const struct gm_request *request, struct gm_decision *decision) {
-    __atomic_add_fetch(&told.decided, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&policy_calls.decided, 1, __ATOMIC_RELAXED);
     *decision = (struct gm_decision){GM_KIND_NATIVE, GM_REASON_POLICY, GM_KIND_ASYNC};
 }
-static void counting_failed(const struct gm_request *request) { __atomic_add_fetch(&told.failed, 1, __ATOMIC_RELAXED); }
+static void counting_failed(const struct gm_request *request) {
+    __atomic_add_fetch(&policy_calls.failed, 1, __ATOMIC_RELAXED);
+}
 static void counting_freed(const struct gm_request *request) {
-    __atomic_add_fetch(&told.freed, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&told.last_freed, request->size, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&policy_calls.freed, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&policy_calls.last_freed, request->size, __ATOMIC_RELAXED);
     void (*then)(void) = __atomic_exchange_n(&when_freed, NULL, __ATOMIC_ACQ_REL);
     if (then)
         then();
@@ -23,17 +26,17 @@ static void counting_freed(const struct gm_request *request) {
 static const struct gm_policy counting = {
     .name = "counting", .decide = counting_decide, .failed = counting_failed, .freed = counting_freed};
 
-/* ---- a resource that stands still in the middle of a free or an allocation, when the memory below has changed hands
- * already */
+/* ---- a resource that stops in the middle of a free or an allocation, after the memory below it was freed or
+ * allocated */
 
-struct door door;
+struct delay delay;
 
-static void stand_still(int *hold) {
+static void stop_once(int *hold) {
     int one = 1;
     if (!__atomic_compare_exchange_n(hold, &one, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
-    __atomic_store_n(&door.held, 1, __ATOMIC_RELEASE);
-    while (!__atomic_load_n(&door.go_on, __ATOMIC_ACQUIRE))
+    __atomic_store_n(&delay.held, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&delay.go_on, __ATOMIC_ACQUIRE))
         sched_yield();
 }
 
@@ -41,14 +44,14 @@ static gm_status delaying_alloc(struct gm_resource *self, const struct gm_reques
     gm_status status = self->upstream->ops->alloc(self->upstream, request, block);
     if (status == GM_OK)
         block->owner = self;
-    stand_still(&door.hold_alloc);
+    stop_once(&delay.hold_alloc);
     return status;
 }
 
 static gm_status delaying_free(struct gm_resource *self, const struct gm_block *block,
                                const struct gm_free_request *how) {
     gm_status status = self->upstream->ops->free(self->upstream, block, how);
-    stand_still(&door.hold_free);
+    stop_once(&delay.hold_free);
     return status;
 }
 
@@ -80,8 +83,8 @@ struct gm_resource *build(const char *text) {
 
 void begin_test(const char *name, struct gm_resource *root) {
     struct gm_pipeline_setup setup = {.policy = &counting, .root = root, .timed = true, .user_named = true};
-    memset(&told, 0, sizeof told);
-    gm_stats_after_fork(); /* counts from zero */
+    memset(&policy_calls, 0, sizeof policy_calls);
+    gm_stats_after_fork(); /* sets all counters to zero */
     gm_pipeline_setup(&setup);
     gpumem_mark(name);
 }

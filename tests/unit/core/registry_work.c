@@ -1,4 +1,5 @@
-/* Work of a registry that forgets the blocks of a context among those of another; counted_work.py counts measured().
+/* Measured work: a registry drops the blocks of one context among those of another. counted_work.py counts the
+ * instructions of measured().
  *
  * usage: registry_work BLOCKS */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The one way of every call, over made-up memory, with a real trace that is read back at the end: order of events
- * against reused addresses, failed and unknown frees, counters that add up, what the policy is told. */
+/* Tests of the pipeline over invented memory, with a real trace that is read back at the end: order of events when
+ * addresses are reused, failed and unknown frees, consistent counters, reports to the policy. */
 #include "pipeline_world.h"
 
 #include <pthread.h>
@@ -24,11 +24,11 @@ static void test_alloc_and_free(void **state) {
     assert_int_equal(live_on_devices(), 0);
     assert_int_equal(gm_stats->peak_total, 6000);
     assert_int_equal(gm_stats->peak_bytes[GM_KIND_SIM], 6000);
-    assert_int_equal(told.decided, 2);
-    assert_int_equal(told.freed, 2);
-    assert_int_equal(told.failed, 0);
+    assert_int_equal(policy_calls.decided, 2);
+    assert_int_equal(policy_calls.freed, 2);
+    assert_int_equal(policy_calls.failed, 0);
     assert_int_equal(gm_sim_live_count(sim), 0);
-    assert_int_equal(totals().moved, 2); /* another kind than native served */
+    assert_int_equal(totals().moved, 2); /* a kind other than native served */
     check_balance();
 }
 
@@ -54,15 +54,15 @@ static void test_a_failed_allocation(void **state) {
     uint64_t first = a;
     assert_int_equal(get(200, &a), GM_OUT_OF_MEMORY);
     assert_true(a == first);
-    assert_int_equal(told.failed, 1);
+    assert_int_equal(policy_calls.failed, 1);
     gm_sim_fail(sim, 1, 999);
     assert_int_equal(get(300, &a), 999); /* the driver's own number */
-    assert_int_equal(told.failed, 2);
+    assert_int_equal(policy_calls.failed, 2);
     assert_int_equal(totals().failed_allocs, 2);
     assert_int_equal(get(400, &a), GM_OK);
     assert_int_equal(give(a), GM_OK);
     assert_int_equal(give(first), GM_OK);
-    assert_int_equal(told.freed, 2);
+    assert_int_equal(policy_calls.freed, 2);
     check_balance();
 }
 
@@ -70,8 +70,8 @@ static void test_zero_bytes_are_not_decided(void **state) {
     uint64_t a;
     begin_test("zero_bytes", build("sim"));
     assert_int_equal(get(0, &a), GM_INVALID_VALUE);
-    assert_int_equal(told.decided, 0);
-    assert_int_equal(told.failed, 0);
+    assert_int_equal(policy_calls.decided, 0);
+    assert_int_equal(policy_calls.failed, 0);
 }
 
 static void test_a_failed_free_keeps_the_record(void **state) {
@@ -83,11 +83,11 @@ static void test_a_failed_free_keeps_the_record(void **state) {
     assert_int_equal(give(a), 700);
     assert_int_equal(gpumem_block_of((void *)(uintptr_t)a, &block), GPUMEM_OK);
     assert_int_equal(live_on_devices(), 4096);
-    assert_int_equal(told.freed, 0);
+    assert_int_equal(policy_calls.freed, 0);
     assert_int_equal(totals().failed_frees, 1);
     assert_int_equal(totals().unknown_frees, 0);
     assert_int_equal(give(a), GM_OK);
-    assert_int_equal(told.freed, 1);
+    assert_int_equal(policy_calls.freed, 1);
     check_balance();
 }
 
@@ -101,11 +101,11 @@ static void test_unknown_and_double_frees(void **state) {
     assert_int_equal(give(a), GM_INVALID_VALUE);
     assert_int_equal(totals().unknown_frees, 3);
     assert_int_equal(totals().failed_frees, 3);
-    assert_int_equal(told.freed, 1);
+    assert_int_equal(policy_calls.freed, 1);
     check_balance();
 }
 
-/* A free that went past every entry point: the address comes again while the old record lives. */
+/* A free that bypassed every entry point: the address is allocated again while the old record exists. */
 static void test_a_stale_record_is_released(void **state) {
     struct gpumem_block block = {.struct_size = sizeof block};
     uint64_t a, b;
@@ -119,13 +119,13 @@ static void test_a_stale_record_is_released(void **state) {
     assert_int_equal(gpumem_live_count(), 1);
     assert_int_equal(gpumem_block_of((void *)(uintptr_t)a, &block), GPUMEM_OK);
     assert_int_equal(block.size, 2999);
-    assert_int_equal(told.freed, 1);
-    assert_int_equal(told.last_freed, 3000);
+    assert_int_equal(policy_calls.freed, 1);
+    assert_int_equal(policy_calls.last_freed, 3000);
     assert_int_equal(totals().released[GM_KIND_SIM], 1);
     assert_int_equal(live_on_devices(), 2999);
-    assert_int_equal(gm_stats->peak_total, 3000); /* they never lived at once */
+    assert_int_equal(gm_stats->peak_total, 3000); /* they never lived at the same time */
     assert_int_equal(give(b), GM_OK);
-    assert_int_equal(told.freed, 2);
+    assert_int_equal(policy_calls.freed, 2);
     check_balance();
 }
 
@@ -140,7 +140,7 @@ static void test_a_context_takes_its_blocks_along(void **state) {
     kept = other.block.address;
     gm_pipeline_context_destroyed(7);
     assert_int_equal(gpumem_live_count(), 1);
-    assert_int_equal(told.freed, 200);
+    assert_int_equal(policy_calls.freed, 200);
     assert_int_equal(gm_stats->released_bytes, 200 * 512);
     assert_int_equal(gm_sim_live_count(sim), 1);
     assert_int_equal(give(a), GM_INVALID_VALUE);
@@ -154,8 +154,7 @@ static void *get_once(void *arg) {
     return get(512, address) == GM_OK ? arg : NULL;
 }
 
-/* The driver gives an address of the context that went to another one before the release of the old block is written.
- */
+/* The driver reuses an address of a destroyed context in another one before the release of the old block is written. */
 static uint64_t comes_again;
 
 static void *take_address(void *arg) {
@@ -199,7 +198,7 @@ static void test_temporary(void **state) {
     assert_int_equal(totals().temporary, 1);
     assert_int_equal(give(b), GM_OK);
     assert_int_equal(totals().temporary, 2);
-    /* The same address in another thread's hands is not this thread's newest. */
+    /* When another thread gets the same address, it is not this thread's newest block. */
     assert_int_equal(get(512, &a), GM_OK);
     assert_int_equal(give(a), GM_OK);
     assert_int_equal(totals().temporary, 3);
@@ -212,7 +211,7 @@ static void test_temporary(void **state) {
     check_balance();
 }
 
-/* Calls that are never moved: seen, remembered, freed by the program's own call. */
+/* Calls that are never moved: recorded, and freed by the program's own call. */
 static void test_seen_calls(void **state) {
     begin_test("seen", build("sim"));
     struct gm_scope scope = scope_of(GM_CALL_HOST_ALLOC, 4096);
@@ -222,7 +221,7 @@ static void test_seen_calls(void **state) {
     scope = scope_of(GM_CALL_VMM_RESERVE, 1 << 30);
     gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, gm_key(GM_SPACE_RESERVATION, 0x5000), 0, GM_OK);
     assert_int_equal(live_on_devices(), 0);   /* address space is no memory */
-    assert_int_equal(gpumem_live_count(), 1); /* nor a block, though its number is that of one */
+    assert_int_equal(gpumem_live_count(), 1); /* nor is it a block, though it has the number of one */
     scope = scope_of(GM_CALL_HOST_ALLOC, 4096);
     gm_pipeline_saw_alloc(&scope, GM_KIND_HOST, GM_ACT_ALLOC, 0, 0, GM_OUT_OF_MEMORY);
     assert_int_equal(totals().failed_allocs, 1);
@@ -234,7 +233,7 @@ static void test_seen_calls(void **state) {
     gm_pipeline_free_begin(&scope, gm_key(GM_SPACE_RESERVATION, 0x5000));
     assert_true(scope.known);
     gm_pipeline_free_end(&scope, GM_ACT_UNRESERVE, gm_key(GM_SPACE_RESERVATION, 0x5000), GM_OK);
-    assert_int_equal(told.decided + told.freed, 0); /* not the policy's */
+    assert_int_equal(policy_calls.decided + policy_calls.freed, 0); /* not decided by the policy */
     check_balance();
 }
 

@@ -1,4 +1,5 @@
-/* Live blocks by address and by range: sizes from a byte to a tebibyte, threads, growth, a fork in the middle. */
+/* Tests of the registry by address and by range: sizes from a byte to a tebibyte, threads, growth, a fork in the
+ * middle. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +43,7 @@ static void test_add_find_take(void **state) {
     assert_int_equal(gm_registry_count(registry), 2);
     assert_true(gm_registry_find(registry, BASE, &out));
     assert_int_equal(out.size, 512);
-    assert_false(gm_registry_find(registry, BASE + 1, &out)); /* starts only */
+    assert_false(gm_registry_find(registry, BASE + 1, &out)); /* only starts match */
     assert_true(gm_registry_take(registry, BASE, &out));
     assert_true(out.address == BASE && out.size == 512 && out.context_id == 1);
     assert_false(gm_registry_take(registry, BASE, &out));
@@ -50,7 +51,8 @@ static void test_add_find_take(void **state) {
     assert_int_equal(gm_registry_count(registry), 0);
 }
 
-/* Every size class, side by side and far apart, with odd sizes; first byte, last byte, one beyond. */
+/* Every size class, adjacent and far apart, with odd sizes. Searches for the first byte, the last byte and one byte
+ * beyond. */
 static void test_ranges_of_all_sizes(void **state) {
     struct gm_registry *registry = fresh();
     struct gm_block out;
@@ -66,7 +68,7 @@ static void test_ranges_of_all_sizes(void **state) {
             blocks[count].address = address;
             blocks[count].size = size;
             add(registry, address, size);
-            address += size + (odd ? 512 : 0); /* some lie wall to wall */
+            address += size + (odd ? 512 : 0); /* some blocks are adjacent */
             count++;
         }
     for (unsigned i = 0; i < count; i++) {
@@ -105,9 +107,9 @@ static void test_replaced_record(void **state) {
     assert_int_equal(gm_registry_add(registry, &block, &previous), GM_OK);
     assert_true(previous.address == BASE && previous.size == 4000);
     assert_int_equal(gm_registry_count(registry), 1);
-    assert_false(gm_registry_find_range(registry, BASE + 100, &out)); /* the old range is gone with its record */
+    assert_false(gm_registry_find_range(registry, BASE + 100, &out)); /* the old range left with its record */
     assert_true(gm_registry_find_range(registry, BASE + 99, &out));
-    assert_int_equal(gm_registry_add(registry, &block, NULL), GM_OK); /* nobody asks for what was there */
+    assert_int_equal(gm_registry_add(registry, &block, NULL), GM_OK); /* no test searches the old range */
     assert_int_equal(gm_registry_count(registry), 1);
 }
 
@@ -126,7 +128,7 @@ static void visit_dropped(const struct gm_block *block, void *arg) {
     struct take_while_visiting *visit = arg;
     struct gm_block out;
     assert_true(block->context_id == visit->context);
-    assert_false(gm_registry_find(visit->registry, block->address, &out)); /* forgotten before it is told */
+    assert_false(gm_registry_find(visit->registry, block->address, &out)); /* removed before it is reported */
     visit->count++;
 }
 
@@ -155,7 +157,7 @@ static void test_each_and_drop_context(void **state) {
     assert_int_equal(visit.count, BLOCKS);
 }
 
-/* While a context's blocks leave, their addresses come again in another context. */
+/* While a context's blocks are removed, their addresses are added again in another context. */
 struct come_again {
     struct gm_registry *registry;
     uint64_t last, dropped, numbered;
@@ -199,7 +201,7 @@ static void test_a_million(void **state) {
     for (uint64_t i = 0; i < MILLION; i++)
         add(registry, BASE + i * 4096, 1 + i % 4096);
     assert_int_equal(gm_registry_count(registry), MILLION);
-    for (uint64_t i = 0; i < MILLION; i += 101) { /* by range: the index is made of all of them at once */
+    for (uint64_t i = 0; i < MILLION; i += 101) { /* searching by range builds the index of all blocks at once */
         assert_true(gm_registry_find_range(registry, BASE + i * 4096 + i % 4096, &out));
         assert_true(out.address == BASE + i * 4096);
         assert_false(gm_registry_find_range(registry, BASE + i * 4096 + 1 + i % 4096, &out) &&
@@ -211,13 +213,13 @@ static void test_a_million(void **state) {
     assert_false(gm_registry_find_range(registry, BASE + 4096, &out));
 }
 
-/* ---- threads: each owns addresses of its own, so every answer is known to it */
+/* ---- threads: each has its own addresses, so it knows every answer */
 
 enum { THREADS = 8, OWN = 64, STEPS = 20000 };
 
 static struct {
     struct gm_registry *registry;
-    int ask_ranges_from; /* step at which a thread begins to ask by range */
+    int ask_ranges_from; /* step at which a thread begins to search by range */
     int wrong;
 } work;
 
@@ -270,7 +272,7 @@ static void run_threads(int ask_ranges_from) {
 
 static void test_threads_by_address(void **state) { run_threads(STEPS); }
 static void test_threads_by_range(void **state) { run_threads(0); }
-/* The index is begun while eight threads add and take: no block may slip past the walk. */
+/* The index is built while eight threads add and remove blocks: the walk may miss no block. */
 static void test_range_index_begun_amid_adds(void **state) {
     for (int round = 0; round < 4; round++)
         run_threads(500 + round * 1000);
@@ -280,7 +282,7 @@ static void *visit_again_and_again(void *arg) {
     uint64_t sum[2] = {0};
     while (!__atomic_load_n((int *)arg, __ATOMIC_ACQUIRE)) {
         gm_registry_each(work.registry, count_visit, sum);
-        gm_registry_drop_context(work.registry, 99, NULL, count_visit, sum); /* nobody's */
+        gm_registry_drop_context(work.registry, 99, NULL, count_visit, sum); /* belongs to no thread */
     }
     return NULL;
 }
@@ -301,7 +303,7 @@ static void test_walks_beside_threads(void **state) {
     assert_int_equal(work.wrong, 0);
 }
 
-/* ---- fork: locks that other threads hold at that moment do not stop the child */
+/* ---- fork: locks that other threads hold at that moment do not block the child */
 
 static int child_works(void) {
     struct gm_block block = at(BASE + (1ull << 40), 4096), out;
@@ -323,7 +325,7 @@ static int child_works(void) {
 
 static void test_fork_amid_threads(void **state) {
     pthread_t threads[4];
-#if defined(__SANITIZE_THREAD__) /* takes the threads that stayed in the parent for the child's */
+#if defined(__SANITIZE_THREAD__) /* ThreadSanitizer takes the parent's threads for threads of the child */
     skip();
 #endif
     work.registry = fresh();

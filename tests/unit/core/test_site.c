@@ -1,4 +1,4 @@
-/* Call sites: the same chain is the same id, another chain another, whatever stack the thread stands on. */
+/* Tests of call sites: the same chain has the same id, another chain has another id, on any kind of stack. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -26,10 +26,10 @@
 
 #define APART __attribute__((noinline, noclone, optimize("no-optimize-sibling-calls")))
 
-static volatile int twice = 2; /* unknown to the compiler, which would unroll the loop and make two places of one */
+static volatile int twice = 2; /* unknown to the compiler, which would unroll the loop and create two call sites */
 static char trace_file[] = "/tmp/gpumem-site-XXXXXX";
 
-/* A hook as the driver hooks are: not inlined, asks for its own caller. */
+/* A function like the driver hooks: not inlined, looks up its own caller. */
 APART uint32_t hook(void);
 APART uint32_t hook(void) {
     uint32_t site = GM_SITE_HERE();
@@ -51,7 +51,7 @@ APART uint32_t second_place(void) {
     return site;
 }
 
-/* The frame's size depends on the argument: the return addresses lie elsewhere each time. */
+/* The size of the frame depends on the argument, so the return addresses lie at different offsets. */
 APART uint32_t with_frame(unsigned bytes);
 APART uint32_t with_frame(unsigned bytes) {
     volatile char *room = __builtin_alloca(bytes + 16);
@@ -104,7 +104,7 @@ static void test_recursion(void **state) {
     for (unsigned depth = 0; depth < 30; depth++) {
         assert_int_not_equal(by_depth[depth][0], 0);
         assert_int_equal(by_depth[depth][0], by_depth[depth][1]);
-        for (unsigned other = 0; other < depth; other++) /* kept deep enough to tell them apart */
+        for (unsigned other = 0; other < depth; other++) /* stored deep enough to differ */
             assert_int_not_equal(by_depth[depth][0], by_depth[other][0]);
     }
 }
@@ -116,7 +116,7 @@ static void test_deeper_than_what_is_kept(void **state) {
         sites[i] = down(depths[i]);
     assert_int_not_equal(sites[0], 0);
     assert_int_equal(sites[1], sites[2]);
-    assert_int_equal(sites[0], sites[1]); /* cut at the same recursion: cannot be told apart, and need not */
+    assert_int_equal(sites[0], sites[1]); /* cut within the same recursion: they are equal, which is acceptable */
 }
 
 /* ---- threads */
@@ -176,7 +176,7 @@ static void coroutine_body(void) {
     }
 }
 
-/* The stack lies between pages that cannot be touched: a read beyond it would end the test. */
+/* The stack lies between inaccessible pages: a read beyond it would end the test. */
 static void test_a_coroutine_on_its_own_stack(void **state) {
     size_t page = 4096, bytes = 64 * 1024;
     char *area = mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -196,14 +196,14 @@ static void test_a_coroutine_on_its_own_stack(void **state) {
     munmap(area, bytes + 2 * page);
 }
 
-/* A frame at the very top of a thread's stack: known layouts must not be read beyond its end. */
+/* A frame at the top of a thread's stack: known layouts must not be read beyond the stack's end. */
 static void *near_the_top(void *arg) {
     *(uint32_t *)arg = hook();
     return arg;
 }
 
 static void test_near_the_top_of_a_stack(void **state) {
-    size_t page = 4096, bytes = 4 << 20; /* a sanitizer wants much */
+    size_t page = 4096, bytes = 4 << 20; /* a sanitizer needs much stack */
     char *area = mmap(NULL, bytes + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pthread_attr_t attributes;
     pthread_t thread;
@@ -223,7 +223,7 @@ static void test_near_the_top_of_a_stack(void **state) {
     munmap(area, bytes + page);
 }
 
-/* ---- the child numbers its chains anew, in its own trace */
+/* ---- a forked child numbers its chains from 1, in its own trace */
 
 static void test_fork(void **state) {
     uint32_t before = first_place();
@@ -247,7 +247,7 @@ static void test_fork(void **state) {
     assert_int_equal(status, 0);
 }
 
-/* ---- what the trace says of them */
+/* ---- sites in the trace */
 
 static uint32_t told_site;
 
@@ -272,7 +272,7 @@ static void test_the_trace_names_frames_and_modules(void **state) {
     while (gm_reader_next(reader, &event, &thread))
         ;
     assert_true(gm_reader_site(reader, told_site, &site));
-    assert_true(site.frames >= 13); /* GPUMEM_STACKS keeps the whole recursion */
+    assert_true(site.frames >= 13); /* GPUMEM_STACKS stores the whole recursion */
     assert_int_equal(site.outside, 0);
     for (unsigned i = 0; i < 13; i++) {
         assert_true(gm_reader_module(reader, site.addresses[i], &module));

@@ -1,5 +1,5 @@
-/* Our waits for the device are no place where a thread may be cancelled, and the thread ends at its own next one. The
- * driver is a table of functions that are cancellation points. */
+/* gpumem's waits for the device are not cancellation points: a cancelled thread ends at its own next one. The driver
+ * is a table of functions that are cancellation points. */
 #include "shim/driver/fence.h"
 
 #include <pthread.h>

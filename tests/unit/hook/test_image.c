@@ -1,4 +1,5 @@
-/* What device code says of itself: images of every form, short ones, and those that end behind readable memory. */
+/* Tests of the inspection of device code: images of every form, short ones, and those that end where readable memory
+ * ends. */
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>

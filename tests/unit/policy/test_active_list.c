@@ -1,5 +1,5 @@
-/* The active list against sequences worked out by hand from hybrid-allocation-he, III.D, and against a model
- * that recomputes every list from the history of its calls. */
+/* Tests of the active list against sequences worked out by hand from hybrid-allocation-he, III.D, and against a
+ * model that computes every list from the history of its calls. */
 #include "policy/active_list.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #define S GM_REASON_LIST_STEADY
 #define G GM_REASON_LIST_GROWING
 
-/* As the library does: pages of the kernel, of which only those used become real. */
+/* Like the library: pages of the kernel; only used pages take memory. */
 static struct {
     void *memory;
     size_t bytes;
@@ -91,7 +91,7 @@ static void growing(void **unused) {
     expect_list(4096, 40, 10, (uint32_t[]){31, 32, 33, 34, 35, 36, 37, 38, 39, 40});
 }
 
-/* Nine of ten stay, then a loop: the list turns to steady when growth has left it. */
+/* Nine of ten blocks stay, then a loop follows: the list becomes steady when the growth has left it. */
 static void growth_then_loop(void **unused) {
     start(10, 5);
     for (int i = 1; i <= 10; i++)
@@ -131,7 +131,7 @@ static void sizes_and_devices_are_apart(void **unused) {
     for (int i = 1; i <= 5; i++) {
         struct gm_request other = request_of(1, 100);
         assert_int_equal(take(100), i < 3 ? F : G); /* grows on device 0 */
-        gm_active_list_allocated(&other, &reason);  /* comes and goes on device 1 */
+        gm_active_list_allocated(&other, &reason);  /* allocated and freed on device 1 */
         assert_int_equal(reason, i < 3 ? F : S);
         gm_active_list_freed(&other);
         assert_int_equal(take(101), i < 3 ? F : S);
@@ -139,7 +139,7 @@ static void sizes_and_devices_are_apart(void **unused) {
     }
 }
 
-/* Growth holds range L - 1, a loop holds range 0. */
+/* Growth keeps the range at L - 1, a loop keeps it at 0. */
 static void all_lengths_and_ranges(void **unused) {
     for (unsigned length = 1; length <= GM_LIST_LENGTH_MAX; length++) {
         const unsigned ranges[] = {0, 1, 2, length - 1, length, length + 1};
@@ -156,7 +156,7 @@ static void all_lengths_and_ranges(void **unused) {
 
 static void frees_never_go_below_zero(void **unused) {
     start(2, 1);
-    give(5); /* never seen */
+    give(5); /* never allocated */
     take(5);
     give(5);
     give(5);
@@ -274,7 +274,7 @@ static void order(struct worker *worker, enum command command) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* What happened: allocations (void once failed) and frees, in order. */
+/* The history: allocations (void after a failure) and frees, in order. */
 static struct {
     size_t size;
     bool free;
@@ -373,7 +373,7 @@ static bool turns_over(size_t size) {
     return gm_active_list_turns_over(&request);
 }
 
-/* Waves of more than X blocks pile up and go again: the list says lasting, the turnover tells. */
+/* Waves of more than X blocks are allocated and freed: the list says lasting, the turnover says short-lived. */
 static void turnover(void **unused) {
     enum { WAVE = 30 };
     start(10, 5);
@@ -395,12 +395,12 @@ static void turnover(void **unused) {
     start(10, 5);
     for (int i = 0; i < 3; i++) {
         take(64);
-        assert_int_equal(turns_over(64), i == 2); /* two freed tell */
+        assert_int_equal(turns_over(64), i == 2); /* two freed blocks are enough */
         give(64);
     }
 }
 
-/* ---- many threads at once: what is left at the end is exact */
+/* ---- many threads at once: the live count at the end is exact */
 
 static void *churn(void *arg) {
     unsigned self = (unsigned)(uintptr_t)arg;
@@ -416,7 +416,7 @@ static void *churn(void *arg) {
     return NULL;
 }
 
-/* ---- a lock held by a thread that a fork left behind does not stop the child */
+/* ---- fork: a lock that another thread holds does not block the child */
 
 static void locks_after_fork(void **unused) {
     enum { THREADS = 3 };

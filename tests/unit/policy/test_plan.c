@@ -1,4 +1,4 @@
-/* The plan's reader, and the policy that follows a plan. */
+/* Tests of the reader of plans and of policy plan. */
 #include "policy/plan_text.h"
 #include "policy/site_key.h"
 #include "shim/base/base.h"
@@ -123,12 +123,12 @@ static void what_the_plan_does_not_know(void **unused) {
         assert_int_equal(ask(i + 1, 100, "app+0x10<app+0x99").kind, i ? M : A);
     const struct gm_request gone = {.call = GM_CALL_ALLOC, .size = 100};
     plan()->freed(&gone);
-    ASK(10, 100, "app+0x10<app+0x99", A, GM_REASON_LIST_STEADY);       /* once more than the plan knows */
+    ASK(10, 100, "app+0x10<app+0x99", A, GM_REASON_LIST_STEADY);       /* one more than the plan has */
     assert_int_equal(ask(0, 64, NULL).reason, GM_REASON_LIST_GROWING); /* without a context: no object, not counted */
     said("plan: matched by order 1, by call site 1, not in the plan 4; objects in the plan 7");
 }
 
-/* A program built anew has other offsets: its order and sizes are still the profile's. */
+/* A rebuilt program has other offsets, but the order and sizes of the profile. */
 static void sites_that_moved(void **unused) {
     follow(two_sites);
     ASK(1, 100, "app+0x18", A, GM_REASON_PLAN);
@@ -171,8 +171,8 @@ static void wrong_lines_are_named(void **unused) {
     refused("", "p line 1: neither \"gpumem-plan 1\" nor a list of 0 and 1");
     refused("gpumem-plan 2\n", "p line 1: neither \"gpumem-plan 1\" nor a list of 0 and 1");
     refused("hello", "p line 1: neither \"gpumem-plan 1\" nor a list of 0 and 1");
-    refused("gpumem-plan 1\n# nothing\n", "p: a plan of no object");
-    refused("0 1\n0 2\n", "p line 2: a list of 0 (managed) and 1 (async) has nothing else");
+    refused("gpumem-plan 1\n# nothing\n", "p: the plan has no object");
+    refused("0 1\n0 2\n", "p line 2: a plain list may hold only 0 (managed) and 1 (async)");
     snprintf(text, sizeof text, "p line 3: %s", decisions);
     refused("gpumem-plan 1\n1 async\n2 fast 64\n", text);
     snprintf(text, sizeof text, "p line 4: %s", lines);
@@ -184,7 +184,7 @@ static void wrong_lines_are_named(void **unused) {
     refused("gpumem-plan 1\nsite 2 app+0x1\n1 async\n",
             "p line 2: a site line is \"site NUMBER FRAMES\", the numbers 1, 2, 3 ...");
     refused("gpumem-plan 1\nsite 1 app\n1 async\n",
-            "p line 2: a call site is MODULE+0xOFFSET, with its callers behind \"<\", or ?");
+            "p line 2: a call site is MODULE+0xOFFSET, each caller after \"<\", or ?");
 }
 
 static void wrong_words_are_refused(void **unused) {
@@ -208,7 +208,7 @@ static void files_that_are_none(void **unused) {
     assert_string_equal(setup.error, "missing: No such file");
     setup.argument = NULL;
     assert_int_equal(plan()->setup(&setup), GM_INVALID_VALUE);
-    assert_string_equal(setup.error, "policy plan: needs the file of a plan: plan:FILE");
+    assert_string_equal(setup.error, "policy plan: needs a plan file: plan:FILE");
 }
 
 static void *no_memory(size_t bytes) { return NULL; }
@@ -220,7 +220,7 @@ static void no_memory_is_said(void **unused) {
     assert_string_equal(setup.error, "p: no memory for a plan of this size");
 }
 
-/* Every object of a large plan finds its entry, whatever the order. */
+/* Every object of a large plan finds its entry, in any order. */
 static void many(void **unused) {
     enum { OBJECTS = 20000, SITES = 37 };
     char *text = malloc(OBJECTS * 40 + 4096), site[32];

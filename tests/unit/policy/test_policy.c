@@ -1,3 +1,4 @@
+/* Tests of the table of policies and of the small policies. */
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
@@ -63,7 +64,7 @@ static void range_beyond_length_warns(void **unused) {
     assert_string_equal(setup.error, "");
     setup.list_range = 10;
     assert_int_equal(policy->setup(&setup), GM_OK);
-    assert_non_null(strstr(setup.error, "never says managed again"));
+    assert_non_null(strstr(setup.error, "never answered with managed memory again"));
 }
 
 static void managed_means_what_setup_said(void **unused) {
@@ -83,7 +84,7 @@ static void managed_means_what_setup_said(void **unused) {
     }
 }
 
-/* auto keeps what active-list would put into a pool and what turns over, and leaves the rest native. */
+/* auto serves by the cache what active-list would put into a pool and what turns over. The rest is native. */
 static void auto_follows_the_lists_verdict(void **unused) {
     struct gm_decision by_auto[60], by_list[60];
     for (int which = 0; which < 2; which++) {
@@ -113,8 +114,7 @@ static void auto_follows_the_lists_verdict(void **unused) {
     assert_int_equal(by_list[58].kind, GM_KIND_MANAGED);
 }
 
-/* Waves that pile up and go again, as in a training step: kept from the second wave on, though the list says
- * lasting. */
+/* Waves of blocks, as in a training step: cached from the second wave on, though the list says lasting. */
 static void auto_keeps_waves(void **unused) {
     const struct gm_policy *policy = gm_policy_find("auto");
     struct gm_policy_setup setup = usual();
@@ -134,8 +134,8 @@ static void auto_keeps_waves(void **unused) {
     }
 }
 
-/* Sizes that never come again: told by others between the same powers of two once enough of these were freed, and by no
- * others. */
+/* Sizes that are never requested twice: other sizes of the same power of two decide once enough of them were freed,
+ * and no others. */
 static void auto_keeps_what_turns_over_in_ever_new_sizes(void **unused) {
     const struct gm_policy *policy = gm_policy_find("auto");
     struct gm_policy_setup setup = usual();
@@ -154,7 +154,7 @@ static void auto_keeps_what_turns_over_in_ever_new_sizes(void **unused) {
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
     policy->decide(&elsewhere, &decision);
     assert_int_equal(decision.kind, GM_KIND_NATIVE);
-    /* They pile up: as many alive as freed. */
+    /* They accumulate until as many are live as were freed. */
     for (size_t i = 0; i < 50; i++) {
         const struct gm_request request = {.call = GM_CALL_ALLOC, .size = 900000 + 512 * i};
         policy->decide(&request, &decision);

@@ -1,4 +1,4 @@
-/* The rules' reader and their matching, and the policy that follows them. */
+/* Tests of the parser and the matching of rules, and of policy static. */
 #include "policy/rules.h"
 #include "policy/site_key.h"
 #include "shim/base/base.h"
@@ -26,7 +26,7 @@ static struct gm_request usual(void) {
     return (struct gm_request){.call = GM_CALL_ALLOC, .size = 4096, .device = 0, .thread = 1, .object = 1};
 }
 
-/* Place of the rule that holds, -1: none. */
+/* Index of the rule that matches, -1: none. */
 static int match(const struct gm_request *request) {
     const struct gm_rule *rule = gm_rules_match(rules, (unsigned)rule_count, request);
     return rule ? (int)(rule - rules) : -1;
@@ -165,7 +165,7 @@ static void wrong_rules_are_named(void **unused) {
         {"*->async,prefetch", 1, 1, "advice for other than managed memory: \"async\""},
         {"*->managed,faster", 1, 1, "wrong advice \"faster\"; accepted: read-mostly"},
         {"*->managed,preferred-location=host,preferred-location=device", 1, 1, "second location"},
-        {"*->managed prefetch", 1, 1, "text behind a rule \"prefetch\""},
+        {"*->managed prefetch", 1, 1, "text after a rule \"prefetch\""},
         {"\001\033[31m", 1, 1, "wrong condition \"??[31m\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -178,7 +178,7 @@ static void wrong_rules_are_named(void **unused) {
     }
 }
 
-/* What an option takes: no memory, and "seen" is the caller's to judge. */
+/* Conditions as an option takes them: without memory, and with "seen", which the caller judges. */
 static void conditions_alone(void **unused) {
     static const char good[] = "size>=1M,device=0 ; seen;site=app+0x10,seen # and no more";
     static const struct {
@@ -186,8 +186,8 @@ static void conditions_alone(void **unused) {
         unsigned rule;
         const char *says;
     } rows[] = {
-        {"size>=1M->async", 1, "text behind a condition \"->async\""},
-        {"*;seen size", 2, "text behind a condition \"size\""},
+        {"size>=1M->async", 1, "text after a condition \"->async\""},
+        {"*;seen size", 2, "text after a condition \"size\""},
         {"unseen", 1, "wrong condition \"unseen\"; accepted: *, seen, size, call="},
         {"size>=1M,", 1, "wrong condition \"\""},
     };

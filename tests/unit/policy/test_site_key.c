@@ -1,4 +1,4 @@
-/* Call sites as text and as addresses of a run are the same keys. */
+/* Call sites as text and call sites as addresses of a run have the same keys. */
 #include "policy/site_key.h"
 
 #include <setjmp.h>
