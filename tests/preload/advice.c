@@ -1,6 +1,6 @@
-/* Whoever gets managed memory gets it without a former owner's advice, from cuMemAlloc too where a policy made it
- * managed. Sizes, data and the answers of the driver stay as they are. With the argument `alone`, when nobody else uses
- * the device: a context that was destroyed holds no memory any more. */
+/* New managed memory carries no advice of an earlier block, also when cuMemAlloc returns managed memory under a
+ * policy. Sizes, data and the driver's answers stay the same. Argument `alone`, when no other process uses the
+ * device: a destroyed context holds no memory. */
 #include <cuda.h>
 
 #include "program.h"
@@ -45,7 +45,7 @@ static int attribute(CUmem_range_attribute name, CUdeviceptr address, size_t siz
     return value;
 }
 
-/* What new memory says, before anybody advised anything. */
+/* The attributes of new memory before any advice. */
 static void read_all(CUdeviceptr address, size_t size, int *values) {
     for (int i = 0; i < NAMES; i++)
         values[i] = attribute(names[i], address, size);
@@ -61,17 +61,17 @@ static void expect_fresh(CUdeviceptr address, size_t size, const int *fresh) {
                         fresh[i]);
             EXPECT(value == fresh[i]);
         }
-        /* Where pages lie is no promise: a former owner's prefetch may still be under way. */
+        /* The memory location of pages is not promised: a prefetch of an earlier block may still be in progress. */
         EXPECT(!alone || attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, address + at, part) != CU_DEVICE_CPU);
     }
 }
 
-/* What cuMemAlloc gave natively takes no advice, so that what serves it in its place need not take all. */
+/* Native memory of cuMemAlloc accepts no advice, so the memory that replaces it need not accept all advice. */
 static void expect_taken(CUresult result, int managed) {
     EXPECT(result == CUDA_SUCCESS || (!managed && result == CUDA_ERROR_NOT_SUPPORTED));
 }
 
-/* Advice on the whole block and on parts of it that begin and end inside. */
+/* Advice on the whole block, and on parts that begin and end inside it. */
 static void advise(CUdeviceptr address, size_t size, int managed, int round) {
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
                   host = {.type = CU_MEM_LOCATION_TYPE_HOST};
@@ -107,7 +107,7 @@ static void rounds(size_t size, int managed) {
             expect_fresh(address, size, fresh);
             use(address, size, (unsigned char)(round + 1));
             advise(address, size, managed, round);
-            if (round == 5 && !managed) { /* what cuMemFreeAsync says of cuMemAllocManaged is the driver's choice */
+            if (round == 5 && !managed) { /* the driver chooses what cuMemFreeAsync does with managed memory */
                 CUdeviceptr next;
                 note_free("cuMemFreeAsync", (void *)(uintptr_t)address);
                 MUST(cuMemFreeAsync(address, stream));
@@ -122,8 +122,8 @@ static void rounds(size_t size, int managed) {
     }
 }
 
-/* Memory of cuMemAlloc cannot be attached to a stream natively; whatever the driver says of what serves it, it goes on
- * working. */
+/* Native memory of cuMemAlloc cannot be attached to a stream. Whatever the driver answers for the memory that
+ * replaces it, the memory keeps working. */
 static void attached(size_t size) {
     CUdeviceptr address = get(size, 0);
     CUresult answer = cuStreamAttachMemAsync(stream, address, 0, CU_MEM_ATTACH_SINGLE);

@@ -1,4 +1,4 @@
-/* Arrays and mipmaps: memory whose address the program never sees. */
+/* Arrays and mipmaps: the program never sees the address of their memory. */
 #include <cuda.h>
 
 #include "program.h"

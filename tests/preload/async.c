@@ -1,5 +1,5 @@
-/* Stream-ordered memory: blocks of two streams, freed before the host waits; and the mixed frees CUDA allows.
- */
+/* Stream-ordered memory: blocks of two streams that are freed before the host waits, and the mixed frees that CUDA
+ * allows. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,5 +1,5 @@
-/* Threads that are cancelled while they use CUDA end where they would without gpumem, at their own cancellation points,
- * and leave nothing behind that holds up the others. */
+/* Threads that are cancelled while they use CUDA end at their own cancellation points, as without gpumem. They leave
+ * nothing behind that blocks other threads. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <time.h>
@@ -38,7 +38,7 @@ static void *work(void *argument) {
         kept[at] = NULL;
         inside = 0;
         pthread_testcancel();
-        kept[at] = get(1000 * number + 4096 * (round % 50), (int)(round % 37)); /* new call sites all the time */
+        kept[at] = get(1000 * number + 4096 * (round % 50), (int)(round % 37)); /* always new call sites */
         pthread_testcancel();
     }
     pthread_cleanup_pop(0);

@@ -1,6 +1,5 @@
-/* Relaxed stream capture: while one stream captures, another thread allocates and frees. The capture
- * survives, and the graph it gives does what was captured. Allocations of the captured stream become part of
- * the graph. */
+/* Relaxed stream capture: while one stream captures, another thread allocates and frees. The capture survives, and
+ * the resulting graph does what was captured. Allocations of the captured stream become part of the graph. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 

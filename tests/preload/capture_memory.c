@@ -1,6 +1,6 @@
-/* Memory that was freed is there for who may allocate while a stream captures: in a relaxed capture, and in a relaxed
- * thread beside a capture that forbids it to others. Arguments: MIB, the size of a device of which no two of the large
- * blocks fit beside each other; and "early", when a large block from before the capture is freed during it. */
+/* While a stream captures, freed memory is available to threads that may allocate: in a relaxed capture, and in a
+ * relaxed thread beside a capture that forbids it to others. Arguments: MIB, the size of a device on which no two of
+ * the large blocks fit together; and "early", when a large block from before the capture is freed during it. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -11,7 +11,7 @@ enum { BLOCKS = 8, MIB = 1 << 20, USED = 1 << 16 };
 static size_t card;
 static int early;
 
-/* Sizes in eighths of the card; none of them serves another. */
+/* Sizes in eighths of the device memory; no block can serve a request of another size. */
 static void come_and_go(void *old) {
     size_t eighth = card / 8;
     void *blocks[BLOCKS], *block;
@@ -55,7 +55,7 @@ static void one_capture(enum cudaStreamCaptureMode mode, void *target) {
     void *old = NULL;
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     MUST(cudaMemset(target, 0, USED));
-    come_and_go(NULL); /* before it, too */
+    come_and_go(NULL); /* before the capture, too */
     if (early)
         old = device_alloc(card / 8 * 6);
     MUST(cudaStreamBeginCapture(stream, mode));

@@ -1,7 +1,7 @@
-/* One thread captures in each of the three modes while another allocates and frees at full speed. What the driver
- * allows must go on to work: the program prints for each pair of modes whether the capture survived and whether calls
- * were refused, and the runner compares with the native answers. A graph that came out is replayed and its result
- * checked. Argument: "runtime" or "driver", whose calls. */
+/* One thread captures in each of the three modes while another allocates and frees at full speed. Calls that the
+ * driver allows must keep working. For each pair of modes the program prints whether the capture survived and
+ * whether calls were refused; the runner compares with the native results. A resulting graph is replayed and its
+ * result checked. Argument: "runtime" or "driver", the interface to use. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -133,7 +133,7 @@ static void one_pair(int mode, int relaxed) {
         MUST(cudaGraphInstantiate(&executable, graph, 0));
         for (int i = 0; i < REPLAYS; i++) {
             void *beside;
-            MUST(get(&beside, sizeof host)); /* memory comes and goes between replays */
+            MUST(get(&beside, sizeof host)); /* allocations and frees between replays */
             MUST(cudaGraphLaunch(executable, stream));
             add_one<<<COUNT / BLOCK, BLOCK, 0, churner.stream>>>((int *)beside, COUNT);
             MUST(give(beside));

@@ -1,6 +1,6 @@
-/* Programs that rely on the wait of a cudaFree, and others that do not, for GPUMEM_CHECK_ORDER: check_order CASE. With
- * SIMCUDA_STREAMS=manual work that nobody waits for never begins, so each free finds it in flight. guilty_free is the
- * place that is relied on, innocent_free one that is not. */
+/* Programs that rely on the wait of a cudaFree, and others that do not, for GPUMEM_CHECK_ORDER: check_order CASE.
+ * With SIMCUDA_STREAMS=manual, work never begins unless something waits for it, so each free finds its work in
+ * flight. The program relies on the free in guilty_free and not on the free in innocent_free. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -14,7 +14,7 @@ static cudaEvent_t event;
 
 #define APART __attribute__((noinline))
 
-/* Not the last thing that they do: a tail call would leave no frame behind. */
+/* The free is not the last call of the function: a tail call would leave no frame. */
 APART static void guilty_free(void *memory) {
     MUST(cudaFree(memory));
     __asm__ volatile("");
@@ -107,7 +107,7 @@ static void *needs_table(void *unused) {
     ready = 1;
     pthread_mutex_unlock(&lock);
     use(cudaStreamPerThread);
-    if (!computes) /* who computes leaves that running */
+    if (!computes) /* the computing thread leaves the work running */
         MUST(cudaStreamSynchronize(cudaStreamPerThread));
     return unused;
 }
@@ -142,7 +142,7 @@ static void by_host(void) {
     end_round();
 }
 
-/* The last round is not followed by anything. */
+/* Nothing follows the last round. */
 static void by_host_at_end(void) {
     guilty_free(copy_down(pinned));
     EXPECT(all_bytes_are(pinned, 1, BYTES));
@@ -174,7 +174,7 @@ static void by_host_function(void) {
     end_round();
 }
 
-/* ---- nobody */
+/* ---- programs that do not rely on a free */
 
 static void with_event(void) {
     void *scratch = compute(one);
@@ -257,7 +257,7 @@ static void default_stream(void) {
     end_round();
 }
 
-/* They wait for the default stream, and it for them. */
+/* These streams wait for the default stream, and it waits for them. */
 static void blocking_streams(void) {
     cudaStream_t first, second;
     MUST(cudaStreamCreate(&first));
@@ -299,7 +299,7 @@ static void wrong_address(void) {
     MUST(cudaFree(scratch));
 }
 
-/* ---- streams that come and go while others free */
+/* ---- streams that are created and destroyed while others free */
 
 static void *comes_and_goes(void *unused) {
     cudaStream_t last = cudaStreamPerThread;
@@ -333,7 +333,7 @@ static void many_threads(void) {
     end_round();
 }
 
-/* ---- more sites than there are lines */
+/* ---- more call sites than lines of the report */
 
 #define SITE                 \
     scratch = compute(one);  \

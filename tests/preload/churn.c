@@ -1,5 +1,5 @@
-/* Allocates and frees, over and over, in four threads or so many: churn ROUNDS [THREADS], or till standard input ends:
- * churn 0. */
+/* Allocates and frees repeatedly in several threads (default: four): churn ROUNDS [THREADS]. churn 0 runs until
+ * standard input ends. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-/* The environment is gone before CUDA is first used: environ is NULL then. */
+/* The program clears its environment before it first uses CUDA: environ is NULL then. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,5 +1,5 @@
-/* The device is reset under a live block; what is allocated afterwards works and is another block. With the argument
- * `alone`, when nobody else uses the device: a reset gives back all memory, so the later rounds hold no more than the
+/* The device is reset while a block is live. Memory that is allocated afterwards works and is a new block. Argument
+ * `alone`, when no other process uses the device: a reset releases all memory, so later rounds hold no more than the
  * first. */
 #include <cuda_runtime_api.h>
 

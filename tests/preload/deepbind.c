@@ -1,4 +1,4 @@
-/* A program without CUDA that loads a back end with RTLD_DEEPBIND: deepbind PLUGIN. */
+/* A program without CUDA that loads a plugin with RTLD_DEEPBIND: deepbind PLUGIN. */
 #include <dlfcn.h>
 
 #include "program.h"

@@ -1,5 +1,5 @@
-/* The driver interface without linking: dlopen, then plain dlsym of suffixed names as cuFFT does, then
- * versioned look-ups as the runtime does. Both ways give working functions. */
+/* The driver interface without linking: dlopen, then dlsym of suffixed names as cuFFT does, then versioned look-ups
+ * as the runtime does. Both return working functions. */
 #include <cuda.h>
 #include <dlfcn.h>
 

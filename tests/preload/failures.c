@@ -1,8 +1,7 @@
-/* Every kind of allocation, by a program that copes with errors: what fails is noted and left out, a free that fails is
- * tried once more. At the end nothing may be left: neither a block that the driver knows nor a mistake in the order of
- * work.
+/* Makes every kind of allocation and handles errors: a failed call is noted and skipped, and a failed free is
+ * repeated once. At the end nothing may remain: neither a block in the driver nor an error in the order of work.
  *
- * FAILURES_COUNT=NAME prints how often the driver's NAME was called. */
+ * FAILURES_COUNT=NAME prints how often the driver's function NAME was called. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -18,7 +17,7 @@ static int bad(cudaError_t error) {
     return error != cudaSuccess;
 }
 
-/* The address if it was got, NULL if not. */
+/* The address if the allocation succeeded, else NULL. */
 static void *outcome(cudaError_t error, const char *call, long long size, void *memory) {
     if (bad(error)) {
         note("fail", call, size, NULL);
@@ -69,7 +68,8 @@ static cudaError_t free_once(void *memory, enum how how, cudaStream_t stream) {
                                  : cudaFreeAsync(memory, stream);
 }
 
-/* The note comes first, as the address may be another thread's right after; a failed try is a note of its own. */
+/* The note is written before the free, because another thread may get the address right after it. A failed attempt
+ * has its own note. */
 static void let_go(void *memory, enum how how, cudaStream_t stream) {
     static const char *const calls[] = {"cuMemFree", "cuMemFreeAsync", "cuMemFreeHost"};
     if (!memory)
@@ -125,7 +125,7 @@ static void ordered_blocks(cudaStream_t stream) {
     let_go(mixed, BY_FREE_ASYNC, stream);
 }
 
-/* Blocks given back while a stream captures wait for the capture's end. */
+/* Blocks that are freed while a stream captures wait for the end of the capture. */
 static void blocks_around_a_capture(cudaStream_t stream) {
     cudaGraph_t graph = NULL;
     void *before = plain(SIZE);
@@ -140,7 +140,7 @@ static void blocks_around_a_capture(cudaStream_t stream) {
         let_go(amid, BY_FREE, NULL);
         if (bad(cudaStreamEndCapture(stream, &graph))) {
             failed++;
-            MUST(cudaStreamEndCapture(stream, &graph)); /* else the stream captures for ever */
+            MUST(cudaStreamEndCapture(stream, &graph)); /* otherwise the stream would capture forever */
         }
         if (graph)
             cudaGraphDestroy(graph);
@@ -153,7 +153,7 @@ static void blocks_around_a_capture(cudaStream_t stream) {
 int main(void) {
     cudaStream_t stream = NULL;
     void *warm = NULL;
-    for (int i = 0; i < 3 && !warm; i++) { /* CUDA's own start may meet the failure */
+    for (int i = 0; i < 3 && !warm; i++) { /* the initialisation of CUDA may meet the failure */
         if (!bad(cudaMalloc(&warm, 512)))
             break;
         note("fail", "cuMemAlloc", 512, NULL);
@@ -182,7 +182,7 @@ int main(void) {
     printf("violations %llu %s\n", (unsigned long long)simcuda_violations(), simcuda_last_violation());
     printf("blocks %zu\n", simcuda_live_blocks());
     simcuda_set_failures("");
-    MUST(cudaDeviceReset()); /* takes the pools along */
+    MUST(cudaDeviceReset()); /* destroys the pools as well */
     printf("used %zu\n", simcuda_used(0));
     printf("failed %d\n", failed);
     printf("ok failures\n");

@@ -1,5 +1,5 @@
-/* Frees in stream order while the work on the block is in flight; the work still finds the block as it was. Argument:
- * "ordered" for blocks from cuMemAllocAsync, "plain" for blocks from cuMemAlloc. Prints how many frees waited. */
+/* Frees blocks in stream order while work on them is in flight. The work still finds the block unchanged. Argument:
+ * "ordered" for blocks of cuMemAllocAsync, "plain" for blocks of cuMemAlloc. Prints how many frees waited. */
 #include <cuda.h>
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
-/* Memory that was freed is free: cuMemGetInfo says so, beside blocks that live. Argument "all": and nearly all of it
- * can be had at once. */
+/* Freed memory counts as free: cuMemGetInfo reports it beside live blocks. Argument "all": nearly all of it can be
+ * allocated at once. */
 #include <cuda.h>
 
 #include "program.h"
@@ -31,12 +31,12 @@ int main(int count, char **arguments) {
     MUST(cuInit(0));
     MUST(cuDevicePrimaryCtxRetain(&context, 0));
     MUST(cuCtxSetCurrent(context));
-    give(get(64 * MIB)); /* what a first allocation brings with it stays */
+    give(get(64 * MIB)); /* memory that comes with a first allocation stays */
     MUST(cuCtxSynchronize());
     size_t before = free_memory();
     for (int round = 0; round < ROUNDS; round++) {
         size_t large =
-            (size_t)(32 + 2 * round) * MIB; /* whole pieces of any pool, so that no other block lies in them */
+            (size_t)(32 + 2 * round) * MIB; /* whole extents of any pool, so that no other block lies in them */
         CUdeviceptr block = get(large);
         alive[round] = get(100000);
         for (int i = 0; i < SMALL; i++)
@@ -50,7 +50,7 @@ int main(int count, char **arguments) {
         EXPECT(free_memory() + SLACK >= before);
     }
     if (count > 1 && strcmp(arguments[1], "all") == 0)
-        give(get(free_memory() - 64 * MIB)); /* natively, too, some of it is in pieces */
+        give(get(free_memory() - 64 * MIB)); /* natively some of it is fragmented, too */
     for (int round = 0; round < ROUNDS; round++)
         give(alive[round]);
     MUST(cuDevicePrimaryCtxRelease(0));

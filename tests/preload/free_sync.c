@@ -1,6 +1,6 @@
-/* How far a cudaFree synchronises on the simulated driver, before and after something that the process does. Everything
- * is looked up as the runtime does it, so that nothing but the named reason is there. Argument: the reason; frees.py
- * knows the level that is expected from then on. Prints the levels of two frees before and two after it. */
+/* How far a cudaFree synchronises on the simulated driver, before and after an action of the process. All functions
+ * are looked up as the runtime does it, so that only the named reason is present. Argument: the reason; frees.py
+ * knows the level that is expected after it. Prints the levels of two frees before and two after it. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <dlfcn.h>
@@ -194,7 +194,7 @@ static void twin_of_a_hook(void) {
     MUST(D(cuMemAllocAsync_ptsz)(&block, 4096, NULL));
 }
 
-/* A free leaves work in flight; the question behind it must be answered as natively. */
+/* A free leaves work in flight. The following query must be answered as natively. */
 static void ask_event(void) {
     CUevent event;
     MUST(D(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING));
@@ -226,7 +226,7 @@ static void ask_time(void) {
     D(simcuda_run_all)();
     D(simcuda_set_streams)("immediate");
 }
-/* Natively the free has waited for the work on it. */
+/* The native free has waited for the work on the block. */
 static void unmap(void) {
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CUmemAccessDesc access = {kind.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};

@@ -1,5 +1,5 @@
-/* What the driver says of memory that was freed, and of the bytes behind those that were asked for: nothing. Answers
- * are printed without addresses, so that they can be compared. */
+/* The driver reports no memory for freed blocks and for bytes beyond the requested size. Answers are printed without
+ * addresses so that they can be compared. */
 #include <cuda.h>
 
 #include "program.h"
@@ -18,7 +18,7 @@ static void give(CUdeviceptr address) {
     MUST(cuMemFree(address));
 }
 
-/* Outputs that a failing call leaves alone keep these. */
+/* Values of outputs that a failing call must not change. */
 enum { UNTOUCHED = 0x5a5a5a5a };
 
 static void ask(const char *what, size_t size, CUdeviceptr block, size_t offset) {
@@ -44,7 +44,7 @@ static void ask(const char *what, size_t size, CUdeviceptr block, size_t offset)
            both_bytes, both_pointer ? (long long)(both_pointer - address) : -1, both_device);
 }
 
-/* Calls that would leave a mark on it. */
+/* Calls that would change a property of the memory. */
 static void use_freed(const char *what, size_t size, CUdeviceptr address) {
     CUipcMemHandle handle;
     int one = 1;
@@ -76,7 +76,7 @@ static void life(size_t size) {
     ask("neighbour freed", size, after, size / 3);
 }
 
-/* Another context's question, and that of a thread without one: which addresses are known does not depend on it. */
+/* Queries from another context and from a thread without one: the known addresses do not depend on it. */
 static void elsewhere(size_t size) {
     CUdeviceptr block = get(size);
     CUcontext popped;

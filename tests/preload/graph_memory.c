@@ -1,4 +1,4 @@
-/* A graph with memory nodes of its own: allocate, fill, copy out, free. */
+/* A graph with its own memory nodes: allocate, fill, copy out, free. */
 #include <cuda.h>
 
 #include "program.h"

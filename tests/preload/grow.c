@@ -1,5 +1,5 @@
-/* Grows an array by hand in four steps and compares its contents at the end. Arguments: the way to grow it (run_grow.py
- * lists them); "whole": each size is a multiple of the granule. */
+/* Grows an array by hand in four steps and compares its contents at the end. Arguments: how it grows (run_grow.py
+ * lists the ways); "whole": each size is a multiple of the granularity. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@ static const char *way;
 
 static int is(const char *name) { return strcmp(way, name) == 0; }
 
-/* The bytes that a step adds hold the number of the step. */
+/* The bytes that a step adds have the number of the step as value. */
 static void write_step(unsigned char *array, size_t from, size_t to, int step) {
     MUST(cudaMemset(array + from, step + 1, to - from));
     MUST(cudaDeviceSynchronize());
@@ -60,7 +60,7 @@ static void export(void *memory) {
 
 static void before_copy(unsigned char *grown, unsigned char *old, size_t size, unsigned char *other_block) {
     if (is("written_before")) {
-        MUST(cudaMemset(grown, 0xee, size)); /* the bytes behind the copied ones have to stay */
+        MUST(cudaMemset(grown, 0xee, size)); /* the bytes after the copied ones must stay */
         MUST(cudaDeviceSynchronize());
     }
     if (is("busy"))

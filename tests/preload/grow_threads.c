@@ -1,4 +1,4 @@
-/* Some threads grow arrays by hand while others make driver calls. Each growth compares the whole array. Argument: a
+/* Some threads grow arrays by hand while others call the driver. Each growth compares the whole array. Argument: a
  * value for GPUMEM_GROW, for the build that is linked with gpumem. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>

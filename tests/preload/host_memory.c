@@ -1,4 +1,4 @@
-/* Pinned host memory, and host memory of malloc that is registered. */
+/* Pinned host memory, and registered host memory of malloc. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,4 +1,4 @@
-/* One block, two processes: the exporter starts itself again and hands the handle over by a pipe. */
+/* One block in two processes: the exporter starts itself again and passes the handle through a pipe. */
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
 

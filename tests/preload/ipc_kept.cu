@@ -1,6 +1,6 @@
-/* Blocks that were freed with work pending and are handed out again, exported to another process. The importer reads
- * exactly what the exporter wrote last, writes back, and no handle ever comes twice. With the argument "plain" the
- * importer runs without a preloaded library. */
+/* Blocks that were freed with work in flight and reused are exported to another process. The importer reads exactly
+ * what the exporter wrote last and writes back, and no handle occurs twice. Argument "plain": the importer runs
+ * without a preloaded library. */
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 
@@ -13,7 +13,7 @@ struct message {
     unsigned char pattern;
 };
 
-/* Writes late, as a kernel that was busy with something else before. */
+/* Writes late, like a kernel that was busy before. */
 extern "C" __global__ void late_fill(unsigned char *block, size_t count, unsigned value, long long cycles) {
     long long until = clock64() + cycles;
     while (clock64() < until)
@@ -100,13 +100,13 @@ int main(int count, char **argument) {
         late_fill<<<32, 256, 0, stream>>>((unsigned char *)owned_before, SIZE, LATE, 4000000);
         MUST(cudaGetLastError());
         device_free(owned_before);
-        if (round % 2 == 0) /* what was freed is complete: it may be kept and come again */
+        if (round % 2 == 0) /* all work on the freed block is done, so it may be reused */
             MUST(cudaDeviceSynchronize());
         void *memory = device_alloc(SIZE);
         message.pattern = (unsigned char)(round + 1);
         MUST(cudaMemset(memory, message.pattern, SIZE));
         MUST(cudaStreamSynchronize(0));
-        if (round % 4 == 1) /* whatever the last owner had queued is done now, before the importer looks */
+        if (round % 4 == 1) /* all work of the last owner is done before the importer reads */
             MUST(cudaStreamSynchronize(stream));
         MUST(cudaIpcGetMemHandle(&message.handle, memory));
         handles[round] = message.handle;
@@ -114,7 +114,7 @@ int main(int count, char **argument) {
             if (memcmp(&handles[earlier], &handles[round], sizeof handles[round]) == 0)
                 fail("a handle comes a second time", __LINE__, round);
         if (write(to, &message, sizeof message) != (ssize_t)sizeof message || read(from, &done, 1) != 1)
-            break; /* the importer has said why */
+            break; /* the importer has printed the reason */
         MUST(cudaStreamSynchronize(stream));
         MUST(cudaMemcpy(host, memory, SIZE, cudaMemcpyDeviceToHost));
         EXPECT(all_bytes_are(host, (unsigned char)~message.pattern, SIZE));

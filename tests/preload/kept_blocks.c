@@ -1,5 +1,4 @@
-/* What a program can see of memory that is kept for reuse: nothing. Sizes, free memory, handles, tags and errors stay
- * as they are. */
+/* A program cannot notice that freed memory is reused: sizes, free memory, handles, tags and errors are as natively. */
 #include <cuda.h>
 
 #include "program.h"
@@ -41,7 +40,7 @@ static size_t free_memory(void) {
     return bytes;
 }
 
-/* A handle names one block for ever: the next block has another. */
+/* A handle identifies one block forever: the next block has another handle. */
 static void exported_blocks_are_unique(size_t size) {
     enum { COUNT = 40 };
     static CUipcMemHandle handles[COUNT];
@@ -54,7 +53,7 @@ static void exported_blocks_are_unique(size_t size) {
     }
 }
 
-/* A tag belongs to one block: the next does not have it. */
+/* A tag belongs to one block: the next block does not have it. */
 static void tags_do_not_stick(size_t size) {
     for (int i = 0; i < 40; i++) {
         CUdeviceptr address = get(size);

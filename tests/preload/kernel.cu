@@ -1,4 +1,4 @@
-/* Kernels over memory of every kind: a sum of two arrays, checked on the host. */
+/* Kernels on memory of every kind: the sum of two arrays, checked on the host. */
 #include <cuda_runtime.h>
 
 #include "program.h"
@@ -42,7 +42,7 @@ int main() {
         MUST(cudaMemcpy(right, host, size, cudaMemcpyHostToDevice));
         add_arrays<<<(COUNT + BLOCK - 1) / BLOCK, BLOCK>>>(sum, left, right, COUNT);
         MUST(cudaGetLastError());
-        device_free(left); /* behind the kernel: a free waits, or the memory stays until the kernel is done */
+        device_free(left); /* after the kernel: the free waits, or the memory stays until the kernel is done */
         device_free(right);
         MUST(cudaMemcpy(host, sum, size, cudaMemcpyDeviceToHost));
         for (int i = 0; i < COUNT; i++)

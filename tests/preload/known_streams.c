@@ -1,6 +1,6 @@
-/* A driver that cannot record a context (SIMCUDA_HIDE=cuCtxRecordEvent): freed memory is kept as long as all streams
- * are known. The driver is reached by look-ups only, as a CUDA runtime does. Arguments: what comes that casts doubt;
- * "kept" when memory is expected to be kept before that. */
+/* A driver that cannot record a context (SIMCUDA_HIDE=cuCtxRecordEvent): freed memory is reused as long as gpumem
+ * knows all streams. The program reaches the driver by look-ups only, as a CUDA runtime does. Arguments: an action
+ * after which streams may be unknown; "kept" when memory is expected to be reused before it. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <dlfcn.h>
@@ -35,8 +35,8 @@ static void set_parameters(CUdeviceptr *address, uint64_t *bytes, uint32_t *patt
     parameters[0] = address, parameters[1] = bytes, parameters[2] = pattern;
 }
 
-/* Work on one stream, a free, and work of the next block on another that runs first: wrong when the fence left the
- * stream out. */
+/* Work on one stream, a free, and work of the next block on another stream that runs first: the result is wrong when
+ * the fence omitted the first stream. */
 static void reuse_is_right(CUstream first, CUstream second) {
     CUdeviceptr one, two;
     uint64_t bytes = 65536;
@@ -143,7 +143,7 @@ int main(int count, char **words) {
     MUST(CALL(cuModuleGetFunction, &verify, module, SIMCUDA_KERNEL_CHECK));
     MUST(CALL(cuMemAlloc_v2, &block, SIZE));
     MUST(CALL(cuStreamCreate, &streams[0], CU_STREAM_NON_BLOCKING));
-    reuse_is_right(NULL, streams[0]); /* while no blocking stream of the program's waits for the default stream */
+    reuse_is_right(NULL, streams[0]); /* while no blocking stream of the program waits for the default stream */
     MUST(CALL(cuStreamCreate, &streams[1], CU_STREAM_DEFAULT));
     MUST(CALL(cuStreamCreateWithPriority, &streams[2], CU_STREAM_NON_BLOCKING, 0));
     for (int again = 0; again < 2; again++) {

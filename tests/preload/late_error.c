@@ -1,5 +1,6 @@
-/* A kernel writes where there is no memory, after the program has gone on: which calls answer with the error, and does
- * it stay? Argument: the synchronising call that comes next. On the simulated driver the kernel is its twin below. */
+/* A kernel writes to an address without memory after the program has continued: which calls return the error, and
+ * does it persist? Argument: the synchronising call that follows. On the simulated driver the twin below stands for
+ * the kernel. */
 #include <cuda.h>
 
 #include "program.h"

@@ -1,4 +1,4 @@
-/* Five blocks are left behind by two functions with names of their own. */
+/* Two functions with names of their own leak five blocks. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"
@@ -15,8 +15,8 @@ __attribute__((noinline)) static void forget_in_cache(void) {
     note_alloc("cuMemAlloc", 70000, memory);
 }
 
-/* Unknown to the compiler, which would unroll: a call site is a whole stack, each copy of the call one of its
- * own. */
+/* Unknown to the compiler, which would unroll the loop: a call site is a whole stack, so each copy of the call would
+ * have its own. */
 static volatile int in_parser = 3, in_cache = 2;
 
 int main(void) {

@@ -1,6 +1,6 @@
-/* A card that GPUMEM_LIMIT makes smaller: totals, free bytes and every kind of memory against it. LIMIT_MIB: the limit;
- * without it nothing is checked beyond the driver's own answers. HOST_TIER: host memory serves what is beyond it,
- * instead of an error; 2: and there are two devices. */
+/* A device that GPUMEM_LIMIT makes smaller: checks totals, free bytes and every kind of memory. LIMIT_MIB: the
+ * limit; without it only the driver's own answers are checked. HOST_TIER: host memory serves requests above the
+ * limit instead of an error; 2: there are two devices. */
 #include <cuda.h>
 #include <stdbool.h>
 
@@ -23,7 +23,7 @@ static CUresult array_of(CUarray *array, size_t mib) {
     return cuArrayCreate(array, &shape);
 }
 
-/* Each maker takes 8 MiB of a limit of 64, and is refused 80. */
+/* Each maker allocates 8 MiB of a limit of 64 MiB, and a request for 80 MiB is refused. */
 static void check_kinds(CUdevice device) {
     size_t before = free_now();
     CUdeviceptr plain, pitched, ordered, pooled, managed;
@@ -62,7 +62,7 @@ static void check_kinds(CUdevice device) {
         EXPECT(no == 1);
         EXPECT(before - free_now() == 40 * MIB);
     }
-    MUST(cuMemAllocManaged(&managed, 80 * MIB, CU_MEM_ATTACH_GLOBAL)); /* may be larger than a card, natively too */
+    MUST(cuMemAllocManaged(&managed, 80 * MIB, CU_MEM_ATTACH_GLOBAL)); /* may natively exceed the device */
     EXPECT(!limit || free_now() == 0);
     MUST(cuMemFree(managed));
     MUST(cuArrayDestroy(array));
@@ -75,7 +75,7 @@ static void check_kinds(CUdevice device) {
     EXPECT(!limit || free_now() == before);
 }
 
-/* Beyond the limit, with host memory among the steps: a block like any other to whoever asks. */
+/* Above the limit, with host memory among the steps: queries see an ordinary block. */
 static void check_host_tier(void) {
     const size_t size = 65 * MIB + 100;
     CUdeviceptr block, base = 0;
@@ -114,7 +114,7 @@ static bool may_write(CUdevice device, CUdeviceptr block) {
     return access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
-/* Peers reach blocks of before and after the moment they were let in; a context that ends takes its blocks along. */
+/* Peers can access blocks from before and after peer access was enabled. A destroyed context destroys its blocks. */
 static void check_peers(CUcontext context) {
     CUdeviceptr early, late, lost;
     CUcontext peer, other;
@@ -129,7 +129,7 @@ static void check_peers(CUcontext context) {
     MUST(cuMemFree(early));
     MUST(cuMemFree(late));
     MUST(cuDevicePrimaryCtxRelease(1));
-    for (int i = 0; i < 4; i++) { /* 4 times 300 MiB of pinned memory, were it not given back */
+    for (int i = 0; i < 4; i++) { /* 4 times 300 MiB of pinned memory if it were not released */
         MUST(cuCtxCreate(&other, NULL, 0, 0));
         MUST(cuMemAlloc(&lost, 300 * MIB));
         MUST(cuCtxDestroy(other));

@@ -1,4 +1,4 @@
-/* Loaded by loading: calls CUDA while the dynamic linker holds its lock for it. */
+/* A library that `loading` loads: calls CUDA while the dynamic linker holds its lock. */
 #include "loading.h"
 
 __attribute__((constructor)) static void come_up(void) { use_memory(40000); }

@@ -1,6 +1,6 @@
-/* One thread makes the process's first CUDA call while another loads a library whose constructor calls CUDA, too, and
- * so holds the lock of the dynamic linker: loading PLUGIN MICROSECONDS. The second begins so much later. Without a
- * plugin ("") it forks instead, and the child calls CUDA. */
+/* One thread makes the process's first CUDA call while another loads a library whose constructor calls CUDA as well
+ * and so holds the dynamic linker's lock: loading PLUGIN MICROSECONDS. The second thread begins so many microseconds
+ * later. With an empty PLUGIN ("") it forks instead, and the child calls CUDA. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>

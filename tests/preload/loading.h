@@ -1,4 +1,4 @@
-/* What all of loading does: a block by the driver alone, which asks the dynamic linker for nothing. */
+/* Shared code of `loading`: one block by the driver interface alone, which calls no function of the dynamic linker. */
 #include <cuda.h>
 
 #include "program.h"

@@ -1,7 +1,7 @@
-/* Captures that nobody ends, as exceptions leave them behind: the stream is destroyed, the context destroyed, the
- * device reset, or the thread ends whose default stream it was. Afterwards memory comes and goes as before. Argument:
- * which of them; or "leaked": the thread that could have ended it is gone and the stream is not, so nothing is reused
- * but all is given back. */
+/* Captures that are never ended, for instance because of an exception: the stream is destroyed, the context is
+ * destroyed, the device is reset, or the thread whose default stream captures ends. Afterwards allocations and frees
+ * work as before. Argument: which of these; or "leaked": the thread that could end the capture has ended and the
+ * stream still exists, so no memory is reused but all of it is released. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void lose_context(void) {
     MUST(cuCtxDestroy(context));
 }
 
-/* Every thread's own: one that is ended stands beside one that is lost. */
+/* The default streams of two threads: one capture is ended, the other is lost. */
 static void *capture_by_default(void *lost) {
     cudaGraph_t graph;
     MUST(cudaFree(NULL));
@@ -83,7 +83,7 @@ static const struct {
             {"thread", lose_threads},
             {"leaked", leak_stream}};
 
-/* A card of 1 GiB has no room for both at once. */
+/* A device of 1 GiB has no room for both blocks at once. */
 static void two_large_ones(void) {
     void *block = NULL;
     for (int i = 0; i < 2; i++) {

@@ -1,4 +1,4 @@
-/* Managed memory is the program's intent: the host reads and writes it directly. */
+/* Managed memory that the program requests itself: the host reads and writes it directly. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,12 +1,11 @@
-/* Look-ups that must be answered as if nobody stood between: RTLD_NEXT and RTLD_DEFAULT depend on who asks.
- * Built without optimisation, so that no accident of tail calls helps. */
+/* Look-ups that must give the same answer as without gpumem: RTLD_NEXT and RTLD_DEFAULT depend on the caller. Built
+ * without optimisation, so that no tail call changes the caller. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The program's own definition comes first in the search order; NEXT must give the C library's, not this one.
- */
+/* The program's own definition comes first in the search order. RTLD_NEXT must return the C library's. */
 int atoi(const char *text) {
     int (*next)(const char *) = (int (*)(const char *))dlsym(RTLD_NEXT, "atoi");
     return next && next != atoi ? next(text) + 1000 : -1;

@@ -1,4 +1,4 @@
-/* A program that never touches CUDA: nothing of it is loaded and nobody runs beside it. */
+/* A program that never uses CUDA: no CUDA library is loaded and no other thread exists. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

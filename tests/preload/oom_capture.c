@@ -1,5 +1,5 @@
-/* Out of memory while a stream captures: the card's own error, and the capture goes on. MIB: how much a block has that
- * does not fit. */
+/* Out of memory while a stream captures: the program gets the driver's error, and the capture continues. MIB: size
+ * of a block that does not fit. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,8 +1,8 @@
-/* What the programs ordering_*.cu share. Each is right natively because cudaFree waits for all earlier work of the
- * context, and has no other order where it needs one. Work that must not be overtaken stands behind a kernel that
- * lingers, so that whoever does not wait is early each time; on the simulated CUDA (SIMCUDA_STREAMS=manual) work that
- * nobody waits for never begins. Ends with 9 when a round was wrong, with 77 where the device cannot show the case.
- * ORDERING_MS: how long the kernel lingers. */
+/* What the programs ordering_*.cu share. Each program is correct natively because cudaFree waits for all earlier
+ * work of the context, and it has no other order where it needs one. Work that must not be overtaken follows a
+ * kernel that runs long, so a call that does not wait is early each time. On the simulated CUDA
+ * (SIMCUDA_STREAMS=manual), work never begins unless something waits for it. Exit status 9: a round was wrong. 77:
+ * the device cannot show the case. ORDERING_MS: how long the kernel runs. */
 #ifndef PRELOAD_ORDERING_H
 #define PRELOAD_ORDERING_H
 
@@ -16,7 +16,7 @@
 #include "program.h"
 
 enum { ROUNDS = 4, WORDS = 1 << 14, BYTES = WORDS * 4, WARM_UPS = 20, TIME_LIMIT_S = 80 };
-/* Scratch memory that is freed: within one batch of frees, and more than a batch may hold. */
+/* Scratch memory that is freed: less than one batch of frees, and more than a batch may hold. */
 static const size_t scratch_sizes[] = {(size_t)1 << 20, (size_t)24 << 20};
 
 extern "C" __global__ void linger(unsigned long long ns) {
@@ -82,8 +82,8 @@ static inline void *driver_function(const char *name) {
 }
 #define DRIVER(name) ((__typeof__(&name))driver_function(#name))
 
-/* One stream, created or (ORDERING_STREAM=default) the default one, is all that the program uses until a case makes
- * another. */
+/* The program uses one stream only, a created one or (ORDERING_STREAM=default) the default stream, until a case
+ * creates another. */
 static struct {
     cudaStream_t one;
     unsigned *table, *wrong; /* device memory */
@@ -135,7 +135,7 @@ static inline void *start(cudaStream_t stream, void *table) {
     return scratch;
 }
 
-/* The same; the table is there when this returns, as far as natively anybody can tell. */
+/* The same. The table is complete when this returns, as far as a native program can tell. */
 static inline void compute(cudaStream_t stream, void *table) { device_free(start(stream, table)); }
 
 static inline void out_of_time(int number) {
@@ -146,7 +146,7 @@ static inline void out_of_time(int number) {
     _exit(3);
 }
 
-/* Sizes are no longer new to a policy, and kernels are loaded. */
+/* After this, sizes are known to the policy and kernels are loaded. */
 static inline void set_up(void) {
     const char *ms = getenv("ORDERING_MS");
     signal(SIGALRM, out_of_time);
@@ -172,7 +172,7 @@ static inline void begin_round(unsigned round) {
     MUST(cudaStreamSynchronize(shared.one));
 }
 
-/* Was the device wrong? All work has been done after this. */
+/* Whether the device found an error. All work is done after this. */
 static inline int end_round(void) {
     unsigned wrong;
     MUST(cudaDeviceSynchronize());

@@ -1,15 +1,17 @@
-/* A thread frees memory behind a kernel that ends only when another thread has gone on. Argument:
- *   device_flag  a kernel of the other thread sets the flag, submitted while the free waits
- *   host_flag    its host does, when a kernel of its own is done that was submitted meanwhile
- *   submitted    everything was submitted before the free; the other thread's host answers without a call of the
- * driver Ends with 3 when the kernel has waited in vain; with 77 when that happens natively, as on a driver that lets
- * nobody submit meanwhile: then nothing can be asked of a library above it. */
+/* A thread frees memory after a kernel that ends only when another thread has continued. Argument:
+ *
+ *   device_flag  a kernel of the other thread sets the flag; it is submitted while the free waits
+ *   host_flag    the other thread's host sets it after a kernel of its own, submitted meanwhile, is done
+ *   submitted    everything was submitted before the free; the other thread's host answers without calling the driver
+ *
+ * Exit status 3: the kernel waited in vain. 77: that happens natively, as on a driver that lets no thread submit
+ * meanwhile; then a library above the driver cannot do better. */
 #include "ordering.h"
 
-static const unsigned long long give_up_ns = 5000000000; /* a kernel that waits in vain ends all the same */
+static const unsigned long long give_up_ns = 5000000000; /* a kernel that waits in vain ends after this time */
 
-static unsigned *flag;      /* two words, as the device sees them; the second is for `submitted` */
-static unsigned *host_flag; /* as the host does; NULL: device memory */
+static unsigned *flag;      /* two words at their device address; the second is for `submitted` */
+static unsigned *host_flag; /* their host address; NULL: device memory */
 static int submitted;
 static unsigned *in_vain;
 static cudaStream_t two;
@@ -35,7 +37,7 @@ extern "C" __global__ void set_flag(volatile unsigned *flag, unsigned value) {
 #ifdef SIM_TWINS
 #include <time.h>
 
-/* Runs in the thread that waits for it; others go on meanwhile. */
+/* Runs in the thread that waits for it. Other threads continue meanwhile. */
 static void wait_on_host(const struct simcuda_launch *launch) {
     volatile unsigned *word = (volatile unsigned *)launch->touch(*(void **)launch->args[0], 4, 0);
     unsigned *vain = (unsigned *)launch->touch(*(void **)launch->args[3], 4, 1);

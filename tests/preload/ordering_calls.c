@@ -43,7 +43,7 @@ static void mix_on_host(void *data) {
 
 static CUdeviceptr device(const struct object *object) { return (CUdeviceptr)(uintptr_t)object->address; }
 
-/* A thread's own default stream is reached by its handle, or by functions for programs that are compiled for it. */
+/* A thread's default stream is reached by its handle, or by functions for programs that are compiled for it. */
 static CUresult submit(const struct job *job) {
     CUstream stream = streams[job->stream].handle;
     bool twin = is_of_thread(job->stream) && job->value % 2;
@@ -124,7 +124,7 @@ static CUresult allocate(struct job *job) {
     return result;
 }
 
-/* Whether the capture has survived is another test's question (capture_modes.cu). */
+/* capture_modes.cu tests whether the capture has survived. */
 static CUresult end_capture(CUstream stream) {
     CUgraph graph = NULL;
     return CALL(cuStreamEndCapture, stream, &graph) == CUDA_SUCCESS ? CALL(cuGraphDestroy, graph) : CUDA_SUCCESS;

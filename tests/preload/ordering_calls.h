@@ -1,5 +1,5 @@
-/* The calls that random programs are made of (ordering_random.c), each made by one of some threads that take turns.
- * The driver is reached by look-ups only, as a CUDA runtime does. */
+/* The calls of random programs (ordering_random.c). Each call is made by one of several threads, in turn. The
+ * program reaches the driver by look-ups only, as a CUDA runtime does. */
 #ifndef PRELOAD_ORDERING_CALLS_H
 #define PRELOAD_ORDERING_CALLS_H
 
@@ -21,7 +21,7 @@ enum {
     STREAMS = CONTEXTS * PER_CONTEXT
 };
 
-/* In this order: memory of the device, memory that the host sees too, the host's alone. */
+/* In this order: device memory, memory that device and host access, host memory. */
 #define KINDS(ROW) \
     ROW(NONE) ROW(DEVICE) ROW(PITCHED) ROW(POOLED) ROW(MAPPED) ROW(PINNED) ROW(REGISTERED) ROW(MANAGED) ROW(PLAIN)
 #define NUMBER(name) name,
@@ -32,8 +32,8 @@ struct object {
     int context;
     char *address;
     CUmemGenericAllocationHandle handle; /* MAPPED */
-    uint32_t want[WORDS];                /* what must be there when all work is done */
-    int writer;                          /* stream that wrote last, or NOBODY */
+    uint32_t want[WORDS];                /* the expected contents when all work is done */
+    int writer;                          /* the stream that wrote last, or NOBODY */
     unsigned written, read[STREAMS];
 };
 
@@ -41,7 +41,7 @@ struct stream {
     bool usable;
     bool blocking;
     CUstream handle;
-    unsigned knows[STREAMS]; /* work that is done before its next one; its own count: what it was given */
+    unsigned knows[STREAMS]; /* work that is done before its next one; for itself: the work submitted to it */
 };
 
 struct event {
@@ -65,7 +65,7 @@ void mix_words(uint32_t *to, const uint32_t *from, uint32_t value);
 /* clang-format on */
 enum call { CALLS(NUMBER) END };
 
-/* What a call does not need is 0; without a stream: NOBODY. */
+/* Members that a call does not need are 0, but a missing stream is NOBODY. */
 struct job {
     enum call call;
     int thread, context, stream, event;
@@ -80,10 +80,10 @@ static inline bool is_of_thread(int stream) {
     return stream % PER_CONTEXT >= OF_THREAD && stream % PER_CONTEXT < FIRST_CREATED;
 }
 
-/* Loads the driver, and makes each context current once; the first stays. */
+/* Loads the driver and makes each context current once. The first one stays current. */
 void load_driver(void);
 void start_threads(void);
-/* Has the job made by its thread; returns when it is. */
+/* Runs the job in its thread and returns when it is done. */
 void make_by_thread(struct job *job);
 void end_threads(void);
 

@@ -1,5 +1,5 @@
-/* Work on one stream that follows work on another only because a cudaFree lies between. Order on the device is enough
- * for each case. Argument: the case. Compiled a second time for per-thread default streams. */
+/* Work on one stream that follows work on another only because a cudaFree lies between them. Order on the device is
+ * enough for each case. Argument: the case. Compiled a second time for per-thread default streams. */
 #include "ordering.h"
 
 enum { READERS = 3, ITEMS = 6 };
@@ -12,7 +12,7 @@ static void make_second(void) {
     MUST(cudaStreamSynchronize(two));
 }
 
-/* ---- a table that whoever needs it first computes, under a lock */
+/* ---- a table that the first thread that needs it computes, under a lock */
 
 enum streams { OWN, PER_THREAD, DEFAULT, LATE };
 static struct {
@@ -41,7 +41,7 @@ static void *needs_table(void *argument) {
     lazy.ready = 1;
     pthread_mutex_unlock(&lazy.lock);
     launch_read(stream, shared.table, shared.salt);
-    if (!computed) /* whoever computed it leaves that running */
+    if (!computed) /* the computing thread leaves the work running */
         MUST(cudaStreamSynchronize(stream));
     return NULL;
 }
@@ -60,7 +60,7 @@ static void per_thread_handles(void) { lazy.streams = PER_THREAD; }
 static void default_streams(void) { lazy.streams = DEFAULT; }
 static void late_streams(void) { lazy.streams = LATE; }
 
-/* ---- two stages, a thread and a stream each */
+/* ---- two stages, each with its own thread and stream */
 
 static struct {
     pthread_mutex_t lock;
@@ -101,7 +101,7 @@ static int pipeline(void) {
     return 0;
 }
 
-/* ---- whose free, and of what */
+/* ---- which thread frees, and which memory */
 
 static int one_thread(void) {
     compute(shared.one, shared.table);
@@ -109,7 +109,7 @@ static int one_thread(void) {
     return 0;
 }
 
-/* The reader frees memory of its own that nobody has used: natively that waits for the writer. */
+/* The reader frees its own unused memory: natively that waits for the writer. */
 static void *frees_and_reads(void *argument) {
     void *own = device_alloc(shared.scratch_size);
     (void)argument;
@@ -210,9 +210,9 @@ static void needs_two_devices(void) {
     make_second();
 }
 
-/* ---- who comes after */
+/* ---- what follows the free */
 
-/* Until the free there was one stream alone. */
+/* Before the free there was only one stream. */
 static int late_stream(void) {
     compute(shared.one, shared.table);
     cudaStream_t late = new_stream();
@@ -223,7 +223,7 @@ static int late_stream(void) {
 
 static unsigned copied[WORDS];
 
-/* The legacy default stream has no order with one that does not block. */
+/* The legacy default stream is not ordered with a non-blocking stream. */
 static int copy_down(void) {
     compute(shared.one, shared.table);
     MUST(cudaMemcpy(copied, shared.table, BYTES, cudaMemcpyDeviceToHost));
@@ -237,7 +237,7 @@ static int copy_down_few(void) {
     return last != shared.salt * 2654435761u + WORDS - 1;
 }
 
-/* The table is read, and then written by others. */
+/* The table is read and then overwritten by others. */
 static void *start_reading(void) {
     void *scratch = device_alloc(shared.scratch_size);
     launch_make(shared.one, shared.table, shared.salt);
@@ -276,7 +276,7 @@ static int fill(void) {
     return 0;
 }
 
-/* Stream-ordered memory used on one stream and given back on another. */
+/* Stream-ordered memory that is used on one stream and freed on another. */
 static int free_async(void) {
     void *pooled, *again;
     MUST(cudaMallocAsync(&pooled, BYTES, shared.one));
@@ -321,7 +321,7 @@ static int capture(void) {
     launch_read(two, shared.table, shared.salt);
     if (cudaStreamEndCapture(third, &graph) == cudaSuccess)
         MUST(cudaGraphDestroy(graph));
-    cudaGetLastError(); /* whether it survives is not the question here */
+    cudaGetLastError(); /* whether the capture survives does not matter here */
     MUST(cudaStreamSynchronize(two));
     return 0;
 }

@@ -1,12 +1,12 @@
-/* What the host, another context, another device or another process does after a cudaFree, and natively may do
- * because the free has waited. Order on the device is not enough for any of these. Argument: the case. */
+/* Actions of the host, another context, another device or another process after a cudaFree that are correct natively
+ * because the free has waited. Order on the device is not enough for these cases. Argument: the case. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "ordering.h"
 
 static unsigned *seen; /* what the host reads or writes */
-static void *plain;    /* where `seen` lies when it is not the driver's */
+static void *plain;    /* address of `seen` when it is not memory of the driver */
 
 static void make_pinned(void) { MUST(cudaHostAlloc((void **)&seen, BYTES, cudaHostAllocMapped)); }
 
@@ -25,7 +25,7 @@ static unsigned *as_device_sees(void) {
     return device;
 }
 
-/* Scratch memory, and work that stands behind a kernel that lingers. */
+/* Scratch memory, and work after a kernel that runs long. */
 static void *begin_work(void) {
     void *scratch = device_alloc(shared.scratch_size);
     launch_linger(shared.one);
@@ -68,7 +68,7 @@ static int written_by_kernel(void) {
     return !holds(seen, shared.salt);
 }
 
-/* Unregistering may wait by itself; natively nobody can tell. */
+/* Unregistering may wait by itself; a native program cannot tell. */
 static int unregistered(void) {
     make_registered();
     memset(seen, 0, BYTES);
@@ -89,7 +89,7 @@ static int managed(void) {
     return !holds(seen, shared.salt);
 }
 
-/* Pageable memory that kernels reach by themselves. */
+/* Pageable memory that kernels access directly. */
 static void make_reachable(void) {
     int reachable = 0;
     MUST(cudaDeviceGetAttribute(&reachable, cudaDevAttrPageableMemoryAccess, 0));
@@ -133,7 +133,7 @@ static int file_mapped(void) {
     return !holds(read_back, shared.salt);
 }
 
-/* A process that ends right after the free leaves its results behind in memory that others see. */
+/* A process that ends right after the free leaves its results in memory that other processes see. */
 static int process_ends(void) {
     unsigned *left = (unsigned *)mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int wrong = 0, status = -1;
@@ -161,7 +161,7 @@ static int process_ends(void) {
     return wrong ? 9 : 0;
 }
 
-/* Another process reads this one's memory when it is told to. */
+/* Another process reads this one's memory on a signal. */
 static int to_reader[2], from_reader[2];
 
 static int import_table(void) {
@@ -232,7 +232,7 @@ static int source_read_by_kernel(void) {
     return 0;
 }
 
-/* Freeing an array, or pinned memory, may wait by itself; natively nobody can tell. */
+/* Freeing an array or pinned memory may wait by itself; a native program cannot tell. */
 static cudaArray_t new_array(unsigned salt) {
     static unsigned words[WORDS];
     cudaChannelFormatDesc format = {8, 0, 0, 0, cudaChannelFormatKindUnsigned};
@@ -307,7 +307,7 @@ static int callback(void) {
     return after_call(scratch);
 }
 
-/* Its argument is the program's again once it has been called. */
+/* The program may reuse its argument after the call. */
 static int host_argument(void) {
     unsigned *given = (unsigned *)malloc(sizeof *given);
     *given = shared.salt;
@@ -340,7 +340,7 @@ static int graph_copies(void) {
     return wrong;
 }
 
-/* ---- what the host asks */
+/* ---- queries of the host */
 
 static cudaEvent_t before, after;
 
@@ -405,7 +405,7 @@ static int read_far(void) {
     return !holds(read_back, shared.salt);
 }
 
-/* The other context fetches what this one has computed. */
+/* The other context copies what this one has computed. */
 static int other_context(void) {
     compute(shared.one, shared.table);
     MUST(DRIVER(cuCtxSetCurrent)(other));
@@ -449,7 +449,7 @@ static int peer(void) {
     return wrong != 0;
 }
 
-/* Unmapping does not wait: natively the free before it has. */
+/* Unmapping does not wait. Natively the free before it has waited. */
 static int unmapped(void) {
     CUmemAllocationProp kind = {};
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};

@@ -1,14 +1,14 @@
-/* Random programs whose results are determined natively, on the simulated driver under SIMCUDA_STREAMS=manual or
+/* Random programs with a native result that is known, on the simulated driver under SIMCUDA_STREAMS=manual or
  * random.
  *
- * Threads take turns, so the calls have one order. Each stream and the host know what work is done before theirs (a
- * clock for each stream). Whenever two uses of the same memory conflict and the later one does not know the earlier
- * one, the program first does something that natively orders them, mostly a cudaFree of other memory. So doing all
- * work at once, in the order of the calls, gives the bytes that must be there; they are checked whenever the host
- * looks, and all of them at the end.
+ * Threads take turns, so the calls have one order. For each stream and for the host, the program tracks which
+ * earlier work is ordered before theirs (a vector clock). Whenever two uses of the same memory conflict and the
+ * later one is not ordered after the earlier one, the program first makes a call that orders them natively, mostly a
+ * cudaFree of other memory. So the expected bytes are those of all work done at once, in the order of the calls. The
+ * bytes are checked whenever the host reads, and all of them at the end.
  *
- * Arguments: seed; steps (a shorter program is the beginning of a longer one); "device": what needs order on the
- * device only; "log" writes each call. Ends with 9 when something was wrong. */
+ * Arguments: seed; steps (a shorter program is the beginning of a longer one); "device": only cases that need order
+ * on the device; "log": writes each call. Exit status 9: something was wrong. */
 #include "ordering_calls.h"
 
 enum { OBJECTS = 14, WARM_UPS = 20 };
@@ -26,8 +26,8 @@ static bool logs;
 static struct {
     int threads, contexts;
     bool hosts, managed, functions, queries, graphs, pools, maps, captures;
-    unsigned more_streams; /* a new one about every so many steps; 0: never */
-    unsigned per_thread;   /* all threads use their default streams after about so many steps; 0: never */
+    unsigned more_streams; /* a new one about every so many steps; 0 = never */
+    unsigned per_thread;   /* all threads use their default streams after about so many steps; 0 = never */
 } may;
 
 /* ---- random numbers */
@@ -60,7 +60,7 @@ static void run(struct job job) {
     make_by_thread(&job);
     if (job.result == CUDA_ERROR_NOT_READY && (job.call == EVENT_QUERY || job.call == STREAM_QUERY)) {
         note_mistake(calls[job.call], NULL, CUDA_ERROR_NOT_READY, 0);
-    } else if (job.result == CUDA_ERROR_ILLEGAL_ADDRESS) { /* memory went, or came again, too early */
+    } else if (job.result == CUDA_ERROR_ILLEGAL_ADDRESS) { /* memory was released or reused too early */
         printf("step %u: illegal address: %s\n", step, CALL(simcuda_last_violation));
         exit(9);
     } else {
@@ -68,14 +68,14 @@ static void run(struct job job) {
     }
 }
 
-/* ---- who knows what */
+/* ---- which work is ordered before which */
 
 static void learn(unsigned *knows, const unsigned *more) {
     for (int i = 0; i < STREAMS; i++)
         knows[i] = knows[i] > more[i] ? knows[i] : more[i];
 }
 
-/* What work given to the stream now would know. */
+/* The work that is ordered before work submitted to the stream now. */
 static void knowledge(int stream, unsigned *knows) {
     int context = stream / PER_CONTEXT * PER_CONTEXT;
     memcpy(knows, host_knows, sizeof host_knows);
@@ -89,7 +89,7 @@ static void knowledge(int stream, unsigned *knows) {
         learn(knows, streams[context].knows);
 }
 
-/* A stream whose work on the object must be known and is not; NOBODY when all is well. */
+/* A stream whose work on the object must be ordered before and is not; NOBODY when there is none. */
 static int conflict(const unsigned *knows, const struct object *object, bool write) {
     if (object && object->writer != NOBODY && knows[object->writer] < object->written)
         return object->writer;
@@ -107,7 +107,7 @@ static void give_work(int stream, struct object *to, struct object *from) {
     if (to) {
         to->writer = stream;
         to->written = number;
-        memset(to->read, 0, sizeof to->read); /* the writer knew them */
+        memset(to->read, 0, sizeof to->read); /* they were ordered before the writer */
     }
     if (from)
         from->read[stream] = number;
@@ -118,7 +118,7 @@ static void context_done(int context) {
         learn(host_knows, streams[i].knows);
 }
 
-/* ---- what orders */
+/* ---- calls that order work */
 
 static struct object *unused_object(void) {
     for (int i = 0; i < OBJECTS; i++)
@@ -143,7 +143,7 @@ static void synchronize(int stream) {
         learn(host_knows, knows);
 }
 
-/* A free of memory that nobody needs, used or not. */
+/* A free of memory that is not needed, used or unused. */
 static void free_some(int context) {
     static struct object scratch;
     int stream = context * PER_CONTEXT + LEGACY;
@@ -161,7 +161,7 @@ static void free_some(int context) {
     context_done(context);
 }
 
-/* Lets `stream` (NOBODY: the host) know what `other` has been given. */
+/* Orders the work submitted to `other` before later work of `stream` (NOBODY: the host). */
 static void bring_order(int stream, int other) {
     unsigned way = below(100);
     int event = (int)below(EVENTS);
@@ -317,7 +317,7 @@ static void free_object(struct object *object) {
         order(NOBODY, object, NULL);
         run((struct job){.call = UNMAP, .stream = NOBODY, .context = object->context, .to = object});
     } else {
-        /* The free waits for the owner's context, not for others. */
+        /* The free waits for the context of the block, not for others. */
         unsigned knows[STREAMS];
         memcpy(knows, host_knows, sizeof knows);
         for (int i = object->context * PER_CONTEXT; i < (object->context + 1) * PER_CONTEXT; i++)
@@ -402,7 +402,7 @@ static void begin_or_end_capture(void) {
     if (captured == NOBODY)
         return;
     streams[captured].usable = false;
-    synchronize(captured); /* nobody has to wait for it while it captures */
+    synchronize(captured); /* nothing has to wait for it while it captures */
     run((struct job){.call = BEGIN_CAPTURE, .stream = captured});
 }
 
@@ -475,7 +475,7 @@ static void choose(bool device_only) {
     }
 }
 
-/* Sizes are no longer new to a policy. */
+/* After this, sizes are known to the policy. */
 static void warm_up(void) {
     for (int i = 0; i < WARM_UPS * 3; i++) {
         CUdeviceptr address;

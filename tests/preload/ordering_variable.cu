@@ -1,4 +1,4 @@
-/* As ordering_host.cu; apart from it because such a variable shows in the program's image, whatever the case. */
+/* Like ordering_host.cu. It is a file of its own because such a variable is in the program's image in every case. */
 #include "ordering.h"
 
 static __managed__ unsigned variable[WORDS];

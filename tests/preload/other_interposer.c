@@ -1,6 +1,5 @@
-/* Another preloaded library with a dlsym of its own, an ordinary forwarder compiled without optimisation: the
- * kind that profilers and recorders bring. OTHER_LOG=FILE: at the end the number of look-ups it saw is
- * appended. */
+/* Another preloaded library with its own dlsym, an ordinary forwarder compiled without optimisation, as profilers
+ * and recorders have. OTHER_LOG=FILE: at the end the number of look-ups that it saw is appended. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* A request no card can serve, then ordinary work: the error is CUDA's own and harms nothing. */
+/* A request that no device can serve, then ordinary work: the program gets CUDA's own error, and the later work
+ * succeeds. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,15 +1,16 @@
-/* Needs more memory than the card may have: blocks that are all alive at once, written, compared and freed out of
- * order.
+/* Needs more memory than the device has: many live blocks that are written, compared and freed out of order.
  *
- * usage: oversubscribe BLOCKS MIB [CHURN_MIB]   CHURN_MIB: a block that comes and goes first, so that a cache keeps it
- * Ends with 3 when it gets the error of a full card, after freeing what it has. */
+ * usage: oversubscribe BLOCKS MIB [CHURN_MIB]
+ *
+ * CHURN_MIB: a block of this size is allocated and freed first, so that a cache has a free block. Exit status 3: out
+ * of memory, after all blocks were freed. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"
 
 enum { MOST = 4096, PROBE = 1 << 16 };
 
-/* Both ends and the middle: enough to see two blocks in one place, or one that is not there. */
+/* Both ends and the middle: enough to notice two blocks at one address, or a missing block. */
 static void places(size_t size, size_t *at) {
     at[0] = 0;
     at[1] = size / 2;

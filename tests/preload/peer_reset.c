@@ -1,7 +1,7 @@
-/* A second device, which may use the first one's memory, is reset (or its context released or destroyed) while another
- * thread goes on with the first: its allocations and frees work during the call and after it, and nobody names an event
- * of the context that goes. On the simulated driver, where a function of the host holds the call up. Argument: how the
- * context goes, or "held", where it stays. */
+/* A second device, which may access the first one's memory, is reset (or its context is released or destroyed) while
+ * another thread works on the first device. That thread's allocations and frees work during the call and after it,
+ * and no call uses an event of the destroyed context. On the simulated driver a host function delays the call.
+ * Argument: how the context ends, or "held" when it stays. */
 #include <pthread.h>
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-/* Rows padded by the device: the pitch is its choice, the program's data stays in its columns. */
+/* Rows that the device pads: the pitch is the device's choice, and the program's data stays in its columns. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

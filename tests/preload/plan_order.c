@@ -1,5 +1,5 @@
-/* Two threads, one after the other in the order that the argument names: each makes blocks that go at once and one that
- * stays to the end. */
+/* Two threads run one after the other, in the order of the argument. Each allocates blocks that it frees at once and
+ * one block that lives to the end. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <time.h>
@@ -26,7 +26,7 @@ __attribute__((noinline)) static void *lasting_block(size_t size) {
 
 static void *work(void *argument) {
     size_t which = (size_t)(uintptr_t)argument;
-    lasting[which] = lasting_block(10000); /* of one size in both, so that sizes do not tell them apart */
+    lasting[which] = lasting_block(10000); /* the same size in both threads, so that sizes do not distinguish them */
 #pragma GCC unroll 1
     for (int i = 0; i < ROUNDS; i++) {
         void *memory = transient_block(which ? 20000 : 10000);

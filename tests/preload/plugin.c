@@ -1,4 +1,4 @@
-/* Loaded by deepbind: a back end that finds everything in its own scope first. */
+/* A plugin that deepbind loads: it finds all symbols in its own scope first. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,4 +1,4 @@
-/* A pool of the program's own, and the device's default pool: both stay the program's. */
+/* A pool of the program and the device's default pool: gpumem moves the memory of neither. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

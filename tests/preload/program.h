@@ -1,8 +1,11 @@
-/* What the small programs share: checks, and a record of their memory calls for the runner.
+/* What the small programs share: checks, and a log of their memory calls for the runner.
  *
- * PROGRAM_LOG=FILE appends one line per call, under its driver name:
- *   PID ACTION CALL BYTES ADDRESS      ACTION: alloc, fail, free, free_fail, gone, reserve, unreserve, map,
- * unmap BYTES "-" where the size is the device's choice, ADDRESS 0 where it is not the caller's to see. */
+ * PROGRAM_LOG=FILE: each call appends one line, under its driver name:
+ *
+ *   PID ACTION CALL BYTES ADDRESS
+ *
+ * ACTION is alloc, fail, free, free_fail, gone, reserve, unreserve, map or unmap. BYTES is "-" where the device
+ * chooses the size. ADDRESS is 0 where the program does not see it. */
 #ifndef PRELOAD_PROGRAM_H
 #define PRELOAD_PROGRAM_H
 
@@ -44,8 +47,7 @@ static inline void fail(const char *text, int line, int result) {
     _exit(1);
 }
 
-/* Success is 0 in both of CUDA's interfaces. 801 is "not supported" in both: the device cannot show this
- * test. */
+/* Success is 0 in both interfaces of CUDA. 801 is "not supported" in both: the device cannot run this test. */
 static inline void must(int result, const char *text, int line) {
     if (result == 801) {
         fprintf(stderr, "line %d: %s: not supported here\n", line, text);

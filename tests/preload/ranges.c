@@ -1,4 +1,4 @@
-/* Ranges and marks of NVTX 3 in all their forms, around allocations whose sizes tell them apart. */
+/* Ranges and marks of NVTX 3 in all forms, around allocations that differ in size. */
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
     nvtxMarkA("mark one");
     allocate(9000);
     nvtxMarkW(L"mark two");
-    for (int i = 0; i < 6000; i++) { /* more than are kept */
+    for (int i = 0; i < 6000; i++) { /* more than gpumem stores */
         char name[32];
         snprintf(name, sizeof name, "step %d", i);
         nvtxRangePushA(name);

@@ -1,4 +1,5 @@
-/* A region's memory is the program's: with the library preloaded its driver calls are seen as the program's own. */
+/* A region's memory belongs to the program: with the library preloaded, the region's driver calls are recorded as
+ * the program's own. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

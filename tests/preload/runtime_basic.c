@@ -1,5 +1,4 @@
-/* The ordinary program: allocate, fill, copy, check, free, several sizes, blocks of one size again and again.
- */
+/* An ordinary program: allocate, fill, copy, check, free; several sizes, and blocks of one size repeatedly. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,12 +1,20 @@
-/* Programs that wait for themselves and end natively: memory that is kept must not add an order that closes the circle.
- * Argument: collective        thread one's kernel waits for thread two's kernel; both free and allocate around it,
- * thread two had its blocks before collective_alloc  the same, but thread two allocates while thread one's kernel waits
- * and thread one may be inside a free value_stream      a stream waits for a value that another stream writes, from a
- * second thread that allocates and frees first value_host        the same, written by the host alone             one
- * thread: a stream waits for a value; blocks are allocated, used and only then is the value written persistent the same
- * with a kernel that runs until the host ends it Work of freed blocks checks its own memory. Ends with 3, saying where
- * it stood, when it does not end in time; with 77 when that happens natively, because the driver's own locks close the
- * circle: then nothing can be asked of a library above it. */
+/* Programs whose threads or streams wait for each other and that end natively: reuse of freed memory must not add an
+ * order that makes the wait circular. Argument:
+ *
+ *   collective        thread one's kernel waits for thread two's kernel; both free and allocate around it; thread two
+ *                     allocated its blocks before
+ *   collective_alloc  the same, but thread two allocates while thread one's kernel waits and thread one may be inside a
+ *                     free
+ *   value_stream      a stream waits for a value that another stream writes, from a second thread that allocates and
+ *                     frees first
+ *   value_host        the same, written by the host
+ *   alone             one thread: a stream waits for a value; blocks are allocated and used, and only then the value
+ *                     is written
+ *   persistent        the same with a kernel that runs until the host ends it
+ *
+ * Work on freed blocks checks its own memory. Exit status 3: the program does not end in time; it prints where it
+ * stands. 77: that happens natively, because the driver's own locks close the circle; then a library above the
+ * driver cannot do better. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -16,12 +24,12 @@
 #include "program.h"
 
 enum { TIME_LIMIT_S = 30, ROUNDS = 4, BLOCKS = 5, TOUCHED = 1 << 14 };
-static const long long GIVE_UP_CYCLES = 5000000000; /* some 3 s: a kernel that waits in vain ends all the same */
+static const long long GIVE_UP_CYCLES = 5000000000; /* about 3 s: a kernel that waits in vain ends after this time */
 
 static const char *stage = "start";
-static int judged; /* not ending is the preloaded library's fault; without one it is the driver's */
+static int judged; /* a library is preloaded: it is at fault if the program does not end, else the driver is */
 
-/* A kernel that waits in vain ends by itself and counts. */
+/* A kernel that waits in vain ends by itself and is counted. */
 extern "C" __global__ void wait_for(volatile unsigned *flag, unsigned value, long long cycles, unsigned *in_vain) {
     long long until = clock64() + cycles;
     while (*flag < value)
@@ -70,9 +78,9 @@ SIMCUDA_TWIN(verify, "p44p", verify_on_host);
 #endif
 
 static struct {
-    unsigned *flag;      /* as the device sees it */
-    unsigned *host_flag; /* as the host does; NULL when it is device memory */
-    unsigned *results;   /* wrong words, waits in vain */
+    unsigned *flag;      /* device address */
+    unsigned *host_flag; /* host address; NULL when it is device memory */
+    unsigned *results;   /* number of wrong words, number of waits in vain */
     cudaStream_t one, two, three;
     int by_value, by_host, late_alloc;
     unsigned value;
@@ -105,7 +113,7 @@ static void use(cudaStream_t stream, void *block, unsigned pattern) {
     end_use(stream, block, pattern);
 }
 
-/* The simulated driver runs kernels in the calling thread: there a stream waits in place of a kernel. */
+/* The simulated driver runs kernels in the calling thread. There a stream waits instead of a kernel. */
 static void stream_waits(cudaStream_t stream, int by_value) {
 #ifdef SIM_TWINS
     by_value = 1;
@@ -150,7 +158,7 @@ static void *second_thread(void *argument) {
         shared.of_two[i] = device_alloc(shared.size);
     for (int i = 0; i < 3; i++)
         use(shared.two, shared.of_two[i], shared.value * 1000u + (unsigned)i);
-    usleep(2000); /* thread one is well inside its frees */
+    usleep(2000); /* thread one is inside its frees by now */
     answer(shared.two, shared.by_value, shared.by_host);
     for (int i = 0; i < 3; i++)
         device_free(shared.of_two[i]);
@@ -247,7 +255,7 @@ int main(int count, char **argument) {
     MUST(cudaStreamCreateWithFlags(&shared.one, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&shared.two, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&shared.three, cudaStreamNonBlocking));
-    /* Loading a kernel may wait for the device: each has run once before anything waits. */
+    /* Loading a kernel may wait for the device, so each kernel has run once before anything waits. */
     void *first = device_alloc(TOUCHED * sizeof(unsigned));
     use(shared.one, first, 0);
 #ifndef SIM_TWINS

@@ -1,5 +1,5 @@
-/* A program that links the core library asks for blocks that the preloaded library knows: both have one registry. Its
- * marks stand in the one trace. */
+/* A program that links the core library queries blocks that the preloaded library knows: both share one registry.
+ * The program's marks appear in the one trace. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"

@@ -1,8 +1,8 @@
-/* How much stack calls take: each step runs in a thread of its own, on a stack that was painted before. Prints lines
- * "STEP BYTES" for run_stack.py, which compares them with and without the shim.
+/* Measures how much stack calls use. Each step runs in its own thread, on a stack that was filled with a pattern.
+ * Prints lines "STEP BYTES"; run_stack.py compares them with and without gpumem.
  *
- * usage: small_stack                   the steps that one process can take in turn
- *        small_stack threads STEP ...  steps on the smallest stack that a thread may have: dies, or ends with 0 */
+ *   usage: small_stack                   the steps that one process can run in turn
+ *          small_stack threads STEP ...  steps on the smallest stack of a thread: crashes, or ends with 0 */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 enum { STACK = 256 << 10, MIB = 1 << 20 };
 
-/* Looked up, not linked: pages change hands only where no object is linked with the driver. */
+/* Looked up, not linked: page handovers happen only where no object is linked with the driver. */
 /* clang-format off */
 #define CALLS(X)                                                                                           \
     X(cuArrayCreate) X(cuArrayDestroy) X(cuCtxSetCurrent) X(cuDevicePrimaryCtxReset)                       \
@@ -35,7 +35,7 @@ static unsigned char *stack;
 static uintptr_t entered;
 static int *depth_of_child;
 
-/* ---- steps; what the device cannot do fails alike with and without the shim */
+/* ---- steps; a call that the device does not support fails alike with and without gpumem */
 
 static void first(void) {
     CUdeviceptr block;
@@ -107,7 +107,7 @@ static void questions(void) {
     cu.cuMemFree(0x10);
 }
 
-/* Beyond the card, and beyond everything. */
+/* More than the device has, and more than any device has. */
 static void out_of_memory(void) {
     CUdeviceptr blocks[16], block;
     unsigned count = 0;
@@ -163,7 +163,7 @@ static void reset(void) {
 
 static int depth(void);
 
-/* The child's driver is gone, as it is natively: only what the shim does itself is of interest. */
+/* The child has no working driver, as natively. Only the stack that gpumem itself uses matters. */
 static void forked(void) {
     pid_t child = fork();
     if (!child) {

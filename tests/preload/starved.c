@@ -1,7 +1,7 @@
-/* The device is full of memory that was freed; a call that takes device memory by the way succeeds all the same,
- * because what is kept is given back. On the simulated driver, whose memory is cut to what is in use before each call.
- * Argument: "kept" when the freed memory is expected to be kept; natively it is free. Green contexts: their blocks are
- * forgotten with them. */
+/* The device is full of freed memory. A call that allocates device memory as a side effect succeeds all the same,
+ * because free blocks are released. On the simulated driver, whose memory is cut to the bytes in use before each
+ * call. Argument: "kept" when the freed memory is expected to stay as free blocks; natively it is free. Green
+ * contexts: their blocks leave the registry with them. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -109,7 +109,7 @@ static const struct {
     const char *symbol;
     CUresult (*call)(void);
     void (*undo)(void);
-    int needs; /* takes nothing of its own in the simulated driver, which is told to want memory for it */
+    int needs; /* takes no memory of its own in the simulated driver, which is configured to need memory for it */
     CUresult answer;
 } rows[] = {
     ROW(cuModuleLoad, 1),
@@ -151,11 +151,11 @@ static const struct {
     ROW(cuArrayCreate_v2, 0),
     ROW(cuArray3DCreate_v2, 0),
     ROW(cuMipmappedArrayCreate, 0),
-    /* Refused to the process that exported it, but only once there is memory. */
+    /* The driver refuses it to the process that exported the memory, but only after it found enough memory. */
     {"cuIpcOpenMemHandle_v2", do_cuIpcOpenMemHandle_v2, undo_cuIpcOpenMemHandle_v2, 1, CUDA_ERROR_INVALID_CONTEXT},
 };
 
-/* What a green context's blocks were kept for goes with it; a context that comes at the same place finds nothing. */
+/* Free blocks of a green context are released with it. A new context at the same address finds none. */
 static void green_contexts_come_and_go(void) {
     for (int i = 0; i < 20; i++) {
         CUgreenCtx part;

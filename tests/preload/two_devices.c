@@ -1,5 +1,5 @@
-/* Copies between two devices in every form and either direction, without peer access and, where it is to be had, with
- * it. Prints the codes of each form; a successful call that did not bring the bytes is a failure. A block of the first
+/* Copies between two devices in every form and direction, without peer access and, where it is available, with it.
+ * Prints the status of each form. A successful call that did not copy the bytes is a failure. A block of the first
  * device is older than the second device's context. */
 #include <cuda_runtime_api.h>
 

@@ -1,5 +1,4 @@
-/* Two runtimes in one process, each loaded for itself alone: two_runtimes LIBRARY LIBRARY. They share the
- * context. */
+/* Two runtimes in one process, each loaded separately: two_runtimes LIBRARY LIBRARY. They share the context. */
 #include <dlfcn.h>
 
 #include "program.h"
@@ -37,7 +36,7 @@ int main(int count, char **argument) {
         note_alloc("cuMemAlloc", SIZE, blocks[i]);
         MUST(runtimes[i].set(blocks[i], 0x40 + i, SIZE));
     }
-    for (int i = 0; i < 2; i++) { /* crosswise: a block belongs to the process, not to the runtime that got it */
+    for (int i = 0; i < 2; i++) { /* crosswise: a block belongs to the process, not to the runtime that allocated it */
         MUST(runtimes[1 - i].copy(host, blocks[i], SIZE, DEVICE_TO_HOST));
         EXPECT(all_bytes_are(host, (unsigned char)(0x40 + i), SIZE));
         note_free("cuMemFree", blocks[i]);

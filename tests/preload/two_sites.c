@@ -1,4 +1,4 @@
-/* Two places that allocate, told apart by their sizes: each must show as one call site. */
+/* Two places that allocate different sizes: each must appear as one call site. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"
@@ -20,7 +20,7 @@ __attribute__((noinline)) static void *second_place(void) {
 }
 
 int main(void) {
-    /* Not unrolled: a call site is a whole stack, and each copy of the call would be one of its own. */
+    /* Not unrolled: a call site is a whole stack, so each copy of the call would have its own. */
 #pragma GCC unroll 1
     for (int i = 0; i < ROUNDS; i++) {
         void *first = first_place();

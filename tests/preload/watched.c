@@ -1,4 +1,5 @@
-/* Does what its standard input tells it, a word at a time, and says so, so that others can look at it in between. */
+/* Runs commands from standard input, one word at a time, and prints each one, so that others can observe the process
+ * between them. */
 #include <cuda_runtime_api.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -25,7 +26,7 @@ static void free_one(void) {
     MUST(cudaFree(blocks[--count]));
 }
 
-/* What a daemon does. */
+/* Forks as a daemon does. */
 static void close_others(void) {
     for (int fd = 3; fd < 1024; fd++)
         close(fd);
@@ -58,7 +59,7 @@ static void obey(const char *word, char **arguments) {
 int main(int argc, char **argv) {
     char word[32];
     int status;
-    setvbuf(stdin, NULL, _IONBF, 0); /* parent and child read the same pipe by turns */
+    setvbuf(stdin, NULL, _IONBF, 0); /* parent and child read the same pipe in turn */
     done("ready");
     while (scanf("%31s", word) == 1) {
         if (strcmp(word, "fork")) {
@@ -68,7 +69,7 @@ int main(int argc, char **argv) {
         }
         pid_t child = fork();
         EXPECT(child >= 0);
-        if (child) { /* the child obeys from here on */
+        if (child) { /* from here on the child reads the commands */
             EXPECT(waitpid(child, &status, 0) == child);
             return !WIFEXITED(status) || WEXITSTATUS(status);
         }

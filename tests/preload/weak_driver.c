@@ -1,6 +1,6 @@
-/* A program that uses the driver only where weak references find one. Linked without it and with none loaded,
- * the answer is no: a name that is there all the same must refuse, as a driver that was not initialised does.
- */
+/* A program that uses the driver only where weak references find one. It is linked without the driver and none is
+ * loaded, so there is none: a name that exists all the same must return an error, like a driver that was not
+ * initialised. */
 #include <stdio.h>
 
 extern int cuInit(unsigned int) __attribute__((weak));

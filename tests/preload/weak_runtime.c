@@ -1,4 +1,4 @@
-/* A program that asks whether the runtime is there at all: linked without it, the answer is no. */
+/* A program that checks whether the runtime is present: it is linked without it, so it is not. */
 #include <stdio.h>
 
 extern int cudaMalloc(void **, unsigned long) __attribute__((weak));

@@ -1,4 +1,4 @@
-/* Frees that are the program's mistake: each gets the driver's own answer, and nothing else is harmed. */
+/* Wrong frees of the program: each returns the driver's own error, and nothing else is affected. */
 #include <cuda_runtime_api.h>
 
 #include "program.h"
