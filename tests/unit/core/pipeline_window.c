@@ -102,8 +102,8 @@ void test_threads_on_few_addresses(void **state) {
     assert_int_equal(sum.released[GM_KIND_SIM], 0);
     assert_int_equal(sum.temporary,
                      THREADS * ROUNDS); /* the second block of each pair: its own free follows the first one's */
-    assert_int_equal(told.decided, 2 * THREADS * ROUNDS);
-    assert_int_equal(told.freed, 2 * THREADS * ROUNDS);
+    assert_int_equal(policy_calls.decided, 2 * THREADS * ROUNDS);
+    assert_int_equal(policy_calls.freed, 2 * THREADS * ROUNDS);
     assert_true(sum.time_ns > 0);
     assert_int_equal(live_on_devices(), 0);
     assert_int_equal(gm_sim_live_count(sim), 0);
