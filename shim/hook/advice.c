@@ -1,10 +1,11 @@
-/* Calls that leave a mark on memory which outlives the block: a marked block must not come back as another one. */
+/* Hooks of cuMemAdvise and cuMemPrefetch. Advice stays with the memory after the program freed the block, so the
+ * memory of an advised block must not be reused for another block: its free is native. */
 #include "shim/core/registry.h"
 #include "shim/hook/freed.h"
 #include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
 
-/* The block of ours that starts at `base` and holds the range to its end. */
+/* Marks the block that starts at `base` when it contains the whole range. False: there is no such block. */
 static bool pinned_whole(struct gm_registry *registry, CUdeviceptr base, CUdeviceptr address, size_t size) {
     struct gm_block block;
     if (!gm_registry_find(registry, base, &block) || address - block.address >= block.reserved ||
@@ -27,7 +28,8 @@ static void pin_touched(const struct gm_block *block, void *arg) {
         gm_registry_mark(range->registry, block->address);
 }
 
-/* What the driver takes for the start of memory may be the pool's, and a range may hold several blocks. */
+/* Marks all blocks of a range. The start of the memory in the driver's view may be the start of a pool, and a range
+ * may cover several blocks. */
 static void pin_range(CUdeviceptr address, size_t size) {
     struct gm_registry *registry = gm_registry_shared();
     struct marked_range range = {registry, address, size};
@@ -42,7 +44,7 @@ static void pin_range(CUdeviceptr address, size_t size) {
 
 void gm_hook_pin(CUdeviceptr address) { pin_range(address, 1); }
 
-/* Advice about freed memory would stay with the block that gets it next. */
+/* Advice about freed memory would stay with the block that reuses the memory. */
 #define ADVISE(call)                                                                     \
     do {                                                                                 \
         CUresult result = gm_hook_is_freed(address) ? CUDA_ERROR_INVALID_VALUE : (call); \

@@ -3,8 +3,8 @@
 
 #include "shim/hook/hook.h"
 
-/* The block that contains `address` is known elsewhere by its address (exported, tagged, advised): it must not come
- * back as another block. */
+/* The block that contains `address` is identified by its address elsewhere (exported, tagged, advised). Its memory
+ * must not become another block. */
 void gm_hook_pin(CUdeviceptr address);
 
 #endif

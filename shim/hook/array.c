@@ -1,4 +1,5 @@
-/* Arrays and mipmapped arrays: opaque device memory, recorded with the bytes of its elements. */
+/* Hooks of arrays and mipmapped arrays. They are opaque device memory and are never moved; the recorded size is that
+ * of their elements. */
 #include "shim/hook/hook.h"
 
 static size_t element_bytes(CUarray_format format, unsigned channels) {
@@ -25,7 +26,7 @@ static size_t bytes_2d(const CUDA_ARRAY_DESCRIPTOR *d) {
     return d ? or_one(d->Width) * or_one(d->Height) * element_bytes(d->Format, d->NumChannels) : 0;
 }
 
-static void saw(struct gm_scope *scope, const void *handle, CUresult result) {
+static void record(struct gm_scope *scope, const void *handle, CUresult result) {
     gm_pipeline_saw_alloc(scope, GM_KIND_ARRAY, GM_ACT_ALLOC, gm_key(GM_SPACE_OBJECT, (uint64_t)(uintptr_t)handle), 0,
                           result);
 }
@@ -35,7 +36,7 @@ HOOK(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) 
     ENTER(cuArrayCreate_v2, array, descriptor);
     BEGIN(&scope, GM_CALL_ARRAY, bytes_2d(descriptor));
     CUresult result = WITHIN_LIMIT(&scope, gm_real.cuArrayCreate_v2(array, descriptor));
-    saw(&scope, result ? NULL : *array, result);
+    record(&scope, result ? NULL : *array, result);
     LEAVE(result);
 }
 
@@ -44,7 +45,7 @@ HOOK(cuArray3DCreate_v2, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descript
     ENTER(cuArray3DCreate_v2, array, descriptor);
     BEGIN(&scope, GM_CALL_ARRAY3D, bytes_3d(descriptor));
     CUresult result = WITHIN_LIMIT(&scope, gm_real.cuArray3DCreate_v2(array, descriptor));
-    saw(&scope, result ? NULL : *array, result);
+    record(&scope, result ? NULL : *array, result);
     LEAVE(result);
 }
 
@@ -69,7 +70,7 @@ HOOK(cuMipmappedArrayCreate, CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIP
     ENTER(cuMipmappedArrayCreate, array, descriptor, levels);
     BEGIN(&scope, GM_CALL_MIPMAP, mipmap_bytes(descriptor, levels));
     CUresult result = WITHIN_LIMIT(&scope, gm_real.cuMipmappedArrayCreate(array, descriptor, levels));
-    saw(&scope, result ? NULL : *array, result);
+    record(&scope, result ? NULL : *array, result);
     LEAVE(result);
 }
 

@@ -1,9 +1,10 @@
-/* libgpumem-audit.so, for LD_AUDIT: rebinds what preload cannot reach. A plugin opened with RTLD_DEEPBIND prefers its
- * own dependencies to the preloaded library, so its dlsym is the C library's and its cu* symbols are the driver's; the
- * dynamic linker still tells an auditor of each such binding.
+/* libgpumem-audit.so, an auditor of the dynamic linker (LD_AUDIT): reaches bindings that LD_PRELOAD cannot reach. A
+ * plugin that is opened with RTLD_DEEPBIND prefers its own dependencies to the preloaded library, so its dlsym is
+ * that of the C library and its cu* symbols are those of the driver. The dynamic linker still reports each such
+ * binding to an auditor.
  *
- * This library lives in a link namespace of its own, with its own C library: it only hands out addresses of the base
- * namespace's libgpumem.so, which it finds by that object's symbol table. */
+ * This library lives in its own link namespace with its own C library. It only returns addresses of libgpumem.so in
+ * the base namespace, which it reads from the symbol table of that object. */
 #include <link.h>
 #include <string.h>
 
@@ -48,15 +49,15 @@ EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from
                               const char *name);
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags,
                        const char *name) {
-    void *ours = NULL;
+    void *replacement = NULL;
     if (*from == ROLE_GPUMEM)
         return symbol->st_value;
     if (*to == ROLE_C_LIBRARY && strcmp(name, "dlsym") == 0)
-        ours = gpumem.dlsym;
+        replacement = gpumem.dlsym;
     else if (*to == ROLE_C_LIBRARY && strcmp(name, "dlvsym") == 0)
-        ours = gpumem.dlvsym;
+        replacement = gpumem.dlvsym;
     else if (*to == ROLE_DRIVER && gpumem.entry)
-        ours = gpumem.entry(name);
-    return ours ? (uintptr_t)ours : symbol->st_value;
+        replacement = gpumem.entry(name);
+    return replacement ? (uintptr_t)replacement : symbol->st_value;
 }
 #endif

@@ -1,4 +1,5 @@
-/* Stream capture and graph memory. */
+/* Hooks of stream capture and of graph memory nodes. A capture is counted from its begin to its end, because frees
+ * must not do certain things meanwhile. */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/capture.h"
 #include "shim/hook/hook.h"
@@ -38,7 +39,7 @@ void gm_hook_capture_lost(const struct gm_capture *capture) {
 BEGIN_CAPTURE(cuStreamBeginCapture_v2, false)
 BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, true)
 
-/* The first variant had no mode. */
+/* The first variant of the function has no mode. */
 #define BEGIN_CAPTURE_GLOBAL(symbol, twin)                                            \
     HOOK(symbol, CUstream stream) {                                                   \
         struct gm_scope scope;                                                        \
@@ -62,8 +63,9 @@ BEGIN_CAPTURE_GLOBAL(cuStreamBeginCapture_ptsz, true)
 BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
 BEGIN_CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
 
-/* An end that reports an invalidated capture has ended it all the same; one for a stream that was not capturing, or
- * from a thread that may not end it, has not. Of any other error the stream itself is asked. */
+/* Whether the capture has ended. A call that reports an invalidated capture has ended it. A call for a stream that
+ * was not capturing, or from a thread that may not end the capture, has not. After any other error the stream's
+ * state decides. */
 static bool ended(CUstream stream, bool per_thread, CUresult result) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     switch (result) {
@@ -100,8 +102,8 @@ static bool ended(CUstream stream, bool per_thread, CUresult result) {
 END_CAPTURE(cuStreamEndCapture, false)
 END_CAPTURE(cuStreamEndCapture_ptsz, true)
 
-/* ---- memory nodes: the address is fixed when the node is made; the memory exists while graphs run. Only told: a graph
- * may be launched any number of times, so these blocks are not counted as live. */
+/* ---- memory nodes: the address is fixed when the node is created, and the memory exists while graphs run. They are
+ * only recorded: a graph may be launched any number of times, so these blocks do not count as live. */
 
 static void note_node(struct gm_scope *scope, enum gm_call call, enum gm_action action, uint64_t address, size_t size,
                       CUresult result) {
@@ -132,7 +134,7 @@ HOOK(cuGraphAddMemFreeNode, CUgraphNode *node, CUgraph graph, const CUgraphNode 
     LEAVE(result);
 }
 
-/* As the calls of waits.c. */
+/* The same as the hooks of waits.c, for nodes. */
 static void note_waits(const CUgraphNodeParams *parameters) {
     if (!parameters)
         return;

@@ -3,7 +3,7 @@
 
 #include "shim/hook/hook.h"
 
-/* For gm_capture_on_lost. */
+/* Records a capture that ended without cuStreamEndCapture; for gm_capture_on_lost. */
 void gm_hook_capture_lost(const struct gm_capture *capture);
 
 #endif

@@ -1,3 +1,9 @@
+/* GPUMEM_CHECK_ORDER: observes the program's calls of the driver and reports them to shim/driver/check_order.h,
+ * which finds out whether the program relies on the wait of a cudaFree.
+ *
+ * Each observed function has an entry (entry.S, check_rows.h) that calls gm_check_called with the call's arguments
+ * before the call. Queries such as cuEventQuery have wrappers in C, because their result matters. Both are returned
+ * by look-ups only when the option is set. */
 #include "shim/hook/check.h"
 
 #include <string.h>
@@ -10,7 +16,7 @@
 #include "shim/hook/hook.h"
 #include "shim/driver/linked.h"
 
-/* In front of a call, or around a question. */
+/* Number of arguments in registers. */
 #if defined(__x86_64__)
 enum { REGISTERS = 6 };
 #else
@@ -18,22 +24,22 @@ enum { REGISTERS = 8 };
 #endif
 
 enum meaning {
-    WORK, /* from here on, with a stream among the arguments */
+    WORK, /* this and the following ones have the stream among the arguments */
     KERNEL,
-    COPY, /* to the first argument */
+    COPY, /* a copy to the first argument */
     VISIBLE,
     FUNCTION,
     SIGNAL,
     AWAIT,
-    BATCH, /* waits and writes */
+    BATCH, /* waits for values and writes values */
     RECORD,
     WAIT,
     SYNCHRONISE,
     COPY_2D,
     COPY_3D,
     COPY_3D_PEER,
-    CONFIG,     /* the stream stands in the configuration */
-    FIXED_WORK, /* to the default stream */
+    CONFIG,     /* the stream is a member of the configuration */
+    FIXED_WORK, /* on the default stream */
     WAITED,
     ENDING,
     EVENT_DONE,
@@ -41,7 +47,7 @@ enum meaning {
     NAMED_CONTEXT_DONE,
     CONTEXT_RECORD,
     CONTEXT_WAIT,
-    SHARES_MEMORY, /* kernels reach memory of the host from now on */
+    SHARES_MEMORY, /* kernels can access host memory from now on */
     MAY_SHARE_MEMORY,
     FREE,
 };
@@ -52,7 +58,7 @@ enum meaning {
 GM_CHECK_ROWS(ROW_OF, BOTH_OF, FIXED_OF)
 #undef ROW_OF
 
-/* In the order of the entries' numbers. */
+/* Ordered by the numbers of the entries. */
 static const struct row {
     const char *symbol;
     void (*entry)(void);
@@ -65,15 +71,15 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static void *functions[ROWS], *targets[ROWS]; /* the driver's; where the entry jumps to */
+static void *functions[ROWS], *targets[ROWS]; /* the driver's functions; where each entry continues */
 
-static bool shares_memory; /* kernels may reach memory that the host reads */
+static bool shares_memory; /* kernels may access memory that the host reads */
 
-/* ---- what a call means */
+/* ---- meaning of a call */
 
 struct call {
     const struct row *row;
-    const uint64_t *registers, *stack; /* its arguments: in registers, and those beyond */
+    const uint64_t *registers, *stack; /* its arguments in registers and on the stack */
     uintptr_t caller;
 };
 
@@ -83,7 +89,7 @@ static uint64_t argument(const struct call *call, unsigned i) {
 
 static void *pointer(const struct call *call, unsigned i) { return (void *)(uintptr_t)argument(call, i); }
 
-/* A copy to pageable memory returns when it is done. */
+/* A copy to pageable memory is complete when the call returns. */
 static enum gm_check_call copy_to(CUdeviceptr address) {
     unsigned type = 0, managed = 0;
     if (gm_drv.pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS)
@@ -92,7 +98,7 @@ static enum gm_check_call copy_to(CUdeviceptr address) {
     return managed || type == CU_MEMORYTYPE_HOST ? GM_CHECK_VISIBLE_WORK : GM_CHECK_WORK;
 }
 
-/* Of CUDA_MEMCPY2D and kin, which have the same members. */
+/* For CUDA_MEMCPY2D and similar structs, which have the same members. */
 #define COPY_BY(type, call)                                                                             \
     ({                                                                                                  \
         const type *copy = pointer(call, 0);                                                            \
@@ -138,8 +144,8 @@ static uint32_t site_of(void *arg) {
     return gm_site_find(call->caller, (uintptr_t)call->stack);
 }
 
-/* A free of memory of a stream-ordered pool waits for nothing. */
-static void see_free(struct call *call) {
+/* A free of memory of a stream-ordered pool does not wait. */
+static void observe_free(struct call *call) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block block;
     if (registry && gm_registry_find(registry, argument(call, 0), &block) && block.call != GM_CALL_ALLOC_ASYNC &&
@@ -147,7 +153,7 @@ static void see_free(struct call *call) {
         gm_check_order_free((CUcontext)(uintptr_t)block.context, block.context_id, block.device, site_of, call);
 }
 
-static void see(struct call *call) {
+static void observe(struct call *call) {
     switch ((enum meaning)call->row->meaning) {
     case ENDING: gm_check_order_stream_ending((struct gm_check_stream){pointer(call, 0), false}); break;
     case EVENT_DONE: gm_check_order_event_done(pointer(call, 0)); break;
@@ -160,7 +166,7 @@ static void see(struct call *call) {
             __atomic_store_n(&shares_memory, true, __ATOMIC_RELAXED);
         break;
     case SHARES_MEMORY: __atomic_store_n(&shares_memory, true, __ATOMIC_RELAXED); break;
-    case FREE: see_free(call); break;
+    case FREE: observe_free(call); break;
     case BATCH:
         gm_check_order_call(GM_CHECK_AWAIT, stream_of(call), NULL);
         gm_check_order_call(GM_CHECK_SIGNAL, stream_of(call), NULL);
@@ -171,23 +177,23 @@ static void see(struct call *call) {
     }
 }
 
-/* Called by the entries (entry.S) in front of the program's call; returns where that goes on. `stack` is the
- * frame's canonical address as well. */
+/* Called by the entries (entry.S) before the program's call. Returns the address where the entry continues. `stack`
+ * is also the frame's canonical address. */
 GM_INTERNAL void *gm_check_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller);
 void *gm_check_called(unsigned number, const uint64_t *registers, const uint64_t *stack, uintptr_t caller) {
     struct call call = {&rows[number], registers, stack, caller};
-    see(&call);
+    observe(&call);
     return __atomic_load_n(&targets[number], __ATOMIC_RELAXED);
 }
 
-/* ---- questions: the answer counts */
+/* ---- queries: their result matters */
 
-#define EVENT_QUESTIONS(QUESTION)                                                                                    \
-    QUESTION(cuEventQuery, (CUevent event), (event), gm_check_order_event_done(event))                               \
-    QUESTION(cuStreamQuery, (CUstream stream), (stream), stream_done(stream, false))                                 \
-    QUESTION(cuStreamQuery_ptsz, (CUstream stream), (stream), stream_done(stream, true))                             \
-    QUESTION(cuEventElapsedTime, (float *ms, CUevent begin, CUevent end), (ms, begin, end), events_done(begin, end)) \
-    QUESTION(cuEventElapsedTime_v2, (float *ms, CUevent begin, CUevent end), (ms, begin, end), events_done(begin, end))
+#define QUERIES(QUERY)                                                                                            \
+    QUERY(cuEventQuery, (CUevent event), (event), gm_check_order_event_done(event))                               \
+    QUERY(cuStreamQuery, (CUstream stream), (stream), stream_done(stream, false))                                 \
+    QUERY(cuStreamQuery_ptsz, (CUstream stream), (stream), stream_done(stream, true))                             \
+    QUERY(cuEventElapsedTime, (float *ms, CUevent begin, CUevent end), (ms, begin, end), events_done(begin, end)) \
+    QUERY(cuEventElapsedTime_v2, (float *ms, CUevent begin, CUevent end), (ms, begin, end), events_done(begin, end))
 
 static void stream_done(CUstream stream, bool twin) {
     gm_check_order_call(GM_CHECK_SYNCHRONISE, (struct gm_check_stream){stream, twin}, NULL);
@@ -198,7 +204,7 @@ static void events_done(CUevent begin, CUevent end) {
     gm_check_order_event_done(end);
 }
 
-#define QUESTION(symbol, parameters, arguments, done)     \
+#define QUERY(symbol, parameters, arguments, done)        \
     static CUresult(CUDAAPI *target_##symbol) parameters; \
     static CUresult CUDAAPI ask_##symbol parameters {     \
         CUresult result = target_##symbol arguments;      \
@@ -206,47 +212,47 @@ static void events_done(CUevent begin, CUevent end) {
             done;                                         \
         return result;                                    \
     }
-EVENT_QUESTIONS(QUESTION)
-#undef QUESTION
+QUERIES(QUERY)
+#undef QUERY
 
 static const struct {
     const char *symbol;
     void *entry;
     void **target;
-} questions[] = {
-#define QUESTION(symbol, ...) {#symbol, (void *)ask_##symbol, (void **)&target_##symbol},
-    EVENT_QUESTIONS(QUESTION)
-#undef QUESTION
+} queries[] = {
+#define QUERY(symbol, ...) {#symbol, (void *)ask_##symbol, (void **)&target_##symbol},
+    QUERIES(QUERY)
+#undef QUERY
 };
-enum { QUESTIONS = sizeof questions / sizeof *questions };
+enum { QUERY_COUNT = sizeof queries / sizeof *queries };
 
 /* ---- routes */
 
-/* An entry point knows one way on: of two ways to the same function the first counts. */
-static void *stand_in(void *entry, void **target, void *way_on) {
+/* An entry continues at one function. When two routes lead to the same entry, the first one counts. */
+static void *substitute(void *entry, void **target, void *next) {
     void *none = NULL;
-    __atomic_compare_exchange_n(target, &none, way_on, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(target, &none, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return entry;
 }
 
 void *gm_check_route(void *function, void *entry) {
-    static void *asked[QUESTIONS];
+    static void *query_functions[QUERY_COUNT];
     static bool known;
     if (GM_LIKELY(!gm_check_order_on))
         return entry;
-    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) { /* racing threads find the same */
+    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) { /* threads that run this at the same time store the same values */
         for (unsigned i = 0; i < ROWS; i++)
             __atomic_store_n(&functions[i], gm_driver_symbol(rows[i].symbol), __ATOMIC_RELAXED);
-        for (unsigned i = 0; i < QUESTIONS; i++)
-            __atomic_store_n(&asked[i], gm_driver_symbol(questions[i].symbol), __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < QUERY_COUNT; i++)
+            __atomic_store_n(&query_functions[i], gm_driver_symbol(queries[i].symbol), __ATOMIC_RELAXED);
         __atomic_store_n(&known, true, __ATOMIC_RELEASE);
     }
     for (unsigned i = 0; i < ROWS; i++)
         if (functions[i] == function)
-            return stand_in((void *)rows[i].entry, &targets[i], entry);
-    for (unsigned i = 0; i < QUESTIONS; i++)
-        if (asked[i] == function)
-            return stand_in(questions[i].entry, questions[i].target, entry);
+            return substitute((void *)rows[i].entry, &targets[i], entry);
+    for (unsigned i = 0; i < QUERY_COUNT; i++)
+        if (query_functions[i] == function)
+            return substitute(queries[i].entry, queries[i].target, entry);
     return entry;
 }
 
@@ -262,16 +268,16 @@ bool gm_check_start(void) {
 }
 
 static void write_row(struct gm_stats_reliance *row, const struct gm_order_finding *finding) {
-    struct gm_site_location place;
+    struct gm_site_location location;
     *row = (struct gm_stats_reliance){.count = finding->count};
     gm_order_say(finding, row->text, sizeof row->text);
-    if (!gm_site_location(finding->site, &place))
+    if (!gm_site_location(finding->site, &location))
         return;
-    row->base = place.base;
-    row->frame_count = place.count;
-    for (unsigned i = 0; i < place.count; i++)
-        row->frames[i] = place.frames[i];
-    gm_format(row->module, sizeof row->module, "%s", place.module);
+    row->base = location.base;
+    row->frame_count = location.count;
+    for (unsigned i = 0; i < location.count; i++)
+        row->frames[i] = location.frames[i];
+    gm_format(row->module, sizeof row->module, "%s", location.module);
 }
 
 static void write_line(int fd, const struct gm_stats_reliance *row) {

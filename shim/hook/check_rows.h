@@ -1,8 +1,12 @@
 /* clang-format off */
-/* Calls that GPUMEM_CHECK_ORDER looks at before they are made (check.c): what they mean for the order of work. Handed out only in that
- * mode. ROW(symbol, meaning: enum meaning of check.c, which argument the stream is, 1 = twin for per-thread default streams)
- * BOTH: the same for symbol and its twin symbol_ptsz; FIXED: for symbol and its twin symbol_ptds, which take no stream.
- * Included by C and by assembly: macros only. */
+/* Calls that GPUMEM_CHECK_ORDER observes before they are made (check.c), with their meaning for the order of work.
+ * Look-ups return their entries only in that mode.
+ *
+ *   ROW(symbol, meaning: enum meaning of check.c, index of the stream argument, 1 = twin for per-thread default streams)
+ *   BOTH: the same for symbol and its twin symbol_ptsz
+ *   FIXED: for symbol and its twin symbol_ptds, which have no stream argument
+ *
+ * C and assembly include this file: macros only. */
 #ifndef GM_HOOK_CHECK_ROWS_H
 #define GM_HOOK_CHECK_ROWS_H
 

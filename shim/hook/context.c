@@ -1,4 +1,5 @@
-/* Contexts come and go; their memory goes with them. */
+/* Hooks of contexts: creation, the primary context, green contexts and their end. A context's memory ends with it,
+ * so blocks leave the registry and free blocks are released before the context is destroyed. */
 #include "shim/driver/check_order.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"
@@ -8,7 +9,7 @@
 #include "shim/hook/hook.h"
 #include "shim/resource/reach.h"
 
-/* Gives back what is kept on a device, which need not be the current one. */
+/* Releases the free blocks of a device, which need not be the current one. */
 static size_t trim_device(CUdevice device) {
     struct gm_context seen;
     CUcontext popped;
@@ -19,7 +20,7 @@ static size_t trim_device(CUdevice device) {
     return given;
 }
 
-/* A context takes memory of its device: WITH_TRIM for a device that is not current yet. */
+/* WITH_TRIM for a device that is not current: a new context takes memory of its device. */
 #define WITH_TRIM_OF(device, call)                                                   \
     ({                                                                               \
         CUresult outcome = (call);                                                   \
@@ -39,8 +40,9 @@ void gm_hook_device_used(CUcontext context, CUdevice device) {
     gm_reach_opened(device);
 }
 
-/* Streams of a context are known when it came through an entry point that also observes launches. */
-static void born(CUcontext context) {
+/* A context was created. Its streams are known when the call came through an entry point that also observes
+ * launches. */
+static void note_created(CUcontext context) {
     gm_handover_context_created();
     if (gm_entry_way == GM_ENTRY_SYMBOL || gm_entry_way == GM_ENTRY_AUDIT) {
         gm_streams_doubt(GM_STREAMS_LINKED);
@@ -51,7 +53,7 @@ static void born(CUcontext context) {
 
 static CUresult created(struct gm_scope *scope, CUcontext *context, CUdevice device, CUresult result) {
     if (result == CUDA_SUCCESS && context) {
-        born(*context);
+        note_created(*context);
         gm_hook_device_used(*context, device);
     }
     gm_pipeline_note(scope, GM_ACT_CONTEXT, result || !context ? 0 : (uint64_t)(uintptr_t)*context, result);
@@ -81,18 +83,19 @@ HOOK(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned
                   WITH_TRIM_OF(device, gm_real.cuCtxCreate_v4(context, parameters, flags, device))));
 }
 
-/* From here on nobody names the context's objects any more; its generation, 0 when it was never seen. */
-static uint64_t going(CUcontext context) {
+/* The context is about to be destroyed. From here on gpumem uses none of its objects. Returns the context's
+ * generation, 0 when gpumem never saw it. */
+static uint64_t begin_destroy(CUcontext context) {
     gm_capture_ending(NULL, context);
     return gm_context_ending(context);
 }
 
-static void stays(CUcontext context, uint64_t id) {
+static void not_destroyed(CUcontext context, uint64_t id) {
     gm_capture_destroyed(NULL, context, false);
     gm_context_stays(context, id);
 }
 
-static void gone(struct gm_scope *scope, CUcontext context, uint64_t id, CUresult result) {
+static void destroyed(struct gm_scope *scope, CUcontext context, uint64_t id, CUresult result) {
     if (result == CUDA_SUCCESS) {
         gm_capture_destroyed(NULL, context, true);
         gm_streams_context_destroyed(context);
@@ -102,13 +105,13 @@ static void gone(struct gm_scope *scope, CUcontext context, uint64_t id, CUresul
             gm_check_order_context_destroyed(context);
         }
     } else {
-        stays(context, id);
+        not_destroyed(context, id);
     }
     gm_pipeline_note(scope, GM_ACT_CONTEXT_DESTROYED, (uint64_t)(uintptr_t)context, result);
 }
 
-/* A context ends with all its memory, also what our pools hold for the program. */
-static void empty_pools(CUcontext context) {
+/* A context ends with all its memory. Blocks of the program in gpumem's pools are released as well. */
+static void release_pool_blocks(CUcontext context) {
     struct gm_context seen;
     CUcontext popped;
     if (!context || !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
@@ -122,20 +125,20 @@ static bool is_primary(CUcontext context) {
     return gm_context_find(context, &seen) && gm_context_primary(seen.device) == context;
 }
 
-/* Holds of a primary context that came through a watched entry point. */
-static int holds[64];
+/* References to a primary context that were retained through an entry point of gpumem. */
+static int references[64];
 
-static void count_hold(CUdevice device, int change) {
+static void count_reference(CUdevice device, int change) {
     if (device >= 0 && device < 64)
-        __atomic_add_fetch(&holds[device], change, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&references[device], change, __ATOMIC_RELAXED);
 }
 
-/* This release is the last one as far as is known: what is only kept goes back. Blocks of the program stay, in case it
- * is not. */
-static void give_free_back(CUdevice device, CUcontext context) {
+/* Releases the free blocks when this release is the last one as far as gpumem knows. Live blocks stay, because it
+ * may not be the last one. */
+static void release_free_blocks(CUdevice device, CUcontext context) {
     CUcontext popped;
     struct gm_context seen;
-    if (device < 0 || device >= 64 || __atomic_load_n(&holds[device], __ATOMIC_RELAXED) != 1 || !context ||
+    if (device < 0 || device >= 64 || __atomic_load_n(&references[device], __ATOMIC_RELAXED) != 1 || !context ||
         !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
         return;
     gm_pipeline_trim(SIZE_MAX);
@@ -146,15 +149,15 @@ HOOK(cuCtxDestroy_v2, CUcontext context) {
     struct gm_scope scope;
     ENTER(cuCtxDestroy_v2, context);
     BEGIN(&scope, GM_CALL_CTX_DESTROY, 0);
-    if (!is_primary(context)) /* of which the driver refuses it */
-        empty_pools(context);
-    uint64_t id = going(context);
+    if (!is_primary(context)) /* the driver refuses to destroy a primary context */
+        release_pool_blocks(context);
+    uint64_t id = begin_destroy(context);
     CUresult result = gm_real.cuCtxDestroy_v2(context);
-    gone(&scope, context, id, result);
+    destroyed(&scope, context, id, result);
     LEAVE(result);
 }
 
-/* A release ends the context only when it was the last one. */
+/* A release destroys the context only when it is the last one. */
 static bool primary_is_active(CUdevice device) {
     unsigned flags;
     int active = 0;
@@ -163,20 +166,20 @@ static bool primary_is_active(CUdevice device) {
 
 HOOK(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice device) {
     ENTER(cuDevicePrimaryCtxRetain, context, device);
-    bool there = primary_is_active(device);
+    bool was_active = primary_is_active(device);
     CUresult result = WITH_TRIM_OF(device, gm_real.cuDevicePrimaryCtxRetain(context, device));
-    if (result == CUDA_SUCCESS && !there)
-        born(*context);
+    if (result == CUDA_SUCCESS && !was_active)
+        note_created(*context);
     if (result == CUDA_SUCCESS) {
         gm_context_note_primary(device, *context);
         gm_hook_device_used(*context, device);
-        count_hold(device, 1);
+        count_reference(device, 1);
     }
     LEAVE(result);
 }
 
 static bool released_but_active(CUdevice device) {
-    count_hold(device, -1);
+    count_reference(device, -1);
     return primary_is_active(device);
 }
 
@@ -187,22 +190,22 @@ static bool released_but_active(CUdevice device) {
         BEGIN(&scope, call, 0);                         \
         CUcontext context = gm_context_primary(device); \
         before;                                         \
-        uint64_t id = going(context);                   \
+        uint64_t id = begin_destroy(context);           \
         CUresult result = gm_real.symbol(device);       \
         if (result != CUDA_SUCCESS || !(still_there))   \
-            gone(&scope, context, id, result);          \
+            destroyed(&scope, context, id, result);     \
         else                                            \
-            stays(context, id);                         \
+            not_destroyed(context, id);                 \
         LEAVE(result);                                  \
     }
-PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
-PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, empty_pools(context), false)
-PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, give_free_back(device, context),
+PRIMARY_END(cuDevicePrimaryCtxReset, GM_CALL_PRIMARY_RESET, release_pool_blocks(context), false)
+PRIMARY_END(cuDevicePrimaryCtxReset_v2, GM_CALL_PRIMARY_RESET, release_pool_blocks(context), false)
+PRIMARY_END(cuDevicePrimaryCtxRelease, GM_CALL_PRIMARY_RELEASE, release_free_blocks(device, context),
             released_but_active(device))
-PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, give_free_back(device, context),
+PRIMARY_END(cuDevicePrimaryCtxRelease_v2, GM_CALL_PRIMARY_RELEASE, release_free_blocks(device, context),
             released_but_active(device))
 
-/* ---- green contexts: a part of a device's multiprocessors, with a context of its own that dies with it */
+/* ---- green contexts: each has a part of a device's multiprocessors and a context that is destroyed with it */
 
 HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
     ENTER(cuGreenCtxCreate, green, resources, device, flags);
@@ -212,19 +215,20 @@ HOOK(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc resources, CUdevice 
     LEAVE(WITH_TRIM_OF(device, gm_real.cuGreenCtxCreate(green, resources, device, flags)));
 }
 
-/* The context made from it. */
+/* The context of a green context. */
 static CUcontext context_of(CUgreenCtx green) {
     CUcontext context = NULL;
     return gm_drv.ctx_from_green && gm_drv.ctx_from_green(&context, green) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* It was ever used, and has a generation of its own. */
+/* The context was used before and has a generation of its own. */
 static bool is_own(CUcontext context, struct gm_context *seen) {
     return gm_context_find(context, seen) && context != gm_context_primary(seen->device);
 }
 
-/* Memory made there may belong to the primary context and stay: what is kept is given back first, while the context can
- * be entered; what the program holds is the driver's to end or to keep, and gpumem forgets it. */
+/* Memory that was allocated in a green context may belong to the primary context and stay. So the free blocks are
+ * released first, while the context can be made current. The driver decides about the program's live blocks; gpumem
+ * only removes them from the registry. */
 HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
     struct gm_scope scope;
     struct gm_context seen;
@@ -236,10 +240,10 @@ HOOK(cuGreenCtxDestroy, CUgreenCtx green) {
         gm_pipeline_empty_context(seen.id);
     if (!own)
         gm_capture_ending(NULL, context);
-    uint64_t id = own ? going(context) : 0;
+    uint64_t id = own ? begin_destroy(context) : 0;
     CUresult result = gm_real.cuGreenCtxDestroy(green);
     if (own)
-        gone(&scope, context, id, result);
+        destroyed(&scope, context, id, result);
     else
         gm_capture_destroyed(NULL, context, result == CUDA_SUCCESS);
     LEAVE(result);

@@ -3,7 +3,7 @@
 
 #include "shim/hook/hook.h"
 
-/* A context of the device is there. Returns when what is alive is open to the device. */
+/* Called when a device has a context. On return, live blocks of other devices are accessible to the device. */
 void gm_hook_device_used(CUcontext context, CUdevice device);
 
 #endif

@@ -1,5 +1,5 @@
-/* Copies of device memory. They are hooked only when GPUMEM_GROW sees copies (grow.h), so they have no rows in rows.h:
- * a look-up hands out these functions in that case only. */
+/* Hooks of copies of device memory. They are used only when GPUMEM_GROW observes copies (grow.h), so they have no
+ * rows in rows.h: a look-up returns them only in that case. */
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
 #include "shim/hook/copies.h"
@@ -23,7 +23,7 @@
     COPY(cuMemcpyAsync_ptsz, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream),                   \
          (to, from, size, stream), CU_STREAM_PER_THREAD)
 
-/* True: the copy is deferred. Else it enters the driver now. */
+/* True: the copy is deferred. False: the caller makes the copy now. */
 static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     if (gm_grow_mode < GM_GROW_MOVE || gm_depth > 0)
         return false;

@@ -3,7 +3,7 @@
 
 #include "shim/hook/hook.h"
 
-/* The hook of `function` where it copies device memory and GPUMEM_GROW sees copies; else `function`. */
+/* The hook of `function` when it copies device memory and GPUMEM_GROW observes copies; else `function`. */
 void *gm_copies_route(void *function);
 
 #endif

@@ -1,6 +1,6 @@
-/* What passed the entry points and what may have passed them by: calls by entry point and by symbol, memory-related
- * names handed out as they are, bytes the driver counts against bytes tracked, and modules that carry a CUDA runtime
- * but never asked us for anything. */
+/* The coverage report: calls by entry point and by symbol, names that concern memory and were returned unhooked, the
+ * used bytes of the driver beside the tracked bytes, and modules that contain a CUDA runtime but never looked
+ * anything up through gpumem. */
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 bool gm_coverage_on;
 
-/* ---- who looked something up */
+/* ---- callers of look-ups */
 
 enum { CALLERS = 512 };
 static uintptr_t callers[CALLERS];
@@ -38,7 +38,7 @@ static bool module_looked_up(uintptr_t start, uintptr_t limit) {
     return false;
 }
 
-/* ---- names handed out unhooked */
+/* ---- names returned unhooked */
 
 enum { NAMES = 256, NAME_BYTES = 16384 };
 static const char *names[NAMES];
@@ -48,7 +48,8 @@ static gm_spin names_lock;
 
 static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
 
-/* Allocates, maps, exports or describes memory; moving bytes and hinting at pages does not. */
+/* Whether a function allocates, maps, exports or describes memory. Functions that move bytes or give hints do not
+ * count. */
 static bool concerns_memory(const char *name) {
     static const char *const families[] = {"cuMem",
                                            "cuArray",
@@ -89,13 +90,13 @@ void gm_route_unhooked(const char *name) {
     gm_spin_unlock(&names_lock);
 }
 
-/* ---- what the driver says */
+/* ---- used bytes of the driver */
 
-static struct sample { uint64_t used, tracked; } first, latest, largest; /* largest: the biggest gap seen */
+static struct sample { uint64_t used, tracked; } first, latest, largest; /* largest: the sample with most used bytes */
 static gm_spin lock;
 
-/* The driver's used bytes cover every process on the card; differences against the first sample leave the others out as
- * long as they hold still. */
+/* The driver's used bytes include every process on the device. The difference to the first sample excludes the
+ * others as long as their use does not change. */
 void gm_coverage_sample(int device) {
     size_t free_bytes, total;
     if (gm_drv.mem_get_info(&free_bytes, &total) != CUDA_SUCCESS)
@@ -122,7 +123,7 @@ static void line(int fd, const char *format, ...) {
     gm_safe_say(fd, text, (size_t)length);
 }
 
-/* A module carries a runtime of its own when its file holds the name that the runtime looks up. */
+/* A module contains a runtime when its file contains the name that the runtime looks up. */
 static bool carries_runtime(const char *path) {
     bool found = false;
     int fd = gm_open(path, O_RDONLY | O_CLOEXEC);

@@ -1,18 +1,19 @@
-/* Entries that C cannot express.
+/* Entries that C cannot express. Each must pass all arguments unchanged to the function that it jumps to.
  *
- * dlsym and dlvsym: glibc finds the caller's library by the return address, so whatever is not ours must leave by a jump with
- * the stack as it came. The C side, given the arguments, a slot and the caller, says 1 = answered (result in
- * the slot), 0 = jump to the next one in line.
+ * dlsym and dlvsym: glibc finds the calling library by the return address, so a look-up that gpumem does not answer
+ * must leave by a jump with the original stack. The C side gets the arguments, a slot and the caller. It returns 1
+ * when it answered (result in the slot), 0 to jump to the next function in line.
  *
- * Watchers: note that a per-thread default stream is used and jump on; handed out only where streams are watched.
+ * Observers: note that a per-thread default stream is used and jump on. Used only where streams are observed.
  *
- * Trampolines (grow/trampolines.h): of functions that are not hooked, handed out under GPUMEM_GROW=move; each knows its number,
- * calls gm_handover_driver_entered while gm_trampolines_active is set, and jumps to the function.
+ * Trampolines (grow/trampolines.h): stand for functions that are not hooked, under GPUMEM_GROW=move. Each has a
+ * number, calls gm_handover_driver_entered while gm_trampolines_active is set, and jumps to the function.
  *
- * Checks: of calls that GPUMEM_CHECK_ORDER looks at, handed out in that mode only; each knows its number, shows its arguments to
- * gm_check_called, and jumps to where that says.
+ * Checks: stand for calls that GPUMEM_CHECK_ORDER observes, in that mode only. Each has a number, passes its
+ * arguments to gm_check_called, and jumps to the address that this returns.
  *
- * Driver entries: one for each hooked symbol and way of look-up; each notes the way for the coverage report and jumps to the hook. */
+ * Driver entries: one for each hooked symbol and way of look-up. Each notes the way for the coverage report and
+ * jumps to the hook. */
 #include "shim/hook/rows.h"
 #include "shim/hook/check_rows.h"
 #include "shim/hook/observer_rows.h"
@@ -77,10 +78,10 @@
         1: jmp *(%r11);                                                                                      \
         .cfi_endproc; .size gm_observer_##symbol, . - gm_observer_##symbol
 #define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
-/* hStream of a CUlaunchConfig lies behind seven 32-bit fields and padding. */
+/* hStream of a CUlaunchConfig follows seven 32-bit members and padding. */
 #define NOTE_CONFIG(symbol) NOTE_IF(symbol, cmpq $PER_THREAD, 32(%rdi));
 
-/* A call of ours in front of the program's, whose arguments stay as they came; %r11 stays, too. */
+/* Calls a function of gpumem before the program's call. Preserves the arguments and %r11. */
 #define CALL_AND_KEEP(function)                                                                              \
         push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; push %r11;                           \
         .cfi_adjust_cfa_offset 56;                                                                           \
@@ -103,7 +104,7 @@
 
 #define CHECK_NUMBER mov $check, %r11d
 #define GO_TO_CHECK  jmp gm_check
-/* Arguments in registers are pushed so that they lie in their order. */
+/* Pushes the arguments in registers so that they lie in their order. */
 #define COMMON_CHECK                                                                                         \
         push %r9; push %r8; push %rcx; push %rdx; push %rsi; push %rdi;                                      \
         .cfi_adjust_cfa_offset 48;                                                                           \
@@ -173,7 +174,7 @@
 #define NOTE_EXPLICIT(symbol, argument) NOTE_IF(symbol, IS_ARGUMENT_##argument);
 #define NOTE_CONFIG(symbol) NOTE_IF(symbol, ldr x9, [x0, #32]; cmp x9, PER_THREAD);
 
-/* A call of ours in front of the program's, whose arguments stay as they came; x16 stays, too. */
+/* Calls a function of gpumem before the program's call. Preserves the arguments and x16. */
 #define CALL_AND_KEEP(function)                                                                              \
         stp x29, x30, [sp, #-112]!; .cfi_def_cfa_offset 112; .cfi_offset 29, -112; .cfi_offset 30, -104;     \
         mov x29, sp;                                                                                         \
@@ -216,7 +217,7 @@
         LOOKUP(gm_dlsym, gm_route_dlsym, gm_next_dlsym)
         LOOKUP(gm_dlvsym, gm_route_dlvsym, gm_next_dlvsym)
 
-/* Under every version that glibc gave them: an interposer in front of us asks for the next dlsym by version. */
+/* Under every version that glibc has: an interposer before gpumem may look up the next dlsym by version. */
 #define VERSION(name, alias, entry, version)                                                                 \
         .globl alias; .type alias, %function; .set alias, entry; .symver alias, name##version, remove
 

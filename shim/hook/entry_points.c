@@ -1,4 +1,5 @@
-/* From the driver's functions to hooks, and back. */
+/* Maps functions of the driver to entries of hooks. Filled at the start from the driver's symbol table and its
+ * resolver. */
 #include "shim/hook/copies.h"
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
@@ -94,15 +95,15 @@ void *gm_route(void *function, enum gm_entry_way way) {
 
 const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }
 
-/* ---- true functions: by exact symbol, and what the resolver gives for (name, version, flags); a driver whose resolver
- * hands out other pointers than its symbol table is routed by both. Rows that neither knows are absent in this driver.
- */
+/* ---- the driver's functions: by exact symbol, and from the resolver by (name, version, flags). Some drivers'
+ * resolvers return other functions than their symbol tables; then both lead to the hook. A row without a function is
+ * absent in this driver. */
 
 static void find_functions(struct gm_found *found) {
     typedef CUresult (*resolver)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
     resolver resolve = (resolver)gm_driver_symbol("cuGetProcAddress_v2");
 
-    /* Exact symbols first: what the resolver gives for one row may be the exact function of another. */
+    /* Exact symbols first, because the resolver's function for one row may be the exact function of another row. */
     for (unsigned i = 0; i < GM_ROW_COUNT; i++) {
         found->functions[i] = gm_driver_symbol(rows[i].symbol);
         if (found->functions[i])
@@ -143,7 +144,7 @@ bool gm_entry_points_report(const struct gm_found *found) {
     return !differing;
 }
 
-/* Threads that come early found the same and store the same. */
+/* Threads that do this at the same time store the same values. */
 static void publish(const struct gm_found *found) {
     for (unsigned i = 0; i < GM_ROW_COUNT; i++)
         __atomic_store_n(rows[i].true_function, found->functions[i], __ATOMIC_RELAXED);
@@ -170,8 +171,8 @@ void gm_hook_context(struct gm_scope *scope) {
 void gm_hook_entered(enum gm_row row) {
     switch (row) {
     case GM_ROW_cuMemFree_v2:
-        return; /* its hook finds out whether it ends a deferred copy (gm_grow_freed) */
-    /* These report facts: no work and no memory changes. */
+        return; /* the hook finds out whether it ends a deferred copy (gm_grow_freed) */
+    /* Queries: they start no work and change no memory. */
     case GM_ROW_cuEventQuery:
     case GM_ROW_cuStreamQuery:
     case GM_ROW_cuStreamQuery_ptsz:
@@ -188,8 +189,8 @@ void gm_hook_entered(enum gm_row row) {
     }
 }
 
-/* For the audit companion, which lives in another link namespace and asks after a binding was found: plain data, no
- * start. */
+/* For libgpumem-audit.so, which lives in another link namespace and calls this during a binding. Reads only constant
+ * data and starts nothing. */
 __attribute__((visibility("default"))) void *gpumem_audit_entry(const char *symbol);
 void *gpumem_audit_entry(const char *symbol) {
     for (unsigned i = 0; i < GM_ROW_COUNT; i++)

@@ -1,16 +1,17 @@
-/* What the program asked for, where the driver knows more: kept blocks were given back, blocks may be larger than
- * asked, consist of several mappings, or lie in one pool. Questions about an address get the answer that they natively
- * would: of the bytes asked for, and none about freed memory.
+/* Queries about addresses (size, start, attributes) where the driver's answer would differ from the native one: free
+ * blocks are still allocated in the driver's view, and blocks may be larger than requested, consist of several
+ * mappings, or lie in one pool. gpumem answers as natively: for the requested bytes only, and with an error for
+ * freed memory.
  *
- * Who asks about a block by its start pays one look-up. For other addresses the driver is asked where their memory
- * starts, and only once there was a block of such a kind. What copies, fills and kernels do to freed memory is not seen
- * here. */
+ * A query for a block's start costs one look-up. For other addresses gpumem asks the driver where their memory
+ * starts, but only after there was a block of such a kind. Copies, fills and kernels that access freed memory are
+ * not detected. */
 #include "shim/core/registry.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/freed.h"
 #include "shim/hook/hook.h"
 
-/* Was there ever a block of a kind with one of these traits? */
+/* Whether there ever was a block of a kind with one of these traits. */
 static inline bool was_used(unsigned traits) {
     uint64_t bytes = 0;
 #pragma GCC unroll 16
@@ -28,11 +29,11 @@ static enum gm_known known_of(const struct gm_block *block) {
 
 static bool has_many_starts(void) { return was_used(GM_TRAIT_POOLED) || gm_grow_mode >= GM_GROW_VMM; }
 
-/* No living block starts at the address. */
+/* For addresses at which no live block starts. */
 static GM_APART enum gm_known look_inside(struct gm_registry *registry, CUdeviceptr address, struct gm_block *block) {
     CUdeviceptr start;
     if (gm_drv.pointer_get_attribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS)
-        return GM_KNOWN_TO_DRIVER; /* that there is nothing */
+        return GM_KNOWN_TO_DRIVER; /* the driver reports that there is nothing */
     if (start != address && gm_registry_find(registry, start, block) && address - start < block->reserved)
         return address - start < block->size ? known_of(block) : known_of(block) ? GM_KNOWN_FREED : GM_KNOWN_TO_DRIVER;
     if (has_many_starts() && gm_registry_find_range(registry, address, block))

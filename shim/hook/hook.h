@@ -1,4 +1,8 @@
-/* What every hook begins and ends with, and what all hooks share. */
+/* Everything that hooks share: the table of true functions, the macros that begin and end a hook, and calls that
+ * retry after a trim.
+ *
+ * A hook is written HOOK(symbol, parameters) { ENTER(...); BEGIN(...); ... LEAVE(result); }. It decodes the call,
+ * passes it to the pipeline and encodes the result. It decides nothing. */
 #ifndef GM_HOOK_H
 #define GM_HOOK_H
 
@@ -20,7 +24,7 @@ enum gm_row {
         GM_ROW_COUNT
 };
 
-/* True functions of the hooked symbols; NULL where this driver has none. */
+/* The driver's own functions of the hooked symbols. NULL where this driver has none. */
 struct gm_real {
 #define ROW(symbol, name, version, twin) __typeof__(&symbol) symbol;
     GM_HOOK_ROWS(ROW)
@@ -30,26 +34,26 @@ GM_INTERNAL extern struct gm_real gm_real;
 
 enum gm_entry_way { GM_ENTRY_SYMBOL, GM_ENTRY_DLSYM, GM_ENTRY_RESOLVER, GM_ENTRY_AUDIT, GM_ENTRY_WAYS };
 
-/* Makes hooks work: finds the driver's functions and starts the process's pipeline. False while no driver is loaded, in
- * the middle of the start, and when gpumem stepped aside. */
+/* Makes the hooks work: finds the driver's functions and starts the pipeline of the process. False while no driver
+ * is loaded, during the start, and after gpumem gave up (ready.c). */
 bool gm_hooks_ready(void);
 
-/* ---- what every hook begins and ends with: one program call is one event, however deep it goes */
+/* ---- begin and end of a hook: one call of the program is one event, also when the driver calls itself */
 enum gm_pass {
-    GM_PASS_HOOK,   /* go on; gm_hook_leave() at the end */
-    GM_PASS_DRIVER, /* a call from inside another hook: the true function as it is */
+    GM_PASS_HOOK,   /* run the hook; gm_hook_leave() at the end */
+    GM_PASS_DRIVER, /* a call from inside another hook: make the driver's own call */
     GM_PASS_NONE,   /* no driver in this process */
 };
 
-/* Calls of each hooked symbol (coverage report). */
+/* Number of calls of each hooked symbol, for the coverage report. */
 extern uint64_t gm_row_calls[GM_ROW_COUNT];
 GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
 GM_INTERNAL extern __thread int gm_entry_way, gm_depth __attribute__((tls_model("initial-exec")));
 
-/* A hooked call enters the driver while gm_trampolines_active is set. */
+/* Called when a hooked call enters the driver while gm_trampolines_active is set. */
 GM_INTERNAL void gm_hook_entered(enum gm_row row);
 
-/* Is it the variant for programs built with per-thread default streams? Known when compiling. */
+/* Whether the row is the twin for per-thread default streams. The compiler knows the answer. */
 static inline bool gm_row_is_twin(enum gm_row row) {
     switch (row) {
 #define ROW(symbol, name, version, twin) \
@@ -87,7 +91,7 @@ static inline void gm_hook_leave(void) {
     GM_INTERNAL CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__); \
     __attribute__((noinline)) CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__)
 
-/* First line of a hook; the arguments are its own. */
+/* First line of a hook, with the hook's own arguments. */
 #define ENTER(symbol, ...)                                                                  \
     do {                                                                                    \
         enum gm_pass pass = gm_hook_enter(GM_ROW_##symbol);                                 \
@@ -107,15 +111,15 @@ static inline void gm_hook_leave(void) {
         return leaving;              \
     } while (0)
 
-/* Begins a scope with the hook's call site; BEGIN also with the current context. A free belongs to its block's context,
- * and a policy does not ask where it came from. */
+/* Begin a scope with the hook's call site. BEGIN also fills in the current context. BEGIN_FREE does not: a free
+ * belongs to its block's context, and policies do not ask for the call site of a free. */
 #define BEGIN_FREE(scope, call, size) gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? GM_SITE_HERE() : 0)
 #define BEGIN(scope, call, size)                                                      \
     gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0); \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
-/* Makes a call that needs device memory; when the driver has none left, what resources keep is given back and the call
- * made once more. Fails as the call does. */
+/* Makes a call that needs device memory. When the driver is out of memory, releases free blocks and makes the call
+ * once more. The result is the result of the last call. */
 #define WITH_TRIM(call)                                                                          \
     ({                                                                                           \
         CUresult outcome = (call);                                                               \
@@ -124,7 +128,7 @@ void gm_hook_context(struct gm_scope *scope);
         outcome;                                                                                 \
     })
 
-/* The same for a call that is never moved, within GPUMEM_LIMIT. */
+/* The same, within GPUMEM_LIMIT, for a call that is never moved. */
 #define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
 
 #endif

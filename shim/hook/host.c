@@ -1,4 +1,4 @@
-/* Host memory known to the driver: recorded, never moved. */
+/* Hooks of pinned and registered host memory. It is recorded and never moved. */
 #include "shim/hook/hook.h"
 
 HOOK(cuMemAllocHost_v2, void **address, size_t size) {

@@ -1,7 +1,6 @@
-/* Sizes are read from the headers that fatbinary_section.h and elf.h describe; device code is scanned, never parsed
- * further. */
+/* Inspects device code. The size of an image comes from the headers that fatbinary_section.h and elf.h describe. The
+ * code is searched for a name and not parsed further. */
 #include "shim/hook/image.h"
-#include "shim/base/file.h"
 
 #include "shim/base/file.h"
 
@@ -12,7 +11,7 @@
 
 #define WRAPPER_MAGIC 0x466243b1u
 #define FAT_MAGIC     0xba55ed50u
-#define SCANNED       ((size_t)1 << 20) /* large libraries of kernels are not read from disk for this */
+#define SCANNED       ((size_t)1 << 20) /* of a large library only the beginning is searched */
 
 struct wrapper {
     uint32_t magic, version;
@@ -45,7 +44,7 @@ bool gm_image_prints(const void *image) {
     uint32_t magic = 0;
     if (!image)
         return false;
-    for (unsigned i = 0; i < sizeof magic; i++) { /* a text may end early */
+    for (unsigned i = 0; i < sizeof magic; i++) { /* a text may be shorter */
         magic |= (uint32_t)((const unsigned char *)image)[i] << 8 * i;
         if (!((const unsigned char *)image)[i])
             break;

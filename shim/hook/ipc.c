@@ -1,4 +1,4 @@
-/* Memory shared with other processes and devices. */
+/* Hooks of memory that is shared with other processes and devices: IPC handles, exported ranges, peer access. */
 #include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/grow/grow.h"
@@ -71,7 +71,8 @@ static CUdevice device_of(CUcontext context) {
     return device;
 }
 
-/* The current context may access the peer's memory from now on: a free there waits for its work, too. */
+/* From now on the current context may access the peer's memory, so a free there also waits for the work of this
+ * context. */
 HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
     struct gm_scope scope;
     ENTER(cuCtxEnablePeerAccess, peer, flags);

@@ -1,7 +1,8 @@
-/* Calls that take device memory by the way: code (with lazy loading also where a function is first asked for), graphs,
- * streams, limits of the context. What resources keep must not starve them. Launches of kernels and graphs may load as
- * well; they are not watched, and the memory that the cache leaves free is what protects them. Linking (cuLinkComplete)
- * works on the host, and an update of a graph that failed leaves the graph undefined, so neither is tried again. */
+/* Hooks of calls that allocate device memory as a side effect: loading code (with lazy loading also the first
+ * request of a function), graphs, streams, limits of the context. Free blocks must not make them fail, so each call
+ * is repeated after a trim. Launches of kernels and graphs may load code as well. They are not hooked; the memory
+ * that the cache leaves free protects them. Linking (cuLinkComplete) works on the host, and a failed update leaves a
+ * graph undefined, so neither is repeated. */
 #include "shim/driver/streams.h"
 #include "shim/hook/hook.h"
 #include "shim/hook/image.h"
@@ -13,7 +14,7 @@
         LEAVE(WITH_TRIM(gm_real.symbol arguments)); \
     }
 
-/* Kernels that print show the host how far they are. */
+/* Kernels that print let the host see how far they are. */
 #define LOADS_CODE(symbol, parameters, arguments, prints) \
     HOOK(symbol, LIST parameters) {                       \
         ENTER(symbol, LIST arguments);                    \
@@ -72,7 +73,7 @@ TAKES_MEMORY(cuGraphUpload_ptsz, (CUgraphExec instance, CUstream stream), (insta
 
 TAKES_MEMORY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 
-/* ---- streams, which some drivers need to be known (shim/driver/streams.h) */
+/* ---- streams; for some drivers gpumem must know all of them (shim/driver/streams.h) */
 
 static CUresult made(const CUstream *stream, CUresult result) {
     if (result == CUDA_SUCCESS) {

@@ -1,6 +1,6 @@
-/* Look-ups: dlsym, dlvsym, cuGetProcAddress. The true look-up comes first; what it returned is mapped to a hook by
- * identity, so versions and per-thread twins are right by construction and a hook is handed out only where the driver
- * has the function. */
+/* Hooks of look-ups: dlsym, dlvsym, cuGetProcAddress. The true look-up runs first. When the function that it returns
+ * is hooked, the look-up returns the hook's entry instead. So versions and per-thread twins are always right, and a
+ * hook is returned only where the driver has the function. */
 #include "shim/hook/entry_points.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/hook.h"
@@ -12,7 +12,7 @@
 typedef void *(*dlsym_function)(void *, const char *);
 typedef void *(*dlvsym_function)(void *, const char *, const char *);
 
-/* Where look-ups that are not ours go on: another interposer behind us, or the C library. Read by entry.S. */
+/* The next dlsym and dlvsym: those of another interposer after gpumem, or of the C library. Read by entry.S. */
 GM_INTERNAL dlsym_function gm_next_dlsym;
 GM_INTERNAL dlvsym_function gm_next_dlvsym;
 GM_INTERNAL int gm_route_dlsym(void *handle, const char *name, const char *unused, void **result, void *caller);
@@ -20,7 +20,7 @@ GM_INTERNAL int gm_route_dlvsym(void *handle, const char *name, const char *vers
 
 static __thread __attribute__((tls_model("initial-exec"))) bool looking;
 
-/* cudnn*, cublas*, curl_* are not the driver's. */
+/* cudnn*, cublas* and curl_* are not functions of the driver. */
 static bool is_driver_name(const char *name) {
     return name && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
@@ -39,9 +39,9 @@ static void find_next(void) {
     __atomic_store_n(&gm_next_dlsym, (dlsym_function)next, __ATOMIC_RELEASE);
 }
 
-/* What a successful look-up of a driver's name is answered with. */
+/* The result of a successful look-up of a driver's name. */
 static void *answer(void *function, const char *name) {
-    if (gm_is_entry(function)) /* found our own export: through the program's own scope */
+    if (gm_is_entry(function)) /* gpumem's own export, found through the program's own scope */
         return gm_hooks_ready() || gm_driver_ready(false) ? function : NULL;
     if (!gm_hooks_ready())
         return function;
@@ -51,16 +51,16 @@ static void *answer(void *function, const char *name) {
     return entry;
 }
 
-/* Common part: 0 = not ours, the entry jumps on with the caller's own return address. */
+/* The common part. 0: gpumem does not answer, and the entry jumps on with the caller's own return address. */
 static int route(void *handle, const char *name, void *found, void **result) {
     if (found) {
         *result = answer(found, name);
-        if (!*result) /* our export must not make a program believe in a driver that is not there: leave libc's error
-                         behind */
+        if (!*result) /* gpumem's export must not make the program believe in a driver that is not there: set the C
+                         library's error */
             gm_real_dlsym(RTLD_NEXT, name);
         return 1;
     }
-    /* Not found from our scope; the caller's own may see more. */
+    /* Not found from gpumem's scope. The caller's own scope may have more. */
     if (handle == RTLD_DEFAULT)
         return 0;
     *result = NULL;
@@ -74,9 +74,9 @@ int gm_route_dlsym(void *handle, const char *name, const char *unused, void **re
         return 0;
     looking = true;
     gm_note_caller(caller);
-    int ours = route(handle, name, gm_next_dlsym(handle, name), result);
+    int answered = route(handle, name, gm_next_dlsym(handle, name), result);
     looking = false;
-    return ours;
+    return answered;
 }
 
 int gm_route_dlvsym(void *handle, const char *name, const char *version, void **result, void *caller) {
@@ -86,9 +86,9 @@ int gm_route_dlvsym(void *handle, const char *name, const char *version, void **
         return 0;
     looking = true;
     gm_note_caller(caller);
-    int ours = route(handle, name, gm_next_dlvsym(handle, name, version), result);
+    int answered = route(handle, name, gm_next_dlvsym(handle, name, version), result);
     looking = false;
-    return ours;
+    return answered;
 }
 
 static CUresult routed(CUresult result, const char *symbol, void **function) {

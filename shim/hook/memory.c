@@ -1,4 +1,4 @@
-/* Device memory that a policy may move, and every way to free it. */
+/* Hooks of device memory that a policy may move, of every way to free it, and of queries about memory. */
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
 #include "shim/hook/coverage.h"
@@ -19,7 +19,7 @@ static bool is_capturing(CUstream stream, bool per_thread) {
 
 HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
     struct gm_scope scope;
-    if (!address || !size) /* the driver's own answer */
+    if (!address || !size) /* the driver's own error */
         return gm_real.cuMemAlloc_v2 ? gm_real.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
     ENTER(cuMemAlloc_v2, address, size);
     BEGIN(&scope, GM_CALL_ALLOC, size);
@@ -64,31 +64,31 @@ static void on_stream(struct gm_request *request, CUstream stream, bool per_thre
     request->capturing = is_capturing(stream, per_thread);
 }
 
-/* What the program's own pool answers is only recorded. */
-#define SEE_FROM_POOL(scope, address, call)                                                           \
+/* An allocation from the program's own pool is only recorded. */
+#define RECORD_FROM_POOL(scope, address, call)                                                        \
     do {                                                                                              \
         CUresult result = WITHIN_LIMIT(scope, call);                                                  \
         gm_pipeline_saw_alloc(scope, GM_KIND_POOL, GM_ACT_ALLOC, result ? 0 : *(address), 0, result); \
         LEAVE(result);                                                                                \
     } while (0)
 
-#define ALLOC_ASYNC(symbol, twin)                                                  \
-    HOOK(symbol, CUdeviceptr *address, size_t size, CUstream stream) {             \
-        struct gm_scope scope;                                                     \
-        ENTER(symbol, address, size, stream);                                      \
-        if (!address || !size)                                                     \
-            LEAVE(gm_real.symbol(address, size, stream));                          \
-        BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                  \
-        on_stream(&scope.request, stream, twin);                                   \
-        if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&  \
-            gm_hook_takes_from_set_pool(&scope.request))                           \
-            SEE_FROM_POOL(&scope, address, gm_real.symbol(address, size, stream)); \
-        LEAVE(alloc_async(&scope, address));                                       \
+#define ALLOC_ASYNC(symbol, twin)                                                     \
+    HOOK(symbol, CUdeviceptr *address, size_t size, CUstream stream) {                \
+        struct gm_scope scope;                                                        \
+        ENTER(symbol, address, size, stream);                                         \
+        if (!address || !size)                                                        \
+            LEAVE(gm_real.symbol(address, size, stream));                             \
+        BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                     \
+        on_stream(&scope.request, stream, twin);                                      \
+        if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&     \
+            gm_hook_takes_from_set_pool(&scope.request))                              \
+            RECORD_FROM_POOL(&scope, address, gm_real.symbol(address, size, stream)); \
+        LEAVE(alloc_async(&scope, address));                                          \
     }
 ALLOC_ASYNC(cuMemAllocAsync, false)
 ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
 
-/* ---- never moved: the program's intent, only recorded */
+/* ---- never moved: the program states its intent; only recorded */
 
 #define ALLOC_FROM_POOL(symbol, twin)                                                     \
     HOOK(symbol, CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) { \
@@ -96,7 +96,7 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
         ENTER(symbol, address, size, pool, stream);                                       \
         BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                     \
         on_stream(&scope.request, stream, twin);                                          \
-        SEE_FROM_POOL(&scope, address, gm_real.symbol(address, size, pool, stream));      \
+        RECORD_FROM_POOL(&scope, address, gm_real.symbol(address, size, pool, stream));   \
     }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, false)
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz, true)
@@ -141,20 +141,21 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
 FREE_ASYNC(cuMemFreeAsync, false)
 FREE_ASYNC(cuMemFreeAsync_ptsz, true)
 
-/* ---- questions: answered by the driver, which tells the truth about whatever backs the block, except that kept memory
- * is free memory to the program, and that a block may be larger than what the program asked for (freed.c) */
+/* ---- queries: the driver answers them, with two exceptions: free blocks count as free memory, and a block may be
+ * larger than requested (freed.c) */
 
 HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     struct gm_context context;
     size_t free_now, total;
     ENTER(cuMemGetInfo_v2, free_bytes, total_bytes);
     bool known = gm_context_current(&context);
-    size_t kept = known ? gm_pipeline_releasable(context.device) : 0; /* first: some is given back by it */
+    size_t releasable = known ? gm_pipeline_releasable(context.device)
+                              : 0; /* before the driver's call, because it may release memory */
     CUresult result = gm_real.cuMemGetInfo_v2(free_bytes, total_bytes);
-    if (result != CUDA_SUCCESS || !known || (!kept && !gm_limit_on()) ||
+    if (result != CUDA_SUCCESS || !known || (!releasable && !gm_limit_on()) ||
         gm_real.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
         LEAVE(result);
-    free_now = kept < total - free_now ? free_now + kept : total;
+    free_now = releasable < total - free_now ? free_now + releasable : total;
     gm_limit_view(context.device, &free_now, &total);
     if (free_bytes)
         *free_bytes = free_now;
@@ -163,7 +164,7 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     LEAVE(result);
 }
 
-/* The runtime asks it for the properties of a device. */
+/* The runtime calls it for the properties of a device. */
 HOOK(cuDeviceTotalMem_v2, size_t *bytes, CUdevice device) {
     ENTER(cuDeviceTotalMem_v2, bytes, device);
     CUresult result = gm_real.cuDeviceTotalMem_v2(bytes, device);
@@ -178,7 +179,7 @@ HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr addre
     enum gm_known known = gm_hook_known(address, &block);
     if (known == GM_KNOWN_FREED)
         LEAVE(CUDA_ERROR_NOT_FOUND);
-    bool mapped = known == GM_KNOWN_BLOCK && block.kind == GM_KIND_VMM; /* several mappings, perhaps */
+    bool mapped = known == GM_KNOWN_BLOCK && block.kind == GM_KIND_VMM; /* it may consist of several mappings */
     CUresult result = mapped ? CUDA_SUCCESS : gm_real.cuMemGetAddressRange_v2(base, size, address);
     if (result == CUDA_SUCCESS && known == GM_KNOWN_BLOCK && base)
         *base = block.address;
@@ -187,8 +188,8 @@ HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr addre
     LEAVE(result);
 }
 
-static void answered(void *data, CUpointer_attribute attribute, CUdeviceptr address, enum gm_known known,
-                     const struct gm_block *block) {
+static void correct_answer(void *data, CUpointer_attribute attribute, CUdeviceptr address, enum gm_known known,
+                           const struct gm_block *block) {
     if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
         *(uint64_t *)data = block->address;
     else if (known == GM_KNOWN_BLOCK && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
@@ -205,22 +206,22 @@ HOOK(cuPointerGetAttribute, void *data, CUpointer_attribute attribute, CUdevicep
         LEAVE(CUDA_ERROR_INVALID_VALUE);
     CUresult result = gm_real.cuPointerGetAttribute(data, attribute, address);
     if (result == CUDA_SUCCESS)
-        answered(data, attribute, address, known, &block);
+        correct_answer(data, attribute, address, known, &block);
     LEAVE(result);
 }
 
-/* An address that nobody can have, for what the driver says of unknown ones. */
-#define NOWHERE ((CUdeviceptr)4096)
+/* An address that no memory can have, to get the driver's answer for unknown addresses. */
+#define UNKNOWN_ADDRESS ((CUdeviceptr)4096)
 
 HOOK(cuPointerGetAttributes, unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
     struct gm_block block;
     ENTER(cuPointerGetAttributes, count, attributes, data, address);
     enum gm_known known = gm_hook_known(address, &block);
     if (known == GM_KNOWN_FREED)
-        LEAVE(gm_real.cuPointerGetAttributes(count, attributes, data, NOWHERE));
+        LEAVE(gm_real.cuPointerGetAttributes(count, attributes, data, UNKNOWN_ADDRESS));
     CUresult result = gm_real.cuPointerGetAttributes(count, attributes, data, address);
     for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
-        answered(data[i], attributes[i], address, known, &block);
+        correct_answer(data[i], attributes[i], address, known, &block);
     LEAVE(result);
 }
 

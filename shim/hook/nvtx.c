@@ -1,12 +1,12 @@
 /* The program's NVTX ranges and marks become phases of the trace.
  *
- * NVTX 3 is headers in the program: its first call loads the library that NVTX_INJECTION64_PATH names and calls
- * InitializeInjectionNvtx2 there, which fills NVTX's table of functions. Without that variable nothing here is ever
- * entered. The declarations that NVTX shares with such a library are restated, because its headers do not come with
- * every toolkit; tests compile against the real ones.
+ * NVTX 3 consists of headers in the program. Its first call loads the library that NVTX_INJECTION64_PATH names and
+ * calls InitializeInjectionNvtx2 there, which fills NVTX's table of functions. Without that variable this file is
+ * never used. The declarations that NVTX shares with such a library are repeated here, because its headers do not
+ * come with every toolkit. Tests compile against the real headers.
  *
- * Ranges begin before the first CUDA call, when there is no trace yet: each thread keeps those that are open, and the
- * thread that starts the shim writes its own then, any other at its next range. */
+ * Ranges may begin before the first CUDA call, when there is no trace yet. Each thread stores its open ranges. The
+ * thread that starts gpumem writes its own ranges then; another thread writes them at its next range. */
 #include <pthread.h>
 #include <string.h>
 #include <wchar.h>
@@ -40,7 +40,7 @@ struct attributes {
     union {
         const char *ascii;
         const wchar_t *unicode;
-        const void *registered; /* number of a text */
+        const void *registered; /* number of a text (phase.h) */
     } message;
 };
 _Static_assert(sizeof(struct attributes) == 48, "nvtxEventAttributes_v2");
@@ -60,8 +60,8 @@ static uint32_t number_of(const struct domain *domain) {
     return domain >= domains && domain < domains + DOMAINS ? (uint32_t)(domain - domains) : 0;
 }
 
-/* UTF-8; what is no character becomes '?'. */
-static size_t narrow(char *out, size_t size, const wchar_t *text) {
+/* Converts to UTF-8. Invalid characters become '?'. */
+static size_t to_utf8(char *out, size_t size, const wchar_t *text) {
     size_t used = 0;
     for (; text && *text && used + 4 <= size; text++) {
         uint32_t c = (uint32_t)*text;
@@ -95,7 +95,7 @@ static uint32_t text_of(uint32_t domain, const char *ascii, const wchar_t *unico
         text[used++] = ':';
     }
     if (unicode) {
-        used += narrow(text + used, sizeof(text) - used, unicode);
+        used += to_utf8(text + used, sizeof(text) - used, unicode);
     } else if (ascii) {
         size_t length = strnlen(ascii, sizeof(text) - used);
         memcpy(text + used, ascii, length);
@@ -184,7 +184,7 @@ static int pop(uint32_t domain) {
 
 static void mark(uint32_t text) { gm_phase_note(GM_ACT_MARK, 0, text); }
 
-/* ---- what NVTX calls */
+/* ---- functions that NVTX calls */
 
 static void mark_ex(const struct attributes *a) { mark(text_in(0, a)); }
 static void mark_a(const char *text) { mark(text_of(0, text, NULL)); }
@@ -219,8 +219,8 @@ static void *register_w(const struct domain *domain, const wchar_t *text) {
     return (void *)(uintptr_t)text_of(number_of(domain), NULL, text);
 }
 
-/* One domain for a name, whichever library of the program asks. Where there are too many the rest share the default
- * one. */
+/* One domain for each name, for all libraries of the program. When there are too many, further domains share the
+ * default domain. */
 static struct domain *domain_of(const char *name, size_t length) {
     struct domain *found = NULL;
     gm_spin_lock(&domain_lock);
@@ -240,10 +240,10 @@ static struct domain *create_a(const char *name) {
 }
 static struct domain *create_w(const wchar_t *name) {
     char text[DOMAIN_NAME];
-    return domain_of(text, narrow(text, sizeof(text), name));
+    return domain_of(text, to_utf8(text, sizeof(text), name));
 }
 
-/* By NVTX's numbers of its functions. */
+/* Indexed by NVTX's numbers of its functions. */
 static const function core[] = {
     [1] = (function)mark_ex, [2] = (function)mark_a,  [3] = (function)mark_w,       [4] = (function)start_ex,
     [5] = (function)start_a, [6] = (function)start_w, [7] = (function)end,          [8] = (function)push_ex,
@@ -267,7 +267,7 @@ static void fill(const struct callbacks *callbacks, int module, const function *
 
 static void in_child(void) {
     domain_lock.held = 0;
-    gm_phase_after_fork(); /* also where the shim has not started */
+    gm_phase_after_fork(); /* also when gpumem has not started */
 }
 
 static bool trace_is_wanted(void) {
@@ -280,11 +280,11 @@ static bool trace_is_wanted(void) {
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
 /* Called by each copy of NVTX in the process. 0 leaves NVTX without a tool. */
 int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id)) {
-    static bool watching;
+    static bool registered;
     const struct callbacks *callbacks = trace_is_wanted() ? export_table(TABLE_CALLBACKS) : NULL;
     if (!callbacks || callbacks->size < sizeof(*callbacks))
         return 0;
-    if (!__atomic_exchange_n(&watching, true, __ATOMIC_RELAXED))
+    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
         pthread_atfork(NULL, NULL, in_child);
     fill(callbacks, MODULE_CORE, core, sizeof(core) / sizeof(core[0]));
     fill(callbacks, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]));

@@ -3,7 +3,7 @@
 
 #include "shim/base/base.h"
 
-/* Writes the ranges that the calling thread has open, once there is a trace. */
+/* Writes the open ranges of the calling thread to the trace, once there is one. */
 void gm_nvtx_begin_waiting(void);
 
 #endif

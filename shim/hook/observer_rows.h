@@ -1,9 +1,13 @@
 /* clang-format off */
-/* Calls that give work to a stream. Nothing is hooked, it is only noticed when a per-thread default stream is about to be used: frees
- * then order more (shim/driver/free_sync.h), and drivers that cannot record a context keep nothing (shim/driver/streams.h).
- * EXPLICIT(symbol, which argument the stream is): the handle CU_STREAM_PER_THREAD. CONFIG(symbol): the same, in the configuration of
- * a launch. TWIN(symbol): a twin for programs built with per-thread default streams.
- * Included by C and by assembly: macros only. */
+/* Calls that submit work to a stream. They are not hooked; an observer notes that a per-thread default stream is
+ * about to be used. From then on frees have to order more (shim/driver/free_sync.h), and with drivers that cannot
+ * record a context no memory is reused (shim/driver/streams.h).
+ *
+ *   EXPLICIT(symbol, index of the stream argument): observes the handle CU_STREAM_PER_THREAD
+ *   CONFIG(symbol): the same; the stream is a member of the launch configuration
+ *   TWIN(symbol): a twin for programs built with per-thread default streams
+ *
+ * C and assembly include this file: macros only. */
 #ifndef GM_HOOK_OBSERVER_ROWS_H
 #define GM_HOOK_OBSERVER_ROWS_H
 

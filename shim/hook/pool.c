@@ -1,5 +1,5 @@
-/* The program's own stream-ordered pools: recorded, never moved. The pool that it sets as a device's current one is
- * such a pool, too: cuMemAllocAsync takes from it. */
+/* Hooks of the program's own stream-ordered pools. Their memory is recorded and never moved. A pool that the program
+ * sets as a device's current pool is such a pool as well: cuMemAllocAsync allocates from it. */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/pool.h"
 #include "shim/hook/hook.h"
@@ -7,7 +7,7 @@
 enum { DEVICES = 64 };
 
 uint64_t gm_hook_pools_set;
-static CUmemoryPool current[DEVICES]; /* as the program set it; NULL: the device's default pool */
+static CUmemoryPool current[DEVICES]; /* the pool that the program set; NULL: the device's default pool */
 
 static void set_current(CUdevice device, CUmemoryPool pool) {
     if (device < 0 || device >= DEVICES)
@@ -26,8 +26,8 @@ static void note_current(CUdevice device, CUmemoryPool pool) {
     set_current(device, is_default ? NULL : pool);
 }
 
-/* The driver asks the device of the stream, which need not be the current one. A device that is not known counts as
- * set: the driver's own call is always right. */
+/* The device of the stream counts, which need not be the current one. An unknown device counts as set, because the
+ * driver's own call is always right. */
 bool gm_hook_takes_from_set_pool(const struct gm_request *request) {
     CUdevice device = request->device;
     CUcontext owner = NULL;
@@ -80,7 +80,7 @@ HOOK(cuMemPoolDestroy, CUmemoryPool pool) {
     BEGIN_FREE(&scope, GM_CALL_POOL_DESTROY, 0);
     CUresult result = (CUresult)gm_pipeline_free(&scope, GM_ACT_UNRESERVE, key, native_destroy);
     for (CUdevice device = 0; result == CUDA_SUCCESS && device < DEVICES; device++)
-        if (__atomic_load_n(&current[device], __ATOMIC_RELAXED) == pool) /* the driver takes the default pool again */
+        if (__atomic_load_n(&current[device], __ATOMIC_RELAXED) == pool) /* the driver uses the default pool again */
             set_current(device, NULL);
     LEAVE(result);
 }

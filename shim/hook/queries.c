@@ -1,5 +1,5 @@
-/* The program asks whether work is done. Behind a native free it is; where a free left it in flight, it is done before
- * the program gets its answer (shim/driver/free_sync.h). */
+/* Hooks of queries about the progress of work. After a native free all work is done. When gpumem's free left work in
+ * flight, a query waits for that work before it answers (shim/driver/free_sync.h). */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 

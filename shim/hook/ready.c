@@ -1,9 +1,9 @@
-/* The start of a process's hooks: which thread starts, and what the others do.
+/* The start of the hooks in a process: which thread starts them, and what other threads do meanwhile.
  *
- * Whoever asks the loader waits for its lock, and who holds that lock, in a constructor of a library being loaded, may
- * make the process's first CUDA call and wait for the thread that starts. So each thread first asks the loader all that
- * the start needs, for itself and under no lock or flag; the start proper never asks. The others wait for it, since a
- * call that passed it by (a capture begun, peer access) would be missing later. */
+ * A call of the loader waits for the loader's lock. A thread that holds that lock, in a constructor of a library,
+ * may make the process's first CUDA call and wait for the thread that starts. So each thread first makes all calls
+ * of the loader that the start needs, without a lock or flag; the start itself never calls the loader. Other threads
+ * wait for the start, because a call that bypassed it (a capture begun, peer access) would be missing later. */
 #include <sys/mman.h>
 
 #include "shim/base/file.h"
@@ -16,7 +16,7 @@
 bool gm_hooks_active;
 static __thread __attribute__((tls_model("initial-exec"))) bool starting;
 
-static bool ask_loader(struct gm_found **found) {
+static bool query_loader(struct gm_found **found) {
     *found = NULL;
     if (!gm_driver_ready(false) || !(*found = gm_pages(sizeof **found)))
         return false;
@@ -28,19 +28,20 @@ static bool ask_loader(struct gm_found **found) {
     return true;
 }
 
-enum { IDLE = 0, STARTED = -1, ASIDE = -2 }; /* else the process whose thread starts */
+enum { IDLE = 0, STARTED = -1, GAVE_UP = -2 }; /* else: id of the process whose thread starts */
 static int start_state;
 
-/* Nothing in the start waits for another thread, so this ends within milliseconds. The limit is for what nobody
- * foresees, such as a file system that does not answer, and in the child of a fork the starting thread is missing:
- * gpumem then steps aside for good, before anything was hooked. */
+/* Waits until the start has ended. Nothing in the start waits for another thread, so it ends within milliseconds.
+ * The time limit is for unforeseen cases such as a file system that does not answer. In the child of a fork the
+ * starting thread does not exist. In both cases gpumem gives up for the life of the process, before anything was
+ * hooked. */
 static bool wait_for_start(void) {
     enum { NAP_NS = 50000, MOST_NAPS = 100000 }; /* 5 s and more */
     int now = __atomic_load_n(&start_state, __ATOMIC_ACQUIRE);
     for (int naps = 0; now > 0; naps++) {
         bool forked = now != getpid();
         if ((forked || naps == MOST_NAPS) &&
-            __atomic_compare_exchange_n(&start_state, &now, ASIDE, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            __atomic_compare_exchange_n(&start_state, &now, GAVE_UP, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             gm_log(GM_LOG_ERROR, "the start %s: stepping aside", forked ? "was cut off by a fork" : "does not end");
             return false;
         }
@@ -50,7 +51,7 @@ static bool wait_for_start(void) {
     return now == STARTED;
 }
 
-/* One thread starts the process. False: stepped aside. */
+/* One thread starts the process. False: gpumem gave up. */
 static bool start(const struct gm_found *found) {
     int idle = IDLE, self = getpid();
     if (!__atomic_compare_exchange_n(&start_state, &idle, self, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -65,10 +66,10 @@ bool gm_hooks_ready(void) {
 
     if (GM_LIKELY(__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)))
         return true;
-    if (starting || __atomic_load_n(&start_state, __ATOMIC_ACQUIRE) == ASIDE)
+    if (starting || __atomic_load_n(&start_state, __ATOMIC_ACQUIRE) == GAVE_UP)
         return false;
     starting = true;
-    bool ready = ask_loader(&found) && start(found);
+    bool ready = query_loader(&found) && start(found);
     if (found)
         munmap(found, sizeof *found);
     if (ready) {

@@ -1,7 +1,10 @@
 /* clang-format off */
-/* One row for each hooked driver symbol; exports, look-up routes, entries and the coverage report grow from it.
- * ROW(exact symbol, name asked of cuGetProcAddress, version that introduced this variant, 1 = per-thread-default-stream twin)
- * Included by C and by assembly: macros only. */
+/* One row for each hooked driver symbol. Exports, look-ups, entries and the coverage report are generated from the
+ * rows.
+ *
+ *   ROW(exact symbol, name for cuGetProcAddress, version that introduced this variant, 1 = twin for per-thread default streams)
+ *
+ * C and assembly include this file: macros only. */
 #ifndef GM_HOOK_ROWS_H
 #define GM_HOOK_ROWS_H
 

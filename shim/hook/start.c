@@ -1,5 +1,6 @@
-/* Life of the shim in a process: options, policy, resources and trace at the first touch of the driver; nothing before;
- * at the end a finished trace and the coverage report, without any CUDA call. */
+/* The life of gpumem in a process. The first call of the driver reads the options and creates policy, resources and
+ * trace. Nothing happens before. The end of the process completes the trace and writes the coverage report, without
+ * any CUDA call. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,8 +58,8 @@ static bool debugger_attached(void) {
     return starts_with(comm, "cuda-gdb");
 }
 
-/* Tools must see the program's own blocks. NULL: none is at work. */
-static const char *tool_at_work(void) {
+/* Development tools must see the program's own blocks. Returns the name of a tool that is active, NULL: none. */
+static const char *active_tool(void) {
     const char *preload = "";
     for (char **variable = environ; variable && *variable; variable++) {
         if (starts_with(*variable, "CUDA_INJECTION64_PATH=") && (*variable)[22])
@@ -119,7 +120,7 @@ static const struct gm_policy *choose_policy(bool *user_named, uint32_t *wants) 
     const char *tool;
 
     *user_named = gm_option_is_set(GM_OPT_POLICY);
-    if (!*user_named && (tool = tool_at_work()) != NULL) {
+    if (!*user_named && (tool = active_tool()) != NULL) {
         gm_log(GM_LOG_WARN,
                "%s is at work: policy observe, so that it sees the program's own blocks (GPUMEM_POLICY overrides)",
                tool);
@@ -131,7 +132,7 @@ static const struct gm_policy *choose_policy(bool *user_named, uint32_t *wants) 
     return policy;
 }
 
-/* ---- resources: one maker for each kind, behind the adaptors that the options ask for */
+/* ---- resources: one maker for each kind, wrapped in the adaptors that the options select */
 
 static struct gm_resource *build(const char *text) {
     char error[400];
@@ -166,7 +167,7 @@ static struct gm_resource *build_resources(void) {
 
 /* ---- out of memory */
 
-/* Who only looks sees the driver's own out of memory, unless steps are asked for by name. */
+/* Policy observe passes the driver's own out-of-memory error to the program, unless the user set GPUMEM_OOM. */
 static void choose_steps(const struct gm_policy *policy) {
     bool named = gm_option_is_set(GM_OPT_OOM);
     const char *initial = gm_option_rows[GM_OPT_OOM].initial;
@@ -191,7 +192,7 @@ static gm_status synchronise(const struct gm_block *block, bool *settled) {
 }
 
 static void describe_context(const struct gm_context *context) {
-    static uint64_t told; /* bit of each device */
+    static uint64_t described; /* a bit for each device */
     struct gm_record_context record = {
         .head = {.bytes = sizeof(record), .type = GM_RECORD_CONTEXT},
         .number = context->number,
@@ -210,7 +211,7 @@ static void describe_context(const struct gm_context *context) {
         return;
     gm_trace_record(&record.head);
     uint64_t bit = 1ull << (context->device & 63);
-    if (context->device < 0 || __atomic_fetch_or(&told, bit, __ATOMIC_RELAXED) & bit)
+    if (context->device < 0 || __atomic_fetch_or(&described, bit, __ATOMIC_RELAXED) & bit)
         return;
     char *name = device.bytes + sizeof(device.record);
     if (gm_drv.device_get_name(name, 120, context->device) != CUDA_SUCCESS)
@@ -224,7 +225,7 @@ static void describe_context(const struct gm_context *context) {
     gm_trace_record(&device.record.head);
 }
 
-static void meet_context(const struct gm_context *context) {
+static void on_new_context(const struct gm_context *context) {
     gm_free_sync_context(context);
     gm_hook_device_used(context->handle, context->device);
     describe_context(context);
@@ -297,25 +298,26 @@ void gm_process_start(void) {
     }
     if (gm_trace_on || wants & GM_WANT_SITE || checks)
         gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
-    gm_context_on_new = meet_context;
+    gm_context_on_new = on_new_context;
     gm_capture_on_lost = gm_hook_capture_lost;
     __atomic_store_n(&started, true, __ATOMIC_RELEASE);
     gm_log(GM_LOG_INFO, "gpumem %s: policy %s%s%s", GM_VERSION, policy->name, gm_trace_on ? ", trace " : "",
            gm_trace_on ? gm_option_text(GM_OPT_TRACE) : "");
 }
 
-/* A driver that came in past every entry point starts nothing here, and that is what the coverage report is for. */
-static bool passed_by(void) {
-    bool asked = false;
+/* Whether a driver was loaded that no entry point saw. Such a process starts nothing, and the coverage report says
+ * so. */
+static bool was_bypassed(void) {
+    bool requested = false;
     for (char **variable = environ; variable && *variable; variable++)
-        asked |= starts_with(*variable, "GPUMEM_COVERAGE=");
-    if (!asked || !gm_real_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
+        requested |= starts_with(*variable, "GPUMEM_COVERAGE=");
+    if (!requested || !gm_real_dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
         return false;
     gm_options_load(environ);
     return gm_option_bool(GM_OPT_COVERAGE);
 }
 
-static void tell_policy_ended(void) {
+static void log_policy_end(void) {
     const struct gm_policy *policy = gm_pipeline_policy();
     char line[256];
     if (policy && policy->ended && policy->ended(line, sizeof(line)))
@@ -324,13 +326,13 @@ static void tell_policy_ended(void) {
 
 __attribute__((destructor)) static void process_end(void) {
     if (!__atomic_load_n(&started, __ATOMIC_ACQUIRE)) {
-        if (passed_by())
+        if (was_bypassed())
             gm_coverage_report(STDERR_FILENO);
         return;
     }
     if (gm_coverage_on)
         gm_coverage_report(STDERR_FILENO);
-    tell_policy_ended();
+    log_policy_end();
     gm_grow_report(STDERR_FILENO);
     gm_check_report(STDERR_FILENO);
     gm_trace_finish();

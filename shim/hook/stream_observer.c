@@ -1,3 +1,5 @@
+/* Stream observers: each is an entry in entry.S that notes the use of a per-thread default stream and jumps to the
+ * function. */
 #include "shim/hook/stream_observer.h"
 
 #include "shim/driver/driver.h"
@@ -14,11 +16,11 @@
 GM_OBSERVER_ROWS(OBSERVER, OBSERVER, OBSERVER)
 #undef OBSERVER
 
-_Static_assert(offsetof(CUlaunchConfig, hStream) == 32, "the watcher of cuLaunchKernelEx reads the stream there");
+_Static_assert(offsetof(CUlaunchConfig, hStream) == 32, "the observer of cuLaunchKernelEx reads the stream there");
 
 static const struct {
     const char *symbol;
-    void (*watcher)(void);
+    void (*observer)(void);
     void **function;
 } rows[] = {
 #define OBSERVER(symbol, ...) {#symbol, gm_observer_##symbol, &gm_observed_##symbol},
@@ -50,6 +52,6 @@ void gm_observer_start(bool all_known) {
 void *gm_observer_route(void *function) {
     for (unsigned i = 0; active && i < ROWS; i++)
         if (*rows[i].function == function)
-            return (void *)rows[i].watcher;
+            return (void *)rows[i].observer;
     return function;
 }

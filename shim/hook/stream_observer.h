@@ -1,4 +1,5 @@
-/* Watchers of streams on drivers that cannot record a context (watch_rows.h). */
+/* Stream observers, for drivers that cannot record a context: notice that the program uses a per-thread default
+ * stream. The rows are in observer_rows.h. */
 #ifndef GM_HOOK_STREAM_OBSERVER_H
 #define GM_HOOK_STREAM_OBSERVER_H
 
@@ -7,11 +8,12 @@
 
 #include "shim/base/base.h"
 
-/* Finds what is watched, once the driver's table is complete; any thread, any number of times. */
+/* Finds the observed functions, once the driver's table is complete. Any thread may call it any number of times. */
 GM_INTERNAL void gm_observer_find(void);
-/* Tells the streams' book-keeping that it may rely on it. `all_known`: every hooked function has one address only. */
+/* Reports to shim/driver/streams.h that streams are observed. `all_known`: every hooked function has one address
+ * only. */
 GM_INTERNAL void gm_observer_start(bool all_known);
-/* The watcher that stands for `function`, or `function` itself. */
+/* The observer of `function`, or `function` itself. */
 GM_INTERNAL void *gm_observer_route(void *function);
 
 #endif

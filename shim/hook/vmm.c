@@ -1,6 +1,6 @@
-/* Virtual memory management calls of the program: recorded, never moved. A handle counts as memory; a reservation and a
- * mapping are address space. A handle lives until its last release; memory behind it until the last unmap as well,
- * which the driver tells only by its free memory, so the trace shows both. */
+/* Hooks of the program's virtual memory management. It is recorded and never moved. A handle counts as memory; a
+ * reservation and a mapping count as address space. A handle lives until its last release. The memory behind it also
+ * lives until its last unmap, which the driver shows only by its free memory, so the trace has both. */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
@@ -49,8 +49,8 @@ static gm_status native_release(const struct gm_scope *scope, uint64_t key) {
     return (gm_status)gm_real.cuMemRelease(gm_key_value(key));
 }
 
-/* A handle may be held several times (retain, import): only the release that ends our first hold is the block's free.
- */
+/* A handle may be held several times (retain, import). Only the release that ends the recorded hold is the block's
+ * free. */
 HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     struct gm_scope scope;
     uint64_t key = gm_key(GM_SPACE_VMM_HANDLE, handle);
@@ -75,7 +75,7 @@ HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllo
     LEAVE(result);
 }
 
-/* One call may unmap several mappings that lie side by side; each leaves the registry. */
+/* One call may unmap several adjacent mappings. Each of them leaves the registry. */
 HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemUnmap, address, size);

@@ -1,5 +1,5 @@
-/* Work by which others than the streams see what the device does, or wait for it. Nothing is recorded of it; it decides
- * what a free has to wait for (shim/driver/free_sync.h). */
+/* Hooks of work that lets the host, other devices or other interfaces observe what the device does, or makes streams
+ * wait for them. Such work is not recorded, but it decides what a free has to wait for (shim/driver/free_sync.h). */
 #include "shim/driver/free_sync.h"
 #include "shim/hook/hook.h"
 
@@ -53,7 +53,7 @@ NODE(cuGraphAddBatchMemOpNode, GM_SYNC_VALUES, CUDA_BATCH_MEM_OP_NODE_PARAMS)
 NODE(cuGraphAddHostNode, GM_SYNC_HOST_FUNCTION, CUDA_HOST_NODE_PARAMS)
 NODE(cuGraphAddExternalSemaphoresWaitNode, GM_SYNC_SEMAPHORES, CUDA_EXT_SEM_WAIT_NODE_PARAMS)
 
-/* Copies in a batch may read and write host memory of any kind in the order of their stream. */
+/* Copies in a batch may read and write host memory of any kind in stream order. */
 #define COPIES                                                                                            \
     (CUdeviceptr * to, CUdeviceptr * from, size_t * sizes, size_t count, CUmemcpyAttributes * attributes, \
      size_t * indices, size_t attribute_count, size_t * failed, CUstream stream)
@@ -76,7 +76,7 @@ WAITS(cuMemcpy3DBatchAsync_ptsz, GM_SYNC_HOST_MEMORY, VOLUMES, (count, rows, fai
 WAITS(cuMemcpy3DBatchAsync_v2, GM_SYNC_HOST_MEMORY, VOLUMES_V2, (count, rows, flags, stream))
 WAITS(cuMemcpy3DBatchAsync_v2_ptsz, GM_SYNC_HOST_MEMORY, VOLUMES_V2, (count, rows, flags, stream))
 
-/* Other interfaces of the card see memory that they share. */
+/* Other interfaces of the device (graphics, for instance) see memory that they share. */
 WAITS(cuImportExternalMemory, GM_SYNC_EXTERNAL,
       (CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *handle), (memory, handle))
 WAITS(cuImportExternalSemaphore, GM_SYNC_EXTERNAL,
@@ -85,7 +85,7 @@ WAITS(cuImportExternalSemaphore, GM_SYNC_EXTERNAL,
 WAITS(cuGraphicsMapResources, GM_SYNC_EXTERNAL, RESOURCES, (count, resources, stream))
 WAITS(cuGraphicsMapResources_ptsz, GM_SYNC_EXTERNAL, RESOURCES, (count, resources, stream))
 
-/* A pool that is not of device memory. */
+/* Pools that are not of device memory. */
 #define DEFAULT_POOL (CUmemoryPool * pool, CUmemLocation * location, CUmemAllocationType type)
 #define OF_HOST(location, type) \
     ((location) && ((location)->type != CU_MEM_LOCATION_TYPE_DEVICE || (type) != CU_MEM_ALLOCATION_TYPE_PINNED))
