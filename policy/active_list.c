@@ -410,8 +410,8 @@ static void decide(const struct gm_request *request, struct gm_decision *decisio
 extern const struct gm_policy gm_policy_active_list;
 const struct gm_policy gm_policy_active_list = {
     .name = "active-list",
-    .summary = "Short-lived sizes from a stream-ordered pool, lasting ones from managed memory, told apart "
-               "while running.",
+    .summary = "Serve short-lived sizes from a stream-ordered pool and lasting sizes from managed memory, as observed "
+               "while the program runs.",
     .setup = setup_policy,
     .decide = decide,
     .failed = gm_active_list_failed,

@@ -11,7 +11,7 @@ static void decide(const struct gm_request *request, struct gm_decision *decisio
 extern const struct gm_policy gm_policy_observe;
 const struct gm_policy gm_policy_observe = {
     .name = "observe",
-    .summary = "Only look: every block is served as the program asked.",
+    .summary = "Only observe: serve every request as the program made it.",
     .setup = setup,
     .decide = decide,
 };

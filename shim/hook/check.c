@@ -24,7 +24,7 @@ enum { REGISTERS = 8 };
 #endif
 
 enum meaning {
-    WORK, /* this and the following ones have the stream among the arguments */
+    WORK, /* the meanings from here to COPY_3D_PEER have the stream among the arguments */
     KERNEL,
     COPY, /* a copy to the first argument */
     VISIBLE,

@@ -1,5 +1,5 @@
-/* Hooks of contexts: creation, the primary context, green contexts and their end. A context's memory ends with it,
- * so blocks leave the registry and free blocks are released before the context is destroyed. */
+/* Hooks of contexts: creation, the primary context, green contexts and their end. A context's memory ends with it.
+ * Free blocks are released before the context is destroyed. Live blocks leave the registry afterwards. */
 #include "shim/driver/check_order.h"
 #include "shim/driver/free_sync.h"
 #include "shim/driver/internal_stream.h"

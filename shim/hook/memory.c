@@ -149,8 +149,8 @@ HOOK(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes) {
     size_t free_now, total;
     ENTER(cuMemGetInfo_v2, free_bytes, total_bytes);
     bool known = gm_context_current(&context);
-    size_t releasable = known ? gm_pipeline_releasable(context.device)
-                              : 0; /* before the driver's call, because it may release memory */
+    /* Comes before the driver's call, because it may release memory. */
+    size_t releasable = known ? gm_pipeline_releasable(context.device) : 0;
     CUresult result = gm_real.cuMemGetInfo_v2(free_bytes, total_bytes);
     if (result != CUDA_SUCCESS || !known || (!releasable && !gm_limit_on()) ||
         gm_real.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
