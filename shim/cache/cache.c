@@ -153,8 +153,7 @@ static bool may_waste(const struct gm_cache *state, int device) {
     return !gm_limit_on() && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED);
 }
 
-/* The thread's own shard has no ready block. Tries the other shards, then larger blocks, then waits for an own fence.
- */
+/* The thread's own shard has no ready block. Tries the other shards, then larger blocks, then its own fence. */
 static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_request *request, size_t *size,
                                         size_t waiting) {
     unsigned mine = my_shard(), used = gm_cache_shards_used();

@@ -9,9 +9,9 @@
 
 enum { GM_CACHE_SHARDS = 16, GM_CACHE_FENCES = 256 };
 
-#define GM_CACHE_ROTATION                                                                                            \
-    ((size_t)24 << 20) /* largest number of bytes of one size that wait for their fences. They fit a large L2 cache, \
-                          so that a kernel finds its block there */
+/* Most bytes of one size that wait for their fences. They fit a large L2 cache, so that a kernel finds its block there.
+ */
+#define GM_CACHE_ROTATION ((size_t)24 << 20)
 
 struct gm_cache_device {
     uint64_t owned;   /* bytes allocated upstream and not yet freed there: live and free blocks */

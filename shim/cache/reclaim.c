@@ -14,8 +14,8 @@ enum {
     BUSY_IDLES = 4, /* while the context is busy, blocks stay this many times longer */
 };
 
-#define LARGE \
-    ((size_t)2 << 20) /* from this size on a block has pages of its own, so that its release frees device memory */
+/* From this size on a block has pages of its own, so that its release frees device memory. */
+#define LARGE ((size_t)2 << 20)
 
 gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block,
                                  const struct gm_free_request *how) {
@@ -209,8 +209,7 @@ bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *l
            sweep_is_due(state, lists, latest ? latest->stamp : gm_ticks());
 }
 
-/* True when the context has done all work that was submitted before the latest batch: a native free then does not wait.
- */
+/* True when the context has done all work submitted before the latest batch: a native free then does not wait. */
 static bool context_is_idle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *latest,
                             bool *destroyed) {
     return !latest || latest->state != GM_BATCH_RECORDED ||
@@ -269,8 +268,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
 
 /* ---- release on request */
 
-/* Lists the contexts that have free blocks of a device (-1: any device): at most `room` of them, from number `from` on.
- */
+/* Lists contexts that have free blocks of a device (-1: any device): at most `room` of them, from number `from` on. */
 static unsigned list_contexts(struct gm_shard *shard, int device, uint64_t *ids, unsigned room, unsigned from) {
     unsigned count = 0, seen = 0;
     gm_spin_lock(&shard->lock);

@@ -52,8 +52,7 @@ static gm_status record_after_all_work(struct gm_deferred_block *deferred, const
 }
 
 /* Records an event after all work that may use the block: the internal stream waits for this work, and the event is
- * recorded in the internal stream. No event is recorded when the block's context was destroyed, and its work with it.
- */
+ * recorded in the internal stream. No event is recorded when the block's context was destroyed with its work. */
 static gm_status event_after_all_work(struct gm_deferred_block *deferred) {
     CUcontext context = (CUcontext)(uintptr_t)deferred->context;
     struct gm_internal internal;
@@ -121,8 +120,7 @@ static gm_status free_after_event(struct gm_deferred_free *frees, const struct g
 
 /* ---- the queues */
 
-/* Frees the oldest waiting block if its event is complete, or (`wait`) waits for the event. False: nothing was freed.
- */
+/* Frees the oldest waiting block if its event is complete; `wait`: waits for the event. False: nothing was freed. */
 static bool free_oldest(struct gm_deferred_free *frees, bool wait) {
     struct gm_deferred_block deferred;
     if (!gm_deferred_queue_pop(&frees->waiting, &deferred))

@@ -25,8 +25,7 @@ GM_INTERNAL void gm_managed_forget(uint64_t context_id);
 /* Live managed bytes of the process. */
 GM_INTERNAL uint64_t gm_managed_alive(void);
 
-/* The program allocated (+) or freed (-) managed memory by its own call. Such a call is never refused, but it counts.
- */
+/* The program allocated (+) or freed (-) managed memory by its own call. The call is never refused, but it counts. */
 GM_INTERNAL void gm_managed_note(int64_t delta);
 
 /* A maker of managed memory, which may hold memory beyond its live blocks. */

@@ -9,7 +9,7 @@
  * memory is reused only after that work.
  *  - A request in stream order runs on the program's own stream.
  *
- * A pool serves only where all devices can access each other (reach.h). It is open to every device that has a context.
+ * A pool serves only where all devices can access each other (reach.h). Every device with a context has access to it.
  */
 #ifndef GM_RESOURCE_POOL_H
 #define GM_RESOURCE_POOL_H

@@ -1,4 +1,4 @@
-/* The parser of stack texts, which gm_resource_build uses, and the destruction of a stack for callers that build many.
+/* The parser of stack texts, which gm_resource_build uses, and the destruction of stacks for callers that build many.
  */
 #ifndef GM_RESOURCE_STACK_H
 #define GM_RESOURCE_STACK_H

@@ -96,11 +96,11 @@ static void test_host_memory_needs_driver_and_device(void **state) {
     struct gm_request request = plain_request(&world.origin, BYTES);
     gm_drv.mem_create = NULL;
     assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
-    gm_drv.mem_create = kept_driver.mem_create;
+    gm_drv.mem_create = saved_driver.mem_create;
     gm_host_numa_set_reader(NULL); /* forgets what is known of the devices */
     gm_drv.device_get_attribute = lacks;
     assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
-    gm_drv.device_get_attribute = kept_driver.device_get_attribute;
+    gm_drv.device_get_attribute = saved_driver.device_get_attribute;
     gm_host_numa_set_reader(NULL);
     block = get(resource, &request);
     give(resource, &block);
