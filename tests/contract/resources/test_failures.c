@@ -137,7 +137,7 @@ static void test_cached_memory_is_free_memory(void **state) {
     world_close(&world, resource);
 }
 
-/* A pool's memory: given back when somebody asks, beside a block that lives, and never waited for. */
+/* A pool releases its unused memory when free memory is queried, beside a live block and without waiting. */
 static void test_unused_memory_of_a_pool_is_free_memory(void **state) {
     static const char *const names[] = {"cache(async)", "cache(1,async)", "cache(1,managed-pool)"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -97,7 +97,7 @@ static void test_host_memory_needs_driver_and_device(void **state) {
     gm_drv.mem_create = NULL;
     assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
     gm_drv.mem_create = saved_driver.mem_create;
-    gm_host_numa_set_reader(NULL); /* forgets what is known of the devices */
+    gm_host_numa_set_reader(NULL); /* drops what is cached about the devices */
     gm_drv.device_get_attribute = lacks;
     assert_int_equal(allocate(resource, &request, &block), GM_NOT_SUPPORTED);
     gm_drv.device_get_attribute = saved_driver.device_get_attribute;

@@ -1,5 +1,5 @@
-/* What managed memory promises beyond the contract: a cheap pair, prefetching by option, advice that ends with its
- * block, and one rule for all of it, cached blocks included. */
+/* Managed memory: cheap allocation and free, prefetch by option, advice that ends with its block, and the managed
+ * quota, which counts free blocks too. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,7 +127,7 @@ static void test_free_blocks_count_and_are_released(void **state) {
     for (size_t i = 0; i < count; i++)
         give(resource, &blocks[i]);
     uint64_t cached = gm_managed_alive();
-    assert_true(cached >= request.size); /* what is kept is charged */
+    assert_true(cached >= request.size); /* free blocks are charged */
 
     struct gm_request most = plain_request(&world.origin, (count - 2) * request.size);
     block = get(plain, &most);

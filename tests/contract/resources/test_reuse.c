@@ -78,7 +78,7 @@ static void test_no_reuse_before_earlier_work_is_done(void **state) {
     }
 }
 
-/* A cache as it must not be: hands a freed block out again at once, with no fence. */
+/* A wrong cache: it reuses a freed block at once, without a fence. */
 static struct gm_block freed;
 
 static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
@@ -145,7 +145,7 @@ static void test_free_waits_only_where_it_says_so(void **state) {
         world_fill(&world, world.one, &block, 1);
         world_check(&world, world.one, &block, 1);
         assert_int_equal(release(resource, &block, &how), GM_OK);
-        /* Waits where it cannot record. */
+        /* A free waits where it cannot record a fence. */
         bool by_internal_stream =
             (is_pool(resource) && !is_cache(resource)) || strcmp(resource->ops->name, "fill") == 0;
         bool waits = !(is_pool(resource) || is_cache(resource)) || (by_internal_stream && !gm_drv.ctx_record_event) ||

@@ -80,7 +80,7 @@ static int releasable(void) {
 static const struct operation {
     const char *name;
     size_t (*size)(size_t i);
-    bool freed_before; /* before it is measured */
+    bool freed_before; /* the blocks are freed before the measurement */
     int (*run)(void);
 } operations[] = {
     {"pairs", different, true, pairs},
@@ -116,6 +116,6 @@ int main(int argc, char **argv) {
     cache->ops->releasable(cache, 0); /* makes all blocks ready */
     int wrong = measured(operation);
     if (wrong)
-        fprintf(stderr, "free_list_work: %s did not do what it should\n", operation->name);
+        fprintf(stderr, "free_list_work: %s had a wrong result\n", operation->name);
     return wrong;
 }

@@ -244,7 +244,8 @@ static void larger_blocks_serve_only_when_complete(void **state) {
     assert_int_equal(fake.waits, 0);
 }
 
-/* Ever new sizes: most come from kept blocks, and what is held stays near the largest live total. */
+/* Each request has a new size: free blocks serve most of them, and the memory owned stays near the largest live total.
+ */
 static void requests_of_new_sizes_are_served(void **state) {
     enum { LIVE = 64, STEPS = 4000 };
     static struct gm_block blocks[LIVE];
@@ -422,8 +423,8 @@ static void changing_sizes_do_not_pile_up(void **state) {
         }
 }
 
-/* Where others serve the process's lasting blocks, a quarter of those counts, too: as much is held as if the cache
- * served all. */
+/* Other resources serve blocks too. A quarter of these counts as well, so the cache may own as much as if it served all
+ * blocks of the process. */
 static void blocks_of_others_raise_the_target(void **state) {
     size_t most = 0;
     open_cache("cache(sim)");
@@ -665,7 +666,8 @@ static void frees_of_a_capture_are_fenced_after_it(void **state) {
         assert_true(get(MIB).hit);
 }
 
-/* Native frees in relaxed mode disturb no capture: blocks that were freed before it and during it, complete or not. */
+/* Native frees in relaxed mode disturb no capture. They free blocks that were freed before and during the capture, with
+ * complete and with pending fences. */
 static void out_of_memory_in_a_capture_releases_all_blocks(void **state) {
     struct gm_block blocks[9], block;
     open_cache("cache(1,sim)");

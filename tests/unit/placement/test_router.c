@@ -141,7 +141,7 @@ static void test_trim_and_retry(void **state) {
     assert_string_equal(requested, "ntnh");
     assert_int_equal(trims_reported, 1);
     use("trim,host");
-    unused = 4096; /* another error than out of memory ends it */
+    unused = 4096; /* an error other than out of memory ends the steps */
     native_answers[1] = 719;
     assert_int_equal(allocate((struct gm_request){0}, &block), 719);
     assert_string_equal(requested, "ntn");
@@ -169,7 +169,7 @@ static void test_the_reason_of_a_fallback_stays(void **state) {
 static void test_beyond_the_limit(void **state) {
     struct gm_block block;
     use("trim,host,fail");
-    kept = 4096; /* kept memory does not count against the limit: giving it back gains nothing */
+    unused = 4096; /* the limit does not count unused memory, so releasing it does not help */
     assert_int_equal(allocate((struct gm_request){.beyond_limit = true}, &block), GM_OK);
     assert_string_equal(requested, "h");
     assert_int_equal(unused, 4096);
