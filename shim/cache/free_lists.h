@@ -1,4 +1,4 @@
-/* Free lists of a cache: the freed blocks of each context, sorted by size. Blocks that were freed one after the other
+/* Free lists of a cache: the freed blocks of each context, by size. Blocks that were freed one after the other
  * form a batch and share one fence.
  *
  * A block goes through these states:

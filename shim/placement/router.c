@@ -1,7 +1,7 @@
 /* The router chooses the resource that serves a request:
  *  1. the resource of the wanted kind, if it keeps the hard promises of the request;
- *  2. if this cannot serve (the driver lacks a function, the managed quota has no room), its fallback kind, and so on
- * up to native memory;
+ *  2. if this cannot serve (the driver lacks a function, the managed quota has no room), its fallback kind, and
+ *     so on up to native memory;
  *  3. if native memory is out of memory too, the steps of GPUMEM_OOM.
  * So a policy never makes a request fail that native memory could serve. */
 #include "shim/placement/router.h"

@@ -6,7 +6,7 @@
  * is usable on every stream:
  *  - An allocation runs on an internal stream that never waits, and returns when it is complete.
  *  - A free runs on a second internal stream, after all earlier work of the context. The call returns at once; the
- * memory is reused only after that work.
+ *    memory is reused only after that work.
  *  - A request in stream order runs on the program's own stream.
  *
  * A pool serves only where all devices can access each other (reach.h). Every device with a context has access to it.

@@ -6,10 +6,11 @@
  *                    [--watch-streams] [--leave-out] [--expect-mistakes]
  *
  * For each seed every thread does --steps steps. The seeds are --seeds numbers from --seed on; --seed 0 runs 1, 2, 3
- * ... until something is wrong. A run with one thread is reproducible. The exit status is 0 when nothing was wrong;
- * with
- * --expect-mistakes, when something was wrong. --watch-streams: fences are events in known streams, as on a driver
- * older than 12.5. --leave-out: one stream is not known. */
+ * and so on until something is wrong. A run with one thread is reproducible. The exit status is 0 when nothing was
+ * wrong.
+ *  --expect-mistakes: the exit status is 0 when something was wrong.
+ *  --watch-streams: fences are events in known streams, as on a driver older than 12.5.
+ *  --leave-out: one stream is not known. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
