@@ -264,10 +264,10 @@ static GM_APART gm_status free_natively(struct gm_resource *self, struct gm_shar
 }
 
 /* Adds a block that no earlier work can use any more, so it needs no fence. Free lists are tidied when a batch is
- * closed. So every `frees` such blocks a batch is closed all the same, even an empty one. Without cuCtxRecordEvent a
- * fence would be an event in each of the program's streams, and cuStreamQuery would report these streams as busy. Such
- * drivers have no free in order either: the free has waited for the context, and tidying needs no fence. The caller
- * holds the shard's lock; the function releases it. */
+ * closed. So after every `frees` such blocks a batch is closed all the same, even an empty one. Without
+ * cuCtxRecordEvent a fence would be an event in each of the program's streams, and cuStreamQuery would report these
+ * streams as busy. Such drivers have no free in order either: the free has waited for the context, and tidying needs no
+ * fence. The caller holds the shard's lock; the function releases it. */
 static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
                                       const struct gm_block *block, const struct gm_free_request *how) {
     const struct gm_cache *state = self->state;
