@@ -28,7 +28,7 @@ struct gm_fence {
     struct gm_event_of points[GM_FENCE_POINTS];
 };
 
-/* False: this driver cannot record a whole context. The caller has to wait for the context instead. */
+/* False: gpumem can record neither the context nor its streams. The caller has to wait for the context instead. */
 GM_INTERNAL bool gm_fence_supported(void);
 /* Records all work submitted so far that may use a block of this context. Errors: GM_NOT_SUPPORTED when more than
  * GM_FENCE_POINTS contexts may use the block; GM_FENCE_PENDING while one of them may be ending; the driver's own.
