@@ -206,7 +206,7 @@ static void events_done(CUevent begin, CUevent end) {
 
 #define QUERY(symbol, parameters, arguments, done)        \
     static CUresult(CUDAAPI *target_##symbol) parameters; \
-    static CUresult CUDAAPI ask_##symbol parameters {     \
+    static CUresult CUDAAPI query_##symbol parameters {   \
         CUresult result = target_##symbol arguments;      \
         if (result == CUDA_SUCCESS)                       \
             done;                                         \
@@ -220,7 +220,7 @@ static const struct {
     void *entry;
     void **target;
 } queries[] = {
-#define QUERY(symbol, ...) {#symbol, (void *)ask_##symbol, (void **)&target_##symbol},
+#define QUERY(symbol, ...) {#symbol, (void *)query_##symbol, (void **)&target_##symbol},
     QUERIES(QUERY)
 #undef QUERY
 };
