@@ -296,3 +296,31 @@ void gm_contexts_after_fork(void) {
     lock.held = 0;
     memset(uses, 0, sizeof uses);
 }
+
+static void add_user(struct gm_context *users, unsigned room, unsigned *count, const struct gm_context *context) {
+    unsigned known = *count < room ? *count : room;
+    for (unsigned i = 0; i < known; i++)
+        if (users[i].handle == context->handle)
+            return;
+    if (*count < room)
+        users[*count] = *context;
+    ++*count;
+}
+
+static void add_primary(struct gm_context *users, unsigned room, unsigned *count, const struct gm_context *of) {
+    struct gm_context primary;
+    if (gm_context_primary(of->device) != of->handle && gm_context_primary_lives(of->device, &primary))
+        add_user(users, room, count, &primary);
+}
+
+unsigned gm_context_users(struct gm_context *users, unsigned room, unsigned *owners) {
+    struct gm_context peers[GM_CONTEXT_USERS];
+    unsigned count = 1, reach = gm_context_reach(users[0].device, peers, GM_CONTEXT_USERS);
+    add_primary(users, room, &count, &users[0]);
+    *owners = count < room ? count : room;
+    for (unsigned i = 0; i < reach && i < GM_CONTEXT_USERS; i++) {
+        add_user(users, room, &count, &peers[i]);
+        add_primary(users, room, &count, &peers[i]);
+    }
+    return reach > GM_CONTEXT_USERS ? room + 1 : count;
+}

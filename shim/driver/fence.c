@@ -7,8 +7,6 @@
 
 bool gm_fence_supported(void) { return gm_drv.ctx_record_event != NULL || gm_streams_usable(); }
 
-/* ---- the contexts whose work counts */
-
 static bool make_current(CUcontext context, bool *pushed) {
     CUcontext current = NULL;
     *pushed = false;
@@ -22,44 +20,6 @@ static void restore(bool pushed) {
     CUcontext popped;
     if (pushed)
         gm_drv.ctx_pop(&popped);
-}
-
-static bool add(struct gm_context *targets, unsigned *count, const struct gm_context *context) {
-    for (unsigned i = 0; i < *count; i++)
-        if (targets[i].handle == context->handle)
-            return true;
-    if (*count == GM_FENCE_POINTS)
-        return false;
-    targets[(*count)++] = *context;
-    return true;
-}
-
-static bool add_primary(struct gm_context *targets, unsigned *count) {
-    struct gm_context primary;
-    CUdevice device = targets[0].device;
-    return gm_context_primary(device) == targets[0].handle || !gm_context_primary_lives(device, &primary) ||
-           add(targets, count, &primary);
-}
-
-/* Adds the other contexts behind the block's own one, which is already there. The first *owners contexts are on its
- * device. */
-static bool gather(struct gm_context *targets, unsigned *count, unsigned *owners) {
-    struct gm_context peers[GM_FENCE_POINTS], primary;
-    *count = 1;
-    if (!add_primary(targets, count))
-        return false;
-    *owners = *count;
-    unsigned reach = gm_context_reach(targets[0].device, peers, GM_FENCE_POINTS);
-    if (reach > GM_FENCE_POINTS)
-        return false;
-    for (unsigned i = 0; i < reach; i++) {
-        if (!add(targets, count, &peers[i]))
-            return false;
-        if (gm_context_primary(peers[i].device) != peers[i].handle &&
-            gm_context_primary_lives(peers[i].device, &primary) && !add(targets, count, &primary))
-            return false;
-    }
-    return true;
 }
 
 /* ---- events */
@@ -167,17 +127,18 @@ gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t co
     forget(fence);
     if (!gm_drv.ctx_record_event)
         return record_held(fence, &targets[0], true);
-    if (!gather(targets, &count, &owners))
+    count = gm_context_users(targets, GM_FENCE_POINTS, &owners);
+    if (count > GM_FENCE_POINTS)
         return GM_NOT_SUPPORTED;
     return record_contexts(fence, targets, count, owners);
 }
 
 gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context *context, bool primary) {
-    struct gm_context targets[GM_FENCE_POINTS] = {*context};
+    struct gm_context targets[2] = {*context};
     unsigned count = 1;
     forget(fence);
     if (primary)
-        add_primary(targets, &count);
+        gm_context_users(targets, 2, &count);
     return record_contexts(fence, targets, count, count);
 }
 

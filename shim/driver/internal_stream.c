@@ -171,16 +171,16 @@ static gm_status fence_context(const struct gm_internal *internal, CUstream stre
     return status;
 }
 
-/* The primary context of another device, or of the same device when the program created its own context. Its events
- * are created in it. Another thread may end it; its work is done then. */
-static gm_status fence_primary(const struct gm_context *primary, CUstream stream) {
+/* Another context whose work may use the block. Its events are created in it. Another thread may end it; its work is
+ * done then. */
+static gm_status fence_other(const struct gm_context *other, CUstream stream) {
     struct gm_internal internal;
     bool pushed,
-        waits = !gm_drv.ctx_record_event || !gm_internal_of(primary->handle, primary->id, primary->device, &internal);
-    int hold = waits ? gm_context_life(primary->handle, primary->id) : gm_context_hold(primary->handle, primary->id);
+        waits = !gm_drv.ctx_record_event || !gm_internal_of(other->handle, other->id, other->device, &internal);
+    int hold = waits ? gm_context_life(other->handle, other->id) : gm_context_hold(other->handle, other->id);
     if (hold < 0)
         return hold == GM_CONTEXT_DESTROYED ? GM_OK : GM_FENCE_PENDING;
-    gm_status status = gm_context_enter(primary->handle, &pushed);
+    gm_status status = gm_context_enter(other->handle, &pushed);
     if (!status) {
         status = waits ? (gm_status)gm_drv.ctx_synchronize() : fence_context(&internal, stream);
         gm_context_leave(pushed);
@@ -191,15 +191,12 @@ static gm_status fence_primary(const struct gm_context *primary, CUstream stream
 }
 
 gm_status gm_wait_for_users(const struct gm_internal *internal, CUstream stream) {
-    uint64_t others = gm_peers_of(internal->device);
-    gm_status status = fence_context(internal, stream);
-    if (internal->device >= 0 && internal->device < DEVICES)
-        others |= 1ull << internal->device;
-    for (int device = 0; others && !status; device++, others >>= 1) {
-        struct gm_context primary;
-        if (others & 1 && gm_context_primary(device) != internal->context && gm_context_primary_lives(device, &primary))
-            status = fence_primary(&primary, stream);
-    }
+    struct gm_context users[GM_CONTEXT_USERS] = {
+        {.handle = internal->context, .id = internal->id, .device = internal->device}};
+    unsigned owners, count = gm_context_users(users, GM_CONTEXT_USERS, &owners);
+    gm_status status = count > GM_CONTEXT_USERS ? GM_FENCE_PENDING : fence_context(internal, stream);
+    for (unsigned i = 1; i < count && !status; i++)
+        status = fence_other(&users[i], stream);
     return status;
 }
 

@@ -121,7 +121,8 @@ static void test_free_with_another_context_current(void **state) {
     }
 }
 
-static void check_peers(struct gm_resource *resource) {
+/* `primary`: the peer's context is the primary one of its device; else one that the program created. */
+static void check_peers(struct gm_resource *resource, bool primary) {
     struct world world;
     CUcontext peer;
     CUmodule module;
@@ -137,7 +138,8 @@ static void check_peers(struct gm_resource *resource) {
     struct gm_request request = plain_request(&world.origin, BYTES);
     struct gm_block early = get(resource, &request);
     CU(cuCtxCreate_v2(&peer, 0, 1));
-    gm_context_note_primary(1, peer);
+    if (primary)
+        gm_context_note_primary(1, peer);
     CU(cuCtxEnablePeerAccess(world.context, 0));
     struct gm_context accessor;
     uint64_t ended;
@@ -187,11 +189,20 @@ static void check_peers(struct gm_resource *resource) {
     world_close(&world, resource);
 }
 
-static void test_peers_reach_pools(void **state) { check_peers(built[1]); }
+static void test_peers_reach_pools(void **state) {
+    check_peers(built[1], true);
+    check_peers(built[1], false);
+}
 
-static void test_peers_reach_host_memory(void **state) { check_peers(build("host-numa")); }
+static void test_peers_reach_host_memory(void **state) {
+    check_peers(build("host-numa"), true);
+    check_peers(build("host-numa"), false);
+}
 
-static void test_work_of_peers_holds_a_block_back(void **state) { check_peers(build("cache(1,native)")); }
+static void test_work_of_peers_holds_a_block_back(void **state) {
+    check_peers(build("cache(1,native)"), true);
+    check_peers(build("cache(1,native)"), false);
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {
