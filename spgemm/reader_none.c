@@ -1,8 +1,6 @@
 /* Replaces reader.cpp in builds without fast_matrix_market. */
 #include "spgemm/reader.h"
 
-bool spg_reader_available(void) { return false; }
-
 bool spg_read_matrix_text(struct spg_csr *m, const char *name, const char *text, size_t size,
                           enum spg_precision precision, struct spg_reading *reading, struct spg_error *error) {
     *m = (struct spg_csr){0};
