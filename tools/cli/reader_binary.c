@@ -1,8 +1,10 @@
 /* Merges the chunks of a binary trace.
  *
- * Each chunk holds the events of one thread in order. A heap of chunks, keyed by the sequence number of each chunk's
- * next event, yields the global order. A chunk gets a read window when it first comes to the top of the heap, so the
- * number of windows is the number of threads that were active at the same time. */
+ * Each chunk holds the events of one thread, nearly in order: a free takes its sequence number first and may write a
+ * few other events before its own, such as the captures that it found lost. A heap of chunks, keyed by the lowest
+ * sequence number that each chunk still has, yields the global order. A chunk gets a read window when it first comes to
+ * the top of the heap, so the number of windows is the number of threads that were active at the same time. The window
+ * is sorted, and its last NESTED events wait for those behind it. */
 #include "tools/cli/reader_binary.h"
 
 #include <errno.h>
@@ -11,10 +13,11 @@
 #include <unistd.h>
 
 #define WINDOW 256 /* events */
+#define NESTED 32  /* events that may stand before one with a lower number */
 #define STEP   4096u
 
 struct chunk {
-    uint64_t seq;    /* of the next event; the heap's key */
+    uint64_t seq;    /* the lowest that is left; the heap's key */
     uint64_t offset; /* of the first event behind the window */
     uint32_t left;   /* number of events behind the window */
     int thread;
@@ -56,21 +59,41 @@ static void sift_down(struct gm_binary_reader *r, size_t at) {
     r->heap[at] = moved;
 }
 
-/* Fills the window. False at the end of the chunk. */
-static bool refill(struct gm_binary_reader *r, struct chunk *c) {
-    uint32_t count = c->left < WINDOW ? c->left : WINDOW;
-    if (!count)
-        return false;
+static void sort(struct gm_event *events, uint32_t count) {
+    for (uint32_t i = 1; i < count; i++) {
+        struct gm_event moved = events[i];
+        uint32_t at = i;
+        for (; at && moved.seq < events[at - 1].seq; at--)
+            events[at] = events[at - 1];
+        events[at] = moved;
+    }
+}
+
+/* Moves what the window still has to its start and reads on behind it. What cannot be read is lost. */
+static void refill(struct gm_binary_reader *r, struct chunk *c) {
+    uint32_t rest = c->count - c->next, fresh = c->left < WINDOW - rest ? c->left : WINDOW - rest;
     if (!c->window)
         c->window = malloc(WINDOW * sizeof *c->window);
-    if (!c->window || !read_at(r->file, c->window, count * sizeof *c->window, c->offset)) {
+    if (c->window)
+        memmove(c->window, c->window + c->next, rest * sizeof *c->window);
+    if (!c->window || !read_at(r->file, c->window + rest, fresh * sizeof *c->window, c->offset)) {
         r->file->damaged++;
-        return false;
+        fresh = c->left = 0;
     }
-    c->offset += count * sizeof *c->window;
-    c->left -= count;
+    c->offset += fresh * sizeof *c->window;
+    c->left -= fresh;
     c->next = 0;
-    c->count = count;
+    c->count = rest + fresh;
+    sort(c->window, c->count);
+}
+
+/* Makes the window's next event the lowest that the chunk has. False at the end of the chunk. */
+static bool settle(struct gm_binary_reader *r, struct chunk *c) {
+    if (c->left && c->count - c->next <= NESTED)
+        refill(r, c);
+    if (c->next == c->count)
+        return false;
+    c->seq = c->window[c->next].seq;
     return true;
 }
 
@@ -80,10 +103,15 @@ static bool add_events(struct gm_binary_reader *r, uint64_t offset, const struct
         .offset = offset + sizeof *chunk, .left = payload / sizeof(struct gm_event), .thread = chunk->thread};
     if (!c.left)
         return true;
-    if (!read_at(r->file, &c.seq, sizeof c.seq, c.offset)) {
+    struct gm_event first[NESTED + 1];
+    uint32_t known = c.left < NESTED + 1 ? c.left : NESTED + 1;
+    if (!read_at(r->file, first, known * sizeof *first, c.offset)) {
         r->file->damaged++;
         return true;
     }
+    c.seq = first[0].seq;
+    for (uint32_t i = 1; i < known; i++)
+        c.seq = first[i].seq < c.seq ? first[i].seq : c.seq;
     if (r->count == r->room) {
         size_t room = r->room ? 2 * r->room : 256;
         struct chunk *heap = realloc(r->heap, room * sizeof *heap);
@@ -169,25 +197,19 @@ struct gm_binary_reader *gm_binary_reader_open(struct gm_trace_input *file) {
 bool gm_binary_reader_next(struct gm_binary_reader *r, struct gm_event *event, int *thread) {
     while (r->count) {
         struct chunk *top = &r->heap[0];
-        if (top->next == top->count) {
-            if (refill(r, top)) {
-                top->seq = top->window[0].seq;
-            } else {
-                free(top->window);
-                *top = r->heap[--r->count];
-            }
-            if (r->count)
-                sift_down(r, 0);
-            continue;
+        bool found = settle(r, top);
+        if (found) {
+            *event = top->window[top->next++];
+            *thread = top->thread;
         }
-        *event = top->window[top->next++];
-        *thread = top->thread;
-        if (top->next < top->count)
-            top->seq = top->window[top->next].seq;
-        /* After the window's last event the old key stays. So the chunk comes up again at once, and the refill sets the
-         * new key. */
-        if (r->count > 1)
+        if (!found || !settle(r, top)) {
+            free(top->window);
+            *top = r->heap[--r->count];
+        }
+        if (r->count)
             sift_down(r, 0);
+        if (!found)
+            continue;
         if (gm_event_is_valid(event))
             return true;
         r->file->damaged++;

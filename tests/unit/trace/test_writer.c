@@ -29,18 +29,21 @@ enum { AUTO, BINARY, CSV };
 static char folder[] = "/tmp/gpumem-trace-XXXXXX";
 static char path[256];
 
+static void write_event(uint64_t sequence, uint64_t address, uint64_t bytes) {
+    struct gm_event e = {.seq = sequence,
+                         .time_ns = gm_now_ns(),
+                         .address = address,
+                         .bytes = bytes,
+                         .slack = 28,
+                         .call = GM_CALL_ALLOC,
+                         .action = GM_ACT_ALLOC,
+                         .site = 1};
+    gm_trace_event(&e);
+}
+
 static void write_events(uint64_t first_address, int count) {
-    for (int i = 0; i < count; i++) {
-        struct gm_event e = {.seq = gm_trace_sequence(),
-                             .time_ns = gm_now_ns(),
-                             .address = first_address + (uint64_t)i,
-                             .bytes = 100 + (uint64_t)i,
-                             .slack = 28,
-                             .call = GM_CALL_ALLOC,
-                             .action = GM_ACT_ALLOC,
-                             .site = 1};
-        gm_trace_event(&e);
-    }
+    for (int i = 0; i < count; i++)
+        write_event(gm_trace_sequence(), first_address + (uint64_t)i, 100 + (uint64_t)i);
 }
 
 /* Runs `body` in a child and returns its wait status. */
@@ -197,6 +200,33 @@ static void eight_threads(void) {
     for (int i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
     gm_trace_finish();
+}
+
+/* Calls that take their number first and write other events before their own, as a free does that finds lost captures.
+ */
+static void *thread_nests(void *unused) {
+    for (int i = 0; i < 3000; i++) {
+        uint64_t own = gm_trace_sequence();
+        for (int nested = 0; nested < i % 7; nested++)
+            write_event(gm_trace_sequence(), 0x1000, 1);
+        write_event(own, 0x2000, 1);
+    }
+    return NULL;
+}
+
+static void nesting_threads(void) {
+    pthread_t threads[2];
+    gm_trace_setup(path, AUTO, 1000000, "auto", "1");
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, thread_nests, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    gm_trace_finish();
+}
+
+static void nested_events_merge_in_one_order(void **state) {
+    assert_int_equal(in_child(nesting_threads), 0);
+    assert_int_equal(read_back(path, NULL, NULL), 23988);
 }
 
 static void threads_merge_in_one_order(void **state) {
@@ -665,6 +695,7 @@ int main(void) {
         BOTH(check_all),
         CSV_CASE(a_csv_file_begins_with_the_header_line),
         BOTH(threads_merge_in_one_order),
+        BOTH(nested_events_merge_in_one_order),
         BINARY_CASE(short_lived_threads_cost_a_page_each),
         BOTH(the_end_is_safe_while_threads_write),
         BOTH(sigkill_loses_nothing),
