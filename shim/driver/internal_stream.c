@@ -190,7 +190,7 @@ static gm_status fence_other(const struct gm_context *other, CUstream stream) {
     return gm_is_destroyed_error(status) ? GM_OK : status;
 }
 
-gm_status gm_wait_for_users(const struct gm_internal *internal, CUstream stream) {
+static gm_status wait_for_users(const struct gm_internal *internal, CUstream stream) {
     struct gm_context users[GM_CONTEXT_USERS] = {
         {.handle = internal->context, .id = internal->id, .device = internal->device}};
     unsigned owners, count = gm_context_users(users, GM_CONTEXT_USERS, &owners);
@@ -198,6 +198,11 @@ gm_status gm_wait_for_users(const struct gm_internal *internal, CUstream stream)
     for (unsigned i = 1; i < count && !status; i++)
         status = fence_other(&users[i], stream);
     return status;
+}
+
+gm_status gm_internal_stream_after_users(const struct gm_internal *internal, CUstream *stream) {
+    gm_status status = gm_internal_stream(internal, GM_INTERNAL_FREE, stream);
+    return status ? status : wait_for_users(internal, *stream);
 }
 
 void gm_peers_enable(int device, int peer) {

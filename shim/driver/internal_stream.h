@@ -52,10 +52,10 @@ GM_INTERNAL gm_status gm_internal_event_take(const struct gm_internal *internal,
  * destroyed. */
 GM_INTERNAL void gm_internal_event_put(uint64_t id, CUevent event);
 
-/* Makes `stream` wait for all work submitted so far in each context that may use a block of this one
+/* The stream of frees, made to wait for all work submitted so far in each context that may use a block of this one
  * (gm_context_users), as a fence covers it. A driver without cuCtxRecordEvent waits in the calling thread instead.
  * GM_FENCE_PENDING: one of them may be ending, or there are too many; to be tried again. */
-GM_INTERNAL gm_status gm_wait_for_users(const struct gm_internal *internal, CUstream stream);
+GM_INTERNAL gm_status gm_internal_stream_after_users(const struct gm_internal *internal, CUstream *stream);
 
 /* `peer` may access `device`'s memory from now on. */
 GM_INTERNAL void gm_peers_enable(int device, int peer);

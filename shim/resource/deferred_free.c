@@ -10,16 +10,6 @@
 #define WAITING_BLOCKS 64
 #define WAITING_BYTES  ((uint64_t)256 << 20)
 
-static struct gm_deferred_block deferred_of(const struct gm_block *block) {
-    return (struct gm_deferred_block){
-        .address = block->address,
-        .context = block->context,
-        .context_id = block->context_id,
-        .size = block->reserved,
-        .device = block->device,
-    };
-}
-
 /* ---- events */
 
 static void set_event(struct gm_deferred_block *deferred, const struct gm_internal *internal, CUevent event) {
@@ -35,9 +25,7 @@ static gm_status record_after_all_work(struct gm_deferred_block *deferred, const
     gm_status status = gm_context_enter(internal->context, &pushed);
     if (status)
         return status;
-    status = gm_internal_stream(internal, GM_INTERNAL_FREE, &stream);
-    if (!status)
-        status = gm_wait_for_users(internal, stream);
+    status = gm_internal_stream_after_users(internal, &stream);
     if (!status)
         status = gm_internal_event_take(internal, &event);
     if (!status) {
@@ -198,7 +186,7 @@ static void keep_bounds(struct gm_deferred_free *frees) {
 /* ---- the two kinds of free */
 
 static gm_status free_after_all_work(struct gm_deferred_free *frees, const struct gm_block *block) {
-    struct gm_deferred_block deferred = deferred_of(block);
+    struct gm_deferred_block deferred = gm_deferred_block_of(block);
     CUstreamCaptureMode mode;
     if (frees->waits_itself)
         return gm_capture_any() ? gm_deferred_queue_push(&frees->after_capture, &deferred)
@@ -228,7 +216,7 @@ static bool stream_captures(const struct gm_free_request *how) {
 
 static gm_status free_in_order(struct gm_deferred_free *frees, const struct gm_block *block,
                                const struct gm_free_request *how) {
-    struct gm_deferred_block deferred = deferred_of(block);
+    struct gm_deferred_block deferred = gm_deferred_block_of(block);
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode)) {
         if (!stream_captures(how))

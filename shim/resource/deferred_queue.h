@@ -4,8 +4,8 @@
 #ifndef GM_RESOURCE_DEFERRED_QUEUE_H
 #define GM_RESOURCE_DEFERRED_QUEUE_H
 
-#include "policy/policy.h"
 #include "shim/base/base.h"
+#include "shim/resource/resource.h"
 
 struct gm_deferred_block {
     uint64_t address;
@@ -17,6 +17,17 @@ struct gm_deferred_block {
     uint64_t event_context_id;
     int device;
 };
+
+/* Without an event. */
+static inline struct gm_deferred_block gm_deferred_block_of(const struct gm_block *block) {
+    return (struct gm_deferred_block){
+        .address = block->address,
+        .context = block->context,
+        .context_id = block->context_id,
+        .size = block->reserved,
+        .device = block->device,
+    };
+}
 
 struct gm_deferred_slot;
 struct gm_deferred_queue {

@@ -56,9 +56,8 @@ static gm_status fill_privately(const struct gm_block *block, unsigned char valu
     gm_status status = gm_context_enter(context, &pushed);
     if (status)
         goto leave;
-    status = gm_internal_stream(&internal, behind ? GM_INTERNAL_FREE : GM_INTERNAL_ALLOC, &stream);
-    if (!status && behind)
-        status = gm_wait_for_users(&internal, stream);
+    status = behind ? gm_internal_stream_after_users(&internal, &stream)
+                    : gm_internal_stream(&internal, GM_INTERNAL_ALLOC, &stream);
     if (!status)
         status = (gm_status)gm_drv.memset_d8_async(block->address, value, bytes_of(block), stream);
     if (!status && !behind)

@@ -226,9 +226,7 @@ static gm_status free_in_context(const struct gm_internal *internal, uint64_t ad
     gm_status status = gm_context_enter(internal->context, &pushed);
     if (status)
         return status;
-    status = gm_internal_stream(internal, GM_INTERNAL_FREE, &stream);
-    if (!status)
-        status = gm_wait_for_users(internal, stream);
+    status = gm_internal_stream_after_users(internal, &stream);
     if (!status)
         status = (gm_status)gm_drv.mem_free_async(address, stream);
     gm_context_leave(pushed);
@@ -245,13 +243,7 @@ static gm_status free_fenced(const struct gm_internal *internal, uint64_t addres
 }
 
 static gm_status defer(struct gm_pool_family *family, const struct gm_block *block) {
-    struct gm_deferred_block deferred = {
-        .address = block->address,
-        .context = block->context,
-        .context_id = block->context_id,
-        .size = block->reserved,
-        .device = block->device,
-    };
+    struct gm_deferred_block deferred = gm_deferred_block_of(block);
     return gm_deferred_queue_push(&family->after_capture, &deferred);
 }
 

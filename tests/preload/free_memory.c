@@ -1,22 +1,8 @@
 /* Freed memory counts as free: cuMemGetInfo reports it beside live blocks. Argument "all": nearly all of it can be
  * allocated at once. */
-#include <cuda.h>
-
-#include "program.h"
+#include "driver_memory.h"
 
 enum { MIB = 1 << 20, ROUNDS = 4, SMALL = 10, SLACK = 8 * MIB };
-
-static CUdeviceptr get(size_t size) {
-    CUdeviceptr address;
-    MUST(cuMemAlloc(&address, size));
-    note_alloc("cuMemAlloc", (long long)size, (void *)(uintptr_t)address);
-    return address;
-}
-
-static void give(CUdeviceptr address) {
-    note_free("cuMemFree", (void *)(uintptr_t)address);
-    MUST(cuMemFree(address));
-}
 
 static size_t free_memory(void) {
     size_t bytes = 0, total = 0;

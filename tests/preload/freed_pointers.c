@@ -1,22 +1,8 @@
 /* The driver reports no memory for freed blocks and for bytes beyond the requested size. Answers are printed without
  * addresses so that they can be compared. */
-#include <cuda.h>
-
-#include "program.h"
+#include "driver_memory.h"
 
 static CUcontext context;
-
-static CUdeviceptr get(size_t size) {
-    CUdeviceptr address;
-    MUST(cuMemAlloc(&address, size));
-    note_alloc("cuMemAlloc", (long long)size, (void *)(uintptr_t)address);
-    return address;
-}
-
-static void give(CUdeviceptr address) {
-    note_free("cuMemFree", (void *)(uintptr_t)address);
-    MUST(cuMemFree(address));
-}
 
 /* Values of outputs that a failing call must not change. */
 enum { UNTOUCHED = 0x5a5a5a5a };

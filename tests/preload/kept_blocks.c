@@ -1,21 +1,7 @@
 /* A program cannot notice that freed memory is reused: sizes, free memory, handles, tags and errors are as natively. */
-#include <cuda.h>
-
-#include "program.h"
+#include "driver_memory.h"
 
 enum { MIB = 1 << 20, LOOPS = 200 };
-
-static CUdeviceptr get(size_t size) {
-    CUdeviceptr address;
-    MUST(cuMemAlloc(&address, size));
-    note_alloc("cuMemAlloc", (long long)size, (void *)(uintptr_t)address);
-    return address;
-}
-
-static void give(CUdeviceptr address) {
-    note_free("cuMemFree", (void *)(uintptr_t)address);
-    MUST(cuMemFree(address));
-}
 
 static void loop(size_t size) {
     for (int i = 0; i < LOOPS; i++) {

@@ -167,26 +167,18 @@ RT_TWIN(_ptsz, cudaMemcpy2DAsync,
     return rt_error((cudaError_t)d->cuMemcpy2DAsync(&c, stream));
 }
 
+/* What a copy of solids says in the driver's words, between devices too: all but the kinds of its two sides. */
+#define SOLID(p)                                                                                                   \
+    .WidthInBytes = (p)->extent.width, .Height = (p)->extent.height, .Depth = (p)->extent.depth,                   \
+    .srcXInBytes = (p)->srcPos.x, .srcY = (p)->srcPos.y, .srcZ = (p)->srcPos.z, .srcDevice = PTR((p)->srcPtr.ptr), \
+    .srcArray = (CUarray)(p)->srcArray, .srcPitch = (p)->srcPtr.pitch, .srcHeight = (p)->srcPtr.ysize,             \
+    .dstXInBytes = (p)->dstPos.x, .dstY = (p)->dstPos.y, .dstZ = (p)->dstPos.z, .dstDevice = PTR((p)->dstPtr.ptr), \
+    .dstArray = (CUarray)(p)->dstArray, .dstPitch = (p)->dstPtr.pitch, .dstHeight = (p)->dstPtr.ysize
+
 static CUDA_MEMCPY3D solid(const struct cudaMemcpy3DParms *p) {
-    CUDA_MEMCPY3D c = {.WidthInBytes = p->extent.width, .Height = p->extent.height, .Depth = p->extent.depth};
-    c.srcXInBytes = p->srcPos.x;
-    c.srcY = p->srcPos.y;
-    c.srcZ = p->srcPos.z;
+    CUDA_MEMCPY3D c = {SOLID(p), .srcHost = p->srcPtr.ptr, .dstHost = p->dstPtr.ptr};
     c.srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : side(p->kind, true);
-    c.srcHost = p->srcPtr.ptr;
-    c.srcDevice = PTR(p->srcPtr.ptr);
-    c.srcArray = (CUarray)p->srcArray;
-    c.srcPitch = p->srcPtr.pitch;
-    c.srcHeight = p->srcPtr.ysize;
-    c.dstXInBytes = p->dstPos.x;
-    c.dstY = p->dstPos.y;
-    c.dstZ = p->dstPos.z;
     c.dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : side(p->kind, false);
-    c.dstHost = p->dstPtr.ptr;
-    c.dstDevice = PTR(p->dstPtr.ptr);
-    c.dstArray = (CUarray)p->dstArray;
-    c.dstPitch = p->dstPtr.pitch;
-    c.dstHeight = p->dstPtr.ysize;
     return c;
 }
 
@@ -204,23 +196,9 @@ RT_TWIN(_ptsz, cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *p, cudaStream
 
 /* The contexts are the devices' primary ones; the driver tells the devices by the addresses. */
 static CUDA_MEMCPY3D_PEER solid_peer(const struct cudaMemcpy3DPeerParms *p) {
-    CUDA_MEMCPY3D_PEER c = {.WidthInBytes = p->extent.width, .Height = p->extent.height, .Depth = p->extent.depth};
-    c.srcXInBytes = p->srcPos.x;
-    c.srcY = p->srcPos.y;
-    c.srcZ = p->srcPos.z;
+    CUDA_MEMCPY3D_PEER c = {SOLID(p)};
     c.srcMemoryType = p->srcArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = PTR(p->srcPtr.ptr);
-    c.srcArray = (CUarray)p->srcArray;
-    c.srcPitch = p->srcPtr.pitch;
-    c.srcHeight = p->srcPtr.ysize;
-    c.dstXInBytes = p->dstPos.x;
-    c.dstY = p->dstPos.y;
-    c.dstZ = p->dstPos.z;
     c.dstMemoryType = p->dstArray ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
-    c.dstDevice = PTR(p->dstPtr.ptr);
-    c.dstArray = (CUarray)p->dstArray;
-    c.dstPitch = p->dstPtr.pitch;
-    c.dstHeight = p->dstPtr.ysize;
     return c;
 }
 
