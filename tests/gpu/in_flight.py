@@ -127,10 +127,10 @@ def caught(program, natives, row, work, **more):
 def in_flight(options):
     program = build(options)
     natives, results = both_natively(program, options.work)
+    yield from results
     rows = table(options.shim, options.hidden)
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         for found in pool.map(lambda row: judged(program, natives, row, options.work), rows):
-            results += found
+            yield from found
     if options.blind:
-        results += caught(program, natives, ("without fences", options.blind, "cache", BLIND, "async"), options.work)
-    return results
+        yield from caught(program, natives, ("without fences", options.blind, "cache", BLIND, "async"), options.work)

@@ -7,6 +7,11 @@ static CUcontext context;
 /* Values of outputs that a failing call must not change. */
 enum { UNTOUCHED = 0x5a5a5a5a };
 
+/* Distance from `block`; -1: no address; -2: outside of every block, e.g. untouched. */
+static long long from(CUdeviceptr address, CUdeviceptr block) {
+    return !address ? -1 : address < block ? -2 : (long long)(address - block);
+}
+
 static void ask(const char *what, size_t size, CUdeviceptr block, size_t offset) {
     CUdeviceptr address = block + offset, base = UNTOUCHED, start = UNTOUCHED, both_start = UNTOUCHED,
                 both_pointer = UNTOUCHED;
@@ -17,17 +22,16 @@ static void ask(const char *what, size_t size, CUdeviceptr block, size_t offset)
                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void *values[] = {&both_type, &both_start, &both_bytes, &both_pointer, &both_device};
     int result = cuMemGetAddressRange(&base, &range, address);
-    printf("%zu %s: range %d %lld %zu", size, what, result, result ? (long long)base : (long long)(base - block),
-           range);
+    printf("%zu %s: range %d %lld %zu", size, what, result, result ? (long long)base : from(base, block), range);
     result = cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     printf(", type %d %d", result, type);
     result = cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
-    printf(", start %d %lld", result, result ? (long long)start : (long long)(start - block));
+    printf(", start %d %lld", result, result ? (long long)start : from(start, block));
     result = cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
     printf(", size %d %zu", result, bytes);
     result = cuPointerGetAttributes(sizeof names / sizeof *names, names, values, address);
-    printf(", all %d %d %lld %zu %lld %d\n", result, both_type, both_start ? (long long)(both_start - block) : -1,
-           both_bytes, both_pointer ? (long long)(both_pointer - address) : -1, both_device);
+    printf(", all %d %d %lld %zu %lld %d\n", result, both_type, from(both_start, block), both_bytes,
+           from(both_pointer, address), both_device);
 }
 
 /* Calls that would change a property of the memory. */

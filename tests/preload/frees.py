@@ -162,8 +162,8 @@ TIGHT = ({}, {"GPUMEM_FENCE_BATCH": "1"}, {"GPUMEM_CACHE_LIMIT": "64M"}, {"GPUME
 
 def self_waiting(what, policies=POLICIES):
     """Ends under every policy if it ends natively. Where it does not, because a native free lets nobody submit while it waits, it
-    must end with kept memory: neither a free nor an allocation waits there while the cache has room. The simulated driver does
-    both."""
+    must end with kept memory and GPUMEM_FREE=async: neither a free nor an allocation waits there while the cache has room. The
+    simulated driver does both."""
     as_natively = plain("self_waiting", policies=policies, arguments=lambda place: [what], settings=TIGHT)
     # How long a run that never ends is waited for; what must end has time for it on a busy machine.
     soon, at_last = {"SELF_WAITING_SECONDS": "3"}, {"SELF_WAITING_SECONDS": "60"}
@@ -178,7 +178,7 @@ def self_waiting(what, policies=POLICIES):
         # Without context events nothing is kept for a program that is linked with the driver, as this one is.
         if ends or "hidden" in pathlib.Path(place.options.shim).name:
             return
-        for options in ({}, {"GPUMEM_FENCE_BATCH": "1"}):
+        for options in ({"GPUMEM_FREE": "async"}, {"GPUMEM_FREE": "async", "GPUMEM_FENCE_BATCH": "1"}):
             label = f"self_waiting {what} under cache {options}, natively it does not end"
             done = place.run_shimmed(command, "cache", **options, **further, **at_last)
             check(done.returncode == 0 and f"ok self_waiting {what}" in done.stdout,
