@@ -324,8 +324,10 @@ void gm_chunks_finish(void) {
             rewind_buffer(buffer);
         gm_spin_unlock(&buffer->writing);
     }
+    struct stat st;
     gm_spin_lock(&head_lock);
     head.finished = 1;
+    head.file_bytes = holds && !gm_fstat(file->fd, &st) ? (uint64_t)st.st_size : 0;
     if (holds)
         write_head();
     gm_spin_unlock(&head_lock);

@@ -95,7 +95,8 @@ struct gm_trace_header { /* padded to GM_TRACE_HEADER */
     char host[64];
     char program[256]; /* /proc/self/exe */
     char policy[64];
-    char library[32]; /* version of gpumem */
+    char library[32];    /* version of gpumem */
+    uint64_t file_bytes; /* length of the file after an orderly exit; 0: unknown */
 };
 
 enum gm_chunk_type { GM_CHUNK_NONE = 0, GM_CHUNK_EVENTS = 1, GM_CHUNK_RECORDS = 2 };

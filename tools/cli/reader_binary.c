@@ -177,6 +177,7 @@ static bool read_chunks(struct gm_binary_reader *r) {
             return false;
         offset += chunk.bytes;
     }
+    r->file->damaged += r->file->size < r->file->header.file_bytes; /* its end was cut off */
     return true;
 }
 

@@ -34,7 +34,7 @@ void gm_report_head(const struct gm_report *r) {
     if (h->dropped)
         printf("note: %s events were lost while writing (disk full?)\n", COUNT(0, h->dropped));
     if (gm_reader_damaged(r->reader))
-        printf("note: %s damaged parts of the file were skipped\n", COUNT(0, gm_reader_damaged(r->reader)));
+        printf("note: %s damaged or missing parts of the file were skipped\n", COUNT(0, gm_reader_damaged(r->reader)));
 }
 
 static void print_totals(struct gm_report *r) {

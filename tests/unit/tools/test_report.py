@@ -145,6 +145,12 @@ class Report(unittest.TestCase):
             self.assertEqual((status, err), (0, ""))
         self.assertIn("damaged", self.report(t.header() + t.chunk(good + bad_action))[1])
 
+    def test_a_file_whose_end_is_cut_off_is_said(self):
+        chunks = [t.chunk(t.event(i, i, "alloc", "cuMemAlloc", 0x1000 * i, 10)) for i in (1, 2)]
+        whole = t.header(file_bytes=t.HEADER + sum(map(len, chunks))) + b"".join(chunks)
+        self.assertNotIn("missing parts", self.report(whole)[1])
+        self.assertIn("note: 1 damaged or missing parts", self.report(whole[: -len(chunks[1])])[1])
+
     def test_lost_events_are_said(self):
         self.assertIn("note: 1,234 events were lost", self.report(t.header(dropped=1234))[1])
         self.assertIn("note: the program did not end normally", self.report(t.header(finished=0))[1])
@@ -160,7 +166,7 @@ class Report(unittest.TestCase):
         status, out, err = self.report(text.encode(), "x.csv")
         self.assertEqual((status, err), (0, ""))
         for line in ("3 events over", "peak reserved     128 B", "leaked: 50 B in 1 block", "my app+0x456",
-                     "note: 2 damaged parts", "pid 77"):
+                     "note: 2 damaged or missing parts", "pid 77"):
             self.assertIn(line, out)
         self.assertNotIn("unknown frees", out)
 

@@ -13,10 +13,10 @@ OUT_OF_MEMORY = 13  # as a reason
 
 
 def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0,
-           pid=4242, rank=-1, epoch=2000, host=b"node7"):
+           pid=4242, rank=-1, epoch=2000, host=b"node7", file_bytes=0):
     text = struct.pack("<8sIIIIQQiiiIQ", MAGIC, version, header_bytes, chunk_bytes, event_bytes, 1000, epoch, pid, 1, rank,
                        finished, dropped)
-    text += struct.pack("64s256s64s32s", host, b"/bin/solver", b"auto", b"0.1.0")
+    text += struct.pack("64s256s64s32sQ", host, b"/bin/solver", b"auto", b"0.1.0", file_bytes)
     return text.ljust(HEADER, b"\0")
 
 

@@ -151,6 +151,7 @@ static void check_all(void **state) {
     assert_int_equal(finished, 1);
     assert_int_equal(dropped, 0);
     struct gm_reader *r = gm_reader_open(path, error, sizeof error);
+    assert_int_equal(gm_reader_header(r)->file_bytes, strstr(path, ".csv") ? 0 : file_size(path));
     assert_true(gm_reader_next(r, &e, &thread));
     assert_int_equal(e.address, 0x1000);
     assert_int_equal(e.bytes, 100);
