@@ -31,6 +31,14 @@ const char *gm_file_map(const char *path, size_t *bytes) {
     return error ? NULL : used ? text : "";
 }
 
+int gm_lift(int fd) {
+    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
+    if (high < 0 && fd > STDERR_FILENO)
+        return fd;
+    gm_close(fd);
+    return high;
+}
+
 void gm_file_unmap(const char *text, size_t bytes) {
     if (bytes)
         munmap((void *)(unsigned long)text, bytes);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +43,13 @@ static inline void gm_sleep(uint64_t ns) {
  * descriptor table takes milliseconds. */
 enum { GM_FD_FLOOR = 100 };
 
+/* Moves the descriptor to such a number. -1: there is none, and this one was standard input, output or error. */
+GM_INTERNAL int gm_lift(int fd);
+
+#ifndef SYS_memfd_create
+#define SYS_memfd_create (-1) /* Linux 3.17 */
+#endif
+
 /* Copies a whole regular file into memory, so that truncating the file later does no harm. An empty file gives a text
  * of 0 bytes. NULL with errno on failure. */
 const char *gm_file_map(const char *path, size_t *bytes);
@@ -49,9 +57,10 @@ void gm_file_unmap(const char *text, size_t bytes);
 
 /* ---- safe_io.c: signal-safe I/O, which does not disturb the program */
 
-/* As write(2) and pwrite(2), but without SIGPIPE and SIGXFSZ. */
+/* As write(2), pwrite(2) and pwritev(2), but without SIGPIPE and SIGXFSZ. */
 GM_INTERNAL ssize_t gm_safe_write(int fd, const void *data, size_t bytes);
 GM_INTERNAL ssize_t gm_safe_pwrite(int fd, const void *data, size_t bytes, uint64_t offset);
+GM_INTERNAL ssize_t gm_safe_pwritev(int fd, const struct iovec *pieces, unsigned count, uint64_t offset);
 /* Waits at most `wait_ms` until the descriptor can take 4096 bytes (PIPE_BUF), or has an error to report. False: the
  * time is over. */
 GM_INTERNAL bool gm_safe_takes(int fd, unsigned wait_ms);

@@ -21,6 +21,9 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Format of the trace; auto writes CSV when the file name ends in .csv and the binary format otherwise."},
     {GM_OPT_TRACE_FLUSH, GM_OPTION_TIME, "GPUMEM_TRACE_FLUSH", "trace-flush", "100ms", "us, ms or s", NULL, 0, 0,
      "Longest time an event waits in memory before it is written to the trace; 0 = each at once."},
+    {GM_OPT_TRACE_COPIES, GM_OPTION_BOOL, "GPUMEM_TRACE_COPIES", "trace-copies", "0", "", NULL, 0, 0,
+     "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "
+     "--duplicates; the processor reads all bytes of each copy once more."},
     {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "0", "frames", NULL, 0, 64,
      "Stack frames recorded for each call site beyond the first."},
     {GM_OPT_LOG, GM_OPTION_CHOICE, "GPUMEM_LOG", "log", "warn", "", "off error warn info debug", 0, 0,

@@ -22,6 +22,7 @@ enum gm_option_id {
     GM_OPT_TRACE,        /* GPUMEM_TRACE text file name with %p %h %r %%, default empty = off */
     GM_OPT_TRACE_FORMAT, /* GPUMEM_TRACE_FORMAT choice auto binary csv */
     GM_OPT_TRACE_FLUSH,  /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time an event waits in memory; 0 = none */
+    GM_OPT_TRACE_COPIES, /* GPUMEM_TRACE_COPIES bool: record copies from host memory, with a hash of their bytes */
     GM_OPT_STACKS,       /* GPUMEM_STACKS count 0..64: frames recorded for each call site beyond the first, default 0 */
     GM_OPT_LOG,          /* GPUMEM_LOG choice off error warn info debug, default warn */
     GM_OPT_COVERAGE,     /* GPUMEM_COVERAGE bool: print the coverage report at exit */

@@ -32,13 +32,14 @@ static void restore_signals(struct signals *q, int error) {
     sigprocmask(SIG_SETMASK, &q->before, NULL);
 }
 
-/* Writes at the offset, or, where it is negative, as write(2). */
-static ssize_t write_blocked(int fd, const void *data, size_t bytes, int64_t offset) {
+/* Writes at the offset, or, where it is negative, as writev(2). */
+static ssize_t write_blocked(int fd, const struct iovec *pieces, unsigned count, int64_t offset) {
     struct signals q;
     block_signals(&q);
     ssize_t written;
     do
-        written = offset < 0 ? syscall(SYS_write, fd, data, bytes) : syscall(SYS_pwrite64, fd, data, bytes, offset);
+        written =
+            offset < 0 ? syscall(SYS_writev, fd, pieces, count) : syscall(SYS_pwritev, fd, pieces, count, offset, 0);
     while (written < 0 && errno == EINTR);
     int error = written < 0 ? errno : 0;
     restore_signals(&q, error);
@@ -46,10 +47,16 @@ static ssize_t write_blocked(int fd, const void *data, size_t bytes, int64_t off
     return written;
 }
 
-ssize_t gm_safe_write(int fd, const void *data, size_t bytes) { return write_blocked(fd, data, bytes, -1); }
+ssize_t gm_safe_write(int fd, const void *data, size_t bytes) {
+    return write_blocked(fd, &(struct iovec){(void *)data, bytes}, 1, -1);
+}
 
 ssize_t gm_safe_pwrite(int fd, const void *data, size_t bytes, uint64_t offset) {
-    return write_blocked(fd, data, bytes, (int64_t)offset);
+    return gm_safe_pwritev(fd, &(struct iovec){(void *)data, bytes}, 1, offset);
+}
+
+ssize_t gm_safe_pwritev(int fd, const struct iovec *pieces, unsigned count, uint64_t offset) {
+    return write_blocked(fd, pieces, count, (int64_t)offset);
 }
 
 static uint64_t clock_ns(void) {

@@ -159,21 +159,8 @@ static struct gm_stats *map_file(const char *path, const char **trouble, int *fd
 
 /* ---- memory file */
 
-#ifndef SYS_memfd_create
-#define SYS_memfd_create (-1)
-#endif
 enum { CLOEXEC = 1, ALLOW_SEALING = 2, NOEXEC_SEAL = 8 }; /* flags of memfd_create, Linux 3.17; the last one 6.3 */
 enum { ADD_SEALS = 1033, GET_SEALS, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 }; /* of fcntl */
-
-/* Moves the descriptor to a number that programs do not use. -1: there is none, and this one is standard input, output
- * or error. */
-static int lift(int fd) {
-    int high = gm_fcntl(fd, F_DUPFD_CLOEXEC, GM_FD_FLOOR);
-    if (high < 0 && fd > STDERR_FILENO)
-        return fd;
-    gm_close(fd);
-    return high;
-}
 
 /* The file is sealed, so that a viewer cannot shrink it and end this process by a bus error. */
 static int make_memory_file(void) {
@@ -185,7 +172,7 @@ static int make_memory_file(void) {
         fd = (int)syscall(SYS_memfd_create, GM_STATS_NAME, CLOEXEC | ALLOW_SEALING);
     if (fd < 0)
         return -1;
-    fd = lift(fd);
+    fd = gm_lift(fd);
     if (fd >= 0 &&
         (ftruncate(fd, sizeof(struct gm_stats)) || gm_fcntl(fd, ADD_SEALS, SEAL_SEAL | SEAL_SHRINK | SEAL_GROW))) {
         gm_close(fd);
@@ -243,7 +230,7 @@ static struct gm_stats *map_slot(const char *path) {
     struct gm_stats *slots = map_file(file_name, &trouble, &fd), *slot = slots ? take_slot(slots, fd) : NULL;
     int seals = slot ? gm_fcntl(fd, GET_SEALS, 0) : -1;
     if (seals >= 0 && seals & SEAL_SHRINK)
-        keep_descriptor(lift(fd));
+        keep_descriptor(gm_lift(fd));
     else if (fd >= 0)
         gm_close(fd);
     if (slot) {

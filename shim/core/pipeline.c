@@ -478,6 +478,18 @@ void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t ke
     write_event(scope, action, &what, status, GM_REASON_NONE, GM_KIND_NATIVE, spent_ns);
 }
 
+void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy, gm_status status) {
+    struct gm_block source = {.address = copy->from, .size = copy->contents};
+    struct gm_block target = {.address = copy->to,
+                              .size = copy->bytes,
+                              .reserved = copy->span,
+                              .kind = copy->to_array ? GM_KIND_ARRAY : GM_KIND_NATIVE};
+    if (!gm_trace_on)
+        return;
+    write_event(scope, GM_ACT_COPY_SOURCE, &source, copy->hashed, GM_REASON_NONE, GM_KIND_NATIVE, copy->hashing_ns);
+    write_event(scope, GM_ACT_COPY, &target, status, GM_REASON_NONE, GM_KIND_NATIVE, copy->spent_ns);
+}
+
 /* ---- life of contexts */
 
 static void release(const struct gm_block *block, void *arg) {

@@ -107,6 +107,20 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
  * written as the address. */
 void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status);
 
+/* A copy from host memory to a device. */
+struct gm_host_copy {
+    uint64_t from, to; /* addresses; `to` of an array: its handle */
+    size_t bytes;
+    size_t span; /* bytes from the first to the last one written, gaps between rows included */
+    bool to_array;
+    uint64_t contents;   /* hash of the bytes ... */
+    gm_status hashed;    /* ... if this is GM_OK */
+    uint64_t hashing_ns; /* time spent to compute it */
+    uint64_t spent_ns;   /* time of the call */
+};
+/* Writes the two events of a copy, after the true call; `status` is its result. */
+void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy, gm_status status);
+
 /* The context is about to be reset with all its memory. Releases the memory that would outlive the context. The
  * context is current. */
 void gm_pipeline_context_ending(uint64_t context_id);

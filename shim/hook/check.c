@@ -228,13 +228,6 @@ enum { QUERY_COUNT = sizeof queries / sizeof *queries };
 
 /* ---- routes */
 
-/* An entry continues at one function. When two routes lead to the same entry, the first one counts. */
-static void *substitute(void *entry, void **target, void *next) {
-    void *none = NULL;
-    __atomic_compare_exchange_n(target, &none, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return entry;
-}
-
 void *gm_check_route(void *function, void *entry) {
     static void *query_functions[QUERY_COUNT];
     static bool known;
@@ -249,10 +242,10 @@ void *gm_check_route(void *function, void *entry) {
     }
     for (unsigned i = 0; i < ROWS; i++)
         if (functions[i] == function)
-            return substitute((void *)rows[i].entry, &targets[i], entry);
+            return gm_substitute((void *)rows[i].entry, &targets[i], entry);
     for (unsigned i = 0; i < QUERY_COUNT; i++)
         if (query_functions[i] == function)
-            return substitute(queries[i].entry, queries[i].target, entry);
+            return gm_substitute(queries[i].entry, queries[i].target, entry);
     return entry;
 }
 

@@ -1,6 +1,7 @@
 /* Maps functions of the driver to entries of hooks. Filled at the start from the driver's symbol table and its
  * resolver. */
 #include "shim/hook/copies.h"
+#include "shim/hook/host_copies.h"
 #include "shim/grow/grow.h"
 #include "shim/grow/handover.h"
 #include "shim/hook/entry_points.h"
@@ -88,9 +89,8 @@ void *gm_route(void *function, enum gm_entry_way way) {
     if (!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE))
         return function;
     int row = find_row(function);
-    if (row >= 0)
-        return gm_check_route(function, rows[row].entries[way]);
-    return gm_check_route(function, route_unhooked(function));
+    void *entry = row >= 0 ? rows[row].entries[way] : route_unhooked(function);
+    return gm_host_copies_route(function, gm_check_route(function, entry));
 }
 
 const char *gm_row_name(enum gm_row row) { return rows[row].symbol; }

@@ -118,6 +118,8 @@ static inline void gm_hook_leave(void) {
     gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0); \
     gm_hook_context(scope)
 void gm_hook_context(struct gm_scope *scope);
+/* Fills in the stream, and whether it is capturing. */
+GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thread);
 /* Makes a call that needs device memory. When the driver is out of memory, releases free blocks and makes the call
  * once more. The result is the result of the last call. */
 #define WITH_TRIM(call)                                                                          \
@@ -130,5 +132,13 @@ void gm_hook_context(struct gm_scope *scope);
 
 /* The same, within GPUMEM_LIMIT, for a call that is never moved. */
 #define WITHIN_LIMIT(scope, call) (gm_pipeline_charge(scope, false) ? WITH_TRIM(call) : CUDA_ERROR_OUT_OF_MEMORY)
+
+/* For an entry that continues at *target: returns the entry and sets its target to `next`. When two routes lead to the
+ * same entry, the first one counts. */
+static inline void *gm_substitute(void *entry, void **target, void *next) {
+    void *none = NULL;
+    __atomic_compare_exchange_n(target, &none, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return entry;
+}
 
 #endif

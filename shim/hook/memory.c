@@ -58,7 +58,7 @@ static CUresult alloc_async(struct gm_scope *scope, CUdeviceptr *address) {
     return status;
 }
 
-static void on_stream(struct gm_request *request, CUstream stream, bool per_thread) {
+void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thread) {
     request->stream = (uint64_t)(uintptr_t)stream;
     request->per_thread = per_thread;
     request->capturing = is_capturing(stream, per_thread);
@@ -79,7 +79,7 @@ static void on_stream(struct gm_request *request, CUstream stream, bool per_thre
         if (!address || !size)                                                        \
             LEAVE(gm_real.symbol(address, size, stream));                             \
         BEGIN(&scope, GM_CALL_ALLOC_ASYNC, size);                                     \
-        on_stream(&scope.request, stream, twin);                                      \
+        gm_hook_on_stream(&scope.request, stream, twin);                              \
         if (GM_UNLIKELY(__atomic_load_n(&gm_hook_pools_set, __ATOMIC_RELAXED)) &&     \
             gm_hook_takes_from_set_pool(&scope.request))                              \
             RECORD_FROM_POOL(&scope, address, gm_real.symbol(address, size, stream)); \
@@ -95,7 +95,7 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz, true)
         struct gm_scope scope;                                                            \
         ENTER(symbol, address, size, pool, stream);                                       \
         BEGIN(&scope, GM_CALL_ALLOC_FROM_POOL, size);                                     \
-        on_stream(&scope.request, stream, twin);                                          \
+        gm_hook_on_stream(&scope.request, stream, twin);                                  \
         RECORD_FROM_POOL(&scope, address, gm_real.symbol(address, size, pool, stream));   \
     }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync, false)
@@ -135,7 +135,7 @@ HOOK(cuMemFree_v2, CUdeviceptr address) {
         struct gm_scope scope;                                                             \
         ENTER(symbol, address, stream);                                                    \
         BEGIN_FREE(&scope, GM_CALL_FREE_ASYNC, 0);                                         \
-        on_stream(&scope.request, stream, twin);                                           \
+        gm_hook_on_stream(&scope.request, stream, twin);                                   \
         LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_##symbol));            \
     }
 FREE_ASYNC(cuMemFreeAsync, false)

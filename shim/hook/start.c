@@ -19,6 +19,7 @@
 #include "shim/grow/grow.h"
 #include "shim/hook/check.h"
 #include "shim/hook/coverage.h"
+#include "shim/hook/host_copies.h"
 #include "shim/hook/start.h"
 #include "shim/hook/context.h"
 #include "shim/hook/capture.h"
@@ -296,6 +297,7 @@ void gm_process_start(void) {
         gm_trace_setup(gm_option_text(GM_OPT_TRACE), (int)gm_option_number(GM_OPT_TRACE_FORMAT),
                        gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
     }
+    gm_host_copies_start();
     if (gm_trace_on || wants & GM_WANT_SITE || checks)
         gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
     gm_context_on_new = on_new_context;
@@ -335,6 +337,7 @@ __attribute__((destructor)) static void process_end(void) {
     log_policy_end();
     gm_grow_report(STDERR_FILENO);
     gm_check_report(STDERR_FILENO);
+    gm_host_copies_report();
     gm_trace_finish();
     if (gm_free_sync_slows())
         gm_format(gm_stats->free_sync, sizeof(gm_stats->free_sync), "%s", gm_free_sync_state());

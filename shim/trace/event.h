@@ -44,7 +44,11 @@
     X(GM_ACT_CONTEXT_DESTROYED, "context_destroyed")                                                        \
     X(GM_ACT_PHASE_BEGIN, "phase_begin") /* site = string id; address below GM_PHASE_STARTED: nested in its \
                                             thread, of that domain; else the range's own number */          \
-    X(GM_ACT_PHASE_END, "phase_end")     /* the innermost of the thread and domain, or that number */
+    X(GM_ACT_PHASE_END, "phase_end")     /* the innermost of the thread and domain, or that number */       \
+    /* These two follow each other in a thread, for each copy from host memory to a device: */              \
+    X(GM_ACT_COPY_SOURCE, "copy_source") /* address = host memory; bytes = hash of what the copy read,      \
+                                            unless result is not 0 */                                       \
+    X(GM_ACT_COPY, "copy")               /* address = destination; kind array: handle of the array */
 
 enum gm_action {
 #define X(e, n) e,

@@ -2,9 +2,9 @@
 """Builds the preloaded library for aarch64 and runs small programs under it in an emulator: entries, tail jumps and call sites in
 that processor's own instructions.
 
-usage: run_aarch64.py SOURCE CUDA-INCLUDE UTHASH SIM-GENERATED WORK
+usage: run_aarch64.py SOURCE CUDA-INCLUDE UTHASH XXHASH SIM-GENERATED WORK
 
-UTHASH: path of uthash.h; SIM-GENERATED: folder of the simulated driver's generated sources. Ends with 77 without
+UTHASH, XXHASH: paths of uthash.h and xxhash.h; SIM-GENERATED: folder of the simulated driver's generated sources. Ends with 77 without
 aarch64-linux-gnu-gcc and qemu-aarch64.
 """
 
@@ -26,12 +26,13 @@ def check(condition, message):
 
 
 class Build:
-    def __init__(self, source, cuda, uthash, generated, work):
+    def __init__(self, source, cuda, libraries, generated, work):
         self.source, self.work, self.generated = pathlib.Path(source), pathlib.Path(work), pathlib.Path(generated)
         shutil.rmtree(self.work, ignore_errors=True)
         headers = self.work / "include"
         headers.mkdir(parents=True)
-        (headers / "uthash.h").symlink_to(pathlib.Path(uthash).resolve())
+        for header in libraries:
+            (headers / pathlib.Path(header).name).symlink_to(pathlib.Path(header).resolve())
         self.flags = ["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O2", "-fPIC", f"-I{source}", f"-I{headers}", f"-isystem{cuda}"]
 
     def compile(self, output, sources, *flags):
@@ -114,11 +115,11 @@ def check_life(rows, name):
 
 
 def main():
-    source, cuda, uthash, generated, work = sys.argv[1:]
+    source, cuda, *libraries, generated, work = sys.argv[1:]
     if not (shutil.which(COMPILER) and shutil.which(EMULATOR) and pathlib.Path(SYSROOT).is_dir()):
         print(f"no {COMPILER} or no {EMULATOR}")
         return SKIP
-    build = Build(source, cuda, uthash, generated, work)
+    build = Build(source, cuda, libraries, generated, work)
     shim, driver = build.shim(), build.driver()
     other = build.compile("libother.so", [build.source / "tests/preload/other_interposer.c"], "-O0", "-shared")
     runs = Runs(build.work)

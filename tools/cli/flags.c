@@ -30,6 +30,8 @@ const struct gm_flag gm_flags[] = {
     {"streams", "", "report", "Allocations, frees, peak and time by stream."},
     {"kinds", "", "report", "Allocations, frees and peaks by kind of memory."},
     {"growth", "", "report", "Arrays that probably grow by allocating anew, copying and freeing."},
+    {"duplicates", "", "report",
+     "Copies from host memory to a device that sent the same bytes again; GPUMEM_TRACE_COPIES=1 records copies."},
     {"oom", "", "report",
      "The steps taken when memory ran out, and each failed allocation with the holders of memory and a likely reason."},
     {"phases", "", "report",

@@ -1,5 +1,5 @@
-/* Finds arrays that grow by allocating a larger block, copying, and freeing the old one. The trace has no copies, so
- * this is a guess.
+/* Finds arrays that grow by allocating a larger block, copying, and freeing the old one. The report does not
+ * look at copies, so this is a guess.
  *
  * A freed block counts as grown if the same call site in the same thread had allocated a successor: a later block that
  * is larger, at most RATIO times as large, still alive, allocated at most WINDOW_NS before the free, and among the

@@ -50,6 +50,10 @@ struct gm_observer *gm_observe_growth(void);
 bool gm_print_growth(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 void gm_drop_growth(struct gm_observer *observer);
 
+struct gm_observer *gm_observe_duplicates(void);
+bool gm_print_duplicates(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
+void gm_drop_duplicates(struct gm_observer *observer);
+
 struct gm_observer *gm_observe_oom(void);
 bool gm_print_oom(struct gm_report *report, struct gm_observer *observer, struct gm_out *out);
 void gm_drop_oom(struct gm_observer *observer);

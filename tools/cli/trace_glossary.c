@@ -49,6 +49,10 @@ const char *gm_action_meaning(enum gm_action action) {
             "of its text",
         [GM_ACT_PHASE_END] =
             "a range of the program ends: the innermost of its thread and domain, or the one with that address",
+        [GM_ACT_COPY_SOURCE] = "where the thread's next copy read; address is host memory, bytes the hash of its "
+                               "contents (XXH3, 64 bits; of "
+                               "rows with gaps it also depends on their shape), unknown if result is not 0",
+        [GM_ACT_COPY] = "a copy from host memory to a device; address is the destination, for kind array its handle",
         [GM_ACT_MARK] = "a phase mark of the program; site is the number of its text",
         [GM_ACT_CAPTURE_BEGIN] = "a stream began to capture",
         [GM_ACT_CAPTURE_END] = "a stream ended its capture",

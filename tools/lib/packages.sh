@@ -23,6 +23,7 @@ missing_packages() {
     has_header stdio.h || echo libc6-dev
     has_header cmocka.h || echo libcmocka-dev
     has_header uthash.h || echo uthash-dev
+    has_header xxhash.h || echo libxxhash-dev
     has_header elfutils/libdwfl.h || echo libdw-dev
     has_header jansson.h || echo libjansson-dev
     has_header zlib.h || echo zlib1g-dev
