@@ -247,6 +247,36 @@ CUresult sim_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream s) { return cop
 CUresult sim_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p) { return copy_3d_peer(p, NULL, true); }
 CUresult sim_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream s) { return copy_3d_peer(p, s, false); }
 
+/* Elements are bytes: operands are pointers only. */
+static bool end_of_batch(const CUmemcpy3DOperand *o, const CUextent3D *extent, struct side *end) {
+    *end = (struct side){.type = CU_MEMORYTYPE_UNIFIED,
+                         .device = o->op.ptr.ptr,
+                         .pitch = o->op.ptr.rowLength ? o->op.ptr.rowLength : extent->width,
+                         .height = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : extent->height};
+    return o->type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+}
+
+CUresult sim_cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream s) {
+    if (!count || !ops || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        const CUextent3D *e = &ops[i].extent;
+        struct side src, dst;
+        if (!end_of_batch(&ops[i].src, e, &src) || !end_of_batch(&ops[i].dst, e, &dst))
+            return CUDA_ERROR_NOT_SUPPORTED;
+        SIM_TRY(pitched(&dst, &src, e->width, e->height, e->depth, s, false));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *failed, unsigned long long flags,
+                                  CUstream s) {
+    CUresult r = sim_cuMemcpy3DBatchAsync_v2(count, ops, flags, s);
+    if (r != CUDA_SUCCESS && failed)
+        *failed = SIZE_MAX;
+    return r;
+}
+
 static CUresult array_linear(CUarray array, size_t offset, uintptr_t other, size_t n, bool to_array, CUstream stream,
                              bool wait) {
     struct sim_stream *s;
