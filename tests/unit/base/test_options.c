@@ -51,6 +51,7 @@ static int all_defaults(void) {
     CHECK(!strcmp(gm_option_text(GM_OPT_TRACE), ""));
     CHECK(gm_option_number(GM_OPT_TRACE_FORMAT) == 0);
     CHECK(gm_option_number(GM_OPT_TRACE_FLUSH) == 100000000);
+    CHECK(!gm_option_bool(GM_OPT_TRACE_COPIES));
     CHECK(gm_option_number(GM_OPT_STACKS) == 0);
     CHECK(gm_option_number(GM_OPT_LOG) == GM_LOG_WARN);
     CHECK(!gm_option_bool(GM_OPT_COVERAGE));
@@ -79,6 +80,7 @@ static int all_given(void) {
     CHECK(gm_option_number(GM_OPT_TRACE_FLUSH) == 2000000000);
     CHECK(gm_option_number(GM_OPT_STACKS) == 64);
     CHECK(gm_option_bool(GM_OPT_COVERAGE));
+    CHECK(gm_option_bool(GM_OPT_TRACE_COPIES));
     CHECK(!gm_option_bool(GM_OPT_STRICT) && gm_option_is_set(GM_OPT_STRICT));
     CHECK(gm_option_number(GM_OPT_LIMIT) == 8ull << 30);
     CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 3); /* the first of two entries */
@@ -88,17 +90,10 @@ static int all_given(void) {
 }
 
 static void given(void **unused) {
-    char *const environment[] = {"GPUMEM_POLICY=plan:/tmp/a=b",
-                                 "GPUMEM_TRACE_FORMAT=csv",
-                                 "GPUMEM_TRACE_FLUSH=2s",
-                                 "GPUMEM_STACKS=64",
-                                 "GPUMEM_COVERAGE=yes",
-                                 "GPUMEM_STRICT=off",
-                                 "GPUMEM_LIMIT=8GiB",
-                                 "GPUMEM_LIST_LENGTH=3",
-                                 "GPUMEM_LIST_LENGTH=99",
-                                 "GPUMEM_FILL=",
-                                 NULL};
+    char *const environment[] = {
+        "GPUMEM_POLICY=plan:/tmp/a=b", "GPUMEM_TRACE_FORMAT=csv", "GPUMEM_TRACE_FLUSH=2s", "GPUMEM_STACKS=64",
+        "GPUMEM_COVERAGE=yes",         "GPUMEM_TRACE_COPIES=1",   "GPUMEM_STRICT=off",     "GPUMEM_LIMIT=8GiB",
+        "GPUMEM_LIST_LENGTH=3",        "GPUMEM_LIST_LENGTH=99",   "GPUMEM_FILL=",          NULL};
     assert_int_equal(in_child(environment, all_given), 0);
     assert_string_equal(log_text, "");
 }
@@ -130,6 +125,8 @@ static void error_texts(void **unused) {
         {"GPUMEM_STACKS=65", "gpumem: GPUMEM_STACKS=65 is not a count between 0 and 64; using 0\n"},
         {"GPUMEM_STACKS=-1", "gpumem: GPUMEM_STACKS=-1 is not a count between 0 and 64; using 0\n"},
         {"GPUMEM_FAIL_NTH=1x", "gpumem: GPUMEM_FAIL_NTH=1x is not a count of 0 or more; using 0\n"},
+        {"GPUMEM_TRACE_COPIES=all",
+         "gpumem: GPUMEM_TRACE_COPIES=all is not one of 0, 1, off, on, no, yes, false or true; using 0\n"},
         {"GPUMEM_COVERAGE=maybe",
          "gpumem: GPUMEM_COVERAGE=maybe is not one of 0, 1, off, on, no, yes, false or true; using 0\n"},
         {"GPUMEM_FILL=ones", "gpumem: GPUMEM_FILL=ones is not one of off, zero or poison; using off\n"},

@@ -56,6 +56,87 @@ class Profile(ToolCase):
         self.assertRegex(out, r"  released with their context, not leaked +3\.00 MiB\n")
         self.assertRegex(out, r"4\.00 MiB +2 +3 +0 B +3\.00 MiB +1 +program +app\+0x123")
 
+    def test_duplicates(self):
+        """What became of the earlier copy, each row once."""
+        out = self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000000, 8 * M, site=1),
+                           t.event(2, 2, "alloc", "cuMemAlloc", 0x2000000, 8 * M, site=1),
+                           t.copy(3, 3, 0x7000, 111, 0x1000000, 4 * M, site=2),   # first
+                           t.copy(5, 4, 0x7000, 111, 0x1000000, 4 * M, site=2),   # the same address
+                           t.copy(7, 5, 0x7000, 111, 0x2000000, 4 * M, site=2),   # another address
+                           t.copy(9, 6, 0x7000, 222, 0x1000000, 4 * M, site=2),   # changed
+                           t.copy(11, 7, 0x7000, 333, 0x2000000 + M, M, site=3),  # into the middle of the other place
+                           t.copy(13, 8, 0x7000, 111, 0x1400000, 4 * M, site=3),  # both places were overwritten
+                           t.event(15, 9, "free", "cuMemFree", 0x1000000, 8 * M),
+                           t.copy(16, 10, 0x7000, 222, 0x2000000, 4 * M, site=3),  # freed
+                           t.copy(18, 11, 0x7000, 222, 0x2000000, 2 * M, site=3),  # another size
+                           t.copy(20, 12, 0x7004, 222, 0x2000000, 2 * M, site=3),  # another address of the host
+                           t.copy(22, 13, 0x7004, 222, 0x2000000, 2 * M, site=3, device=1)], "--duplicates")
+        self.assertIn("  4 of 10 copies (40.0 %), 16.00 MiB of 31.00 MiB, were sent again unchanged\n", out)
+        self.assertEqual(self.rows(out, "when sent again, the earlier copy")[:4],
+                         [text.split() for text in ("was at the same address 1 4.00 MiB", "was at another address 1 4.00 MiB",
+                                                    "had been overwritten by a copy 1 4.00 MiB", "had been freed 1 4.00 MiB")])
+        self.assertEqual(self.rows(out, "host memory")[:3],
+                         ["0x7000 4.00 MiB 0 4 12.00 MiB app+0x300".split(), "0x7000 4.00 MiB 0 2 4.00 MiB app+0x300".split(),
+                          "copies bytes again bytes again".split()])
+        self.assertEqual(self.rows(out, "copies         bytes         again")[:2],
+                         ["4 16.00 MiB 2 8.00 MiB libfoo.so+0x200".split(), "6 15.00 MiB 2 8.00 MiB app+0x300".split()])
+        self.assertRegex(out, r"time to read and hash the contents +400 ns\n")
+
+    def test_duplicates_that_cannot_be_known(self):
+        out = self.report([t.copy(1, 1, 0x7000, 1, 0x1000, M, hashed=False),
+                           t.copy(3, 2, 0x7000, 1, 0x1000, M, hashed=False),  # nobody knows whether these are the same
+                           t.copy(5, 3, 0x7000, 1, 0x1000, M),
+                           t.copy(7, 4, 0x7000, 1, 0x1000, M, flags=1),       # captured
+                           t.copy(9, 5, 0x7000, 1, 0x1000, M, result=1),      # refused
+                           t.event(11, 6, "copy", "none", 0x1000, M),         # its source was lost
+                           t.copy(12, 7, 0x8000, 1, 0x1800, M, hashed=False),  # overwrites, too
+                           t.copy(14, 8, 0x7000, 1, 0x1000, M)], "--duplicates")
+        self.assertIn("  1 of 5 copies (20.0 %), 1.00 MiB of 5.00 MiB, were sent again unchanged\n", out)
+        self.assertRegex(out, r"had been overwritten by a copy +1 +1\.00 MiB\n")
+        self.assertRegex(out, r"copies with unknown contents +3\n")
+        self.assertRegex(out, r"captured in graphs, not counted +1\n")
+
+    def test_duplicates_in_arrays_and_rows(self):
+        """An array is one place; rows with gaps end where their last row ends."""
+        out = self.report([t.copy(1, 1, 0x7000, 1, 0x1000, 100, kind="array"), t.copy(3, 2, 0x7000, 1, 0x1010, 100, kind="array"),
+                           t.copy(5, 3, 0x7000, 1, 0x1000, 100, kind="array"),
+                           t.copy(7, 4, 0x9000, 5, 0x5000, 64, slack=192), t.copy(9, 5, 0x9900, 6, 0x50c0, 64),
+                           t.copy(11, 6, 0x9000, 5, 0x5000, 64, slack=192)], "--duplicates")
+        self.assertRegex(out, r"was at the same address +1 +100 B\n")
+        self.assertRegex(out, r"was at another address +1 +100 B\n")
+        self.assertRegex(out, r"had been overwritten by a copy +1 +64 B\n")
+
+    def test_duplicates_of_threads(self):
+        """Sources and copies of two threads, one between those of the other."""
+        one, other = t.copy(1, 1, 0x7000, 1, 0x1000, M), t.copy(2, 1, 0x8000, 1, 0x1000000, M)
+        one, other = [one[:64], t.event(3, 1, "copy", "none", 0x1000, M)], [other[:64], t.event(4, 1, "copy", "none", 0x1000000, M)]
+        again = t.copy(5, 2, 0x7000, 1, 0x1000, M)
+        self.write("two.trace", t.header() + t.chunk(b"".join(one) + again, thread=100) + t.chunk(b"".join(other), thread=101))
+        self.assertIn("  1 of 3 copies", self.good("report", "--duplicates", "two.trace"))
+
+    def test_duplicates_without_copies(self):
+        out = self.good("report", "--duplicates", self.write("x.trace", t.sample()))
+        self.assertIn("  the trace has no copies: gpumem run --trace-copies records them\n", out)
+
+    @unittest.skipUnless(HAVE_JSON, "built without jansson")
+    def test_duplicates_as_json(self):
+        self.write("x.trace", trace([t.copy(1, 1, 0x7000, 1, 0x1000, M, site=1), t.copy(3, 2, 0x7000, 1, 0x1000, M, site=1)]))
+        part = json.loads(self.good("report", "--duplicates", "--json", "x.trace"))["traces"][0]["duplicates"]
+        self.assertEqual([part[name] for name in ("copies", "copied_bytes", "repeats", "repeated_bytes", "unknown", "captured", "hashing_ns")],
+                         [2, 2 * M, 1, M, 0, 0, 80])
+        row = part["contents"][0]
+        self.assertEqual((row["host_address"], row["bytes"], row["device"], row["copies"], row["repeated_bytes"], row["site"]["text"]),
+                         ("0x7000", M, 0, 2, M, "app+0x100"))
+        row = part["sites"][0]
+        self.assertEqual((row["copies"], row["copied_bytes"], row["repeats"], row["repeated_bytes"], row["site"]["text"]), (2, 2 * M, 1, M, "app+0x100"))
+
+    def test_copies_change_no_other_part(self):
+        """A trace with copies has the same totals, sites and peaks as without."""
+        events = [t.event(1, 1, "alloc", "cuMemAlloc", 0x1000000, 8 * M, site=1), t.event(9, 9, "free", "cuMemFree", 0x1000000, 8 * M)]
+        with_copies = [events[0], t.copy(3, 3, 0x7000, 111, 0x1000000, 4 * M, site=2), events[1]]
+        parts = ("--peak", "--leaks", "--sizes", "--lifetimes", "--threads", "--kinds", "--growth", "--oom", "--phases", "--temporary")
+        self.assertEqual(self.report(events, *parts).split("\n")[3:], self.report(with_copies, *parts).split("\n")[3:])
+
     def test_temporary(self):
         out = self.good("report", "--temporary", "--stacks", self.write("x.trace", t.sample()))
         self.assertRegex(out, r"\n +2 +2 +10\.00 MiB  app\+0x456\n +from app\+0x789\n")

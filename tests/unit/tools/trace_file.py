@@ -5,10 +5,10 @@ MAGIC = b"GPUMEM\r\n"
 CHUNK_MAGIC = 0x4B4E4843
 HEADER = 4096
 ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
-               trim=10, drop=12, mark=13, context_gone=18, phase_begin=19, phase_end=20)
+               trim=10, drop=12, mark=13, context_gone=18, phase_begin=19, phase_end=20, copy_source=21, copy=22)
 CALLS = dict(none=0, cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemFree=20, cuMemFreeAsync=21,
              cuMemFreeHost=22, cuMemAddressFree=26, cuCtxDestroy=35)
-KINDS = dict(native=0, async_=1, managed=2, host=4, vmm=6, cache=11, host_numa=12)
+KINDS = dict(native=0, async_=1, managed=2, host=4, array=5, vmm=6, cache=11, host_numa=12)
 OUT_OF_MEMORY = 13  # as a reason
 
 
@@ -21,9 +21,15 @@ def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, f
 
 
 def event(seq, time, action, call, address, size, kind="native", site=0, result=0, slack=0, duration=100, context=1,
-          device=0, hit=0, reason=1, verdict="native", stream=0):
+          device=0, hit=0, reason=1, verdict="native", stream=0, flags=0):
     return struct.pack("<QQQQQIIIHbBBBBBHBB", seq, time, address, size, stream, slack, duration, site, context, device,
-                       CALLS[call], ACTIONS[action], KINDS[kind], reason, KINDS[verdict], result, hit, 0)
+                       CALLS[call], ACTIONS[action], KINDS[kind], reason, KINDS[verdict], result, hit, flags)
+
+
+def copy(seq, time, source, contents, address, size, hashed=True, result=0, **more):
+    """The two events of a copy from host memory; takes two numbers from `seq` on."""
+    return (event(seq, time, "copy_source", "none", source, contents, result=0 if hashed else 1, duration=40, site=more.get("site", 0)) +
+            event(seq + 1, time, "copy", "none", address, size, result=result, **more))
 
 
 def chunk(payload, thread=100, kind=1, used=None, size=None):
