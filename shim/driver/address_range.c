@@ -13,7 +13,7 @@ gm_status gm_address_range_reserve(struct gm_address_range *range, size_t needed
     gm_status status;
     size_t size = wanted > needed ? wanted : needed;
     for (;;) {
-        status = (gm_status)gm_program_driver()->mem_address_reserve(&range->base, size, 0, 0, 0);
+        status = gm_addresses_reserve(gm_program_driver(), size, 0, &range->base);
         if (!status)
             break;
         if (size == needed)
@@ -28,11 +28,11 @@ gm_status gm_address_range_reserve(struct gm_address_range *range, size_t needed
 
 static gm_status reserve_behind(struct gm_address_range *range, size_t size) {
     CUdeviceptr end = range->base + range->reserved, got;
-    gm_status status = (gm_status)gm_program_driver()->mem_address_reserve(&got, size, 0, end, 0);
+    gm_status status = gm_addresses_reserve(gm_program_driver(), size, end, &got);
     if (status)
         return status;
     if (got != end) {
-        (void)GM_TWICE(gm_program_driver()->mem_address_free(got, size));
+        gm_addresses_free(gm_program_driver(), got, size);
         return GM_NOT_SUPPORTED;
     }
     range->segments[range->segment_count++] = size;
@@ -54,8 +54,7 @@ void gm_address_range_cut(struct gm_address_range *range, unsigned segment_count
     while (range->segment_count > segment_count) {
         size_t size = range->segments[--range->segment_count];
         range->reserved -= size;
-        if (GM_TWICE(gm_program_driver()->mem_address_free(range->base + range->reserved, size)))
-            gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be freed", size);
+        gm_addresses_free(gm_program_driver(), range->base + range->reserved, size);
     }
 }
 
@@ -69,17 +68,17 @@ size_t gm_address_range_room(const struct gm_address_range *range, size_t offset
 gm_status gm_address_range_map(const struct gm_address_range *range, const struct gm_location *location, size_t offset,
                                const struct gm_extent *extent) {
     CUdeviceptr address = range->base + offset;
-    gm_status status = (gm_status)gm_program_driver()->mem_map(address, extent->size, 0, extent->handle, 0);
+    gm_status status = gm_extents_map(gm_program_driver(), address, extent, 1);
     if (status)
         return status;
-    status = gm_location_open(location, address, extent->size, range->read_only);
+    status = gm_mapping_open(gm_program_driver(), location, address, extent->size, range->read_only);
     if (status)
         (void)gm_address_range_unmap(range, offset, extent);
     return status;
 }
 
 gm_status gm_address_range_unmap(const struct gm_address_range *range, size_t offset, const struct gm_extent *extent) {
-    return (gm_status)GM_TWICE(gm_program_driver()->mem_unmap(range->base + offset, extent->size));
+    return gm_extents_unmap(gm_program_driver(), range->base + offset, extent, 1);
 }
 
 gm_status gm_address_range_map_all(const struct gm_address_range *range, const struct gm_location *location,

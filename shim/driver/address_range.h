@@ -1,18 +1,13 @@
 /* The virtual addresses of a region.
  *
  * A range is a row of adjacent address reservations (segments). Physical memory (extents) is mapped into it from the
- * start, one extent behind the other. To grow, a range reserves more addresses directly behind its end. When these are
- * taken, the caller maps everything once more in a new range. No function copies data. */
+ * start, one extent behind the other, so the offset of an extent is the sum of the sizes of those before it. To grow, a
+ * range reserves more addresses directly behind its end. When these are taken, the caller maps everything once more in
+ * a new range. No function copies data. The calls are those of gm_program_driver. */
 #ifndef GM_DRIVER_ADDRESS_RANGE_H
 #define GM_DRIVER_ADDRESS_RANGE_H
 
-#include "shim/driver/location.h"
-
-/* Physical memory. Its offset in a range is the sum of the sizes of the extents before it. */
-struct gm_extent {
-    CUmemGenericAllocationHandle handle;
-    size_t size;
-};
+#include "shim/driver/mapping.h"
 
 enum { GM_ADDRESS_RANGE_SEGMENTS = 8 };
 

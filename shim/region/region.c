@@ -44,7 +44,8 @@ struct gpumem_region {
 static gm_status fail_step(const struct gpumem_region *region, gm_status status, const char *what, size_t size) {
     return gm_fail(status, "%s from %zu to %zu bytes on device %d%s: %s; %llu bytes free", what, region->now.size, size,
                    region->location.device, region->location.node >= 0 ? ", host memory" : "",
-                   gpumem_status_name(status), (unsigned long long)gm_location_free_bytes(&region->location));
+                   gpumem_status_name(status),
+                   (unsigned long long)gm_location_free_bytes(gm_program_driver(), &region->location));
 }
 
 /* ---- context */
@@ -92,7 +93,8 @@ static bool round_to(size_t size, size_t unit, size_t *rounded) {
 static gm_status make(const struct gpumem_region_options *options, struct gpumem_region *region) {
     struct state *now = &region->now;
     size_t wanted;
-    gm_status status = gm_location_query(&region->location, options->flags & GPUMEM_REGION_HOST);
+    gm_status status = gm_location_find(gm_program_driver(), &region->location, options->flags & GPUMEM_REGION_HOST);
+    status = status ? GM_NOT_SUPPORTED : gm_location_measure(gm_program_driver(), &region->location);
     if (status)
         return gm_fail(status, "device %d has no virtual memory management%s: %s", region->location.device,
                        options->flags & GPUMEM_REGION_HOST ? " of host memory" : "", gpumem_status_name(status));
@@ -186,17 +188,23 @@ static gm_status grow_extent_list(struct gpumem_region *region) {
     return GM_OK;
 }
 
-static void release_handle(const struct gm_extent *extent) {
-    if (GM_TWICE(gm_program_driver()->mem_release(extent->handle)))
-        gm_log(GM_LOG_ERROR, "a handle of %zu bytes cannot be released", extent->size);
+/* Host memory is created only while the machine and the control groups of the process have enough to spare. */
+static gm_status create_extent(const struct gm_location *location, size_t size, struct gm_extent *extent) {
+    if (location->node >= 0 && gm_location_free_bytes(gm_program_driver(), location) < size)
+        return GM_OUT_OF_MEMORY;
+    return gm_extent_create(gm_program_driver(), location, size, extent);
+}
+
+static void release_extents(const struct gm_extent *extents, unsigned count) {
+    gm_extents_release(gm_program_driver(), extents, count);
 }
 
 static gm_status add_extent(struct gpumem_region *region, size_t size) {
     struct state *now = &region->now;
-    struct gm_extent extent = {.size = size};
+    struct gm_extent extent;
     gm_status status = grow_extent_list(region);
     if (!status)
-        status = gm_location_create(&region->location, size, &extent.handle);
+        status = create_extent(&region->location, size, &extent);
     if (status)
         return status;
     unsigned mapped = 0;
@@ -207,7 +215,7 @@ static gm_status add_extent(struct gpumem_region *region, size_t size) {
     if (status) {
         while (mapped-- > 0)
             (void)gm_address_range_unmap(&now->ranges[mapped], now->mapped, &extent);
-        release_handle(&extent);
+        release_extents(&extent, 1);
         return status;
     }
     region->extents[now->count++] = extent;
@@ -257,7 +265,7 @@ static void undo(struct gpumem_region *region, const struct state *before) {
         now->mapped -= extent->size;
         for (unsigned i = 0; i < now->range_count; i++)
             (void)gm_address_range_unmap(&now->ranges[i], now->mapped, extent);
-        release_handle(extent);
+        release_extents(extent, 1);
     }
     for (unsigned i = 0; i < before->range_count; i++) {
         if (before->ranges[i].base != now->ranges[i].base)
@@ -322,7 +330,7 @@ static gm_status unmap_last(struct gpumem_region *region) {
     }
     now->count--;
     now->mapped = offset;
-    release_handle(extent);
+    release_extents(extent, 1);
     return GM_OK;
 }
 
@@ -371,8 +379,7 @@ PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region) {
     struct state *now = &region->now;
     for (unsigned i = 0; i < now->range_count; i++)
         gm_address_range_drop(&now->ranges[i], region->extents, now->count);
-    for (unsigned i = 0; i < now->count; i++)
-        release_handle(&region->extents[i]);
+    release_extents(region->extents, now->count);
     restore(mode);
     leave(pushed);
     if (status)
@@ -440,9 +447,9 @@ static gm_status allow(struct gpumem_region *region, int peer) {
     for (unsigned r = 0; r < now->range_count; r++) {
         size_t offset = 0;
         for (unsigned i = 0; i < now->count; i++) {
-            gm_status status = gm_location_peer(now->ranges[r].base + offset, region->extents[i].size, peer,
-                                                now->ranges[r].read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ
-                                                                         : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+            gm_status status = gm_mapping_open_to(
+                gm_program_driver(), now->ranges[r].base + offset, region->extents[i].size, peer,
+                now->ranges[r].read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
             if (status)
                 return status;
             offset += region->extents[i].size;

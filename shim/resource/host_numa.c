@@ -23,56 +23,21 @@ static uint64_t alive;     /* bytes of blocks not yet freed */
 
 static struct device {
     int known; /* 0: not queried yet, 1: the device is served, -1: it is not */
-    int node;
-    size_t granularity;
+    struct gm_location location;
 } devices[DEVICES];
 
 uint64_t gm_host_numa_alive(void) { return __atomic_load_n(&alive, __ATOMIC_RELAXED); }
 
 /* ---- what the driver and the device support */
 
-static bool driver_maps(void) {
-    return gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release &&
-           gm_drv.mem_map && gm_drv.mem_unmap && gm_drv.mem_set_access && gm_drv.mem_get_allocation_granularity;
-}
-
-static CUmemAllocationProp properties_of(int node) {
-    return (CUmemAllocationProp){
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = node},
-    };
-}
-
-/* Reads an attribute. *value = `unknown` where an older driver does not know the attribute. */
-static gm_status attribute_of(int device, CUdevice_attribute attribute, int unknown, int *value) {
-    CUresult result = gm_drv.device_get_attribute(value, attribute, device);
-    if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_SUPPORTED)
-        return (gm_status)result;
-    *value = unknown;
-    return GM_OK;
-}
-
 static gm_status query_device(int device, struct device *answer) {
-    int maps = 0, maps_host = 0;
-    *answer = (struct device){.known = 1};
-    gm_status status = attribute_of(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, &maps);
-    if (!status)
-        status = attribute_of(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, &maps_host);
-    if (status)
-        return status;
-    if (!maps || !maps_host) {
+    *answer = (struct device){.known = 1, .location = {.device = device}};
+    gm_status status = gm_location_find(&gm_drv, &answer->location, true);
+    if (status == GM_NOT_SUPPORTED) {
         answer->known = -1;
         return GM_OK;
     }
-    status = attribute_of(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0, &answer->node);
-    if (status)
-        return status;
-    if (answer->node < 0)
-        answer->node = 0;
-    CUmemAllocationProp properties = properties_of(answer->node);
-    status = (gm_status)gm_drv.mem_get_allocation_granularity(&answer->granularity, &properties,
-                                                              CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-    return !status && !answer->granularity ? GM_NOT_SUPPORTED : status;
+    return status ? status : gm_location_measure(&gm_drv, &answer->location);
 }
 
 /* Queries the device once and caches the answer. A failed query is not cached. */
@@ -84,8 +49,7 @@ static gm_status look_up_device(int device, struct device *answer) {
         gm_status status = query_device(device, answer);
         if (status)
             return status;
-        cached->node = answer->node;
-        cached->granularity = answer->granularity;
+        cached->location = answer->location;
         __atomic_store_n(&cached->known, answer->known, __ATOMIC_RELEASE);
     }
     return answer->known > 0 ? GM_OK : GM_NOT_SUPPORTED;
@@ -119,66 +83,33 @@ static gm_status charge(int node, size_t bytes, uint64_t *spare) {
 
 static void discharge(size_t bytes) { __atomic_sub_fetch(&in_flight, bytes, __ATOMIC_SEQ_CST); }
 
-/* ---- one block: reserve addresses, create memory, map it, give access. A step is undone with one more try if the
- * first fails, because what stays would leak */
+/* ---- one block */
 
-static CUmemAccessDesc access_of(CUmemLocationType type, int id) {
-    return (CUmemAccessDesc){.location = {.type = type, .id = id}, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-}
-
-static unsigned list_devices(uint64_t set, CUmemAccessDesc *list) {
-    unsigned count = 0;
-    for (int device = 0; set; device++, set >>= 1)
-        if (set & 1)
-            list[count++] = access_of(CU_MEM_LOCATION_TYPE_DEVICE, device);
-    return count;
-}
-
-static gm_status give_access(uint64_t address, size_t bytes, uint64_t devices) {
-    CUmemAccessDesc list[DEVICES];
-    unsigned count = list_devices(devices, list);
-    return (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
-}
-
-/* Gives access to the host and to every device that has a context, also to a device that gets its context meanwhile.
- * The devices need no access to each other. */
-static gm_status open_to_all(CUdeviceptr address, size_t bytes, int device, int node) {
-    CUmemAccessDesc list[DEVICES + 1];
-    uint64_t others = gm_reach_devices();
-    unsigned count = list_devices(others | 1ull << device, list);
-    list[count++] = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
-    gm_status status = (gm_status)gm_drv.mem_set_access(address, bytes, list, count);
-    uint64_t since = gm_reach_devices() & ~others;
-    return !status && since ? give_access(address, bytes, since) : status;
-}
-
-static gm_status create_block(size_t bytes, int device, const struct device *known, CUdeviceptr *created) {
-    CUmemAllocationProp properties = properties_of(known->node);
-    CUmemGenericAllocationHandle handle;
+static gm_status create_block(const struct gm_location *location, size_t bytes, CUdeviceptr *created) {
+    struct gm_extent extent;
     CUdeviceptr address;
 
-    gm_status status = (gm_status)gm_drv.mem_address_reserve(&address, bytes, 0, 0, 0);
+    gm_status status = gm_addresses_reserve(&gm_drv, bytes, 0, &address);
     if (status)
         return status;
-    status = (gm_status)gm_drv.mem_create(&handle, bytes, &properties, 0);
+    status = gm_extent_create(&gm_drv, location, bytes, &extent);
     if (status)
         goto unreserve;
-    status = (gm_status)gm_drv.mem_map(address, bytes, 0, handle, 0);
+    status = gm_extents_map(&gm_drv, address, &extent, 1);
     /* From here on the mapping alone holds the memory. */
-    if (GM_TWICE(gm_drv.mem_release(handle)))
-        gm_log(GM_LOG_ERROR, "a handle of %zu bytes of host memory cannot be released", bytes);
+    gm_extents_release(&gm_drv, &extent, 1);
     if (status)
         goto unreserve;
-    status = open_to_all(address, bytes, device, known->node);
+    status = gm_reach_open(location, address, bytes);
     if (status)
         goto unmap;
     *created = address;
     return GM_OK;
 
 unmap:
-    (void)GM_TWICE(gm_drv.mem_unmap(address, bytes));
+    (void)gm_extents_unmap(&gm_drv, address, &extent, 1);
 unreserve:
-    (void)GM_TWICE(gm_drv.mem_address_free(address, bytes));
+    gm_addresses_free(&gm_drv, address, bytes);
     return status;
 }
 
@@ -186,8 +117,7 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
     gm_status status = (gm_status)gm_drv.mem_unmap(deferred->address, deferred->size);
     if (status)
         return status;
-    if (GM_TWICE(gm_drv.mem_address_free(deferred->address, deferred->size)))
-        gm_log(GM_LOG_ERROR, "%zu bytes of addresses cannot be released", (size_t)deferred->size);
+    gm_addresses_free(&gm_drv, deferred->address, deferred->size);
     __atomic_sub_fetch(&alive, deferred->size, __ATOMIC_RELAXED);
     return GM_OK;
 }
@@ -201,7 +131,7 @@ static bool serves(const struct gm_request *request) {
            !(request->promises & GM_PROMISE_CAPTURE) && request->device >= 0 && request->device < DEVICES;
 }
 
-static gm_status shape(const struct gm_request *request, const struct device *known, struct gm_piece *piece) {
+static gm_status shape(const struct gm_request *request, const struct gm_location *location, struct gm_piece *piece) {
     bool pushed;
     gm_status status = gm_context_enter((CUcontext)(uintptr_t)request->context, &pushed);
     if (status)
@@ -210,27 +140,27 @@ static gm_status shape(const struct gm_request *request, const struct device *kn
     gm_context_leave(pushed);
     if (status)
         return status;
-    size_t over = piece->reserved % known->granularity;
-    return over && __builtin_add_overflow(piece->reserved, known->granularity - over, &piece->reserved)
+    size_t over = piece->reserved % location->granularity;
+    return over && __builtin_add_overflow(piece->reserved, location->granularity - over, &piece->reserved)
                ? GM_OUT_OF_MEMORY
                : GM_OK;
 }
 
-static gm_status create_charged(const struct gm_request *request, const struct device *known, size_t bytes,
+static gm_status create_charged(const struct gm_request *request, const struct gm_location *location, size_t bytes,
                                 CUdeviceptr *address) {
     CUstreamCaptureMode mode;
     uint64_t spare;
-    gm_status status = charge(known->node, bytes, &spare);
+    gm_status status = charge(location->node, bytes, &spare);
     /* Waits for deferred frees, which return host memory. A stream-ordered call must not wait. */
     if (status && request->call != GM_CALL_ALLOC_ASYNC && gm_deferred_free_drain(&deferred_frees))
-        status = charge(known->node, bytes, &spare);
+        status = charge(location->node, bytes, &spare);
     if (status) {
         gm_log(GM_LOG_INFO, "host memory refused for a device out of memory: %zu bytes requested, %llu to spare", bytes,
                (unsigned long long)spare);
         return status;
     }
     if (gm_capture_guard_enter(&mode)) {
-        status = create_block(bytes, request->device, known, address);
+        status = create_block(location, bytes, address);
         gm_capture_guard_leave(mode);
     } else {
         status = GM_NOT_SUPPORTED;
@@ -248,14 +178,14 @@ static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_reque
         return GM_NOT_SUPPORTED;
     if (!gm_driver_ready(true))
         return GM_NOT_INITIALIZED;
-    if (!driver_maps() || gm_rdma_in_process() || gm_transport_in_process())
+    if (gm_rdma_in_process() || gm_transport_in_process())
         return GM_NOT_SUPPORTED;
     gm_deferred_free_flush(&deferred_frees);
     gm_status status = look_up_device(request->device, &known);
     if (!status)
-        status = shape(request, &known, &piece);
+        status = shape(request, &known.location, &piece);
     if (!status)
-        status = create_charged(request, &known, piece.reserved, &address);
+        status = create_charged(request, &known.location, piece.reserved, &address);
     if (status)
         return status;
     __atomic_add_fetch(&alive, piece.reserved, __ATOMIC_RELAXED);
@@ -296,7 +226,8 @@ static void host_numa_capture(struct gm_resource *self, int change) {
 }
 
 static void host_numa_open_block_to(struct gm_resource *self, const struct gm_block *block, int device) {
-    if (device < 0 || device >= DEVICES || give_access(block->address, block->reserved, 1ull << device))
+    if (device < 0 || device >= DEVICES ||
+        gm_mapping_open_to(&gm_drv, block->address, block->reserved, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d in host memory", device, block->device);
 }
 

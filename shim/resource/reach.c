@@ -1,8 +1,6 @@
 /* Peer access of devices, queried once (reach.h). */
 #include "shim/resource/reach.h"
 
-#include "shim/driver/driver.h"
-
 enum { DEVICES = 64 };
 enum answer { UNKNOWN, ALL, NOT_ALL };
 
@@ -51,3 +49,15 @@ bool gm_reach_note(int device) {
 void gm_reach_opened(int device) { __atomic_fetch_or(&opened, 1ull << device, __ATOMIC_RELEASE); }
 
 uint64_t gm_reach_devices(void) { return __atomic_load_n(&devices, __ATOMIC_SEQ_CST); }
+
+gm_status gm_reach_open(const struct gm_location *location, CUdeviceptr address, size_t size) {
+    struct gm_location open = *location;
+    uint64_t others;
+    gm_status status;
+    do {
+        others = gm_reach_devices();
+        open.peers = location->peers | others;
+        status = gm_mapping_open(&gm_drv, &open, address, size, false);
+    } while (!status && gm_reach_devices() != others);
+    return status;
+}

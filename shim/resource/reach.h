@@ -5,7 +5,7 @@
 #ifndef GM_RESOURCE_REACH_H
 #define GM_RESOURCE_REACH_H
 
-#include "shim/base/base.h"
+#include "shim/driver/mapping.h"
 
 /* True when every visible device can access the memory of every other. Queries the driver once. The first false is
  * logged. */
@@ -16,5 +16,8 @@ GM_INTERNAL bool gm_reach_note(int device);
 GM_INTERNAL void gm_reach_opened(int device);
 /* Set of devices that have or had a context; bit d = device d. */
 GM_INTERNAL uint64_t gm_reach_devices(void);
+/* Opens mapped addresses to the devices and the node of `location`, and to every device that has a context. A device
+ * that gets its context during the call also gets access. Errors: the driver's own. */
+GM_INTERNAL gm_status gm_reach_open(const struct gm_location *location, CUdeviceptr address, size_t size);
 
 #endif

@@ -27,7 +27,7 @@ static struct mapped {
     uint64_t reserved, context_id;
     int device;
     unsigned count;
-    struct gm_vmm_extent extents[EXTENTS];
+    struct gm_extent extents[EXTENTS];
 } * blocks;
 static unsigned blocks_used; /* slots used so far; under the lock */
 static gm_spin lock;
@@ -95,94 +95,53 @@ static uint64_t front_for(int device, uint64_t size) {
 
 /* ---- create and destroy */
 
-static CUmemAllocationProp properties_of(int device) {
-    return (CUmemAllocationProp){
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
-    };
-}
+static struct gm_location location_of(int device) { return (struct gm_location){.device = device, .node = -1}; }
 
 static gm_status granularity_of(int device, size_t *granularity) {
     size_t known = __atomic_load_n(&granularities[device], __ATOMIC_RELAXED);
-    int maps = 0;
     if (!known) {
-        CUmemAllocationProp properties = properties_of(device);
-        bool able =
-            gm_drv.mem_address_reserve && gm_drv.mem_address_free && gm_drv.mem_create && gm_drv.mem_release &&
-            gm_drv.mem_map && gm_drv.mem_unmap && gm_drv.mem_set_access && gm_drv.mem_get_allocation_granularity &&
-            gm_drv.device_get_attribute(&maps, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) ==
-                CUDA_SUCCESS &&
-            maps;
-        if (!able ||
-            gm_drv.mem_get_allocation_granularity(&known, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
-                CUDA_SUCCESS ||
-            !known)
-            known = 1;
+        struct gm_location location = location_of(device);
+        bool able = !gm_location_find(&gm_drv, &location, false) && !gm_location_measure(&gm_drv, &location);
+        known = able ? location.granularity : 1;
         __atomic_store_n(&granularities[device], known, __ATOMIC_RELAXED);
     }
     *granularity = known;
     return known > 1 ? GM_OK : GM_NOT_SUPPORTED;
 }
 
-/* Lets `device`, and the devices whose bit is set in `others`, read and write the mapped range. */
-static gm_status give_access(int device, uint64_t others, CUdeviceptr address, uint64_t size) {
-    CUmemAccessDesc list[GM_VMM_DEVICES];
-    unsigned count = 0;
-    for (int i = 0; i < GM_VMM_DEVICES; i++)
-        if (i == device || others >> i & 1)
-            list[count++] =
-                (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    return (gm_status)gm_drv.mem_set_access(address, size, list, count);
-}
-
-/* Unmaps `count` extents from `address` on. Returns the last error of those that the driver refused twice. */
-static gm_status unmap_extents(CUdeviceptr address, const struct gm_vmm_extent *extents, unsigned count) {
-    gm_status status = GM_OK, last;
-    for (unsigned i = 0; i < count; address += extents[i++].size)
-        if ((last = (gm_status)GM_TWICE(gm_drv.mem_unmap(address, extents[i].size))) != GM_OK)
-            status = last;
-    return status;
-}
-
-/* Maps extents side by side. On failure none is mapped. A device that gets a context during the call also gets access.
- */
-static gm_status map_extents(int device, CUdeviceptr address, const struct gm_vmm_extent *extents, unsigned count) {
-    gm_status status = GM_OK;
-    uint64_t size = 0;
-    unsigned mapped = 0;
-    for (; mapped < count; size += extents[mapped++].size)
-        if ((status = (gm_status)gm_drv.mem_map(address + size, extents[mapped].size, 0, extents[mapped].handle, 0)) !=
-            GM_OK)
-            break;
-    uint64_t others = gm_reach_devices();
-    if (!status)
-        status = give_access(device, others, address, size);
-    if (!status && gm_reach_devices() != others)
-        status = give_access(device, gm_reach_devices(), address, size);
+/* Maps extents side by side and opens them to every device that has a context. On failure none is mapped. */
+static gm_status map_extents(int device, CUdeviceptr address, const struct gm_extent *extents, unsigned count) {
+    struct gm_location location = location_of(device);
+    size_t size = 0;
+    for (unsigned i = 0; i < count; i++)
+        size += extents[i].size;
+    gm_status status = gm_extents_map(&gm_drv, address, extents, count);
     if (status)
-        (void)unmap_extents(address, extents, mapped);
+        return status;
+    status = gm_reach_open(&location, address, size);
+    if (status)
+        (void)gm_extents_unmap(&gm_drv, address, extents, count);
     return status;
 }
 
 /* Creates the extents of a new block: first `front` bytes, from the page reserve as far as it goes, then the rest. On
  * failure there are none. */
 static gm_status create_extents(struct mapped *block, uint64_t front) {
-    CUmemAllocationProp properties = properties_of(block->device);
+    struct gm_location location = location_of(block->device);
     const uint64_t ends[2] = {front, block->reserved};
     uint64_t made = 0;
     block->count = front ? gm_vmm_reserve_take(block->device, front, block->extents) : 0;
     for (unsigned i = 0; i < block->count; i++)
         made += block->extents[i].size;
     for (unsigned i = 0; i < 2; i++) {
-        struct gm_vmm_extent extent = {.size = ends[i] - made};
         if (made >= ends[i])
             continue;
-        gm_status status = (gm_status)gm_drv.mem_create(&extent.handle, extent.size, &properties, 0);
+        gm_status status = gm_extent_create(&gm_drv, &location, ends[i] - made, &block->extents[block->count]);
         if (status) {
-            gm_vmm_release(block->extents, block->count);
+            gm_extents_release(&gm_drv, block->extents, block->count);
             return status;
         }
-        block->extents[block->count++] = extent;
+        block->count++;
         made = ends[i];
     }
     return GM_OK;
@@ -191,7 +150,7 @@ static gm_status create_extents(struct mapped *block, uint64_t front) {
 /* Reserves addresses, creates the extents and maps them. On failure nothing stays reserved. */
 static gm_status create_block(struct mapped *block, uint64_t front) {
     CUdeviceptr address;
-    gm_status status = (gm_status)gm_drv.mem_address_reserve(&address, block->reserved, 0, 0, 0);
+    gm_status status = gm_addresses_reserve(&gm_drv, block->reserved, 0, &address);
     if (status)
         return status;
     status = create_extents(block, front);
@@ -203,9 +162,9 @@ static gm_status create_block(struct mapped *block, uint64_t front) {
     block->address = address;
     return GM_OK;
 release:
-    gm_vmm_release(block->extents, block->count);
+    gm_extents_release(&gm_drv, block->extents, block->count);
 unreserve:
-    (void)GM_TWICE(gm_drv.mem_address_free(address, block->reserved));
+    gm_addresses_free(&gm_drv, address, block->reserved);
     return status;
 }
 
@@ -213,14 +172,13 @@ static gm_status destroy_block(uint64_t address) {
     struct mapped *block = take_block(address);
     if (!block)
         return GM_INVALID_VALUE;
-    gm_status status = unmap_extents(address, block->extents, block->count);
+    gm_status status = gm_extents_unmap(&gm_drv, address, block->extents, block->count);
     if (status) {
         put_back(block, address);
         return status;
     }
-    gm_vmm_release(block->extents, block->count);
-    if (GM_TWICE(gm_drv.mem_address_free(address, block->reserved)))
-        gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be released", (unsigned long long)block->reserved);
+    gm_extents_release(&gm_drv, block->extents, block->count);
+    gm_addresses_free(&gm_drv, address, block->reserved);
     put_back(block, 0);
     return GM_OK;
 }
@@ -252,9 +210,9 @@ bool gm_vmm_can_move(uint64_t from, uint64_t to) {
 
 /* Unmaps the first `front_count` extents of the block and maps `count` others in their place. On failure the block's
  * own extents are mapped again, one by one: an extent that is still mapped stays. */
-static gm_status replace_front(const struct mapped *block, unsigned front_count, const struct gm_vmm_extent *extents,
+static gm_status replace_front(const struct mapped *block, unsigned front_count, const struct gm_extent *extents,
                                unsigned count) {
-    gm_status status = unmap_extents(block->address, block->extents, front_count);
+    gm_status status = gm_extents_unmap(&gm_drv, block->address, block->extents, front_count);
     if (!status)
         status = map_extents(block->device, block->address, extents, count);
     uint64_t at = block->address;
@@ -283,9 +241,10 @@ static gm_status move_pages(struct mapped *old, struct mapped *larger, struct ma
     for (unsigned i = front_count; i < larger->count; i++)
         merged->extents[merged->count++] = larger->extents[i];
     gm_vmm_reserve_keep(larger->device, larger->extents, front_count);
-    if (unmap_extents(old->address, old->extents, old->count) ||
-        GM_TWICE(gm_drv.mem_address_free(old->address, old->reserved)))
-        gm_log(GM_LOG_ERROR, "%llu bytes of addresses cannot be released", (unsigned long long)old->reserved);
+    if (gm_extents_unmap(&gm_drv, old->address, old->extents, old->count))
+        gm_log(GM_LOG_ERROR, "%llu bytes cannot be unmapped", (unsigned long long)old->reserved);
+    else
+        gm_addresses_free(&gm_drv, old->address, old->reserved);
     return GM_OK;
 }
 
@@ -398,7 +357,8 @@ static void vmm_open_block_to(struct gm_resource *self, const struct gm_block *b
     const struct mapped *found = block->address ? find(block->address) : NULL;
     uint64_t reserved = found ? found->reserved : 0;
     gm_spin_unlock(&lock);
-    if (reserved && device >= 0 && device < GM_VMM_DEVICES && give_access(device, 0, block->address, reserved))
+    if (reserved && device >= 0 && device < GM_VMM_DEVICES &&
+        gm_mapping_open_to(&gm_drv, block->address, reserved, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
         gm_log(GM_LOG_WARN, "device %d cannot reach a block of device %d", device, block->device);
 }
 

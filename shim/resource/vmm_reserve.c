@@ -6,18 +6,12 @@
 #include "shim/base/limit.h"
 
 static struct extent_set {
-    struct gm_vmm_extent extents[GM_VMM_RESERVE_SLOTS];
+    struct gm_extent extents[GM_VMM_RESERVE_SLOTS];
     unsigned count;
     uint64_t bytes, since_ns;
 } reserve[GM_VMM_DEVICES];
 static gm_spin lock;
 static unsigned sets; /* devices with a set; 0 in most processes, which then skip the search */
-
-void gm_vmm_release(const struct gm_vmm_extent *extents, unsigned count) {
-    for (unsigned i = 0; i < count; i++)
-        if (GM_TWICE(gm_drv.mem_release(extents[i].handle)))
-            gm_log(GM_LOG_ERROR, "a handle of %llu bytes cannot be released", (unsigned long long)extents[i].size);
-}
 
 /* The lock is held. */
 static struct extent_set take_set(int device) {
@@ -30,7 +24,7 @@ static struct extent_set take_set(int device) {
 }
 
 static uint64_t release_set(const struct extent_set *taken) {
-    gm_vmm_release(taken->extents, taken->count);
+    gm_extents_release(&gm_drv, taken->extents, taken->count);
     gm_stats_uncached(GM_KIND_VMM, taken->bytes);
     return taken->bytes;
 }
@@ -43,12 +37,12 @@ static bool has_room(uint64_t bytes) {
     return bytes <= (limit ? limit : total / 4) && free_bytes >= gm_device_headroom(total);
 }
 
-void gm_vmm_reserve_keep(int device, const struct gm_vmm_extent *extents, unsigned count) {
+void gm_vmm_reserve_keep(int device, const struct gm_extent *extents, unsigned count) {
     struct extent_set set = {.count = count, .since_ns = gm_now_ns()};
     for (unsigned i = 0; i < count; i++)
         set.bytes += extents[i].size;
     if (count > GM_VMM_RESERVE_SLOTS || !has_room(set.bytes)) {
-        gm_vmm_release(extents, count);
+        gm_extents_release(&gm_drv, extents, count);
         return;
     }
     for (unsigned i = 0; i < count; i++)
@@ -62,7 +56,7 @@ void gm_vmm_reserve_keep(int device, const struct gm_vmm_extent *extents, unsign
     release_set(&previous);
 }
 
-unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm_vmm_extent *extents) {
+unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm_extent *extents) {
     struct extent_set taken = {0};
     if (!__atomic_load_n(&sets, __ATOMIC_RELAXED))
         return 0;

@@ -7,25 +7,16 @@
 #ifndef GM_RESOURCE_VMM_RESERVE_H
 #define GM_RESOURCE_VMM_RESERVE_H
 
-#include "shim/driver/driver.h"
+#include "shim/driver/mapping.h"
 
 enum { GM_VMM_DEVICES = 64, GM_VMM_RESERVE_SLOTS = 16 };
 
-/* Physical memory of one handle, mapped or not. */
-struct gm_vmm_extent {
-    CUmemGenericAllocationHandle handle;
-    uint64_t size;
-};
-
-/* Releases handles. An error is tried again, then logged. */
-GM_INTERNAL void gm_vmm_release(const struct gm_vmm_extent *extents, unsigned count);
-
 /* Takes over extents that are mapped nowhere and that no work uses: they replace the device's present set, or
  * are released. The device's context is current, and the caller is within the capture guard. */
-GM_INTERNAL void gm_vmm_reserve_keep(int device, const struct gm_vmm_extent *extents, unsigned count);
+GM_INTERNAL void gm_vmm_reserve_keep(int device, const struct gm_extent *extents, unsigned count);
 /* Hands the device's set to the caller if it is not larger than `at_most` bytes. Returns the number of extents, at most
  * GM_VMM_RESERVE_SLOTS; 0: none. */
-GM_INTERNAL unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm_vmm_extent *extents);
+GM_INTERNAL unsigned gm_vmm_reserve_take(int device, uint64_t at_most, struct gm_extent *extents);
 /* Releases the sets of all devices. only_idle: only those unused for GPUMEM_CACHE_IDLE, and none while a stream
  * captures. Returns the bytes released. */
 GM_INTERNAL uint64_t gm_vmm_reserve_release(bool only_idle);

@@ -1,7 +1,10 @@
 /* Driver calls that fail, and memory that runs out: no memory leaks, and unused memory counts as free memory. */
 #include <stdio.h>
+#include <string.h>
 
 #include "shim/driver/fence.h"
+#include "shim/resource/reach.h"
+#include "shim/resource/vmm.h"
 #include "stacks.h"
 
 /* ---- failures */
@@ -9,10 +12,12 @@
 struct outcome {
     struct gm_block blocks[5];
     bool live[5];
-    unsigned count;
+    unsigned count; /* requests served */
+    bool moved;
 };
 
-static void try_all(struct gm_resource *resource, const struct world *world, struct outcome *outcome) {
+static void try_all(struct gm_resource *resource, const struct world *world, struct outcome *outcome,
+                    void (*meanwhile)(struct outcome *outcome)) {
     uint64_t stream = (uint64_t)(uintptr_t)world->one;
     const struct gm_request requests[5] = {
         plain_request(&world->origin, 1000),       plain_request(&world->origin, 2200000),
@@ -23,6 +28,8 @@ static void try_all(struct gm_resource *resource, const struct world *world, str
         outcome->live[i] = allocate(resource, &requests[i], &outcome->blocks[i]) == GM_OK;
         outcome->count += outcome->live[i];
     }
+    if (meanwhile)
+        meanwhile(outcome);
     for (int i = 0; i < 5; i++) {
         struct gm_free_request how = i == 3 ? ordered_free(stream) : plain_free();
         how.settled = i == 4;
@@ -44,44 +51,76 @@ static void free_the_rest(struct gm_resource *resource, const struct world *worl
     trim(resource);
 }
 
+static void move_pages(struct outcome *outcome) {
+    CUstreamCaptureMode mode;
+    if (!outcome->live[0] || !outcome->live[1] ||
+        !gm_vmm_can_move(outcome->blocks[0].address, outcome->blocks[1].address))
+        return;
+    assert_true(gm_capture_guard_enter(&mode));
+    outcome->live[0] = gm_vmm_move(outcome->blocks[0].address, outcome->blocks[1].address) != GM_OK;
+    gm_capture_guard_leave(mode);
+    outcome->moved = !outcome->live[0];
+}
+
 /* The n-th driver call fails, for n = 1, 2, 3 ... until the test makes fewer than n calls. No memory leaks, and
- * everything works afterwards. */
-static void test_any_driver_call_may_fail(void **state) {
-    static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
+ * everything works afterwards. `served`: requests that succeed without a failure. */
+static void fail_each_call(const char *name, struct gm_resource *resource, unsigned served, int code) {
     struct world world;
+    bool moves = !strcmp(name, "vmm");
+    for (int n = 1, failed = 1; failed; n++) {
+        struct outcome outcome = {0};
+        char script[64];
+        size_t free_before, free_after, total;
+        world_open(&world);
+        size_t live = simcuda_live_blocks(), ranges = simcuda_live_reservations(), handles = simcuda_live_handles();
+        CU(cuMemGetInfo_v2(&free_before, &total));
+        simcuda_reset_counters();
+        snprintf(script, sizeof script, "*:%d:%d", n, code);
+        assert_int_equal(simcuda_set_failures(script), 0);
+        try_all(resource, &world, &outcome, moves ? move_pages : NULL);
+        uint64_t calls = simcuda_calls(NULL);
+        simcuda_set_failures(NULL);
+        failed = calls >= (uint64_t)n;
+        if (!failed) {
+            assert_int_equal(outcome.count, served);
+            assert_int_equal(outcome.moved, moves);
+        }
+        free_the_rest(resource, &world, &outcome);
+        CU(cuMemGetInfo_v2(&free_after, &total));
+        if (simcuda_live_blocks() != live || free_after != free_before || gm_managed_alive())
+            fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes leaked, %llu managed bytes counted", name,
+                     n, code, simcuda_live_blocks() - live, free_before - free_after,
+                     (unsigned long long)gm_managed_alive());
+        assert_int_equal(simcuda_live_reservations(), ranges);
+        assert_int_equal(simcuda_live_handles(), handles);
+        assert_int_equal(gm_host_numa_alive(), 0);
+        assert_int_equal(simcuda_violations(), 0);
+        assert_true(n < 2000);
+        world_close(&world, resource);
+    }
+}
+
+static const int codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
+
+static void test_any_driver_call_may_fail(void **state) {
     for (int stack = 0; stack < STACKS; stack++)
         for (int code = 0; code < 2; code++)
-            for (int n = 1, failed = 1; failed; n++) {
-                struct gm_resource *resource = built[stack];
-                struct outcome outcome = {0};
-                char script[64];
-                size_t free_before, free_after, total;
-                world_open(&world);
-                size_t live = simcuda_live_blocks(), ranges = simcuda_live_reservations(),
-                       handles = simcuda_live_handles();
-                CU(cuMemGetInfo_v2(&free_before, &total));
-                simcuda_reset_counters();
-                snprintf(script, sizeof script, "*:%d:%d", n, codes[code]);
-                assert_int_equal(simcuda_set_failures(script), 0);
-                try_all(resource, &world, &outcome);
-                uint64_t calls = simcuda_calls(NULL);
-                simcuda_set_failures(NULL);
-                failed = calls >= (uint64_t)n;
-                if (!failed)
-                    assert_int_equal(outcome.count, 5);
-                free_the_rest(resource, &world, &outcome);
-                CU(cuMemGetInfo_v2(&free_after, &total));
-                if (simcuda_live_blocks() != live || free_after != free_before || gm_managed_alive())
-                    fail_msg("%s, call %d failing with %d: %zu blocks and %zu bytes leaked, %llu managed bytes counted",
-                             stacks[stack], n, codes[code], simcuda_live_blocks() - live, free_before - free_after,
-                             (unsigned long long)gm_managed_alive());
-                assert_int_equal(simcuda_live_reservations(), ranges);
-                assert_int_equal(simcuda_live_handles(), handles);
-                assert_int_equal(gm_host_numa_alive(), 0);
-                assert_int_equal(simcuda_violations(), 0);
-                assert_true(n < 2000);
-                world_close(&world, resource);
-            }
+            fail_each_call(stacks[stack], built[stack], 5, codes[code]);
+}
+
+/* Resource "vmm" serves plain requests alone, so it is not among the stacks. A block takes the pages of another. */
+static void test_any_driver_call_of_vmm_may_fail(void **state) {
+    struct gm_resource *vmm = build("vmm");
+    gm_vmm_split_fronts();
+    if (!gm_driver_ready(true) || !gm_reach_all())
+        skip();
+    struct world world; /* the granularity is known from here on */
+    world_open(&world);
+    struct outcome outcome = {0};
+    try_all(vmm, &world, &outcome, NULL);
+    world_close(&world, vmm);
+    for (int code = 0; code < 2; code++)
+        fail_each_call("vmm", vmm, 3, codes[code]);
 }
 
 static void test_pool_is_trimmed_before_out_of_memory(void **state) {
@@ -221,6 +260,7 @@ static void test_managed_memory_stays_below_what_is_free(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_driver_call_may_fail),
+        cmocka_unit_test(test_any_driver_call_of_vmm_may_fail),
         cmocka_unit_test(test_pool_is_trimmed_before_out_of_memory),
         cmocka_unit_test(test_cached_memory_is_free_memory),
         cmocka_unit_test(test_unused_memory_of_a_pool_is_free_memory),

@@ -52,9 +52,9 @@ static int start(void **unused) {
 
 /* `count` extents of 2 MiB from handle `first` on. */
 static void keep(int device, unsigned first, unsigned count) {
-    struct gm_vmm_extent extents[GM_VMM_RESERVE_SLOTS + 1];
+    struct gm_extent extents[GM_VMM_RESERVE_SLOTS + 1];
     for (unsigned i = 0; i < count; i++)
-        extents[i] = (struct gm_vmm_extent){.handle = first + i, .size = 2 * MIB};
+        extents[i] = (struct gm_extent){.handle = first + i, .size = 2 * MIB};
     gm_vmm_reserve_keep(device, extents, count);
 }
 
@@ -68,7 +68,7 @@ static unsigned all_released(void) {
 }
 
 static void handed_out_where_they_fit(void **unused) {
-    struct gm_vmm_extent got[GM_VMM_RESERVE_SLOTS];
+    struct gm_extent got[GM_VMM_RESERVE_SLOTS];
     assert_int_equal(gm_vmm_reserve_take(0, 100 * MIB, got), 0);
     keep(0, 0, 3);
     assert_int_equal(gm_vmm_reserve_bytes(0), 6 * MIB);
@@ -97,7 +97,7 @@ static void too_much_is_released(void **unused) {
     keep(0, 0, GM_VMM_RESERVE_SLOTS + 1);
     assert_int_equal(all_released(), GM_VMM_RESERVE_SLOTS + 1);
     assert_int_equal(gm_vmm_reserve_bytes(0), 0);
-    const struct gm_vmm_extent limit = {.handle = 20, .size = 64 * MIB}, more = {.handle = 21, .size = 66 * MIB};
+    const struct gm_extent limit = {.handle = 20, .size = 64 * MIB}, more = {.handle = 21, .size = 66 * MIB};
     gm_vmm_reserve_keep(0, &more, 1);
     assert_true(released[21]);
     gm_vmm_reserve_keep(0, &limit, 1);
@@ -145,7 +145,7 @@ static void captures_are_left_alone(void **unused) {
 }
 
 static void nothing_in_a_child(void **unused) {
-    struct gm_vmm_extent got[GM_VMM_RESERVE_SLOTS];
+    struct gm_extent got[GM_VMM_RESERVE_SLOTS];
     keep(0, 0, 2);
     gm_vmm_reserve_after_fork();
     assert_int_equal(gm_vmm_reserve_bytes(0), 0);
