@@ -97,12 +97,17 @@ static uint64_t front_for(int device, uint64_t size) {
 
 static struct gm_location location_of(int device) { return (struct gm_location){.device = device, .node = -1}; }
 
+/* Queries the device once. A failed query is not remembered. */
 static gm_status granularity_of(int device, size_t *granularity) {
     size_t known = __atomic_load_n(&granularities[device], __ATOMIC_RELAXED);
     if (!known) {
         struct gm_location location = location_of(device);
-        bool able = !gm_location_find(&gm_drv, &location, false) && !gm_location_measure(&gm_drv, &location);
-        known = able ? location.granularity : 1;
+        gm_status status = gm_location_find(&gm_drv, &location, false);
+        if (!status)
+            status = gm_location_measure(&gm_drv, &location);
+        if (status && status != GM_NOT_SUPPORTED)
+            return GM_NOT_SUPPORTED;
+        known = status ? 1 : location.granularity;
         __atomic_store_n(&granularities[device], known, __ATOMIC_RELAXED);
     }
     *granularity = known;
