@@ -3,7 +3,6 @@
 #include "shim/core/site.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include <unwind.h>
 
 #include "shim/base/base.h"
+#include "shim/base/libraries.h"
 #include "shim/base/room.h"
 #include "shim/base/real_dl.h"
 #include "shim/trace/writer.h"
@@ -201,28 +201,23 @@ static void describe_module(struct module_search *search, const struct dl_phdr_i
     record->head.bytes = (uint32_t)(sizeof(*record) + padded(id_bytes) + padded(path_bytes));
 }
 
-static int visit_module(struct dl_phdr_info *info, size_t size, void *arg) {
+static void visit_module(const struct dl_phdr_info *info, void *arg) {
     struct module_search *search = arg;
-
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t start = info->dlpi_addr + segment->p_vaddr, limit = start + segment->p_memsz;
-        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || search->ip < start || search->ip >= limit)
-            continue;
-        const char *path = module_path(info, search->path, sizeof(search->path)), *slash = strrchr(path, '/');
-        search->module = (struct module){
-            .start = start,
-            .limit = limit,
-            .base = info->dlpi_addr,
-            .key = gm_site_module_key(path, strlen(path)),
-            .runtime = strncmp(slash ? slash + 1 : path, "libcudart.so", 12) == 0,
-            .c_library = gm_site_is_c_library(path, strlen(path)),
-        };
-        describe_module(search, info, path);
-        search->found = true;
-        return 1;
-    }
-    return 0;
+    const ElfW(Phdr) *segment = gm_library_segment(info, search->ip);
+    if (!(segment->p_flags & PF_X))
+        return;
+    uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+    const char *path = module_path(info, search->path, sizeof(search->path));
+    search->module = (struct module){
+        .start = start,
+        .limit = start + segment->p_memsz,
+        .base = info->dlpi_addr,
+        .key = gm_site_module_key(path, strlen(path)),
+        .runtime = gm_library_traits(path) & GM_LIBRARY_RUNTIME,
+        .c_library = gm_site_is_c_library(path, strlen(path)),
+    };
+    describe_module(search, info, path);
+    search->found = true;
 }
 
 /* Index of the module that contains ip, -1 = unknown. When a module is unloaded and another one is loaded at its
@@ -256,7 +251,7 @@ static int find_module(uintptr_t ip) {
     if (!search)
         return known;
     search->ip = ip;
-    dl_iterate_phdr(visit_module, search);
+    gm_library_at(search->ip, visit_module, search);
     if (search->found)
         known = add_module(search);
     munmap(search, sizeof(*search));
@@ -349,7 +344,7 @@ bool gm_site_location(uint32_t id, struct gm_site_location *location) {
     const uintptr_t *ip = words + chain->first + chain->outside;
     unsigned most = chain->outside ? 1 : chain->count;
     search->ip = ip[0];
-    dl_iterate_phdr(visit_module, search);
+    gm_library_at(search->ip, visit_module, search);
     bool found = search->found;
     *location = (struct gm_site_location){.base = search->module.base};
     for (unsigned i = 0; found && i < most && i < GM_SITE_LOCATION_FRAMES; i++)

@@ -1,39 +1,32 @@
-/* Searches /proc/self/maps for the names of libraries and devices (transports.h). */
+/* Searches /proc/self/maps for the names of libraries and devices (transports.h). A walk over the loaded objects would
+ * not do: it knows neither mapped devices nor the libraries that dlmopen loaded into another namespace. */
 #include "shim/driver/transports.h"
 #include "shim/base/file.h"
+#include "shim/base/libraries.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <string.h>
 
-static int read_adds(struct dl_phdr_info *info, size_t size, void *adds) {
-    if (size >= offsetof(struct dl_phdr_info, dlpi_subs))
-        *(unsigned long long *)adds = info->dlpi_adds;
-    return 1;
-}
-
-/* A library and the device it works on. A mapping of the device alone is enough. */
-static const struct {
-    const char *library, *device;
-} rows[] = {
-    {"/libibverbs.so", "/dev/infiniband"},
-    {"/libgdrapi.so", "/dev/gdrdrv"},
-};
-
-static bool mentions_rdma(const char *text, const bool *present) {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strstr(text, rows[i].device) || (present[i] && strstr(text, rows[i].library)))
+/* True when the text contains the path of the library. */
+static bool has_path(const char *text, const struct gm_library *library) {
+    for (const char *at = text; (at = strstr(at, library->name)) != NULL; at++)
+        if (at > text && at[-1] == '/')
             return true;
     return false;
 }
 
-/* Libraries that pass device memory on to other processes and devices: MPI (Open MPI, MPICH and related), UCX, NCCL,
- * NVSHMEM, libfabric. */
+/* A mapping of the device alone is enough. `present`: the library's device exists. */
+static bool mentions_rdma(const char *text, const bool *present) {
+    for (unsigned i = 0; i < GM_LIBRARIES; i++)
+        if (gm_libraries[i].traits & GM_LIBRARY_RDMA &&
+            (strstr(text, gm_libraries[i].device) || (present[i] && has_path(text, &gm_libraries[i]))))
+            return true;
+    return false;
+}
+
 static bool mentions_transport(const char *text, const bool *unused) {
-    static const char *const names[] = {"/libmpi.so", "/libmpich.so", "/libmpi_cray.so", "/libmpi_mt.so", "/libucp.so",
-                                        "/libuct.so", "/libnccl.so",  "/libnvshmem",     "/libfabric.so"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strstr(text, names[i]))
+    for (unsigned i = 0; i < GM_LIBRARIES; i++)
+        if (gm_libraries[i].traits & GM_LIBRARY_TRANSPORT && has_path(text, &gm_libraries[i]))
             return true;
     return false;
 }
@@ -65,21 +58,16 @@ static bool process_mentions(bool (*mentions)(const char *text, const bool *pres
     return found;
 }
 
-static unsigned long long libraries_loaded(void) {
-    unsigned long long adds = 0;
-    dl_iterate_phdr(read_adds, &adds);
-    return adds;
-}
-
 bool gm_rdma_in_process(void) {
     static unsigned long long seen;
     static bool checked;
-    bool present[sizeof rows / sizeof *rows], any = false;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        any |= present[i] = access(rows[i].device, F_OK) == 0;
+    bool present[GM_LIBRARIES] = {false}, any = false;
+    for (unsigned i = 0; i < GM_LIBRARIES; i++)
+        if (gm_libraries[i].traits & GM_LIBRARY_RDMA)
+            any |= present[i] = access(gm_libraries[i].device, F_OK) == 0;
     if (!any)
         return false;
-    unsigned long long adds = libraries_loaded();
+    unsigned long long adds = gm_libraries_loaded();
     if (checked && adds == seen)
         return false;
     checked = true;
@@ -92,7 +80,7 @@ bool gm_transport_in_process(void) {
     static bool found;
     if (__atomic_load_n(&found, __ATOMIC_RELAXED))
         return true;
-    unsigned long long adds = libraries_loaded();
+    unsigned long long adds = gm_libraries_loaded();
     if (adds && adds == __atomic_load_n(&without, __ATOMIC_RELAXED))
         return false;
     bool now = process_mentions(mentions_transport, NULL);

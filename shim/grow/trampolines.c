@@ -1,7 +1,6 @@
 #include "shim/grow/trampolines.h"
 
-#include <link.h>
-
+#include "shim/base/libraries.h"
 #include "shim/driver/driver.h"
 
 enum { TRAMPOLINES = 1024, TRAMPOLINE_BYTES = 16 }; /* as in entry.S */
@@ -60,27 +59,18 @@ static bool is_passive(const void *function) {
 }
 
 struct search {
-    uintptr_t driver, function;
+    uintptr_t function;
     bool together;
 };
 
-static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
+static void look_beside(const struct dl_phdr_info *driver, void *argument) {
     struct search *search = argument;
-    bool driver = false, function = false;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, bytes = info->dlpi_phdr[i].p_memsz;
-        if (info->dlpi_phdr[i].p_type != PT_LOAD)
-            continue;
-        driver |= search->driver - start < bytes;
-        function |= search->function - start < bytes;
-    }
-    search->together = driver && function;
-    return driver;
+    search->together = gm_library_segment(driver, search->function) != NULL;
 }
 
 static bool is_of_driver(const void *function) {
-    struct search search = {(uintptr_t)gm_drv.ctx_get_current, (uintptr_t)function, false};
-    dl_iterate_phdr(visit, &search);
+    struct search search = {(uintptr_t)function, false};
+    gm_library_at((uintptr_t)gm_drv.ctx_get_current, look_beside, &search);
     return search.together;
 }
 

@@ -2,12 +2,12 @@
  * used bytes of the driver beside the tracked bytes, and modules that contain a CUDA runtime but never looked
  * anything up through gpumem. */
 #include <fcntl.h>
-#include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "shim/base/file.h"
+#include "shim/base/libraries.h"
 #include "shim/base/stats.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/entry_points.h"
@@ -31,9 +31,9 @@ void gm_note_caller(const void *caller) {
     }
 }
 
-static bool module_looked_up(uintptr_t start, uintptr_t limit) {
+static bool looked_up(const struct dl_phdr_info *module) {
     for (unsigned i = 0; i < CALLERS && callers[i]; i++)
-        if (callers[i] >= start && callers[i] < limit)
+        if (gm_library_segment(module, callers[i]))
             return true;
     return false;
 }
@@ -147,17 +147,11 @@ struct escape_search {
 
 static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     struct escape_search *search = arg;
-    const char *slash = strrchr(info->dlpi_name, '/'), *file = slash ? slash + 1 : info->dlpi_name;
     const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
 
-    if (strncmp(file, "libcuda.so", 10) == 0 || strncmp(file, "libgpumem", 9) == 0 ||
-        strncmp(file, "linux-vdso", 10) == 0)
+    if (gm_library_traits(info->dlpi_name) & (GM_LIBRARY_KERNEL | GM_LIBRARY_OWN | GM_LIBRARY_DRIVER) ||
+        looked_up(info))
         return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && module_looked_up(start, start + info->dlpi_phdr[i].p_memsz))
-            return 0;
-    }
     if (carries_runtime(path)) {
         line(search->fd, "    %s\n", info->dlpi_name[0] ? info->dlpi_name : "(the program itself)");
         search->count++;
