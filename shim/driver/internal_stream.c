@@ -5,7 +5,7 @@
 #include "shim/driver/event.h"
 #include "shim/driver/streams.h"
 
-enum { DEVICES = 64, EVENTS = 16 };
+enum { EVENTS = 16 };
 
 struct gm_internal_slot {
     gm_spin lock;
@@ -18,7 +18,6 @@ struct gm_internal_slot {
 
 static struct gm_internal_slot slots[GM_INTERNAL_CONTEXTS];
 static gm_spin table_lock; /* held to claim and to forget a slot */
-static uint64_t peers[DEVICES];
 
 static struct gm_internal_slot *find_slot(uint64_t id) {
     for (unsigned i = 0; i < GM_INTERNAL_CONTEXTS; i++) {
@@ -203,13 +202,4 @@ static gm_status wait_for_users(const struct gm_internal *internal, CUstream str
 gm_status gm_internal_stream_after_users(const struct gm_internal *internal, CUstream *stream) {
     gm_status status = gm_internal_stream(internal, GM_INTERNAL_FREE, stream);
     return status ? status : wait_for_users(internal, *stream);
-}
-
-void gm_peers_enable(int device, int peer) {
-    if (device >= 0 && device < DEVICES && peer >= 0 && peer < DEVICES)
-        __atomic_or_fetch(&peers[device], 1ull << peer, __ATOMIC_SEQ_CST);
-}
-
-uint64_t gm_peers_of(int device) {
-    return device >= 0 && device < DEVICES ? __atomic_load_n(&peers[device], __ATOMIC_SEQ_CST) : 0;
 }

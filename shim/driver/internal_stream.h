@@ -3,8 +3,7 @@
  *
  * No lock is held across a driver call. Two threads that need the same stream at once both create it: one is stored,
  * the other destroyed. All functions must be called between gm_capture_guard_enter and gm_capture_guard_leave, except
- * gm_internal_of, gm_internal_stream_made, gm_context_enter, gm_context_leave, gm_internal_forget and the functions
- * about peers. */
+ * gm_internal_of, gm_internal_stream_made, gm_context_enter, gm_context_leave and gm_internal_forget. */
 #ifndef GM_DRIVER_INTERNAL_STREAM_H
 #define GM_DRIVER_INTERNAL_STREAM_H
 
@@ -56,10 +55,5 @@ GM_INTERNAL void gm_internal_event_put(uint64_t id, CUevent event);
  * (gm_context_users), as a fence covers it. A driver without cuCtxRecordEvent waits in the calling thread instead.
  * GM_FENCE_PENDING: one of them may be ending, or there are too many; to be tried again. */
 GM_INTERNAL gm_status gm_internal_stream_after_users(const struct gm_internal *internal, CUstream *stream);
-
-/* `peer` may access `device`'s memory from now on. */
-GM_INTERNAL void gm_peers_enable(int device, int peer);
-/* Bit p: device p may access `device`. */
-GM_INTERNAL uint64_t gm_peers_of(int device);
 
 #endif

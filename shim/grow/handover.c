@@ -153,12 +153,14 @@ static bool may_still_defer(CUdeviceptr to, bool whole) { return !busy && newest
 static bool may_defer(CUdeviceptr to, CUdeviceptr from, size_t size, struct gm_block *old, bool *whole) {
     static struct gm_fence now;
     struct gm_registry *registry = gm_registry_shared();
+    struct gm_context peer;
     struct gm_block larger;
     if (!registry || gm_capture_any() || !is_only_context() || !gm_registry_find(registry, to, &larger) ||
         !gm_registry_find(registry, from, old) || !may_change_pages(&larger) || !may_change_pages(old))
         return false;
-    if (larger.device != old->device || larger.context_id != old->context_id || gm_peers_of(old->device) || !size ||
-        size > old->size || gm_driver_linked() || !gm_trampolines_complete() || !gm_vmm_can_move(from, to))
+    if (larger.device != old->device || larger.context_id != old->context_id ||
+        gm_context_reach(old->device, &peer, 1) || !size || size > old->size || gm_driver_linked() ||
+        !gm_trampolines_complete() || !gm_vmm_can_move(from, to))
         return false;
     *whole = size == old->size && old->size == old->reserved;
     if (!*whole && gm_option_number(GM_OPT_FILL))

@@ -1,6 +1,5 @@
 /* Hooks of memory that is shared with other processes and devices: IPC handles, exported ranges, peer access. */
 #include "shim/driver/free_sync.h"
-#include "shim/driver/internal_stream.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/freed.h"
 #include "shim/hook/advice.h"
@@ -81,10 +80,8 @@ HOOK(cuCtxEnablePeerAccess, CUcontext peer, unsigned flags) {
     CUresult result = gm_real.cuCtxEnablePeerAccess(peer, flags);
     if (result == CUDA_SUCCESS) {
         struct gm_context accessor;
-        CUdevice device = device_of(peer);
         if (gm_context_current(&accessor))
-            gm_context_note_reach(device, &accessor);
-        gm_peers_enable(device, scope.request.device);
+            gm_context_note_reach(device_of(peer), &accessor);
     }
     gm_pipeline_note(&scope, GM_ACT_PEER, (uint64_t)(uintptr_t)peer, result);
     LEAVE(result);

@@ -1,7 +1,6 @@
 /* Captures, destroyed contexts, frees while another context is current, and devices that access each other. */
 #include "stacks.h"
 
-#include "shim/driver/internal_stream.h"
 #include "shim/resource/reach.h"
 
 /* ---- capture */
@@ -145,7 +144,6 @@ static void check_peers(struct gm_resource *resource, bool primary) {
     uint64_t ended;
     assert_true(gm_context_current(&accessor));
     gm_context_note_reach(0, &accessor);
-    gm_peers_enable(0, 1);
     assert_true(gm_reach_note(1));
     if (resource->ops->open_to)
         resource->ops->open_to(resource, 1);
