@@ -230,8 +230,6 @@ struct gm_request {
     uint64_t context;        /* handle of the current context */
     uint64_t context_id;     /* unique for the life of the process, never reused */
     uint16_t context_number; /* small number of the context, for traces */
-    bool beyond_limit;       /* GPUMEM_LIMIT leaves no room for it on the device */
-    enum gm_kind wanted;     /* the policy's decision, read by the router; GM_KIND_NATIVE = as requested */
     /* Filled only for policies that want them (enum gm_want): */
     uint32_t thread; /* threads that made movable requests are numbered from 1 in the order of their first request */
     uint64_t object; /* number of this request among the process's movable requests made in a context, from 1; failed
@@ -239,7 +237,8 @@ struct gm_request {
     const struct gm_site_keys *where; /* the call site in a form that holds in other runs; NULL = unknown */
 };
 
-/* A policy's answer. All fields are 0 before decide(). */
+/* What was decided about a request: a policy's answer, which the router follows. All fields are 0 before decide(). No
+ * policy gives GM_REASON_OUT_OF_MEMORY: it tells the router that GPUMEM_LIMIT leaves no room on the device. */
 struct gm_decision {
     enum gm_kind kind; /* GM_KIND_NATIVE = as requested */
     enum gm_reason reason;

@@ -182,8 +182,9 @@ static bool is_cacheable(const struct gm_request *request) {
            request->device >= 0 && request->device < GM_CACHE_DEVICES;
 }
 
-static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    gm_status status = gm_adaptor_alloc(self, request, block);
+static gm_status alloc_uncached(struct gm_resource *self, const struct gm_request *request,
+                                const struct gm_decision *decision, struct gm_block *block) {
+    gm_status status = gm_adaptor_alloc(self, request, decision, block);
     if (!status)
         block->kind = (uint8_t)self->kind;
     return status;
@@ -196,18 +197,18 @@ static inline void hand_out(struct gm_resource *self, const struct gm_request *r
     block->hit = hit;
 }
 
-static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request, size_t size,
-                                    struct gm_block *block) {
+static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request,
+                                    const struct gm_decision *decision, size_t size, struct gm_block *block) {
     struct gm_cache *state = self->state;
     struct gm_request rounded = *request;
     struct gm_block got = {0};
     rounded.size = size;
     gm_cache_check_device(state, &state->devices[request->device]);
-    gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, &got);
+    gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
     if (status == GM_OUT_OF_MEMORY)
         gm_stats_oom_step();
     if (status == GM_OUT_OF_MEMORY && gm_cache_trim(self, SIZE_MAX))
-        status = self->upstream->ops->alloc(self->upstream, &rounded, &got);
+        status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
     if (status)
         return status;
     gm_cache_count_owned(state, request->device, size);
@@ -215,14 +216,15 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     return GM_OK;
 }
 
-static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
     struct gm_cache *state = self->state;
     if (GM_UNLIKELY(!is_cacheable(request)))
-        return alloc_uncached(self, request, block);
+        return alloc_uncached(self, request, decision, block);
     size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
     uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, &size);
     if (GM_UNLIKELY(!address))
-        return alloc_new(self, request, size, block);
+        return alloc_new(self, request, decision, size, block);
     hand_out(self, request, address, size, true, block);
     return GM_OK;
 }

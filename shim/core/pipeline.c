@@ -270,8 +270,8 @@ static void uncharge(struct gm_scope *scope) {
     scope->charged = 0;
 }
 
-static gm_status serve(struct gm_scope *scope) {
-    return pipeline.root->ops->alloc(pipeline.root, &scope->request, &scope->block);
+static gm_status serve(struct gm_scope *scope, const struct gm_decision *decision) {
+    return pipeline.root->ops->alloc(pipeline.root, &scope->request, decision, &scope->block);
 }
 
 /* Memory that is not on the device takes nothing from the limit. Pitched memory may need more than its rows. */
@@ -288,12 +288,10 @@ static bool settle_charge(struct gm_scope *scope) {
     return true;
 }
 
-static GM_APART gm_status serve_within_limit(struct gm_scope *scope) {
-    struct gm_request *request = &scope->request;
-    gm_status status = GM_OK;
-    request->beyond_limit = !gm_pipeline_charge(scope, false);
-    if (!request->beyond_limit) {
-        status = serve(scope);
+static GM_APART gm_status serve_within_limit(struct gm_scope *scope, struct gm_decision *decision) {
+    const struct gm_request *request = &scope->request;
+    if (gm_pipeline_charge(scope, false)) {
+        gm_status status = serve(scope, decision);
         if (status)
             uncharge(scope);
         if (status || !scope->charged || settle_charge(scope))
@@ -308,9 +306,9 @@ static GM_APART gm_status serve_within_limit(struct gm_scope *scope) {
         }
         uncharge(scope);
         scope->block.reason = GM_REASON_NONE;
-        request->beyond_limit = true;
     }
-    return serve(scope);
+    decision->reason = GM_REASON_OUT_OF_MEMORY;
+    return serve(scope, decision);
 }
 
 /* ---- members of a request that only some policies need */
@@ -349,13 +347,11 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         decision.kind = GM_KIND_VMM;
         decision.reason = GM_REASON_GROWTH;
     }
-    request->wanted = decision.kind;
-    gm_status status = gm_limit_on() ? serve_within_limit(scope) : serve(scope);
+    gm_status status = gm_limit_on() ? serve_within_limit(scope, &decision) : serve(scope, &decision);
     if (status != GM_OK) {
         if (movable && policy->failed)
             policy->failed(request);
-        enum gm_reason why = request->beyond_limit ? GM_REASON_OUT_OF_MEMORY : decision.reason;
-        alloc_failed(scope, request->wanted, why, decision.verdict, status);
+        alloc_failed(scope, decision.kind, decision.reason, decision.verdict, status);
         return status;
     }
     scope->block.counted = movable;

@@ -41,34 +41,49 @@ static inline bool is_refused(enum gm_kind kind, const struct gm_request *reques
     return refused[kind] & request->promises;
 }
 
-static inline gm_status allocate_from(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
+/* GPUMEM_LIMIT leaves no room for the request on the device. */
+static inline bool is_beyond_limit(const struct gm_decision *decision) {
+    return decision->reason == GM_REASON_OUT_OF_MEMORY;
+}
+
+static inline gm_status allocate_from(enum gm_kind kind, const struct gm_request *request,
+                                      const struct gm_decision *decision, struct gm_block *block) {
     struct gm_resource *server = servers[kind];
     if (GM_UNLIKELY(!server || is_refused(kind, request)))
         return GM_NOT_SUPPORTED;
-    return server->ops->alloc(server, request, block);
+    return server->ops->alloc(server, request, decision, block);
 }
 
 /* ---- the steps of GPUMEM_OOM */
 
-static gm_status trim_and_retry(struct gm_resource *root, const struct gm_request *request, enum gm_reason reason,
-                                struct gm_block *block) {
+static size_t trim_servers(size_t bytes) {
+    size_t released = 0;
+    for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
+        if (servers[kind] && servers[kind]->ops->trim)
+            released += servers[kind]->ops->trim(servers[kind], bytes - released);
+    return released;
+}
+
+static gm_status trim_and_retry(const struct gm_request *request, const struct gm_decision *decision,
+                                enum gm_reason reason, struct gm_block *block) {
     struct gm_resource *native = servers[GM_KIND_NATIVE];
-    if (request->beyond_limit || !native)
+    if (is_beyond_limit(decision) || !native)
         return GM_OUT_OF_MEMORY;
-    size_t released = root->ops->trim(root, SIZE_MAX);
+    size_t released = trim_servers(SIZE_MAX);
     if (gm_router_on_trim)
         gm_router_on_trim(request, released);
-    gm_status status = released ? native->ops->alloc(native, request, block) : GM_OUT_OF_MEMORY;
+    gm_status status = released ? native->ops->alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
     if (!status)
         block->reason = (uint8_t)reason;
     return status;
 }
 
 /* Tries another kind of memory. If that cannot serve, the next step follows. */
-static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *request, struct gm_block *block) {
+static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *request,
+                                 const struct gm_decision *decision, struct gm_block *block) {
     struct gm_resource *server = servers[kind];
     if (!server || request->capturing || !gm_resource_keeps(server->properties, request) ||
-        server->ops->alloc(server, request, block) != GM_OK)
+        server->ops->alloc(server, request, decision, block) != GM_OK)
         return GM_OUT_OF_MEMORY;
     block->reason = GM_REASON_OUT_OF_MEMORY;
     return GM_OK;
@@ -76,15 +91,15 @@ static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *req
 
 /* The device is out of memory or GPUMEM_LIMIT is reached: takes the steps of GPUMEM_OOM until one serves the request.
  * If none does, the request fails with out of memory. Another error of native memory ends the steps. */
-static GM_APART gm_status serve_by_steps(struct gm_resource *root, const struct gm_request *request,
+static GM_APART gm_status serve_by_steps(const struct gm_request *request, const struct gm_decision *decision,
                                          enum gm_reason reason, struct gm_block *block) {
     gm_status status = GM_OUT_OF_MEMORY;
     for (unsigned i = 0; i < chain.count && status == GM_OUT_OF_MEMORY && chain.steps[i] != GM_OOM_FAIL; i++) {
         gm_stats_oom_step();
         switch (chain.steps[i]) {
-        case GM_OOM_TRIM: status = trim_and_retry(root, request, reason, block); break;
-        case GM_OOM_HOST: status = serve_elsewhere(GM_KIND_HOST_NUMA, request, block); break;
-        case GM_OOM_MANAGED: status = serve_elsewhere(GM_KIND_MANAGED, request, block); break;
+        case GM_OOM_TRIM: status = trim_and_retry(request, decision, reason, block); break;
+        case GM_OOM_HOST: status = serve_elsewhere(GM_KIND_HOST_NUMA, request, decision, block); break;
+        case GM_OOM_MANAGED: status = serve_elsewhere(GM_KIND_MANAGED, request, decision, block); break;
         case GM_OOM_FAIL: break;
         }
     }
@@ -94,38 +109,39 @@ static GM_APART gm_status serve_by_steps(struct gm_resource *root, const struct 
 /* ---- requests */
 
 /* Native memory could not serve either. */
-static gm_status native_failed(struct gm_resource *self, const struct gm_request *request, gm_status status,
+static gm_status native_failed(const struct gm_request *request, const struct gm_decision *decision, gm_status status,
                                enum gm_reason reason, struct gm_block *block) {
     if (status != GM_OUT_OF_MEMORY)
         return status;
-    return serve_by_steps(self, request, reason, block);
+    return serve_by_steps(request, decision, reason, block);
 }
 
 /* The wanted kind failed with `status`: tries its fallbacks, then the steps of GPUMEM_OOM. */
-static GM_APART gm_status serve_by_next(struct gm_resource *self, const struct gm_request *request, gm_status status,
-                                        struct gm_block *block) {
+static GM_APART gm_status serve_by_next(const struct gm_request *request, const struct gm_decision *decision,
+                                        gm_status status, struct gm_block *block) {
     enum gm_reason reason = GM_REASON_NONE;
-    enum gm_kind kind = request->wanted;
+    enum gm_kind kind = decision->kind;
     while (status != GM_OK && kind != GM_KIND_NATIVE) {
         if (is_refused(kind, request))
             reason = GM_REASON_PROMISE;
         else if (reason == GM_REASON_NONE)
             reason = status == GM_NOT_SUPPORTED ? GM_REASON_UNSUPPORTED : GM_REASON_FALLBACK;
         kind = fallbacks[kind];
-        status = allocate_from(kind, request, block);
+        status = allocate_from(kind, request, decision, block);
     }
     if (status)
-        return native_failed(self, request, status, reason, block);
+        return native_failed(request, decision, status, reason, block);
     block->reason = reason;
     return GM_OK;
 }
 
-static gm_status router_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    if (GM_UNLIKELY(request->beyond_limit))
-        return serve_by_steps(self, request, GM_REASON_NONE, block);
-    gm_status status = allocate_from(request->wanted, request, block);
+static gm_status router_alloc(struct gm_resource *self, const struct gm_request *request,
+                              const struct gm_decision *decision, struct gm_block *block) {
+    if (GM_UNLIKELY(is_beyond_limit(decision)))
+        return serve_by_steps(request, decision, GM_REASON_NONE, block);
+    gm_status status = allocate_from(decision->kind, request, decision, block);
     if (GM_UNLIKELY(status))
-        return serve_by_next(self, request, status, block);
+        return serve_by_next(request, decision, status, block);
     block->reason = GM_REASON_NONE;
     return GM_OK;
 }
@@ -137,13 +153,7 @@ static gm_status router_free(struct gm_resource *self, const struct gm_block *bl
     return server ? server->ops->free(server, block, how) : GM_INVALID_VALUE;
 }
 
-static size_t router_trim(struct gm_resource *self, size_t bytes) {
-    size_t released = 0;
-    for (int kind = 0; kind < GM_KIND_COUNT && released < bytes; kind++)
-        if (servers[kind] && servers[kind]->ops->trim)
-            released += servers[kind]->ops->trim(servers[kind], bytes - released);
-    return released;
-}
+static size_t router_trim(struct gm_resource *self, size_t bytes) { return trim_servers(bytes); }
 
 static size_t router_releasable(struct gm_resource *self, int device) {
     size_t bytes = 0;

@@ -1,8 +1,9 @@
 /* Ops that pass a call on to the upstream resource (adaptor.h). */
 #include "shim/resource/adaptor.h"
 
-gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    gm_status status = self->upstream->ops->alloc(self->upstream, request, block);
+gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
+                           const struct gm_decision *decision, struct gm_block *block) {
+    gm_status status = self->upstream->ops->alloc(self->upstream, request, decision, block);
     if (!status)
         block->owner = self;
     return status;

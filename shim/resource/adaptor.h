@@ -8,7 +8,7 @@
 
 /* Allocates upstream. Makes the adaptor the owner of the block. */
 GM_INTERNAL gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm_request *request,
-                                       struct gm_block *block);
+                                       const struct gm_decision *decision, struct gm_block *block);
 /* Frees upstream. */
 GM_INTERNAL gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block,
                                       const struct gm_free_request *how);

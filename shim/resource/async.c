@@ -18,7 +18,8 @@ static gm_status describe(int device, CUmemPoolProps *props) {
 
 static struct gm_pool_family family = {.name = "async", .describe = describe};
 
-static gm_status async_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status async_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
     struct gm_piece piece;
     if (!gm_pool_serves(request))
         return GM_NOT_SUPPORTED;

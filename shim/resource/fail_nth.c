@@ -24,11 +24,12 @@ static gm_status fail_nth_open(struct gm_resource *self, const char *argument, c
     return GM_INVALID_VALUE;
 }
 
-static gm_status fail_nth_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status fail_nth_alloc(struct gm_resource *self, const struct gm_request *request,
+                                const struct gm_decision *decision, struct gm_block *block) {
     struct state *state = self->state;
     if (__atomic_add_fetch(&state->seen, 1, __ATOMIC_RELAXED) == state->number)
         return GM_OUT_OF_MEMORY;
-    return gm_adaptor_alloc(self, request, block);
+    return gm_adaptor_alloc(self, request, decision, block);
 }
 
 const struct gm_resource_ops gm_resource_fail_nth = {

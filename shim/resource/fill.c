@@ -68,12 +68,13 @@ leave:
     return status;
 }
 
-static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *request,
+                            const struct gm_decision *decision, struct gm_block *block) {
     const struct state *state = self->state;
     unsigned char value = state->fill == FILL_ZERO ? 0 : POISON;
     bool ordered = request->call == GM_CALL_ALLOC_ASYNC;
     struct gm_block got = *block;
-    gm_status status = gm_adaptor_alloc(self, request, &got);
+    gm_status status = gm_adaptor_alloc(self, request, decision, &got);
     if (!status && state->fill != FILL_OFF)
         status = ordered ? fill_on_stream(&got, value, request->stream, request->per_thread)
                          : fill_privately(&got, value, false);

@@ -169,7 +169,8 @@ static gm_status create_charged(const struct gm_request *request, const struct g
     return status;
 }
 
-static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status host_numa_alloc(struct gm_resource *self, const struct gm_request *request,
+                                 const struct gm_decision *decision, struct gm_block *block) {
     struct gm_piece piece;
     struct device known;
     CUdeviceptr address;

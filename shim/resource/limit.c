@@ -32,12 +32,13 @@ static gm_status limit_open(struct gm_resource *self, const char *argument, char
 
 /* Counts the bytes before it allocates, so that parallel requests cannot exceed the limit together. Pitched memory may
  * be larger than its rows; the difference is counted after the allocation. */
-static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
     struct state *state = self->state;
     struct gm_block got = *block;
     if (!gm_byte_counters_add(&state->live, request->context_id, request->size, state->bytes))
         return GM_OUT_OF_MEMORY;
-    gm_status status = gm_adaptor_alloc(self, request, &got);
+    gm_status status = gm_adaptor_alloc(self, request, decision, &got);
     if (status)
         goto uncount;
     size_t more = got.reserved > request->size ? got.reserved - request->size : 0;

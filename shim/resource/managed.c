@@ -50,7 +50,8 @@ static gm_status device_has_managed(int device) {
     return managed ? GM_OK : GM_NOT_SUPPORTED;
 }
 
-static gm_status managed_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status managed_alloc(struct gm_resource *self, const struct gm_request *request,
+                               const struct gm_decision *decision, struct gm_block *block) {
     struct gm_piece piece;
 
     if (!serves(request))

@@ -75,7 +75,7 @@ static gm_status alloc_charged(const struct gm_request *request, struct gm_piece
 }
 
 static gm_status managed_pool_alloc(struct gm_resource *self, const struct gm_request *request,
-                                    struct gm_block *block) {
+                                    const struct gm_decision *decision, struct gm_block *block) {
     struct gm_piece piece;
     if (!gm_pool_serves(request) || !request->context_id)
         return GM_NOT_SUPPORTED;

@@ -34,7 +34,8 @@ static gm_status alloc_async(const struct gm_request *request, struct gm_piece *
     return status;
 }
 
-static gm_status native_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status native_alloc(struct gm_resource *self, const struct gm_request *request,
+                              const struct gm_decision *decision, struct gm_block *block) {
     struct gm_piece piece;
     gm_status status;
     if (!gm_driver_ready(true))

@@ -74,11 +74,13 @@ struct gm_resource_ops {
     /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be
      * NULL. */
     gm_status (*open)(struct gm_resource *self, const char *argument, char *error, size_t error_size);
-    /* Serves `request`, whose context is current. Success fills `block` (address, size, reserved, pitch, context...,
-     * owner = self). After a failure `block` is untouched and nothing is allocated. Errors: GM_OUT_OF_MEMORY;
-     * GM_NOT_SUPPORTED, when it cannot serve such a request or the driver lacks a function (native then serves); or the
-     * driver's own. */
-    gm_status (*alloc)(struct gm_resource *self, const struct gm_request *request, struct gm_block *block);
+    /* Serves `request`, whose context is current. An adaptor hands `decision` on to the router, which
+     * follows it. Makers do not read it, so it may be NULL in a stack without the router. Success fills `block`
+     * (address, size, reserved, pitch, context..., owner = self). After a failure `block` is untouched and nothing is
+     * allocated. Errors: GM_OUT_OF_MEMORY; GM_NOT_SUPPORTED, when it cannot serve such a request or the driver lacks a
+     * function (native then serves); or the driver's own. */
+    gm_status (*alloc)(struct gm_resource *self, const struct gm_request *request, const struct gm_decision *decision,
+                       struct gm_block *block);
     /* Frees `block`. Its owner may be an adaptor around this resource. After a failure the program still owns the
      * block, unchanged. */
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);

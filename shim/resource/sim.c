@@ -94,7 +94,8 @@ static void make_idle(struct state *state, struct node **link) {
     state->live_count--;
 }
 
-static gm_status sim_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status sim_alloc(struct gm_resource *self, const struct gm_request *request,
+                           const struct gm_decision *decision, struct gm_block *block) {
     struct state *state = self->state;
     struct gm_piece piece = {.reserved = request->size};
     if (!gm_request_is_device(request))

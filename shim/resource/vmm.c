@@ -294,7 +294,8 @@ static gm_status prepare(const struct gm_request *request, uint64_t *reserved) {
     return __builtin_add_overflow(request->size, over ? granularity - over : 0, reserved) ? GM_OUT_OF_MEMORY : GM_OK;
 }
 
-static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status vmm_alloc(struct gm_resource *self, const struct gm_request *request,
+                           const struct gm_decision *decision, struct gm_block *block) {
     CUstreamCaptureMode mode;
     struct mapped *made;
     uint64_t reserved;

@@ -53,11 +53,14 @@ struct gm_resource *build(const char *text) {
     return resource;
 }
 
+/* For stacks with the router. */
+static const struct gm_decision as_requested = {.kind = GM_KIND_NATIVE};
+
 gm_status allocate(struct gm_resource *resource, const struct gm_request *request, struct gm_block *block) {
     struct gm_block untouched;
     memset(block, 0x5a, sizeof *block);
     memcpy(&untouched, block, sizeof untouched);
-    gm_status status = resource->ops->alloc(resource, request, block);
+    gm_status status = resource->ops->alloc(resource, request, &as_requested, block);
     if (status != GM_OK)
         assert_memory_equal(block, &untouched, sizeof untouched);
     return status;
@@ -222,7 +225,7 @@ static void *hold_and_let_go(void *arg) {
             failed = shared.resource->ops->free(shared.resource, &block, &how) != GM_OK;
         } else if (step < STEPS) {
             struct gm_request request = plain_request(shared.origin, 1 + (random >> 10) % 200000);
-            failed = shared.resource->ops->alloc(shared.resource, &request, &block) != GM_OK;
+            failed = shared.resource->ops->alloc(shared.resource, &request, &as_requested, &block) != GM_OK;
             if (!failed)
                 note_held(&block, slot);
         } else {

@@ -76,7 +76,7 @@ static void take(struct worker *worker, unsigned slot) {
                                  .context_id = seen.id,
                                  .context = (uint64_t)(uintptr_t)seen.handle};
     struct gm_block *block = &worker->slots[slot].block;
-    MUST(resource->ops->alloc(resource, &request, block));
+    MUST(resource->ops->alloc(resource, &request, NULL, block));
     worker->slots[slot].pattern = (uint32_t)worker->random;
     worker->slots[slot].stream = pick(worker, STREAMS);
     launch(fill, worker->streams[worker->slots[slot].stream], block, worker->slots[slot].pattern);

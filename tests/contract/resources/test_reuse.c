@@ -81,13 +81,14 @@ static void test_no_reuse_before_earlier_work_is_done(void **state) {
 /* A wrong cache: it reuses a freed block at once, without a fence. */
 static struct gm_block freed;
 
-static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status hasty_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
     if (freed.address && freed.size == request->size) {
         *block = freed;
         freed.address = 0;
         return GM_OK;
     }
-    gm_status status = self->upstream->ops->alloc(self->upstream, request, block);
+    gm_status status = self->upstream->ops->alloc(self->upstream, request, decision, block);
     if (!status)
         block->owner = self;
     return status;

@@ -33,7 +33,7 @@ static void *answer(void *argument) {
     struct gm_block blocks[3];
     cuCtxSetCurrent(shared->world.context);
     for (int i = 0; i < 3; i++)
-        if (shared->resource->ops->alloc(shared->resource, &request, &blocks[i]) != GM_OK)
+        if (shared->resource->ops->alloc(shared->resource, &request, NULL, &blocks[i]) != GM_OK)
             return NULL;
     touch(shared, shared->world.two, &blocks[0]);
     cuStreamWriteValue32_v2(shared->world.two, shared->flag, 1, 0);

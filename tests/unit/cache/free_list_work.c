@@ -15,7 +15,7 @@ static struct gm_resource *cache;
 static struct gm_block get(size_t size) {
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .context = 0x1000, .context_id = contexts[0].id};
     struct gm_block block = {0};
-    if (cache->ops->alloc(cache, &request, &block))
+    if (cache->ops->alloc(cache, &request, NULL, &block))
         abort();
     return block;
 }

@@ -30,7 +30,8 @@ static CUresult query(CUevent event) { return (void)event, CUDA_SUCCESS; }
 
 static size_t got, freed; /* bytes */
 
-static gm_status bump(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status bump(struct gm_resource *self, const struct gm_request *request, const struct gm_decision *decision,
+                      struct gm_block *block) {
     static uint64_t next = 0x7d0000000000;
     block->address = __atomic_fetch_add(&next, request->size, __ATOMIC_RELAXED);
     block->reserved = request->size;

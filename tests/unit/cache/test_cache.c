@@ -124,7 +124,7 @@ static gm_status try_get(size_t size, struct gm_block *block) {
                                  .device = 0,
                                  .context = (uint64_t)(uintptr_t)context.handle,
                                  .context_id = context.id};
-    return cache->ops->alloc(cache, &request, block);
+    return cache->ops->alloc(cache, &request, NULL, block);
 }
 
 static struct gm_block get(size_t size) {
@@ -198,7 +198,7 @@ static void a_block_serves_its_size_and_context_only(void **state) {
                                  .size = 1000,
                                  .context = (uint64_t)(uintptr_t)CONTEXT(2),
                                  .context_id = context_of(CONTEXT(2)).id};
-    assert_int_equal(cache->ops->alloc(cache, &request, &other), GM_OK);
+    assert_int_equal(cache->ops->alloc(cache, &request, NULL, &other), GM_OK);
     assert_false(other.hit);
     other = get(1001); /* the same 512 bytes of the device */
     assert_true(other.hit && other.address == block.address && other.reserved == 1024);

@@ -31,7 +31,7 @@ static void *churn(void *seed) {
                                      .context = (uint64_t)(uintptr_t)context->handle,
                                      .context_id = context->id};
         bool failed = block->address && cache->ops->free(cache, block, &how);
-        failed |= cache->ops->alloc(cache, &request, block) != GM_OK;
+        failed |= cache->ops->alloc(cache, &request, NULL, block) != GM_OK;
         failed |= i % 97 == 0 && cache->ops->keeps(cache, block->address);
         if (i % 501 == 0)
             cache->ops->releasable(cache, 0);

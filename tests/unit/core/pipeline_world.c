@@ -40,8 +40,9 @@ static void stop_once(int *hold) {
         sched_yield();
 }
 
-static gm_status delaying_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
-    gm_status status = self->upstream->ops->alloc(self->upstream, request, block);
+static gm_status delaying_alloc(struct gm_resource *self, const struct gm_request *request,
+                                const struct gm_decision *decision, struct gm_block *block) {
+    gm_status status = self->upstream->ops->alloc(self->upstream, request, decision, block);
     if (status == GM_OK)
         block->owner = self;
     stop_once(&delay.hold_alloc);

@@ -36,15 +36,18 @@ static gm_status give(struct gm_resource *self, gm_status status, struct gm_bloc
     return status;
 }
 
-static gm_status native_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status native_alloc(struct gm_resource *self, const struct gm_request *request,
+                              const struct gm_decision *decision, struct gm_block *block) {
     note('n');
     return give(self, native_answers[native_calls++], block);
 }
-static gm_status host_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status host_alloc(struct gm_resource *self, const struct gm_request *request,
+                            const struct gm_decision *decision, struct gm_block *block) {
     note('h');
     return give(self, host_answer, block);
 }
-static gm_status managed_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status managed_alloc(struct gm_resource *self, const struct gm_request *request,
+                               const struct gm_decision *decision, struct gm_block *block) {
     note('m');
     return give(self, managed_answer, block);
 }
@@ -83,16 +86,20 @@ static void use(const char *steps) {
     gm_router_on_trim = on_trim;
 }
 
-static gm_status allocate(struct gm_request request, struct gm_block *block) {
+static gm_status allocate_request(struct gm_request request, struct gm_decision decision, struct gm_block *block) {
     struct gm_block untouched;
     request.size = 100;
     request.call = request.call ? request.call : GM_CALL_ALLOC;
     memset(block, 0x5a, sizeof *block);
     memcpy(&untouched, block, sizeof untouched);
-    gm_status status = root->ops->alloc(root, &request, block);
+    gm_status status = root->ops->alloc(root, &request, &decision, block);
     if (status)
         assert_memory_equal(block, &untouched, sizeof untouched);
     return status;
+}
+
+static gm_status allocate(struct gm_decision decision, struct gm_block *block) {
+    return allocate_request((struct gm_request){0}, decision, block);
 }
 
 static void test_steps_in_their_order(void **state) {
@@ -116,7 +123,7 @@ static void test_steps_in_their_order(void **state) {
         use(rows[i].steps);
         host_answer = rows[i].host;
         managed_answer = rows[i].managed;
-        assert_int_equal(allocate((struct gm_request){0}, &block), rows[i].status);
+        assert_int_equal(allocate((struct gm_decision){0}, &block), rows[i].status);
         assert_string_equal(requested, rows[i].requested);
         if (!rows[i].status) {
             assert_int_equal(block.kind, rows[i].kind);
@@ -130,20 +137,20 @@ static void test_trim_and_retry(void **state) {
     use("trim,host");
     unused = 4096;
     native_answers[1] = GM_OK;
-    assert_int_equal(allocate((struct gm_request){0}, &block), GM_OK);
+    assert_int_equal(allocate((struct gm_decision){0}, &block), GM_OK);
     assert_string_equal(requested, "ntn");
     assert_int_equal(block.kind, GM_KIND_NATIVE);
     assert_int_equal(block.reason, GM_REASON_NONE);
     assert_int_equal(reported, 4096);
     use("trim,host");
     unused = 4096; /* was not enough */
-    assert_int_equal(allocate((struct gm_request){0}, &block), GM_OK);
+    assert_int_equal(allocate((struct gm_decision){0}, &block), GM_OK);
     assert_string_equal(requested, "ntnh");
     assert_int_equal(trims_reported, 1);
     use("trim,host");
     unused = 4096; /* an error other than out of memory ends the steps */
     native_answers[1] = 719;
-    assert_int_equal(allocate((struct gm_request){0}, &block), 719);
+    assert_int_equal(allocate((struct gm_decision){0}, &block), 719);
     assert_string_equal(requested, "ntn");
 }
 
@@ -151,7 +158,7 @@ static void test_other_errors_start_no_steps(void **state) {
     struct gm_block block;
     use("trim,host");
     native_answers[0] = 719;
-    assert_int_equal(allocate((struct gm_request){0}, &block), 719);
+    assert_int_equal(allocate((struct gm_decision){0}, &block), 719);
     assert_string_equal(requested, "n");
 }
 
@@ -161,7 +168,7 @@ static void test_the_reason_of_a_fallback_stays(void **state) {
     managed_answer = GM_OUT_OF_MEMORY;
     unused = 1;
     native_answers[1] = GM_OK;
-    assert_int_equal(allocate((struct gm_request){.wanted = GM_KIND_MANAGED}, &block), GM_OK);
+    assert_int_equal(allocate((struct gm_decision){.kind = GM_KIND_MANAGED}, &block), GM_OK);
     assert_string_equal(requested, "mntn");
     assert_int_equal(block.reason, GM_REASON_FALLBACK);
 }
@@ -170,23 +177,26 @@ static void test_beyond_the_limit(void **state) {
     struct gm_block block;
     use("trim,host,fail");
     unused = 4096; /* the limit does not count unused memory, so releasing it does not help */
-    assert_int_equal(allocate((struct gm_request){.beyond_limit = true}, &block), GM_OK);
+    assert_int_equal(allocate((struct gm_decision){.reason = GM_REASON_OUT_OF_MEMORY}, &block), GM_OK);
     assert_string_equal(requested, "h");
     assert_int_equal(unused, 4096);
     use("trim,fail");
-    assert_int_equal(allocate((struct gm_request){.beyond_limit = true}, &block), GM_OUT_OF_MEMORY);
+    assert_int_equal(allocate((struct gm_decision){.reason = GM_REASON_OUT_OF_MEMORY}, &block), GM_OUT_OF_MEMORY);
     assert_string_equal(requested, "");
 }
 
 static void test_captures_and_hard_promises(void **state) {
     struct gm_block block;
     use("host,managed");
-    assert_int_equal(allocate((struct gm_request){.capturing = true, .call = GM_CALL_ALLOC_ASYNC}, &block),
+    assert_int_equal(allocate_request((struct gm_request){.capturing = true, .call = GM_CALL_ALLOC_ASYNC},
+                                      (struct gm_decision){0}, &block),
                      GM_OUT_OF_MEMORY);
     assert_string_equal(requested, "n");
     use("host,managed");
     host.properties = GM_PROP_DEVICE_ACCESSIBLE;
-    assert_int_equal(allocate((struct gm_request){.promises = GM_PROMISE_READY_ANYWHERE}, &block), GM_OK);
+    assert_int_equal(
+        allocate_request((struct gm_request){.promises = GM_PROMISE_READY_ANYWHERE}, (struct gm_decision){0}, &block),
+        GM_OK);
     assert_string_equal(requested, "nm");
 }
 

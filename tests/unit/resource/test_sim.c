@@ -19,7 +19,7 @@ static int setup(void **state) {
 
 static gm_status get(size_t size, uint64_t context_id, struct gm_block *block) {
     struct gm_request request = {.call = GM_CALL_ALLOC, .size = size, .context_id = context_id};
-    return sim->ops->alloc(sim, &request, block);
+    return sim->ops->alloc(sim, &request, NULL, block);
 }
 
 static void test_reuses_the_last_freed_of_a_size(void **state) {

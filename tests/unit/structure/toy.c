@@ -2,7 +2,8 @@
 #include "shim/resource/block.h"
 #include "shim/resource/rows.h"
 
-static gm_status toy_alloc(struct gm_resource *self, const struct gm_request *request, struct gm_block *block) {
+static gm_status toy_alloc(struct gm_resource *self, const struct gm_request *request,
+                           const struct gm_decision *decision, struct gm_block *block) {
     static uint64_t next = 0x100000;
     const struct gm_piece piece = {.address = next += 4096, .reserved = request->size};
     gm_block_fill(block, self, request, &piece);
