@@ -246,7 +246,7 @@ MUTATIONS = [
     # ---- memhc
     of("freed_memory_is_not_reused", "shim/cache/cache.c",
        "uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, &size);", "uint64_t address = 0;",
-       "cache", "paper: lazily released memory is overwritten"),
+       "cache_free_lists", "paper: lazily released memory is overwritten"),
     of("only_the_same_address_repeats", "tools/cli/report_duplicates.c",
        "if (c->copies++) {", "if (c->copies++ && same) {",
        "tools_profile", "paper: CPU/GPU memory communication is redundant"),

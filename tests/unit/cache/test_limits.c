@@ -1,0 +1,134 @@
+/* The limits of the cache: how many bytes of free blocks it holds, for one thread and for all. */
+#include "shim/base/stats.h"
+
+#include "scripted_driver.h"
+
+static void the_limit_holds(void **state) {
+    struct gm_block blocks[40];
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int i = 0; i < 40; i++)
+        blocks[i] = get(10 * MIB + 4096 * (size_t)i);
+    for (int i = 0; i < 40; i++) {
+        give(&blocks[i]);
+        size_t alive = (size_t)(39 - i) * 11 * MIB;
+        assert_true(gm_sim_live_bytes(maker) <= 256 * MIB + alive); /* a quarter of the device */
+    }
+    assert_true(gm_sim_live_bytes(maker) > 200 * MIB);
+    assert_true(get(10 * MIB + 4096 * 39).hit);     /* the latest is still free */
+    assert_true(get(10 * MIB).reserved > 10 * MIB); /* the oldest was released */
+}
+
+/* Each phase has its own sizes: the memory owned stays near the largest live total. */
+static void changing_sizes_do_not_pile_up(void **state) {
+    open_cache("cache(sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (size_t phase = 0; phase < 20; phase++)
+        for (int round = 0; round < 3; round++) {
+            struct gm_block blocks[10];
+            for (int i = 0; i < 10; i++) {
+                blocks[i] = get(8 * MIB + phase * 65536);
+                if (round)
+                    assert_true(gm_sim_live_bytes(maker) <= 10 * 10 * MIB / 4 * 5 + 64 * MIB + 10 * MIB);
+            }
+            for (int i = 0; i < 10; i++)
+                give(&blocks[i]);
+        }
+}
+
+/* Other resources serve blocks too. A quarter of these counts as well, so the cache may own as much as if it served all
+ * blocks of the process. */
+static void blocks_of_others_raise_the_target(void **state) {
+    size_t most = 0;
+    open_cache("cache(sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    gm_stats->peak_total = 400 * MIB;
+    for (size_t phase = 0; phase < 20; phase++)
+        for (int i = 0; i < 10; i++) {
+            struct gm_block block = get(20 * MIB + phase * 6 * MIB);
+            most = gm_sim_live_bytes(maker) > most ? gm_sim_live_bytes(maker) : most;
+            give(&block);
+        }
+    gm_stats->peak_total = 0;
+    assert_in_range(most, 300 * MIB,
+                    134 * MIB + 400 * MIB / 4 + 64 * MIB + 134 * MIB); /* counting only its own blocks: 276 MiB */
+}
+
+static void little_free_memory_means_no_free_blocks(void **state) {
+    open_cache("cache(1,sim)");
+    fake.free_bytes = 100 * MIB;
+    fake.recorded_state = CUDA_SUCCESS;
+    struct gm_block block = get(MIB);
+    give(&block);
+    assert_int_equal(gm_sim_live_count(maker), 0);
+}
+
+static void ended_threads_take_no_room(void **state) {
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int i = 0; i < 40; i++)
+        in_new_thread(leave_one, 4096);
+    struct gm_block block = get(250 * MIB);
+    give(&block);
+    assert_true(get(250 * MIB).hit);
+}
+
+/* The free blocks of all threads together hold at most a quarter of the device; the last freed ones stay. */
+static void the_limit_holds_for_all_threads_together(void **state) {
+    struct gm_block mine = {0};
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    gm_stats->peak_total = 4096 * MIB; /* so large that only the limit matters */
+    struct gm_block live = get(200 * MIB);
+    for (size_t i = 0; i < 40; i++) {
+        in_new_thread(leave_five, 10 * MIB + i * 4096);
+        assert_true(gm_sim_live_bytes(maker) - live.reserved <= 256 * MIB);
+        assert_true(gm_sim_live_bytes(maker) - live.reserved >= (i < 4 ? 50 * (i + 1) : 240) * MIB);
+    }
+    give(&live);
+    assert_true(gm_sim_live_bytes(maker) <= 256 * MIB);
+    mine = get(200 * MIB);
+    assert_true(mine.address == live.address);
+    assert_true(get(10 * MIB + 39 * 4096).hit);
+    assert_true(get(10 * MIB + 39 * 4096).hit);
+    gm_stats->peak_total = 0;
+}
+
+static void the_longest_unused_block_is_released_of_any_thread(void **state) {
+    static const size_t sizes[] = {20, 30, 45, 68, 100};
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int i = 0; i < 5; i++)
+        in_new_thread(leave_one, sizes[i] * MIB);
+    assert_true(gm_sim_live_bytes(maker) <= 125 * MIB + 64 * MIB);
+    assert_true(get(100 * MIB).hit);
+    assert_true(get(68 * MIB).hit);
+    assert_false(get(20 * MIB).hit);
+}
+
+static void little_free_memory_empties_the_lists_of_all_threads(void **state) {
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (int i = 0; i < 5; i++)
+        in_new_thread(leave_one, MIB << i);
+    const struct timespec nap = {0, 110000000};
+    nanosleep(&nap, NULL);
+    fake.free_bytes = 100 * MIB;
+    struct gm_block block = get(64 * MIB);
+    give(&block);
+    assert_int_equal(gm_sim_live_count(maker), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_limit_holds),
+        cmocka_unit_test(changing_sizes_do_not_pile_up),
+        cmocka_unit_test(blocks_of_others_raise_the_target),
+        cmocka_unit_test(little_free_memory_means_no_free_blocks),
+        cmocka_unit_test(ended_threads_take_no_room),
+        cmocka_unit_test(the_limit_holds_for_all_threads_together),
+        cmocka_unit_test(the_longest_unused_block_is_released_of_any_thread),
+        cmocka_unit_test(little_free_memory_empties_the_lists_of_all_threads),
+    };
+    return cmocka_run_group_tests(tests, load_options, NULL);
+}

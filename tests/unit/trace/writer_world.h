@@ -1,0 +1,55 @@
+/* What all tests of the trace writer need. A process has one writer, so each case writes in a child. */
+#ifndef WRITER_WORLD_H
+#define WRITER_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "shim/base/base.h"
+#include "shim/trace/writer.h"
+#include "tools/cli/reader.h"
+
+enum { AUTO, BINARY, CSV };
+
+extern char folder[];  /* emptied before each case */
+extern char path[256]; /* of the trace, in the folder */
+
+/* ---- writing */
+
+void write_event(uint64_t sequence, uint64_t address, uint64_t bytes);
+void write_events(uint64_t first_address, int count);
+/* A whole trace: a site, a string, a module and 10000 events. */
+void write_all(void);
+/* Waits until the trace holds so many events, at most 20 s. They are flushed every 10 ms. */
+void let_it_flush(int events);
+/* Runs `body` in a child and returns its wait status. */
+int in_child(void (*body)(void));
+/* The same; returns how many lines it logged. Each must contain the text. The log stays in the folder. */
+int log_lines(void (*body)(void), const char *text);
+
+/* ---- reading */
+
+/* Reads the trace, checks that seqs rise, and returns how many events it holds. */
+int read_back(const char *name, uint32_t *finished, uint64_t *dropped);
+off_t file_size(const char *name);
+int files_in_folder(void);
+
+/* ---- groups of cases, each for the binary format or for CSV */
+
+int make_folder(void **state);
+int remove_folder(void **state);
+int clear(void **state);
+int clear_csv(void **state);
+
+#define BINARY_CASE(f) \
+    { #f " (binary)", f, clear, NULL, NULL }
+#define CSV_CASE(f) \
+    { #f " (csv)", f, clear_csv, NULL, NULL }
+#define BOTH(f) BINARY_CASE(f), CSV_CASE(f)
+
+#endif
