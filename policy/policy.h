@@ -115,29 +115,29 @@ enum gm_kind_trait {
 /* Kinds of memory that serve blocks. X(enumerator, name in traces and options, colour in pictures, traits) */
 // clang-format off
 #define GM_KINDS(X)                                                                                                    \
-    /* what the program's call itself gives */                                                                        \
+    /* what the program's call itself gives */                                                                         \
     X(GM_KIND_NATIVE, "native", "#0072B2", GM_TRAIT_DEVICE | GM_TRAIT_OWN_RANGE)                                       \
-    /* gpumem's private stream-ordered pool */                                                                              \
+    /* gpumem's private stream-ordered pool */                                                                         \
     X(GM_KIND_ASYNC, "async", "#56B4E9", GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_POOLED | GM_TRAIT_KEPT)          \
     /* cuMemAllocManaged */                                                                                            \
     X(GM_KIND_MANAGED, "managed", "#E69F00",                                                                           \
       GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MANAGED | GM_TRAIT_OWN_RANGE)                                       \
-    /* gpumem's private managed pool */                                                                                     \
+    /* gpumem's private managed pool */                                                                                \
     X(GM_KIND_MANAGED_POOL, "managed-pool", "#F6C667",                                                                 \
       GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_MANAGED | GM_TRAIT_POOLED | GM_TRAIT_KEPT)                          \
     /* pinned or registered host memory of the program */                                                              \
     X(GM_KIND_HOST, "host", "#999999", 0)                                                                              \
     X(GM_KIND_ARRAY, "array", "#8C6D31", GM_TRAIT_DEVICE)                                                              \
-    /* virtual memory management, by the program's calls or gpumem's */                                                    \
+    /* virtual memory management, by the program's calls or gpumem's */                                                \
     X(GM_KIND_VMM, "vmm", "#CC79A7", GM_TRAIT_DEVICE | GM_TRAIT_PLACED)                                                \
     /* the program's own stream-ordered pools */                                                                       \
     X(GM_KIND_POOL, "pool", "#D55E00", GM_TRAIT_DEVICE)                                                                \
     X(GM_KIND_GRAPH, "graph", "#F0E442", GM_TRAIT_DEVICE | GM_TRAIT_FOREIGN)                                           \
     /* another process's memory, opened here */                                                                        \
     X(GM_KIND_IMPORTED, "imported", "#CCCCCC", GM_TRAIT_FOREIGN)                                                       \
-    /* invented addresses, no GPU */                                                                                    \
+    /* invented addresses, no GPU */                                                                                   \
     X(GM_KIND_SIM, "sim", "#333333", GM_TRAIT_DEVICE | GM_TRAIT_PLACED)                                                \
-    /* native memory; freed blocks go to free lists */                                                                     \
+    /* native memory; freed blocks go to free lists */                                                                 \
     X(GM_KIND_CACHE, "cache", "#009E73", GM_TRAIT_DEVICE | GM_TRAIT_KEPT)                                              \
     /* host memory mapped to the device */                                                                             \
     X(GM_KIND_HOST_NUMA, "host-numa", "#000000", GM_TRAIT_PLACED | GM_TRAIT_KEPT)

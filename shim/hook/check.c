@@ -53,8 +53,10 @@ enum meaning {
 };
 
 #define ROW_OF(symbol, meaning, stream, twin) GM_INTERNAL void gm_check_##symbol(void);
-#define BOTH_OF(symbol, meaning, stream)      ROW_OF(symbol, meaning, stream, 0) ROW_OF(symbol##_ptsz, meaning, stream, 1)
-#define FIXED_OF(symbol, meaning)             ROW_OF(symbol, meaning, 0, 0) ROW_OF(symbol##_ptds, meaning, 0, 1)
+#define BOTH_OF(symbol, meaning, stream) \
+    ROW_OF(symbol, meaning, stream, 0)   \
+    ROW_OF(symbol##_ptsz, meaning, stream, 1)
+#define FIXED_OF(symbol, meaning) ROW_OF(symbol, meaning, 0, 0) ROW_OF(symbol##_ptds, meaning, 0, 1)
 GM_CHECK_ROWS(ROW_OF, BOTH_OF, FIXED_OF)
 #undef ROW_OF
 

@@ -2,7 +2,8 @@
 /* Calls that GPUMEM_CHECK_ORDER observes before they are made (check.c), with their meaning for the order of work.
  * Look-ups return their entries only in that mode.
  *
- *   ROW(symbol, meaning: enum meaning of check.c, index of the stream argument, 1 = twin for per-thread default streams)
+ *   ROW(symbol, meaning: enum meaning of check.c, index of the stream argument,
+ *       1 = twin for per-thread default streams)
  *   BOTH: the same for symbol and its twin symbol_ptsz
  *   FIXED: for symbol and its twin symbol_ptds, which have no stream argument
  *

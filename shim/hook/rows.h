@@ -2,7 +2,8 @@
 /* One row for each hooked driver symbol. Exports, look-ups, entries and the coverage report are generated from the
  * rows.
  *
- *   ROW(exact symbol, name for cuGetProcAddress, version that introduced this variant, 1 = twin for per-thread default streams)
+ *   ROW(exact symbol, name for cuGetProcAddress, version that introduced this variant,
+ *       1 = twin for per-thread default streams)
  *
  * C and assembly include this file: macros only. */
 #ifndef GM_HOOK_ROWS_H
