@@ -10,6 +10,7 @@
 
 #include "shim/base/base.h"
 #include "shim/gpumem.h"
+#include "shim/driver/internal_stream.h"
 #include "shim/driver/program_driver.h"
 #include "shim/base/error.h"
 #include "shim/driver/quiesce.h"
@@ -48,33 +49,13 @@ static gm_status fail_step(const struct gpumem_region *region, gm_status status,
                    (unsigned long long)gm_location_free_bytes(gm_program_driver(), &region->location));
 }
 
-/* ---- context */
+/* ---- context. Mapping does no work in a stream, so it is allowed while other threads capture. The driver wants this
+ * thread in relaxed capture mode for that. */
 
 static gm_status enter(const struct gpumem_region *region, bool *pushed) {
-    CUcontext current = NULL;
-    *pushed = false;
-    if (gm_drv.ctx_get_current(&current) == CUDA_SUCCESS && current == region->context.handle)
-        return GM_OK;
-    gm_status status = (gm_status)gm_drv.ctx_push(region->context.handle);
-    *pushed = status == GM_OK;
+    gm_status status = gm_context_enter(region->context.handle, pushed);
     return status ? gm_fail(status, "the region's context cannot be entered: %s", gpumem_status_name(status)) : GM_OK;
 }
-
-static void leave(bool pushed) {
-    CUcontext popped;
-    if (pushed)
-        gm_drv.ctx_pop(&popped);
-}
-
-/* Mapping does no work in a stream, so it is allowed while other threads capture. The driver wants this thread in
- * relaxed capture mode for that. */
-static CUstreamCaptureMode relax(void) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    gm_drv.thread_exchange_capture_mode(&mode);
-    return mode;
-}
-
-static void restore(CUstreamCaptureMode mode) { gm_drv.thread_exchange_capture_mode(&mode); }
 
 /* ---- creation */
 
@@ -140,9 +121,9 @@ PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_option
         .peers = known.peers,
         .exportable = known.flags & GPUMEM_REGION_EXPORTABLE,
     };
-    CUstreamCaptureMode mode = relax();
+    CUstreamCaptureMode mode = gm_capture_relax();
     status = make(&known, made);
-    restore(mode);
+    gm_capture_unrelax(mode);
     if (status)
         free(made);
     else
@@ -303,14 +284,14 @@ PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_
     gm_status status = enter(region, &pushed);
     if (status)
         return status;
-    CUstreamCaptureMode mode = relax();
+    CUstreamCaptureMode mode = gm_capture_relax();
     status = round_to(size, region->location.granularity, &target) ? grow(region, target) : GM_OUT_OF_MEMORY;
     if (status)
         fail_step(region, status, "growing", size);
     else
         region->now.size = size;
-    restore(mode);
-    leave(pushed);
+    gm_capture_unrelax(mode);
+    gm_context_leave(pushed);
     return status;
 }
 
@@ -352,14 +333,14 @@ PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, siz
     gm_status status = enter(region, &pushed);
     if (status)
         return status;
-    CUstreamCaptureMode mode = relax();
+    CUstreamCaptureMode mode = gm_capture_relax();
     status = shrink(region, size);
     if (status)
         fail_step(region, status, "shrinking", size);
     if (!status || region->now.size > region->now.mapped)
         region->now.size = size;
-    restore(mode);
-    leave(pushed);
+    gm_capture_unrelax(mode);
+    gm_context_leave(pushed);
     return status;
 }
 
@@ -371,17 +352,17 @@ PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region) {
     if (!status)
         status = gm_quiesce(&region->context, region->location.peers);
     if (status == GM_STREAM_CAPTURE) {
-        leave(pushed);
+        gm_context_leave(pushed);
         return gm_fail(status, "a region of %zu bytes cannot be destroyed while a stream is captured",
                        region->now.size);
     }
-    CUstreamCaptureMode mode = relax();
+    CUstreamCaptureMode mode = gm_capture_relax();
     struct state *now = &region->now;
     for (unsigned i = 0; i < now->range_count; i++)
         gm_address_range_drop(&now->ranges[i], region->extents, now->count);
     release_extents(region->extents, now->count);
-    restore(mode);
-    leave(pushed);
+    gm_capture_unrelax(mode);
+    gm_context_leave(pushed);
     if (status)
         gm_fail(status, "work before the destruction of a region failed: %s", gpumem_status_name(status));
     free(region->extents);
@@ -429,10 +410,10 @@ PUBLIC enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *reg
         gm_status status = enter(region, &pushed);
         if (status)
             return status;
-        CUstreamCaptureMode mode = relax();
+        CUstreamCaptureMode mode = gm_capture_relax();
         status = add_alias(region);
-        restore(mode);
-        leave(pushed);
+        gm_capture_unrelax(mode);
+        gm_context_leave(pushed);
         if (status)
             return gm_fail(status, "a read-only view of %zu bytes failed: %s", region->now.size,
                            gpumem_status_name(status));
@@ -466,10 +447,10 @@ PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int 
     gm_status status = enter(region, &pushed);
     if (status)
         return status;
-    CUstreamCaptureMode mode = relax();
+    CUstreamCaptureMode mode = gm_capture_relax();
     status = allow(region, peer);
-    restore(mode);
-    leave(pushed);
+    gm_capture_unrelax(mode);
+    gm_context_leave(pushed);
     return status ? gm_fail(status, "device %d cannot access a region of device %d: %s", peer, region->location.device,
                             gpumem_status_name(status))
                   : GM_OK;
