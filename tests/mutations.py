@@ -243,6 +243,17 @@ MUTATIONS = [
        "i = 2 * i + (u > 0.57 + 0.19);", "i = 2 * i + (u > 0.5);",
        "spgemm_generators", "paper: skewed matrices are not served well"),
 
+    # ---- without a paper
+    of("failed_mapping_stays_mapped", "shim/driver/mapping.c",
+       "(void)gm_extents_unmap(driver, address, extents, i);", "(void)gm_extents_unmap(driver, address, extents, 0);",
+       "resources failures, one device", "a mapping that fails in the middle leaves nothing mapped"),
+    of("failed_open_keeps_addresses", "shim/resource/host_numa.c",
+       "    gm_addresses_free(&gm_drv, address, bytes);", "    gm_addresses_free(&gm_drv, address, 0);",
+       "resources failures, one device", "a block of host memory that cannot be opened leaves no addresses reserved"),
+    of("transport_is_overlooked", "shim/base/libraries.c",
+       '{"libmpi.so", GM_LIBRARY_TRANSPORT, NULL},', '{"libmpi.so", 0, NULL},',
+       "pressure transport", "a library that passes memory on gets plain device memory"),
+
     # ---- memhc
     of("freed_memory_is_not_reused", "shim/cache/cache.c",
        "uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, &size);", "uint64_t address = 0;",
