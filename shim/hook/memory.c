@@ -177,8 +177,13 @@ HOOK(cuMemGetAddressRange_v2, CUdeviceptr *base, size_t *size, CUdeviceptr addre
     struct gm_block block;
     ENTER(cuMemGetAddressRange_v2, base, size, address);
     enum gm_known known = gm_hook_known(address, &block);
-    if (known == GM_KNOWN_FREED)
+    if (known == GM_KNOWN_FREED) {
+        if (base)
+            *base = 0;
+        if (size)
+            *size = 0;
         LEAVE(CUDA_ERROR_NOT_FOUND);
+    }
     bool mapped = known == GM_KNOWN_BLOCK && block.kind == GM_KIND_VMM; /* it may consist of several mappings */
     CUresult result = mapped ? CUDA_SUCCESS : gm_real.cuMemGetAddressRange_v2(base, size, address);
     if (result == CUDA_SUCCESS && known == GM_KNOWN_BLOCK && base)

@@ -98,16 +98,16 @@ CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevice
     struct sim_ctx *ctx;
     SIM_TRY(sim_need_ctx(&ctx));
     struct sim_block *b = sim_block_at(dptr);
-    if (!b || b->state == STATE_FREED || b->free_submitted)
-        return CUDA_ERROR_NOT_FOUND;
-    uintptr_t start;
-    size_t size;
-    sim_block_range(b, &start, &size);
+    bool found = b && b->state != STATE_FREED && !b->free_submitted;
+    uintptr_t start = 0;
+    size_t size = 0;
+    if (found)
+        sim_block_range(b, &start, &size);
     if (pbase)
         *pbase = start;
     if (psize)
         *psize = size;
-    return CUDA_SUCCESS;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 /* ---- pinned host memory ---- */
