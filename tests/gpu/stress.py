@@ -11,7 +11,8 @@ PART (all, unless named; each takes the same share of --minutes, default 60, or 
   threads      16 threads times 8 streams, kernels verify their memory (stress.cu); the other programs are modes of
                programs/turmoil.cu
   neighbours   four processes at once, each with a policy of its own
-  captures     stream captures begun and left: destroyed, by ending threads, by exceptions, invalid
+  captures     stream captures begun and left: destroyed, by ending threads, by exceptions, invalid; a run in which the
+               driver itself dies, as it does natively, is skipped
   contexts     contexts of the driver come and go
   resets       the device is reset between rounds
   forks        children end, execute, fork again
@@ -285,7 +286,7 @@ class Stress:
             good = good and done.out.split()[4:] == ["0", "device", "0", "host"]
         said = done.err if good else done.hung or f"{done.status} {done.out}{done.err[-300:]}"
         self.tell("ok" if good else "skipped", name, "natively: " + "; ".join(said.splitlines()))
-        return good
+        return good or done.status == SKIP
 
     def part(self, name, seconds_in_all):
         part, sim = PARTS[name], self.options.sim
@@ -301,7 +302,7 @@ class Stress:
                         for i in range(together)]
                 number += together
                 for label, fault, done in pool.map(lambda one: self.trial(name, part, one[0], seconds, one[1]), some):
-                    self.tell("FAILED" if fault else "ok", name, f"{label}: {fault or '; '.join(rest(done.err))}")
+                    self.tell("skipped" if done.status == SKIP else "FAILED" if fault else "ok", name, f"{label}: {fault or '; '.join(rest(done.err))}")
 
     def in_flight(self, seconds_in_all):
         program, work = self.options.programs / "in_flight", self.options.work / "in_flight_runs"
