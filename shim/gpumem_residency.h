@@ -16,8 +16,9 @@
  *
  * Threads. Any thread may call, at any time, with one residency too. An acquire that finds all its objects, a release
  * and an announce never wait for the device. Acquires that place objects, and gpumem_residency_sync(), run one at a
- * time and may wait for the device: for memory that work still uses, or for staging memory. An acquire does not wait
- * for another thread to release.
+ * time and may wait for the device: for memory that work still uses, or for staging memory. So does a release that
+ * transfers pageable memory, or frees (GPUMEM_RESIDENCY_NO_LAZY_RELEASE). An acquire does not wait for another thread
+ * to release.
  *
  * Streams. The residency belongs to the context that was current when it was created; streams are of that context. The
  * caller orders nothing: an acquire makes the stream wait for the transfers and the earlier uses that it depends on, in
@@ -115,7 +116,7 @@ enum gpumem_status gpumem_residency_register(struct gpumem_residency *residency,
 
 /* Ends the object. A change that was not synchronised is discarded. The memory of its copy goes to the free pool. Waits
  * for a transfer of the object's host memory, which the caller may free afterwards. Errors: GPUMEM_INVALID_VALUE (it is
- * in use). */
+ * in use). After a driver's error the object has ended, too. */
 enum gpumem_status gpumem_residency_unregister(struct gpumem_residency *residency, uint64_t object);
 
 /* The host has changed the object's memory. Where `version` is another number than before, the device copy is stale and
@@ -159,11 +160,12 @@ enum gpumem_release_flags {
     GPUMEM_RELEASE_DROP = 1,
 };
 
-/* Ends one use of each object, behind the work submitted to `stream` so far. The release is lazy: a copy stays until it
- * is dropped or evicted, also a changed one, and nothing is transferred (unless GPUMEM_RESIDENCY_NO_ON_DEMAND or
- * GPUMEM_RESIDENCY_NO_REUSE). `uses` are those of the acquire, or any part of them; only `object` is read. Errors:
- * GPUMEM_INVALID_VALUE (an object is not in use: released twice), and then no use has ended. After an error of a
- * transfer all uses have ended, and the copies stay on the device. */
+/* Ends one use of each object, behind the work submitted to `stream` so far, which is the stream of the acquire or one
+ * that the caller ordered behind it. The release is lazy: a copy stays until it is dropped or evicted, also a changed
+ * one, and nothing is transferred (unless GPUMEM_RESIDENCY_NO_ON_DEMAND or GPUMEM_RESIDENCY_NO_REUSE). `uses` are those
+ * of the acquire, or any part of them; only `object` is read. Errors: GPUMEM_INVALID_VALUE (an object is not in use:
+ * released twice), GPUMEM_NOT_FOUND, GPUMEM_STREAM_CAPTURE, and then no use has ended. After another error all uses
+ * have ended, and a copy that could not be written to the host stays on the device. */
 enum gpumem_status gpumem_residency_release(struct gpumem_residency *residency, const struct gpumem_use *uses,
                                             size_t count, struct CUstream_st *stream, uint64_t flags);
 

@@ -1,0 +1,234 @@
+/* The begin of uses: objects are found or placed, filled, and the stream is ordered behind what they depend on.
+ *
+ * First all objects of the call are marked as in use, so that none of them is evicted for another one. Then those that
+ * are not on the device are placed, in their order, as policy/eviction/ expects it: hit or insert. */
+#include "shim/residency/residency.h"
+
+#include "shim/driver/quiesce.h"
+
+/* ---- uses of one call */
+
+static bool reads(const struct gpumem_use *use) { return use->access & GPUMEM_READ; }
+static bool writes(const struct gpumem_use *use) { return use->access & GPUMEM_WRITE; }
+
+/* An object that was found before. */
+static struct gm_residency_object *object_of(struct gpumem_residency *r, const struct gpumem_use *use) {
+    return &r->objects[(uint32_t)use->object - 1];
+}
+
+static gm_status check_use(struct gpumem_residency *r, const struct gpumem_use *use) {
+    const unsigned long long number = use->object;
+    const struct gm_residency_object *object = gm_residency_find(r, use->object);
+    if (!object)
+        return GPUMEM_NOT_FOUND;
+    if (!use->access || use->access & ~(uint64_t)GPUMEM_READ_WRITE)
+        return gm_fail(GM_INVALID_VALUE, "object %llu: access %llu is none of enum gpumem_access", number,
+                       (unsigned long long)use->access);
+    if (object->writing)
+        return gm_fail(GM_INVALID_VALUE, "object %llu is in use for writing", number);
+    if (writes(use) && object->readers)
+        return gm_fail(GM_INVALID_VALUE, "object %llu is to be written and is in use", number);
+    if (reads(use) && !object->on_host && !object->on_device)
+        return gm_fail(GM_INVALID_VALUE, "GPU-only object %llu is to be read and was never written", number);
+    return GM_OK;
+}
+
+static void begin_use(struct gpumem_residency *r, const struct gpumem_use *use) {
+    struct gm_residency_object *object = object_of(r, use);
+    if (!gm_in_use(object) && object->resident)
+        (void)gm_eviction_pin(r->eviction, gm_residency_index(r, object));
+    if (writes(use))
+        object->writing = true;
+    else
+        object->readers++;
+}
+
+static void undo_uses(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct gm_residency_object *object = object_of(r, &uses[i]);
+        if (object->writing)
+            object->writing = false;
+        else
+            object->readers--;
+        if (!gm_in_use(object) && object->resident)
+            (void)gm_eviction_unpin(r->eviction, gm_residency_index(r, object));
+    }
+}
+
+/* Bytes of the objects together, each counted once. */
+static size_t add_bytes(struct gpumem_residency *r, struct gm_residency_object *object, size_t bytes) {
+    if (object->asked == r->acquires)
+        return bytes;
+    object->asked = r->acquires;
+    return __builtin_add_overflow(bytes, object->bytes, &bytes) ? SIZE_MAX : bytes;
+}
+
+/* All or none. */
+static gm_status begin_uses(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
+    gm_status status = GM_OK;
+    size_t begun = 0, bytes = 0;
+    r->acquires++;
+    while (begun < count && !(status = check_use(r, &uses[begun]))) {
+        bytes = add_bytes(r, object_of(r, &uses[begun]), bytes);
+        begin_use(r, &uses[begun++]);
+    }
+    if (!status && bytes > r->budget)
+        status = gm_fail(GM_INVALID_VALUE, "%zu objects of %zu bytes are together larger than the budget of %zu bytes",
+                         count, bytes, r->budget);
+    if (status)
+        undo_uses(r, uses, begun);
+    return status;
+}
+
+/* ---- placement */
+
+/* A victim that cannot be written back stays on the device. */
+static gm_status evict(struct gpumem_residency *r, uint32_t index) {
+    struct gm_residency_object *victim = &r->objects[index];
+    const uint64_t begin = gm_now_ns(), transferred = r->stats.transfer_ns;
+    const bool changed = victim->on_device && !victim->on_host;
+    (void)gm_eviction_remove(r->eviction, index, true);
+    victim->resident = false;
+    gm_status status = changed ? gm_residency_to_host(r, victim) : GM_OK;
+    r->stats.transfer_ns = transferred; /* this one counts as eviction */
+    r->stats.evict_ns += gm_now_ns() - begin;
+    if (status) {
+        (void)gm_eviction_insert(r->eviction, index, victim->bytes);
+        victim->resident = true;
+        return status;
+    }
+    r->stats.evictions++;
+    r->stats.written_back += changed;
+    return gm_residency_end_copy(r, victim, true);
+}
+
+/* Memory for an object: from the free pool, from the driver within the budget, else after the free pool was given back
+ * and copies were evicted. */
+static gm_status find_memory(struct gpumem_residency *r, const struct gm_residency_object *object,
+                             struct gm_residency_copy **copy) {
+    for (;;) {
+        uint32_t victim;
+        gm_status status = GM_OUT_OF_MEMORY;
+        if ((*copy = gm_residency_reuse(r, object->bytes)))
+            return GM_OK;
+        const bool fits = r->allocated <= r->budget && object->bytes <= r->budget - r->allocated;
+        if (fits)
+            status = gm_residency_allocate(r, object->bytes, copy);
+        if (status != GM_OUT_OF_MEMORY)
+            return status;
+        if (r->pool_count)
+            status = gm_residency_give_back(r);
+        else if (!gm_eviction_choose(r->eviction, &victim))
+            status = evict(r, victim);
+        else if (!fits)
+            return gm_fail(
+                GM_OUT_OF_MEMORY,
+                "no room for object %llu of %zu bytes: %zu of %zu bytes of the budget are in use and nothing "
+                "can be evicted",
+                (unsigned long long)gm_residency_number(r, object), object->bytes, r->allocated, r->budget);
+        if (status)
+            return status;
+    }
+}
+
+static gm_status place(struct gpumem_residency *r, struct gm_residency_object *object) {
+    const uint32_t index = gm_residency_index(r, object);
+    r->stats.misses++;
+    gm_status status = find_memory(r, object, &object->copy);
+    if (status)
+        return status;
+    (void)gm_eviction_insert(r->eviction, index, object->bytes);
+    (void)gm_eviction_pin(r->eviction, index);
+    object->resident = true;
+    return GM_OK;
+}
+
+static gm_status place_all(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
+    gm_status status = GM_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        struct gm_residency_object *object = object_of(r, &uses[i]);
+        if (!object->resident) {
+            status = place(r, object);
+        } else {
+            r->stats.hits++;
+            (void)gm_eviction_hit(r->eviction, gm_residency_index(r, object));
+        }
+    }
+    for (size_t i = 0; i < count && !status; i++) {
+        struct gm_residency_object *object = object_of(r, &uses[i]);
+        if (reads(&uses[i]) && !object->on_device)
+            status = gm_residency_to_device(r, object);
+    }
+    return status;
+}
+
+/* ---- the call */
+
+/* Whether some object has to be placed or filled, or is busy. Unknown ones are reported later. */
+static bool is_placement_needed(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t index = (uint32_t)uses[i].object - 1;
+        const struct gm_residency_object *object = index < r->object_count ? &r->objects[index] : NULL;
+        if (object && (!object->resident || object->busy || (reads(&uses[i]) && !object->on_device)))
+            return true;
+    }
+    return false;
+}
+
+static gm_status order_all(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count, CUstream stream) {
+    gm_status status = GM_OK;
+    for (size_t i = 0; i < count && !status; i++)
+        status = gm_residency_order(r, object_of(r, &uses[i])->copy, stream, writes(&uses[i]));
+    return status;
+}
+
+static void hand_out(struct gpumem_residency *r, struct gpumem_use *uses, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct gm_residency_object *object = object_of(r, &uses[i]);
+        uses[i].address = (void *)(uintptr_t)object->copy->address;
+        if (writes(&uses[i])) {
+            object->on_device = true;
+            object->on_host = false;
+        }
+    }
+}
+
+GM_PUBLIC enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *r, struct gpumem_use *uses, size_t count,
+                                                      struct CUstream_st *stream) {
+    struct gm_residency_call call;
+    gm_status status = gm_residency_enter(r, &call, false);
+    if (status)
+        return status;
+    status = gm_residency_check_stream(r, stream);
+    if (!status && is_placement_needed(r, uses, count))
+        gm_residency_place_too(r, &call);
+    if (!status && !(status = begin_uses(r, uses, count))) {
+        status = place_all(r, uses, count);
+        if (!status)
+            status = order_all(r, uses, count, stream);
+        if (status)
+            undo_uses(r, uses, count);
+        else
+            hand_out(r, uses, count);
+    }
+    gm_residency_leave(r, &call);
+    return status;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_residency_parts(struct gpumem_residency *r, uint64_t number, void **addresses,
+                                                    size_t count) {
+    gm_status status = GM_OK;
+    pthread_mutex_lock(&r->state);
+    const struct gm_residency_object *object = gm_residency_find(r, number);
+    if (!object)
+        status = GPUMEM_NOT_FOUND;
+    else if (!gm_in_use(object) || !object->resident)
+        status = gm_fail(GM_INVALID_VALUE, "object %llu is not in use and has no address", (unsigned long long)number);
+    else if (count > object->part_count)
+        status = gm_fail(GM_INVALID_VALUE, "object %llu has %zu parts, not %zu", (unsigned long long)number,
+                         object->part_count, count);
+    for (size_t i = 0, offset = 0; !status && i < count; offset += object->parts[i++].bytes)
+        addresses[i] = (void *)(uintptr_t)(object->copy->address + offset);
+    pthread_mutex_unlock(&r->state);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* The end of uses and of copies, and synchronisation with the host. */
+#include "shim/residency/residency.h"
+
+#include "shim/driver/quiesce.h"
+
+/* ---- the end of a copy */
+
+gm_status gm_residency_end_copy(struct gpumem_residency *r, struct gm_residency_object *object, bool evicted) {
+    struct gm_residency_copy *copy = object->copy;
+    if (object->resident)
+        (void)gm_eviction_remove(r->eviction, gm_residency_index(r, object), evicted);
+    object->resident = object->on_device = object->drop = false;
+    object->copy = NULL;
+    copy->evicted = evicted;
+    return gm_residency_retire(r, copy);
+}
+
+/* The host's object is written to the host first. A GPU-only one loses its bytes, unless only the copy ends. */
+static gm_status drop(struct gpumem_residency *r, struct gm_residency_object *object) {
+    gm_status status = GM_OK;
+    if (object->drop && object->gpu_only) {
+        object->on_host = object->on_device = false;
+        gm_residency_leave_home(r, object);
+    } else if (object->on_device && !object->on_host) {
+        status = gm_residency_to_host(r, object);
+    }
+    if (status) {
+        object->drop = false;
+        return status;
+    }
+    return gm_residency_end_copy(r, object, false);
+}
+
+/* ---- release */
+
+/* The objects of the call are in use at least as often as it ends their uses. */
+static gm_status check_uses(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
+    gm_status status = GM_OK;
+    size_t checked = 0;
+    while (checked < count && !status) {
+        struct gm_residency_object *object = gm_residency_find(r, uses[checked].object);
+        if (!object)
+            status = GPUMEM_NOT_FOUND;
+        else if (object->ending >= object->readers + object->writing)
+            status = gm_fail(GM_INVALID_VALUE, "object %llu is not in use: it was released before",
+                             (unsigned long long)uses[checked].object);
+        else
+            object->ending++;
+        checked += !status;
+    }
+    while (checked-- > 0)
+        r->objects[(uint32_t)uses[checked].object - 1].ending = 0;
+    return status;
+}
+
+/* Whether the release may transfer or free. */
+static bool is_placement_needed(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count,
+                                uint64_t flags) {
+    bool needed = r->flags != 0;
+    for (size_t i = 0; i < count && !needed; i++) {
+        const uint32_t index = (uint32_t)uses[i].object - 1;
+        const struct gm_residency_object *object = index < r->object_count ? &r->objects[index] : NULL;
+        const bool drops = object && (object->drop || flags & GPUMEM_RELEASE_DROP);
+        needed = drops && (object->busy || (!object->gpu_only && !object->on_host));
+    }
+    return needed;
+}
+
+static gm_status end_use(struct gpumem_residency *r, struct gm_residency_object *object, CUstream stream,
+                         uint64_t flags) {
+    const bool wrote = object->writing;
+    gm_status status = gm_residency_record(r, object->copy, stream, wrote);
+    gm_status moved = GM_OK;
+    if (wrote)
+        object->writing = false;
+    else
+        object->readers--;
+    object->drop = object->drop || flags & GPUMEM_RELEASE_DROP;
+    const bool loses = object->drop && object->gpu_only;
+    if (wrote && !loses && r->flags & GPUMEM_RESIDENCY_NO_ON_DEMAND && !object->on_host)
+        moved = gm_residency_to_host(r, object);
+    if (!gm_in_use(object)) {
+        (void)gm_eviction_unpin(r->eviction, gm_residency_index(r, object));
+        if (!moved && (object->drop || r->flags & GPUMEM_RESIDENCY_NO_REUSE))
+            moved = drop(r, object);
+    }
+    return status ? status : moved;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r, const struct gpumem_use *uses,
+                                                      size_t count, struct CUstream_st *stream, uint64_t flags) {
+    struct gm_residency_call call;
+    if (flags & ~(uint64_t)GPUMEM_RELEASE_DROP)
+        return gm_fail(GM_NOT_SUPPORTED, "release flags 0x%llx: gpumem %s knows 0x1", (unsigned long long)flags,
+                       GM_VERSION);
+    gm_status status = gm_residency_enter(r, &call, false);
+    if (status)
+        return status;
+    if (is_placement_needed(r, uses, count, flags))
+        gm_residency_place_too(r, &call);
+    status = gm_residency_check_stream(r, stream);
+    if (!status)
+        status = check_uses(r, uses, count);
+    if (!status) {
+        for (size_t i = 0; i < count; i++) {
+            gm_status ended = end_use(r, &r->objects[(uint32_t)uses[i].object - 1], stream, flags);
+            status = status ? status : ended;
+        }
+    }
+    gm_residency_leave(r, &call);
+    return status;
+}
+
+/* ---- synchronisation */
+
+static gm_status synchronise(struct gpumem_residency *r, struct gm_residency_object *object, void **host) {
+    const unsigned long long number = gm_residency_number(r, object);
+    gm_status status = GM_OK;
+    if (object->writing)
+        return gm_fail(GM_INVALID_VALUE, "object %llu is in use for writing", number);
+    if (!object->on_host && !object->on_device)
+        return gm_fail(GM_INVALID_VALUE, "GPU-only object %llu was never written", number);
+    if (!object->on_host)
+        status = gm_residency_to_host(r, object);
+    if (!status)
+        status = gm_residency_wait_host(r, object);
+    if (!status && host)
+        *host = object->parts[0].address ? object->parts[0].address : object->home->address;
+    return status;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_residency_sync(struct gpumem_residency *r, uint64_t number, void **host) {
+    struct gm_residency_call call;
+    gm_status status = gm_residency_enter(r, &call, true);
+    if (status)
+        return status;
+    struct gm_residency_object *object = gm_residency_find(r, number);
+    status = object ? synchronise(r, object, host) : GPUMEM_NOT_FOUND;
+    gm_residency_leave(r, &call);
+    return status;
+}

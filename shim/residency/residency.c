@@ -1,0 +1,253 @@
+/* Residencies: creation and destruction, the locks around a call, announcements and statistics. */
+#include "shim/residency/residency.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/driver/quiesce.h"
+
+enum { DEFAULT_OBJECTS = 65536, MOST_OBJECTS = 1 << 24, DEFAULT_WINDOW = 4096, CHUNK_UNIT = 4096 };
+
+static const size_t default_staging = (size_t)32 << 20;
+
+/* ---- calls */
+
+gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_residency_call *call, bool places) {
+    CUcontext current = NULL;
+    *call = (struct gm_residency_call){0};
+    if (gm_drv.ctx_get_current(&current) != CUDA_SUCCESS || current != r->context.handle) {
+        gm_status status = (gm_status)gm_drv.ctx_push(r->context.handle);
+        if (status)
+            return gm_fail(status, "the residency's context cannot be entered: %s", gpumem_status_name(status));
+        call->pushed = true;
+    }
+    gm_cancel_hold();
+    call->mode = gm_capture_relax();
+    if (places)
+        pthread_mutex_lock(&r->placement);
+    call->places = places;
+    pthread_mutex_lock(&r->state);
+    return GM_OK;
+}
+
+void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call *call) {
+    pthread_mutex_unlock(&r->state);
+    pthread_mutex_lock(&r->placement);
+    pthread_mutex_lock(&r->state);
+    call->places = true;
+}
+
+void gm_residency_leave(struct gpumem_residency *r, struct gm_residency_call *call) {
+    CUcontext popped;
+    pthread_mutex_unlock(&r->state);
+    if (call->places)
+        pthread_mutex_unlock(&r->placement);
+    gm_capture_unrelax(call->mode);
+    gm_cancel_release();
+    if (call->pushed)
+        gm_drv.ctx_pop(&popped);
+}
+
+gm_status gm_residency_check_stream(struct gpumem_residency *r, CUstream stream) {
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    gm_status status = (gm_status)r->driver->stream_is_capturing(stream, &capture);
+    if (status == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || capture != CU_STREAM_CAPTURE_STATUS_NONE)
+        return gm_fail(GM_STREAM_CAPTURE, "stream %p is being captured", (void *)stream);
+    if (status)
+        return gm_fail(status, "stream %p cannot be used: %s", (void *)stream, gpumem_status_name(status));
+    return GM_OK;
+}
+
+/* ---- creation */
+
+static gm_status read_options(const struct gpumem_residency_options *options, struct gpumem_residency_options *known) {
+    const uint64_t flags = GPUMEM_RESIDENCY_NO_REUSE | GPUMEM_RESIDENCY_NO_LAZY_RELEASE | GPUMEM_RESIDENCY_NO_ON_DEMAND;
+    *known = (struct gpumem_residency_options){0};
+    gm_status status = options ? gm_struct_read("gpumem_residency_options", known, sizeof *known, options) : GM_OK;
+    if (status)
+        return status;
+    if (known->flags & ~flags)
+        return gm_fail(GM_NOT_SUPPORTED, "residency flags 0x%llx: gpumem %s knows 0x%llx",
+                       (unsigned long long)known->flags, GM_VERSION, (unsigned long long)flags);
+    known->eviction = known->eviction ? known->eviction : "preprotected_lru";
+    known->staging = known->staging ? known->staging : default_staging;
+    known->objects = known->objects ? known->objects : DEFAULT_OBJECTS;
+    known->window = known->window ? known->window : DEFAULT_WINDOW;
+    if (!gm_eviction_find(known->eviction))
+        return gm_fail(GM_INVALID_VALUE, "there is no eviction policy \"%.80s\"", known->eviction);
+    if (known->objects > MOST_OBJECTS || known->window > MOST_OBJECTS)
+        return gm_fail(GM_INVALID_VALUE, "%zu objects, vectors of %zu: at most %d", known->objects, known->window,
+                       (int)MOST_OBJECTS);
+    return GM_OK;
+}
+
+static gm_status default_budget(size_t *budget) {
+    size_t free_bytes = 0, total;
+    gm_status status = (gm_status)gm_program_driver()->mem_get_info(&free_bytes, &total);
+    if (status)
+        return gm_fail(status, "the free memory of the device is unknown: %s", gpumem_status_name(status));
+    *budget = free_bytes / 10 * 9;
+    return GM_OK;
+}
+
+static void *allocate_policy(size_t bytes, void *user) { return malloc(bytes); }
+static void release_policy(void *memory, size_t bytes, void *user) { free(memory); }
+
+static void free_tables(struct gpumem_residency *r) {
+    for (uint32_t i = 0; r->objects && i < r->object_count; i++)
+        if (r->objects[i].parts != &r->objects[i].single)
+            free(r->objects[i].parts);
+    gm_eviction_close(r->eviction);
+    free(r->objects);
+    free(r->buckets);
+    free(r->vector);
+    free(r->pool);
+    free(r->events);
+    pthread_mutex_destroy(&r->placement);
+    pthread_mutex_destroy(&r->state);
+    free(r);
+}
+
+static bool make_tables(struct gpumem_residency *r, const struct gpumem_residency_options *options) {
+    const struct gm_eviction_setup setup = {
+        .policy = gm_eviction_find(options->eviction),
+        .objects = (uint32_t)options->objects,
+        .window = (uint32_t)options->window,
+        .capacity = r->budget,
+        .seed = options->seed,
+        .allocate = allocate_policy,
+        .release = release_policy,
+    };
+    uint32_t buckets = 16;
+    while (buckets < options->objects)
+        buckets *= 2;
+    r->object_room = setup.objects;
+    r->window = setup.window;
+    r->bucket_mask = buckets - 1;
+    r->free_first = r->free_last = GM_RESIDENCY_NONE;
+    r->objects = calloc(options->objects, sizeof *r->objects);
+    r->buckets = malloc(buckets * sizeof *r->buckets);
+    r->vector = malloc(options->window * sizeof *r->vector);
+    if (!r->objects || !r->buckets || !r->vector || gm_eviction_open(&setup, &r->eviction))
+        return false;
+    memset(r->buckets, 0xff, buckets * sizeof *r->buckets);
+    return true;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_residency_create(const struct gpumem_residency_options *options,
+                                                     struct gpumem_residency **residency) {
+    struct gpumem_residency_options known;
+    struct gm_context context;
+    gm_status status = read_options(options, &known);
+    if (status)
+        return status;
+    if (!gm_program_driver())
+        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
+    if (!gm_context_current(&context))
+        return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    if (!known.budget && (status = default_budget(&known.budget)))
+        return status;
+    struct gpumem_residency *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a residency");
+    made->driver = gm_program_driver();
+    made->context = context;
+    made->budget = known.budget;
+    made->flags = known.flags;
+    made->to_device.chunk = known.staging / 2 / GM_RESIDENCY_SLOTS / CHUNK_UNIT * CHUNK_UNIT;
+    made->to_device.chunk = made->to_device.chunk ? made->to_device.chunk : CHUNK_UNIT;
+    made->to_host.chunk = made->to_device.chunk;
+    pthread_mutex_init(&made->placement, NULL);
+    pthread_mutex_init(&made->state, NULL);
+    if (!make_tables(made, &known)) {
+        free_tables(made);
+        return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a residency of %zu objects", known.objects);
+    }
+    *residency = made;
+    return GPUMEM_OK;
+}
+
+/* ---- destruction */
+
+static void end_way(struct gpumem_residency *r, struct gm_residency_way *way) {
+    for (unsigned i = 0; i < GM_RESIDENCY_SLOTS; i++)
+        gm_residency_event_put(r, way->busy[i]);
+    if (way->staging)
+        (void)GM_TWICE(r->driver->mem_free_host(way->staging));
+    if (way->stream)
+        (void)GM_TWICE(r->driver->stream_destroy(way->stream));
+}
+
+static void free_memory(struct gpumem_residency *r) {
+    for (uint32_t i = 0; i < r->object_count; i++) {
+        struct gm_residency_object *object = &r->objects[i];
+        if (object->copy)
+            gm_residency_free_copy(r, object->copy);
+        gm_residency_event_put(r, object->host_work);
+        object->host_work = NULL;
+        gm_residency_leave_home(r, object);
+    }
+    while (r->pool_count)
+        gm_residency_free_copy(r, r->pool[--r->pool_count]);
+    gm_residency_free_homes(r);
+    end_way(r, &r->to_device);
+    end_way(r, &r->to_host);
+    while (r->event_count)
+        (void)r->driver->event_destroy(r->events[--r->event_count]);
+}
+
+GM_PUBLIC enum gpumem_status gpumem_residency_destroy(struct gpumem_residency *r) {
+    struct gm_residency_call call;
+    if (!r)
+        return GPUMEM_OK;
+    gm_status status = gm_residency_enter(r, &call, true);
+    if (!status) {
+        gm_residency_pause(r);
+        status = gm_quiesce(&r->context, 0);
+        gm_residency_resume(r);
+        if (status == GM_STREAM_CAPTURE) {
+            gm_residency_leave(r, &call);
+            return gm_fail(status, "a residency of %zu bytes cannot be destroyed while a stream is captured",
+                           r->allocated);
+        }
+        free_memory(r);
+        gm_residency_leave(r, &call);
+        if (status)
+            gm_fail(status, "work before the destruction of a residency failed: %s", gpumem_status_name(status));
+    }
+    free_tables(r);
+    return status;
+}
+
+/* ---- announcements and statistics */
+
+GM_PUBLIC enum gpumem_status gpumem_residency_announce(struct gpumem_residency *r, const uint64_t *objects,
+                                                       size_t count) {
+    gm_status status = GM_OK;
+    if (count > r->window)
+        return gm_fail(GM_INVALID_VALUE, "a vector of %zu objects: options.window is %u", count, r->window);
+    pthread_mutex_lock(&r->state);
+    for (size_t i = 0; i < count && !status; i++) {
+        const struct gm_residency_object *object = gm_residency_find(r, objects[i]);
+        if (object)
+            r->vector[i] = gm_residency_index(r, object);
+        else
+            status = GPUMEM_NOT_FOUND;
+    }
+    if (!status)
+        status = gm_eviction_announce(r->eviction, r->vector, (uint32_t)count);
+    pthread_mutex_unlock(&r->state);
+    return status;
+}
+
+GM_PUBLIC enum gpumem_status gpumem_residency_stats(struct gpumem_residency *r, struct gpumem_residency_stats *stats) {
+    pthread_mutex_lock(&r->state);
+    struct gpumem_residency_stats now = r->stats;
+    now.resident = gm_eviction_resident_objects(r->eviction);
+    now.resident_bytes = gm_eviction_resident_bytes(r->eviction);
+    now.pool_bytes = 0;
+    for (unsigned i = 0; i < r->pool_count; i++)
+        now.pool_bytes += r->pool[i]->bytes;
+    pthread_mutex_unlock(&r->state);
+    return gm_struct_write("gpumem_residency_stats", stats, &now, sizeof now);
+}

@@ -1,0 +1,179 @@
+/* Shared by the files of this folder: the residency of gpumem_residency.h and its parts.
+ *
+ * An object is host memory, or the result of GPU work. Its copy is device memory. A copy that ends, because it is
+ * dropped or evicted, goes to the free pool with the events of the work that still uses it; the next user of that
+ * memory waits for them on the device.
+ *
+ * Two locks. `placement` is held by the one thread that places, transfers or frees; it may wait for the device. `state`
+ * guards all fields, is taken inside `placement`, and is released while the thread waits, copies on the host, or
+ * allocates. An object whose bytes move then is `busy`, and other threads that need it take `placement` first. Uses
+ * that need none of this take `state` alone.
+ *
+ * Unless said otherwise, functions are called with the context current and `state` held. Those that say "places" also
+ * need `placement`, and release `state` for a while. */
+#ifndef GM_RESIDENCY_H
+#define GM_RESIDENCY_H
+
+#include <pthread.h>
+
+#include "policy/eviction/eviction.h"
+#include "shim/base/base.h"
+#include "shim/base/error.h"
+#include "shim/driver/driver.h"
+#include "shim/driver/program_driver.h"
+#include "shim/gpumem_residency.h"
+
+#define GM_PUBLIC __attribute__((visibility("default")))
+
+enum { GM_RESIDENCY_SLOTS = 4 };
+
+/* Device memory of an object, or of the free pool. */
+struct gm_residency_copy {
+    CUdeviceptr address;
+    size_t bytes;
+    CUevent written; /* the last work that writes it; NULL: none */
+    CUevent *read;   /* work that reads it since */
+    unsigned read_count, read_room;
+    bool unfenced; /* some work has no event: whoever needs it waits for the context */
+    bool evicted;  /* in the free pool: for the object that is being placed */
+};
+
+/* Pinned host memory that gpumem allocated for a GPU-only object. */
+struct gm_residency_home {
+    void *address;
+    size_t bytes;
+    CUevent work; /* the last transfer that uses it, while no object does */
+    struct gm_residency_home *next;
+};
+
+struct gm_residency_object {
+    /* the host's side */
+    struct gpumem_part *parts; /* `single` where the object is one piece */
+    struct gpumem_part single;
+    size_t part_count, bytes;
+    uint64_t version;
+    struct gm_residency_home *home;
+    CUevent host_work;   /* the last transfer that uses the host memory after its call; NULL: none */
+    uint32_t registered; /* times; 0: the number is free */
+    uint32_t generation; /* objects that had the number before */
+    uint32_t next;       /* in its bucket, or free number; GM_RESIDENCY_NONE: none */
+    bool gpu_only;
+    /* the device's side */
+    struct gm_residency_copy *copy;
+    uint32_t readers; /* uses for reading */
+    uint32_t ending;  /* uses that the release under way ends */
+    uint64_t asked;   /* number of the last acquire that named it */
+    bool writing;     /* in use for writing */
+    bool resident;    /* known to the policy as on the device */
+    bool busy;        /* its bytes are being moved, without `state` */
+    bool drop;        /* the copy ends with the last use */
+    /* who holds the latest bytes; neither: they were never written */
+    bool on_host, on_device;
+};
+
+#define GM_RESIDENCY_NONE UINT32_MAX
+
+/* One direction of transfers. */
+struct gm_residency_way {
+    CUstream stream;
+    char *staging; /* GM_RESIDENCY_SLOTS chunks of pinned memory */
+    size_t chunk;
+    unsigned next;
+    CUevent busy[GM_RESIDENCY_SLOTS]; /* the last copy that uses the slot */
+};
+
+struct gpumem_residency {
+    const struct gm_driver *driver;
+    struct gm_context context;
+    pthread_mutex_t placement, state;
+    size_t budget;
+    uint64_t flags;
+    struct gm_eviction *eviction;
+
+    struct gm_residency_object *objects;
+    uint32_t object_room, object_count;      /* numbers there may be, numbers used so far */
+    uint32_t free_first, free_last;          /* numbers of ended objects, the oldest first */
+    uint32_t *buckets, bucket_mask, *vector; /* objects by address; the vector being announced */
+    uint32_t window;
+    uint64_t acquires;
+
+    struct gm_residency_copy **pool; /* the free pool by size, the oldest of one size first; room for every copy */
+    unsigned pool_count, pool_room, copy_count;
+    size_t allocated; /* bytes of copies and free pool */
+    CUevent *events;  /* for the next recordings */
+    unsigned event_count, event_room;
+    struct gm_residency_home *homes;
+    struct gm_residency_way to_device, to_host;
+    struct gpumem_residency_stats stats;
+};
+
+static inline bool gm_in_use(const struct gm_residency_object *object) { return object->readers || object->writing; }
+
+/* ---- residency.c: calls */
+struct gm_residency_call {
+    CUstreamCaptureMode mode;
+    bool pushed, places;
+};
+/* Makes the context current and takes `state`, behind `placement` where the call places. On failure nothing is held. */
+GM_INTERNAL gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_residency_call *call, bool places);
+GM_INTERNAL void gm_residency_leave(struct gpumem_residency *r, struct gm_residency_call *call);
+/* Takes `placement` as well. What was read under `state` before has to be read again. */
+GM_INTERNAL void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call *call);
+static inline void gm_residency_pause(struct gpumem_residency *r) { pthread_mutex_unlock(&r->state); }
+static inline void gm_residency_resume(struct gpumem_residency *r) { pthread_mutex_lock(&r->state); }
+/* GM_STREAM_CAPTURE, with its text, where the stream captures. */
+GM_INTERNAL gm_status gm_residency_check_stream(struct gpumem_residency *r, CUstream stream);
+
+/* ---- objects.c */
+/* NULL, with the text of GM_NOT_FOUND, where there is no such object. */
+GM_INTERNAL struct gm_residency_object *gm_residency_find(struct gpumem_residency *r, uint64_t number);
+GM_INTERNAL uint64_t gm_residency_number(const struct gpumem_residency *r, const struct gm_residency_object *object);
+static inline uint32_t gm_residency_index(const struct gpumem_residency *r, const struct gm_residency_object *object) {
+    return (uint32_t)(object - r->objects);
+}
+
+/* ---- work.c: the events of a copy */
+/* Work submitted to the stream later waits for the copy's writer and, where it writes, for its readers. */
+GM_INTERNAL gm_status gm_residency_order(struct gpumem_residency *r, struct gm_residency_copy *copy, CUstream stream,
+                                         bool writes);
+/* All work submitted to the stream so far may use the copy. A writer was ordered behind everything before it. On
+ * failure the copy is unfenced. */
+GM_INTERNAL gm_status gm_residency_record(struct gpumem_residency *r, struct gm_residency_copy *copy, CUstream stream,
+                                          bool writes);
+/* Waits in this thread for all work that uses the copy. Places. */
+GM_INTERNAL gm_status gm_residency_wait(struct gpumem_residency *r, struct gm_residency_copy *copy);
+GM_INTERNAL gm_status gm_residency_event_take(struct gpumem_residency *r, CUevent *event);
+GM_INTERNAL void gm_residency_event_put(struct gpumem_residency *r, CUevent event);
+/* Forgets all work of the copy. */
+GM_INTERNAL void gm_residency_forget(struct gpumem_residency *r, struct gm_residency_copy *copy);
+
+/* ---- pool.c: memory of the device */
+/* NULL: the free pool has none of this size. */
+GM_INTERNAL struct gm_residency_copy *gm_residency_reuse(struct gpumem_residency *r, size_t bytes);
+/* Places. GM_OUT_OF_MEMORY: the driver has none. */
+GM_INTERNAL gm_status gm_residency_allocate(struct gpumem_residency *r, size_t bytes, struct gm_residency_copy **copy);
+/* Frees the largest block of the free pool, which is not empty, behind its work. Places. On failure it stays there. */
+GM_INTERNAL gm_status gm_residency_give_back(struct gpumem_residency *r);
+/* The copy ended: to the free pool. Without a free pool it is freed, which places; on failure it is in the pool. */
+GM_INTERNAL gm_status gm_residency_retire(struct gpumem_residency *r, struct gm_residency_copy *copy);
+/* Frees the copy, whose work is done. Releases `state` meanwhile. */
+GM_INTERNAL void gm_residency_free_copy(struct gpumem_residency *r, struct gm_residency_copy *copy);
+
+/* ---- transfer.c. Both place, and order themselves behind the work that uses the copy. */
+/* The copy gets the bytes of the host. */
+GM_INTERNAL gm_status gm_residency_to_device(struct gpumem_residency *r, struct gm_residency_object *object);
+/* The host gets the bytes of the copy; those of a GPU-only object go to its home, which is allocated where needed. */
+GM_INTERNAL gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_object *object);
+/* Waits until no transfer uses the object's host memory. Places. */
+GM_INTERNAL gm_status gm_residency_wait_host(struct gpumem_residency *r, struct gm_residency_object *object);
+/* The object's home is for another one now. */
+GM_INTERNAL void gm_residency_leave_home(struct gpumem_residency *r, struct gm_residency_object *object);
+/* Frees the homes that no object uses. Their transfers are done. */
+GM_INTERNAL void gm_residency_free_homes(struct gpumem_residency *r);
+
+/* ---- release.c */
+/* The object's copy ends without a transfer; it is not in use. As gm_residency_retire(). */
+GM_INTERNAL gm_status gm_residency_end_copy(struct gpumem_residency *r, struct gm_residency_object *object,
+                                            bool evicted);
+
+#endif

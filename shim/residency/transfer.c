@@ -1,0 +1,319 @@
+/* Transfers. Contiguous pinned host memory is copied directly, and the call does not wait. Other memory passes a ring
+ * of pinned staging memory: the host copies one chunk while the device copies the others. */
+#include "shim/residency/residency.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- host memory of an object */
+
+static char *part_address(const struct gm_residency_object *object, size_t part, size_t offset) {
+    void *address = object->parts[part].address;
+    return address ? address : (char *)object->home->address + offset;
+}
+
+static bool is_contiguous(const struct gm_residency_object *object) {
+    size_t offset = 0;
+    for (size_t i = 0; i < object->part_count; i++) {
+        if (part_address(object, i, offset) != part_address(object, 0, 0) + offset)
+            return false;
+        offset += object->parts[i].bytes;
+    }
+    return true;
+}
+
+/* Memory that the driver copies without waiting: pinned, or managed. */
+static bool is_known_to_driver(const struct gpumem_residency *r, const char *address) {
+    CUmemorytype type;
+    return r->driver->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)address) ==
+           CUDA_SUCCESS;
+}
+
+static bool is_direct(const struct gpumem_residency *r, const struct gm_residency_object *object) {
+    const char *first = part_address(object, 0, 0);
+    return is_contiguous(object) && is_known_to_driver(r, first) && is_known_to_driver(r, first + object->bytes - 1);
+}
+
+/* Whether all pages are mapped: msync with MS_ASYNC does nothing else. The C library's own is a cancellation point. */
+static bool is_mapped(const char *address, size_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)address & ~(page - 1);
+    return !syscall(SYS_msync, first, (uintptr_t)address + bytes - first, MS_ASYNC) || errno != ENOMEM;
+}
+
+static gm_status check_mapped(const struct gpumem_residency *r, const struct gm_residency_object *object) {
+    const int saved = errno;
+    gm_status status = GM_OK;
+    for (size_t i = 0, offset = 0; i < object->part_count && !status; i++) {
+        const char *address = part_address(object, i, offset);
+        if (!is_mapped(address, object->parts[i].bytes))
+            status = gm_fail(GPUMEM_NOT_FOUND, "host memory of object %llu was freed: %zu bytes at %p are not mapped",
+                             (unsigned long long)gm_residency_number(r, object), object->parts[i].bytes,
+                             (const void *)address);
+        offset += object->parts[i].bytes;
+    }
+    errno = saved;
+    return status;
+}
+
+/* Copies between the slot and the object's bytes from `offset` on. */
+static void copy_parts(const struct gm_residency_object *object, size_t offset, size_t bytes, char *slot,
+                       bool to_slot) {
+    size_t begin = 0;
+    for (size_t i = 0; i < object->part_count && bytes; i++) {
+        const size_t end = begin + object->parts[i].bytes;
+        if (offset < end) {
+            char *host = part_address(object, i, begin) + (offset - begin);
+            const size_t here = end - offset < bytes ? end - offset : bytes;
+            memcpy(to_slot ? slot : host, to_slot ? host : slot, here);
+            slot += here;
+            offset += here;
+            bytes -= here;
+        }
+        begin = end;
+    }
+}
+
+/* ---- homes */
+
+static gm_status pin(struct gpumem_residency *r, size_t bytes, const char *what, void *made) {
+    gm_residency_pause(r);
+    gm_status status = (gm_status)r->driver->mem_host_alloc(made, bytes, 0);
+    gm_residency_resume(r);
+    if (status)
+        return gm_fail(status, "no pinned host memory for %s of %zu bytes: %s", what, bytes,
+                       gpumem_status_name(status));
+    r->stats.host_bytes += bytes;
+    return GM_OK;
+}
+
+static void free_home(struct gpumem_residency *r, struct gm_residency_home *home) {
+    if (GM_TWICE(r->driver->mem_free_host(home->address)))
+        gm_log(GM_LOG_ERROR, "a home of %zu bytes cannot be freed", home->bytes);
+    gm_residency_event_put(r, home->work);
+    r->stats.host_bytes -= home->bytes;
+    free(home);
+}
+
+void gm_residency_free_homes(struct gpumem_residency *r) {
+    while (r->homes) {
+        struct gm_residency_home *home = r->homes;
+        r->homes = home->next;
+        free_home(r, home);
+    }
+}
+
+void gm_residency_leave_home(struct gpumem_residency *r, struct gm_residency_object *object) {
+    struct gm_residency_home *home = object->home;
+    if (!home)
+        return;
+    home->work = object->host_work;
+    home->next = r->homes;
+    r->homes = home;
+    object->home = NULL;
+    object->host_work = NULL;
+}
+
+static struct gm_residency_home *find_home(struct gpumem_residency *r, size_t bytes) {
+    for (struct gm_residency_home **place = &r->homes; *place; place = &(*place)->next) {
+        struct gm_residency_home *home = *place;
+        if (home->bytes == bytes) {
+            *place = home->next;
+            return home;
+        }
+    }
+    return NULL;
+}
+
+static gm_status make_home(struct gpumem_residency *r, size_t bytes, struct gm_residency_home **made) {
+    struct gm_residency_home *home = calloc(1, sizeof *home);
+    if (!home)
+        return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a home");
+    gm_status status = pin(r, bytes, "a home", &home->address);
+    if (status) {
+        free(home);
+        return status;
+    }
+    home->bytes = bytes;
+    *made = home;
+    return GM_OK;
+}
+
+static gm_status need_home(struct gpumem_residency *r, struct gm_residency_object *object) {
+    if (object->parts[0].address || object->home)
+        return GM_OK;
+    struct gm_residency_home *home = find_home(r, object->bytes);
+    gm_status status = home ? GM_OK : make_home(r, object->bytes, &home);
+    if (status)
+        return status;
+    object->home = home;
+    object->host_work = home->work;
+    home->work = NULL;
+    return GM_OK;
+}
+
+/* ---- streams and staging memory, made at first use */
+
+static gm_status need_stream(struct gpumem_residency *r, struct gm_residency_way *way) {
+    gm_status status = way->stream ? GM_OK : (gm_status)r->driver->stream_create(&way->stream, CU_STREAM_NON_BLOCKING);
+    return status ? gm_fail(status, "no stream for transfers: %s", gpumem_status_name(status)) : GM_OK;
+}
+
+static gm_status need_staging(struct gpumem_residency *r, struct gm_residency_way *way) {
+    gm_status status = GM_OK;
+    for (unsigned i = 0; i < GM_RESIDENCY_SLOTS && !status; i++)
+        if (!way->busy[i] && (status = (gm_status)r->driver->event_create(&way->busy[i], CU_EVENT_DISABLE_TIMING)))
+            gm_fail(status, "no event for transfers: %s", gpumem_status_name(status));
+    if (!status && !way->staging)
+        status = pin(r, way->chunk * GM_RESIDENCY_SLOTS, "staging", &way->staging);
+    return status;
+}
+
+static size_t chunk_at(const struct gm_residency_way *way, const struct gm_residency_object *object, size_t offset) {
+    return object->bytes - offset < way->chunk ? object->bytes - offset : way->chunk;
+}
+
+/* The copy of one chunk between slot and device, and its event. */
+static gm_status copy_slot(struct gpumem_residency *r, struct gm_residency_way *way, unsigned slot, CUdeviceptr target,
+                           CUdeviceptr source, size_t bytes) {
+    gm_status status = (gm_status)r->driver->memcpy_async(target, source, bytes, way->stream);
+    return status ? status : (gm_status)r->driver->event_record(way->busy[slot], way->stream);
+}
+
+static gm_status stage_in(struct gpumem_residency *r, const struct gm_residency_object *object) {
+    struct gm_residency_way *way = &r->to_device;
+    gm_status status = GM_OK;
+    for (size_t offset = 0; offset < object->bytes && !status; offset += way->chunk) {
+        const unsigned slot = way->next++ % GM_RESIDENCY_SLOTS;
+        char *staged = way->staging + slot * way->chunk;
+        const size_t bytes = chunk_at(way, object, offset);
+        if ((status = (gm_status)r->driver->event_synchronize(way->busy[slot])))
+            break;
+        copy_parts(object, offset, bytes, staged, true);
+        status = copy_slot(r, way, slot, object->copy->address + offset, (CUdeviceptr)staged, bytes);
+    }
+    return status;
+}
+
+static gm_status stage_out(struct gpumem_residency *r, const struct gm_residency_object *object) {
+    struct gm_residency_way *way = &r->to_host;
+    gm_status status = GM_OK;
+    for (size_t ahead = 0, done = 0; done < object->bytes && !status;) {
+        for (; ahead < object->bytes && ahead - done < GM_RESIDENCY_SLOTS * way->chunk && !status;
+             ahead += way->chunk) {
+            const unsigned slot = (unsigned)(ahead / way->chunk % GM_RESIDENCY_SLOTS);
+            status = copy_slot(r, way, slot, (CUdeviceptr)way->staging + slot * way->chunk,
+                               object->copy->address + ahead, chunk_at(way, object, ahead));
+        }
+        const unsigned slot = (unsigned)(done / way->chunk % GM_RESIDENCY_SLOTS);
+        if (!status)
+            status = (gm_status)r->driver->event_synchronize(way->busy[slot]);
+        if (!status)
+            copy_parts(object, done, chunk_at(way, object, done), way->staging + slot * way->chunk, false);
+        done += way->chunk;
+    }
+    return status;
+}
+
+/* ---- transfers */
+
+/* The transfer just submitted uses host memory after the call. Without an event it is waited for. */
+static gm_status note_host_work(struct gpumem_residency *r, struct gm_residency_object *object, CUstream stream) {
+    gm_status status = object->host_work ? GM_OK : gm_residency_event_take(r, &object->host_work);
+    if (!status)
+        status = (gm_status)r->driver->event_record(object->host_work, stream);
+    return status ? (gm_status)r->driver->stream_synchronize(stream) : GM_OK;
+}
+
+static gm_status prepare(struct gpumem_residency *r, struct gm_residency_way *way, struct gm_residency_object *object,
+                         bool direct) {
+    gm_status status = need_stream(r, way);
+    if (!status && !direct)
+        status = check_mapped(r, object);
+    if (!status && !direct)
+        status = need_staging(r, way);
+    if (!status)
+        status = gm_residency_order(r, object->copy, way->stream, way == &r->to_device);
+    if (!status && direct && object->host_work)
+        status = (gm_status)r->driver->stream_wait_event(way->stream, object->host_work, 0);
+    else if (!status && object->host_work)
+        status = gm_residency_wait_host(r, object);
+    return status;
+}
+
+/* Submits the copies, without `state`. */
+static gm_status submit(struct gpumem_residency *r, struct gm_residency_way *way, struct gm_residency_object *object,
+                        bool direct) {
+    const bool in = way == &r->to_device;
+    const CUdeviceptr host = (CUdeviceptr)part_address(object, 0, 0), device = object->copy->address;
+    gm_status status;
+    gm_residency_pause(r);
+    if (direct)
+        status = (gm_status)r->driver->memcpy_async(in ? device : host, in ? host : device, object->bytes, way->stream);
+    else
+        status = in ? stage_in(r, object) : stage_out(r, object);
+    if (status && !direct) /* slots without an event must be idle */
+        (void)r->driver->stream_synchronize(way->stream);
+    gm_residency_resume(r);
+    if (status)
+        return gm_fail(status, "%zu bytes of object %llu cannot be transferred: %s", object->bytes,
+                       (unsigned long long)gm_residency_number(r, object), gpumem_status_name(status));
+    r->stats.copies += direct ? 1 : (object->bytes + way->chunk - 1) / way->chunk;
+    return GM_OK;
+}
+
+static gm_status transfer(struct gpumem_residency *r, struct gm_residency_way *way,
+                          struct gm_residency_object *object) {
+    const bool direct = is_direct(r, object), in = way == &r->to_device;
+    object->busy = true;
+    gm_status status = prepare(r, way, object, direct);
+    if (!status) {
+        status = submit(r, way, object, direct);
+        if (!status && direct)
+            status = note_host_work(r, object, way->stream);
+        gm_status recorded = gm_residency_record(r, object->copy, way->stream, in);
+        status = status ? status : recorded;
+    }
+    object->busy = false;
+    return status;
+}
+
+gm_status gm_residency_to_device(struct gpumem_residency *r, struct gm_residency_object *object) {
+    const uint64_t begin = gm_now_ns();
+    gm_status status = transfer(r, &r->to_device, object);
+    r->stats.transfer_ns += gm_now_ns() - begin;
+    if (status)
+        return status;
+    object->on_device = true;
+    r->stats.transfers_to_device++;
+    r->stats.bytes_to_device += object->bytes;
+    return GM_OK;
+}
+
+gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_object *object) {
+    const uint64_t begin = gm_now_ns();
+    gm_status status = need_home(r, object);
+    if (!status)
+        status = transfer(r, &r->to_host, object);
+    r->stats.transfer_ns += gm_now_ns() - begin;
+    if (status)
+        return status;
+    object->on_host = true;
+    r->stats.transfers_to_host++;
+    r->stats.bytes_to_host += object->bytes;
+    return GM_OK;
+}
+
+gm_status gm_residency_wait_host(struct gpumem_residency *r, struct gm_residency_object *object) {
+    if (!object->host_work)
+        return GM_OK;
+    gm_residency_pause(r);
+    gm_status status = (gm_status)r->driver->event_synchronize(object->host_work);
+    gm_residency_resume(r);
+    return status ? gm_fail(status, "a transfer of object %llu failed: %s",
+                            (unsigned long long)gm_residency_number(r, object), gpumem_status_name(status))
+                  : GM_OK;
+}
