@@ -1,0 +1,668 @@
+/* Residency, rule by rule, on the simulated driver: what is found, placed, transferred, given back and evicted. */
+#include "desk.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+enum { WORD = 0x1111 };
+
+/* ---- memory: found, reused, allocated (memhc, 5.1) */
+
+static void a_copy_is_found_without_allocation_or_transfer(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    uint32_t *memory = pageable(64 * KIB, WORD);
+    const uint64_t object = host_object(r, memory, 64 * KIB);
+    (void)state;
+    void *first = begin(r, object, GPUMEM_READ, streams[0]);
+    assert_ptr_equal(begin(r, object, GPUMEM_READ, streams[1]), first);
+    end(r, object, streams[0], 0);
+    end(r, object, streams[1], 0);
+    assert_ptr_equal(begin(r, object, GPUMEM_READ, streams[2]), first);
+    end(r, object, streams[2], 0);
+    const struct gpumem_residency_stats s = stats_of(r);
+    assert_int_equal(s.misses, 1);
+    assert_int_equal(s.hits, 2);
+    assert_int_equal(s.allocations, 1);
+    assert_int_equal(s.transfers_to_device, 1);
+    assert_int_equal(s.bytes_to_device, 64 * KIB);
+    assert_int_equal(s.transfers_to_host, 0);
+    assert_int_equal(simcuda_calls("cuMemAlloc_v2"), 1);
+    OK(gpumem_residency_destroy(r));
+    free(memory);
+}
+
+static void dropped_memory_serves_the_next_object_of_its_size(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    const uint64_t one = gpu_object(r, 64 * KIB), same = gpu_object(r, 64 * KIB), other = gpu_object(r, 32 * KIB);
+    (void)state;
+    void *first = begin(r, one, GPUMEM_WRITE, streams[0]);
+    end(r, one, streams[0], GPUMEM_RELEASE_DROP);
+    assert_int_equal(stats_of(r).pool_bytes, 64 * KIB);
+    assert_ptr_not_equal(begin(r, other, GPUMEM_WRITE, streams[0]), first);
+    assert_ptr_equal(begin(r, same, GPUMEM_WRITE, streams[0]), first);
+    const struct gpumem_residency_stats s = stats_of(r);
+    assert_int_equal(s.allocations, 2);
+    assert_int_equal(s.reused, 1);
+    assert_int_equal(s.pool_bytes, 0);
+    assert_int_equal(simcuda_calls("cuMemFree_v2"), 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* Over the budget: first the free pool, its largest block first, then copies. */
+static void the_free_pool_is_given_back_before_an_eviction(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 100 * KIB, 0);
+    const uint64_t small = gpu_object(r, 8 * KIB), large = gpu_object(r, 32 * KIB), kept = gpu_object(r, 40 * KIB),
+                   next = gpu_object(r, 44 * KIB), last = gpu_object(r, 52 * KIB);
+    (void)state;
+    write_words(r, kept, 40 * KIB, 5, streams[0]);
+    begin(r, small, GPUMEM_WRITE, streams[0]);
+    begin(r, large, GPUMEM_WRITE, streams[0]);
+    end(r, small, streams[0], GPUMEM_RELEASE_DROP);
+    end(r, large, streams[0], GPUMEM_RELEASE_DROP);
+    begin(r, next, GPUMEM_WRITE, streams[0]);
+    end(r, next, streams[0], 0);
+    struct gpumem_residency_stats s = stats_of(r);
+    assert_int_equal(s.given_back, 1);
+    assert_int_equal(s.given_back_bytes, 32 * KIB);
+    assert_int_equal(s.pool_bytes, 8 * KIB);
+    assert_int_equal(s.evictions, 0);
+
+    begin(r, last, GPUMEM_WRITE, streams[0]); /* the small block, and then the copies that were used first */
+    end(r, last, streams[0], 0);
+    s = stats_of(r);
+    assert_int_equal(s.given_back, 2);
+    assert_int_equal(s.given_back_bytes, 40 * KIB);
+    assert_int_equal(s.pool_bytes, 0);
+    assert_int_equal(s.evictions, 1);
+    assert_int_equal(s.written_back, 1);
+    assert_int_equal(s.resident_bytes, 96 * KIB);
+    assert_in_range(s.peak_bytes, 1, 100 * KIB);
+    OK(gpumem_residency_destroy(r));
+}
+
+static void an_evicted_objects_memory_is_overwritten(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB);
+    void *host = NULL;
+    (void)state;
+    write_words(r, one, 64 * KIB, 1, streams[0]);
+    write_words(r, two, 64 * KIB, 2, streams[1]);
+    const struct gpumem_residency_stats s = stats_of(r);
+    assert_int_equal(s.evictions, 1);
+    assert_int_equal(s.reused_evicted, 1);
+    assert_int_equal(s.allocations, 1);
+    assert_int_equal(s.given_back, 0);
+    OK(gpumem_residency_sync(r, one, &host));
+    assert_int_equal(differing(host, 64 * KIB, 1), 0);
+    OK(gpumem_residency_sync(r, two, &host));
+    assert_int_equal(differing(host, 64 * KIB, 2), 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* ---- one operation: all its objects or none */
+
+static void operands_are_not_evicted_for_each_other(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 96 * KIB, 0);
+    uint32_t *memory = pageable(128 * KIB, WORD);
+    uint64_t object[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        object[i] = host_object(r, memory + i * 8 * KIB, 32 * KIB);
+    touch(r, object[0], streams[0]); /* the oldest, and an operand below */
+    touch(r, object[1], streams[0]);
+    struct gpumem_use uses[] = {
+        {object[2], GPUMEM_READ, NULL}, {object[3], GPUMEM_READ, NULL}, {object[0], GPUMEM_READ, NULL}};
+    OK(gpumem_residency_acquire(r, uses, 3, streams[0]));
+    const struct gpumem_residency_stats s = stats_of(r);
+    assert_int_equal(s.evictions, 1);
+    assert_int_equal(s.hits, 1);
+    assert_ptr_not_equal(uses[0].address, uses[1].address);
+    OK(gpumem_residency_release(r, uses, 3, streams[0], 0));
+    OK(gpumem_residency_destroy(r));
+    free(memory);
+}
+
+static void a_failed_acquire_leaves_nothing_in_use(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 96 * KIB, 0);
+    const uint64_t held = gpu_object(r, 64 * KIB), found = gpu_object(r, 32 * KIB), more = gpu_object(r, 64 * KIB);
+    (void)state;
+    write_words(r, found, 32 * KIB, 3, streams[0]);
+    begin(r, held, GPUMEM_WRITE, streams[0]);
+    struct gpumem_use uses[] = {{found, GPUMEM_READ, NULL}, {more, GPUMEM_WRITE, NULL}};
+    FAILS(gpumem_residency_acquire(r, uses, 2, streams[0]), GPUMEM_OUT_OF_MEMORY, "nothing can be evicted");
+    assert_null(uses[0].address);
+    FAILS(gpumem_residency_release(r, uses, 1, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
+    end(r, held, streams[0], 0);
+    OK(gpumem_residency_acquire(r, uses, 2, streams[0]));
+    OK(gpumem_residency_release(r, uses, 2, streams[0], 0));
+    OK(gpumem_residency_destroy(r));
+}
+
+/* ---- synchronisation on demand (memhc, 5.3) */
+
+static void a_gpu_only_object_moves_on_demand_only(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t object = gpu_object(r, 64 * KIB), other = gpu_object(r, 64 * KIB);
+    void *host = NULL;
+    (void)state;
+    write_words(r, object, 64 * KIB, 7, streams[0]);
+    touch(r, object, streams[1]);
+    assert_int_equal(stats_of(r).copies, 0);
+    OK(gpumem_residency_sync(r, object, &host));
+    assert_int_equal(differing(host, 64 * KIB, 7), 0);
+    OK(gpumem_residency_sync(r, object, NULL));
+    assert_int_equal(stats_of(r).transfers_to_host, 1);
+
+    write_words(r, other, 64 * KIB, 8, streams[0]); /* evicts; the home is up to date */
+    assert_int_equal(stats_of(r).written_back, 0);
+    touch(r, object, streams[0]); /* evicts, and comes back from its home */
+    const struct gpumem_residency_stats s = stats_of(r);
+    assert_int_equal(s.written_back, 1);
+    assert_int_equal(s.transfers_to_device, 1);
+    assert_int_equal(s.transfers_to_host, 2);
+    OK(gpumem_residency_destroy(r));
+}
+
+static void a_dropped_gpu_only_object_loses_its_bytes(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t object = gpu_object(r, 64 * KIB);
+    struct gpumem_use use = {object, GPUMEM_READ, NULL};
+    (void)state;
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_INVALID_VALUE, "never written");
+    begin(r, object, GPUMEM_WRITE, streams[0]);
+    end(r, object, streams[0], GPUMEM_RELEASE_DROP);
+    assert_int_equal(stats_of(r).copies, 0);
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_INVALID_VALUE, "never written");
+    FAILS(gpumem_residency_sync(r, object, NULL), GPUMEM_INVALID_VALUE, "never written");
+    write_words(r, object, 64 * KIB, 9, streams[0]);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* A changed object of the host reaches the host at sync, at its drop and at its eviction, and not before. */
+static void changed_host_objects(uint32_t *(*memory_of)(size_t, uint32_t)) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    uint32_t *memory = memory_of(64 * KIB, WORD), *other = memory_of(64 * KIB, 2);
+    const uint64_t object = host_object(r, memory, 64 * KIB), evicts = host_object(r, other, 64 * KIB);
+    write_words(r, object, 64 * KIB, 20, streams[0]);
+    assert_int_equal(stats_of(r).transfers_to_host, 0);
+    OK(gpumem_residency_sync(r, object, NULL));
+    assert_int_equal(differing(memory, 64 * KIB, 20), 0);
+
+    begin(r, object, GPUMEM_READ_WRITE, streams[0]);
+    end(r, object, streams[0], GPUMEM_RELEASE_DROP);
+    assert_int_equal(stats_of(r).transfers_to_host, 2);
+    assert_int_equal(stats_of(r).resident, 0);
+    OK(gpumem_residency_sync(r, object, NULL));
+
+    write_words(r, object, 64 * KIB, 21, streams[0]);
+    touch(r, evicts, streams[1]);
+    assert_int_equal(stats_of(r).written_back, 1);
+    OK(gpumem_residency_sync(r, object, NULL));
+    assert_int_equal(differing(memory, 64 * KIB, 21), 0);
+    assert_int_equal(stats_of(r).transfers_to_host, 3);
+    OK(gpumem_residency_destroy(r));
+}
+
+static void a_changed_host_object_is_written_on_demand(void **state) {
+    (void)state;
+    changed_host_objects(pageable);
+    changed_host_objects(pinned);
+}
+
+static void a_new_version_is_transferred_again(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    uint32_t *memory = pageable(64 * KIB, 1);
+    const uint64_t object = host_object(r, memory, 64 * KIB);
+    const uint64_t copy = gpu_object(r, 64 * KIB);
+    void *host = NULL;
+    (void)state;
+    touch(r, object, streams[0]);
+    OK(gpumem_residency_update(r, object, 0)); /* the same version */
+    touch(r, object, streams[0]);
+    assert_int_equal(stats_of(r).transfers_to_device, 1);
+    memset(memory, 0, 64 * KIB);
+    memory[5] = 41;
+    OK(gpumem_residency_update(r, object, 1));
+    struct gpumem_use uses[] = {{object, GPUMEM_READ, NULL}, {copy, GPUMEM_WRITE, NULL}};
+    OK(gpumem_residency_acquire(r, uses, 2, streams[0]));
+    FAILS(gpumem_residency_update(r, object, 2), GPUMEM_INVALID_VALUE, "is in use");
+    const struct words in = {uses[0].address, 16 * KIB}, out = {uses[1].address, 16 * KIB};
+    CU(combine(streams[0], out, in, in, 0));
+    OK(gpumem_residency_release(r, uses, 2, streams[0], 0));
+    OK(gpumem_residency_sync(r, copy, &host));
+    assert_int_equal(((uint32_t *)host)[5], 32 * 41);
+    assert_int_equal(((uint32_t *)host)[6], 0);
+    const struct gpumem_residency_stats s = stats_of(r);
+    assert_int_equal(s.transfers_to_device, 2);
+    assert_int_equal(s.hits, 2);
+    FAILS(gpumem_residency_update(r, copy + 1, 2), GPUMEM_NOT_FOUND, "not registered");
+    OK(gpumem_residency_destroy(r));
+    free(memory);
+}
+
+static void the_same_address_is_the_same_object(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    uint32_t *memory = pageable(64 * KIB, 1);
+    struct gpumem_object_options options = {.struct_size = sizeof options, .address = memory, .bytes = 64 * KIB};
+    const uint64_t object = host_object(r, memory, 64 * KIB);
+    uint64_t again = 0;
+    (void)state;
+    touch(r, object, streams[0]);
+    options.version = 1;
+    OK(gpumem_residency_register(r, &options, &again));
+    assert_int_equal(again, object);
+    touch(r, object, streams[0]);
+    assert_int_equal(stats_of(r).transfers_to_device, 2);
+    assert_int_equal(stats_of(r).objects, 1);
+    OK(gpumem_residency_unregister(r, object));
+    touch(r, object, streams[0]);
+    OK(gpumem_residency_unregister(r, object));
+    FAILS(gpumem_residency_unregister(r, object), GPUMEM_NOT_FOUND, "was unregistered");
+    assert_int_not_equal(host_object(r, memory, 64 * KIB), object);
+    OK(gpumem_residency_destroy(r));
+    free(memory);
+}
+
+/* ---- parts in one allocation (memhc, 5.2) */
+
+static void parts(uint32_t *memory, size_t gap, uint64_t copies) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const size_t step = 8 * KIB / 4 + gap;
+    struct gpumem_part part[] = {{memory, 8 * KIB}, {memory + step, 8 * KIB}, {memory + 2 * step, 8 * KIB}};
+    struct gpumem_object_options options = {.struct_size = sizeof options, .parts = part, .part_count = 3};
+    const uint64_t other = gpu_object(r, 64 * KIB);
+    uint64_t object = 0;
+    void *address[3], *base;
+    OK(gpumem_residency_register(r, &options, &object));
+    FAILS(gpumem_residency_parts(r, object, address, 3), GPUMEM_INVALID_VALUE, "not in use");
+    base = begin(r, object, GPUMEM_READ_WRITE, streams[0]);
+    OK(gpumem_residency_parts(r, object, address, 3));
+    FAILS(gpumem_residency_parts(r, object, address, 4), GPUMEM_INVALID_VALUE, "has 3 parts");
+    for (int i = 0; i < 3; i++) {
+        const struct words words = {address[i], 2 * KIB};
+        assert_ptr_equal(address[i], (char *)base + (size_t)i * 8 * KIB);
+        CU(combine(streams[0], words, words, words, (uint32_t)i));
+    }
+    end(r, object, streams[0], 0);
+    struct gpumem_residency_stats s = stats_of(r);
+    assert_int_equal(s.allocations, 1);
+    assert_int_equal(s.transfers_to_device, 1);
+    assert_int_equal(s.copies, copies);
+    write_words(r, other, 64 * KIB, 0, streams[0]); /* evicts all parts together */
+    s = stats_of(r);
+    assert_int_equal(s.evictions, 1);
+    assert_int_equal(s.transfers_to_host, 1);
+    assert_int_equal(s.copies, 2 * copies);
+    OK(gpumem_residency_sync(r, object, NULL));
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(differing(part[i].address, 8 * KIB, 32 * WORD + i), 0);
+    for (size_t i = 0; i < gap; i++)
+        assert_int_equal(memory[2 * KIB + i], WORD);
+    OK(gpumem_residency_destroy(r));
+}
+
+static void parts_move_together(void **state) {
+    (void)state;
+    parts(pinned(64 * KIB, WORD), 0, 1);   /* side by side and pinned: one copy */
+    parts(pinned(64 * KIB, WORD), 100, 3); /* through three chunks of staging memory */
+    parts(pageable(64 * KIB, WORD), 100, 3);
+}
+
+/* ---- transfers */
+
+static void pageable_memory_passes_in_chunks(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    const size_t bytes = 100 * KIB + 4; /* thirteen chunks of 8 KiB, through four slots */
+    uint32_t *memory = pageable(bytes, 3), *direct = pinned(bytes, 4);
+    const uint64_t staged = host_object(r, memory, bytes), copied = host_object(r, direct, bytes);
+    (void)state;
+    for (size_t i = 0; i < bytes / 4; i++)
+        memory[i] = (uint32_t)i;
+    struct gpumem_use uses[] = {{staged, GPUMEM_READ_WRITE, NULL}, {copied, GPUMEM_READ, NULL}};
+    OK(gpumem_residency_acquire(r, uses, 2, streams[0]));
+    const struct words a = {uses[0].address, bytes / 4}, b = {uses[1].address, bytes / 4};
+    CU(combine(streams[0], a, a, b, 0));
+    OK(gpumem_residency_release(r, uses, 2, streams[0], 0));
+    assert_int_equal(stats_of(r).copies, 13 + 1);
+    OK(gpumem_residency_sync(r, staged, NULL));
+    for (size_t i = 0; i < bytes / 4; i++)
+        assert_int_equal(memory[i], 31 * i + 4);
+    assert_int_equal(stats_of(r).copies, 2 * 13 + 1);
+    OK(gpumem_residency_destroy(r));
+    free(memory);
+}
+
+/* With streams that run only when something waits: everything is submitted, nothing was waited for. */
+static void nothing_waits_where_memory_is_pinned(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 128 * KIB, 0);
+    uint32_t *memory = pinned(256 * KIB, WORD);
+    const uint64_t one = host_object(r, memory, 64 * KIB), two = host_object(r, memory + 16 * KIB, 64 * KIB),
+                   three = host_object(r, memory + 32 * KIB, 64 * KIB);
+    (void)state;
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    write_words(r, one, 64 * KIB, 5, streams[0]);
+    struct gpumem_use uses[] = {{two, GPUMEM_READ, NULL}, {one, GPUMEM_READ_WRITE, NULL}};
+    OK(gpumem_residency_acquire(r, uses, 2, streams[1]));
+    const struct words a = {uses[1].address, 16 * KIB}, b = {uses[0].address, 16 * KIB};
+    CU(combine(streams[1], a, a, b, 0));
+    OK(gpumem_residency_release(r, uses, 2, streams[1], 0));
+    touch(r, three, streams[2]); /* evicts `one`, behind all that */
+    assert_int_equal(stats_of(r).written_back + stats_of(r).evictions, 1);
+    touch(r, two, streams[2]);
+    touch(r, one, streams[2]);
+    assert_in_range(simcuda_pending(), 4, 1000);
+    assert_int_equal(differing(memory, 64 * KIB, WORD), 0);
+    OK(gpumem_residency_sync(r, one, NULL));
+    assert_int_equal(differing(memory, 64 * KIB, 31 * 5 + WORD), 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* The memory of an object that slow work still reads and writes serves another one: only the fences keep them apart. */
+static void eviction_is_behind_the_work(void **state) {
+    enum { OBJECTS = 6 };
+    struct gpumem_residency *r = residency_of("lru", 128 * KIB, 0);
+    uint64_t object[OBJECTS];
+    void *host;
+    (void)state;
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    for (uint32_t i = 0; i < OBJECTS; i++) {
+        object[i] = gpu_object(r, 64 * KIB);
+        write_words(r, object[i], 64 * KIB, 100 + i, streams[i % STREAMS]);
+    }
+    for (uint32_t i = 0; i < OBJECTS; i++) {
+        struct gpumem_use uses[] = {{object[(i + 1) % OBJECTS], GPUMEM_READ, NULL},
+                                    {object[i], GPUMEM_READ_WRITE, NULL}};
+        OK(gpumem_residency_acquire(r, uses, 2, streams[i % STREAMS]));
+        const struct words a = {uses[0].address, 16 * KIB}, out = {uses[1].address, 16 * KIB};
+        CU(combine(streams[i % STREAMS], out, out, a, 0));
+        OK(gpumem_residency_release(r, uses, 2, streams[i % STREAMS], 0));
+    }
+    assert_in_range(simcuda_pending(), 10, 1000);
+    for (uint32_t i = 0; i < OBJECTS; i++) {
+        const uint32_t first = 31 * 100 + 101, next = i + 1 < OBJECTS ? 101 + i : first;
+        OK(gpumem_residency_sync(r, object[i], &host));
+        assert_int_equal(differing(host, 64 * KIB, 31 * (100 + i) + next), 0);
+    }
+    assert_int_equal(simcuda_violations(), 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* A dropped object's memory goes to a writer in another stream, whose work waits for the work of the one before. */
+static void reuse_is_behind_the_work(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    uint32_t *memory = pinned(64 * KIB, 6);
+    const uint64_t one = gpu_object(r, 64 * KIB), two = host_object(r, memory, 64 * KIB), sum = gpu_object(r, 64 * KIB);
+    void *host;
+    (void)state;
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    write_words(r, one, 64 * KIB, 1, streams[0]);
+    struct gpumem_use uses[] = {{one, GPUMEM_READ, NULL}, {sum, GPUMEM_WRITE, NULL}};
+    OK(gpumem_residency_acquire(r, uses, 2, streams[1]));
+    const struct words a = {uses[0].address, 16 * KIB}, out = {uses[1].address, 16 * KIB};
+    CU(combine(streams[1], out, a, a, 0));
+    OK(gpumem_residency_release(r, &uses[0], 1, streams[1], GPUMEM_RELEASE_DROP));
+    OK(gpumem_residency_release(r, &uses[1], 1, streams[1], 0));
+    begin(r, two, GPUMEM_READ, streams[2]); /* a transfer into the memory that the sum still reads */
+    end(r, two, streams[2], 0);
+    assert_int_equal(stats_of(r).reused, 1);
+    CU(cuStreamSynchronize(streams[2]));
+    OK(gpumem_residency_sync(r, sum, &host));
+    assert_int_equal(differing(host, 64 * KIB, 32), 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* ---- the switches, each alone */
+
+/* One input that two operations share, one output. */
+static struct gpumem_residency_stats two_operations(uint64_t flags) {
+    struct gpumem_residency *r = residency_of("lru", MIB, flags);
+    uint32_t *memory = pinned(64 * KIB, 2);
+    const uint64_t input = host_object(r, memory, 64 * KIB), output = gpu_object(r, 64 * KIB);
+    void *host = NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct gpumem_use uses[] = {{input, GPUMEM_READ, NULL}, {output, i ? GPUMEM_READ_WRITE : GPUMEM_WRITE, NULL}};
+        OK(gpumem_residency_acquire(r, uses, 2, streams[i]));
+        const struct words in = {uses[0].address, 16 * KIB}, out = {uses[1].address, 16 * KIB};
+        CU(combine(streams[i], out, in, i ? out : in, 0));
+        OK(gpumem_residency_release(r, uses, 2, streams[i], 0));
+    }
+    const struct gpumem_residency_stats s = stats_of(r);
+    OK(gpumem_residency_sync(r, output, &host));
+    assert_int_equal(differing(host, 64 * KIB, 31 * 2 + 32 * 2), 0);
+    OK(gpumem_residency_destroy(r));
+    return s;
+}
+
+static void each_switch_can_be_off(void **state) {
+    (void)state;
+    struct gpumem_residency_stats s = two_operations(0);
+    assert_int_equal(s.hits, 2);
+    assert_int_equal(s.transfers_to_device, 1);
+    assert_int_equal(s.transfers_to_host, 0);
+
+    s = two_operations(GPUMEM_RESIDENCY_NO_REUSE); /* of memory yes, of what lies in it no */
+    assert_int_equal(s.hits, 0);
+    assert_int_equal(s.misses, 4);
+    assert_int_equal(s.allocations, 2);
+    assert_int_equal(s.reused, 2);
+    assert_int_equal(s.transfers_to_device, 3); /* the input twice, the output to be changed */
+    assert_int_equal(s.transfers_to_host, 2);
+    assert_int_equal(s.resident, 0);
+
+    s = two_operations(GPUMEM_RESIDENCY_NO_LAZY_RELEASE | GPUMEM_RESIDENCY_NO_REUSE);
+    assert_int_equal(s.allocations, 4);
+    assert_int_equal(s.reused, 0);
+    assert_int_equal(s.pool_bytes, 0);
+
+    s = two_operations(GPUMEM_RESIDENCY_NO_ON_DEMAND); /* the output is written to the host at each release */
+    assert_int_equal(s.hits, 2);
+    assert_int_equal(s.transfers_to_device, 1);
+    assert_int_equal(s.transfers_to_host, 2);
+    assert_int_equal(s.resident, 2);
+}
+
+/* ---- announcements: figure 6, example (a) against (b) */
+
+static uint64_t evictions_of(const char *policy, bool announced) {
+    static const int uses[] = {0, 1, 2, 3, 4, 5, 0, 1};
+    struct gpumem_residency *r = residency_of(policy, 4 * 16 * KIB, 0);
+    uint32_t *memory = pinned(6 * 16 * KIB, 1);
+    uint64_t object[6], vector[4];
+    for (int i = 0; i < 6; i++)
+        object[i] = host_object(r, memory + i * 4 * KIB, 16 * KIB);
+    for (int i = 0; i < 8; i++) {
+        if (announced && i % 4 == 0) {
+            const uint64_t copies = stats_of(r).copies;
+            for (int j = 0; j < 4; j++)
+                vector[j] = object[uses[i + j]];
+            OK(gpumem_residency_announce(r, vector, 4));
+            assert_int_equal(stats_of(r).copies, copies);
+        }
+        touch(r, object[uses[i]], streams[0]);
+    }
+    const uint64_t evictions = stats_of(r).evictions;
+    OK(gpumem_residency_destroy(r));
+    return evictions;
+}
+
+static void an_announced_vector_is_protected(void **state) {
+    (void)state;
+    assert_int_equal(evictions_of("lru", true), 4);
+    assert_int_equal(evictions_of("preprotected_lru", true), 2);
+    assert_int_equal(evictions_of("preprotected_lru", false), 4);
+    assert_int_equal(evictions_of("window", true), 2);
+}
+
+/* ---- errors */
+
+static void errors_of_creation(void **state) {
+    struct gpumem_residency_options options = {.struct_size = sizeof options, .eviction = "fifo"};
+    struct gpumem_residency *r = NULL;
+    struct gpumem_residency_stats stats = {.struct_size = 3};
+    CUcontext popped;
+    (void)state;
+    FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "\"fifo\"");
+    options = (struct gpumem_residency_options){.struct_size = sizeof options, .objects = (size_t)1 << 40};
+    FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "at most");
+    options = (struct gpumem_residency_options){.struct_size = sizeof options, .flags = 1u << 20};
+    FAILS(gpumem_residency_create(&options, &r), GPUMEM_NOT_SUPPORTED, "0x100000");
+    options = (struct gpumem_residency_options){.struct_size = 5};
+    FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "sizeof(struct gpumem_residency_options)");
+    CU(cuCtxPopCurrent_v2(&popped));
+    FAILS(gpumem_residency_create(NULL, &r), GPUMEM_INVALID_CONTEXT, "no context");
+    CU(cuCtxPushCurrent_v2(popped));
+    assert_null(r);
+    OK(gpumem_residency_create(NULL, &r));
+    FAILS(gpumem_residency_stats(r, &stats), GPUMEM_INVALID_VALUE, "sizeof(struct gpumem_residency_stats)");
+    OK(gpumem_residency_destroy(r));
+    OK(gpumem_residency_destroy(NULL));
+}
+
+static void register_fails(struct gpumem_residency *r, struct gpumem_object_options options, enum gpumem_status status,
+                           const char *words) {
+    uint64_t object = 77;
+    options.struct_size = options.struct_size ? options.struct_size : sizeof options;
+    FAILS(gpumem_residency_register(r, &options, &object), status, words);
+    assert_int_equal(object, 77);
+}
+
+static void errors_of_registration(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    uint32_t *memory = pageable(64 * KIB, 0);
+    struct gpumem_part none[] = {{memory, 4}, {NULL, 4}}, two[] = {{memory, 4}, {memory + 1, 4}};
+    CUdeviceptr device;
+    (void)state;
+    CU(cuMemAlloc_v2(&device, 4096));
+#define BAD(status, words, ...) register_fails(r, (struct gpumem_object_options){__VA_ARGS__}, status, words)
+    BAD(GPUMEM_INVALID_VALUE, "larger than the budget of 65536", .address = memory, .bytes = 64 * KIB + 1);
+    BAD(GPUMEM_INVALID_VALUE, "has no bytes", .address = memory);
+    BAD(GPUMEM_INVALID_VALUE, "has no address", .bytes = 4);
+    BAD(GPUMEM_INVALID_VALUE, "has no address", .parts = none, .part_count = 2);
+    BAD(GPUMEM_INVALID_VALUE, "parts is NULL", .part_count = 2);
+    BAD(GPUMEM_INVALID_VALUE, "of 9 bytes has parts of 8", .parts = two, .part_count = 2, .bytes = 9);
+    BAD(GPUMEM_INVALID_VALUE, "is device memory", .address = (void *)device, .bytes = 4);
+    BAD(GPUMEM_INVALID_VALUE, "sizeof(struct gpumem_object_options)", .struct_size = 2);
+    BAD(GPUMEM_NOT_SUPPORTED, "0x80", .address = memory, .bytes = 4, .flags = 0x80);
+    const uint64_t object = host_object(r, memory, 8);
+    BAD(GPUMEM_INVALID_VALUE, "with 8 bytes, and now with 16", .address = memory, .bytes = 16);
+    BAD(GPUMEM_INVALID_VALUE, "other flags or parts", .parts = two, .part_count = 2);
+    begin(r, object, GPUMEM_READ, streams[0]);
+    BAD(GPUMEM_INVALID_VALUE, "is in use", .address = memory, .bytes = 8, .version = 1);
+    end(r, object, streams[0], 0);
+    for (int i = 1; i < 64; i++)
+        gpu_object(r, 4);
+    BAD(GPUMEM_OUT_OF_MEMORY, "64 objects are registered", .address = memory + 100, .bytes = 4);
+#undef BAD
+    OK(gpumem_residency_unregister(r, object));
+    host_object(r, memory + 100, 4);
+    OK(gpumem_residency_destroy(r));
+    CU(cuMemFree_v2(device));
+    free(memory);
+}
+
+static void errors_of_uses(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t object = gpu_object(r, 40 * KIB), other = gpu_object(r, 40 * KIB), ended = gpu_object(r, 4);
+    struct gpumem_use uses[] = {{object, GPUMEM_WRITE, NULL}, {other, GPUMEM_WRITE, NULL}};
+    uint64_t vector[33] = {0};
+    (void)state;
+    OK(gpumem_residency_unregister(r, ended));
+    FAILS(gpumem_residency_acquire(r, uses, 2, streams[0]), GPUMEM_INVALID_VALUE, "together larger than the budget");
+    struct gpumem_use use = {ended, GPUMEM_READ, NULL};
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_NOT_FOUND, "was unregistered");
+    FAILS(gpumem_residency_release(r, &use, 1, streams[0], 0), GPUMEM_NOT_FOUND, "was unregistered");
+    FAILS(gpumem_residency_sync(r, ended, NULL), GPUMEM_NOT_FOUND, "was unregistered");
+    FAILS(gpumem_residency_update(r, ended, 5), GPUMEM_NOT_FOUND, "was unregistered");
+    FAILS(gpumem_residency_update(r, other, 5), GPUMEM_INVALID_VALUE, "no host memory");
+    FAILS(gpumem_residency_parts(r, 0, NULL, 0), GPUMEM_NOT_FOUND, "object 0 is not registered");
+    use = (struct gpumem_use){object, 4, NULL};
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_INVALID_VALUE, "access 4");
+
+    begin(r, object, GPUMEM_WRITE, streams[0]);
+    use = (struct gpumem_use){object, GPUMEM_READ, NULL};
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_INVALID_VALUE, "in use for writing");
+    FAILS(gpumem_residency_sync(r, object, NULL), GPUMEM_INVALID_VALUE, "in use for writing");
+    FAILS(gpumem_residency_unregister(r, object), GPUMEM_INVALID_VALUE, "is in use");
+    struct gpumem_use twice[] = {use, use};
+    FAILS(gpumem_residency_release(r, twice, 2, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
+    FAILS(gpumem_residency_release(r, &use, 1, streams[0], 8), GPUMEM_NOT_SUPPORTED, "0x8");
+    end(r, object, streams[0], 0);
+    FAILS(gpumem_residency_release(r, &use, 1, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
+    begin(r, object, GPUMEM_READ, streams[0]);
+    use.access = GPUMEM_READ_WRITE;
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_INVALID_VALUE, "is to be written and is in use");
+    end(r, object, streams[0], 0);
+
+    FAILS(gpumem_residency_announce(r, vector, 33), GPUMEM_INVALID_VALUE, "options.window is 32");
+    FAILS(gpumem_residency_announce(r, vector, 1), GPUMEM_NOT_FOUND, "object 0");
+    OK(gpumem_residency_announce(r, NULL, 0));
+    OK(gpumem_residency_destroy(r));
+}
+
+static void freed_host_memory_is_detected(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    uint32_t *memory = mmap(NULL, 64 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint32_t *tail = pinned(64 * KIB, 1);
+    const uint64_t object = host_object(r, memory, 64 * KIB), pinned_object = host_object(r, tail, 64 * KIB);
+    struct gpumem_use use = {object, GPUMEM_READ, NULL};
+    (void)state;
+    write_words(r, object, 64 * KIB, 1, streams[0]);
+    munmap(memory + 8 * KIB, 32 * KIB);
+    FAILS(gpumem_residency_sync(r, object, NULL), GPUMEM_NOT_FOUND, "was freed: 65536 bytes at");
+    use.object = pinned_object; /* would evict the changed object: nothing is lost */
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_NOT_FOUND, "was freed");
+    touch(r, object, streams[0]);
+    OK(gpumem_residency_unregister(r, object));
+    CU(cuMemFreeHost(tail));
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_NOT_FOUND, "was freed");
+    OK(gpumem_residency_destroy(r));
+    munmap(memory, 32 * KIB);
+}
+
+static void a_captured_stream_is_refused(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t object = gpu_object(r, 4 * KIB), held = gpu_object(r, 4 * KIB);
+    struct gpumem_use use = {object, GPUMEM_WRITE, NULL}, release = {held, GPUMEM_WRITE, NULL};
+    CUgraph graph;
+    (void)state;
+    begin(r, held, GPUMEM_WRITE, streams[0]);
+    CU(cuStreamBeginCapture_v2(streams[0], CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_STREAM_CAPTURE, "is being captured");
+    FAILS(gpumem_residency_release(r, &release, 1, streams[0], 0), GPUMEM_STREAM_CAPTURE, "is being captured");
+    touch(r, (write_words(r, object, 4 * KIB, 1, streams[1]), object), streams[1]); /* another stream may */
+    CU(cuStreamEndCapture(streams[0], &graph));
+    CU(cuGraphDestroy(graph));
+    end(r, held, streams[0], 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
+    const struct CMUnitTest tests[] = {
+        TEST(a_copy_is_found_without_allocation_or_transfer),
+        TEST(dropped_memory_serves_the_next_object_of_its_size),
+        TEST(the_free_pool_is_given_back_before_an_eviction),
+        TEST(an_evicted_objects_memory_is_overwritten),
+        TEST(operands_are_not_evicted_for_each_other),
+        TEST(a_failed_acquire_leaves_nothing_in_use),
+        TEST(a_gpu_only_object_moves_on_demand_only),
+        TEST(a_dropped_gpu_only_object_loses_its_bytes),
+        TEST(a_changed_host_object_is_written_on_demand),
+        TEST(a_new_version_is_transferred_again),
+        TEST(the_same_address_is_the_same_object),
+        TEST(parts_move_together),
+        TEST(pageable_memory_passes_in_chunks),
+        TEST(nothing_waits_where_memory_is_pinned),
+        TEST(eviction_is_behind_the_work),
+        TEST(reuse_is_behind_the_work),
+        TEST(each_switch_can_be_off),
+        TEST(an_announced_vector_is_protected),
+        TEST(errors_of_creation),
+        TEST(errors_of_registration),
+        TEST(errors_of_uses),
+        TEST(freed_host_memory_is_detected),
+        TEST(a_captured_stream_is_refused),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
