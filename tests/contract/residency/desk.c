@@ -17,15 +17,9 @@ void combine_here(uint32_t *out, size_t out_count, const uint32_t *a, size_t a_c
 
 static void run_combine(const struct simcuda_launch *launch) {
     void **args = launch->args;
-    uint64_t counts[3];
-    uint32_t *words[3];
-    for (int i = 0; i < 3; i++) {
-        counts[i] = *(uint64_t *)args[3 + i];
-        words[i] = launch->touch(*(void **)args[i], counts[i] * 4, i == 0);
-        if (!words[i])
-            return;
-    }
-    combine_here(words[0], counts[0], words[1], counts[1], words[2], counts[2], *(uint32_t *)args[6]);
+    const uint64_t *const counts[] = {args[3], args[4], args[5]};
+    combine_here(*(uint32_t **)args[0], *counts[0], *(uint32_t **)args[1], *counts[1], *(uint32_t **)args[2],
+                 *counts[2], *(uint32_t *)args[6]);
 }
 
 CUresult combine(CUstream stream, struct words out, struct words a, struct words b, uint32_t salt) {

@@ -1,0 +1,123 @@
+/* Many threads with one residency: each has a stream and results of its own, the inputs are shared, and the budget
+ * holds a part of all. One more thread changes nothing and synchronises, another reads statistics. */
+#include "desk.h"
+
+#include <pthread.h>
+
+enum { THREADS = 4, ROUNDS = 150, INPUTS = 8, OWN = 3, WORDS = 4096, BYTES = 4 * WORDS };
+
+static struct gpumem_residency *residency;
+static uint32_t *memory;
+static uint64_t inputs[INPUTS];
+static int running;
+
+struct worker {
+    unsigned number;
+    CUstream stream;
+    uint64_t results[OWN];
+    uint32_t expected[OWN];
+    unsigned refused; /* acquires for which others left no memory */
+};
+
+/* All other copies may be in use for a moment. */
+static void acquire(struct worker *w, struct gpumem_use *uses, size_t count) {
+    enum gpumem_status status;
+    while ((status = gpumem_residency_acquire(residency, uses, count, w->stream)) == GPUMEM_OUT_OF_MEMORY)
+        w->refused++;
+    OK(status);
+}
+
+static void *work(void *argument) {
+    struct worker *w = argument;
+    CU(cuCtxPushCurrent_v2(bench.context));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const unsigned own = round % OWN, input = (round * 7 + w->number) % INPUTS;
+        const bool drops = round % 5 == 4, changes = round >= OWN && round % 2 && w->expected[own];
+        struct gpumem_use uses[] = {{inputs[input], GPUMEM_READ, NULL},
+                                    {w->results[own], changes ? GPUMEM_READ_WRITE : GPUMEM_WRITE, NULL}};
+        acquire(w, uses, 2);
+        const struct words in = {uses[0].address, WORDS}, out = {uses[1].address, WORDS};
+        CU(combine(w->stream, out, in, changes ? out : in, round));
+        w->expected[own] = 31 * (100 + input) + (changes ? w->expected[own] : 100 + input) + round;
+        OK(gpumem_residency_release(residency, &uses[0], 1, w->stream, 0));
+        OK(gpumem_residency_release(residency, &uses[1], 1, w->stream, drops ? GPUMEM_RELEASE_DROP : 0));
+        if (drops) {
+            w->expected[own] = 0;
+        } else if (round % 3 == 0) {
+            void *host = NULL;
+            OK(gpumem_residency_sync(residency, w->results[own], &host));
+            assert_int_equal(differing(host, BYTES, w->expected[own]), 0);
+        }
+    }
+    return NULL;
+}
+
+static void *watch(void *argument) {
+    CU(cuCtxPushCurrent_v2(bench.context));
+    while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+        const struct gpumem_residency_stats s = stats_of(residency);
+        assert_in_range(s.resident_bytes + s.pool_bytes, 0, s.peak_bytes);
+        for (int i = 0; i < INPUTS; i++)
+            OK(gpumem_residency_sync(residency, inputs[i], NULL));
+        OK(gpumem_residency_announce(residency, inputs, INPUTS));
+    }
+    return argument;
+}
+
+static void threads_share(uint64_t flags, const char *policy) {
+    struct worker workers[THREADS] = {{0}};
+    pthread_t threads[THREADS], watcher;
+    residency = residency_of(policy, 9 * BYTES, flags);
+    for (uint32_t i = 0; i < INPUTS; i++) {
+        for (size_t j = 0; j < WORDS; j++)
+            memory[i * WORDS + j] = 100 + i;
+        inputs[i] = host_object(residency, memory + i * WORDS, BYTES);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i].number = i;
+        CU(cuStreamCreate(&workers[i].stream, CU_STREAM_NON_BLOCKING));
+        for (int j = 0; j < OWN; j++)
+            workers[i].results[j] = gpu_object(residency, BYTES);
+    }
+    __atomic_store_n(&running, 1, __ATOMIC_RELEASE);
+    assert_int_equal(pthread_create(&watcher, NULL, watch, NULL), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    __atomic_store_n(&running, 0, __ATOMIC_RELEASE);
+    pthread_join(watcher, NULL);
+    const struct gpumem_residency_stats s = stats_of(residency);
+    assert_in_range(s.hits + s.misses, 2 * THREADS * ROUNDS, UINT32_MAX);
+    assert_in_range(s.peak_bytes, 1, 9 * BYTES);
+    OK(gpumem_residency_destroy(residency));
+    assert_int_equal(simcuda_violations(), 0);
+}
+
+static void many_threads_with_pageable_memory(void **state) {
+    (void)state;
+    memory = pageable(INPUTS * BYTES, 0);
+    threads_share(0, "lru");
+    threads_share(0, "preprotected_lru");
+    threads_share(GPUMEM_RESIDENCY_NO_LAZY_RELEASE, "clock_pro");
+    free(memory);
+}
+
+static void many_threads_with_pinned_memory(void **state) {
+    (void)state;
+    memory = pinned(INPUTS * BYTES, 0);
+    threads_share(0, "car");
+    threads_share(GPUMEM_RESIDENCY_NO_REUSE, "lru");
+    threads_share(GPUMEM_RESIDENCY_NO_ON_DEMAND, "window");
+    CU(cuMemFreeHost(memory));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
+    const struct CMUnitTest tests[] = {
+        TEST(many_threads_with_pageable_memory),
+        TEST(many_threads_with_pinned_memory),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
