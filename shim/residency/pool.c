@@ -100,7 +100,8 @@ void gm_residency_free_copy(struct gpumem_residency *r, struct gm_residency_copy
     free(copy);
 }
 
-/* Frees a copy that is nowhere any more, behind its work. On failure it goes to the free pool. */
+/* Frees a copy that is nowhere any more, behind its work. On failure it goes to the free pool. The events are waited
+ * for here, because a driver that waits inside its free lets no other thread submit work meanwhile. */
 static gm_status free_behind(struct gpumem_residency *r, struct gm_residency_copy *copy) {
     const uint64_t begin = gm_now_ns();
     gm_status status = gm_residency_wait(r, copy);

@@ -77,7 +77,7 @@ static gm_status end_use(struct gpumem_residency *r, struct gm_residency_object 
         object->readers--;
     object->drop = object->drop || flags & GPUMEM_RELEASE_DROP;
     const bool loses = object->drop && object->gpu_only;
-    if (wrote && !loses && r->flags & GPUMEM_RESIDENCY_NO_ON_DEMAND && !object->on_host)
+    if (wrote && !loses && r->flags & GPUMEM_RESIDENCY_NO_ON_DEMAND)
         moved = gm_residency_to_host(r, object);
     if (!gm_in_use(object)) {
         (void)gm_eviction_unpin(r->eviction, gm_residency_index(r, object));

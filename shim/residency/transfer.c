@@ -255,8 +255,6 @@ static gm_status submit(struct gpumem_residency *r, struct gm_residency_way *way
         status = (gm_status)r->driver->memcpy_async(in ? device : host, in ? host : device, object->bytes, way->stream);
     else
         status = in ? stage_in(r, object) : stage_out(r, object);
-    if (status && !direct) /* slots without an event must be idle */
-        (void)r->driver->stream_synchronize(way->stream);
     gm_residency_resume(r);
     if (status)
         return gm_fail(status, "%zu bytes of object %llu cannot be transferred: %s", object->bytes,

@@ -1,5 +1,6 @@
 /* Residency, rule by rule, on the simulated driver: what is found, placed, transferred, given back and evicted. */
 #include "desk.h"
+#include "shim/residency/residency.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -99,7 +100,52 @@ static void an_evicted_objects_memory_is_overwritten(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
+static void the_oldest_block_of_a_size_is_reused_first(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    uint64_t object[4];
+    void *address[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        object[i] = gpu_object(r, 64 * KIB);
+    for (int i = 0; i < 2; i++)
+        address[i] = begin(r, object[i], GPUMEM_WRITE, streams[0]);
+    end(r, object[1], streams[0], GPUMEM_RELEASE_DROP);
+    end(r, object[0], streams[0], GPUMEM_RELEASE_DROP);
+    assert_ptr_equal(begin(r, object[2], GPUMEM_WRITE, streams[0]), address[1]);
+    assert_ptr_equal(begin(r, object[3], GPUMEM_WRITE, streams[0]), address[0]);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* By events, one for the writer and one for each reader, before the driver's free. */
+static void a_free_is_behind_the_work(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, GPUMEM_RESIDENCY_NO_LAZY_RELEASE);
+    const uint64_t object = gpu_object(r, 64 * KIB);
+    (void)state;
+    write_words(r, object, 64 * KIB, 1, streams[0]);
+    touch(r, object, streams[1]);
+    begin(r, object, GPUMEM_READ, streams[2]);
+    const uint64_t waits = simcuda_calls("cuEventSynchronize");
+    end(r, object, streams[2], GPUMEM_RELEASE_DROP);
+    assert_int_equal(simcuda_calls("cuEventSynchronize"), waits + 3);
+    assert_int_equal(simcuda_calls("cuMemFree_v2"), 1);
+    OK(gpumem_residency_destroy(r));
+}
+
 /* ---- one operation: all its objects or none */
+
+static void an_operand_named_twice_counts_once(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 100 * KIB, 0);
+    uint32_t *memory = pageable(64 * KIB, WORD);
+    const uint64_t object = host_object(r, memory, 64 * KIB);
+    struct gpumem_use uses[] = {{object, GPUMEM_READ, NULL}, {object, GPUMEM_READ, NULL}};
+    (void)state;
+    OK(gpumem_residency_acquire(r, uses, 2, streams[0]));
+    assert_ptr_equal(uses[0].address, uses[1].address);
+    assert_int_equal(stats_of(r).hits, 1);
+    OK(gpumem_residency_release(r, uses, 2, streams[0], 0));
+    OK(gpumem_residency_destroy(r));
+    free(memory);
+}
 
 static void operands_are_not_evicted_for_each_other(void **state) {
     struct gpumem_residency *r = residency_of("lru", 96 * KIB, 0);
@@ -411,6 +457,124 @@ static void reuse_is_behind_the_work(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
+/* More readers than a copy first has room for: the writer waits for each of them. */
+static void a_writer_is_behind_all_readers(void **state) {
+    enum { READERS = 21 };
+    struct gpumem_residency *r = residency_of("lru", 4 * MIB, 0);
+    const uint64_t object = gpu_object(r, 4 * KIB);
+    uint64_t sums[READERS];
+    void *host;
+    (void)state;
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    write_words(r, object, 4 * KIB, 1, streams[0]);
+    for (uint32_t i = 0; i < READERS; i++) {
+        sums[i] = gpu_object(r, 4 * KIB);
+        struct gpumem_use uses[] = {{object, GPUMEM_READ, NULL}, {sums[i], GPUMEM_WRITE, NULL}};
+        OK(gpumem_residency_acquire(r, uses, 2, streams[1 + i % 2]));
+        const struct words a = {uses[0].address, KIB}, out = {uses[1].address, KIB};
+        CU(combine(streams[1 + i % 2], out, a, a, i));
+        OK(gpumem_residency_release(r, uses, 2, streams[1 + i % 2], 0));
+    }
+    write_words(r, object, 4 * KIB, 9, streams[0]);
+    while (simcuda_step(streams[0]))
+        ;
+    for (uint32_t i = 0; i < READERS; i++) {
+        OK(gpumem_residency_sync(r, sums[i], &host));
+        assert_int_equal(differing(host, 4 * KIB, 32 + i), 0);
+    }
+    OK(gpumem_residency_destroy(r));
+}
+
+static void run_stream(CUstream stream) {
+    while (simcuda_step(stream))
+        ;
+}
+
+/* The two directions run in two streams. What uses one object's home, or what is pinned, goes one after the other. */
+static void transfers_of_the_same_host_memory_keep_their_order(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 128 * KIB, 0);
+    const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB), sum = gpu_object(r, 64 * KIB);
+    void *host;
+    (void)state;
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    write_words(r, one, 64 * KIB, 1, streams[0]);
+    write_words(r, two, 64 * KIB, 2, streams[0]);
+    write_words(r, sum, 64 * KIB, 3, streams[0]); /* `one` goes home */
+    struct gpumem_use uses[] = {{one, GPUMEM_READ, NULL}, {sum, GPUMEM_WRITE, NULL}};
+    OK(gpumem_residency_acquire(r, uses, 2, streams[1])); /* and comes back, `two` goes home */
+    run_stream(r->to_device.stream);
+    const struct words a = {uses[0].address, 16 * KIB}, out = {uses[1].address, 16 * KIB};
+    CU(combine(streams[1], out, a, a, 0));
+    OK(gpumem_residency_release(r, &uses[0], 1, streams[1], GPUMEM_RELEASE_DROP)); /* its home is free */
+    OK(gpumem_residency_release(r, &uses[1], 1, streams[1], 0));
+    const uint64_t pinned_bytes = stats_of(r).host_bytes;
+    const uint64_t next = gpu_object(r, 128 * KIB);
+    begin(r, next, GPUMEM_WRITE, streams[2]); /* evicts `sum` into that home */
+    end(r, next, streams[2], GPUMEM_RELEASE_DROP);
+    assert_int_equal(stats_of(r).host_bytes, pinned_bytes);
+    run_stream(r->to_host.stream);
+    OK(gpumem_residency_sync(r, sum, &host));
+    assert_int_equal(differing(host, 64 * KIB, 32), 0);
+    OK(gpumem_residency_sync(r, two, &host));
+    assert_int_equal(differing(host, 64 * KIB, 2), 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* The memory of a home that is read is not written before, without a wait in between. */
+static void a_home_is_not_overwritten_while_it_is_read(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 192 * KIB, 0);
+    const uint64_t one = gpu_object(r, 64 * KIB), two = gpu_object(r, 64 * KIB), sum = gpu_object(r, 64 * KIB);
+    void *host;
+    (void)state;
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    write_words(r, one, 64 * KIB, 1, streams[0]);
+    OK(gpumem_residency_sync(r, one, NULL));
+    write_words(r, two, 64 * KIB, 2, streams[0]);
+    OK(gpumem_residency_update(r, one, 1)); /* its copy is stale: the next read transfers */
+    struct gpumem_use uses[] = {{one, GPUMEM_READ, NULL}, {sum, GPUMEM_WRITE, NULL}};
+    OK(gpumem_residency_acquire(r, uses, 2, streams[1]));
+    const struct words a = {uses[0].address, 16 * KIB}, out = {uses[1].address, 16 * KIB};
+    CU(combine(streams[1], out, a, a, 0));
+    OK(gpumem_residency_release(r, &uses[0], 1, streams[1], GPUMEM_RELEASE_DROP));
+    OK(gpumem_residency_release(r, &uses[1], 1, streams[1], 0));
+    run_stream(streams[0]);
+    OK(gpumem_residency_sync(r, two, &host)); /* into the home of `one` */
+    assert_int_equal(differing(host, 64 * KIB, 2), 0);
+    assert_int_equal(stats_of(r).host_bytes, 64 * KIB);
+    OK(gpumem_residency_sync(r, sum, &host));
+    assert_int_equal(differing(host, 64 * KIB, 32), 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+static void unregister_waits_for_transfers_of_the_host_memory(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    uint32_t *memory = pinned(64 * KIB, WORD);
+    const uint64_t object = host_object(r, memory, 64 * KIB);
+    (void)state;
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    write_words(r, object, 64 * KIB, 5, streams[0]);
+    begin(r, object, GPUMEM_READ, streams[0]);
+    end(r, object, streams[0], GPUMEM_RELEASE_DROP);
+    assert_int_equal(differing(memory, 64 * KIB, WORD), 0);
+    OK(gpumem_residency_unregister(r, object));
+    assert_int_equal(differing(memory, 64 * KIB, 5), 0);
+    OK(gpumem_residency_destroy(r));
+}
+
+/* Only memory that is pinned to its last byte is copied directly. */
+static void memory_pinned_in_part_is_staged(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    uint32_t *memory = pageable(16 * KIB, WORD);
+    const uint64_t object = host_object(r, memory, 16 * KIB);
+    (void)state;
+    CU(cuMemHostRegister_v2(memory, 4 * KIB, 0));
+    touch(r, object, streams[0]);
+    assert_int_equal(stats_of(r).copies, 2);
+    CU(cuMemHostUnregister(memory));
+    OK(gpumem_residency_destroy(r));
+    free(memory);
+}
+
 /* ---- the switches, each alone */
 
 /* One input that two operations share, one output. */
@@ -636,6 +800,18 @@ static void a_captured_stream_is_refused(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
+static void destruction_is_refused_during_a_capture(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    const uint64_t object = gpu_object(r, 4 * KIB);
+    (void)state;
+    write_words(r, object, 4 * KIB, 1, streams[0]);
+    gm_capture_begun(gm_capture_begin(streams[1], false, CU_STREAM_CAPTURE_MODE_RELAXED), true);
+    FAILS(gpumem_residency_destroy(r), GPUMEM_STREAM_CAPTURE, "while a stream is captured");
+    gm_capture_end(streams[1], false);
+    touch(r, object, streams[0]);
+    OK(gpumem_residency_destroy(r));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
     const struct CMUnitTest tests[] = {
@@ -643,6 +819,9 @@ int main(void) {
         TEST(dropped_memory_serves_the_next_object_of_its_size),
         TEST(the_free_pool_is_given_back_before_an_eviction),
         TEST(an_evicted_objects_memory_is_overwritten),
+        TEST(the_oldest_block_of_a_size_is_reused_first),
+        TEST(a_free_is_behind_the_work),
+        TEST(an_operand_named_twice_counts_once),
         TEST(operands_are_not_evicted_for_each_other),
         TEST(a_failed_acquire_leaves_nothing_in_use),
         TEST(a_gpu_only_object_moves_on_demand_only),
@@ -655,6 +834,11 @@ int main(void) {
         TEST(nothing_waits_where_memory_is_pinned),
         TEST(eviction_is_behind_the_work),
         TEST(reuse_is_behind_the_work),
+        TEST(a_writer_is_behind_all_readers),
+        TEST(transfers_of_the_same_host_memory_keep_their_order),
+        TEST(a_home_is_not_overwritten_while_it_is_read),
+        TEST(unregister_waits_for_transfers_of_the_host_memory),
+        TEST(memory_pinned_in_part_is_staged),
         TEST(each_switch_can_be_off),
         TEST(an_announced_vector_is_protected),
         TEST(errors_of_creation),
@@ -662,6 +846,7 @@ int main(void) {
         TEST(errors_of_uses),
         TEST(freed_host_memory_is_detected),
         TEST(a_captured_stream_is_refused),
+        TEST(destruction_is_refused_during_a_capture),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);

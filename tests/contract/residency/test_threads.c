@@ -1,8 +1,11 @@
 /* Many threads with one residency: each has a stream and results of its own, the inputs are shared, and the budget
  * holds a part of all. One more thread changes nothing and synchronises, another reads statistics. */
 #include "desk.h"
+#include "shim/residency/residency.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 150, INPUTS = 8, OWN = 3, WORDS = 4096, BYTES = 4 * WORDS };
 
@@ -112,11 +115,79 @@ static void many_threads_with_pinned_memory(void **state) {
     CU(cuMemFreeHost(memory));
 }
 
+/* ---- an object whose bytes are being moved: calls that need it wait for the thread that moves them */
+
+static uint64_t moved;
+static int waiting, passed;
+
+static void *acquire_moved(void *argument) {
+    struct gpumem_use use = {moved, GPUMEM_WRITE, NULL};
+    CU(cuCtxPushCurrent_v2(bench.context));
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    OK(gpumem_residency_acquire(residency, &use, 1, streams[0]));
+    __atomic_add_fetch(&passed, 1, __ATOMIC_SEQ_CST);
+    return argument;
+}
+
+static void *drop_moved(void *argument) {
+    struct gpumem_use use = {moved, GPUMEM_READ, NULL};
+    CU(cuCtxPushCurrent_v2(bench.context));
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    OK(gpumem_residency_release(residency, &use, 1, streams[0], GPUMEM_RELEASE_DROP));
+    __atomic_add_fetch(&passed, 1, __ATOMIC_SEQ_CST);
+    return argument;
+}
+
+static void *register_moved(void *argument) {
+    struct gpumem_object_options options = {
+        .struct_size = sizeof options, .address = memory, .bytes = BYTES, .version = 2};
+    uint64_t object;
+    CU(cuCtxPushCurrent_v2(bench.context));
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    OK(gpumem_residency_register(residency, &options, &object));
+    __atomic_add_fetch(&passed, 1, __ATOMIC_SEQ_CST);
+    return argument;
+}
+
+static void waits_while_it_moves(void *(*call)(void *), bool used, bool gpu_only) {
+    pthread_t thread;
+    residency = residency_of("lru", 9 * BYTES, 0);
+    moved = gpu_only ? gpu_object(residency, BYTES) : host_object(residency, memory, BYTES);
+    write_words(residency, moved, BYTES, 1, streams[0]);
+    OK(gpumem_residency_sync(residency, moved, NULL));
+    if (used)
+        begin(residency, moved, GPUMEM_READ, streams[0]);
+    pthread_mutex_lock(&residency->placement);
+    residency->objects[(uint32_t)moved - 1].busy = true;
+    waiting = passed = 0;
+    assert_int_equal(pthread_create(&thread, NULL, call, NULL), 0);
+    while (!__atomic_load_n(&waiting, __ATOMIC_SEQ_CST))
+        sched_yield();
+    usleep(20000);
+    assert_int_equal(__atomic_load_n(&passed, __ATOMIC_SEQ_CST), 0);
+    pthread_mutex_lock(&residency->state);
+    residency->objects[(uint32_t)moved - 1].busy = false;
+    pthread_mutex_unlock(&residency->state);
+    pthread_mutex_unlock(&residency->placement);
+    pthread_join(thread, NULL);
+    OK(gpumem_residency_destroy(residency));
+}
+
+static void calls_wait_for_an_object_that_moves(void **state) {
+    (void)state;
+    memory = pageable(BYTES, 0);
+    waits_while_it_moves(acquire_moved, false, false);
+    waits_while_it_moves(drop_moved, true, true);
+    waits_while_it_moves(register_moved, false, false);
+    free(memory);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
     const struct CMUnitTest tests[] = {
         TEST(many_threads_with_pageable_memory),
         TEST(many_threads_with_pinned_memory),
+        TEST(calls_wait_for_an_object_that_moves),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
