@@ -286,6 +286,8 @@ CASES = {
     "kernel": plain("kernel"),
     "region_static": plain("region_static"),
     "region_dynamic": plain("region_dynamic"),
+    "residency_static": plain("residency_static"),
+    "residency_dynamic": plain("residency_dynamic"),
     "shared_registry_static": plain("shared_registry_static", further=further_marks),
     "shared_registry_static_exporting": plain("shared_registry_static_exporting", further=further_marks),
     "shared_registry_dynamic": plain("shared_registry_dynamic", further=further_marks),

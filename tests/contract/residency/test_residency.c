@@ -457,9 +457,14 @@ static void reuse_is_behind_the_work(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
+static void run_stream(CUstream stream) {
+    while (simcuda_step(stream))
+        ;
+}
+
 /* More readers than a copy first has room for: the writer waits for each of them. */
 static void a_writer_is_behind_all_readers(void **state) {
-    enum { READERS = 21 };
+    enum { READERS = 21, FIRST = 8 };
     struct gpumem_residency *r = residency_of("lru", 4 * MIB, 0);
     const uint64_t object = gpu_object(r, 4 * KIB);
     uint64_t sums[READERS];
@@ -468,26 +473,23 @@ static void a_writer_is_behind_all_readers(void **state) {
     assert_int_equal(simcuda_set_streams("manual"), 0);
     write_words(r, object, 4 * KIB, 1, streams[0]);
     for (uint32_t i = 0; i < READERS; i++) {
+        CUstream stream = streams[i < FIRST ? 1 : 2];
         sums[i] = gpu_object(r, 4 * KIB);
         struct gpumem_use uses[] = {{object, GPUMEM_READ, NULL}, {sums[i], GPUMEM_WRITE, NULL}};
-        OK(gpumem_residency_acquire(r, uses, 2, streams[1 + i % 2]));
+        OK(gpumem_residency_acquire(r, uses, 2, stream));
         const struct words a = {uses[0].address, KIB}, out = {uses[1].address, KIB};
-        CU(combine(streams[1 + i % 2], out, a, a, i));
-        OK(gpumem_residency_release(r, uses, 2, streams[1 + i % 2], 0));
+        CU(combine(stream, out, a, a, i));
+        OK(gpumem_residency_release(r, uses, 2, stream, 0));
     }
     write_words(r, object, 4 * KIB, 9, streams[0]);
-    while (simcuda_step(streams[0]))
-        ;
+    run_stream(streams[0]);
+    run_stream(streams[2]);
+    run_stream(streams[0]); /* the other readers did not run yet */
     for (uint32_t i = 0; i < READERS; i++) {
         OK(gpumem_residency_sync(r, sums[i], &host));
         assert_int_equal(differing(host, 4 * KIB, 32 + i), 0);
     }
     OK(gpumem_residency_destroy(r));
-}
-
-static void run_stream(CUstream stream) {
-    while (simcuda_step(stream))
-        ;
 }
 
 /* The two directions run in two streams. What uses one object's home, or what is pinned, goes one after the other. */
