@@ -16,6 +16,7 @@ import elf
 # C and C++. Calls that need no driver; a region cannot be had without one.
 PROGRAM = """
 #include <gpumem.h>
+#include <gpumem_residency.h>
 #include <stdio.h>
 int main(void) {
     struct gpumem_block block;

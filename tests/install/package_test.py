@@ -34,7 +34,7 @@ def check_contents(deb):
     names = [line.split()[5] for line in run('dpkg-deb', '-c', deb).splitlines()]
     owners = {line.split()[1] for line in run('dpkg-deb', '-c', deb).splitlines()}
     assert owners == {'root/root'}, owners
-    for name in ('./usr/bin/gpumem', './usr/include/gpumem.h', './usr/share/doc/gpumem/copyright'):
+    for name in ('./usr/bin/gpumem', './usr/include/gpumem.h', './usr/include/gpumem_residency.h', './usr/share/doc/gpumem/copyright'):
         assert name in names, (name, names)
     if any(n.endswith('/libgpumem.so') for n in names):
         assert any(n.endswith('/gpumem/sim/libcuda.so.1') for n in names), names
