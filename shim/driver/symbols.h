@@ -54,8 +54,8 @@
     X(mem_unmap, cuMemUnmap, "cuMemUnmap", 10020, 1)                                                                  \
     X(mem_set_access, cuMemSetAccess, "cuMemSetAccess", 10020, 1)                                                     \
     X(mem_get_allocation_granularity, cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity", 10020, 1)       \
-    X(mem_host_alloc, cuMemHostAlloc, "cuMemHostAlloc", 2020, 0)                                                       \
-    X(mem_free_host, cuMemFreeHost, "cuMemFreeHost", 2000, 0)                                                          \
+    X(mem_host_alloc, cuMemHostAlloc, "cuMemHostAlloc", 2020, 0)                                                      \
+    X(mem_free_host, cuMemFreeHost, "cuMemFreeHost", 2000, 0)                                                         \
     X(mem_export, cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020, 1)                             \
     X(memcpy_async, cuMemcpyAsync, "cuMemcpyAsync", 4000, 0)                                                          \
     X(memset_d8_async, cuMemsetD8Async, "cuMemsetD8Async", 3020, 0)                                                   \
