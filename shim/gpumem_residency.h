@@ -15,10 +15,10 @@
  * object returns GPUMEM_NOT_FOUND where the object is not registered, or not any more.
  *
  * Threads. Any thread may call, at any time, with one residency too. An acquire that finds all its objects, a release
- * and an announce never wait for the device. Acquires that place objects, and gpumem_residency_sync(), run one at a
- * time and may wait for the device: for memory that work still uses, or for staging memory. So does a release that
- * transfers pageable memory, or frees (GPUMEM_RESIDENCY_NO_LAZY_RELEASE). An acquire does not wait for another thread
- * to release.
+ * and an announce never wait for the device. Acquires that place objects, and transfers to pageable memory, run one at
+ * a time and may wait for the device: for memory that work still uses, or for staging memory. So does a release that
+ * transfers to pageable memory, or frees (GPUMEM_RESIDENCY_NO_LAZY_RELEASE). An acquire does not wait for another
+ * thread to release.
  *
  * Streams. The residency belongs to the context that was current when it was created; streams are of that context. The
  * caller orders nothing: an acquire makes the stream wait for the transfers and the earlier uses that it depends on, in

@@ -113,7 +113,9 @@ GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r
 
 /* ---- synchronisation */
 
-static gm_status synchronise(struct gpumem_residency *r, struct gm_residency_object *object, void **host) {
+/* Other threads can place while this one waits for the transfer. */
+static gm_status synchronise(struct gpumem_residency *r, struct gm_residency_call *call,
+                             struct gm_residency_object *object, void **host) {
     const unsigned long long number = gm_residency_number(r, object);
     gm_status status = GM_OK;
     if (object->writing)
@@ -122,10 +124,13 @@ static gm_status synchronise(struct gpumem_residency *r, struct gm_residency_obj
         return gm_fail(GM_INVALID_VALUE, "GPU-only object %llu was never written", number);
     if (!object->on_host)
         status = gm_residency_to_host(r, object);
-    if (!status)
-        status = gm_residency_wait_host(r, object);
+    if (status)
+        return status;
+    void *address = object->parts[0].address ? object->parts[0].address : object->home->address;
+    gm_residency_place_no_more(r, call);
+    status = gm_residency_wait_host(r, object);
     if (!status && host)
-        *host = object->parts[0].address ? object->parts[0].address : object->home->address;
+        *host = address;
     return status;
 }
 
@@ -135,7 +140,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_sync(struct gpumem_residency *r, u
     if (status)
         return status;
     struct gm_residency_object *object = gm_residency_find(r, number);
-    status = object ? synchronise(r, object, host) : GPUMEM_NOT_FOUND;
+    status = object ? synchronise(r, &call, object, host) : GPUMEM_NOT_FOUND;
     gm_residency_leave(r, &call);
     return status;
 }

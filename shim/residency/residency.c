@@ -37,6 +37,11 @@ void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call
     call->places = true;
 }
 
+void gm_residency_place_no_more(struct gpumem_residency *r, struct gm_residency_call *call) {
+    pthread_mutex_unlock(&r->placement);
+    call->places = false;
+}
+
 void gm_residency_leave(struct gpumem_residency *r, struct gm_residency_call *call) {
     CUcontext popped;
     pthread_mutex_unlock(&r->state);

@@ -119,6 +119,8 @@ GM_INTERNAL gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_r
 GM_INTERNAL void gm_residency_leave(struct gpumem_residency *r, struct gm_residency_call *call);
 /* Takes `placement` as well. What was read under `state` before has to be read again. */
 GM_INTERNAL void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call *call);
+/* Gives `placement` up again. */
+GM_INTERNAL void gm_residency_place_no_more(struct gpumem_residency *r, struct gm_residency_call *call);
 static inline void gm_residency_pause(struct gpumem_residency *r) { pthread_mutex_unlock(&r->state); }
 static inline void gm_residency_resume(struct gpumem_residency *r) { pthread_mutex_lock(&r->state); }
 /* GM_STREAM_CAPTURE, with its text, where the stream captures. */
@@ -164,7 +166,8 @@ GM_INTERNAL void gm_residency_free_copy(struct gpumem_residency *r, struct gm_re
 GM_INTERNAL gm_status gm_residency_to_device(struct gpumem_residency *r, struct gm_residency_object *object);
 /* The host gets the bytes of the copy; those of a GPU-only object go to its home, which is allocated where needed. */
 GM_INTERNAL gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_object *object);
-/* Waits until no transfer uses the object's host memory. Places. */
+/* Waits until no transfer submitted so far uses the object's host memory. Releases `state` meanwhile; without
+ * `placement` another thread may end the object then. */
 GM_INTERNAL gm_status gm_residency_wait_host(struct gpumem_residency *r, struct gm_residency_object *object);
 /* The object's home is for another one now. */
 GM_INTERNAL void gm_residency_leave_home(struct gpumem_residency *r, struct gm_residency_object *object);

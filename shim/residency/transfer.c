@@ -306,12 +306,12 @@ gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_o
 }
 
 gm_status gm_residency_wait_host(struct gpumem_residency *r, struct gm_residency_object *object) {
-    if (!object->host_work)
+    const unsigned long long number = gm_residency_number(r, object);
+    const CUevent work = object->host_work; /* events live as long as the residency */
+    if (!work)
         return GM_OK;
     gm_residency_pause(r);
-    gm_status status = (gm_status)r->driver->event_synchronize(object->host_work);
+    gm_status status = (gm_status)r->driver->event_synchronize(work);
     gm_residency_resume(r);
-    return status ? gm_fail(status, "a transfer of object %llu failed: %s",
-                            (unsigned long long)gm_residency_number(r, object), gpumem_status_name(status))
-                  : GM_OK;
+    return status ? gm_fail(status, "a transfer of object %llu failed: %s", number, gpumem_status_name(status)) : GM_OK;
 }

@@ -21,10 +21,8 @@ void gm_residency_event_put(struct gpumem_residency *r, CUevent event) {
     if (r->event_count == r->event_room) {
         unsigned room = r->event_room ? 2 * r->event_room : 64;
         CUevent *events = realloc(r->events, room * sizeof(CUevent));
-        if (!events) {
-            (void)r->driver->event_destroy(event);
-            return;
-        }
+        if (!events)
+            return; /* it ends with the context: another thread may wait for it now */
         r->events = events;
         r->event_room = room;
     }
