@@ -4,8 +4,6 @@
  * are not on the device are placed, in their order, as policy/eviction/ expects it: hit or insert. */
 #include "shim/residency/residency.h"
 
-#include "shim/driver/quiesce.h"
-
 /* ---- uses of one call */
 
 static bool reads(const struct gpumem_use *use) { return use->access & GPUMEM_READ; }

@@ -1,8 +1,6 @@
 /* The end of uses and of copies, and synchronisation with the host. */
 #include "shim/residency/residency.h"
 
-#include "shim/driver/quiesce.h"
-
 /* ---- the end of a copy */
 
 gm_status gm_residency_end_copy(struct gpumem_residency *r, struct gm_residency_object *object, bool evicted) {
