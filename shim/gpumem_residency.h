@@ -2,9 +2,9 @@
  *
  * A program registers its objects, acquires the operands of an operation before it submits the work, and releases them
  * behind the work. A copy that is already on the device is found: nothing is allocated and nothing is transferred.
- * Other memory comes from the free pool (memory of the same size that was released lazily) or from the driver. Where
- * the budget is used up, gpumem first gives the free pool back, the largest block first, and then evicts copies by a
- * policy. After MemHC (Wang et al., ACM TACO 19(2), 2022), section 5.
+ * Otherwise it gets memory from the free pool (memory of the same size that was released lazily) or from the driver.
+ * Where the budget is used up, gpumem first gives the free pool back, the largest block first, and then evicts copies
+ * by a policy. After MemHC (Wang et al., ACM TACO 19(2), 2022), section 5.
  *
  *     struct gpumem_use uses[] = {{a, GPUMEM_READ}, {b, GPUMEM_READ}, {c, GPUMEM_WRITE}};
  *     gpumem_residency_acquire(residency, uses, 3, stream);
@@ -109,8 +109,8 @@ struct gpumem_object_options {
 /* Makes an object known. Transfers and allocates nothing on the device. Where an object with the same address (of the
  * first part) is registered, *object is that one: `version` acts as gpumem_residency_update(), and the object ends with
  * the last unregister. Errors: GPUMEM_INVALID_VALUE (no bytes; no address; device memory; larger than the budget; the
- * registered object has another size, other parts or other flags), GPUMEM_OUT_OF_MEMORY (options.objects are
- * registered; host memory), and those of struct_size. */
+ * registered object has another size, other parts or other flags, or is in use and the version differs),
+ * GPUMEM_OUT_OF_MEMORY (options.objects are registered; host memory), and those of struct_size. */
 enum gpumem_status gpumem_residency_register(struct gpumem_residency *residency,
                                              const struct gpumem_object_options *options, uint64_t *object);
 
