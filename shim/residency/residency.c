@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/driver/internal_stream.h"
 #include "shim/driver/quiesce.h"
 
 enum { DEFAULT_OBJECTS = 65536, MOST_OBJECTS = 1 << 24, DEFAULT_WINDOW = 4096, CHUNK_UNIT = 4096 };
@@ -13,14 +14,9 @@ static const size_t default_staging = (size_t)32 << 20;
 /* ---- calls */
 
 gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_residency_call *call, bool places) {
-    CUcontext current = NULL;
-    *call = (struct gm_residency_call){0};
-    if (gm_drv.ctx_get_current(&current) != CUDA_SUCCESS || current != r->context.handle) {
-        gm_status status = (gm_status)gm_drv.ctx_push(r->context.handle);
-        if (status)
-            return gm_fail(status, "the residency's context cannot be entered: %s", gpumem_status_name(status));
-        call->pushed = true;
-    }
+    gm_status status = gm_context_enter(r->context.handle, &call->pushed);
+    if (status)
+        return gm_fail(status, "the residency's context cannot be entered: %s", gpumem_status_name(status));
     gm_cancel_hold();
     call->mode = gm_capture_relax();
     if (places)
@@ -43,14 +39,12 @@ void gm_residency_place_no_more(struct gpumem_residency *r, struct gm_residency_
 }
 
 void gm_residency_leave(struct gpumem_residency *r, struct gm_residency_call *call) {
-    CUcontext popped;
     pthread_mutex_unlock(&r->state);
     if (call->places)
         pthread_mutex_unlock(&r->placement);
     gm_capture_unrelax(call->mode);
     gm_cancel_release();
-    if (call->pushed)
-        gm_drv.ctx_pop(&popped);
+    gm_context_leave(call->pushed);
 }
 
 gm_status gm_residency_check_stream(struct gpumem_residency *r, CUstream stream) {
