@@ -76,6 +76,10 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "alternatives. Such a block cannot be exported to other processes: without seen, no matching block can."},
     {GM_OPT_FAIL_NTH, GM_OPTION_COUNT, "GPUMEM_FAIL_NTH", "fail-nth", "0", "allocations", NULL, 0, ANY,
      "Let the n-th allocation that a policy may place fail with out of memory, to try error handling; 0 = none."},
+    {GM_OPT_WORKSPACE_SIZE, GM_OPTION_BYTES, "GPUMEM_WORKSPACE_SIZE", "workspace-size", "0", "bytes", NULL, 0, 0,
+     "Fixed size of each workspace that a library makes by gpumem_workspace_create and to which it gives no size "
+     "itself; "
+     "0 = managed: 1 MiB at first, and larger when a call needs more."},
     {GM_OPT_STATS, GM_OPTION_TEXT, "GPUMEM_STATS", NULL, "", "FILE", NULL, 0, 0,
      "File of counters that gpumem run creates and reads; not meant to be set by hand."},
 };
