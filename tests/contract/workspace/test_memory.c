@@ -1,0 +1,266 @@
+/* The memory of a workspace: growth and streams without waiting where the device has pools, captures, memory from
+ * elsewhere, and every driver call failing once. */
+#include "bench_workspace.h"
+
+#include <stdio.h>
+
+static void streams_as_started(void) {
+    const char *mode = getenv("SIMCUDA_STREAMS");
+    assert_int_equal(simcuda_set_streams(mode ? mode : "immediate"), 0);
+    simcuda_run_all();
+}
+
+/* Growth while a kernel of an earlier loan has not run: with pools it goes on, without pools the free waits for it. */
+static void growth_waits_only_without_pools(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    struct gpumem_loan *loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB);
+    void *first = gpumem_loan_next(loan, MIB);
+    bench_fill(first, MIB, 1);
+    bench_check(first, MIB, 1);
+    gpumem_loan_return(loan);
+    int pending = simcuda_pending();
+    uint64_t waited = waits();
+    assert_true(pending >= 2);
+    loan = GPUMEM_WORKSPACE_BORROW(workspace, 3 * MIB);
+    assert_non_null(loan);
+    if (has_pools()) {
+        assert_true(simcuda_pending() >= pending);
+        assert_int_equal(waits(), waited);
+    } else {
+        assert_int_equal(simcuda_pending(), 0);
+        assert_int_equal(waits(), waited + 1);
+    }
+    void *second = gpumem_loan_next(loan, 3 * MIB);
+    bench_fill(second, 3 * MIB, 2);
+    bench_check(second, 3 * MIB, 2);
+    gpumem_loan_return(loan);
+    streams_as_started();
+    assert_int_equal(bench_differing(), 0);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+/* A fixed size is allocated once, by set_size; calls afterwards neither allocate nor wait. */
+static void a_fixed_size_never_waits(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(2 * MIB);
+    (void)state;
+    uint64_t waited = waits(), allocated = allocations(), freed = frees();
+    for (unsigned i = 0; i < 50; i++) {
+        GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, (i + 1) * 100 * KIB);
+        if (loan)
+            bench_fill(gpumem_loan_next(loan, 100 * KIB), 100 * KIB, i);
+    }
+    assert_int_equal(waits(), waited);
+    assert_int_equal(allocations() + frees(), allocated + freed);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+/* Loans of one stream after the other use the same memory; the second stream waits for the first. */
+static void a_new_stream_waits_for_the_former(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    CUstream other;
+    (void)state;
+    CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    assert_int_equal(simcuda_set_streams("manual"), 0);
+    for (unsigned turn = 0; turn < 4; turn++) {
+        CUstream stream = turn % 2 ? other : bench.stream;
+        uint64_t waited = waits();
+        OK(gpumem_workspace_set_stream(workspace, stream));
+        assert_ptr_equal(gpumem_workspace_stream(workspace), stream);
+        assert_int_equal(waits(), waited);
+        GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB);
+        void *buffer = gpumem_loan_next(loan, MIB);
+        launch_in(bench.fill, stream, buffer, MIB, turn);
+        launch_in(bench.check, stream, buffer, MIB, turn);
+    }
+    /* Each stream runs one operation in turn: without an order, one overwrites what the other checks. */
+    while (simcuda_step(other) + simcuda_step(bench.stream))
+        ;
+    streams_as_started();
+    assert_int_equal(bench_differing(), 0);
+    OK(gpumem_workspace_set_stream(workspace, other));
+    OK(gpumem_workspace_destroy(workspace));
+    CU(cuStreamSynchronize(other));
+    CU(cuStreamDestroy_v2(other));
+}
+
+static CUstream begin_capture(void) {
+    CU(cuStreamBeginCapture_v2(bench.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    return bench.stream;
+}
+
+static void end_capture(CUstream stream) {
+    CUgraph graph;
+    CU(cuStreamEndCapture(stream, &graph));
+    CU(cuGraphDestroy(graph));
+}
+
+/* Memory allocated by a capturing stream would belong to the graph. */
+static void captures_are_left_alone(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0), *none = NULL;
+    struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = bench.stream};
+    (void)state;
+    CUstream stream = begin_capture();
+    GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB);
+    assert_non_null(loan);
+    bench_fill(gpumem_loan_next(loan, MIB), MIB, 3);
+    gpumem_loan_end(&loan);
+    loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB + 1);
+    assert_null(loan);
+    assert_non_null(strstr(gpumem_last_error(), "captured"));
+    assert_int_equal(gpumem_workspace_set_size(workspace, 64), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_destroy(workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_create(&options, &none), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    end_capture(stream);
+    assert_int_equal(size_of(workspace), MIB);
+    loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB + 1);
+    assert_non_null(loan);
+    gpumem_loan_end(&loan);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+/* A capture of another stream is not invalidated by growth. */
+static void captures_of_others_go_on(void **state) {
+    CUstream other;
+    (void)state;
+    CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = other};
+    struct gpumem_workspace *workspace;
+    OK(gpumem_workspace_create(&options, &workspace));
+    CUstream stream = begin_capture();
+    gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(workspace, 2 * MIB));
+    assert_int_equal(size_of(workspace), 2 * MIB);
+    end_capture(stream);
+    OK(gpumem_workspace_destroy(workspace));
+    CU(cuStreamSynchronize(other));
+    CU(cuStreamDestroy_v2(other));
+}
+
+/* More than the device has: what was there is there again, and a smaller loan succeeds. */
+static void a_device_too_small(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(workspace, 3 * MIB));
+    GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, (size_t)1 << 40);
+    assert_null(loan);
+    assert_non_null(strstr(gpumem_last_error(), "GPUMEM_OUT_OF_MEMORY"));
+    assert_int_equal(size_of(workspace), 3 * MIB);
+    uint64_t calls = simcuda_calls(NULL);
+    loan = GPUMEM_WORKSPACE_BORROW(workspace, 3 * MIB);
+    assert_non_null(loan);
+    assert_int_equal(simcuda_calls(NULL), calls);
+    gpumem_loan_end(&loan);
+    assert_int_equal(gpumem_workspace_set_size(workspace, (size_t)1 << 40), GPUMEM_WORKSPACE_MEMORY_ERROR);
+    assert_int_equal(size_of(workspace), 0);
+    assert_int_equal(gpumem_workspace_is_managed(workspace), 0);
+    loan = GPUMEM_WORKSPACE_BORROW(workspace, 1);
+    assert_null(loan);
+    OK(gpumem_workspace_set_size(workspace, 64));
+    OK(gpumem_workspace_destroy(workspace));
+    struct gpumem_workspace_options options = {.struct_size = sizeof options, .size = (size_t)1 << 40};
+    assert_int_equal(gpumem_workspace_create(&options, &workspace), GPUMEM_WORKSPACE_MEMORY_ERROR);
+}
+
+/* ---- memory from elsewhere */
+
+struct source {
+    size_t live, calls, refuse_above;
+    CUstream stream;
+};
+
+static void *source_allocate(size_t size, struct CUstream_st *stream, void *user) {
+    struct source *source = user;
+    CUdeviceptr address = 0;
+    source->calls++;
+    source->stream = stream;
+    if (size > source->refuse_above || cuMemAlloc_v2(&address, size))
+        return NULL;
+    source->live += size;
+    return (void *)(uintptr_t)address;
+}
+
+static void source_release(void *address, size_t size, struct CUstream_st *stream, void *user) {
+    struct source *source = user;
+    assert_ptr_equal(stream, source->stream);
+    source->live -= size;
+    CU(cuMemFree_v2((CUdeviceptr)(uintptr_t)address));
+}
+
+static void memory_from_elsewhere(void **state) {
+    struct source source = {.refuse_above = 2 * MIB};
+    struct gpumem_workspace_options options = {.struct_size = sizeof options,
+                                               .stream = bench.stream,
+                                               .allocate = source_allocate,
+                                               .release = source_release,
+                                               .user = &source};
+    struct gpumem_workspace *workspace;
+    (void)state;
+    OK(gpumem_workspace_create(&options, &workspace));
+    assert_int_equal(source.live, MIB);
+    assert_ptr_equal(source.stream, bench.stream);
+    gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(workspace, 2 * MIB));
+    assert_int_equal(source.live, 2 * MIB);
+    assert_null(GPUMEM_WORKSPACE_BORROW(workspace, 3 * MIB));
+    assert_int_equal(source.live, 2 * MIB);
+    assert_int_equal(source.calls, 4); /* the first, the larger, the refused, the larger again */
+    OK(gpumem_workspace_set_size(workspace, 0));
+    assert_int_equal(source.live, 0);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+/* ---- failures: bench_close() finds what is leaked */
+
+/* What a handle does in its life. Steps that fail leave a workspace that still works. */
+static void life(struct gpumem_workspace **made, CUstream other) {
+    struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = bench.stream};
+    if (gpumem_workspace_create(&options, made))
+        return;
+    gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(*made, 3 * MIB));
+    (void)gpumem_workspace_set_stream(*made, other);
+    (void)gpumem_workspace_set_size(*made, 5 * MIB);
+    (void)gpumem_workspace_set_size(*made, 0);
+    GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(*made, 64);
+    (void)gpumem_workspace_destroy(*made); /* refused while the loan may be alive */
+    if (!loan)
+        *made = NULL;
+}
+
+static void check_state(struct gpumem_workspace *workspace) {
+    if (!workspace)
+        return;
+    OK(gpumem_workspace_set_size(workspace, 2 * MIB));
+    GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 2 * MIB);
+    assert_non_null(loan);
+    gpumem_loan_end(&loan);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void every_call_fails_once(void **state) {
+    CUstream other;
+    bool reached = true;
+    unsigned n = 0;
+    (void)state;
+    CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (n = 1; reached; n++) {
+        struct gpumem_workspace *workspace = NULL;
+        bench_fail_call(n);
+        life(&workspace, other);
+        reached = bench_failed();
+        check_state(workspace);
+    }
+    assert_true(n > 10);
+    CU(cuStreamSynchronize(bench.stream));
+    CU(cuStreamSynchronize(other));
+    CU(cuStreamDestroy_v2(other));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
+    const struct CMUnitTest tests[] = {
+        TEST(growth_waits_only_without_pools), TEST(a_fixed_size_never_waits), TEST(a_new_stream_waits_for_the_former),
+        TEST(captures_are_left_alone),         TEST(captures_of_others_go_on), TEST(a_device_too_small),
+        TEST(memory_from_elsewhere),           TEST(every_call_fails_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,352 @@
+/* Workspaces: creation, sizes, and loans of one and of several buffers. */
+#include "bench_workspace.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static void starts_managed_with_one_mebibyte(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    assert_int_equal(gpumem_workspace_is_managed(workspace), 1);
+    assert_int_equal(size_of(workspace), MIB);
+    assert_ptr_equal(gpumem_workspace_stream(workspace), bench.stream);
+    OK(gpumem_workspace_destroy(workspace));
+    OK(gpumem_workspace_destroy(NULL));
+}
+
+static void a_fixed_size_frees_what_was_there(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    uint64_t freed = frees(), allocated = allocations();
+    OK(gpumem_workspace_set_size(workspace, 5000));
+    assert_int_equal(frees() - freed, 1);
+    assert_int_equal(allocations() - allocated, 1);
+    assert_int_equal(size_of(workspace), 5056);
+    assert_int_equal(gpumem_workspace_is_managed(workspace), 0);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void size_0_frees_and_returns_to_managed(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(3 * MIB);
+    (void)state;
+    assert_int_equal(gpumem_workspace_is_managed(workspace), 0);
+    uint64_t freed = frees(), allocated = allocations();
+    OK(gpumem_workspace_set_size(workspace, 0));
+    assert_int_equal(frees() - freed, 1);
+    assert_int_equal(allocations() - allocated, 0);
+    assert_int_equal(size_of(workspace), 0);
+    assert_int_equal(gpumem_workspace_is_managed(workspace), 1);
+    GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 100);
+    assert_non_null(loan);
+    assert_int_equal(size_of(workspace), MIB);
+    gpumem_loan_end(&loan);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void a_managed_workspace_grows(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    for (size_t size = 1; size <= 64 * MIB; size *= 3) {
+        GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, size);
+        assert_non_null(loan);
+        void *buffer = gpumem_loan_next(loan, size);
+        bench_fill(buffer, size, 7);
+        bench_check(buffer, size, 7);
+    }
+    assert_true(size_of(workspace) > 16 * MIB);
+    assert_int_equal(bench_differing(), 0);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void a_fixed_workspace_never_grows(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(4096);
+    (void)state;
+    uint64_t calls = simcuda_calls(NULL);
+    for (unsigned i = 0; i < 100; i++) {
+        GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 4096 + i);
+        assert_true(!loan == (i > 0));
+    }
+    assert_non_null(strstr(gpumem_last_error(), "whose size is fixed"));
+    assert_int_equal(simcuda_calls(NULL), calls);
+    assert_int_equal(size_of(workspace), 4096);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+/* The cost does not depend on the sizes: no driver call, whatever was lent before. */
+static void a_loan_that_fits_makes_no_driver_call(void **state) {
+    struct gpumem_workspace *managed = workspace_of(0), *fixed = workspace_of(8 * MIB);
+    (void)state;
+    gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(managed, 8 * MIB));
+    uint64_t calls = simcuda_calls(NULL);
+    for (size_t size = 64; size <= 8 * MIB; size *= 2) {
+        GPUMEM_LOAN one = GPUMEM_WORKSPACE_BORROW(managed, size);
+        GPUMEM_LOAN two = GPUMEM_WORKSPACE_BORROW(fixed, size / 2, size / 2);
+        assert_true(one && two);
+    }
+    assert_int_equal(simcuda_calls(NULL), calls);
+    OK(gpumem_workspace_destroy(managed));
+    OK(gpumem_workspace_destroy(fixed));
+}
+
+static void one_loan_is_alive_at_a_time(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    size_t size = 64;
+    void *buffer = &size;
+    (void)state;
+    struct gpumem_loan *first = gpumem_workspace_borrow(workspace, 1, &size, &buffer, "first.c:1");
+    assert_non_null(first);
+    assert_null(gpumem_workspace_borrow_bytes(workspace, 64, "second.c:2"));
+    assert_non_null(strstr(gpumem_last_error(), "borrowed at first.c:1"));
+    /* A failed attempt is no loan: the next one may be alive. */
+    gpumem_loan_return(first);
+    struct gpumem_loan *second = gpumem_workspace_borrow_bytes(workspace, 64, NULL);
+    assert_non_null(second);
+    gpumem_loan_return(second);
+    gpumem_loan_return(NULL);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+/* What a call writes to standard error meanwhile. */
+static const char *logged(void (*call)(void *), void *argument) {
+    static char text[512];
+    int ends[2], saved = dup(STDERR_FILENO);
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    call(argument);
+    dup2(saved, STDERR_FILENO);
+    close(ends[1]);
+    ssize_t got = read(ends[0], text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    close(ends[0]);
+    close(saved);
+    return text;
+}
+
+static void return_it(void *loan) { gpumem_loan_return(loan); }
+static void forget(void *workspace) { assert_null(gpumem_workspace_borrow_bytes(workspace, 1, "later.c:9")); }
+
+static void mistakes_with_loans_are_reported(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    struct gpumem_loan *loan = gpumem_workspace_borrow_bytes(workspace, 64, "forgetful.c:3");
+    const char *text = logged(forget, workspace);
+    assert_non_null(strstr(text, "borrowed at forgetful.c:3 was not returned"));
+    assert_non_null(strstr(text, "later.c:9"));
+    gpumem_loan_return(loan);
+    assert_non_null(strstr(logged(return_it, loan), "returned a second time"));
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+/* Whatever way a scope is left, its loan is returned. */
+static int leave_early(struct gpumem_workspace *workspace, int way) {
+    for (int i = 0; i < 3; i++) {
+        GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 64, 64);
+        if (!loan)
+            return -1;
+        if (way == 0)
+            return 1;
+        if (way == 1)
+            break;
+        if (way == 2)
+            continue;
+        goto out;
+    }
+out:
+    return 0;
+}
+
+static void a_loan_ends_with_its_scope(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    for (int way = 0; way < 4; way++)
+        assert_int_equal(leave_early(workspace, way), way == 0);
+    {
+        GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 2 * SIZE_MAX / 3);
+        assert_null(loan);
+        loan = GPUMEM_WORKSPACE_BORROW(workspace, 64);
+        assert_non_null(loan);
+    }
+    assert_int_equal(leave_early(workspace, 0), 1);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void a_loan_protects_the_workspace(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    struct gpumem_loan *loan = GPUMEM_WORKSPACE_BORROW(workspace, 64);
+    uint64_t allocated = allocations(), freed = frees();
+    assert_int_equal(gpumem_workspace_set_size(workspace, 64), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_set_size(workspace, 0), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_set_stream(workspace, NULL), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_non_null(strstr(gpumem_last_error(), "test_workspace.c:"));
+    assert_int_equal(gpumem_workspace_destroy(workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(allocations() + frees(), allocated + freed);
+    assert_int_equal(size_of(workspace), MIB);
+    gpumem_loan_return(loan);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+/* Buffers of one loan: disjoint, aligned, inside the workspace, from one allocation. */
+static void buffers_are_apart(struct gpumem_workspace *workspace, size_t count, const size_t *sizes) {
+    void *buffers[8];
+    uint64_t allocated = allocations();
+    GPUMEM_LOAN loan = gpumem_workspace_borrow(workspace, count, sizes, buffers, NULL);
+    assert_non_null(loan);
+    assert_true(allocations() - allocated <= 1);
+    char *end = loan->address;
+    for (size_t i = 0; i < count; i++) {
+        if (!sizes[i]) {
+            assert_null(buffers[i]);
+            continue;
+        }
+        assert_true((char *)buffers[i] >= end);
+        assert_int_equal((uintptr_t)buffers[i] % GPUMEM_WORKSPACE_CHUNK, 0);
+        end = (char *)buffers[i] + sizes[i];
+        bench_fill(buffers[i], sizes[i], (uint32_t)i + 1);
+    }
+    assert_true(end <= loan->address + size_of(workspace));
+    for (size_t i = 0; i < count; i++)
+        if (sizes[i])
+            bench_check(buffers[i], sizes[i], (uint32_t)i + 1);
+    assert_int_equal(bench_differing(), 0);
+}
+
+static void several_buffers_in_one_loan(void **state) {
+    static const size_t cases[][8] = {{1024, 256, 100, 512}, {1}, {1, 1, 1, 1, 1, 1, 1, 1}, {0, 64, 0, 65, 63},
+                                      {3 << 20, 5, 2 << 20}, {0}};
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+        buffers_are_apart(workspace, 8, cases[i]);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void a_loan_holds_exactly_what_was_requested(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(256);
+    (void)state;
+    GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, 100, 0, 65);
+    assert_non_null(loan);
+    assert_ptr_equal(gpumem_loan_next(loan, 100), loan->address);
+    assert_null(gpumem_loan_next(loan, 0));
+    assert_null(gpumem_loan_next(loan, 129));
+    assert_null(gpumem_loan_next(loan, SIZE_MAX));
+    assert_ptr_equal(gpumem_loan_next(loan, 65), loan->address + 128);
+    assert_null(gpumem_loan_next(loan, 1));
+    gpumem_loan_end(&loan);
+    loan = GPUMEM_WORKSPACE_BORROW(workspace, 64, 65, 65); /* 64 + 128 + 128 */
+    assert_null(loan);
+    loan = GPUMEM_WORKSPACE_BORROW(workspace, 64, 65, 64);
+    assert_non_null(loan);
+    gpumem_loan_end(&loan);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void sums_do_not_overflow(void **state) {
+    const size_t half = SIZE_MAX / 2 + 1, sizes[] = {half, half, 64};
+    void *buffers[3] = {NULL};
+    struct gpumem_workspace *workspace = workspace_of(0);
+    (void)state;
+    uint64_t calls = simcuda_calls(NULL);
+    assert_null(gpumem_workspace_borrow(workspace, 3, sizes, buffers, NULL));
+    assert_null(GPUMEM_WORKSPACE_BORROW(workspace, half, half));
+    assert_null(GPUMEM_WORKSPACE_BORROW(workspace, SIZE_MAX));
+    assert_null(gpumem_workspace_borrow_bytes(workspace, SIZE_MAX - 1, NULL));
+    assert_null(buffers[0]);
+    assert_int_equal(simcuda_calls(NULL), calls);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void null_pointers_are_refused(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    size_t size = 64;
+    (void)state;
+    assert_int_equal(gpumem_workspace_create(NULL, NULL), GPUMEM_WORKSPACE_INVALID_POINTER);
+    assert_int_equal(gpumem_workspace_get_size(workspace, NULL), GPUMEM_WORKSPACE_INVALID_POINTER);
+    assert_int_equal(gpumem_workspace_get_size(NULL, &size), GPUMEM_WORKSPACE_INVALID_POINTER);
+    assert_int_equal(gpumem_workspace_set_size(NULL, 1), GPUMEM_WORKSPACE_INVALID_POINTER);
+    assert_int_equal(gpumem_workspace_set_stream(NULL, NULL), GPUMEM_WORKSPACE_INVALID_POINTER);
+    assert_int_equal(gpumem_workspace_is_managed(NULL), 0);
+    assert_null(gpumem_workspace_borrow_bytes(NULL, 64, NULL));
+    assert_null(gpumem_workspace_borrow(workspace, 1, &size, NULL, NULL));
+    assert_null(gpumem_workspace_borrow(workspace, 1, NULL, (void *[]){NULL}, NULL));
+    assert_int_equal(size, 64);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
+static void wrong_options_are_refused(void **state) {
+    struct gpumem_workspace *workspace = NULL;
+    struct gpumem_workspace_options options = {.struct_size = 3};
+    (void)state;
+    assert_int_equal(gpumem_workspace_create(&options, &workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    options = (struct gpumem_workspace_options){.struct_size = sizeof options, .release = (void *)(uintptr_t)1};
+    assert_int_equal(gpumem_workspace_create(&options, &workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_non_null(strstr(gpumem_last_error(), "allocate"));
+    CUcontext popped;
+    CU(cuCtxPopCurrent_v2(&popped));
+    assert_int_equal(gpumem_workspace_create(NULL, &workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_non_null(strstr(gpumem_last_error(), "no context"));
+    CU(cuCtxPushCurrent_v2(popped));
+    assert_null(workspace);
+}
+
+/* A workspace works in its own context, whichever is current. */
+static void other_contexts_stay_current(void **state) {
+    struct gpumem_workspace *workspace = workspace_of(0);
+    CUcontext other, now;
+    (void)state;
+    CU(cuCtxCreate_v2(&other, 0, 0));
+    gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(workspace, 2 * MIB));
+    OK(gpumem_workspace_set_size(workspace, 64));
+    OK(gpumem_workspace_destroy(workspace));
+    CU(cuCtxGetCurrent(&now));
+    assert_ptr_equal(now, other);
+    uint64_t id;
+    gm_context_end(other, &id);
+    CU(cuCtxDestroy_v2(other));
+    CU(cuCtxSetCurrent(bench.context));
+}
+
+/* In a process that was started with GPUMEM_WORKSPACE_SIZE. */
+static void the_environment_fixes_the_size(void **state) {
+    const char *text = getenv("GPUMEM_WORKSPACE_SIZE");
+    (void)state;
+    if (!text)
+        skip();
+    struct gpumem_workspace *workspace = workspace_of(0), *own = workspace_of(128);
+    bool managed = !strcmp(text, "0");
+    assert_int_equal(size_of(workspace), managed ? MIB : 100 * KIB);
+    assert_int_equal(gpumem_workspace_is_managed(workspace), managed);
+    GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB + 1);
+    assert_true(!loan == !managed);
+    gpumem_loan_end(&loan);
+    assert_int_equal(size_of(own), 128);
+    OK(gpumem_workspace_set_size(own, 0));
+    assert_int_equal(gpumem_workspace_is_managed(own), 1);
+    OK(gpumem_workspace_destroy(workspace));
+    OK(gpumem_workspace_destroy(own));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
+    const struct CMUnitTest environment[] = {TEST(the_environment_fixes_the_size)};
+    const struct CMUnitTest tests[] = {
+        TEST(starts_managed_with_one_mebibyte),
+        TEST(a_fixed_size_frees_what_was_there),
+        TEST(size_0_frees_and_returns_to_managed),
+        TEST(a_managed_workspace_grows),
+        TEST(a_fixed_workspace_never_grows),
+        TEST(a_loan_that_fits_makes_no_driver_call),
+        TEST(one_loan_is_alive_at_a_time),
+        TEST(mistakes_with_loans_are_reported),
+        TEST(a_loan_ends_with_its_scope),
+        TEST(a_loan_protects_the_workspace),
+        TEST(several_buffers_in_one_loan),
+        TEST(a_loan_holds_exactly_what_was_requested),
+        TEST(sums_do_not_overflow),
+        TEST(null_pointers_are_refused),
+        TEST(wrong_options_are_refused),
+        TEST(other_contexts_stay_current),
+    };
+    return getenv("GPUMEM_WORKSPACE_SIZE") ? cmocka_run_group_tests(environment, NULL, NULL)
+                                           : cmocka_run_group_tests(tests, NULL, NULL);
+}
