@@ -10,7 +10,7 @@
 
 #include "examples/check.h"
 
-enum { LEAST = 2 }; /* one column must need less memory than all */
+enum { LEAST_M = 32, LEAST_N = 2 }; /* one column must need fewer chunks of 64 bytes than all */
 
 struct problem {
     int m, n, calls;
@@ -138,7 +138,7 @@ static size_t ask(struct problem *p) {
     return best;
 }
 
-/* Each call solves with what the last one left in B. Only the last mark is preceded by a wait. */
+/* Each call solves with what the last one left in B. */
 static void steady_state(struct problem *p) {
     int failed = 0;
     CHECK(cudaStreamSynchronize(p->stream));
@@ -191,8 +191,8 @@ int main(int argc, char **argv) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--help"))
             return usage(stdout, 0);
-        if (!(!strcmp(argv[i], "--m")       ? read_count(value, LEAST, &p.m)
-              : !strcmp(argv[i], "--n")     ? read_count(value, LEAST, &p.n)
+        if (!(!strcmp(argv[i], "--m")       ? read_count(value, LEAST_M, &p.m)
+              : !strcmp(argv[i], "--n")     ? read_count(value, LEAST_N, &p.n)
               : !strcmp(argv[i], "--calls") ? read_count(value, 1, &p.calls)
                                             : 0))
             return usage(stderr, 2);

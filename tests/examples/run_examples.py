@@ -5,6 +5,7 @@ usage: run_examples.py --examples DIR --cuda DIR --shim FILE --bench FILE CASE
 """
 
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -132,6 +133,43 @@ def refusals(place):
         check("--json" in place.run(name, "--help"), f"{name} --help")
 
 
+def driver_calls(place, calls):
+    """How often each function of the driver is called, with so many calls in the steady state."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "log"
+        place.run("workspace_trsm", "--calls", calls, SIMCUDA_LOG=str(log))
+        return collections.Counter(line.split()[1] for line in log.read_text().splitlines())
+
+
+def workspace_trsm(place):
+    """Right for every size of memory; nothing is allocated, freed or waited for in the steady state."""
+    expected = place.run("workspace_trsm")
+    check(expected.count(", right\n") == 6 and "B is as it was" in expected and expected.endswith("ok workspace_trsm\n"), expected)
+    for policy in POLICIES:
+        check(place.run("workspace_trsm", policy=policy) == expected, f"policy {policy}")
+    for m, n in ((32, 2), (33, 100), (64, 5), (300, 2)):
+        place.run("workspace_trsm", "--m", m, "--n", n)
+    for settings in ({"SIMCUDA_STREAMS": "random:5"}, {"SIMCUDA_STRICT": "1"}, {"SIMCUDA_HIDE": "cuMemAllocAsync"}):
+        check(place.run("workspace_trsm", **settings) == expected, f"{settings}")
+    for wrong in (("--m", "31"), ("--n", "1"), ("--n", "x"), ("--calls", "0"), ("more",)):
+        check("usage: " in place.run("workspace_trsm", *wrong, status=2), f"{wrong}")
+
+
+def workspace_trsm_trace(place):
+    """Between the two marks the trace has no event, and more calls there add only work to what the driver is asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = pathlib.Path(folder) / "trace.csv"
+        place.run("workspace_trsm", policy="observe", GPUMEM_TRACE=str(trace))
+        actions = [line.split(",")[2] for line in trace.read_text().splitlines() if line[:1].isdigit()]
+    marks = [at for at, action in enumerate(actions) if action == "mark"]
+    check(len(marks) == 2 and marks[1] == marks[0] + 1, f"between the marks: {actions}")
+    check("alloc" in actions[:marks[0]] and "free" in actions[marks[1]:], f"{actions}")
+    few, many = driver_calls(place, 3), driver_calls(place, 13)
+    check(few["cuMemAllocAsync"] and few["cuStreamSynchronize"], f"{few}")
+    more = {name for name in many if many[name] != few[name]}
+    check("cuLaunchKernel" in more and more <= {"cuLaunchKernel", "cuMemcpy2DAsync_v2", "cuMemcpyDtoDAsync_v2", "cuCtxGetCurrent"}, f"{more}")
+
+
 def hybrid_bench(place):
     """The bench runs to its end and every scheme has figures; what the times are does not matter here."""
     with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +200,8 @@ def hybrid_bench(place):
 
 
 CASES = {case.__name__: case for case in (he_ops_right, he_ops_sequences, he_ops_allocators, he_ops_limit, chunks_right,
-                                          chunks_policies, refusals, hybrid_bench)}
+                                          chunks_policies, refusals, workspace_trsm, workspace_trsm_trace,
+                                          hybrid_bench)}
 
 
 def main():

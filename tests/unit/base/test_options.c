@@ -86,14 +86,24 @@ static int all_given(void) {
     CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 3); /* the first of two entries */
     CHECK(!gm_option_is_set(GM_OPT_FILL));            /* empty = not set */
     CHECK(!strcmp(gm_option_text(GM_OPT_LIMIT), "8GiB"));
+    CHECK(gm_option_number(GM_OPT_WORKSPACE_SIZE) == 3 << 20);
     return 0;
 }
 
 static void given(void **unused) {
-    char *const environment[] = {
-        "GPUMEM_POLICY=plan:/tmp/a=b", "GPUMEM_TRACE_FORMAT=csv", "GPUMEM_TRACE_FLUSH=2s", "GPUMEM_STACKS=64",
-        "GPUMEM_COVERAGE=yes",         "GPUMEM_TRACE_COPIES=1",   "GPUMEM_STRICT=off",     "GPUMEM_LIMIT=8GiB",
-        "GPUMEM_LIST_LENGTH=3",        "GPUMEM_LIST_LENGTH=99",   "GPUMEM_FILL=",          NULL};
+    char *const environment[] = {"GPUMEM_POLICY=plan:/tmp/a=b",
+                                 "GPUMEM_TRACE_FORMAT=csv",
+                                 "GPUMEM_TRACE_FLUSH=2s",
+                                 "GPUMEM_STACKS=64",
+                                 "GPUMEM_COVERAGE=yes",
+                                 "GPUMEM_TRACE_COPIES=1",
+                                 "GPUMEM_STRICT=off",
+                                 "GPUMEM_LIMIT=8GiB",
+                                 "GPUMEM_LIST_LENGTH=3",
+                                 "GPUMEM_LIST_LENGTH=99",
+                                 "GPUMEM_FILL=",
+                                 "GPUMEM_WORKSPACE_SIZE=3M",
+                                 NULL};
     assert_int_equal(in_child(environment, all_given), 0);
     assert_string_equal(log_text, "");
 }
@@ -134,6 +144,8 @@ static void error_texts(void **unused) {
          "gpumem: GPUMEM_GROW=move-overcommit is not one of off, report, vmm or move; using off\n"},
         {"GPUMEM_LIMIT=8GB",
          "gpumem: GPUMEM_LIMIT=8GB is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
+        {"GPUMEM_WORKSPACE_SIZE=-1",
+         "gpumem: GPUMEM_WORKSPACE_SIZE=-1 is not a number of bytes such as 0, 4096, 512M or 2GiB; using 0\n"},
         {"GPUMEM_TRACE_FLUSH=5",
          "gpumem: GPUMEM_TRACE_FLUSH=5 is not a time such as 500us, 100ms, 2s or 0; using 100ms\n"},
     };
