@@ -83,7 +83,8 @@ enum gpumem_workspace_status gpumem_workspace_create(const struct gpumem_workspa
                                                      struct gpumem_workspace **workspace);
 
 /* Frees the memory in the order of the stream. Waits for the work of the context only where the device has no pools.
- * NULL is no error. INTERNAL_ERROR: a loan is alive, or the stream is being captured; the workspace is as it was. */
+ * Context and stream must still exist. NULL is no error. INTERNAL_ERROR: a loan is alive, or the stream is being
+ * captured; the workspace is as it was. */
 enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_workspace *workspace);
 
 /* Frees the memory. size > 0: allocates `size` bytes, rounded up to 64, and fixes the size. size 0: the workspace is

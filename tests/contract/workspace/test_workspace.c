@@ -289,6 +289,26 @@ static void wrong_options_are_refused(void **state) {
     assert_null(workspace);
 }
 
+/* A later version adds fields at the end, not in padding. */
+static void options_of_other_versions(void **state) {
+    struct {
+        struct gpumem_workspace_options known;
+        uint64_t tail;
+    } newer = {.known = {.struct_size = sizeof newer, .size = 128}};
+    struct gpumem_workspace_options older = {.struct_size = offsetof(struct gpumem_workspace_options, size), .size = 7};
+    struct gpumem_workspace *workspace = NULL;
+    (void)state;
+    assert_int_equal(offsetof(struct gpumem_workspace_options, user) + sizeof older.user, sizeof older);
+    OK(gpumem_workspace_create(&older, &workspace));
+    assert_int_equal(size_of(workspace), MIB);
+    OK(gpumem_workspace_destroy(workspace));
+    OK(gpumem_workspace_create(&newer.known, &workspace));
+    assert_int_equal(size_of(workspace), 128);
+    OK(gpumem_workspace_destroy(workspace));
+    newer.tail = 1;
+    assert_int_equal(gpumem_workspace_create(&newer.known, &workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+}
+
 /* A workspace works in its own context, whichever is current. */
 static void other_contexts_stay_current(void **state) {
     struct gpumem_workspace *workspace = workspace_of(0);
@@ -345,6 +365,7 @@ int main(void) {
         TEST(sums_do_not_overflow),
         TEST(null_pointers_are_refused),
         TEST(wrong_options_are_refused),
+        TEST(options_of_other_versions),
         TEST(other_contexts_stay_current),
     };
     return getenv("GPUMEM_WORKSPACE_SIZE") ? cmocka_run_group_tests(environment, NULL, NULL)
