@@ -11,7 +11,7 @@ GPUs reach each other's memory, or copy without), nccl (collectives in threads),
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), pressure (a program that
 needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
-it), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product;
+it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product;
 SPGEMM_ROWS: only products whose arguments contain one of these words). Ends with
 77 without a GPU, peers and nccl without two.
 
@@ -497,9 +497,44 @@ def vector(options):
     return cooperating(options, "vector")
 
 
-def sanitizer(options):
+def sanitizer_tool(options):
+    """Path of compute-sanitizer; None where it is not installed."""
     tool = shutil.which("compute-sanitizer") or str(options.toolkit / "bin" / "compute-sanitizer")
-    if not pathlib.Path(tool).exists():
+    return tool if pathlib.Path(tool).exists() else None
+
+
+def workspace(options):
+    """The library of examples/workspace_trsm on cuBLAS: alone, under the preloaded library, and under compute-sanitizer."""
+    target, source = options.work / "workspace_trsm", options.source / "examples/workspace_trsm"
+    built = subprocess.run([str(options.toolkit / "bin/nvcc"), "-O2", "-o", str(target), "-I", str(options.source), str(source / "main.c"),
+                            str(source / "trsm.c"), str(options.core), "-lcublas", "-lm"], capture_output=True, text=True)
+    if built.returncode:
+        return [("workspace_trsm", "FAILED", built.stderr[-500:])]
+    size = ["--m", "1000", "--n", "300"]
+    results, native = [], None
+    for policy in (None, "observe", "auto"):
+        done, events = execute(options, [str(target), *size], policy)
+        native = native or done.stdout
+        good = done.returncode == 0 and done.stdout == native and done.stdout.endswith("ok workspace_trsm\n")
+        events.sort(key=lambda event: int(event["seq"]))
+        marks = [at for at, event in enumerate(events) if event["action"] == "mark"]
+        steady = events[marks[0] + 1:marks[1]] if len(marks) == 2 else None
+        if policy and good and steady != []:
+            good, done.stderr = False, f"events of the steady state: {steady}"
+        results.append((f"workspace_trsm {policy or 'alone'}", "ok" if good else "FAILED",
+                        "" if good else f"{done.returncode} {done.stdout[-800:]} {done.stderr[-800:]}"))
+    tool = sanitizer_tool(options)
+    if not tool:
+        return results + [("workspace_trsm compute-sanitizer", "skipped", "not installed")]
+    done, _ = execute(options, [tool, "--error-exitcode", "9", str(target), "--m", "200", "--n", "60"], "observe")
+    good = done.returncode == 0 and "ERROR SUMMARY: 0 errors" in done.stdout
+    return results + [("workspace_trsm compute-sanitizer", "ok" if good else "FAILED",
+                       "" if good else f"{done.returncode} {done.stdout[-500:]} {done.stderr[-300:]}")]
+
+
+def sanitizer(options):
+    tool = sanitizer_tool(options)
+    if not tool:
         return [("compute-sanitizer", "skipped", "not installed")]
     target = build(options, "kernel", "static")
     done, events = execute(options, [tool, "--error-exitcode", "9", str(target)], "observe")
@@ -524,10 +559,10 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
     parser.add_argument("--hidden", type=pathlib.Path)
-    parser.add_argument("--core", type=pathlib.Path, help="libgpumem-core.a, for region and vector")
+    parser.add_argument("--core", type=pathlib.Path, help="libgpumem-core.a, for region, vector and workspace")
     parser.add_argument("--spgemm", type=pathlib.Path, help="the SpGEMM driver")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
-             "pressure": pressure, "region": region, "vector": vector, "grow": grow, "in_flight": in_flight,
+             "pressure": pressure, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
              "spgemm": lambda options: spgemm(options, WORKERS)}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()
