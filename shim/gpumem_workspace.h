@@ -218,15 +218,16 @@ static inline size_t gpumem_workspace_total(size_t count, const size_t *sizes) {
 static inline unsigned gpumem_workspace_bits_of_datatype(int type) {
     enum { LAST = 33 };
     static const unsigned char bits[LAST + 1] = {
-        /* R_32F, R_64F, R_16F, R_8I */ 32,       64,  16, 8,
-        /* C_32F, C_64F, C_16F, C_8I */ 64,       128, 32, 16,
-        /* R_8U, C_8U, R_32I, C_32I  */ 8,        16,  32, 64,
-        /* R_32U, C_32U, R_16BF, C_16BF */ 32,    64,  16, 32,
-        /* R_4I, C_4I, R_4U, C_4U */ 4,           8,   4,  8,
-        /* R_16I, C_16I, R_16U, C_16U */ 16,      32,  16, 32,
-        /* R_64I, C_64I, R_64U, C_64U */ 64,      128, 64, 128,
-        /* R_8F_E4M3, R_8F_E5M2, R_8F_UE8M0 */ 8, 8,   8,
-        /* R_6F_E2M3, R_6F_E3M2, R_4F_E2M1 */ 6,  6,   4};
+        32, 64,  16, 8,   /* R_32F, R_64F, R_16F, R_8I */
+        64, 128, 32, 16,  /* C_32F, C_64F, C_16F, C_8I */
+        8,  16,  32, 64,  /* R_8U, C_8U, R_32I, C_32I */
+        32, 64,  16, 32,  /* R_32U, C_32U, R_16BF, C_16BF */
+        4,  8,   4,  8,   /* R_4I, C_4I, R_4U, C_4U */
+        16, 32,  16, 32,  /* R_16I, C_16I, R_16U, C_16U */
+        64, 128, 64, 128, /* R_64I, C_64I, R_64U, C_64U */
+        8,  8,   8,       /* R_8F_E4M3, R_8F_E5M2, R_8F_UE8M0 */
+        6,  6,   4,       /* R_6F_E2M3, R_6F_E3M2, R_4F_E2M1 */
+    };
     return type < 0 || type > LAST ? 0 : bits[type];
 }
 

@@ -401,7 +401,7 @@ MUTATIONS = [
        "if (GM_UNLIKELY(!workspace || workspace->lent)) {",
        "workspace query, one device", "paper: a queried call does no work (answering queries)"),
     of("float_of_8_bytes", "shim/gpumem_workspace.h",
-       "R_8I */ 32,", "R_8I */ 64,",
+       "        32, 64,  16, 8, ", "        64, 64,  16, 8, ",
        "workspace query, one device", "paper: sizeof_datatype computes the size of a data type that is known at"),
     of("compute_type_of_8_bytes", "shim/gpumem_workspace.h",
        "case 78: return 4; /* 32F */", "case 78: return 8;",
