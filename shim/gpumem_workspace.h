@@ -97,8 +97,8 @@ enum gpumem_workspace_status gpumem_workspace_get_size(const struct gpumem_works
 int gpumem_workspace_is_managed(const struct gpumem_workspace *workspace);
 
 /* Later loans are used in `stream`. Its later work waits for the work submitted to the former stream, which must still
- * exist. The host does not wait. INTERNAL_ERROR: a loan is alive, or an error of the driver; the stream is the former
- * one. */
+ * exist. The host does not wait. INTERNAL_ERROR: a loan is alive, one of the streams is being captured, or an error of
+ * the driver; the stream is the former one. */
 enum gpumem_workspace_status gpumem_workspace_set_stream(struct gpumem_workspace *workspace,
                                                          struct CUstream_st *stream);
 struct CUstream_st *gpumem_workspace_stream(const struct gpumem_workspace *workspace);

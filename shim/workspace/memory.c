@@ -1,6 +1,6 @@
 /* The memory of a workspace: one allocation, obtained and freed in the order of the stream where the device has memory
  * pools. A stream-ordered free and allocation do not wait, and the pool may serve the second from the first. Without
- * pools cuMemFree waits for the work that may use the memory. */
+ * pools cuMemFree waits for the work that may use the memory. Growth makes six driver calls. */
 #include "shim/base/base.h"
 #include "shim/driver/program_driver.h"
 #include "shim/workspace/workspace.h"
@@ -14,9 +14,9 @@ void gm_workspace_probe_pools(struct gpumem_workspace *workspace) {
         has;
 }
 
-bool gm_workspace_is_captured(const struct gpumem_workspace *workspace) {
+bool gm_workspace_is_captured(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return gm_drv.stream_is_capturing(workspace->stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+    return gm_drv.stream_is_capturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

@@ -39,7 +39,7 @@ static enum gpumem_workspace_status check_idle(const struct gpumem_workspace *wo
         explain_loan(workspace, what);
         return GPUMEM_WORKSPACE_INTERNAL_ERROR;
     }
-    if (gm_workspace_is_captured(workspace)) {
+    if (gm_workspace_is_captured(workspace->stream)) {
         gm_fail(GM_INVALID_VALUE, "%s: the stream is being captured", what);
         return GPUMEM_WORKSPACE_INTERNAL_ERROR;
     }
@@ -69,7 +69,7 @@ static enum gpumem_workspace_status make(struct gpumem_workspace *made,
     made->managed = !options->size;
     gm_workspace_probe_pools(made);
     size_t size = made->managed ? first_size : gpumem_workspace_rounded(options->size);
-    if (gm_workspace_is_captured(made))
+    if (gm_workspace_is_captured(made->stream))
         return gm_workspace_internal_error("a workspace cannot be created: the stream is being captured");
     gm_status status = gm_workspace_renew(made, size);
     return status ? no_memory(status, size) : GPUMEM_WORKSPACE_SUCCESS;
@@ -149,26 +149,31 @@ PUBLIC int gpumem_workspace_is_managed(const struct gpumem_workspace *workspace)
 
 /* ---- stream */
 
+/* An event from outside of a capture would invalidate it. */
+static enum gpumem_workspace_status move_to(struct gpumem_workspace *workspace, CUstream stream) {
+    if (gm_workspace_is_captured(stream))
+        return gm_workspace_internal_error("a workspace cannot move to a stream that is being captured");
+    gm_status status = gm_workspace_order(workspace, stream);
+    if (status) {
+        gm_fail(status, "a stream cannot wait for the workspace's former stream: %s", gpumem_status_name(status));
+        return GPUMEM_WORKSPACE_INTERNAL_ERROR;
+    }
+    workspace->stream = stream;
+    return GPUMEM_WORKSPACE_SUCCESS;
+}
+
 PUBLIC enum gpumem_workspace_status gpumem_workspace_set_stream(struct gpumem_workspace *workspace,
                                                                 struct CUstream_st *stream) {
     bool pushed;
     if (!workspace)
         return gm_workspace_invalid_pointer("workspace");
-    if (workspace->lent) {
-        explain_loan(workspace, "the stream of a workspace cannot change");
-        return GPUMEM_WORKSPACE_INTERNAL_ERROR;
-    }
-    if (stream == workspace->stream)
-        return GPUMEM_WORKSPACE_SUCCESS;
     if (gm_context_enter(workspace->context.handle, &pushed))
         return no_context();
-    gm_status status = gm_workspace_order(workspace, stream);
-    if (status)
-        gm_fail(status, "a stream cannot wait for the workspace's former stream: %s", gpumem_status_name(status));
-    else
-        workspace->stream = stream;
+    enum gpumem_workspace_status status = check_idle(workspace, "the stream of a workspace cannot change");
+    if (!status && stream != workspace->stream)
+        status = move_to(workspace, stream);
     gm_context_leave(pushed);
-    return status ? GPUMEM_WORKSPACE_INTERNAL_ERROR : GPUMEM_WORKSPACE_SUCCESS;
+    return status;
 }
 
 PUBLIC struct CUstream_st *gpumem_workspace_stream(const struct gpumem_workspace *workspace) {
@@ -199,7 +204,7 @@ static GM_RARE bool lends_after_growth(struct gpumem_workspace *workspace, size_
         return false;
     }
     gm_status status = GM_INVALID_VALUE;
-    if (gm_workspace_is_captured(workspace)) {
+    if (gm_workspace_is_captured(workspace->stream)) {
         gm_fail(status, "a workspace cannot grow from %zu to %zu bytes: the stream is being captured", workspace->size,
                 size);
     } else {

@@ -21,10 +21,11 @@ static void growth_waits_only_without_pools(void **state) {
     bench_check(first, MIB, 1);
     gpumem_loan_return(loan);
     int pending = simcuda_pending();
-    uint64_t waited = waits();
+    uint64_t waited = waits(), calls = simcuda_calls(NULL);
     assert_true(pending >= 2);
     loan = GPUMEM_WORKSPACE_BORROW(workspace, 3 * MIB);
     assert_non_null(loan);
+    assert_int_equal(simcuda_calls(NULL) - calls, 6); /* context, capture, the thread's mode twice, free, allocation */
     if (has_pools()) {
         assert_true(simcuda_pending() >= pending);
         assert_int_equal(waits(), waited);
@@ -98,9 +99,14 @@ static void end_capture(CUstream stream) {
 
 /* Memory allocated by a capturing stream would belong to the graph. */
 static void captures_are_left_alone(void **state) {
-    struct gpumem_workspace *workspace = workspace_of(0), *none = NULL;
-    struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = bench.stream};
+    struct gpumem_workspace *workspace = workspace_of(0), *elsewhere, *none = NULL;
+    struct gpumem_workspace_options options = {.struct_size = sizeof options};
+    CUstream other;
     (void)state;
+    CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    options.stream = other;
+    OK(gpumem_workspace_create(&options, &elsewhere));
+    options.stream = bench.stream;
     CUstream stream = begin_capture();
     GPUMEM_LOAN loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB);
     assert_non_null(loan);
@@ -112,7 +118,12 @@ static void captures_are_left_alone(void **state) {
     assert_int_equal(gpumem_workspace_set_size(workspace, 64), GPUMEM_WORKSPACE_INTERNAL_ERROR);
     assert_int_equal(gpumem_workspace_destroy(workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
     assert_int_equal(gpumem_workspace_create(&options, &none), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_set_stream(workspace, other), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_set_stream(elsewhere, bench.stream), GPUMEM_WORKSPACE_INTERNAL_ERROR);
     end_capture(stream);
+    OK(gpumem_workspace_destroy(elsewhere));
+    CU(cuStreamSynchronize(other));
+    CU(cuStreamDestroy_v2(other));
     assert_int_equal(size_of(workspace), MIB);
     loan = GPUMEM_WORKSPACE_BORROW(workspace, MIB + 1);
     assert_non_null(loan);
