@@ -1,0 +1,336 @@
+/* Runs a workload: lanes, vectors, the clock, and the comparison with the reference. */
+#include "examples/hadron/contract.h"
+#include "examples/check.h"
+#include "examples/hadron/reference.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+enum {
+    WHOLE_ROWS = 64,
+    SAMPLED_ROWS = 2
+}; /* compared rows of a spin: all up to the first number, else as the second */
+
+/* ---- before the clock */
+
+static void make_workload(const struct contract_options *o, uint64_t seed, struct workload *made) {
+    const struct experiment experiment = {.distribution = o->distribution,
+                                          .vector_size = o->vector_size,
+                                          .repeated = o->function ? 0 : nodes_of(o->rate, o->vector_size)};
+    if (o->function)
+        workload_graphs(o->function, o->percent, o->vector_size, seed, o->baryon, made);
+    else
+        workload_vectors(&experiment, o->vectors, seed, o->baryon, made);
+}
+
+static void require_host_memory(const struct job *job) {
+    const double there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const double bytes = (double)bytes_of_all_nodes(job);
+    if (bytes > 0.75 * there) {
+        fprintf(stderr, "hadron: refused: %.1f MB of nodes are more than three quarters of the host's %.1f MB\n",
+                bytes / 1e6, there / 1e6);
+        exit(1);
+    }
+}
+
+static bool hosts_are_managed(const struct job *job) { return job->options->memory == UNIFIED && job->options->kept; }
+
+static void make_hosts(struct job *job) {
+    const struct workload *w = &job->workload;
+    require_host_memory(job);
+    if (hosts_are_managed(job))
+        require_free("managed memory", bytes_of_all_nodes(job));
+    job->hosts = take(w->node_count, sizeof *job->hosts);
+    job->free_homes = take(w->node_count + w->longest, sizeof *job->free_homes);
+    for (uint32_t i = 0; i < w->node_count; i++) {
+        if (!w->nodes[i].initial)
+            continue;
+        host_take(job, w->nodes[i].role, hosts_are_managed(job), &job->hosts[i]);
+        for (int s = 0; s < job->tensors.spins[w->nodes[i].role]; s++)
+            initial_fill(job->options->seed, i, s, job->hosts[i].spin[s], job->tensors.numbers[w->nodes[i].role]);
+    }
+    for (; job->free_home_count < w->longest; job->free_home_count++)
+        host_take(job, HADRON, hosts_are_managed(job), &job->free_homes[job->free_home_count]);
+}
+
+static void give_host(const struct job *job, enum role role, struct node_memory *memory) {
+    for (int i = 0; i < pieces_of(job, role); i++) {
+        if (hosts_are_managed(job))
+            CHECK(cudaFree(memory->spin[i]));
+        else if (job->options->pinned)
+            CHECK(cudaFreeHost(memory->spin[i]));
+        else
+            free(memory->spin[i]);
+    }
+}
+
+static void free_hosts(struct job *job) {
+    for (uint32_t i = 0; i < job->workload.node_count; i++) {
+        if (job->workload.nodes[i].initial)
+            give_host(job, job->workload.nodes[i].role, &job->hosts[i]);
+    }
+    while (job->free_home_count)
+        give_host(job, HADRON, &job->free_homes[--job->free_home_count]);
+    free(job->hosts);
+    free(job->free_homes);
+}
+
+static void make_lanes(struct job *job) {
+    const size_t bytes = (size_t)job->tensors.products * job->tensors.numbers[HADRON] * sizeof(struct complex_number);
+    job->lanes = take(job->workload.longest, sizeof *job->lanes);
+    require_free("products", job->workload.longest * (uint64_t)bytes);
+    for (uint32_t i = 0; i < job->workload.longest; i++) {
+        struct lane *lane = &job->lanes[i];
+        CHECK(cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
+        CHECK(cudaMalloc((void **)&lane->products, bytes));
+        CHECK(cudaMalloc((void **)&lane->pointers, sizeof *lane->pointers));
+        if (!job->options->own_products)
+            lane->handle = products_handle(lane->stream);
+    }
+}
+
+static void free_lanes(struct job *job) {
+    for (uint32_t i = 0; i < job->workload.longest; i++) {
+        products_close(job->lanes[i].handle);
+        CHECK(cudaFree(job->lanes[i].pointers));
+        CHECK(cudaFree(job->lanes[i].products));
+        CHECK(cudaStreamDestroy(job->lanes[i].stream));
+    }
+    free(job->lanes);
+}
+
+static const struct memory *memory_of(const struct contract_options *o) {
+    if (o->memory == EXPLICIT)
+        return o->duplicates || o->lazy_release ? &memory_residency : &memory_plain;
+    return o->memory == UNIFIED ? &memory_unified : &memory_resident;
+}
+
+/* ---- contractions */
+
+static void submit(struct job *job, struct lane *lane, uint32_t at) {
+    const struct contraction *c = &job->workload.contractions[at];
+    const struct tensors *t = &job->tensors;
+    const long numbers = (long)t->numbers[HADRON];
+    mapping_make(t, job->options->random_mappings, job->options->seed, c->left, c->right, &lane->operands.mapping);
+    if (job->events)
+        CHECK(cudaEventRecord(job->events[2 * at], lane->stream));
+    CHECK(launch_pointers(lane->stream, &lane->operands, lane->products, numbers, lane->pointers, t->products));
+    products_launch(lane->handle, lane->stream, t, lane->pointers);
+    if (job->options->accumulate)
+        CHECK(launch_accumulate(lane->stream, &lane->operands, lane->products, numbers, t->spins[HADRON], t->per_spin));
+    if (job->events)
+        CHECK(cudaEventRecord(job->events[2 * at + 1], lane->stream));
+}
+
+static void contract_one(struct job *job, uint32_t at, struct lane *lane) {
+    const struct contraction *c = &job->workload.contractions[at];
+    job->memory->acquire(job, lane, c);
+    submit(job, lane, at);
+    job->memory->release(job, lane, c);
+}
+
+static void contract_vector(struct job *job, uint32_t begin, uint32_t end) {
+    const struct contraction *contractions = job->workload.contractions;
+    const struct memory *memory = job->memory;
+    for (uint32_t i = begin; memory->place && i < end; i++)
+        memory->place(job, &job->lanes[i - begin], &contractions[i]);
+    if (!memory->ordered) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(job->options->threads)
+        for (uint32_t i = begin; i < end; i++)
+            contract_one(job, i, &job->lanes[i - begin]);
+        return;
+    }
+#pragma omp parallel for ordered schedule(static, 1) num_threads(job->options->threads)
+    for (uint32_t i = begin; i < end; i++) {
+#pragma omp ordered
+        memory->acquire(job, &job->lanes[i - begin], &contractions[i]);
+        submit(job, &job->lanes[i - begin], i);
+    }
+    for (uint32_t i = begin; i < end; i++)
+        memory->release(job, &job->lanes[i - begin], &contractions[i]);
+}
+
+/* ---- outputs */
+
+static void take_homes(struct job *job, uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; i++) {
+        struct node_memory *home = &job->hosts[job->workload.contractions[i].output];
+        if (job->free_home_count)
+            *home = job->free_homes[--job->free_home_count];
+        else
+            host_take(job, HADRON, hosts_are_managed(job), home);
+    }
+}
+
+static void end_output(struct job *job, uint32_t node) {
+    if (job->memory->end)
+        job->memory->end(job, node);
+    job->free_homes[job->free_home_count++] = job->hosts[node];
+}
+
+static void read_output(struct job *job, uint32_t node, struct outcome *outcome) {
+    if (job->memory->read)
+        job->memory->read(job, node);
+    if (!job->options->check)
+        return;
+    const struct reference reference = {.tensors = &job->tensors,
+                                        .workload = &job->workload,
+                                        .random_mappings = job->options->random_mappings,
+                                        .seed = job->options->seed};
+    const uint32_t rows = (uint32_t)job->tensors.rows <= WHOLE_ROWS ? WHOLE_ROWS : SAMPLED_ROWS;
+    outcome->different +=
+        reference_differences(&reference, node, job->hosts[node].spin, rows, job->seed + node, &outcome->compared);
+}
+
+/* Outputs whose last reader is done end; results are read at once, or stay where the last vector made them. */
+static void settle(struct job *job, uint32_t vector, uint32_t *readers, struct outcome *outcome) {
+    const struct workload *w = &job->workload;
+    for (uint32_t i = w->vectors[vector]; i < w->vectors[vector + 1]; i++) {
+        const struct contraction *c = &w->contractions[i];
+        const uint32_t operands[] = {c->left, c->right};
+        for (int o = 0; o < 2; o++) {
+            if (!--readers[operands[o]] && !w->nodes[operands[o]].initial)
+                end_output(job, operands[o]);
+        }
+        if (readers[c->output])
+            continue;
+        if (job->options->all_results)
+            read_output(job, c->output, outcome);
+        if (job->options->all_results || vector + 1 < w->vector_count)
+            end_output(job, c->output);
+    }
+}
+
+static void read_last_vector(struct job *job, struct outcome *outcome) {
+    const struct workload *w = &job->workload;
+    if (job->options->all_results)
+        return;
+    for (uint32_t i = w->vectors[w->vector_count - 1]; i < w->contraction_count; i++) {
+        read_output(job, w->contractions[i].output, outcome);
+        end_output(job, w->contractions[i].output);
+    }
+}
+
+/* ---- loops */
+
+static void add_lanes(struct job *job) {
+    for (uint32_t i = 0; i < job->workload.longest; i++) {
+        struct costs *from = &job->lanes[i].costs, *to = &job->costs;
+        to->allocate += from->allocate;
+        to->to_device += from->to_device;
+        to->to_host += from->to_host;
+        to->allocations += from->allocations;
+        to->hits += from->hits;
+        to->misses += from->misses;
+        to->bytes_to_device += from->bytes_to_device;
+        to->bytes_to_host += from->bytes_to_host;
+        *from = (struct costs){0};
+    }
+    job->costs.transfer = job->costs.to_device + job->costs.to_host;
+    job->costs.evict = -1;
+    job->costs.peak = job->peak;
+}
+
+static void make_events(struct job *job) {
+    if (!job->options->breakdown)
+        return;
+    job->events = take(2 * (size_t)job->workload.contraction_count, sizeof *job->events);
+    for (uint32_t i = 0; i < 2 * job->workload.contraction_count; i++)
+        CHECK(cudaEventCreate(&job->events[i]));
+}
+
+static double end_events(struct job *job) {
+    double seconds = 0;
+    if (!job->events)
+        return -1;
+    for (uint32_t i = 0; i < job->workload.contraction_count; i++) {
+        float ms;
+        CHECK(cudaEventElapsedTime(&ms, job->events[2 * i], job->events[2 * i + 1]));
+        seconds += 1e-3 * ms;
+        CHECK(cudaEventDestroy(job->events[2 * i]));
+        CHECK(cudaEventDestroy(job->events[2 * i + 1]));
+    }
+    free(job->events);
+    job->events = NULL;
+    return seconds;
+}
+
+static double run_loop(struct job *job, struct outcome *outcome) {
+    const struct workload *w = &job->workload;
+    uint32_t *readers = take(w->node_count, sizeof *readers);
+    for (uint32_t i = 0; i < w->node_count; i++)
+        readers[i] = w->nodes[i].readers;
+    job->costs = (struct costs){0};
+    job->bytes = job->peak = 0;
+    make_events(job);
+    if (job->memory->open)
+        job->memory->open(job);
+    CHECK(cudaDeviceSynchronize());
+    const double begin = now();
+    for (uint32_t vector = 0; vector < w->vector_count; vector++) {
+        if (job->memory->announce)
+            job->memory->announce(job, vector);
+        take_homes(job, w->vectors[vector], w->vectors[vector + 1]);
+        contract_vector(job, w->vectors[vector], w->vectors[vector + 1]);
+        settle(job, vector, readers, outcome);
+    }
+    for (uint32_t i = 0; i < w->longest; i++)
+        CHECK(cudaStreamSynchronize(job->lanes[i].stream));
+    const double seconds = now() - begin;
+    const double kernel = end_events(job);
+    add_lanes(job);
+    if (job->memory->count)
+        job->memory->count(job);
+    read_last_vector(job, outcome);
+    if (job->memory->close)
+        job->memory->close(job);
+    for (uint32_t i = 0; i < w->longest; i++) /* reading is not of the loop */
+        job->lanes[i].costs = (struct costs){0};
+    job->costs.kernel = kernel;
+    free(readers);
+    return seconds;
+}
+
+static void add_costs(struct costs *sum, const struct costs *one, double share) {
+    sum->allocate += one->allocate * share;
+    sum->to_device += one->to_device * share;
+    sum->to_host += one->to_host * share;
+    sum->transfer += one->transfer * share;
+    sum->evict += one->evict * share;
+    sum->kernel += one->kernel * share;
+    sum->allocations += one->allocations;
+    sum->reused += one->reused;
+    sum->evictions += one->evictions;
+    sum->hits += one->hits;
+    sum->misses += one->misses;
+    sum->bytes_to_device += one->bytes_to_device;
+    sum->bytes_to_host += one->bytes_to_host;
+    sum->peak = one->peak > sum->peak ? one->peak : sum->peak;
+}
+
+struct outcome contract_run(const struct contract_options *options) {
+    struct outcome outcome = {0};
+    struct job job = {
+        .options = options, .tensors = tensors_make(options->baryon, options->tensor), .memory = memory_of(options)};
+    make_workload(options, options->seed, &job.workload);
+    make_lanes(&job);
+    make_hosts(&job);
+    for (uint32_t loop = 0; loop < options->loops; loop++) {
+        job.seed = options->seed + loop;
+        if (loop && !options->function) { /* other vectors of the same initial nodes */
+            workload_free(&job.workload);
+            make_workload(options, job.seed, &job.workload);
+        }
+        const double seconds = run_loop(&job, &outcome);
+        outcome.seconds += seconds / options->loops;
+        outcome.least = !loop || seconds < outcome.least ? seconds : outcome.least;
+        outcome.most = seconds > outcome.most ? seconds : outcome.most;
+        add_costs(&outcome.costs, &job.costs, 1.0 / options->loops);
+    }
+    outcome.contractions = job.workload.contraction_count;
+    outcome.operations = job.workload.contraction_count * tensors_operations(&job.tensors);
+    free_hosts(&job);
+    free_lanes(&job);
+    workload_free(&job.workload);
+    return outcome;
+}

@@ -1,0 +1,83 @@
+/* Unified memory.
+ *
+ * As the paper's baseline: each contraction makes managed memory for its operands and its output ("to create new memory
+ * for each input pair", 3.1), which the host fills before and reads after. Kept, which is ours and a stronger baseline:
+ * nodes live in managed memory, and nothing is copied but by page migration.
+ *
+ * The total of managed memory stays below what is free on the card: going over can hang a card that others use, too. */
+#include "examples/check.h"
+#include "examples/hadron/contract.h"
+
+#include <string.h>
+
+static void open_unified(struct job *job) {
+    const size_t hadron = node_bytes(&job->tensors, HADRON),
+                 right = node_bytes(&job->tensors, job->tensors.same_roles ? HADRON : RIGHT_MESON);
+    if (!job->options->kept)
+        require_free("managed memory", job->workload.longest * (uint64_t)(2 * hadron + right));
+}
+
+static void prefetch(struct job *job, struct lane *lane, enum role role, struct complex_number *const *spin,
+                     bool to_device) {
+    struct cudaMemLocation place = {.type = to_device ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost};
+    if (to_device)
+        CHECK(cudaGetDevice(&place.id));
+    for (int i = 0; job->options->prefetch && i < pieces_of(job, role); i++)
+        CHECK(cudaMemPrefetchAsync(spin[i], piece_bytes(job, role), place, 0, lane->stream));
+}
+
+static void advise_read_mostly(struct job *job, enum role role, struct complex_number *const *spin) {
+    struct cudaMemLocation place = {.type = cudaMemLocationTypeDevice};
+    CHECK(cudaGetDevice(&place.id));
+    for (int i = 0; job->options->prefetch && i < pieces_of(job, role); i++)
+        CHECK(cudaMemAdvise(spin[i], piece_bytes(job, role), cudaMemAdviseSetReadMostly, place));
+}
+
+/* Page migration is seen as time of these copies, and of the kernels. */
+static void copy_on_host(struct job *job, enum role role, struct complex_number *const *to,
+                         struct complex_number *const *from, double *seconds, uint64_t *bytes) {
+    const double begin = now();
+    for (int i = 0; i < pieces_of(job, role); i++)
+        memcpy(to[i], from[i], piece_bytes(job, role));
+    *seconds += now() - begin;
+    *bytes += node_bytes(&job->tensors, role);
+}
+
+static void acquire_operand(struct job *job, struct lane *lane, uint32_t node, struct complex_number **spin) {
+    const enum role role = job->workload.nodes[node].role;
+    if (job->options->kept) {
+        memcpy(spin, job->hosts[node].spin, sizeof job->hosts[node].spin);
+        lane->costs.hits++;
+    } else {
+        lane->costs.misses++;
+        take_pieces(job, lane, role, true, spin);
+        copy_on_host(job, role, spin, job->hosts[node].spin, &lane->costs.to_device, &lane->costs.bytes_to_device);
+        advise_read_mostly(job, role, spin);
+    }
+    prefetch(job, lane, role, spin, true);
+}
+
+static void acquire_unified(struct job *job, struct lane *lane, const struct contraction *c) {
+    acquire_operand(job, lane, c->left, lane->operands.left);
+    acquire_operand(job, lane, c->right, lane->operands.right);
+    if (job->options->kept)
+        memcpy(lane->operands.output, job->hosts[c->output].spin, sizeof lane->operands.output);
+    else
+        take_pieces(job, lane, HADRON, true, lane->operands.output);
+    lane->costs.misses++;
+}
+
+static void release_unified(struct job *job, struct lane *lane, const struct contraction *c) {
+    if (!job->options->kept)
+        prefetch(job, lane, HADRON, lane->operands.output, false);
+    CHECK(cudaStreamSynchronize(lane->stream));
+    if (job->options->kept)
+        return;
+    copy_on_host(job, HADRON, job->hosts[c->output].spin, lane->operands.output, &lane->costs.to_host,
+                 &lane->costs.bytes_to_host);
+    give_pieces(job, lane, HADRON, lane->operands.output);
+    give_pieces(job, lane, job->workload.nodes[c->left].role, lane->operands.left);
+    give_pieces(job, lane, job->workload.nodes[c->right].role, lane->operands.right);
+}
+
+const struct memory memory_unified = {.open = open_unified, .acquire = acquire_unified, .release = release_unified};
