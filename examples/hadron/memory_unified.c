@@ -10,13 +10,6 @@
 
 #include <string.h>
 
-static void open_unified(struct job *job) {
-    const size_t hadron = node_bytes(&job->tensors, HADRON),
-                 right = node_bytes(&job->tensors, job->tensors.same_roles ? HADRON : RIGHT_MESON);
-    if (!job->options->kept)
-        require_free("managed memory", job->workload.longest * (uint64_t)(2 * hadron + right));
-}
-
 static void prefetch(struct job *job, struct lane *lane, enum role role, struct complex_number *const *spin,
                      bool to_device) {
     struct cudaMemLocation place = {.type = to_device ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost};
@@ -24,6 +17,21 @@ static void prefetch(struct job *job, struct lane *lane, enum role role, struct 
         CHECK(cudaGetDevice(&place.id));
     for (int i = 0; job->options->prefetch && i < pieces_of(job, role); i++)
         CHECK(cudaMemPrefetchAsync(spin[i], piece_bytes(job, role), place, 0, lane->stream));
+}
+
+/* Every loop begins with the nodes on the host. */
+static void open_unified(struct job *job) {
+    const struct workload *w = &job->workload;
+    const enum role right = job->tensors.same_roles ? HADRON : RIGHT_MESON;
+    if (!job->options->kept) {
+        const uint64_t bytes = 2 * node_bytes(&job->tensors, HADRON) + node_bytes(&job->tensors, right);
+        require_free("managed memory", w->longest * bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < w->node_count; i++) {
+        if (w->nodes[i].initial)
+            prefetch(job, &job->lanes[0], w->nodes[i].role, job->hosts[i].spin, false);
+    }
 }
 
 static void advise_read_mostly(struct job *job, enum role role, struct complex_number *const *spin) {

@@ -1,0 +1,122 @@
+"""The points of memhc.py: what examples/hadron runs for each figure and table of the paper, the most important first."""
+
+import collections
+
+SIZES = (1, 2, 4, 8, 16, 32)
+RATES = ("0/1", "1/8", "1/4", "1/2", "3/4", "1/1")
+UNIFIED, FULL = "unified_reorg", "full"
+# Figure 8: each step switches on one more part.
+STEPS = ("unified_naive", "unified_reorg", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full")
+# Ours: one part of the full version off, and the others on.
+WITHOUT = {"without reorganisation": {"reorganise": "off"}, "without on-demand sync": {"on-demand-sync": "off"},
+           "without duplicates": {"duplicates": "off"}, "without lazy release": {"lazy-release": "off"}}
+POLICIES = ("random", "mru", "lru", "car", "clock_pro", "preprotected_lru", "window")
+PERCENTS = (50, 100, 150, 200, 250)
+# Vector size, oversubscription, repeated rate of tables 1 to 3.
+TABLES = [(64, 50, "1/2"), (64, 100, "1/2"), (64, 150, "1/2"), (8, 50, "1/2"), (16, 50, "1/2"), (32, 50, "1/2"), (64, 50, "1/8"),
+          (64, 50, "1/4"), (64, 50, "3/4")]
+FUNCTIONS = ("a1_rhopi", "f0d2", "f0d4")
+MIB, GIB = 1 << 20, 1 << 30
+
+# figures: names of the figures and tables that use the point.
+Point = collections.namedtuple("Point", "name figures arguments")
+
+
+class Scale:
+    """How much is run. `host`: bytes of nodes on the host, at most; `slow`: vectors and loops of versions without reuse."""
+
+    def __init__(self, vectors=100, loops=10, slow=(100, 10), host=40 * GIB, tensors=(192, 384), tensor_tables=384, scales=None, own=False):
+        self.vectors, self.loops, self.slow, self.host, self.tensors = vectors, loops, slow, host, tensors
+        self.tensor_tables, self.scales, self.own = tensor_tables, scales or {}, own
+
+
+FULL_RUN = Scale()
+QUICK = Scale(loops=3, slow=(12, 2), host=10 * GIB, scales={"f0d2": 25, "f0d4": 25})
+TINY = Scale(vectors=4, loops=2, slow=(3, 1), tensors=(3, 4), tensor_tables=4, scales={"a1_rhopi": 20, "f0d2": 1, "f0d4": 1}, own=True)
+
+
+def vectors_of(scale, variant, tensor, size, rate):
+    """(vectors, loops): those of the run, fewer where the nodes would not fit the host."""
+    vectors, loops = (scale.vectors, scale.loops) if variant in ("full", "resident", "zgemm") else scale.slow
+    part, whole = map(int, rate.split("/"))
+    new = size * (whole - part) / whole
+    most = (scale.host / (16 * 16 * tensor * tensor) - 2 * size) / new if new else vectors
+    return max(2, min(vectors, int(most))), loops
+
+
+def vector_point(scale, figures, variant, tensor, size, rate, label=None, **more):
+    vectors, loops = vectors_of(scale, "full" if label is None and variant == FULL else variant if label is None else "with a switch",
+                                tensor, size, rate)
+    name = f"vectors|{tensor}|{size}|{rate}|{label or variant}"
+    return Point(name, figures, {"variant": variant, "tensor": tensor, "vector-size": size, "repeated-rate": rate, "vectors": vectors,
+                                 "loops": loops, **more})
+
+
+def eviction_point(scale, figures, policy, distribution, size, percent, rate):
+    return Point(f"evict|{size}|{percent}|{rate}|{policy}|{distribution}", figures,
+                 {"variant": FULL, "tensor": scale.tensor_tables, "vector-size": size, "oversubscription": percent, "repeated-rate": rate,
+                  "eviction": policy, "distribution": distribution, "loops": max(scale.loops, 5) if not scale.own else 2})
+
+
+def function_point(scale, name, variant):
+    arguments = {"variant": variant, "function": name, "scale": scale.scales.get(name, 100), "loops": 3 if variant == FULL else 1}
+    if scale.own:
+        arguments["tensor"] = scale.tensor_tables
+    return Point(f"function|{name}|{variant}", ["table 5"], arguments)
+
+
+def all_points(scale):
+    """May name a point several times: its figures add up."""
+    small, large = scale.tensors
+
+    def pair(figure, tensor, size, rate):
+        return [vector_point(scale, [figure], variant, tensor, size, rate) for variant in (UNIFIED, FULL)]
+
+    for size in (16, 1, 32, 8, 2, 4):
+        yield from pair("7", small, size, "1/1")
+    for rate in ("1/2", "0/1", "3/4", "1/4", "1/8"):
+        yield from pair("7", small, 16, rate)
+    for size, percent, rate in TABLES:
+        for policy in ("preprotected_lru", "lru"):
+            yield eviction_point(scale, ["tables 1-3", "11"], policy, "uniform", size, percent, rate)
+    for rate in ("1/1", "1/2", "0/1"):
+        for variant in STEPS:
+            yield vector_point(scale, ["8"], variant, large, 16, rate)
+    for size in (1, 32, 8, 2, 4):
+        yield from pair("7", large, size, "1/1")
+    for rate in ("3/4", "1/4", "1/8", "1/2", "0/1", "1/1"):
+        yield from pair("7", large, 16, rate)
+    for tensor in (small, large) if scale.own else (128, 192, 256, 384):
+        for variant in (FULL, UNIFIED, "zgemm"):
+            yield vector_point(scale, ["10"], variant, tensor, 16, "1/1")
+        yield vector_point(scale, ["10"], FULL, tensor, 16, "1/1", "extra copies", **{"on-demand-sync": "off"})
+    for name in FUNCTIONS:
+        for variant in (FULL, UNIFIED):
+            yield function_point(scale, name, variant)
+    for label, switch in WITHOUT.items():
+        yield vector_point(scale, ["8"], FULL, large, 16, "1/2", label, **switch)
+    for percent in PERCENTS:
+        for policy in POLICIES:
+            yield eviction_point(scale, ["11"], policy, "uniform", 64, percent, "1/2")
+    for size, percent, rate in TABLES:
+        for policy in ("lru", "preprotected_lru"):
+            yield eviction_point(scale, ["tables 1-3"], policy, "gaussian", size, percent, rate)
+    for rate in ("1/1", "1/2", "0/1"):
+        yield vector_point(scale, ["7"], "unified_kept", small, 16, rate)
+        yield vector_point(scale, ["7"], FULL, small, 16, rate, "full, pinned", host="pinned")
+    for rate in ("1/1", "1/2", "0/1"):
+        for variant in STEPS:
+            yield vector_point(scale, ["8"], variant, large, 4, rate)
+    for percent in PERCENTS:
+        for policy in POLICIES:
+            yield eviction_point(scale, ["11"], policy, "gaussian", 64, percent, "1/2")
+
+
+def points(scale):
+    found = {}
+    for point in all_points(scale):
+        if point.name in found:
+            found[point.name].figures.extend(one for one in point.figures if one not in found[point.name].figures)
+        else:
+            found[point.name] = point
+    return list(found.values())

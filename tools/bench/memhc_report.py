@@ -1,0 +1,211 @@
+"""Tables and verdicts of a run of memhc.py, from its points; ratios of the paper stand beside ours."""
+
+import collections
+import csv
+import math
+import pathlib
+
+from memhc_points import FULL, FUNCTIONS, PERCENTS, POLICIES, RATES, SIZES, STEPS, UNIFIED, WITHOUT
+
+PAPER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "contract" / "eviction" / "memhc_eviction.csv"
+# What the paper prints: least and most, or one number.
+PAPER_FIGURE_7 = {(384, "rate"): (2.18, 3.62), (384, "size"): (2.39, 3.86), (192, "rate"): (3.26, 9.67), (192, "size"): (2.17, 10.73)}
+PAPER_UNIFIED_SHARE, PAPER_ZGEMM_SHARE = (61.4, 70.5), (61.4, 94.8)
+PAPER_FUNCTIONS = {"a1_rhopi": 3.56, "f0d2": 6.06, "f0d4": 6.12}
+
+Verdict = collections.namedtuple("Verdict", "name value limit met")
+
+
+def geometric(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+class Points:
+    """The CSV rows that were measured, by name of the point."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def get(self, *parts):
+        return self.rows.get("|".join(map(str, parts)))
+
+    def gflops(self, *parts):
+        row = self.get(*parts)
+        return float(row["gflops"]) if row else None
+
+    def ratio(self, over, under):
+        """Of the GFLOP/s of two points; None where one is missing."""
+        a, b = self.gflops(*over), self.gflops(*under)
+        return a / b if a and b else None
+
+    def tensors(self):
+        return sorted({int(name.split("|")[1]) for name in self.rows if name.startswith("vectors|")})
+
+    def speedups(self, tensor, places):
+        """{(size, rate): ratio of the full version to unified memory}"""
+        found = {place: self.ratio(("vectors", tensor, *place, FULL), ("vectors", tensor, *place, UNIFIED)) for place in places}
+        return {place: ratio for place, ratio in found.items() if ratio}
+
+
+def spread(row):
+    """Half of the range of a row's loops, in percent of the mean."""
+    return 50 * (float(row["seconds_max"]) - float(row["seconds_min"])) / float(row["seconds"])
+
+
+def number(value, form="{:.1f}"):
+    return "-" if value is None else form.format(value)
+
+
+def table(head, rows):
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [head, ["---"] * len(head), *rows])
+
+
+def by_size(tensor):
+    return [(size, "1/1") for size in SIZES]
+
+
+def by_rate(tensor):
+    return [(16, rate) for rate in RATES]
+
+
+def figure_7(points):
+    rows = []
+    for tensor in points.tensors():
+        for kind, places in (("rate", by_rate(tensor)), ("size", by_size(tensor))):
+            paper = PAPER_FIGURE_7.get((tensor, kind))
+            for size, rate in places:
+                row, unified = points.get("vectors", tensor, size, rate, FULL), points.get("vectors", tensor, size, rate, UNIFIED)
+                if not row or not unified:
+                    continue
+                kept = points.gflops("vectors", tensor, size, rate, "unified_kept")
+                pinned = points.gflops("vectors", tensor, size, rate, "full, pinned")
+                rows.append([tensor, size, rate, number(float(unified["gflops"])), number(float(row["gflops"])), number(spread(row)),
+                             number(float(row["gflops"]) / float(unified["gflops"]), "{:.2f}"),
+                             "{} to {}".format(*paper) if paper else "-", number(kept), number(pinned)])
+    return table(["tensor", "vector size", "repeated", "unified GFLOP/s", "full GFLOP/s", "+- %", "ratio", "paper", "unified, kept (ours)",
+                  "full, pinned"], rows) if rows else ""
+
+
+def figure_8(points):
+    rows = []
+    for tensor in points.tensors():
+        for size in (4, 16):
+            for rate in RATES:
+                naive = points.gflops("vectors", tensor, size, rate, "explicit_naive")
+                for variant in [*STEPS, *WITHOUT] if naive else []:
+                    row = points.get("vectors", tensor, size, rate, variant)
+                    if row:
+                        times = [number(float(row[key]), "{:.3f}") if row[key] else "-"
+                                 for key in ("allocate_s", "transfer_s", "evict_s", "seconds")]
+                        rows.append([tensor, size, rate, variant, number(float(row["gflops"])), number(float(row["gflops"]) / naive, "{:.2f}"),
+                                     *times, row["allocations"], number(float(row["h2d_bytes"]) / 1e9, "{:.2f}"),
+                                     number(float(row["d2h_bytes"]) / 1e9, "{:.2f}")])
+    return table(["tensor", "vector size", "repeated", "version", "GFLOP/s", "to explicit naive", "allocate s", "transfer s", "evict s",
+                  "loop s", "allocations", "to device GB", "to host GB"], rows) if rows else ""
+
+
+def figure_10(points):
+    rows = []
+    for tensor in points.tensors():
+        at = ("vectors", tensor, 16, "1/1")
+        full, zgemm = points.gflops(*at, FULL), points.gflops(*at, "zgemm")
+        if not full or not zgemm:
+            continue
+        shares = [points.ratio((*at, what), (*at, FULL)) for what in (UNIFIED, "extra copies")]
+        rows.append([tensor, number(zgemm), number(full), number(100 * full / zgemm), *(number(100 * one if one else None) for one in shares)])
+    return table(["tensor", "zgemm GFLOP/s", "contraction GFLOP/s", "% of zgemm (paper 61.4 to 94.8)", "unified, % of explicit (paper 61.4 to 70.5)",
+                  "extra copies, % of explicit"], rows) if rows else ""
+
+
+def paper_rows():
+    with open(PAPER, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def paper_ratio(row):
+    """GFLOP/s of Pre-Protected LRU over those of a row of LRU."""
+    best = next(one for one in paper_rows() if one["policy"] == "preprotected_lru" and
+                all(one[key] == row[key] for key in ("vector_size", "oversubscription_pct", "repeated_rate")))
+    return float(best["gflops_p100"]) / float(row["gflops_p100"])
+
+
+def eviction_pairs(points):
+    """(paper's row, our row of LRU, our row of Pre-Protected LRU)"""
+    for row in paper_rows():
+        if row["policy"].startswith("lru_"):
+            at = ("evict", row["vector_size"], row["oversubscription_pct"], row["repeated_rate"])
+            distribution = row["policy"][len("lru_"):]
+            ours, best = points.get(*at, "lru", distribution), points.get(*at, "preprotected_lru", distribution)
+            if ours and best:
+                yield row, ours, best
+
+
+def tables_1_to_3(points):
+    rows = [[row["table"], row["vector_size"], row["oversubscription_pct"], row["repeated_rate"], row["policy"], ours["evictions"], row["evictions"],
+             best["evictions"], number(float(ours["gflops"])), number(float(best["gflops"])), number(float(best["gflops"]) / float(ours["gflops"]), "{:.2f}"),
+             number(paper_ratio(row), "{:.2f}")] for row, ours, best in eviction_pairs(points)]
+    return table(["table", "vector size", "oversubscription %", "repeated", "policy", "evictions", "paper", "Pre-Protected evicts", "GFLOP/s",
+                  "Pre-Protected", "ratio", "paper"], rows) if rows else ""
+
+
+def figure_11(points):
+    rows = []
+    for distribution in ("uniform", "gaussian"):
+        for percent in PERCENTS:
+            found = {policy: points.get("evict", 64, percent, "1/2", policy, distribution) for policy in POLICIES}
+            if found["preprotected_lru"]:
+                rows.append([distribution, percent, *(f"{float(row['gflops']):.0f} / {float(row['evictions']):.0f}" if row else "-"
+                                                      for row in found.values())])
+    return table(["distribution", "oversubscription %", *POLICIES], rows) if rows else ""
+
+
+def table_5(points):
+    rows = []
+    for name in FUNCTIONS:
+        full, unified = points.get("function", name, FULL), points.get("function", name, UNIFIED)
+        if full and unified:
+            rows.append([name, full["scale_pct"], full["tensor"], full["contractions"], number(float(unified["seconds"]), "{:.3f}"), number(float(full["seconds"]), "{:.3f}"),
+                         number(float(unified["gflops"])), number(float(full["gflops"])),
+                         number(float(unified["seconds"]) / float(full["seconds"]), "{:.2f}"), PAPER_FUNCTIONS[name]])
+    return table(["function", "scale %", "tensor", "contractions", "unified s", "full s", "unified GFLOP/s", "full GFLOP/s", "speed-up", "paper"],
+                 rows) if rows else ""
+
+
+def verdicts(points):
+    """Verdicts that the points suffice for."""
+    every = [ratio for tensor in points.tensors() for ratio in points.speedups(tensor, by_size(tensor) + by_rate(tensor)).values()]
+    if every:
+        yield Verdict("full over unified memory, least of all points", min(every), ">= 2.2 x", min(every) >= 2.2)
+    at_192 = points.speedups(192, by_size(192)).values()
+    if at_192:
+        mean = geometric(at_192)
+        yield Verdict("full over unified memory, tensor 192, 100 % repeated, geometric mean", mean, ">= 6 x", mean >= 6)
+    pairs = list(eviction_pairs(points))
+    if pairs:
+        ratios = [float(best["gflops"]) / float(ours["gflops"]) for _, ours, best in pairs]
+        fewer = sum(float(best["evictions"]) < float(ours["evictions"]) for _, ours, best in pairs)
+        yield Verdict("Pre-Protected LRU over LRU in GFLOP/s, mean (paper 1.21 x, 1.12 to 1.36)", sum(ratios) / len(ratios), "> 1 x",
+                      sum(ratios) / len(ratios) > 1)
+        yield Verdict("rows in which Pre-Protected LRU evicts less than LRU, share", fewer / len(pairs), "= 1 x", fewer == len(pairs))
+
+
+PARTS = (("Figure 7: unified memory and the full version", figure_7), ("Figure 8: what each part gains", figure_8),
+         ("Figure 10: unified memory, extra copies, and zgemm alone", figure_10), ("Tables 1 to 3: Pre-Protected LRU and LRU", tables_1_to_3),
+         ("Figure 11: GFLOP/s / evictions of a loop", figure_11), ("Table 5: correlation functions", table_5))
+
+
+def text(document):
+    points = Points(document["points"])
+    lines = [f"MemHC's experiments: {document['gpu']}, driver {document['driver']}, commit {document['commit']}",
+             f"{len(document['points'])} points, {document['loops']} loops (versions without reuse {document['slow'][1]} of "
+             f"{document['slow'][0]} vectors), {document['seconds']:.0f} s"]
+    if document["simulated"]:
+        lines.append("On the simulated CUDA: times mean nothing.")
+    for verdict in verdicts(points):
+        lines.append(f"{'met' if verdict.met else 'MISSED'}: {verdict.name}: {verdict.value:.2f} x ({verdict.limit})")
+    for title, make in PARTS:
+        made = make(points)
+        lines += ["", title, "", made] if made else ["", f"{title}: not measured"]
+    lines += [f"left out: {name}: {why}" for name, why in document["left_out"].items()]
+    lines += [f"FAILED: {name}: {why}" for name, why in document["failed"].items()]
+    return "\n".join(lines)
