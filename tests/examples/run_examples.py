@@ -204,19 +204,19 @@ CASES = {case.__name__: case for case in (he_ops_right, he_ops_sequences, he_ops
                                           hybrid_bench)}
 
 
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+def main_of(cases, usage, name):
+    parser = argparse.ArgumentParser(usage=usage)
     parser.add_argument("--examples", type=pathlib.Path, required=True)
     parser.add_argument("--cuda", required=True)
     parser.add_argument("--shim", type=pathlib.Path, required=True)
     parser.add_argument("--bench", type=pathlib.Path, required=True)
-    parser.add_argument("case", choices=CASES)
+    parser.add_argument("case", choices=cases)
     options = parser.parse_args()
-    CASES[options.case](Place(options))
+    try:
+        cases[options.case](Place(options))
+    except Failure as failure:
+        sys.exit(f"{name}: {failure}")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failure as failure:
-        sys.exit(f"run_examples.py: {failure}")
+    main_of(CASES, __doc__, "run_examples.py")

@@ -47,7 +47,9 @@ class Bench:
         self.options, self.begin = options, time.monotonic()
         self.scale = memhc_points.TINY if options.sim else memhc_points.QUICK if options.quick else memhc_points.FULL_RUN
         self.program = program_of(options)
-        self.environment = common.environment(cuda=options.build / "tools" / "sim" if options.sim else None)
+        # On the simulated CUDA the threads compute: none may spin beside them.
+        self.environment = common.environment(settings={"OMP_WAIT_POLICY": "passive"} if options.sim else (),
+                                              cuda=options.build / "tools" / "sim" if options.sim else None)
         self.points, self.failed, self.left_out, self.checked = {}, {}, {}, []
         self.card = ("simulated CUDA", "none") if options.sim else common.card()
 

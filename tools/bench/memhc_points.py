@@ -32,7 +32,7 @@ class Scale:
 
 FULL_RUN = Scale()
 QUICK = Scale(loops=3, slow=(12, 2), host=10 * GIB, scales={"f0d2": 25, "f0d4": 25})
-TINY = Scale(vectors=4, loops=2, slow=(3, 1), tensors=(3, 4), tensor_tables=4, scales={"a1_rhopi": 20, "f0d2": 1, "f0d4": 1}, own=True)
+TINY = Scale(vectors=4, loops=1, slow=(3, 1), tensors=(2, 3), tensor_tables=2, scales={"a1_rhopi": 20, "f0d2": 1, "f0d4": 1}, own=True)
 
 
 def vectors_of(scale, variant, tensor, size, rate):
@@ -55,7 +55,7 @@ def vector_point(scale, figures, variant, tensor, size, rate, label=None, **more
 def eviction_point(scale, figures, policy, distribution, size, percent, rate):
     return Point(f"evict|{size}|{percent}|{rate}|{policy}|{distribution}", figures,
                  {"variant": FULL, "tensor": scale.tensor_tables, "vector-size": size, "oversubscription": percent, "repeated-rate": rate,
-                  "eviction": policy, "distribution": distribution, "loops": max(scale.loops, 5) if not scale.own else 2})
+                  "eviction": policy, "distribution": distribution, "loops": 3 if scale.own else max(scale.loops, 5)})
 
 
 def function_point(scale, name, variant):

@@ -132,7 +132,6 @@ def check_options():
 
 def check_refusals():
     for arguments in (
-        (),
         ("--model", "rest"),
         ("--model", "--nothing"),
         ("--model", "--policy", "fifo"),
