@@ -13,6 +13,16 @@ enum {
 
 /* ---- before the clock */
 
+static void require_unified_memory(void) {
+    int device, concurrent;
+    CHECK(cudaGetDevice(&device));
+    CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, device));
+    if (!concurrent) {
+        fputs("hadron: refused: the host cannot use managed memory while this device works\n", stderr);
+        exit(1);
+    }
+}
+
 static void make_workload(const struct contract_options *o, uint64_t seed, struct workload *made) {
     const struct experiment experiment = {.distribution = o->distribution,
                                           .vector_size = o->vector_size,
@@ -75,6 +85,20 @@ static void free_hosts(struct job *job) {
     free(job->free_homes);
 }
 
+/* A first product in each lane, of meaningless numbers: the libraries load their code at first use. */
+static void warm_up(struct job *job, struct lane *lane) {
+    const struct tensors *t = &job->tensors;
+    const long numbers = (long)t->numbers[HADRON];
+    for (int s = 0; s < MAX_SPINS; s++)
+        lane->operands.left[s] = lane->operands.right[s] = lane->operands.output[s] =
+            lane->products + s % t->products * numbers;
+    mapping_make(t, false, 0, 0, 0, &lane->operands.mapping);
+    CHECK(launch_pointers(lane->stream, &lane->operands, lane->products, numbers, lane->pointers, t->products));
+    products_launch(lane->handle, lane->stream, t, lane->pointers);
+    CHECK(launch_accumulate(lane->stream, &lane->operands, lane->products, numbers, t->spins[HADRON], t->per_spin));
+    CHECK(cudaStreamSynchronize(lane->stream));
+}
+
 static void make_lanes(struct job *job) {
     const size_t bytes = (size_t)job->tensors.products * job->tensors.numbers[HADRON] * sizeof(struct complex_number);
     job->lanes = take(job->workload.longest, sizeof *job->lanes);
@@ -86,6 +110,7 @@ static void make_lanes(struct job *job) {
         CHECK(cudaMalloc((void **)&lane->pointers, sizeof *lane->pointers));
         if (!job->options->own_products)
             lane->handle = products_handle(lane->stream);
+        warm_up(job, lane);
     }
 }
 
@@ -312,6 +337,8 @@ struct outcome contract_run(const struct contract_options *options) {
     struct outcome outcome = {0};
     struct job job = {
         .options = options, .tensors = tensors_make(options->baryon, options->tensor), .memory = memory_of(options)};
+    if (options->memory == UNIFIED)
+        require_unified_memory();
     make_workload(options, options->seed, &job.workload);
     make_lanes(&job);
     make_hosts(&job);

@@ -145,6 +145,10 @@ def memhc_bench(place):
     check("not measured" not in text and "OK" not in text, text)
     for number in ("Figure 7", "Figure 8", "Figure 10", "Tables 1 to 3", "Figure 11", "Table 5", "= 1 x"):
         check(number in text, f"no {number}")
+    for name, row in made["points"].items():
+        expected = 8e-9 * int(row["tensor"]) ** 3 * 64 * int(row["contractions"])
+        check(abs(float(row["gflop"]) - expected) < 2e-6, f"{name}: {row['gflop']} GFLOP, not {expected}")
+        check(abs(float(row["gflops"]) * float(row["seconds"]) - expected) < 0.02 * expected + 1e-4, f"{name}: {row}")
     evicting = {name: row for name, row in made["points"].items() if name.startswith("evict|64|100|1/2|")}
     least = min(float(row["evictions"]) for row in evicting.values())
     check(len(evicting) == 2 * len(POLICIES) and float(evicting["evict|64|100|1/2|preprotected_lru|uniform"]["evictions"]) == least == 64,

@@ -16,6 +16,7 @@ import statistics
 import sys
 import textwrap
 
+import memhc_report
 import spgemm_results
 from results import Results
 from spgemm_results import claim, geometric, share, with_trim
@@ -25,6 +26,8 @@ ALLOC, ALLOC_H100 = "2026-11-21-h200-alloc-quick.txt", "2026-11-21-h100-alloc.tx
 FREE, HYBRID = "2026-11-22-h200-free.json", "2026-11-21-h200-hybrid-quick.md"
 GROWTH, GROWTH_TURNS = "2026-11-21-h200-growth-quick.json", "2026-11-22-h200-growth-turns.json"
 SPGEMM = "2026-11-22-h200-spgemm-quick.json"
+# The newest run; without one there are no such blocks.
+MEMHC = max((path.name for path in RESULTS.glob("*-memhc*.json")), default=None)
 WIDTH = 118
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -423,6 +426,29 @@ def spgemm_story():
         ({max(trims, key=trims.get)})."""))
 
 
+# ---- contractions
+
+def memhc():
+    about = document(MEMHC)
+    points = memhc_report.Points(about["points"])
+    rows = []
+    for tensor in points.tensors():
+        for size, rate in [*memhc_report.by_size(tensor), *memhc_report.by_rate(tensor)]:
+            values = [points.gflops("vectors", tensor, size, rate, variant) for variant in (memhc_report.UNIFIED, "unified_kept", memhc_report.FULL)]
+            row = [tensor, size, rate, *("-" if value is None else f"{value:.0f}" for value in values), f"{values[2] / values[0]:.2f}"
+                   if values[0] and values[2] else "-"]
+            if values[0] and values[2] and row not in rows:
+                rows.append(row)
+    return wrapped(f"{about['gpu']}, driver {about['driver']}, commit {about['commit']}, means of {about['loops']} loops, GFLOP/s "
+                   f"(`tools/bench/results/{MEMHC}`):") + "\n\n" + table(
+        ["tensor", "vector size", "repeated", "unified", "unified, kept", "full", "full / unified"], rows)
+
+
+def memhc_story():
+    points = memhc_report.Points(document(MEMHC)["points"])
+    return "\n".join(item(text) for text in memhc_report.story(points))
+
+
 # ---- the front page
 
 def headline():
@@ -445,7 +471,8 @@ def headline():
 
 
 BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "calls": calls, "missed": missed, "free": free, "hybrid": hybrid,
-          "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "spgemm": spgemm, "spgemm-story": spgemm_story}
+          "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "spgemm": spgemm, "spgemm-story": spgemm_story,
+          **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}
 
 
 # ---- documents

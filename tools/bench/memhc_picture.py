@@ -6,11 +6,11 @@ from picture import COLOURS, MARKERS, pyplot, save
 
 
 def line(axes, place, label, pairs):
-    pairs = [(x, y) for x, y in pairs if y]
-    if pairs:
-        axes.plot(range(len(pairs)), [y for _, y in pairs], color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)],
-                  markersize=4, linewidth=1.2, label=label)
-        axes.set_xticks(range(len(pairs)), [str(x) for x, _ in pairs])
+    """Points that were measured, at their places on the axis."""
+    there = [(at, y) for at, (_, y) in enumerate(pairs) if y]
+    if there:
+        axes.plot(*zip(*there), color=COLOURS[place % len(COLOURS)], marker=MARKERS[place % len(MARKERS)], markersize=4, linewidth=1.2, label=label)
+    axes.set_xticks(range(len(pairs)), [str(x) for x, _ in pairs])
 
 
 def finish(axes, title, xlabel, ylabel="GFLOP/s"):
@@ -48,7 +48,7 @@ def products(axes, points, unified):
 def policies(axes, points, distribution, key):
     for place, policy in enumerate(POLICIES):
         rows = [(percent, points.get("evict", 64, percent, "1/2", policy, distribution)) for percent in PERCENTS]
-        line(axes, place, policy, [(percent, float(row[key])) for percent, row in rows if row])
+        line(axes, place, policy, [(percent, float(row[key])) if row else (percent, None) for percent, row in rows])
     finish(axes, f"figure 11: {distribution}", "oversubscription, %", "GFLOP/s" if key == "gflops" else "evictions of a loop")
 
 

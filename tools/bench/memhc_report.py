@@ -189,6 +189,51 @@ def verdicts(points):
         yield Verdict("rows in which Pre-Protected LRU evicts less than LRU, share", fewer / len(pairs), "= 1 x", fewer == len(pairs))
 
 
+def steps_story(points):
+    """What each step of figure 8 gains over the one before, where all were measured."""
+    for tensor in points.tensors():
+        for rate in RATES:
+            values = [points.gflops("vectors", tensor, 16, rate, variant) for variant in STEPS]
+            if all(values):
+                gains = ", ".join(f"{name} {after / before:.2f} x" for name, before, after in zip(STEPS[3:], values[2:], values[3:]))
+                yield f"Tensor {tensor}, repeated {rate}, each step against the one before, from explicit_naive on: {gains}."
+
+
+def shares(points, over, under):
+    found = [points.ratio(("vectors", tensor, 16, "1/1", over), ("vectors", tensor, 16, "1/1", under)) for tensor in points.tensors()]
+    return [100 * one for one in found if one]
+
+
+def story(points):
+    """Sentences on what was measured beside what the paper says."""
+    for tensor in points.tensors():
+        for kind, places in (("rate", by_rate(tensor)), ("size", by_size(tensor))):
+            found, paper = list(points.speedups(tensor, places).values()), PAPER_FIGURE_7.get((tensor, kind))
+            if found:
+                yield (f"Full version over unified memory, tensor {tensor}, by {'repeated rate' if kind == 'rate' else 'vector size'}: "
+                       f"{min(found):.2f} to {max(found):.2f} x, geometric mean {geometric(found):.2f} x"
+                       + (f" (paper {paper[0]} to {paper[1]} x)." if paper else "."))
+    yield from steps_story(points)
+    for over, under, words, paper in ((UNIFIED, FULL, "Unified memory reaches", PAPER_UNIFIED_SHARE),
+                                      ("extra copies", FULL, "Explicit memory with extra copies reaches", PAPER_UNIFIED_SHARE),
+                                      (FULL, "zgemm", "The contraction reaches", PAPER_ZGEMM_SHARE)):
+        found = shares(points, over, under)
+        if found:
+            yield (f"{words} {min(found):.0f} to {max(found):.0f} % of {'zgemm alone' if under == 'zgemm' else 'the full version'} "
+                   f"(paper {paper[0]} to {paper[1]} %).")
+    ratios = [float(best["gflops"]) / float(ours["gflops"]) for _, ours, best in eviction_pairs(points)]
+    if ratios:
+        yield (f"Pre-Protected LRU over LRU in GFLOP/s, {len(ratios)} rows of tables 1 to 3: {min(ratios):.2f} to {max(ratios):.2f} x, mean "
+               f"{sum(ratios) / len(ratios):.2f} x (paper 1.12 to 1.36 x, mean 1.21 x).")
+    for name in FUNCTIONS:
+        speedup = points.ratio(("function", name, FULL), ("function", name, UNIFIED))
+        if speedup:
+            yield f"{name}: {speedup:.2f} x of unified memory (paper {PAPER_FUNCTIONS[name]} x)."
+    for verdict in verdicts(points):
+        if not verdict.met:
+            yield f"Missed: {verdict.name}: {verdict.value:.2f} x, the aim was {verdict.limit}."
+
+
 PARTS = (("Figure 7: unified memory and the full version", figure_7), ("Figure 8: what each part gains", figure_8),
          ("Figure 10: unified memory, extra copies, and zgemm alone", figure_10), ("Tables 1 to 3: Pre-Protected LRU and LRU", tables_1_to_3),
          ("Figure 11: GFLOP/s / evictions of a loop", figure_11), ("Table 5: correlation functions", table_5))
