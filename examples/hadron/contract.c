@@ -3,7 +3,7 @@
 #include "examples/check.h"
 #include "examples/hadron/reference.h"
 
-#include <omp.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -43,7 +43,39 @@ static void require_host_memory(const struct job *job) {
     }
 }
 
+/* Most outputs that are alive at one time. */
+static uint32_t most_homes(const struct workload *w) {
+    uint32_t *readers = take(w->node_count, sizeof *readers), alive = 0, most = 0;
+    for (uint32_t i = 0; i < w->node_count; i++)
+        readers[i] = w->nodes[i].readers;
+    for (uint32_t v = 0; v < w->vector_count; v++) {
+        alive += w->vectors[v + 1] - w->vectors[v];
+        most = alive > most ? alive : most;
+        for (uint32_t i = w->vectors[v]; i < w->vectors[v + 1]; i++) {
+            const struct contraction *c = &w->contractions[i];
+            alive -= !--readers[c->left] && !w->nodes[c->left].initial;
+            alive -= !--readers[c->right] && !w->nodes[c->right].initial;
+            alive -= !readers[c->output];
+        }
+    }
+    free(readers);
+    return most;
+}
+
 static bool hosts_are_managed(const struct job *job) { return job->options->memory == UNIFIED && job->options->kept; }
+
+/* Homes of outputs. Those that every contraction writes are touched before the clock starts. */
+static void make_homes(struct job *job) {
+    const bool touch = !job->options->on_demand_sync && !hosts_are_managed(job);
+    const uint32_t count = most_homes(&job->workload);
+    job->free_homes = take(count, sizeof *job->free_homes);
+    for (; job->free_home_count < count; job->free_home_count++) {
+        struct node_memory *home = &job->free_homes[job->free_home_count];
+        host_take(job, HADRON, hosts_are_managed(job), home);
+        for (int i = 0; touch && i < pieces_of(job, HADRON); i++)
+            memset(home->spin[i], 0, piece_bytes(job, HADRON));
+    }
+}
 
 static void make_hosts(struct job *job) {
     const struct workload *w = &job->workload;
@@ -51,7 +83,6 @@ static void make_hosts(struct job *job) {
     if (hosts_are_managed(job))
         require_free("managed memory", bytes_of_all_nodes(job));
     job->hosts = take(w->node_count, sizeof *job->hosts);
-    job->free_homes = take(w->node_count + w->longest, sizeof *job->free_homes);
     for (uint32_t i = 0; i < w->node_count; i++) {
         if (!w->nodes[i].initial)
             continue;
@@ -59,8 +90,7 @@ static void make_hosts(struct job *job) {
         for (int s = 0; s < job->tensors.spins[w->nodes[i].role]; s++)
             initial_fill(job->options->seed, i, s, job->hosts[i].spin[s], job->tensors.numbers[w->nodes[i].role]);
     }
-    for (; job->free_home_count < w->longest; job->free_home_count++)
-        host_take(job, HADRON, hosts_are_managed(job), &job->free_homes[job->free_home_count]);
+    make_homes(job);
 }
 
 static void give_host(const struct job *job, enum role role, struct node_memory *memory) {
@@ -178,13 +208,8 @@ static void contract_vector(struct job *job, uint32_t begin, uint32_t end) {
 /* ---- outputs */
 
 static void take_homes(struct job *job, uint32_t begin, uint32_t end) {
-    for (uint32_t i = begin; i < end; i++) {
-        struct node_memory *home = &job->hosts[job->workload.contractions[i].output];
-        if (job->free_home_count)
-            *home = job->free_homes[--job->free_home_count];
-        else
-            host_take(job, HADRON, hosts_are_managed(job), home);
-    }
+    for (uint32_t i = begin; i < end; i++)
+        job->hosts[job->workload.contractions[i].output] = job->free_homes[--job->free_home_count];
 }
 
 static void end_output(struct job *job, uint32_t node) {

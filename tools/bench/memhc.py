@@ -38,6 +38,11 @@ from picture import Missing
 CHECKED = ["unified_naive", "unified_reorg", "unified_kept", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full", "resident"]
 
 
+def cublas_folders():
+    """Where Python packages hold cuBLAS: the toolkit may lack it."""
+    return [str(found.parent) for folder in sys.path for found in sorted(pathlib.Path(folder or ".").glob("nvidia/*/lib/libcublas.so.1*"))]
+
+
 class Cut(Exception):
     """The run must end."""
 
@@ -50,6 +55,9 @@ class Bench:
         # On the simulated CUDA the threads compute: none may spin beside them.
         self.environment = common.environment(settings={"OMP_WAIT_POLICY": "passive"} if options.sim else (),
                                               cuda=options.build / "tools" / "sim" if options.sim else None)
+        if not options.sim:
+            folders = [os.environ.get("LD_LIBRARY_PATH"), *cublas_folders()]
+            self.environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
         self.points, self.failed, self.left_out, self.checked = {}, {}, {}, []
         self.card = ("simulated CUDA", "none") if options.sim else common.card()
 

@@ -142,7 +142,7 @@ def eviction_pairs(points):
 
 def tables_1_to_3(points):
     rows = [[row["table"], row["vector_size"], row["oversubscription_pct"], row["repeated_rate"], row["policy"], ours["evictions"], row["evictions"],
-             best["evictions"], number(float(ours["gflops"])), number(float(best["gflops"])), number(float(best["gflops"]) / float(ours["gflops"]), "{:.2f}"),
+             best["evictions"], *(f"{float(one['gflops']):.1f} +- {spread(one):.0f} %" for one in (ours, best)), number(float(best["gflops"]) / float(ours["gflops"]), "{:.2f}"),
              number(paper_ratio(row), "{:.2f}")] for row, ours, best in eviction_pairs(points)]
     return table(["table", "vector size", "oversubscription %", "repeated", "policy", "evictions", "paper", "Pre-Protected evicts", "GFLOP/s",
                   "Pre-Protected", "ratio", "paper"], rows) if rows else ""
