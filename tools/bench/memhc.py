@@ -10,9 +10,9 @@ version with the host at a small size. Then it measures one point after the othe
 384), tables 1 to 3 (Pre-Protected LRU and LRU), figure 8 (each part of the full version), figures 10 and 11, table 5. --figures takes
 some of 7, 8, 10, 11, "tables 1-3", "table 5".
 
-100 vectors and ten loops, as in the paper. --quick: three loops; versions without reuse two loops of 12 vectors, since their GFLOP/s do not
-depend on the number of vectors. Where the nodes of 100 vectors do not fit the host there are fewer; each point says how many. Nothing is
-started after --minutes (default 40, quick 5); FILE.json is updated after every point.
+100 vectors and ten loops, as in the paper; versions without reuse run 40 vectors and three loops, since their GFLOP/s do not depend on the
+number of vectors. --quick: three loops, and two of 12 vectors. Where the nodes do not fit the host there are fewer vectors; each point says
+how many. Nothing is started after --minutes (default 25, quick 5); FILE.json is updated after every point.
 
 Oversubscription is of a budget of the program's own: the card is never full. The program refuses managed memory that would not fit.
 
@@ -153,7 +153,7 @@ def arguments():
     if unknown:
         parser.error(f"--figures {', '.join(unknown)}: there are {', '.join(known)}")
     options.build, options.out = options.build.resolve(), options.out.resolve()
-    options.minutes = options.minutes or (5 if options.quick else 40)
+    options.minutes = options.minutes or (5 if options.quick else 25)
     return options
 
 

@@ -25,7 +25,7 @@ Point = collections.namedtuple("Point", "name figures arguments")
 class Scale:
     """How much is run. `host`: bytes of nodes on the host, at most; `slow`: vectors and loops of versions without reuse."""
 
-    def __init__(self, vectors=100, loops=10, slow=(100, 10), host=40 * GIB, tensors=(192, 384), tensor_tables=384, scales=None, own=False):
+    def __init__(self, vectors=100, loops=10, slow=(40, 3), host=40 * GIB, tensors=(192, 384), tensor_tables=384, scales=None, own=False):
         self.vectors, self.loops, self.slow, self.host, self.tensors = vectors, loops, slow, host, tensors
         self.tensor_tables, self.scales, self.own = tensor_tables, scales or {}, own
 

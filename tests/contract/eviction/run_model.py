@@ -127,7 +127,7 @@ def check_options():
     for name in plain:
         check(abs(summed[name]["evictions"] - 10 * plain[name]["evictions"]) < 0.2, f"sum of {name}")
     check(len(call("--model", "--loops", 1).splitlines()) == 1 + 5 * 2 * (len(PAPERS) + 1), "50 to 250 % by default")
-    check(call("--help").startswith("usage: hadron "), "help")
+    check(call("--model", "--help").startswith("usage: hadron "), "help")
 
 
 def check_refusals():
