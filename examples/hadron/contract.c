@@ -115,7 +115,7 @@ static void free_hosts(struct job *job) {
     free(job->free_homes);
 }
 
-/* A first product in each lane, of meaningless numbers: the libraries load their code at first use. */
+/* A first batch, of meaningless numbers: the libraries load their code at first use. */
 static void warm_up(struct job *job, struct lane *lane) {
     const struct tensors *t = &job->tensors;
     const long numbers = (long)t->numbers[HADRON];
@@ -140,7 +140,6 @@ static void make_lanes(struct job *job) {
         CHECK(cudaMalloc((void **)&lane->pointers, sizeof *lane->pointers));
         if (!job->options->own_products)
             lane->handle = products_handle(lane->stream);
-        warm_up(job, lane);
     }
 }
 
@@ -315,6 +314,8 @@ static double run_loop(struct job *job, struct outcome *outcome) {
     make_events(job);
     if (job->memory->open)
         job->memory->open(job);
+    for (uint32_t i = 0; job->seed == job->options->seed && i < w->longest; i++)
+        warm_up(job, &job->lanes[i]);
     CHECK(cudaDeviceSynchronize());
     const double begin = now();
     for (uint32_t vector = 0; vector < w->vector_count; vector++) {

@@ -1,20 +1,21 @@
 #include "examples/hadron/products.h"
 #include "examples/check.h"
 
-#include <cublas_v2.h>
 #include <dlfcn.h>
 #include <string.h>
 
-#define FUNCTIONS(X)      \
-    X(cublasCreate_v2)    \
-    X(cublasDestroy_v2)   \
-    X(cublasSetStream_v2) \
-    X(cublasZgemmBatched) \
-    X(cublasGetStatusString)
-#define POINTER(name) __typeof__(&name) name;
+/* As cublas_v2.h declares them, which a toolkit without cuBLAS lacks. */
+enum { WORKED = 0, AS_IT_IS = 0 };
+typedef const struct complex_number number;
 static struct {
     void *library;
-    FUNCTIONS(POINTER)
+    int (*cublasCreate_v2)(struct cublasContext **handle);
+    int (*cublasDestroy_v2)(struct cublasContext *handle);
+    int (*cublasSetStream_v2)(struct cublasContext *handle, cudaStream_t stream);
+    int (*cublasZgemmBatched)(struct cublasContext *handle, int left_as, int right_as, int rows, int columns, int inner,
+                              number *factor, number *const *left, int left_rows, number *const *right, int right_rows,
+                              number *kept, struct complex_number *const *product, int product_rows, int count);
+    const char *(*cublasGetStatusString)(int status);
 } blas;
 
 static bool find(const char *name, void *function) {
@@ -22,6 +23,8 @@ static bool find(const char *name, void *function) {
     memcpy(function, &found, sizeof found);
     return found != NULL;
 }
+
+#define FIND(name) find(#name, &blas.name)
 
 bool products_open(const char **why) {
     /* The folder of the toolkit is often not in the loader's search path. */
@@ -32,22 +35,22 @@ bool products_open(const char **why) {
         *why = dlerror();
         return false;
     }
-#define FIND(name) &&find(#name, &blas.name)
-    if (true FUNCTIONS(FIND))
+    if (FIND(cublasCreate_v2) && FIND(cublasDestroy_v2) && FIND(cublasSetStream_v2) && FIND(cublasZgemmBatched) &&
+        FIND(cublasGetStatusString))
         return true;
     *why = "libcublas lacks a function";
     return false;
 }
 
-static void worked(cublasStatus_t status, const char *what) {
-    if (status != CUBLAS_STATUS_SUCCESS) {
+static void worked(int status, const char *what) {
+    if (status != WORKED) {
         fprintf(stderr, "hadron: %s: %s\n", what, blas.cublasGetStatusString(status));
         exit(1);
     }
 }
 
 struct cublasContext *products_handle(cudaStream_t stream) {
-    cublasHandle_t handle;
+    struct cublasContext *handle;
     worked(blas.cublasCreate_v2(&handle), "cublasCreate");
     worked(blas.cublasSetStream_v2(handle, stream), "cublasSetStream");
     return handle;
@@ -64,10 +67,9 @@ void products_launch(struct cublasContext *handle, cudaStream_t stream, const st
         CHECK(launch_multiply(stream, pointers, t->rows, t->inner, t->columns, t->products));
         return;
     }
-    const cuDoubleComplex one = {1, 0}, zero = {0, 0};
-    worked(blas.cublasZgemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, t->rows, t->columns, t->inner, &one,
-                                   (const cuDoubleComplex *const *)pointers->left, t->rows,
-                                   (const cuDoubleComplex *const *)pointers->right, t->inner, &zero,
-                                   (cuDoubleComplex *const *)pointers->product, t->rows, t->products),
+    const struct complex_number one = {1, 0}, zero = {0, 0};
+    worked(blas.cublasZgemmBatched(handle, AS_IT_IS, AS_IT_IS, t->rows, t->columns, t->inner, &one,
+                                   (number *const *)pointers->left, t->rows, (number *const *)pointers->right, t->inner,
+                                   &zero, pointers->product, t->rows, t->products),
            "cublasZgemmBatched");
 }

@@ -19,7 +19,8 @@
 
 enum { MAX_SPINS = 16, MAX_PRODUCTS = 64 };
 
-struct complex_number {
+/* Aligned as cuDoubleComplex is. */
+struct __attribute__((aligned(16))) complex_number {
     double re, im;
 };
 
