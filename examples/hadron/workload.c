@@ -99,9 +99,21 @@ static uint32_t contract(struct generator *g, uint32_t left, uint32_t right) {
     return output;
 }
 
-/* The first initial nodes of a kind that no graph has used, then any. */
-static uint32_t draw_node(struct generator *g, uint32_t first, uint32_t end, uint32_t *next) {
-    return *next < end ? (*next)++ : first + gm_random_below(&g->random, end - first);
+static bool is_among(const uint32_t *loop, uint32_t length, uint32_t node) {
+    for (uint32_t i = 0; i < length; i++) {
+        if (loop[i] == node)
+            return true;
+    }
+    return false;
+}
+
+/* The first initial node of a kind that no contraction has and the loop has not either; else any. */
+static uint32_t draw_node(struct generator *g, uint32_t first, uint32_t end, const uint32_t *loop, uint32_t length) {
+    for (uint32_t node = first; node < end; node++) {
+        if (!g->made->nodes[node].readers && !is_among(loop, length, node))
+            return node;
+    }
+    return first + gm_random_below(&g->random, end - first);
 }
 
 /* The edge to contract: one whose product exists already, else any. */
@@ -113,13 +125,12 @@ static uint32_t choose_edge(struct generator *g, const uint32_t *loop, uint32_t 
     return g->mesons ? 0 : gm_random_below(&g->random, length - 1);
 }
 
-static void add_graph(struct generator *g, uint32_t *next_hadron, uint32_t *next_meson) {
+static void add_graph(struct generator *g) {
     uint32_t loop[LONGEST_LOOP],
         length = SHORTEST_LOOP + gm_random_below(&g->random, g->longest_loop - SHORTEST_LOOP + 1);
     for (uint32_t i = 0; i < length; i++) {
         const bool meson = g->mesons && i;
-        loop[i] = meson ? draw_node(g, g->mesons, g->initial, next_meson)
-                        : draw_node(g, 0, g->mesons ? g->mesons : g->initial, next_hadron);
+        loop[i] = draw_node(g, meson ? g->mesons : 0, meson || !g->mesons ? g->initial : g->mesons, loop, i);
     }
     for (; length > 2 && g->made->contraction_count < g->contractions; length--) {
         const uint32_t edge = choose_edge(g, loop, length);
@@ -172,9 +183,8 @@ void workload_graphs(const struct function *function, uint32_t percent, uint32_t
                               .contractions = take(contractions, sizeof *made->contractions)};
     for (uint32_t i = 0; i < initial; i++)
         made->nodes[i] = (struct node){.initial = true, .role = g.mesons && i >= g.mesons ? RIGHT_MESON : HADRON};
-    uint32_t next_hadron = 0, next_meson = g.mesons;
     while (made->contraction_count < contractions)
-        add_graph(&g, &next_hadron, &next_meson);
+        add_graph(&g);
     cut_into_vectors(&g, vector_size);
     free(g.level);
     free(g.table);

@@ -56,6 +56,17 @@ def hadron_right(place):
     check(hadron(place, *WORKLOADS["mesons"], "--variant", "zgemm")["check"] == "", "products alone have no outputs")
 
 
+def hadron_functions(place):
+    """Graphs of table 4's sizes: each node misses once where nothing is evicted, and repeated data is found."""
+    for name, nodes, contractions in (("two_point", 36, 12), ("a1_rhopi", 106, 68), ("f0d2", 2173, 1968), ("f0d4", 2173, 1970)):
+        for system in ("meson", "baryon"):
+            row = right(place, "--function", name, "--system", system, "--tensor", 1, results="last")
+            got = int(row["misses"]), int(row["contractions"]), int(row["hits"]) + int(row["misses"])
+            check(got == (nodes, contractions, 3 * contractions), f"{name}, {system}: {got}")
+    half = right(place, "--function", "f0d2", "--scale", 50, "--tensor", 1, results="last")
+    check((int(half["misses"]), int(half["contractions"])) == (102 + 984, 984), f"{half}")
+
+
 def hadron_switches(place):
     """Each part of the full version alone: right numbers, and the traffic that the part saves."""
     arguments = (*WORKLOADS["mesons"], "--threads", 1)
@@ -156,7 +167,7 @@ def memhc_bench(place):
     check("MISSED: rows in which Pre-Protected LRU" not in text, text)
 
 
-CASES = {case.__name__: case for case in (hadron_right, hadron_switches, hadron_evictions, hadron_policies, hadron_refusals,
+CASES = {case.__name__: case for case in (hadron_right, hadron_functions, hadron_switches, hadron_evictions, hadron_policies, hadron_refusals,
                                           memhc_bench)}
 
 if __name__ == "__main__":
