@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+from run_examples import POLICIES as LIBRARY_POLICIES
 from run_examples import Place, check, main_of
 
 VARIANTS = ("unified_naive", "unified_reorg", "unified_kept", "explicit_naive", "explicit_reorg", "explicit_reorg_sync", "full", "resident")
@@ -101,6 +102,8 @@ def hadron_evictions(place):
         check(int(row["evictions"]) > 0 and int(row["peak_bytes"]) <= BUDGET[1], f"{policy}, {name}: {row}")
     for policy, order in itertools.product(POLICIES, ("manual", "random:1", "random:2", "random:3")):
         right(place, *GRAPHS, *BUDGET, "--eviction", policy, SIMCUDA_STREAMS=order)
+        right(place, "--function", "a1_rhopi", "--tensor", 2, "--vector-size", 16, "--threads", 8, "--budget", 50 * NODE // 4, "--loops", 3,
+              "--eviction", policy, SIMCUDA_STREAMS=order)
     for policy, distribution, (size, percent, rate) in itertools.product(
             POLICIES[1:], ("uniform", "gaussian"), ((8, 50, "1/2"), (8, 150, "1/4"), (6, 100, "0/1"), (5, 250, "1/1"))):
         common = ("--vector-size", size, "--oversubscription", percent, "--repeated-rate", rate, "--loops", 6, "--distribution", distribution)
@@ -112,9 +115,8 @@ def hadron_evictions(place):
 
 def hadron_policies(place):
     """Under the library, too."""
-    for policy in ("observe", "cache", "auto"):
-        for arguments in ((*GRAPHS, *BUDGET), (*GRAPHS, "--variant", "explicit_reorg_sync"), (*GRAPHS, "--variant", "unified_reorg")):
-            right(place, *arguments, policy=policy)
+    for policy, variant in itertools.product(LIBRARY_POLICIES, ("full", "explicit_reorg_sync", "unified_reorg", "resident")):
+        right(place, *GRAPHS, "--variant", variant, *(BUDGET if variant == "full" else ()), policy=policy)
 
 
 def hadron_refusals(place):

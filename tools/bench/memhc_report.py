@@ -5,7 +5,7 @@ import csv
 import math
 import pathlib
 
-from memhc_points import FULL, FUNCTIONS, PERCENTS, POLICIES, RATES, SIZES, STEPS, UNIFIED, WITHOUT
+from memhc_points import FULL, FUNCTIONS, PERCENTS, PINNED, POLICIES, RATES, SIZES, STEPS, UNIFIED, WITHOUT
 
 PAPER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "contract" / "eviction" / "memhc_eviction.csv"
 # What the paper prints: least and most, or one number.
@@ -78,7 +78,7 @@ def figure_7(points):
                 if not row or not unified:
                     continue
                 kept = points.gflops("vectors", tensor, size, rate, "unified_kept")
-                pinned = points.gflops("vectors", tensor, size, rate, "full, pinned")
+                pinned = points.gflops("vectors", tensor, size, rate, PINNED)
                 rows.append([tensor, size, rate, number(float(unified["gflops"])), number(float(row["gflops"])), number(spread(row)),
                              number(float(row["gflops"]) / float(unified["gflops"]), "{:.2f}"),
                              "{} to {}".format(*paper) if paper else "-", number(kept), number(pinned)])
