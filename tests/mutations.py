@@ -324,7 +324,7 @@ MUTATIONS = [
     of("spins_are_never_packed", "examples/hadron/contract.h",
        "return job->options->reorganise ? 1 :", "return job->options->reorganise && !job->options->reorganise ? 1 :",
        "example hadron_switches", "reorganisation makes one allocation of all spins"),
-    of("device_of_other_size", "examples/hadron/contract_main.c",
+    of("device_of_other_size", "examples/hadron/contract_options.c",
        "made->budget = (2 * (uint64_t)made->vector_size + 1)", "made->budget = (2 * (uint64_t)made->vector_size + 2)",
        "example hadron_evictions", "paper: GFLOPS of the eviction policies"),
     of("vectors_are_not_announced", "examples/hadron/memory_residency.c",

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    WHOLE_ROWS = 64,
-    SAMPLED_ROWS = 2
-}; /* compared rows of a spin: all up to the first number, else as the second */
+/* Compared rows of a spin: all up to the first number, else as many as the second. */
+enum { WHOLE_ROWS = 64, SAMPLED_ROWS = 2 };
 
 /* ---- before the clock */
 

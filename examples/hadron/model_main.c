@@ -49,7 +49,7 @@ static void parse_policy(struct options *made, const char *text) {
         fail_usage("--policy %s is none of random, mru, lru, car, clock_pro, preprotected_lru, window, all", text);
 }
 
-static const char *const distribution_names[] = {"uniform", "gaussian", "both", NULL};
+static const char *const model_distribution_names[] = {"uniform", "gaussian", "both", NULL};
 
 static void check(const struct options *made) {
     if (made->oversubscription % 50)
@@ -77,7 +77,7 @@ static struct options parse(int argc, char **argv) {
         switch (found) {
         case 'm': break; /* main() has read it */
         case 'p': parse_policy(&made, optarg); break;
-        case 'd': made.distribution = parse_choice("distribution", optarg, distribution_names); break;
+        case 'd': made.distribution = parse_choice("distribution", optarg, model_distribution_names); break;
         case 'v': made.vector_size = (uint32_t)parse_number("vector-size", optarg, 1, MAX_VECTOR_SIZE); break;
         case 'o':
             made.oversubscription = (uint32_t)parse_number("oversubscription", optarg, 50, MAX_OVERSUBSCRIPTION);
@@ -112,8 +112,8 @@ static void print_row(const struct options *options, const struct experiment *ex
                       const double *columns) {
     const struct rate rate = reduced(options->rate);
     printf("%s_%s%s,%" PRIu32 ",%" PRIu32 ",%" PRIu32 "/%" PRIu32, experiment->policy->name,
-           distribution_names[experiment->distribution], what, experiment->vector_size, 50 * experiment->more_vectors,
-           rate.part, rate.whole);
+           model_distribution_names[experiment->distribution], what, experiment->vector_size,
+           50 * experiment->more_vectors, rate.part, rate.whole);
     for (int i = 0; i < COLUMNS; i++)
         printf(",%.12g", round(columns[i] * 100) / 100);
     printf("\n");
