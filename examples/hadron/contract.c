@@ -1,4 +1,4 @@
-/* Runs a workload: lanes, vectors, the clock, and the comparison with the reference. */
+/* Runs a workload: streams, vectors, the clock, and the comparison with the reference. */
 #include "examples/hadron/contract.h"
 #include "examples/check.h"
 #include "examples/hadron/reference.h"
@@ -114,41 +114,41 @@ static void free_hosts(struct job *job) {
 }
 
 /* A first batch, of meaningless numbers: the libraries load their code at first use. */
-static void warm_up(struct job *job, struct lane *lane) {
+static void warm_up(struct job *job, struct stream *stream) {
     const struct tensors *t = &job->tensors;
     const long numbers = (long)t->numbers[HADRON];
     for (int s = 0; s < MAX_SPINS; s++)
-        lane->operands.left[s] = lane->operands.right[s] = lane->operands.output[s] =
-            lane->products + s % t->products * numbers;
-    mapping_make(t, false, 0, 0, 0, &lane->operands.mapping);
-    CHECK(launch_pointers(lane->stream, &lane->operands, lane->products, numbers, lane->pointers, t->products));
-    products_launch(lane->handle, lane->stream, t, lane->pointers);
-    CHECK(launch_accumulate(lane->stream, &lane->operands, lane->products, numbers, t->spins[HADRON], t->per_spin));
-    CHECK(cudaStreamSynchronize(lane->stream));
+        stream->operands.left[s] = stream->operands.right[s] = stream->operands.output[s] =
+            stream->products + s % t->products * numbers;
+    mapping_make(t, false, 0, 0, 0, &stream->operands.mapping);
+    CHECK(launch_pointers(stream->cuda, &stream->operands, stream->products, numbers, stream->pointers, t->products));
+    products_launch(stream->handle, stream->cuda, t, stream->pointers);
+    CHECK(launch_accumulate(stream->cuda, &stream->operands, stream->products, numbers, t->spins[HADRON], t->per_spin));
+    CHECK(cudaStreamSynchronize(stream->cuda));
 }
 
-static void make_lanes(struct job *job) {
+static void make_streams(struct job *job) {
     const size_t bytes = (size_t)job->tensors.products * job->tensors.numbers[HADRON] * sizeof(struct complex_number);
-    job->lanes = take(job->workload.longest, sizeof *job->lanes);
+    job->streams = take(job->workload.longest, sizeof *job->streams);
     require_free("products", job->workload.longest * (uint64_t)bytes);
     for (uint32_t i = 0; i < job->workload.longest; i++) {
-        struct lane *lane = &job->lanes[i];
-        CHECK(cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
-        CHECK(cudaMalloc((void **)&lane->products, bytes));
-        CHECK(cudaMalloc((void **)&lane->pointers, sizeof *lane->pointers));
+        struct stream *stream = &job->streams[i];
+        CHECK(cudaStreamCreateWithFlags(&stream->cuda, cudaStreamNonBlocking));
+        CHECK(cudaMalloc((void **)&stream->products, bytes));
+        CHECK(cudaMalloc((void **)&stream->pointers, sizeof *stream->pointers));
         if (!job->options->own_products)
-            lane->handle = products_handle(lane->stream);
+            stream->handle = products_handle(stream->cuda);
     }
 }
 
-static void free_lanes(struct job *job) {
+static void free_streams(struct job *job) {
     for (uint32_t i = 0; i < job->workload.longest; i++) {
-        products_close(job->lanes[i].handle);
-        CHECK(cudaFree(job->lanes[i].pointers));
-        CHECK(cudaFree(job->lanes[i].products));
-        CHECK(cudaStreamDestroy(job->lanes[i].stream));
+        products_close(job->streams[i].handle);
+        CHECK(cudaFree(job->streams[i].pointers));
+        CHECK(cudaFree(job->streams[i].products));
+        CHECK(cudaStreamDestroy(job->streams[i].cuda));
     }
-    free(job->lanes);
+    free(job->streams);
 }
 
 static const struct memory *memory_of(const struct contract_options *o) {
@@ -159,47 +159,48 @@ static const struct memory *memory_of(const struct contract_options *o) {
 
 /* ---- contractions */
 
-static void submit(struct job *job, struct lane *lane, uint32_t at) {
+static void submit(struct job *job, struct stream *stream, uint32_t at) {
     const struct contraction *c = &job->workload.contractions[at];
     const struct tensors *t = &job->tensors;
     const long numbers = (long)t->numbers[HADRON];
-    mapping_make(t, job->options->random_mappings, job->options->seed, c->left, c->right, &lane->operands.mapping);
+    mapping_make(t, job->options->random_mappings, job->options->seed, c->left, c->right, &stream->operands.mapping);
     if (job->events)
-        CHECK(cudaEventRecord(job->events[2 * at], lane->stream));
-    CHECK(launch_pointers(lane->stream, &lane->operands, lane->products, numbers, lane->pointers, t->products));
-    products_launch(lane->handle, lane->stream, t, lane->pointers);
+        CHECK(cudaEventRecord(job->events[2 * at], stream->cuda));
+    CHECK(launch_pointers(stream->cuda, &stream->operands, stream->products, numbers, stream->pointers, t->products));
+    products_launch(stream->handle, stream->cuda, t, stream->pointers);
     if (job->options->accumulate)
-        CHECK(launch_accumulate(lane->stream, &lane->operands, lane->products, numbers, t->spins[HADRON], t->per_spin));
+        CHECK(launch_accumulate(stream->cuda, &stream->operands, stream->products, numbers, t->spins[HADRON],
+                                t->per_spin));
     if (job->events)
-        CHECK(cudaEventRecord(job->events[2 * at + 1], lane->stream));
+        CHECK(cudaEventRecord(job->events[2 * at + 1], stream->cuda));
 }
 
-static void contract_one(struct job *job, uint32_t at, struct lane *lane) {
+static void contract_one(struct job *job, uint32_t at, struct stream *stream) {
     const struct contraction *c = &job->workload.contractions[at];
-    job->memory->acquire(job, lane, c);
-    submit(job, lane, at);
-    job->memory->release(job, lane, c);
+    job->memory->acquire(job, stream, c);
+    submit(job, stream, at);
+    job->memory->release(job, stream, c);
 }
 
 static void contract_vector(struct job *job, uint32_t begin, uint32_t end) {
     const struct contraction *contractions = job->workload.contractions;
     const struct memory *memory = job->memory;
     for (uint32_t i = begin; memory->place && i < end; i++)
-        memory->place(job, &job->lanes[i - begin], &contractions[i]);
+        memory->place(job, &job->streams[i - begin], &contractions[i]);
     if (!memory->ordered) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(job->options->threads)
         for (uint32_t i = begin; i < end; i++)
-            contract_one(job, i, &job->lanes[i - begin]);
+            contract_one(job, i, &job->streams[i - begin]);
         return;
     }
 #pragma omp parallel for ordered schedule(static, 1) num_threads(job->options->threads)
     for (uint32_t i = begin; i < end; i++) {
 #pragma omp ordered
-        memory->acquire(job, &job->lanes[i - begin], &contractions[i]);
-        submit(job, &job->lanes[i - begin], i);
+        memory->acquire(job, &job->streams[i - begin], &contractions[i]);
+        submit(job, &job->streams[i - begin], i);
     }
     for (uint32_t i = begin; i < end; i++)
-        memory->release(job, &job->lanes[i - begin], &contractions[i]);
+        memory->release(job, &job->streams[i - begin], &contractions[i]);
 }
 
 /* ---- outputs */
@@ -260,9 +261,9 @@ static void read_last_vector(struct job *job, struct outcome *outcome) {
 
 /* ---- loops */
 
-static void add_lanes(struct job *job) {
+static void add_streams(struct job *job) {
     for (uint32_t i = 0; i < job->workload.longest; i++) {
-        struct costs *from = &job->lanes[i].costs, *to = &job->costs;
+        struct costs *from = &job->streams[i].costs, *to = &job->costs;
         to->allocate += from->allocate;
         to->to_device += from->to_device;
         to->to_host += from->to_host;
@@ -313,7 +314,7 @@ static double run_loop(struct job *job, struct outcome *outcome) {
     if (job->memory->open)
         job->memory->open(job);
     for (uint32_t i = 0; job->seed == job->options->seed && i < w->longest; i++)
-        warm_up(job, &job->lanes[i]);
+        warm_up(job, &job->streams[i]);
     CHECK(cudaDeviceSynchronize());
     const double begin = now();
     for (uint32_t vector = 0; vector < w->vector_count; vector++) {
@@ -324,17 +325,17 @@ static double run_loop(struct job *job, struct outcome *outcome) {
         settle(job, vector, readers, outcome);
     }
     for (uint32_t i = 0; i < w->longest; i++)
-        CHECK(cudaStreamSynchronize(job->lanes[i].stream));
+        CHECK(cudaStreamSynchronize(job->streams[i].cuda));
     const double seconds = now() - begin;
     const double kernel = end_events(job);
-    add_lanes(job);
+    add_streams(job);
     if (job->memory->count)
         job->memory->count(job);
     read_last_vector(job, outcome);
     if (job->memory->close)
         job->memory->close(job);
     for (uint32_t i = 0; i < w->longest; i++) /* reading is not of the loop */
-        job->lanes[i].costs = (struct costs){0};
+        job->streams[i].costs = (struct costs){0};
     job->costs.kernel = kernel;
     free(readers);
     return seconds;
@@ -364,7 +365,7 @@ struct outcome contract_run(const struct contract_options *options) {
     if (options->memory == UNIFIED)
         require_unified_memory();
     make_workload(options, options->seed, &job.workload);
-    make_lanes(&job);
+    make_streams(&job);
     make_hosts(&job);
     for (uint32_t loop = 0; loop < options->loops; loop++) {
         job.seed = options->seed + loop;
@@ -381,7 +382,7 @@ struct outcome contract_run(const struct contract_options *options) {
     outcome.contractions = job.workload.contraction_count;
     outcome.operations = job.workload.contraction_count * tensors_operations(&job.tensors);
     free_hosts(&job);
-    free_lanes(&job);
+    free_streams(&job);
     workload_free(&job.workload);
     return outcome;
 }

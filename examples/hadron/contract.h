@@ -1,7 +1,7 @@
 /* Contractions on the device: what all ways to manage memory share.
  *
- * Contraction i of a vector runs in stream i, its lane; OpenMP threads drive the lanes (memhc 6.1). A way to manage
- * memory is a struct memory. It places the operands of a contraction and the output, and takes them away. */
+ * Contraction i of a vector runs in stream i. OpenMP threads drive the streams (memhc 6.1). A way to manage memory is a
+ * struct memory. It places the operands of a contraction and the output, and takes them away. */
 #ifndef HADRON_CONTRACT_H
 #define HADRON_CONTRACT_H
 
@@ -36,15 +36,17 @@ struct node_memory {
     struct complex_number *spin[MAX_SPINS];
 };
 
-/* What a loop or a lane used. Seconds are of the host, but `kernel`: of the streams, which overlap. Negative: unknown.
+/* What a loop or a stream used. Seconds are of the host, but `kernel`: of the streams, which overlap. Negative:
+ * unknown.
  */
 struct costs {
     double allocate, to_device, to_host, transfer, evict, kernel;
     uint64_t allocations, reused, evictions, hits, misses, bytes_to_device, bytes_to_host, peak;
 };
 
-struct lane {
-    cudaStream_t stream;
+/* A stream with what its contractions need: a handle of cuBLAS, memory of the products, pointers to matrices. */
+struct stream {
+    cudaStream_t cuda;
     struct cublasContext *handle;
     struct complex_number *products; /* of one contraction */
     struct pointers *pointers;
@@ -57,7 +59,7 @@ struct job {
     struct tensors tensors;
     struct workload workload;
     struct node_memory *hosts; /* by node: initial nodes, and homes of outputs that are alive */
-    struct lane *lanes;        /* workload.longest */
+    struct stream *streams;    /* workload.longest */
     const struct memory *memory;
     void *state; /* of the memory */
     uint64_t seed;
@@ -74,13 +76,13 @@ struct memory {
     bool ordered;
     void (*open)(struct job *job);                      /* of one loop, not timed; may be NULL */
     void (*announce)(struct job *job, uint32_t vector); /* may be NULL */
-    void (*place)(struct job *job, struct lane *lane, const struct contraction *c); /* the output; may be NULL */
-    void (*acquire)(struct job *job, struct lane *lane, const struct contraction *c);
-    void (*release)(struct job *job, struct lane *lane, const struct contraction *c);
+    void (*place)(struct job *job, struct stream *stream, const struct contraction *c); /* the output; may be NULL */
+    void (*acquire)(struct job *job, struct stream *stream, const struct contraction *c);
+    void (*release)(struct job *job, struct stream *stream, const struct contraction *c);
     /* Brings an output to job->hosts. May be NULL: it is there. */
     void (*read)(struct job *job, uint32_t node);
     void (*end)(struct job *job, uint32_t node); /* the output is not needed any more; may be NULL */
-    void (*count)(struct job *job);              /* writes job->costs, after the clock; NULL: those of the lanes */
+    void (*count)(struct job *job);              /* writes job->costs, after the clock; NULL: those of the streams */
     void (*close)(struct job *job);              /* may be NULL */
 };
 
@@ -114,9 +116,9 @@ void spread_pieces(const struct job *job, enum role role, struct complex_number 
 
 void count_bytes(struct job *job, long long more); /* any thread */
 
-/* Pieces of a node by cudaMallocManaged or cudaMalloc, timed and counted in the lane. */
-void take_pieces(struct job *job, struct lane *lane, enum role role, bool managed, struct complex_number **spin);
-void give_pieces(struct job *job, struct lane *lane, enum role role, struct complex_number **spin);
+/* Pieces of a node by cudaMallocManaged or cudaMalloc, timed and counted in the stream. */
+void take_pieces(struct job *job, struct stream *stream, enum role role, bool managed, struct complex_number **spin);
+void give_pieces(struct job *job, struct stream *stream, enum role role, struct complex_number **spin);
 
 /* Ends the program unless `bytes` of managed or device memory leave headroom in what is free: going over can hang a
  * card that others use as well. */

@@ -22,69 +22,69 @@ static struct node_memory *kept(struct job *job, uint32_t node) {
     return stays ? &((struct state *)job->state)->outputs[node] : NULL;
 }
 
-static void copy(struct job *job, struct lane *lane, enum role role, struct complex_number *const *to,
+static void copy(struct job *job, struct stream *stream, enum role role, struct complex_number *const *to,
                  struct complex_number *const *from, enum cudaMemcpyKind kind) {
     const double begin = now();
     for (int i = 0; i < pieces_of(job, role); i++)
-        CHECK(cudaMemcpyAsync(to[i], from[i], piece_bytes(job, role), kind, lane->stream));
+        CHECK(cudaMemcpyAsync(to[i], from[i], piece_bytes(job, role), kind, stream->cuda));
     if (kind == cudaMemcpyDeviceToHost) {
-        CHECK(cudaStreamSynchronize(lane->stream));
-        lane->costs.to_host += now() - begin;
-        lane->costs.bytes_to_host += node_bytes(&job->tensors, role);
+        CHECK(cudaStreamSynchronize(stream->cuda));
+        stream->costs.to_host += now() - begin;
+        stream->costs.bytes_to_host += node_bytes(&job->tensors, role);
     } else {
-        lane->costs.to_device += now() - begin;
-        lane->costs.bytes_to_device += node_bytes(&job->tensors, role);
+        stream->costs.to_device += now() - begin;
+        stream->costs.bytes_to_device += node_bytes(&job->tensors, role);
     }
 }
 
-static void acquire_operand(struct job *job, struct lane *lane, uint32_t node, struct complex_number **spin) {
+static void acquire_operand(struct job *job, struct stream *stream, uint32_t node, struct complex_number **spin) {
     const enum role role = job->workload.nodes[node].role;
     const struct node_memory *there = kept(job, node);
     if (there) {
         memcpy(spin, there->spin, sizeof there->spin);
-        lane->costs.hits++;
+        stream->costs.hits++;
         return;
     }
-    lane->costs.misses++;
-    take_pieces(job, lane, role, false, spin);
-    copy(job, lane, role, spin, job->hosts[node].spin, cudaMemcpyHostToDevice);
+    stream->costs.misses++;
+    take_pieces(job, stream, role, false, spin);
+    copy(job, stream, role, spin, job->hosts[node].spin, cudaMemcpyHostToDevice);
 }
 
-static void acquire_plain(struct job *job, struct lane *lane, const struct contraction *c) {
-    acquire_operand(job, lane, c->left, lane->operands.left);
-    acquire_operand(job, lane, c->right, lane->operands.right);
-    take_pieces(job, lane, HADRON, false, lane->operands.output);
-    lane->costs.misses++;
+static void acquire_plain(struct job *job, struct stream *stream, const struct contraction *c) {
+    acquire_operand(job, stream, c->left, stream->operands.left);
+    acquire_operand(job, stream, c->right, stream->operands.right);
+    take_pieces(job, stream, HADRON, false, stream->operands.output);
+    stream->costs.misses++;
 }
 
-static void release_operand(struct job *job, struct lane *lane, uint32_t node, struct complex_number **spin) {
+static void release_operand(struct job *job, struct stream *stream, uint32_t node, struct complex_number **spin) {
     if (!kept(job, node))
-        give_pieces(job, lane, job->workload.nodes[node].role, spin);
+        give_pieces(job, stream, job->workload.nodes[node].role, spin);
 }
 
-static void release_plain(struct job *job, struct lane *lane, const struct contraction *c) {
+static void release_plain(struct job *job, struct stream *stream, const struct contraction *c) {
     struct node_memory *output = kept(job, c->output);
-    CHECK(cudaStreamSynchronize(lane->stream));
+    CHECK(cudaStreamSynchronize(stream->cuda));
     if (output) {
-        memcpy(output->spin, lane->operands.output, sizeof output->spin);
+        memcpy(output->spin, stream->operands.output, sizeof output->spin);
     } else {
-        copy(job, lane, HADRON, job->hosts[c->output].spin, lane->operands.output, cudaMemcpyDeviceToHost);
-        give_pieces(job, lane, HADRON, lane->operands.output);
+        copy(job, stream, HADRON, job->hosts[c->output].spin, stream->operands.output, cudaMemcpyDeviceToHost);
+        give_pieces(job, stream, HADRON, stream->operands.output);
     }
-    release_operand(job, lane, c->left, lane->operands.left);
-    release_operand(job, lane, c->right, lane->operands.right);
+    release_operand(job, stream, c->left, stream->operands.left);
+    release_operand(job, stream, c->right, stream->operands.right);
 }
 
 static void read_plain(struct job *job, uint32_t node) {
     const struct node_memory *output = kept(job, node);
     if (output)
-        copy(job, &job->lanes[0], HADRON, job->hosts[node].spin, output->spin, cudaMemcpyDeviceToHost);
+        copy(job, &job->streams[0], HADRON, job->hosts[node].spin, output->spin, cudaMemcpyDeviceToHost);
 }
 
 static void end_plain(struct job *job, uint32_t node) {
     struct node_memory *output = kept(job, node);
     if (output)
-        give_pieces(job, &job->lanes[0], HADRON, output->spin);
+        give_pieces(job, &job->streams[0], HADRON, output->spin);
 }
 
 static void close_plain(struct job *job) {

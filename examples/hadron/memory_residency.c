@@ -89,32 +89,32 @@ static void addresses_of(const struct job *job, uint32_t node, const struct gpum
     spread_pieces(job, role, spin);
 }
 
-static void place_residency(struct job *job, struct lane *lane, const struct contraction *c) {
+static void place_residency(struct job *job, struct stream *stream, const struct contraction *c) {
     struct state *state = job->state;
     struct gpumem_use uses[MAX_SPINS];
     register_node(job, state, c->output);
     const size_t count = add_uses(job, c->output, GPUMEM_WRITE, uses);
-    OK(gpumem_residency_acquire(state->residency, uses, count, lane->stream));
-    addresses_of(job, c->output, uses, lane->operands.output);
+    OK(gpumem_residency_acquire(state->residency, uses, count, stream->cuda));
+    addresses_of(job, c->output, uses, stream->operands.output);
 }
 
-static void acquire_residency(struct job *job, struct lane *lane, const struct contraction *c) {
+static void acquire_residency(struct job *job, struct stream *stream, const struct contraction *c) {
     struct state *state = job->state;
     struct gpumem_use uses[2 * MAX_SPINS];
     const size_t right = add_uses(job, c->right, GPUMEM_READ, uses);
     const size_t both = right + add_uses(job, c->left, GPUMEM_READ, uses + right);
-    OK(gpumem_residency_acquire(state->residency, uses, both, lane->stream));
-    addresses_of(job, c->right, uses, lane->operands.right);
-    addresses_of(job, c->left, uses + right, lane->operands.left);
+    OK(gpumem_residency_acquire(state->residency, uses, both, stream->cuda));
+    addresses_of(job, c->right, uses, stream->operands.right);
+    addresses_of(job, c->left, uses + right, stream->operands.left);
 }
 
-static void release_residency(struct job *job, struct lane *lane, const struct contraction *c) {
+static void release_residency(struct job *job, struct stream *stream, const struct contraction *c) {
     struct state *state = job->state;
     struct gpumem_use uses[3 * MAX_SPINS];
     size_t count = add_uses(job, c->right, GPUMEM_READ, uses);
     count += add_uses(job, c->left, GPUMEM_READ, uses + count);
     count += add_uses(job, c->output, GPUMEM_WRITE, uses + count);
-    OK(gpumem_residency_release(state->residency, uses, count, lane->stream, 0));
+    OK(gpumem_residency_release(state->residency, uses, count, stream->cuda, 0));
 }
 
 static void read_residency(struct job *job, uint32_t node) {

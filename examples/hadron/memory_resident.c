@@ -8,7 +8,7 @@ struct state {
     struct node_memory *nodes;
     struct complex_number *all;
     size_t used;                 /* numbers of `all` */
-    struct node_memory *results; /* by lane: outputs that no contraction reads follow one another in its stream */
+    struct node_memory *results; /* by stream: outputs that no contraction reads follow one another there */
 };
 
 static void take_all(struct job *job, struct state *state, enum role role, struct node_memory *made) {
@@ -38,23 +38,23 @@ static void open_resident(struct job *job) {
     job->state = state;
 }
 
-static void place_resident(struct job *job, struct lane *lane, const struct contraction *c) {
+static void place_resident(struct job *job, struct stream *stream, const struct contraction *c) {
     struct state *state = job->state;
     if (!job->workload.nodes[c->output].readers)
-        state->nodes[c->output] = state->results[lane - job->lanes];
-    memcpy(lane->operands.output, state->nodes[c->output].spin, sizeof lane->operands.output);
+        state->nodes[c->output] = state->results[stream - job->streams];
+    memcpy(stream->operands.output, state->nodes[c->output].spin, sizeof stream->operands.output);
 }
 
-static void acquire_resident(struct job *job, struct lane *lane, const struct contraction *c) {
+static void acquire_resident(struct job *job, struct stream *stream, const struct contraction *c) {
     const struct state *state = job->state;
-    memcpy(lane->operands.left, state->nodes[c->left].spin, sizeof lane->operands.left);
-    memcpy(lane->operands.right, state->nodes[c->right].spin, sizeof lane->operands.right);
+    memcpy(stream->operands.left, state->nodes[c->left].spin, sizeof stream->operands.left);
+    memcpy(stream->operands.right, state->nodes[c->right].spin, sizeof stream->operands.right);
 }
 
 /* Outputs that a later vector reads, in another stream, are complete when the vector ends. */
-static void release_resident(struct job *job, struct lane *lane, const struct contraction *c) {
+static void release_resident(struct job *job, struct stream *stream, const struct contraction *c) {
     if (job->workload.nodes[c->output].readers)
-        CHECK(cudaStreamSynchronize(lane->stream));
+        CHECK(cudaStreamSynchronize(stream->cuda));
 }
 
 static void read_resident(struct job *job, uint32_t node) {

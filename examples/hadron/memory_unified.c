@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-static void prefetch(struct job *job, struct lane *lane, enum role role, struct complex_number *const *spin,
+static void prefetch(struct job *job, struct stream *stream, enum role role, struct complex_number *const *spin,
                      bool to_device) {
     struct cudaMemLocation place = {.type = to_device ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost};
     if (to_device)
         CHECK(cudaGetDevice(&place.id));
     for (int i = 0; job->options->prefetch && i < pieces_of(job, role); i++)
-        CHECK(cudaMemPrefetchAsync(spin[i], piece_bytes(job, role), place, 0, lane->stream));
+        CHECK(cudaMemPrefetchAsync(spin[i], piece_bytes(job, role), place, 0, stream->cuda));
 }
 
 /* Every loop begins with the nodes on the host. */
@@ -30,7 +30,7 @@ static void open_unified(struct job *job) {
     }
     for (uint32_t i = 0; i < w->node_count; i++) {
         if (w->nodes[i].initial)
-            prefetch(job, &job->lanes[0], w->nodes[i].role, job->hosts[i].spin, false);
+            prefetch(job, &job->streams[0], w->nodes[i].role, job->hosts[i].spin, false);
     }
 }
 
@@ -51,41 +51,41 @@ static void copy_on_host(struct job *job, enum role role, struct complex_number 
     *bytes += node_bytes(&job->tensors, role);
 }
 
-static void acquire_operand(struct job *job, struct lane *lane, uint32_t node, struct complex_number **spin) {
+static void acquire_operand(struct job *job, struct stream *stream, uint32_t node, struct complex_number **spin) {
     const enum role role = job->workload.nodes[node].role;
     if (job->options->kept) {
         memcpy(spin, job->hosts[node].spin, sizeof job->hosts[node].spin);
-        lane->costs.hits++;
+        stream->costs.hits++;
     } else {
-        lane->costs.misses++;
-        take_pieces(job, lane, role, true, spin);
-        copy_on_host(job, role, spin, job->hosts[node].spin, &lane->costs.to_device, &lane->costs.bytes_to_device);
+        stream->costs.misses++;
+        take_pieces(job, stream, role, true, spin);
+        copy_on_host(job, role, spin, job->hosts[node].spin, &stream->costs.to_device, &stream->costs.bytes_to_device);
         advise_read_mostly(job, role, spin);
     }
-    prefetch(job, lane, role, spin, true);
+    prefetch(job, stream, role, spin, true);
 }
 
-static void acquire_unified(struct job *job, struct lane *lane, const struct contraction *c) {
-    acquire_operand(job, lane, c->left, lane->operands.left);
-    acquire_operand(job, lane, c->right, lane->operands.right);
+static void acquire_unified(struct job *job, struct stream *stream, const struct contraction *c) {
+    acquire_operand(job, stream, c->left, stream->operands.left);
+    acquire_operand(job, stream, c->right, stream->operands.right);
     if (job->options->kept)
-        memcpy(lane->operands.output, job->hosts[c->output].spin, sizeof lane->operands.output);
+        memcpy(stream->operands.output, job->hosts[c->output].spin, sizeof stream->operands.output);
     else
-        take_pieces(job, lane, HADRON, true, lane->operands.output);
-    lane->costs.misses++;
+        take_pieces(job, stream, HADRON, true, stream->operands.output);
+    stream->costs.misses++;
 }
 
-static void release_unified(struct job *job, struct lane *lane, const struct contraction *c) {
+static void release_unified(struct job *job, struct stream *stream, const struct contraction *c) {
     if (!job->options->kept)
-        prefetch(job, lane, HADRON, lane->operands.output, false);
-    CHECK(cudaStreamSynchronize(lane->stream));
+        prefetch(job, stream, HADRON, stream->operands.output, false);
+    CHECK(cudaStreamSynchronize(stream->cuda));
     if (job->options->kept)
         return;
-    copy_on_host(job, HADRON, job->hosts[c->output].spin, lane->operands.output, &lane->costs.to_host,
-                 &lane->costs.bytes_to_host);
-    give_pieces(job, lane, HADRON, lane->operands.output);
-    give_pieces(job, lane, job->workload.nodes[c->left].role, lane->operands.left);
-    give_pieces(job, lane, job->workload.nodes[c->right].role, lane->operands.right);
+    copy_on_host(job, HADRON, job->hosts[c->output].spin, stream->operands.output, &stream->costs.to_host,
+                 &stream->costs.bytes_to_host);
+    give_pieces(job, stream, HADRON, stream->operands.output);
+    give_pieces(job, stream, job->workload.nodes[c->left].role, stream->operands.left);
+    give_pieces(job, stream, job->workload.nodes[c->right].role, stream->operands.right);
 }
 
 const struct memory memory_unified = {.open = open_unified, .acquire = acquire_unified, .release = release_unified};

@@ -25,25 +25,25 @@ void count_bytes(struct job *job, long long more) {
     }
 }
 
-void take_pieces(struct job *job, struct lane *lane, enum role role, bool managed, struct complex_number **spin) {
+void take_pieces(struct job *job, struct stream *stream, enum role role, bool managed, struct complex_number **spin) {
     const double begin = now();
     for (int i = 0; i < pieces_of(job, role); i++) {
         if (managed)
             CHECK(cudaMallocManaged((void **)&spin[i], piece_bytes(job, role), cudaMemAttachGlobal));
         else
             CHECK(cudaMalloc((void **)&spin[i], piece_bytes(job, role)));
-        lane->costs.allocations++;
+        stream->costs.allocations++;
     }
-    lane->costs.allocate += now() - begin;
+    stream->costs.allocate += now() - begin;
     count_bytes(job, (long long)node_bytes(&job->tensors, role));
     spread_pieces(job, role, spin);
 }
 
-void give_pieces(struct job *job, struct lane *lane, enum role role, struct complex_number **spin) {
+void give_pieces(struct job *job, struct stream *stream, enum role role, struct complex_number **spin) {
     const double begin = now();
     for (int i = 0; i < pieces_of(job, role); i++)
         CHECK(cudaFree(spin[i]));
-    lane->costs.allocate += now() - begin;
+    stream->costs.allocate += now() - begin;
     count_bytes(job, -(long long)node_bytes(&job->tensors, role));
     spin[0] = NULL;
 }
