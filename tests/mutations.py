@@ -332,7 +332,7 @@ MUTATIONS = [
        "OK(gpumem_residency_announce(state->residency, state->vector, 0));",
        "example hadron_evictions", "Pre-Protected LRU and window know the next vector"),
     of("managed_output_stays_managed", "examples/hadron/memory_unified.c",
-       "copy_on_host(job, HADRON, job->hosts[c->output].spin", "copy_on_host(job, HADRON, lane->operands.output",
+       "copy_on_host(job, HADRON, job->hosts[c->output].spin", "copy_on_host(job, HADRON, stream->operands.output",
        "example hadron_right", "the host gets outputs of unified memory"),
     of("half_of_the_operations", "examples/hadron/tensors.c",
        "return 8.0 * t->rows", "return 4.0 * t->rows",
