@@ -113,3 +113,12 @@ void *gm_driver_symbol(const char *symbol) {
     void *handle = gm_driver_handle();
     return handle ? gm_real_dlsym(handle, symbol) : NULL;
 }
+
+unsigned gm_memory_type(const struct gm_driver *driver, CUdeviceptr address, bool *managed) {
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    unsigned type = 0, is_managed = 0;
+    void *values[] = {&type, &is_managed};
+    bool known = driver->pointer_get_attributes(2, names, values, address) == CUDA_SUCCESS;
+    *managed = known && is_managed;
+    return known ? type : 0;
+}

@@ -50,6 +50,11 @@ void *gm_driver_handle(void);
 /* The true function of an exact symbol from the driver's own symbol table, never a hook; NULL when absent. */
 void *gm_driver_symbol(const char *symbol);
 
+/* Which memory lies at an address: CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE ..., 0 where the driver knows none, as for
+ * pageable host memory. *managed: it is managed memory. A query for one attribute would fail there, and tools such as
+ * compute-sanitizer report a failed call. */
+GM_INTERNAL unsigned gm_memory_type(const struct gm_driver *driver, CUdeviceptr address, bool *managed);
+
 /* ---- contexts (context.c) */
 struct gm_context {
     CUcontext handle;

@@ -79,6 +79,7 @@
     X(event_query, cuEventQuery, "cuEventQuery", 2000, 0)                                                             \
     X(event_synchronize, cuEventSynchronize, "cuEventSynchronize", 2000, 0)                                           \
     X(pointer_get_attribute, cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 0)                                 \
+    X(pointer_get_attributes, cuPointerGetAttributes, "cuPointerGetAttributes", 7000, 0)                              \
     X(get_error_name, cuGetErrorName, "cuGetErrorName", 6000, 0)
 
 #endif

@@ -93,10 +93,10 @@ static void *pointer(const struct call *call, unsigned i) { return (void *)(uint
 
 /* A copy to pageable memory is complete when the call returns. */
 static enum gm_check_call copy_to(CUdeviceptr address) {
-    unsigned type = 0, managed = 0;
-    if (gm_drv.pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS)
+    bool managed;
+    unsigned type = gm_memory_type(&gm_drv, address, &managed);
+    if (!type)
         return GM_CHECK_WAITED_WORK;
-    gm_drv.pointer_get_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
     return managed || type == CU_MEMORYTYPE_HOST ? GM_CHECK_VISIBLE_WORK : GM_CHECK_WORK;
 }
 

@@ -22,11 +22,9 @@ struct call {
 
 /* Host memory that is not pinned is unknown to the driver. Managed memory is none of the host's. */
 static bool is_host(CUdeviceptr address) {
-    unsigned type = 0, managed = 0;
-    if (gm_drv.pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS)
-        return true;
-    gm_drv.pointer_get_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
-    return type == CU_MEMORYTYPE_HOST && !managed;
+    bool managed;
+    unsigned type = gm_memory_type(&gm_drv, address, &managed);
+    return !type || (type == CU_MEMORYTYPE_HOST && !managed);
 }
 
 /* ---- one copy */

@@ -88,18 +88,13 @@ struct description {
 static gm_status check_part(const struct gpumem_residency *r, const struct description *d, size_t index) {
     const struct gpumem_part *part = &d->parts[index];
     const bool needs_address = !d->gpu_only || d->parts[0].address;
-    CUmemorytype type = (CUmemorytype)0;
-    unsigned managed = 0;
+    bool managed = false;
     if (!part->bytes)
         return gm_fail(GM_INVALID_VALUE, "part %zu of an object at %p has no bytes", index, d->parts[0].address);
     if (needs_address != (part->address != NULL))
         return gm_fail(GM_INVALID_VALUE, "part %zu of an object %s", index,
                        part->address ? "has an address and the first has none" : "has no address");
-    if (!part->address ||
-        r->driver->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)part->address) ||
-        type != CU_MEMORYTYPE_DEVICE)
-        return GM_OK;
-    if (!r->driver->pointer_get_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, (CUdeviceptr)part->address) &&
+    if (!part->address || gm_memory_type(r->driver, (CUdeviceptr)part->address, &managed) != CU_MEMORYTYPE_DEVICE ||
         managed)
         return GM_OK;
     return gm_fail(GM_INVALID_VALUE, "%p is device memory, not host memory", part->address);

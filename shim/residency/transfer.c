@@ -28,9 +28,8 @@ static bool is_contiguous(const struct gm_residency_object *object) {
 
 /* Memory that the driver copies without waiting: pinned, or managed. */
 static bool is_known_to_driver(const struct gpumem_residency *r, const char *address) {
-    CUmemorytype type;
-    return r->driver->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)address) ==
-           CUDA_SUCCESS;
+    bool managed;
+    return gm_memory_type(r->driver, (CUdeviceptr)address, &managed) != 0;
 }
 
 static bool is_direct(const struct gpumem_residency *r, const struct gm_residency_object *object) {
