@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The experiments of MemHC (6.2 to 6.5) on a card: contractions under unified memory, under explicit memory, and with residency.
 
-usage: memhc.py [--build DIR] [--quick] [--minutes N] [--figures NAME,...] [--commit HASH] [--out FILE.json]
+usage: memhc.py [--build DIR] [--quick] [--minutes N] [--figures NAME,...] [--resume FILE.json] [--commit HASH] [--out FILE.json]
        memhc.py --plot FILE.json
        memhc.py --sim [--build DIR] [--out FILE.json]
 
@@ -13,6 +13,8 @@ some of 7, 8, 10, 11, "tables 1-3", "table 5".
 100 vectors and ten loops, as in the paper; versions without reuse run 40 vectors and three loops, since their GFLOP/s do not depend on the
 number of vectors. --quick: three loops, and two of 12 vectors. Where the nodes do not fit the host there are fewer vectors; each point says
 how many. Nothing is started after --minutes (default 25, quick 5); FILE.json is updated after every point.
+
+--resume takes the points of an earlier run on such a card, and measures only the others; both commits are named then.
 
 Oversubscription is of a budget of the program's own: the card is never full. The program refuses managed memory that would not fit.
 
@@ -59,6 +61,7 @@ class Bench:
             folders = [os.environ.get("LD_LIBRARY_PATH"), *cublas_folders()]
             self.environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
         self.points, self.failed, self.left_out, self.checked = {}, {}, {}, []
+        self.commits, self.taken = [options.commit or common.commit()], 0  # seconds of the run that is resumed
         self.card = ("simulated CUDA", "none") if options.sim else common.card()
 
     def left(self):
@@ -84,7 +87,18 @@ class Bench:
             except common.Failed as failure:
                 self.failed[f"check of {name}"] = str(failure)
 
+    def resume(self, path):
+        """Takes the points of an earlier run of this kind."""
+        before, now = common.earlier(path), self.document()
+        for what in ("gpu", "driver", "quick", "loops"):
+            if before.get(what) != now[what]:
+                raise common.Failed(f"{path}: {what} is {before.get(what)}, here it is {now[what]}: such runs do not go together")
+        self.points, self.failed, self.taken = before["points"], before["failed"], before["seconds"]
+        self.commits = list(dict.fromkeys([*before["commit"].split(" and "), *self.commits]))
+
     def take(self, point):
+        if point.name in self.points:
+            return
         if self.left() < 2:
             self.left_out[point.name] = "no time"
             return
@@ -106,9 +120,9 @@ class Bench:
 
     def document(self):
         gpu, driver = self.card
-        return {"commit": self.options.commit or common.commit(), "gpu": gpu, "driver": driver, "quick": self.options.quick,
+        return {"commit": " and ".join(self.commits), "gpu": gpu, "driver": driver, "quick": self.options.quick,
                 "simulated": self.options.sim, "cores": os.cpu_count(), "loops": self.scale.loops, "slow": self.scale.slow,
-                "tensors": self.scale.tensors, "seconds": round(time.monotonic() - self.begin, 1), "checked": self.checked,
+                "tensors": self.scale.tensors, "steps": self.scale.steps, "seconds": round(self.taken + time.monotonic() - self.begin, 1), "checked": self.checked,
                 "points": self.points, "left_out": self.left_out, "failed": self.failed}
 
     def save(self):
@@ -146,6 +160,7 @@ def arguments():
     parser.add_argument("--figures", type=lambda names: names.split(","))
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("memhc.json"))
     parser.add_argument("--plot", type=pathlib.Path)
+    parser.add_argument("--resume", type=pathlib.Path)
     parser.add_argument("--commit", help="where git cannot tell")
     options = parser.parse_args()
     known = sorted({figure for point in memhc_points.points(memhc_points.TINY) for figure in point.figures})
@@ -162,6 +177,8 @@ def main():
     if options.plot:
         return show(common.earlier(options.plot), options.plot)
     bench = Bench(options)
+    if options.resume:
+        bench.resume(options.resume)
 
     def cut(*_):
         raise Cut

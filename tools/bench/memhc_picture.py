@@ -56,7 +56,7 @@ def draw(document, out):
     """Writes the picture as `out` with the suffixes .svg and .png; returns both paths. Raises Missing without matplotlib."""
     plt, points = pyplot(), Points(document["points"])
     panels = [(overall, tensor, over) for tensor in (document["tensors"]) for over in (False, True)]
-    panels += [(breakdown, document["tensors"][-1], size) for size in (16, 4)]
+    panels += [(breakdown, document["steps"], size) for size in (16, 4)]
     panels += [(products, unified) for unified in (True, False)]
     panels += [(policies, distribution, key) for distribution in ("uniform", "gaussian") for key in ("gflops", "evictions")]
     figure, grid = plt.subplots((len(panels) + 3) // 4, 4, figsize=(16, 3.2 * ((len(panels) + 3) // 4)), layout="constrained", squeeze=False)

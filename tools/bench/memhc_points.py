@@ -23,15 +23,17 @@ Point = collections.namedtuple("Point", "name figures arguments")
 
 
 class Scale:
-    """How much is run. `host`: bytes of nodes on the host, at most; `slow`: vectors and loops of versions without reuse."""
+    """How much is run. `host`: bytes of nodes on the host, at most; `slow`: vectors and loops of versions without reuse; `steps`:
+    which of the tensors figure 8 takes."""
 
-    def __init__(self, vectors=100, loops=10, slow=(40, 3), host=40 * GIB, tensors=(192, 384), tensor_tables=384, scales=None, own=False):
+    def __init__(self, vectors=100, loops=10, slow=(40, 3), host=40 * GIB, tensors=(192, 384), steps=1, tensor_tables=384, scales=None,
+                 own=False):
         self.vectors, self.loops, self.slow, self.host, self.tensors = vectors, loops, slow, host, tensors
-        self.tensor_tables, self.scales, self.own = tensor_tables, scales or {}, own
+        self.tensor_tables, self.scales, self.own, self.steps = tensor_tables, scales or {}, own, tensors[steps]
 
 
 FULL_RUN = Scale()
-QUICK = Scale(loops=3, slow=(12, 2), host=10 * GIB, scales={"f0d2": 25, "f0d4": 25})
+QUICK = Scale(loops=3, slow=(12, 2), host=10 * GIB, steps=0, scales={"f0d2": 25, "f0d4": 25})
 TINY = Scale(vectors=4, loops=1, slow=(3, 1), tensors=(2, 3), tensor_tables=2, scales={"a1_rhopi": 20, "f0d2": 1, "f0d4": 1}, own=True)
 
 
@@ -83,32 +85,34 @@ def all_points(scale):
             yield eviction_point(scale, ["tables 1-3", "11"], policy, "uniform", size, percent, rate)
     for rate in ("1/1", "1/2", "0/1"):
         for variant in STEPS:
-            yield vector_point(scale, ["8"], variant, large, 16, rate)
-    for size in (1, 32, 8, 2, 4):
-        yield from pair("7", large, size, "1/1")
-    for rate in ("3/4", "1/4", "1/8", "1/2", "0/1", "1/1"):
-        yield from pair("7", large, 16, rate)
-    for tensor in (small, large) if scale.own else (128, 192, 256, 384):
-        for variant in (FULL, UNIFIED, "zgemm"):
-            yield vector_point(scale, ["10"], variant, tensor, 16, "1/1")
-        yield vector_point(scale, ["10"], FULL, tensor, 16, "1/1", "extra copies", **{"on-demand-sync": "off"})
-    for name in FUNCTIONS:
-        for variant in (FULL, UNIFIED):
-            yield function_point(scale, name, variant)
+            yield vector_point(scale, ["8"], variant, scale.steps, 16, rate)
     for label, switch in WITHOUT.items():
-        yield vector_point(scale, ["8"], FULL, large, 16, "1/2", label, **switch)
-    for percent in PERCENTS:
-        for policy in POLICIES:
-            yield eviction_point(scale, ["11"], policy, "uniform", 64, percent, "1/2")
-    for size, percent, rate in TABLES:
-        for policy in ("lru", "preprotected_lru"):
-            yield eviction_point(scale, ["tables 1-3"], policy, "gaussian", size, percent, rate)
+        yield vector_point(scale, ["8"], FULL, scale.steps, 16, "1/2", label, **switch)
     for rate in ("1/1", "1/2", "0/1"):
         yield vector_point(scale, ["7"], "unified_kept", small, 16, rate)
         yield vector_point(scale, ["7"], FULL, small, 16, rate, PINNED, host="pinned")
     for rate in ("1/1", "1/2", "0/1"):
+        yield from pair("7", large, 16, rate)
+    for percent in PERCENTS:
+        for policy in POLICIES:
+            yield eviction_point(scale, ["11"], policy, "uniform", 64, percent, "1/2")
+    for name in FUNCTIONS:
+        for variant in (FULL, UNIFIED):
+            yield function_point(scale, name, variant)
+    for tensor in (small, large) if scale.own else (128, 192, 256, 384):
+        for variant in (FULL, UNIFIED, "zgemm"):
+            yield vector_point(scale, ["10"], variant, tensor, 16, "1/1")
+        yield vector_point(scale, ["10"], FULL, tensor, 16, "1/1", "extra copies", **{"on-demand-sync": "off"})
+    for size in (1, 32, 8, 2, 4):
+        yield from pair("7", large, size, "1/1")
+    for rate in ("3/4", "1/4", "1/8"):
+        yield from pair("7", large, 16, rate)
+    for size, percent, rate in TABLES:
+        for policy in ("lru", "preprotected_lru"):
+            yield eviction_point(scale, ["tables 1-3"], policy, "gaussian", size, percent, rate)
+    for rate in ("1/1", "1/2", "0/1"):
         for variant in STEPS:
-            yield vector_point(scale, ["8"], variant, large, 4, rate)
+            yield vector_point(scale, ["8"], variant, scale.steps, 4, rate)
     for percent in PERCENTS:
         for policy in POLICIES:
             yield eviction_point(scale, ["11"], policy, "gaussian", 64, percent, "1/2")

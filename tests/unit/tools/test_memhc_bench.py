@@ -73,6 +73,19 @@ class Bench(unittest.TestCase):
         self.assertIn("vectors|192|16|1/1|full, pinned", made["left_out"])
         self.assertIn("vectors|192|16|1/1|unified_kept", made["points"])
 
+    def test_a_run_goes_on_where_another_ended(self):
+        with tempfile.TemporaryDirectory() as folder:
+            _, first, out = run(folder, "--quick", "--figures", "10")
+            point = first["points"]["vectors|128|16|1/1|zgemm"]
+            point["gflops"] = "1234"
+            out.write_text(json.dumps({**first, "commit": "0123456"}))
+            _, made, _ = run(folder, "--quick", "--figures", "10,tables 1-3", "--resume", str(out))
+            done, _, _ = run(folder, "--resume", str(out))
+        self.assertEqual(made["commit"], "0123456 and abc1234")
+        self.assertEqual(made["points"]["vectors|128|16|1/1|zgemm"]["gflops"], "1234")
+        self.assertGreater(len(made["points"]), len(first["points"]))
+        self.assertIn("quick is True, here it is False", done.stderr)
+
     def test_no_time(self):
         with tempfile.TemporaryDirectory() as folder:
             _, made, _ = run(folder, "--minutes", "0.0001")
