@@ -225,6 +225,7 @@ struct gm_request {
     int device;              /* ordinal of the current device, -1 unknown */
     bool capturing;          /* the request's stream captures; for calls without a stream: any stream */
     bool per_thread;         /* the per-thread-default-stream twin was called */
+    uint8_t alignment;       /* log2 of the least alignment; 0 = that of the resource */
     uint32_t site;           /* call site id, 0 = unknown */
     uint64_t stream;         /* handle, 0 = default stream */
     uint64_t context;        /* handle of the current context */

@@ -364,6 +364,8 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     state->frees = (unsigned)frees;
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
+    if (self->alignment == GM_ALIGNMENT_ANY) /* a free block has the alignment of its first request */
+        self->alignment = 4;
     if (self->kind == GM_KIND_NATIVE)
         self->kind = GM_KIND_CACHE;
     set_kind(self);
@@ -373,7 +375,8 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
 const struct gm_resource_ops gm_resource_cache = {
     .name = "cache",
     .summary = "reuses freed blocks of the wrapped resource once all work submitted before the free is done",
-    .properties = ~0u,
+    .properties = ~(uint32_t)GM_PROP_GROWABLE,
+    .needs = GM_PROP_DEVICE_ACCESSIBLE,
     .breaks = "an error of earlier work may show at a later call than the free; freed memory stays with this "
               "process until it is reused, idle for GPUMEM_CACHE_IDLE, trimmed or needed elsewhere in the process; an "
               "allocation that finds no memory waits for running kernels, even for one that never ends",
@@ -392,5 +395,6 @@ const struct gm_resource_ops gm_resource_cache = {
     .context_destroyed = cache_context_destroyed,
     .capture = gm_adaptor_capture,
     .open_to = gm_adaptor_open_to,
+    .report = gm_adaptor_report,
     .after_fork = cache_after_fork,
 };

@@ -10,7 +10,7 @@
 #include "shim/base/real_dl.h"
 #include "shim/core/phase.h"
 #include "shim/core/pipeline.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/trace/writer.h"
 #ifdef GM_HAVE_CUDA
 #include "shim/driver/driver.h"

@@ -2,6 +2,8 @@
  * describes the steps. */
 #include "shim/core/pipeline.h"
 
+#include <sched.h>
+
 #include "shim/core/site.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
@@ -14,6 +16,62 @@ const struct gm_request gm_request_blank = {.device = -1};
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
 
 static void write_trim(const struct gm_request *request, size_t given);
+
+/* ---- stacks of the program (gpumem_resource.h), beside pipeline.root. A thread that calls one counts itself in
+ * `busy`, so that the stack is not discarded meanwhile. */
+
+enum { GUESTS = 1024 };
+static struct guest {
+    struct gm_resource *top;
+    uint32_t busy;
+} guests[GUESTS];
+static uint32_t guests_used;
+
+static struct gm_resource *enter_guest(struct guest *guest) {
+    __atomic_add_fetch(&guest->busy, 1, __ATOMIC_SEQ_CST);
+    struct gm_resource *top = __atomic_load_n(&guest->top, __ATOMIC_SEQ_CST);
+    if (!top)
+        __atomic_sub_fetch(&guest->busy, 1, __ATOMIC_SEQ_CST);
+    return top;
+}
+
+static void leave_guest(struct guest *guest) { __atomic_sub_fetch(&guest->busy, 1, __ATOMIC_SEQ_CST); }
+
+/* The body sees `top`. */
+#define EACH_GUEST(top)                                                                                              \
+    for (struct guest *guest_ = guests; guest_ < guests + __atomic_load_n(&guests_used, __ATOMIC_ACQUIRE); guest_++) \
+        for (struct gm_resource *top = enter_guest(guest_); top; leave_guest(guest_), top = NULL)
+
+bool gm_pipeline_watch(struct gm_resource *top) {
+    for (uint32_t i = 0; i < GUESTS; i++) {
+        struct gm_resource *none = NULL;
+        if (!__atomic_compare_exchange_n(&guests[i].top, &none, top, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            continue;
+        uint32_t used = __atomic_load_n(&guests_used, __ATOMIC_RELAXED);
+        while (used <= i &&
+               !__atomic_compare_exchange_n(&guests_used, &used, i + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            ;
+        return true;
+    }
+    return false;
+}
+
+void gm_pipeline_unwatch(struct gm_resource *top) {
+    for (uint32_t i = 0; i < GUESTS; i++) {
+        struct gm_resource *same = top;
+        if (!__atomic_compare_exchange_n(&guests[i].top, &same, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            continue;
+        while (__atomic_load_n(&guests[i].busy, __ATOMIC_SEQ_CST))
+            sched_yield();
+        return;
+    }
+}
+
+void gm_pipeline_report(void) {
+    EACH_GUEST(top)
+    if (top->ops->report)
+        top->ops->report(top);
+}
 
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
     pipeline = *setup;
@@ -391,6 +449,13 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
     remember(scope, action, GM_REASON_NEVER_MOVED, kind);
 }
 
+void gm_pipeline_made(struct gm_scope *scope, gm_status status) {
+    if (status)
+        alloc_failed(scope, scope->block.kind, GM_REASON_NEVER_MOVED, scope->block.kind, status);
+    else
+        remember(scope, GM_ACT_ALLOC, GM_REASON_NEVER_MOVED, scope->block.kind);
+}
+
 /* ---- free */
 
 static inline gm_status free_by_owner(struct gm_scope *scope) {
@@ -530,11 +595,17 @@ void gm_pipeline_context_ending(uint64_t context_id) {
         if (server->ops->trim)
             server->ops->trim(server, SIZE_MAX);
     }
+    EACH_GUEST(top)
+    if (top->properties & GM_PROP_OUTLIVES_CONTEXT && top->ops->trim)
+        top->ops->trim(top, SIZE_MAX);
 }
 
 void gm_pipeline_empty_context(uint64_t context_id) {
     if (pipeline.root && pipeline.root->ops->context_ending)
         pipeline.root->ops->context_ending(pipeline.root, context_id);
+    EACH_GUEST(top)
+    if (top->ops->context_ending)
+        top->ops->context_ending(top, context_id);
 }
 
 void gm_pipeline_context_destroyed(uint64_t context_id) {
@@ -543,6 +614,9 @@ void gm_pipeline_context_destroyed(uint64_t context_id) {
         gm_registry_drop_context(registry, context_id, gm_trace_on ? gm_trace_sequence : NULL, release, NULL);
     if (pipeline.root && pipeline.root->ops->context_destroyed)
         pipeline.root->ops->context_destroyed(pipeline.root, context_id);
+    EACH_GUEST(top)
+    if (top->ops->context_destroyed)
+        top->ops->context_destroyed(top, context_id);
 }
 
 void gm_pipeline_pin(uint64_t base) {
@@ -553,22 +627,35 @@ void gm_pipeline_pin(uint64_t base) {
 
 size_t gm_pipeline_trim(size_t bytes) {
     size_t given = pipeline.root && pipeline.root->ops->trim ? pipeline.root->ops->trim(pipeline.root, bytes) : 0;
+    EACH_GUEST(top)
+    if (given < bytes && top->ops->trim)
+        given += top->ops->trim(top, bytes - given);
     if (given)
         write_trim(NULL, given);
     return given;
 }
 
 bool gm_pipeline_is_free(uint64_t address) {
-    return pipeline.root && pipeline.root->ops->keeps && pipeline.root->ops->keeps(pipeline.root, address);
+    bool kept = pipeline.root && pipeline.root->ops->keeps && pipeline.root->ops->keeps(pipeline.root, address);
+    EACH_GUEST(top)
+    kept = kept || (top->ops->keeps && top->ops->keeps(top, address));
+    return kept;
 }
 
 size_t gm_pipeline_releasable(int device) {
-    return pipeline.root && pipeline.root->ops->releasable ? pipeline.root->ops->releasable(pipeline.root, device) : 0;
+    struct gm_resource *root = pipeline.root;
+    size_t bytes = root && root->ops->releasable ? root->ops->releasable(root, device) : 0;
+    EACH_GUEST(top)
+    bytes += top->ops->releasable ? top->ops->releasable(top, device) : 0;
+    return bytes;
 }
 
 void gm_pipeline_capture(int change) {
     if (pipeline.root && pipeline.root->ops->capture)
         pipeline.root->ops->capture(pipeline.root, change);
+    EACH_GUEST(top)
+    if (top->ops->capture)
+        top->ops->capture(top, change);
 }
 
 static void open_block(const struct gm_block *block, void *device) {
@@ -581,6 +668,9 @@ void gm_pipeline_open_to(int device) {
     struct gm_registry *registry = gm_registry_shared();
     if (pipeline.root && pipeline.root->ops->open_to)
         pipeline.root->ops->open_to(pipeline.root, device);
+    EACH_GUEST(top)
+    if (top->ops->open_to)
+        top->ops->open_to(top, device);
     if (registry)
         gm_registry_each(registry, open_block, &device);
 }
@@ -596,5 +686,10 @@ void gm_pipeline_after_fork(void) {
         pipeline.policy->after_fork();
     if (pipeline.root && pipeline.root->ops->after_fork)
         pipeline.root->ops->after_fork(pipeline.root);
+    for (uint32_t i = 0; i < guests_used; i++)
+        guests[i].busy = 0;
+    EACH_GUEST(top)
+    if (top->ops->after_fork)
+        top->ops->after_fork(top);
     gm_limit_after_fork();
 }

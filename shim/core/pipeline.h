@@ -8,7 +8,7 @@
 #define GM_PIPELINE_H
 
 #include "shim/base/stats.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/resource/resource.h"
 #include "shim/trace/writer.h"
 
@@ -84,6 +84,16 @@ bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed);
  * the matching *_fail event. */
 void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key,
                            size_t reserved, gm_status status);
+
+/* A resource of the program (gpumem_resource.h) allocated scope->block, or failed with `status`. Its free is
+ * gm_pipeline_free_begin, the free by the block's owner, and gm_pipeline_free_end. */
+void gm_pipeline_made(struct gm_scope *scope, gm_status status);
+/* The stack of the program learns of contexts, captures, devices, forks and trims, as pipeline.root does, until
+ * gm_pipeline_unwatch. False: 1024 stacks are watched already. */
+bool gm_pipeline_watch(struct gm_resource *top);
+void gm_pipeline_unwatch(struct gm_resource *top);
+/* The watched stacks write to the log what they counted. */
+void gm_pipeline_report(void);
 
 /* The program's own call, for a block that no resource of gpumem owns. */
 typedef gm_status gm_native_free(const struct gm_scope *scope, uint64_t key);

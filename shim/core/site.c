@@ -359,6 +359,17 @@ bool gm_site_location(uint32_t id, struct gm_site_location *location) {
     return found;
 }
 
+unsigned gm_site_frames(uint32_t id, const uintptr_t **frames) {
+    unsigned count = 0;
+    gm_spin_lock(&lock);
+    if (id && id <= chain_count) {
+        *frames = words + chains[id].first;
+        count = chains[id].count;
+    }
+    gm_spin_unlock(&lock);
+    return count;
+}
+
 /* ---- unwinding and layouts */
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {

@@ -55,6 +55,9 @@ struct gm_site_location {
 };
 bool gm_site_location(uint32_t id, struct gm_site_location *location);
 
+/* The return addresses of a site, innermost first, and their number; valid until a fork. 0: the site is unknown. */
+unsigned gm_site_frames(uint32_t id, const uintptr_t **frames);
+
 void gm_site_after_fork(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include "policy/rules.h"
 #include "shim/base/file.h"
 #include "shim/base/options.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/grow/handover.h"
 #include "shim/grow/trampolines.h"
 #include "shim/resource/vmm.h"

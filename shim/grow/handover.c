@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include "shim/base/options.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/driver/fence.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/linked.h"

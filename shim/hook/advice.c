@@ -1,6 +1,6 @@
 /* Hooks of cuMemAdvise and cuMemPrefetch. Advice stays with the memory after the program freed the block, so the
  * memory of an advised block must not be reused for another block: its free is native. */
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/hook/freed.h"
 #include "shim/hook/advice.h"
 #include "shim/hook/hook.h"

@@ -10,7 +10,7 @@
 
 #include "shim/base/file.h"
 #include "shim/base/options.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/driver/check_order.h"
 #include "shim/hook/check_rows.h"
 #include "shim/hook/hook.h"

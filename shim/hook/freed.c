@@ -6,7 +6,7 @@
  * A query for a block's start costs one look-up. For other addresses gpumem asks the driver where their memory
  * starts, but only after there was a block of such a kind. Copies, fills and kernels that access freed memory are
  * not detected. */
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/freed.h"
 #include "shim/hook/hook.h"

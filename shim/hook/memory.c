@@ -6,7 +6,7 @@
 #include "shim/hook/advice.h"
 #include "shim/hook/pool.h"
 #include "shim/hook/hook.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/base/limit.h"
 
 static bool is_capturing(CUstream stream, bool per_thread) {

@@ -13,7 +13,7 @@
 #include "shim/base/room.h"
 #include "shim/base/real_dl.h"
 #include "shim/core/phase.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/base/stats.h"
 #include "shim/driver/check_order.h"
 #include "shim/grow/grow.h"

@@ -8,10 +8,13 @@
 
 #include "shim/base/stats.h"
 
+enum { OWN_CALL = GM_KIND_COUNT }; /* gm_block.served: the program's own call, beside a stack of the user's */
+
 static struct gm_resource *servers[GM_KIND_COUNT];
 static uint32_t refused[GM_KIND_COUNT]; /* hard promises that a server does not keep; 0 for native, which is the
                                            program's own call */
 static enum gm_kind fallbacks[GM_KIND_COUNT];
+static struct gm_resource *own_call; /* native memory, where a stack of the user's serves GM_KIND_NATIVE; else NULL */
 static struct gm_oom_chain chain = {.count = 1, .steps = {GM_OOM_TRIM}};
 void (*gm_router_on_trim)(const struct gm_request *request, size_t released);
 
@@ -23,9 +26,12 @@ void gm_router_serve(enum gm_kind kind, struct gm_resource *resource) {
         maker = maker->upstream;
     servers[kind] = resource;
     fallbacks[kind] = maker ? maker->ops->fallback : GM_KIND_NATIVE;
-    refused[kind] =
-        resource && kind != GM_KIND_NATIVE ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD : 0;
+    refused[kind] = resource && (kind != GM_KIND_NATIVE || own_call)
+                        ? gm_resource_unkept(resource->properties) & GM_PROMISES_HARD
+                        : 0;
 }
+
+void gm_router_call_natively(struct gm_resource *native) { own_call = native; }
 
 void gm_router_trim_kind(enum gm_kind kind) {
     struct gm_resource *server = servers[kind];
@@ -54,6 +60,11 @@ static inline gm_status allocate_from(enum gm_kind kind, const struct gm_request
     return server->ops->alloc(server, request, decision, block);
 }
 
+static inline void set_served(struct gm_block *block, unsigned server, enum gm_reason reason) {
+    block->served = (uint8_t)server;
+    block->reason = (uint8_t)reason;
+}
+
 /* ---- the steps of GPUMEM_OOM */
 
 static size_t trim_servers(size_t bytes) {
@@ -74,7 +85,7 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
         gm_router_on_trim(request, released);
     gm_status status = released ? native->ops->alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
     if (!status)
-        block->reason = (uint8_t)reason;
+        set_served(block, GM_KIND_NATIVE, reason);
     return status;
 }
 
@@ -85,7 +96,7 @@ static gm_status serve_elsewhere(enum gm_kind kind, const struct gm_request *req
     if (!server || request->capturing || !gm_resource_keeps(server->properties, request) ||
         server->ops->alloc(server, request, decision, block) != GM_OK)
         return GM_OUT_OF_MEMORY;
-    block->reason = GM_REASON_OUT_OF_MEMORY;
+    set_served(block, kind, GM_REASON_OUT_OF_MEMORY);
     return GM_OK;
 }
 
@@ -108,9 +119,20 @@ static GM_APART gm_status serve_by_steps(const struct gm_request *request, const
 
 /* ---- requests */
 
+/* The user's stack for native memory cannot serve such a request: the program's own call does. */
+static GM_APART gm_status call_natively(const struct gm_request *request, const struct gm_decision *decision,
+                                        struct gm_block *block) {
+    gm_status status = own_call->ops->alloc(own_call, request, decision, block);
+    if (!status)
+        set_served(block, OWN_CALL, is_refused(GM_KIND_NATIVE, request) ? GM_REASON_PROMISE : GM_REASON_UNSUPPORTED);
+    return status;
+}
+
 /* Native memory could not serve either. */
 static gm_status native_failed(const struct gm_request *request, const struct gm_decision *decision, gm_status status,
                                enum gm_reason reason, struct gm_block *block) {
+    if (status == GM_NOT_SUPPORTED && own_call)
+        status = call_natively(request, decision, block);
     if (status != GM_OUT_OF_MEMORY)
         return status;
     return serve_by_steps(request, decision, reason, block);
@@ -131,7 +153,7 @@ static GM_APART gm_status serve_by_next(const struct gm_request *request, const 
     }
     if (status)
         return native_failed(request, decision, status, reason, block);
-    block->reason = reason;
+    set_served(block, kind, reason);
     return GM_OK;
 }
 
@@ -142,14 +164,14 @@ static gm_status router_alloc(struct gm_resource *self, const struct gm_request 
     gm_status status = allocate_from(decision->kind, request, decision, block);
     if (GM_UNLIKELY(status))
         return serve_by_next(request, decision, status, block);
-    block->reason = GM_REASON_NONE;
+    set_served(block, decision->kind, GM_REASON_NONE);
     return GM_OK;
 }
 
-/* The owner of a block is its maker, so a block reaches this function only through an adaptor. */
+/* The owner of a block is its server, so a block reaches this function only through an adaptor around the router. */
 static gm_status router_free(struct gm_resource *self, const struct gm_block *block,
                              const struct gm_free_request *how) {
-    struct gm_resource *server = servers[block->kind];
+    struct gm_resource *server = block->served == OWN_CALL ? own_call : servers[block->served];
     return server ? server->ops->free(server, block, how) : GM_INVALID_VALUE;
 }
 

@@ -10,6 +10,9 @@
 /* Registers the resource that serves a kind. NULL: the fallback of the kind serves. Not thread-safe: call it before the
  * first request. */
 void gm_router_serve(enum gm_kind kind, struct gm_resource *resource);
+/* A stack of the user's serves GM_KIND_NATIVE. What it does not support, `native` serves. Call it before
+ * gm_router_serve. */
+GM_INTERNAL void gm_router_call_natively(struct gm_resource *native);
 /* The resource that serves a kind; NULL: none. */
 struct gm_resource *gm_router_server(enum gm_kind kind);
 /* Releases all unused memory of the resource that serves the kind, and of the caches in it. */

@@ -13,47 +13,59 @@ gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block
     return self->upstream->ops->free(self->upstream, block, how);
 }
 
-size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes) {
+void gm_adaptor_undo(struct gm_resource *self, const struct gm_request *request, const struct gm_block *block) {
+    struct gm_free_request how = {.call = GM_CALL_FREE};
+    if (request->call == GM_CALL_ALLOC_ASYNC)
+        how = (struct gm_free_request){GM_CALL_FREE_ASYNC, request->stream, request->per_thread, false};
+    if (gm_adaptor_free(self, block, &how))
+        gm_log(GM_LOG_ERROR, "%s: %zu bytes leak", self->ops->name, block->reserved);
+}
+
+gm_status gm_adaptor_grow(struct gm_resource *self, struct gm_block *block, size_t size) {
     struct gm_resource *upstream = self->upstream;
-    return upstream->ops->trim ? upstream->ops->trim(upstream, bytes) : 0;
+    return upstream->ops->grow ? upstream->ops->grow(upstream, block, size) : GM_NOT_SUPPORTED;
+}
+
+size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes) {
+    struct gm_resource *upstream = self->upstream, *second = self->second;
+    size_t released = upstream->ops->trim ? upstream->ops->trim(upstream, bytes) : 0;
+    return second && second->ops->trim && released < bytes ? released + second->ops->trim(second, bytes - released)
+                                                           : released;
 }
 
 size_t gm_adaptor_releasable(struct gm_resource *self, int device) {
-    struct gm_resource *upstream = self->upstream;
-    return upstream->ops->releasable ? upstream->ops->releasable(upstream, device) : 0;
+    struct gm_resource *upstream = self->upstream, *second = self->second;
+    size_t bytes = upstream->ops->releasable ? upstream->ops->releasable(upstream, device) : 0;
+    return second && second->ops->releasable ? bytes + second->ops->releasable(second, device) : bytes;
 }
 
 bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address) {
-    struct gm_resource *upstream = self->upstream;
-    return upstream->ops->keeps && upstream->ops->keeps(upstream, address);
+    struct gm_resource *upstream = self->upstream, *second = self->second;
+    return (upstream->ops->keeps && upstream->ops->keeps(upstream, address)) ||
+           (second && second->ops->keeps && second->ops->keeps(second, address));
 }
 
-void gm_adaptor_after_fork(struct gm_resource *self) {
-    struct gm_resource *upstream = self->upstream;
-    if (upstream->ops->after_fork)
-        upstream->ops->after_fork(upstream);
-}
+#define EACH_UPSTREAM(call, ...)                                               \
+    do {                                                                       \
+        struct gm_resource *upstream = self->upstream, *second = self->second; \
+        if (upstream->ops->call)                                               \
+            upstream->ops->call(upstream, ##__VA_ARGS__);                      \
+        if (second && second->ops->call)                                       \
+            second->ops->call(second, ##__VA_ARGS__);                          \
+    } while (0)
+
+void gm_adaptor_after_fork(struct gm_resource *self) { EACH_UPSTREAM(after_fork); }
 
 void gm_adaptor_context_ending(struct gm_resource *self, uint64_t context_id) {
-    struct gm_resource *upstream = self->upstream;
-    if (upstream->ops->context_ending)
-        upstream->ops->context_ending(upstream, context_id);
+    EACH_UPSTREAM(context_ending, context_id);
 }
 
 void gm_adaptor_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    struct gm_resource *upstream = self->upstream;
-    if (upstream->ops->context_destroyed)
-        upstream->ops->context_destroyed(upstream, context_id);
+    EACH_UPSTREAM(context_destroyed, context_id);
 }
 
-void gm_adaptor_capture(struct gm_resource *self, int change) {
-    struct gm_resource *upstream = self->upstream;
-    if (upstream->ops->capture)
-        upstream->ops->capture(upstream, change);
-}
+void gm_adaptor_capture(struct gm_resource *self, int change) { EACH_UPSTREAM(capture, change); }
 
-void gm_adaptor_open_to(struct gm_resource *self, int device) {
-    struct gm_resource *upstream = self->upstream;
-    if (upstream->ops->open_to)
-        upstream->ops->open_to(upstream, device);
-}
+void gm_adaptor_open_to(struct gm_resource *self, int device) { EACH_UPSTREAM(open_to, device); }
+
+void gm_adaptor_report(struct gm_resource *self) { EACH_UPSTREAM(report); }

@@ -1,5 +1,5 @@
-/* Default ops of an adaptor (resource.h): each calls the same op of the wrapped resource, its upstream. A resource
- * without the op does nothing and returns 0 or false. */
+/* Default ops of an adaptor (resource.h): each calls the same op of the wrapped resource, its upstream, or of both
+ * where the adaptor wraps two. A resource without the op does nothing and returns 0 or false. */
 #ifndef GM_RESOURCE_ADAPTOR_H
 #define GM_RESOURCE_ADAPTOR_H
 
@@ -12,6 +12,10 @@ GM_INTERNAL gm_status gm_adaptor_alloc(struct gm_resource *self, const struct gm
 /* Frees upstream. */
 GM_INTERNAL gm_status gm_adaptor_free(struct gm_resource *self, const struct gm_block *block,
                                       const struct gm_free_request *how);
+/* Frees a block that was just allocated for `request`, because the adaptor cannot serve it after all. */
+GM_INTERNAL void gm_adaptor_undo(struct gm_resource *self, const struct gm_request *request,
+                                 const struct gm_block *block);
+GM_INTERNAL gm_status gm_adaptor_grow(struct gm_resource *self, struct gm_block *block, size_t size);
 GM_INTERNAL size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_adaptor_releasable(struct gm_resource *self, int device);
 GM_INTERNAL bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address);
@@ -20,5 +24,11 @@ GM_INTERNAL void gm_adaptor_context_ending(struct gm_resource *self, uint64_t co
 GM_INTERNAL void gm_adaptor_context_destroyed(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL void gm_adaptor_capture(struct gm_resource *self, int change);
 GM_INTERNAL void gm_adaptor_open_to(struct gm_resource *self, int device);
+GM_INTERNAL void gm_adaptor_report(struct gm_resource *self);
+
+/* The ops that most adaptors only hand on. */
+#define GM_ADAPTOR_HANDS_ON                                                          \
+    .adaptor = true, .releasable = gm_adaptor_releasable, .keeps = gm_adaptor_keeps, \
+    .context_ending = gm_adaptor_context_ending, .capture = gm_adaptor_capture, .open_to = gm_adaptor_open_to
 
 #endif

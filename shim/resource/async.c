@@ -60,8 +60,8 @@ static void async_open_to(struct gm_resource *self, int device) { gm_pool_open_t
 const struct gm_resource_ops gm_resource_async = {
     .name = "async",
     .summary = "device memory from a private stream-ordered pool; allocation and free do not wait for the GPU",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
-                  GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_DEVICE_STORAGE | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OUTLIVES_CONTEXT,
     .breaks =
         "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; open to every device that has a context, "
         "peer access or not; not served where devices cannot access each other; BUFFER_ID is that of the pool's block; "

@@ -84,9 +84,7 @@ static gm_status fill_alloc(struct gm_resource *self, const struct gm_request *r
         *block = got;
         return GM_OK;
     }
-    struct gm_free_request how = {ordered ? GM_CALL_FREE_ASYNC : GM_CALL_FREE, request->stream, request->per_thread,
-                                  false};
-    gm_adaptor_free(self, &got, &how);
+    gm_adaptor_undo(self, request, &got);
     return status;
 }
 
@@ -114,22 +112,19 @@ static void fill_context_destroyed(struct gm_resource *self, uint64_t context_id
 const struct gm_resource_ops gm_resource_fill = {
     .name = "fill",
     .summary = "fills memory with zeros or poison at allocation, and with poison at free",
-    .properties = ~0u,
+    .properties = ~(uint32_t)GM_PROP_GROWABLE,
+    .needs = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_READY_ANYWHERE,
     .breaks =
         "each call writes all of the memory; while a stream captures, only allocations in stream order are filled; a "
         "free that fails has poisoned the block; managed pages move to the device",
-    .adaptor = true,
     .arguments = "off|zero|poison",
     .state_size = sizeof(struct state),
     .open = fill_open,
     .alloc = fill_alloc,
     .free = fill_free,
     .trim = gm_adaptor_trim,
-    .releasable = gm_adaptor_releasable,
-    .keeps = gm_adaptor_keeps,
     .after_fork = gm_adaptor_after_fork,
-    .context_ending = gm_adaptor_context_ending,
     .context_destroyed = fill_context_destroyed,
-    .capture = gm_adaptor_capture,
-    .open_to = gm_adaptor_open_to,
+    .report = gm_adaptor_report,
+    GM_ADAPTOR_HANDS_ON,
 };

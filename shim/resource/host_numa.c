@@ -240,8 +240,8 @@ static void host_numa_after_fork(struct gm_resource *self) {
 const struct gm_resource_ops gm_resource_host_numa = {
     .name = "host-numa",
     .summary = "host memory mapped to the device, within what the host can spare",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE |
-                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_HOST_STORAGE |
+                  GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
     .breaks = "every access of the device crosses the bus and nothing migrates; no cuIpcGetMemHandle, no dma-buf and "
               "no GPUDirect RDMA registration; pointer attributes name host memory; a free waits for the GPU, a free "
               "in stream order is done by a later call; each block takes whole granules of 2 MiB",

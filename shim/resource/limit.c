@@ -43,10 +43,7 @@ static gm_status limit_alloc(struct gm_resource *self, const struct gm_request *
         goto uncount;
     size_t more = got.reserved > request->size ? got.reserved - request->size : 0;
     if (more && !gm_byte_counters_add(&state->live, request->context_id, more, state->bytes)) {
-        struct gm_free_request how = {.call = GM_CALL_FREE};
-        if (request->call == GM_CALL_ALLOC_ASYNC)
-            how = (struct gm_free_request){GM_CALL_FREE_ASYNC, request->stream, request->per_thread, false};
-        gm_adaptor_free(self, &got, &how);
+        gm_adaptor_undo(self, request, &got);
         status = GM_OUT_OF_MEMORY;
         goto uncount;
     }
@@ -58,12 +55,30 @@ uncount:
     return status;
 }
 
+static uint64_t taken_by(const struct gm_block *block) {
+    return block->reserved > block->size ? block->reserved : block->size;
+}
+
 static gm_status limit_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     struct state *state = self->state;
     gm_status status = gm_adaptor_free(self, block, how);
     if (!status)
-        gm_byte_counters_subtract(&state->live, block->context_id,
-                                  block->reserved > block->size ? block->reserved : block->size);
+        gm_byte_counters_subtract(&state->live, block->context_id, taken_by(block));
+    return status;
+}
+
+/* Counts the whole step in advance: the upstream rounds it up by less than its granularity, which may exceed the limit.
+ */
+static gm_status limit_grow(struct gm_resource *self, struct gm_block *block, size_t size) {
+    struct state *state = self->state;
+    uint64_t before = taken_by(block), step = size > before ? size - before : 0;
+    if (step && !gm_byte_counters_add(&state->live, block->context_id, step, state->bytes))
+        return GM_OUT_OF_MEMORY;
+    gm_status status = gm_adaptor_grow(self, block, size);
+    if (status)
+        gm_byte_counters_subtract(&state->live, block->context_id, step);
+    else if (taken_by(block) > before + step)
+        gm_byte_counters_add(&state->live, block->context_id, taken_by(block) - before - step, UINT64_MAX);
     return status;
 }
 
@@ -78,18 +93,15 @@ const struct gm_resource_ops gm_resource_limit = {
     .summary = "fails with out of memory above this number of live bytes of the wrapped resource",
     .properties = ~0u,
     .breaks = "a block freed in stream order stops counting at the call, before the stream has reached it",
-    .adaptor = true,
     .arguments = "BYTES",
     .state_size = sizeof(struct state),
     .open = limit_open,
     .alloc = limit_alloc,
     .free = limit_free,
     .trim = gm_adaptor_trim,
-    .releasable = gm_adaptor_releasable,
-    .keeps = gm_adaptor_keeps,
     .after_fork = gm_adaptor_after_fork,
-    .context_ending = gm_adaptor_context_ending,
     .context_destroyed = limit_context_destroyed,
-    .capture = gm_adaptor_capture,
-    .open_to = gm_adaptor_open_to,
+    .grow = limit_grow,
+    .report = gm_adaptor_report,
+    GM_ADAPTOR_HANDS_ON,
 };

@@ -129,7 +129,8 @@ const struct gm_resource_ops gm_resource_managed = {
     .name = "managed",
     .summary = "cuMemAllocManaged, attached globally; refused above the free memory of the device",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE |
-                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE,
+                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE | GM_PROP_HOST_STORAGE |
+                  GM_PROP_DEVICE_STORAGE,
     .breaks = "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages "
               "migrate; a free waits for the GPU, a free in stream order is done by a later call; without "
               "concurrentManagedAccess the host faults while kernels run, and peers reach it only over the host",

@@ -162,7 +162,8 @@ static gm_status prefetch_to_device(const struct gm_request *request, const stru
 void gm_managed_advice_advise(const struct gm_request *request, uint32_t advice, struct gm_block *block) {
     static int once;
     CUstreamCaptureMode mode;
-    bool pushed, reused = block->kind == GM_KIND_MANAGED_POOL;
+    /* A prefetch leaves nothing to undo. */
+    bool pushed, reused = block->kind == GM_KIND_MANAGED_POOL && advice & ~(uint32_t)GM_ADVICE_PREFETCH;
     if ((reused && !gm_managed_advice_can_undo()) || gm_context_enter((CUcontext)(uintptr_t)block->context, &pushed))
         return;
     if (gm_capture_guard_enter(&mode)) {

@@ -136,7 +136,8 @@ const struct gm_resource_ops gm_resource_managed_pool = {
     .summary = "managed memory from a private pool (driver 13.0, concurrent managed access on all devices); a free "
                "does not wait",
     .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE | GM_PROP_READY_ANYWHERE |
-                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE | GM_PROP_OUTLIVES_CONTEXT,
+                  GM_PROP_STREAM_ORDERED | GM_PROP_PEER | GM_PROP_OVERSUBSCRIBABLE | GM_PROP_HOST_STORAGE |
+                  GM_PROP_DEVICE_STORAGE | GM_PROP_OUTLIVES_CONTEXT,
     .breaks =
         "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; IS_MANAGED is true and pages migrate; no "
         "attach flags and no cuStreamAttachMemAsync; freed memory stays reserved for this process until trimmed or "

@@ -66,8 +66,8 @@ static gm_status native_free(struct gm_resource *self, const struct gm_block *bl
 const struct gm_resource_ops gm_resource_native = {
     .name = "native",
     .summary = "the same memory as the program's own call",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
-                  GM_PROP_CAPTURABLE | GM_PROP_IPC | GM_PROP_PEER | GM_PROP_RDMA,
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_DEVICE_STORAGE | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_STREAM_ORDERED | GM_PROP_CAPTURABLE | GM_PROP_IPC | GM_PROP_PEER | GM_PROP_RDMA,
     .breaks = "",
     .kind = GM_KIND_NATIVE,
     .serves = "native",

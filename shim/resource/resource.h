@@ -9,20 +9,31 @@
 
 #include "policy/policy.h"
 
-/* Properties of a resource's memory. */
+/* Properties of a resource's memory. The first have the values of enum gpumem_property (gpumem_resource.h).
+ * X(enumerator, bit, name) */
+#define GM_PROPERTIES(X)                                                                                \
+    X(GM_PROP_HOST_ACCESSIBLE, 0, "host-accessible")                                                    \
+    X(GM_PROP_DEVICE_ACCESSIBLE, 1, "device-accessible")                                                \
+    X(GM_PROP_PEER, 2, "cross-device-accessible") /* cuCtxEnablePeerAccess covers it */                 \
+    X(GM_PROP_OVERSUBSCRIBABLE, 3, "oversubscribable")                                                  \
+    X(GM_PROP_RESIDENT, 4, "resident") /* does not migrate */                                           \
+    X(GM_PROP_HOST_STORAGE, 5, "host-storage")                                                          \
+    X(GM_PROP_DEVICE_STORAGE, 6, "device-storage")                                                      \
+    X(GM_PROP_STREAM_ORDERED, 7, "stream-ordered") /* can serve a stream-ordered request */             \
+    X(GM_PROP_IPC, 8, "IPC-exportable")            /* cuIpcGetMemHandle works */                        \
+    X(GM_PROP_GROWABLE, 9, "growable")             /* the op grow works */                              \
+    X(GM_PROP_READY_ANYWHERE, 10, "any-context")   /* usable on every stream at return */               \
+    /* unknown to the public header */                                                                  \
+    X(GM_PROP_CAPTURABLE, 16, "capturable")             /* can serve a request of a capturing stream */ \
+    X(GM_PROP_RDMA, 17, "RDMA")                         /* nvidia-peermem / dma-buf */                  \
+    X(GM_PROP_OUTLIVES_CONTEXT, 18, "outlives-context") /* a reset of the device does not free it, e.g. of a pool */
+
 enum gm_property {
-    GM_PROP_DEVICE_ACCESSIBLE = 1u << 0,
-    GM_PROP_HOST_ACCESSIBLE = 1u << 1,
-    GM_PROP_RESIDENT = 1u << 2,       /* does not migrate */
-    GM_PROP_READY_ANYWHERE = 1u << 3, /* usable on every stream at return */
-    GM_PROP_STREAM_ORDERED = 1u << 4, /* can serve a stream-ordered request */
-    GM_PROP_CAPTURABLE = 1u << 5,     /* can serve a request of a capturing stream */
-    GM_PROP_IPC = 1u << 6,            /* cuIpcGetMemHandle works */
-    GM_PROP_PEER = 1u << 7,           /* cuCtxEnablePeerAccess covers it */
-    GM_PROP_RDMA = 1u << 8,           /* nvidia-peermem / dma-buf */
-    GM_PROP_OVERSUBSCRIBABLE = 1u << 9,
-    GM_PROP_OUTLIVES_CONTEXT = 1u << 10, /* a reset of the device does not free it, e.g. memory of a pool */
+#define X(enumerator, bit, name) enumerator = 1u << (bit),
+    GM_PROPERTIES(X)
+#undef X
 };
+#define GM_PROPERTIES_PUBLIC 0xffffu
 
 /* One block of memory that the program uses. alloc fills it, the registry stores it, free gets it back. */
 struct gm_block {
@@ -46,6 +57,9 @@ struct gm_block {
                               never reused */
     uint8_t reason;        /* enum gm_reason when the block was not served as wanted, else 0 */
     uint8_t charged;       /* counts against GPUMEM_LIMIT: `reserved` bytes */
+    uint8_t served;        /* set and read by the router: which of its servers has the block */
+    uint8_t alignment;     /* set and read by a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */
+    uint8_t asked;         /* by gpumem_resource.h: log2 of the alignment that the program requested */
 };
 
 /* How the program frees a block. */
@@ -67,8 +81,11 @@ struct gm_resource_ops {
     const char *breaks;  /* what a program loses compared with native memory; "" = nothing */
     bool adaptor;
     const char *arguments; /* adaptor: argument shown in help, e.g. "BYTES"; maker: NULL */
-    enum gm_kind kind;     /* of its memory; an adaptor's memory has the kind of the wrapped resource */
-    const char *serves;    /* stack that serves requests for `kind`, as text; NULL: this resource serves no kind */
+    bool two;              /* adaptor: wraps two resources */
+    uint32_t needs;        /* adaptor: properties that each wrapped resource must have */
+    uint8_t alignment;  /* log2 of the least alignment of its memory; 0 = 8 (a maker), as the upstream (an adaptor) */
+    enum gm_kind kind;  /* of its memory; an adaptor's memory has the kind of the wrapped resource */
+    const char *serves; /* stack that serves requests for `kind`, as text; NULL: this resource serves no kind */
     enum gm_kind fallback; /* maker: the kind that serves when this one cannot */
     size_t state_size;     /* bytes of zeroed state, see struct gm_resource */
     /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be
@@ -108,22 +125,36 @@ struct gm_resource_ops {
     void (*open_block_to)(struct gm_resource *self, const struct gm_block *block, int device);
     /* In the child of a fork: forgets the unused memory, which belongs to the parent. May be NULL. */
     void (*after_fork)(struct gm_resource *self);
+    /* Makes a live block `size` bytes long at its place (GM_PROP_GROWABLE). After a failure it is unchanged. */
+    gm_status (*grow)(struct gm_resource *self, struct gm_block *block, size_t size);
+    /* Writes to the log what the resource counted. May be NULL. */
+    void (*report)(struct gm_resource *self);
+    /* The stack is discarded: releases what the state refers to. May be NULL. */
+    void (*close)(struct gm_resource *self);
 };
+
+/* A resource whose memory has the alignment of the request (gm_request.alignment). */
+#define GM_ALIGNMENT_ANY 63
 
 struct gm_resource {
     const struct gm_resource_ops *ops;
     struct gm_resource *upstream; /* adaptors */
+    struct gm_resource *second;   /* the other upstream of an adaptor that wraps two */
     uint32_t properties;          /* effective */
     enum gm_kind kind;            /* effective */
+    uint8_t alignment;            /* effective */
     void *state;                  /* ops->state_size zeroed bytes */
 };
 
 extern const struct gm_resource_ops *const gm_resource_rows[]; /* NULL-terminated */
 
-/* Builds a stack from text. Grammar: resource = maker | adaptor "(" [argument ","] resource ")". The stack lies in
- * pages of the kernel and stays until gm_stack_discard or the end of the process. On failure it returns NULL and a
- * one-line error that names the wrong word and what is accepted. */
+/* Builds a stack from text. Grammar: resource = maker | adaptor "(" [argument ","] resource ")" | adaptor of two "("
+ * resource "," resource ")". The stack lies in pages of the kernel and stays until gm_stack_discard or the end of the
+ * process. On failure it returns NULL and a one-line error that names the wrong word and what is accepted. */
 struct gm_resource *gm_resource_build(const char *text, char *error, size_t error_size);
+
+/* Name of the lowest property in `properties`; NULL: there is none. */
+const char *gm_property_name(uint64_t properties);
 
 /* Promises (enum gm_promise bits) that memory with these properties does not keep. */
 uint32_t gm_resource_unkept(uint32_t properties);

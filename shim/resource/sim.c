@@ -188,8 +188,8 @@ uint64_t gm_sim_live_bytes(struct gm_resource *sim) { return locked(sim, &((stru
 const struct gm_resource_ops gm_resource_sim = {
     .name = "sim",
     .summary = "made-up addresses for tests without a GPU; there is no memory at them",
-    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED |
-                  GM_PROP_CAPTURABLE,
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_DEVICE_STORAGE | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_STREAM_ORDERED | GM_PROP_CAPTURABLE,
     .breaks = "the memory cannot be used",
     .kind = GM_KIND_SIM,
     .state_size = sizeof(struct state),

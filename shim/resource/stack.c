@@ -1,8 +1,7 @@
 /* Parses stack texts and builds stacks of resources. Grammar: resource = maker | adaptor "(" [argument ","] resource
- * ")".
+ * ")" | adaptor of two "(" resource "," resource ")" | "$" digit.
  *
- * A stack is a chain of adaptors with one maker at its end. So the parser is a loop: it reads names and arguments from
- * the outside in, then as many closing brackets as it opened. */
+ * A stack is a tree: most adaptors wrap one resource, some wrap two, a maker wraps none. */
 #include "shim/resource/stack.h"
 
 #include <string.h>
@@ -55,15 +54,15 @@ static void list_rows(char *out, size_t size) {
     for (const struct gm_resource_ops *const *row = gm_resource_rows; *row && used + 1 < size; row++) {
         const char *comma = used ? ", " : "", *arguments = (*row)->arguments;
         if ((*row)->adaptor)
-            used += (size_t)gm_format(out + used, size - used, "%s%s(%s%s...)", comma, (*row)->name,
-                                      arguments ? arguments : "", arguments ? "," : "");
+            used += (size_t)gm_format(out + used, size - used, "%s%s(%s%s%s...)", comma, (*row)->name,
+                                      arguments ? arguments : "", arguments ? "," : "", (*row)->two ? "...," : "");
         else
             used += (size_t)gm_format(out + used, size - used, "%s%s", comma, (*row)->name);
     }
 }
 
 static gm_status unknown_name(struct word word, char *error, size_t size) {
-    char accepted[256], name[48];
+    char accepted[320], name[48];
     list_rows(accepted, sizeof accepted);
     if (word.size)
         gm_format(error, size, "\"%s\" is not a resource; accepted: %s", shown(word, name), accepted);
@@ -80,6 +79,10 @@ static gm_status read_argument(struct gm_stack_plan *plan, const char **at, char
     char text[48];
     struct word word = read_word(&end);
     if (*end != ',') {
+        *at = begin;
+        return GM_OK;
+    }
+    if (!row->arguments && row->two) { /* the first of two resources */
         *at = begin;
         return GM_OK;
     }
@@ -100,54 +103,109 @@ static gm_status read_argument(struct gm_stack_plan *plan, const char **at, char
     return GM_OK;
 }
 
-static gm_status expect_closing(const char *at, unsigned open, char *error, size_t size) {
+/* The text is read up to `at`; errors go to `error`. */
+struct parser {
+    const char *at;
+    unsigned given, open; /* resources given; open brackets */
+    struct gm_stack_plan *plan;
+    char *error;
+    size_t error_size;
+};
+
+static gm_status expect(struct parser *parser, char wanted) {
     char text[48];
-    for (; open; open--) {
-        at = skip_spaces(at);
-        if (*at != ')') {
-            gm_format(error, size, "\"%s\" where \")\" is expected, %u still open",
-                      *at ? shown((struct word){at, strlen(at)}, text) : "the end", open);
-            return GM_INVALID_VALUE;
-        }
-        at++;
-    }
-    at = skip_spaces(at);
-    if (!*at)
+    parser->at = skip_spaces(parser->at);
+    if (*parser->at == wanted) {
+        parser->at++;
         return GM_OK;
-    gm_format(error, size, "\"%s\" stands after the end of the resource", shown((struct word){at, strlen(at)}, text));
+    }
+    gm_format(parser->error, parser->error_size, "\"%s\" where \"%c\" is expected, %u still open",
+              *parser->at ? shown((struct word){parser->at, strlen(parser->at)}, text) : "the end", wanted,
+              parser->open);
     return GM_INVALID_VALUE;
 }
 
-gm_status gm_stack_parse(const char *text, struct gm_stack_plan *plan, char *error, size_t error_size) {
-    const char *at = text;
+static gm_status too_many(struct parser *parser, struct word word) {
     char name[48];
-    memset(plan, 0, sizeof *plan);
-    for (;;) {
-        struct word word = read_word(&at);
-        const struct gm_resource_ops *row = find_row(word);
-        if (!row)
-            return unknown_name(word, error, error_size);
-        if (plan->count == GM_STACK_DEPTH) {
-            gm_format(error, error_size, "\"%s\" is nested too deep; at most %d resources", shown(word, name),
-                      GM_STACK_DEPTH);
-            return GM_INVALID_VALUE;
-        }
-        plan->items[plan->count].ops = row;
-        if (!row->adaptor) {
-            plan->count++;
-            return expect_closing(at, plan->count - 1, error, error_size);
-        }
-        if (*at != '(') {
-            gm_format(error, error_size, "\"%s\" wraps a resource: write %s(%s%s...)", row->name, row->name,
-                      row->arguments ? row->arguments : "", row->arguments ? "," : "");
-            return GM_INVALID_VALUE;
-        }
-        at++;
-        gm_status status = read_argument(plan, &at, error, error_size);
-        if (status)
-            return status;
-        plan->count++;
+    if (parser->open >= GM_STACK_DEPTH)
+        gm_format(parser->error, parser->error_size, "\"%s\" is nested too deep; at most %d resources",
+                  shown(word, name), GM_STACK_DEPTH);
+    else
+        gm_format(parser->error, parser->error_size, "\"%s\" is one too many; at most %d resources", shown(word, name),
+                  GM_STACK_ITEMS);
+    return GM_INVALID_VALUE;
+}
+
+/* "$1" ...: false when `word` is something else. */
+static bool is_given(const struct parser *parser, struct word word, unsigned *index) {
+    *index = word.size == 2 && word.text[0] == '$' ? (unsigned)(word.text[1] - '1') : UINT32_MAX;
+    return *index < parser->given;
+}
+
+static gm_status parse_resource(struct parser *parser);
+
+static gm_status parse_wrapped(struct parser *parser, unsigned item) {
+    const struct gm_resource_ops *row = parser->plan->items[item].ops;
+    gm_status status = parse_resource(parser);
+    if (!status && row->two) {
+        status = expect(parser, ',');
+        parser->plan->items[item].second = parser->plan->count;
+        if (!status)
+            status = parse_resource(parser);
     }
+    return status ? status : expect(parser, ')');
+}
+
+static gm_status parse_resource(struct parser *parser) {
+    struct gm_stack_plan *plan = parser->plan;
+    struct word word = read_word(&parser->at);
+    unsigned item = plan->count, given;
+    const struct gm_resource_ops *row = find_row(word);
+    bool is_hole = !row && is_given(parser, word, &given);
+    if (!row && !is_hole)
+        return unknown_name(word, parser->error, parser->error_size);
+    if (item == GM_STACK_ITEMS || parser->open >= GM_STACK_DEPTH)
+        return too_many(parser, word);
+    plan->items[item].ops = row;
+    plan->items[item].given = is_hole ? given : 0;
+    if (is_hole || !row->adaptor) {
+        plan->count++;
+        return GM_OK;
+    }
+    if (*parser->at != '(') {
+        gm_format(parser->error, parser->error_size, "\"%s\" wraps a resource: write %s(%s%s%s...)", row->name,
+                  row->name, row->arguments ? row->arguments : "", row->arguments ? "," : "", row->two ? "...," : "");
+        return GM_INVALID_VALUE;
+    }
+    parser->at++;
+    gm_status status = read_argument(plan, &parser->at, parser->error, parser->error_size);
+    if (status)
+        return status;
+    plan->count++;
+    parser->open++;
+    status = parse_wrapped(parser, item);
+    parser->open--;
+    return status;
+}
+
+gm_status gm_stack_parse(const char *text, unsigned given, struct gm_stack_plan *plan, char *error, size_t error_size) {
+    struct parser parser = {.at = text, .given = given, .plan = plan, .error = error, .error_size = error_size};
+    char shown_text[48];
+    memset(plan, 0, sizeof *plan);
+    gm_status status = parse_resource(&parser);
+    if (status)
+        return status;
+    parser.at = skip_spaces(parser.at);
+    if (!plan->items[0].ops) {
+        gm_format(error, error_size, "\"%s\" alone makes no resource",
+                  shown((struct word){text, strlen(text)}, shown_text));
+        return GM_INVALID_VALUE;
+    }
+    if (!*parser.at)
+        return GM_OK;
+    gm_format(error, error_size, "\"%s\" stands after the end of the resource",
+              shown((struct word){parser.at, strlen(parser.at)}, shown_text));
+    return GM_INVALID_VALUE;
 }
 
 /* An error quotes the argument as the user wrote it. Replaces control characters, so that the error stays one line. */
@@ -159,60 +217,138 @@ static void keep_one_line(char *error, size_t size) {
 
 #define ALIGNED(bytes) (((bytes) + 63) & ~(size_t)63)
 
-/* A stack lies in one mapping. Its first bytes hold the size of the mapping. */
+/* A stack lies in one mapping: this head, then each resource with its state, the outermost first. */
 struct stack_head {
     size_t bytes;
-    char padding[64 - sizeof(size_t)];
+    unsigned count; /* resources; those given do not count */
+    unsigned open;  /* the last so many are open */
+    char padding[64 - sizeof(size_t) - 2 * sizeof(unsigned)];
 };
+
+static size_t node_bytes(const struct gm_resource_ops *ops) {
+    return ALIGNED(sizeof(struct gm_resource)) + ALIGNED(ops->state_size);
+}
 
 static size_t stack_bytes(const struct gm_stack_plan *plan) {
     size_t bytes = sizeof(struct stack_head);
     for (unsigned i = 0; i < plan->count; i++)
-        bytes += ALIGNED(sizeof(struct gm_resource)) + ALIGNED(plan->items[i].ops->state_size);
+        bytes += plan->items[i].ops ? node_bytes(plan->items[i].ops) : 0;
     return bytes;
 }
 
-struct gm_resource *gm_resource_build(const char *text, char *error, size_t error_size) {
-    struct gm_stack_plan plan;
-    if (gm_stack_parse(text, &plan, error, error_size))
-        return NULL;
-    size_t bytes = stack_bytes(&plan);
-    struct stack_head *head = gm_pages(bytes);
-    if (!head) {
-        gm_format(error, error_size, "\"%.40s\": no memory for %zu bytes of state", text, bytes);
-        return NULL;
-    }
-    head->bytes = bytes;
+const char *gm_property_name(uint64_t properties) {
+#define X(enumerator, bit, name) \
+    if (properties & enumerator) \
+        return name;
+    GM_PROPERTIES(X)
+#undef X
+    return NULL;
+}
 
-    /* The outermost resource comes right after the head, so that gm_stack_discard finds the head. Resources are opened
-     * from the inside out, because an adaptor reads what its upstream is. */
-    struct gm_resource *nodes[GM_STACK_DEPTH];
-    char *at = (char *)(head + 1);
-    for (unsigned i = 0; i < plan.count; i++) {
-        nodes[i] = (struct gm_resource *)at;
-        nodes[i]->ops = plan.items[i].ops;
-        nodes[i]->state = at + ALIGNED(sizeof(struct gm_resource));
-        at += ALIGNED(sizeof(struct gm_resource)) + ALIGNED(plan.items[i].ops->state_size);
+/* What the resource is, from its row and what it wraps. */
+static gm_status describe(struct gm_resource *node, char *error, size_t error_size) {
+    const struct gm_resource_ops *ops = node->ops;
+    const struct gm_resource *wrapped[] = {node->upstream, node->second};
+    node->properties = ops->properties;
+    node->kind = node->upstream ? node->upstream->kind : ops->kind;
+    node->alignment = node->upstream ? node->upstream->alignment : ops->alignment ? ops->alignment : 8;
+    for (unsigned i = 0; i < 2 && wrapped[i]; i++) {
+        const char *lacks = gm_property_name(ops->needs & ~wrapped[i]->properties);
+        if (lacks) {
+            gm_format(error, error_size, "\"%s\" cannot wrap %s, whose memory is not %s", ops->name,
+                      wrapped[i]->ops->name, lacks);
+            return GM_INVALID_VALUE;
+        }
+        node->properties &= wrapped[i]->properties;
+        if (wrapped[i]->alignment < node->alignment)
+            node->alignment = wrapped[i]->alignment;
     }
-    for (unsigned i = plan.count; i-- > 0;) {
-        struct gm_resource *node = nodes[i];
-        node->upstream = i + 1 < plan.count ? nodes[i + 1] : NULL;
-        node->properties = node->upstream ? node->upstream->properties & node->ops->properties : node->ops->properties;
-        node->kind = node->upstream ? node->upstream->kind : node->ops->kind;
-        const char *argument = plan.items[i].has_argument ? plan.items[i].argument : NULL;
-        if (node->ops->open && node->ops->open(node, argument, error, error_size)) {
+    if (node->upstream && ops->alignment)
+        node->alignment = ops->alignment;
+    return GM_OK;
+}
+
+static gm_status open_node(struct gm_resource *node, const char *argument, char *error, size_t error_size) {
+    gm_status status = describe(node, error, error_size);
+    if (!status && node->ops->open && node->ops->open(node, argument, error, error_size))
+        status = GM_INVALID_VALUE;
+    return status;
+}
+
+/* Resources are opened from the inside out, because an adaptor reads what its upstream is. */
+static struct gm_resource *build_plan(const struct gm_stack_plan *plan, struct gm_resource *const *given, char *error,
+                                      size_t error_size) {
+    struct gm_resource *nodes[GM_STACK_ITEMS];
+    struct stack_head *head = gm_pages(stack_bytes(plan));
+    if (!head) {
+        gm_format(error, error_size, "no memory for %zu bytes of state", stack_bytes(plan));
+        return NULL;
+    }
+    head->bytes = stack_bytes(plan);
+    char *at = (char *)(head + 1);
+    for (unsigned i = 0; i < plan->count; i++) {
+        const struct gm_resource_ops *ops = plan->items[i].ops;
+        nodes[i] = ops ? (struct gm_resource *)at : given[plan->items[i].given];
+        if (!ops)
+            continue;
+        head->count++;
+        nodes[i]->ops = ops;
+        nodes[i]->state = at + ALIGNED(sizeof(struct gm_resource));
+        at += node_bytes(ops);
+    }
+    for (unsigned i = plan->count; i-- > 0;) {
+        const struct gm_resource_ops *ops = plan->items[i].ops;
+        if (!ops)
+            continue;
+        nodes[i]->upstream = ops->adaptor ? nodes[i + 1] : NULL;
+        nodes[i]->second = plan->items[i].second ? nodes[plan->items[i].second] : NULL;
+        if (open_node(nodes[i], plan->items[i].has_argument ? plan->items[i].argument : NULL, error, error_size)) {
             keep_one_line(error, error_size);
-            gm_stack_discard(nodes[0]);
+            gm_stack_discard((struct gm_resource *)(head + 1));
             return NULL;
         }
+        head->open++;
     }
     return nodes[0];
 }
 
+struct gm_resource *gm_stack_build(const char *text, struct gm_resource *const *given, unsigned count, char *error,
+                                   size_t error_size) {
+    struct gm_stack_plan plan;
+    return gm_stack_parse(text, count, &plan, error, error_size) ? NULL : build_plan(&plan, given, error, error_size);
+}
+
+struct gm_resource *gm_resource_build(const char *text, char *error, size_t error_size) {
+    return gm_stack_build(text, NULL, 0, error, error_size);
+}
+
+struct gm_resource *gm_stack_of(const struct gm_resource_ops *maker) {
+    struct gm_stack_plan plan = {.count = 1, .items = {{.ops = maker}}};
+    char error[1];
+    return build_plan(&plan, NULL, error, sizeof error);
+}
+
+struct gm_resource *gm_stack_find(struct gm_resource *top, const struct gm_resource_ops *row) {
+    struct gm_resource *found = NULL;
+    if (top && top->ops == row)
+        return top;
+    if (top && top->upstream)
+        found = gm_stack_find(top->upstream, row);
+    return !found && top && top->second ? gm_stack_find(top->second, row) : found;
+}
+
+/* The outermost resource comes right after the head. */
 void gm_stack_discard(struct gm_resource *top) {
     if (!top)
         return;
     struct stack_head *head = (struct stack_head *)top - 1;
+    char *at = (char *)top;
+    for (unsigned i = 0; i < head->count; i++) {
+        struct gm_resource *node = (struct gm_resource *)at;
+        at += node_bytes(node->ops);
+        if (i >= head->count - head->open && node->ops->close)
+            node->ops->close(node);
+    }
     munmap(head, head->bytes);
 }
 

@@ -9,6 +9,8 @@
  * does (deferred_free.h). */
 #include "shim/resource/vmm.h"
 
+#include <string.h>
+
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/transports.h"
 #include "shim/resource/block.h"
@@ -17,7 +19,7 @@
 #include "shim/resource/rows.h"
 #include "shim/resource/vmm_reserve.h"
 
-enum { BLOCKS = 1024, EXTENTS = 192 };
+enum { BLOCKS = 1024, EXTENTS = 192, SEGMENTS = 16 };
 
 /* A slot is large, so no thread copies one to its stack. A thread that takes a slot owns it: it fills or empties the
  * slot without the lock, and nobody else finds the block until the slot is put back. */
@@ -26,7 +28,8 @@ static struct mapped {
     bool taken;
     uint64_t reserved, context_id;
     int device;
-    unsigned count;
+    unsigned count, segment_count;
+    size_t segments[SEGMENTS]; /* sizes of its adjacent address reservations */
     struct gm_extent extents[EXTENTS];
 } * blocks;
 static unsigned blocks_used; /* slots used so far; under the lock */
@@ -152,6 +155,12 @@ static gm_status create_extents(struct mapped *block, uint64_t front) {
     return GM_OK;
 }
 
+static void free_addresses(const struct mapped *block) {
+    uint64_t at = block->address;
+    for (unsigned i = 0; i < block->segment_count; at += block->segments[i++])
+        gm_addresses_free(&gm_drv, at, block->segments[i]);
+}
+
 /* Reserves addresses, creates the extents and maps them. On failure nothing stays reserved. */
 static gm_status create_block(struct mapped *block, uint64_t front) {
     CUdeviceptr address;
@@ -165,6 +174,8 @@ static gm_status create_block(struct mapped *block, uint64_t front) {
     if (status)
         goto release;
     block->address = address;
+    block->segments[0] = block->reserved;
+    block->segment_count = 1;
     return GM_OK;
 release:
     gm_extents_release(&gm_drv, block->extents, block->count);
@@ -183,9 +194,36 @@ static gm_status destroy_block(uint64_t address) {
         return status;
     }
     gm_extents_release(&gm_drv, block->extents, block->count);
-    gm_addresses_free(&gm_drv, address, block->reserved);
+    free_addresses(block);
     put_back(block, 0);
     return GM_OK;
+}
+
+/* Maps `step` more bytes behind the block, whose addresses have to be unused. */
+static gm_status extend_block(struct mapped *block, uint64_t step) {
+    struct gm_location location = location_of(block->device);
+    struct gm_extent *extent = &block->extents[block->count];
+    CUdeviceptr address, end = block->address + block->reserved;
+    if (block->count == EXTENTS || block->segment_count == SEGMENTS)
+        return GM_OUT_OF_MEMORY;
+    gm_status status = gm_addresses_reserve(&gm_drv, step, end, &address);
+    if (status)
+        return status;
+    status = address == end ? gm_extent_create(&gm_drv, &location, step, extent) : GM_OUT_OF_MEMORY;
+    if (status)
+        goto unreserve;
+    status = map_extents(block->device, address, extent, 1);
+    if (status)
+        goto release;
+    block->count++;
+    block->segments[block->segment_count++] = step;
+    block->reserved += step;
+    return GM_OK;
+release:
+    gm_extents_release(&gm_drv, extent, 1);
+unreserve:
+    gm_addresses_free(&gm_drv, address, step);
+    return status;
 }
 
 static gm_status free_now(const struct gm_deferred_block *deferred) { return destroy_block(deferred->address); }
@@ -243,13 +281,15 @@ static gm_status move_pages(struct mapped *old, struct mapped *larger, struct ma
     merged->count = 0;
     for (unsigned i = 0; i < old->count; i++)
         merged->extents[merged->count++] = old->extents[i];
+    merged->segment_count = larger->segment_count;
+    memcpy(merged->segments, larger->segments, sizeof merged->segments);
     for (unsigned i = front_count; i < larger->count; i++)
         merged->extents[merged->count++] = larger->extents[i];
     gm_vmm_reserve_keep(larger->device, larger->extents, front_count);
     if (gm_extents_unmap(&gm_drv, old->address, old->extents, old->count))
         gm_log(GM_LOG_ERROR, "%llu bytes cannot be unmapped", (unsigned long long)old->reserved);
     else
-        gm_addresses_free(&gm_drv, old->address, old->reserved);
+        free_addresses(old);
     return GM_OK;
 }
 
@@ -327,6 +367,39 @@ static gm_status vmm_free(struct gm_resource *self, const struct gm_block *block
     return gm_deferred_free_add(&deferred_frees, block, how);
 }
 
+/* Mapping does not wait for the GPU, so neither does growth. */
+static gm_status vmm_grow(struct gm_resource *self, struct gm_block *block, size_t size) {
+    CUstreamCaptureMode mode;
+    size_t granularity;
+    bool pushed;
+    gm_status status = granularity_of(block->device, &granularity);
+    if (!status && !gm_capture_guard_enter(&mode))
+        status = GM_NOT_SUPPORTED;
+    if (status)
+        return status;
+    struct mapped *mapped = NULL;
+    status = gm_context_enter((CUcontext)(uintptr_t)block->context, &pushed);
+    if (status)
+        goto leave;
+    mapped = take_block(block->address);
+    if (!mapped)
+        status = GM_INVALID_VALUE;
+    else if (size > SIZE_MAX / 2)
+        status = GM_OUT_OF_MEMORY;
+    else if (size > mapped->reserved)
+        status = extend_block(mapped, (size - mapped->reserved + granularity - 1) / granularity * granularity);
+    if (!status) {
+        block->size = size;
+        block->reserved = mapped->reserved;
+    }
+    if (mapped)
+        put_back(mapped, block->address);
+    gm_context_leave(pushed);
+leave:
+    gm_capture_guard_leave(mode);
+    return status;
+}
+
 static size_t vmm_trim(struct gm_resource *self, size_t bytes) {
     return gm_driver_ready(false) ? gm_deferred_free_drain(&deferred_frees) + gm_vmm_reserve_release(false) : 0;
 }
@@ -349,7 +422,9 @@ static void vmm_abandon(struct gm_resource *self, const struct gm_block *block) 
         gm_drv.mem_unmap(at, lost->extents[i].size);
         gm_drv.mem_release(lost->extents[i].handle);
     }
-    gm_drv.mem_address_free(block->address, lost->reserved);
+    at = block->address;
+    for (unsigned i = 0; i < lost->segment_count; at += lost->segments[i++])
+        gm_drv.mem_address_free(at, lost->segments[i]);
     put_back(lost, 0);
 }
 
@@ -378,8 +453,8 @@ static void vmm_after_fork(struct gm_resource *self) {
 const struct gm_resource_ops gm_resource_vmm = {
     .name = "vmm",
     .summary = "device memory mapped by virtual memory management, in whole granules of 2 MiB",
-    .properties =
-        GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_READY_ANYWHERE | GM_PROP_STREAM_ORDERED | GM_PROP_PEER,
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_DEVICE_STORAGE | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_PEER | GM_PROP_GROWABLE,
     .breaks =
         "no cuIpcGetMemHandle, no dma-buf and no GPUDirect RDMA registration; not served where devices cannot access "
         "each other; each block takes whole granules of 2 MiB; at most 1024 blocks at a time, none while a stream "
@@ -388,6 +463,7 @@ const struct gm_resource_ops gm_resource_vmm = {
     .serves = "vmm",
     .alloc = vmm_alloc,
     .free = vmm_free,
+    .grow = vmm_grow,
     .trim = vmm_trim,
     .releasable = vmm_releasable,
     .context_destroyed = vmm_context_destroyed,

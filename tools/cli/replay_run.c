@@ -14,7 +14,7 @@
 #include "shim/base/stats.h"
 #include "shim/cache/cache.h"
 #include "shim/core/pipeline.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/driver/driver.h"
 #include "shim/placement/oom.h"
 #include "shim/placement/router.h"

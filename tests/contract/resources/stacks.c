@@ -26,6 +26,20 @@ const char *const stacks[STACKS] = {
     "cache(1,managed-pool)",
     "cache(async)",
     "cache(1,async)",
+    "pinned",
+    "fill(poison,pinned)",
+    "log(async)",
+    "statistics(track(native))",
+    "track(cache(async))",
+    "aligned(4KiB,native)",
+    "aligned(1MiB,statistics(managed))",
+    "cache(aligned(64KiB,native))",
+    "prefetch(managed)",
+    "prefetch(managed-pool)",
+    "fallback(native,host-numa)",
+    "fallback(fail-nth(3,async),pinned)",
+    "fallback(fail-nth(1,native),fallback(fail-nth(2,async),managed))",
+    "limit(64GiB,fallback(fail-nth(2,track(native)),cache(1,native)))",
 };
 struct gm_resource *built[STACKS];
 

@@ -42,7 +42,7 @@ static void test_every_row_says_what_it_is(void **state) {
         assert_non_null((*row)->alloc);
         assert_non_null((*row)->free);
         assert_true((*row)->adaptor || !(*row)->arguments);
-        assert_true((*row)->adaptor || ((*row)->properties & GM_PROP_DEVICE_ACCESSIBLE));
+        assert_true((*row)->adaptor || (*row)->properties & (GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_HOST_ACCESSIBLE));
     }
 }
 

@@ -12,7 +12,7 @@
 
 #include "shim/base/base.h"
 #include "shim/core/pipeline.h"
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 #include "shim/base/stats.h"
 #include "shim/gpumem.h"
 #include "shim/placement/router.h"

@@ -4,7 +4,7 @@
  * usage: registry_work BLOCKS */
 #include <stdlib.h>
 
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 
 static size_t dropped;
 

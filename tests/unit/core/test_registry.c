@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 
 #define BASE 0x7d0000000000ull
 

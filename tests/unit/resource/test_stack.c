@@ -13,7 +13,7 @@
 static void test_plan(void **state) {
     struct gm_stack_plan plan;
     char error[320] = "";
-    assert_int_equal(gm_stack_parse(" limit( 8 GiB , fail-nth(3,sim) ) ", &plan, error, sizeof error), GM_OK);
+    assert_int_equal(gm_stack_parse(" limit( 8 GiB , fail-nth(3,sim) ) ", 0, &plan, error, sizeof error), GM_OK);
     assert_int_equal(plan.count, 3);
     assert_string_equal(plan.items[0].ops->name, "limit");
     assert_string_equal(plan.items[0].argument, "8 GiB");

@@ -18,8 +18,10 @@ static inline struct gm_registry *gm_registry_shared(void) {
     struct gm_registry *registry = __atomic_load_n(&gm_registry_known, __ATOMIC_ACQUIRE);
     return GM_LIKELY(registry != NULL) ? registry : gm_registry_find_shared();
 }
-/* A separate registry, for tests. */
+/* A separate registry, of an adaptor that remembers blocks. NULL: the kernel has no memory. */
 struct gm_registry *gm_registry_new(void);
+/* Unmaps a separate registry. NULL is accepted. */
+GM_INTERNAL void gm_registry_discard(struct gm_registry *registry);
 
 /* Adds a copy of `block`. A record that is already at that address is replaced and written to *previous (if not
  * NULL; address 0 = none): gpumem never saw its free. GM_OUT_OF_MEMORY: there is no memory for the record, and the

@@ -9,7 +9,7 @@
  * Nothing is ever sorted.
  *
  * Locks are held for a few loads and stores, always in the order address shard, then range shard. */
-#include "shim/core/registry.h"
+#include "shim/resource/registry.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -32,7 +32,8 @@ struct index_shard {
     uint32_t bucket_count; /* power of two; 0 before first use */
     uint32_t count;
     struct node **buckets;
-    struct node *free; /* in the address index: unused nodes */
+    struct node *free;  /* in the address index: unused nodes */
+    struct node *slabs; /* in the address index: first nodes of its slabs, which hold no block */
 } __attribute__((aligned(64)));
 
 struct gm_registry {
@@ -106,7 +107,11 @@ static bool make_room(struct index_shard *shard, bool by_range) {
 
 static GM_RARE void add_nodes(struct index_shard *shard) {
     struct node *slab = gm_pages(SLAB);
-    for (size_t i = 0; slab && i < SLAB / sizeof(*slab); i++) {
+    if (!slab)
+        return;
+    slab->next_address = shard->slabs;
+    shard->slabs = slab;
+    for (size_t i = 1; i < SLAB / sizeof(*slab); i++) {
         slab[i].next_address = shard->free;
         shard->free = &slab[i];
     }
@@ -187,13 +192,28 @@ struct gm_registry *gm_registry_new(void) {
     return gm_pages(sizeof(struct gm_registry));
 }
 
+void gm_registry_discard(struct gm_registry *registry) {
+    for (unsigned s = 0; registry && s < SHARDS; s++) {
+        struct index_shard *shards[] = {&registry->by_address[s], &registry->by_range[s]};
+        for (struct node *slab = shards[0]->slabs, *next; slab; slab = next) {
+            next = slab->next_address;
+            munmap(slab, SLAB);
+        }
+        for (unsigned i = 0; i < 2; i++)
+            if (shards[i]->buckets)
+                munmap(shards[i]->buckets, shards[i]->bucket_count * sizeof(*shards[i]->buckets));
+    }
+    if (registry)
+        munmap(registry, sizeof(*registry));
+}
+
 /* The preloaded library and a libgpumem-core that the program links, even statically, share one registry. It belongs
  * to the library that the dynamic linker finds first. The function's name changes with the layout. */
-__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_1(void);
+__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_2(void);
 
 static struct gm_registry *owned(void);
 
-struct gm_registry *gpumem_registry_1(void) {
+struct gm_registry *gpumem_registry_2(void) {
     return owned();
 }
 
@@ -201,7 +221,7 @@ struct gm_registry *gm_registry_known;
 
 struct gm_registry *gm_registry_find_shared(void) {
     struct gm_registry *(*owner)(void) =
-        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_1");
+        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_2");
     struct gm_registry *registry = owner ? owner() : owned();
     __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;

@@ -1,0 +1,158 @@
+/* Adaptor "aligned": gives each block at least an alignment, and more where a request asks for more. Where the wrapped
+ * resource does not align so by itself, the adaptor requests more bytes and moves the start of the block. */
+#include "shim/base/options.h"
+#include "shim/resource/adaptor.h"
+#include "shim/resource/registry.h"
+#include "shim/resource/rows.h"
+
+struct state {
+    uint8_t least;             /* log2 */
+    struct gm_registry *moved; /* the wrapped resource's blocks, by the address that the program has */
+};
+
+static const struct gm_option argument_row = {.type = GM_OPTION_BYTES,
+                                              .name = "aligned",
+                                              .initial = "256",
+                                              .unit = "bytes",
+                                              .help = "least alignment of a block, a power of two"};
+
+static gm_status align_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    struct state *state = self->state;
+    uint64_t bytes;
+    if (!argument) {
+        gm_format(error, error_size, "\"aligned\" needs a number of bytes: write aligned(4KiB,...)");
+        return GM_INVALID_VALUE;
+    }
+    if (gm_option_parse(&argument_row, argument, &bytes, error, error_size))
+        return GM_INVALID_VALUE;
+    if (!bytes || bytes & (bytes - 1)) {
+        gm_format(error, error_size, "\"%s\" is not an alignment: write a power of two", argument);
+        return GM_INVALID_VALUE;
+    }
+    state->least = (uint8_t)__builtin_ctzll(bytes);
+    state->moved = gm_registry_new();
+    if (!state->moved)
+        gm_format(error, error_size, "\"aligned\": no memory");
+    return state->moved ? GM_OK : GM_OUT_OF_MEMORY;
+}
+
+static void align_close(struct gm_resource *self) { gm_registry_discard(((struct state *)self->state)->moved); }
+
+/* Remembers the wrapped resource's block under the moved address. `sequence` is the distance. */
+static gm_status remember(struct state *state, const struct gm_block *got, uint64_t address) {
+    struct gm_block noted = *got;
+    noted.address = address;
+    noted.sequence = address - got->address;
+    return gm_registry_add(state->moved, &noted, NULL);
+}
+
+/* Allocates `room` bytes more than requested, so that an aligned start lies in the block. */
+static gm_status alloc_larger(struct gm_resource *self, const struct gm_request *request,
+                              const struct gm_decision *decision, uint8_t wanted, size_t room, struct gm_block *block) {
+    struct gm_request larger = *request;
+    struct gm_block got = *block;
+    uint64_t mask = ((uint64_t)1 << wanted) - 1;
+    if (request->call == GM_CALL_ALLOC_PITCH) { /* in whole rows, which have at least 32 bytes */
+        size_t rows = room / (request->width > 32 ? request->width : 32) + 1;
+        larger.height += rows;
+        room = rows * request->width;
+    }
+    if (__builtin_add_overflow(request->size, room, &larger.size))
+        return GM_OUT_OF_MEMORY;
+    larger.alignment = 0;
+    gm_status status = gm_adaptor_alloc(self, &larger, decision, &got);
+    if (status)
+        return status;
+    uint64_t address = (got.address + mask) & ~mask;
+    status = remember(self->state, &got, address);
+    if (status) {
+        gm_adaptor_undo(self, request, &got);
+        return status;
+    }
+    got.reserved -= address - got.address;
+    got.address = address;
+    got.size = request->size;
+    *block = got;
+    return GM_OK;
+}
+
+static gm_status align_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
+    const struct state *state = self->state;
+    uint8_t wanted = request->alignment > state->least ? request->alignment : state->least;
+    uint8_t least = self->upstream->alignment;
+    if (wanted <= least || !request->size) {
+        struct gm_request same = *request;
+        same.alignment = wanted;
+        return gm_adaptor_alloc(self, &same, decision, block);
+    }
+    return alloc_larger(self, request, decision, wanted, ((size_t)1 << wanted) - ((size_t)1 << least), block);
+}
+
+/* The wrapped resource's own block. */
+static bool take_moved(struct state *state, uint64_t address, struct gm_block *block) {
+    bool moved = gm_registry_take(state->moved, address, block);
+    if (moved) {
+        block->address -= block->sequence;
+        block->sequence = 0;
+    }
+    return moved;
+}
+
+static gm_status align_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    struct state *state = self->state;
+    struct gm_block own;
+    if (!take_moved(state, block->address, &own))
+        return gm_adaptor_free(self, block, how);
+    gm_status status = gm_adaptor_free(self, &own, how);
+    if (status)
+        remember(state, &own, block->address);
+    return status;
+}
+
+static gm_status align_grow(struct gm_resource *self, struct gm_block *block, size_t size) {
+    struct state *state = self->state;
+    struct gm_block own;
+    if (!take_moved(state, block->address, &own))
+        return gm_adaptor_grow(self, block, size);
+    size_t before = block->address - own.address;
+    gm_status status = gm_adaptor_grow(self, &own, size + before);
+    remember(state, &own, block->address);
+    if (!status) {
+        block->size = size;
+        block->reserved = own.reserved - before;
+    }
+    return status;
+}
+
+static void forget(const struct gm_block *block, void *arg) {}
+
+static void align_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_registry_drop_context(((struct state *)self->state)->moved, context_id, NULL, forget, NULL);
+    gm_adaptor_context_destroyed(self, context_id);
+}
+
+static void align_after_fork(struct gm_resource *self) {
+    gm_registry_after_fork(((struct state *)self->state)->moved);
+    gm_adaptor_after_fork(self);
+}
+
+const struct gm_resource_ops gm_resource_aligned = {
+    .name = "aligned",
+    .summary = "aligns each block of the wrapped resource to at least so many bytes, a power of two",
+    .properties = ~0u,
+    .breaks = "a block that is aligned beyond what its resource does takes up to one alignment more",
+    .arguments = "BYTES",
+    .alignment = GM_ALIGNMENT_ANY,
+    .state_size = sizeof(struct state),
+    .open = align_open,
+    .alloc = align_alloc,
+    .free = align_free,
+    .grow = align_grow,
+    .trim = gm_adaptor_trim,
+    .after_fork = align_after_fork,
+    .context_destroyed = align_context_destroyed,
+    .report = gm_adaptor_report,
+    .close = align_close,
+    GM_ADAPTOR_HANDS_ON,
+};

@@ -1,0 +1,129 @@
+/* Adaptor "track": remembers each live block with the call stack of its allocation, and reports those that the program
+ * never freed. */
+#include "shim/resource/track.h"
+
+#include "shim/resource/adaptor.h"
+#include "shim/resource/registry.h"
+#include "shim/resource/rows.h"
+
+enum { SHOWN = 20 }; /* blocks in a report */
+
+struct state {
+    struct gm_registry *live;
+    uint64_t number;
+};
+
+void (*gm_track_log_stack)(uint32_t site);
+
+static gm_status track_open(struct gm_resource *self, const char *argument, char *error, size_t error_size) {
+    struct state *state = self->state;
+    state->live = gm_registry_new();
+    if (!state->live)
+        gm_format(error, error_size, "\"track\": no memory");
+    return state->live ? GM_OK : GM_OUT_OF_MEMORY;
+}
+
+static void track_close(struct gm_resource *self) { gm_registry_discard(((struct state *)self->state)->live); }
+
+static gm_status track_alloc(struct gm_resource *self, const struct gm_request *request,
+                             const struct gm_decision *decision, struct gm_block *block) {
+    struct state *state = self->state;
+    struct gm_block got = *block;
+    gm_status status = gm_adaptor_alloc(self, request, decision, &got);
+    if (status)
+        return status;
+    struct gm_block noted = got;
+    noted.sequence = __atomic_add_fetch(&state->number, 1, __ATOMIC_RELAXED);
+    noted.site = request->site;
+    if (gm_registry_add(state->live, &noted, NULL)) {
+        gm_adaptor_undo(self, request, &got);
+        return GM_OUT_OF_MEMORY;
+    }
+    *block = got;
+    return GM_OK;
+}
+
+static gm_status track_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
+    struct state *state = self->state;
+    struct gm_block noted;
+    bool known = gm_registry_take(state->live, block->address, &noted);
+    if (!known)
+        gm_log(GM_LOG_WARN, "track: %zu bytes at %p are freed, but not live", block->size,
+               (void *)(uintptr_t)block->address);
+    gm_status status = gm_adaptor_free(self, block, how);
+    if (status && known)
+        gm_registry_add(state->live, &noted, NULL);
+    return status;
+}
+
+static gm_status track_grow(struct gm_resource *self, struct gm_block *block, size_t size) {
+    struct state *state = self->state;
+    struct gm_block noted;
+    gm_status status = gm_adaptor_grow(self, block, size);
+    if (!status && gm_registry_take(state->live, block->address, &noted)) {
+        noted.size = block->size;
+        noted.reserved = block->reserved;
+        gm_registry_add(state->live, &noted, NULL);
+    }
+    return status;
+}
+
+void gm_track_each(struct gm_resource *track, void (*visit)(const struct gm_block *block, void *arg), void *arg) {
+    gm_registry_each(((struct state *)track->state)->live, visit, arg);
+}
+
+static void forget(const struct gm_block *block, void *arg) {}
+
+static void track_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_registry_drop_context(((struct state *)self->state)->live, context_id, NULL, forget, NULL);
+    gm_adaptor_context_destroyed(self, context_id);
+}
+
+/* The child has the parent's device memory no more than its context. */
+static void track_after_fork(struct gm_resource *self) {
+    gm_registry_after_fork(((struct state *)self->state)->live);
+    gm_adaptor_after_fork(self);
+}
+
+struct leaks {
+    uint64_t count, bytes;
+};
+
+static void report_leak(const struct gm_block *block, void *arg) {
+    struct leaks *leaks = arg;
+    leaks->bytes += block->size;
+    if (++leaks->count > SHOWN)
+        return;
+    gm_log(GM_LOG_WARN, "leaked: %zu bytes at %p on device %d, allocation %llu", block->size,
+           (void *)(uintptr_t)block->address, block->device, (unsigned long long)block->sequence);
+    if (gm_track_log_stack && block->site)
+        gm_track_log_stack(block->site);
+}
+
+static void track_report(struct gm_resource *self) {
+    struct leaks leaks = {0};
+    gm_track_each(self, report_leak, &leaks);
+    if (leaks.count)
+        gm_log(GM_LOG_WARN, "track: %llu blocks of %s leaked, %llu bytes", (unsigned long long)leaks.count,
+               self->upstream->ops->name, (unsigned long long)leaks.bytes);
+    gm_adaptor_report(self);
+}
+
+const struct gm_resource_ops gm_resource_track = {
+    .name = "track",
+    .summary =
+        "remembers live blocks with their call stacks; those that the program never frees are reported at its end",
+    .properties = ~0u,
+    .breaks = "",
+    .state_size = sizeof(struct state),
+    .open = track_open,
+    .alloc = track_alloc,
+    .free = track_free,
+    .grow = track_grow,
+    .trim = gm_adaptor_trim,
+    .after_fork = track_after_fork,
+    .context_destroyed = track_context_destroyed,
+    .report = track_report,
+    .close = track_close,
+    GM_ADAPTOR_HANDS_ON,
+};
