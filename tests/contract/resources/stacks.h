@@ -6,8 +6,6 @@
 #include "shim/resource/host_numa.h"
 #include "shim/resource/managed_quota.h"
 #include "shim/resource/rows.h"
-#include <stdlib.h>
-
 #include "world.h"
 
 #define BYTES ((size_t)65536)
@@ -33,7 +31,7 @@ void trim(struct gm_resource *resource);
 
 #define EACH_STACK(resource, world)                                                                             \
     for (int stack_ = 0; stack_ < STACKS; stack_++)                                                             \
-        for (struct gm_resource *resource = built[stack_], *once_ = resource; once_ && (getenv("SHOW") ? (void)print_message("%s\n", stacks[stack_]) : (void)0, world_open(&world), 1); \
+        for (struct gm_resource *resource = built[stack_], *once_ = resource; once_ && (world_open(&world), 1); \
              world_close(&world, resource), once_ = NULL)
 
 #endif

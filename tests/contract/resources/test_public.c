@@ -1,0 +1,772 @@
+/* The calls of gpumem_resource.h on the simulated driver: what resources are, what views may ask for, and how memory is
+ * allocated and freed. The behaviours are those of cuda-memory-resource-proposal. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "public.h"
+#include "shim/driver/fence.h"
+#include "shim/resource/rows.h"
+
+static struct world world;
+
+static int open_world(void **state) {
+    world_open(&world);
+    return 0;
+}
+
+static int close_world(void **state) {
+    struct gpumem_resource *any = create("async");
+    simcuda_set_streams("immediate");
+    simcuda_run_all();
+    OK(gpumem_resource_trim(any, SIZE_MAX, NULL));
+    OK(gpumem_resource_destroy(any));
+    assert_int_equal(simcuda_live_blocks(), 0);
+    assert_int_equal(simcuda_live_handles(), 0);
+    assert_int_equal(simcuda_live_reservations(), 0);
+    assert_int_equal(gpumem_live_count(), 0);
+    world_close(&world, build("async"));
+    return 0;
+}
+
+static struct gpumem_stream_view stream_one(void) { return gpumem_stream(world.one); }
+
+/* ---- kinds, properties, views */
+
+static void test_kinds_have_their_properties(void **state) {
+    assert_int_equal(gpumem_kind_properties(GPUMEM_KIND_HOST),
+                     GPUMEM_HOST_ACCESSIBLE | GPUMEM_OVERSUBSCRIBABLE | GPUMEM_HOST_STORAGE);
+    assert_int_equal(gpumem_kind_properties(GPUMEM_KIND_PINNED),
+                     GPUMEM_HOST_ACCESSIBLE | GPUMEM_DEVICE_ACCESSIBLE | GPUMEM_RESIDENT | GPUMEM_HOST_STORAGE);
+    assert_int_equal(gpumem_kind_properties(GPUMEM_KIND_DEVICE),
+                     GPUMEM_DEVICE_ACCESSIBLE | GPUMEM_RESIDENT | GPUMEM_DEVICE_STORAGE);
+    assert_int_equal(gpumem_kind_properties(GPUMEM_KIND_UNIFIED), GPUMEM_HOST_ACCESSIBLE | GPUMEM_DEVICE_ACCESSIBLE |
+                                                                      GPUMEM_OVERSUBSCRIBABLE | GPUMEM_HOST_STORAGE |
+                                                                      GPUMEM_DEVICE_STORAGE);
+    assert_int_equal(gpumem_kind_properties((enum gpumem_kind)77), 0);
+    assert_string_equal(gpumem_property_name(GPUMEM_OVERSUBSCRIBABLE), "oversubscribable");
+    assert_string_equal(gpumem_property_name(GPUMEM_HOST_ACCESSIBLE | GPUMEM_RESIDENT), "unknown property");
+    assert_string_equal(gpumem_property_name(1u << 30), "unknown property");
+}
+
+/* The concrete resources, and the driver call that each makes. */
+static const struct {
+    const char *text, *call;
+    enum gpumem_kind kind;
+    uint64_t more;
+} concrete[] = {
+    {"new-delete", NULL, GPUMEM_KIND_HOST, GPUMEM_ANY_CONTEXT},
+    {"native", "cuMemAlloc_v2", GPUMEM_KIND_DEVICE, GPUMEM_STREAM_ORDERED | GPUMEM_IPC_EXPORTABLE},
+    {"managed", "cuMemAllocManaged", GPUMEM_KIND_MANAGED, GPUMEM_STREAM_ORDERED},
+    {"managed-pool", "cuMemAllocFromPoolAsync", GPUMEM_KIND_MANAGED, GPUMEM_STREAM_ORDERED},
+    {"pinned", "cuMemHostAlloc", GPUMEM_KIND_PINNED, GPUMEM_CROSS_DEVICE_ACCESSIBLE},
+    {"async", "cuMemAllocFromPoolAsync", GPUMEM_KIND_DEVICE, GPUMEM_STREAM_ORDERED},
+    {"vmm", "cuMemMap", GPUMEM_KIND_DEVICE, GPUMEM_GROWABLE},
+    {"host-numa", "cuMemMap", GPUMEM_KIND_PINNED, GPUMEM_STREAM_ORDERED},
+};
+enum { CONCRETE = sizeof concrete / sizeof *concrete };
+
+static void test_concrete_resources(void **state) {
+    for (int i = 0; i < CONCRETE; i++) {
+        struct gpumem_resource *resource = create(concrete[i].text);
+        uint64_t calls = concrete[i].call ? simcuda_calls(concrete[i].call) : 0;
+        void *memory = must_get(resource, 5000);
+        if (concrete[i].call && simcuda_calls(concrete[i].call) == calls)
+            fail_msg("%s does not call %s", concrete[i].text, concrete[i].call);
+        assert_int_equal(gpumem_resource_kind(resource), concrete[i].kind);
+        uint64_t has = gpumem_resource_properties(resource);
+        uint64_t should = gpumem_kind_properties(concrete[i].kind) | concrete[i].more | GPUMEM_ANY_CONTEXT;
+        assert_int_equal(should & ~has, 0);
+        if (has & GPUMEM_HOST_ACCESSIBLE && !getenv("SIMCUDA_STRICT"))
+            memset(memory, 7, 5000);
+        must_put(resource, memory, 5000);
+        assert_string_equal(gpumem_resource_text(resource), concrete[i].text);
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+static void test_host_memory_needs_no_context(void **state) {
+    struct gpumem_resource *host = create("statistics(new-delete)"), *device = create("native");
+    CU(cuCtxSetCurrent(NULL));
+    void *memory = must_get(host, 100);
+    memset(memory, 1, 100);
+    must_put(host, memory, 100);
+    assert_int_equal(gpumem_resource_allocate(device, 100, 16, &memory), GPUMEM_INVALID_CONTEXT);
+    CU(cuCtxSetCurrent(world.context));
+    OK(gpumem_resource_destroy(host));
+    OK(gpumem_resource_destroy(device));
+}
+
+/* Each resource, each set of properties: a view exists where the resource has them all, else the error names one that
+ * it lacks. */
+static void test_a_view_asks_for_properties(void **state) {
+    for (int i = 0; i < CONCRETE; i++) {
+        struct gpumem_resource *resource = create(concrete[i].text);
+        uint64_t has = gpumem_resource_properties(resource);
+        for (uint64_t wanted = 0; wanted < 2 * GPUMEM_ANY_CONTEXT; wanted++) {
+            struct gpumem_resource_view view = {NULL, 77};
+            enum gpumem_status status = gpumem_resource_view_of(resource, wanted, &view);
+            uint64_t lacks = wanted & ~has;
+            assert_int_equal(status, lacks ? GPUMEM_INVALID_VALUE : GPUMEM_OK);
+            assert_int_equal(view.properties, lacks ? 77 : wanted);
+            if (lacks)
+                assert_non_null(strstr(gpumem_last_error(), gpumem_property_name(lacks & -lacks)));
+        }
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+/* The program of the proposal: foo, goo, boo and loo. */
+static gm_status foo(struct gpumem_resource *resource) {
+    struct gpumem_resource_view view;
+    return (gm_status)gpumem_resource_view_of(resource, GPUMEM_HOST_ACCESSIBLE | GPUMEM_HOST_STORAGE, &view);
+}
+
+static gm_status boo(struct gpumem_resource_view view) {
+    struct gpumem_resource_view own;
+    gm_status status = (gm_status)gpumem_resource_view_convert(view, GPUMEM_DEVICE_ACCESSIBLE, &own);
+    if (!status) {
+        assert_ptr_equal(own.resource, view.resource);
+        must_put(own.resource, must_get(own.resource, 64), 64);
+    }
+    return status;
+}
+
+static gm_status goo(struct gpumem_resource *resource) {
+    struct gpumem_resource_view view;
+    gm_status status =
+        (gm_status)gpumem_resource_view_of(resource, GPUMEM_DEVICE_ACCESSIBLE | GPUMEM_OVERSUBSCRIBABLE, &view);
+    return status ? status : boo(view);
+}
+
+static void test_foo_goo_boo_loo(void **state) {
+    struct gpumem_resource *managed = create("managed"), *device = create("native");
+    assert_int_equal(foo(managed), GPUMEM_OK);
+    assert_int_equal(goo(managed), GPUMEM_OK);
+    assert_int_equal(foo(device), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "the resource native is not host-accessible"));
+    assert_int_equal(goo(device), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "oversubscribable"));
+    OK(gpumem_resource_destroy(managed));
+    OK(gpumem_resource_destroy(device));
+}
+
+static void test_a_view_converts_to_a_subset_only(void **state) {
+    struct gpumem_resource *managed = create("managed");
+    struct gpumem_resource_view view, other = {NULL, 77};
+    OK(gpumem_resource_view_of(managed, GPUMEM_DEVICE_ACCESSIBLE | GPUMEM_OVERSUBSCRIBABLE, &view));
+    OK(gpumem_resource_view_convert(view, GPUMEM_OVERSUBSCRIBABLE, &other));
+    assert_int_equal(other.properties, GPUMEM_OVERSUBSCRIBABLE);
+    assert_ptr_equal(other.resource, managed);
+    /* The resource is host-accessible, but the view did not ask for that. */
+    assert_int_equal(gpumem_resource_view_convert(view, GPUMEM_HOST_ACCESSIBLE, &other), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "host-accessible"));
+    assert_int_equal(other.properties, GPUMEM_OVERSUBSCRIBABLE);
+    OK(gpumem_resource_destroy(managed));
+}
+
+/* ---- allocate and free */
+
+static void test_alignment(void **state) {
+    for (int i = 0; i < CONCRETE; i++) {
+        struct gpumem_resource *resource = create(concrete[i].text);
+        void *memory[24];
+        for (int log2 = 0; log2 < 24; log2++) {
+            OK(gpumem_resource_allocate(resource, 100, (size_t)1 << log2, &memory[log2]));
+            assert_int_equal((uintptr_t)memory[log2] % ((size_t)1 << log2), 0);
+        }
+        for (int log2 = 0; log2 < 24; log2++)
+            OK(gpumem_resource_deallocate(resource, memory[log2], 100, (size_t)1 << log2));
+        static const size_t bad[] = {0, 3, 24, 4095, SIZE_MAX};
+        for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+            void *none = resource;
+            assert_int_equal(gpumem_resource_allocate(resource, 100, bad[b], &none), GPUMEM_INVALID_VALUE);
+            assert_non_null(strstr(gpumem_last_error(), "power of two"));
+            assert_ptr_equal(none, resource);
+        }
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+static void test_default_alignment(void **state) {
+    struct gpumem_resource *resource = create("async");
+    void *memory;
+    assert_int_equal(GPUMEM_DEFAULT_ALIGNMENT, _Alignof(max_align_t));
+    OK(gpumem_resource_allocate_async(resource, 100, stream_one(), &memory));
+    OK(gpumem_resource_deallocate_async_aligned(resource, memory, 100, GPUMEM_DEFAULT_ALIGNMENT, stream_one()));
+    OK(gpumem_resource_allocate_async_aligned(resource, 100, GPUMEM_DEFAULT_ALIGNMENT, stream_one(), &memory));
+    OK(gpumem_resource_deallocate_async(resource, memory, 100, stream_one()));
+    OK(gpumem_resource_allocate_async_aligned(resource, 100, 65536, stream_one(), &memory));
+    assert_int_equal((uintptr_t)memory % 65536, 0);
+    OK(gpumem_resource_deallocate_async_aligned(resource, memory, 100, 65536, stream_one()));
+    assert_int_equal(info_of(resource).mismatches, 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void test_zero_bytes(void **state) {
+    struct gpumem_resource *resource = create("native");
+    void *memory = resource;
+    OK(gpumem_resource_allocate(resource, 0, 16, &memory));
+    assert_null(memory);
+    OK(gpumem_resource_deallocate(resource, memory, 0, 16));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void test_a_wrong_size_or_alignment_is_tracked(void **state) {
+    for (int i = 0; i < CONCRETE; i++) {
+        struct gpumem_resource *resource = create(concrete[i].text);
+        void *memory = must_get(resource, 1000);
+        assert_int_equal(gpumem_resource_deallocate(resource, memory, 999, 16), GPUMEM_INVALID_VALUE);
+        assert_non_null(strstr(gpumem_last_error(), "allocated with 1000 bytes"));
+        assert_non_null(strstr(gpumem_last_error(), "freed with 999 bytes"));
+        OK(gpumem_resource_allocate(resource, 1000, 4096, &memory));
+        assert_int_equal(gpumem_resource_deallocate(resource, memory, 1000, 512), GPUMEM_INVALID_VALUE);
+        assert_non_null(strstr(gpumem_last_error(), "alignment 4096"));
+        assert_int_equal(info_of(resource).mismatches, 2);
+        assert_int_equal(info_of(resource).live_count, 0); /* the memory is freed all the same */
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+static void test_memory_of_another_resource(void **state) {
+    struct gpumem_resource *one = create("native"), *other = create("native");
+    int local;
+    void *memory = must_get(one, 1000);
+    assert_int_equal(gpumem_resource_deallocate(other, memory, 1000, 16), GPUMEM_NOT_FOUND);
+    assert_int_equal(gpumem_resource_deallocate(one, (char *)memory + 16, 1000, 16), GPUMEM_NOT_FOUND);
+    assert_int_equal(gpumem_resource_deallocate(one, &local, 1000, 16), GPUMEM_NOT_FOUND);
+    assert_int_equal(info_of(one).live_count, 1);
+    must_put(one, memory, 1000);
+    assert_int_equal(gpumem_resource_deallocate(one, memory, 1000, 16), GPUMEM_NOT_FOUND);
+    OK(gpumem_resource_destroy(one));
+    OK(gpumem_resource_destroy(other));
+}
+
+static void fill_and_check(CUstream fill, CUstream check, void *memory, size_t bytes, uint32_t pattern) {
+    struct gm_block block = {.address = (uint64_t)(uintptr_t)memory, .size = bytes};
+    world_fill(&world, fill, &block, pattern);
+    world_check(&world, check, &block, pattern);
+}
+
+/* A stream-ordered resource is a resource: its plain memory is ready on every stream and in every thread at once. */
+static void test_plain_memory_is_ready_on_every_stream(void **state) {
+    for (int i = 0; i < CONCRETE; i++) {
+        struct gpumem_resource *resource = create(concrete[i].text);
+        if (!(gpumem_resource_properties(resource) & GPUMEM_DEVICE_ACCESSIBLE)) {
+            OK(gpumem_resource_destroy(resource));
+            continue;
+        }
+        assert_int_equal(gpumem_resource_get_context(resource).any, 1);
+        void *busy = must_get(resource, BYTES);
+        simcuda_set_streams("manual");
+        fill_and_check(world.one, world.one, busy, BYTES, 1);
+        void *memory = must_get(resource, BYTES);
+        fill_and_check(world.two, world.two, memory, BYTES, 2);
+        while (simcuda_step(world.two) > 0) /* before stream one did anything */
+            ;
+        simcuda_run_all();
+        simcuda_set_streams("immediate");
+        must_put(resource, busy, BYTES);
+        must_put(resource, memory, BYTES);
+        assert_int_equal(simcuda_check_mismatches(), 0);
+        assert_int_equal(simcuda_violations(), 0);
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+static void test_stream_order(void **state) {
+    static const char *const ordered[] = {"native", "async", "managed", "managed-pool", "pinned", "host-numa"};
+    for (size_t i = 0; i < sizeof ordered / sizeof *ordered; i++) {
+        struct gpumem_resource *resource = create(ordered[i]);
+        void *memory;
+        simcuda_set_streams("manual");
+        for (uint32_t round = 0; round < 20; round++) {
+            OK(gpumem_resource_allocate_async(resource, BYTES, stream_one(), &memory));
+            fill_and_check(world.one, world.one, memory, BYTES, round);
+            OK(gpumem_resource_deallocate_async(resource, memory, BYTES, stream_one()));
+        }
+        simcuda_run_all();
+        simcuda_set_streams("immediate");
+        assert_int_equal(simcuda_check_mismatches(), 0);
+        assert_int_equal(simcuda_violations(), 0);
+        /* memory of one call is freed by the other */
+        OK(gpumem_resource_allocate_async(resource, BYTES, stream_one(), &memory));
+        must_put(resource, memory, BYTES);
+        OK(gpumem_resource_deallocate_async(resource, must_get(resource, BYTES), BYTES, stream_one()));
+        OK(gpumem_resource_trim(resource, SIZE_MAX, NULL));
+        OK(gpumem_resource_destroy(resource));
+    }
+    struct gpumem_resource *plain = create("vmm");
+    void *none;
+    assert_int_equal(gpumem_resource_allocate_async(plain, 100, stream_one(), &none), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "stream-ordered"));
+    OK(gpumem_resource_destroy(plain));
+}
+
+static void test_stream_bound(void **state) {
+    struct gpumem_resource *async = create("async"), *bound;
+    struct gpumem_resource_view view;
+    OK(gpumem_resource_bind(async, stream_one(), &bound));
+    struct gpumem_resource_context context = gpumem_resource_get_context(bound);
+    assert_int_equal(context.any, 0);
+    assert_ptr_equal(context.stream.stream, world.one);
+    assert_int_equal(gpumem_resource_view_of(bound, GPUMEM_ANY_CONTEXT, &view), GPUMEM_INVALID_VALUE);
+    OK(gpumem_resource_view_of(bound, GPUMEM_DEVICE_ACCESSIBLE, &view));
+    simcuda_set_streams("manual");
+    void *first = must_get(bound, BYTES);
+    fill_and_check(world.one, world.one, first, BYTES, 3);
+    must_put(bound, first, BYTES); /* in the order of the stream: the call does not wait */
+    assert_true(simcuda_pending() > 0);
+    void *again = must_get(bound, BYTES);
+    assert_ptr_equal(again, first);
+    fill_and_check(world.one, world.one, again, BYTES, 4);
+    must_put(bound, again, BYTES);
+    simcuda_run_all();
+    simcuda_set_streams("immediate");
+    assert_int_equal(simcuda_check_mismatches(), 0);
+    assert_int_equal(simcuda_violations(), 0);
+    OK(gpumem_resource_destroy(bound));
+    OK(gpumem_resource_bind(async, gpumem_stream(NULL), &bound));
+    assert_null(gpumem_resource_get_context(bound).stream.stream);
+    must_put(bound, must_get(bound, 100), 100);
+    OK(gpumem_resource_destroy(bound));
+    struct gpumem_resource *plain = create("vmm");
+    assert_int_equal(gpumem_resource_bind(plain, stream_one(), &bound), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "stream-ordered"));
+    OK(gpumem_resource_destroy(plain));
+    OK(gpumem_resource_destroy(async));
+}
+
+static void test_grow(void **state) {
+    struct gpumem_resource *resource = create("statistics(limit(1GiB,log(track(vmm))))"), *fixed = create("native");
+    size_t mib = (size_t)1 << 20, bytes = 100;
+    void *memory = must_get(resource, bytes);
+    fill_and_check(world.one, world.one, memory, bytes, 9);
+    for (int step = 0; step < 6; step++) {
+        enum gpumem_status status = gpumem_resource_grow(resource, memory, bytes, bytes + 3 * mib);
+        if (status == GPUMEM_OUT_OF_MEMORY) /* the addresses behind are taken */
+            break;
+        OK(status);
+        bytes += 3 * mib;
+        world_check(&world, world.one, &(struct gm_block){.address = (uint64_t)(uintptr_t)memory, .size = 100}, 9);
+        struct gm_block tail = {.address = (uint64_t)(uintptr_t)memory + bytes / 4 * 4 - 4096, .size = 4096};
+        world_fill(&world, world.one, &tail, 5);
+        world_check(&world, world.one, &tail, 5);
+    }
+    assert_true(bytes > 100);
+    assert_int_equal(info_of(resource).live_bytes, bytes);
+    assert_int_equal(simcuda_check_mismatches(), 0);
+    assert_int_equal(gpumem_resource_grow(resource, memory, bytes, (size_t)2 << 30), GPUMEM_OUT_OF_MEMORY);
+    assert_int_equal(gpumem_resource_grow(resource, memory, bytes, bytes - 1), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_resource_grow(resource, memory, bytes - 1, bytes), GPUMEM_INVALID_VALUE);
+    must_put(resource, memory, bytes);
+    memory = must_get(fixed, 100);
+    assert_int_equal(gpumem_resource_grow(fixed, memory, 100, 200), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "growable"));
+    must_put(fixed, memory, 100);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(fixed));
+}
+
+/* ---- composition */
+
+static void test_composed_in_code_and_in_text(void **state) {
+    struct gpumem_resource *async = create("async"), *cache, *limit, *log;
+    OK(gpumem_resource_compose("cache($1)", &async, 1, &cache));
+    OK(gpumem_resource_compose("limit(2GiB,$1)", &cache, 1, &limit));
+    OK(gpumem_resource_compose("log($1)", &limit, 1, &log));
+    assert_string_equal(gpumem_resource_text(log), "log(limit(2GiB,cache(async)))");
+    struct gpumem_resource *text = create(gpumem_resource_text(log));
+    assert_int_equal(gpumem_resource_properties(text), gpumem_resource_properties(log));
+    OK(gpumem_resource_destroy(async)); /* the composed one keeps it alive */
+    OK(gpumem_resource_destroy(limit));
+    OK(gpumem_resource_destroy(cache));
+    must_put(log, must_get(log, 4096), 4096);
+    must_put(text, must_get(text, 4096), 4096);
+    void *none;
+    assert_int_equal(gpumem_resource_allocate(log, (size_t)3 << 30, 16, &none), GPUMEM_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpumem_last_error(), "3221225472 bytes requested"));
+    OK(gpumem_resource_destroy(log));
+    OK(gpumem_resource_destroy(text));
+}
+
+static void test_wrong_texts(void **state) {
+    static const struct {
+        const char *text, *word;
+    } wrong[] = {
+        {"nonsense", "nonsense"},
+        {"log", "wraps a resource"},
+        {"fallback(native)", "\",\" is expected"},
+        {"fallback(native,async,managed)", "\")\" is expected"},
+        {"aligned(3,native)", "power of two"},
+        {"aligned(native)", "4KiB"},
+        {"stream-bound(never,async)", "per-thread"},
+        {"stream-bound(legacy,vmm)", "not stream-ordered"},
+        {"stream-bound(legacy,stream-bound(legacy,async))", "not stream-ordered"},
+        {"prefetch(native)", "not host-accessible"},
+        {"cache(new-delete)", "not device-accessible"},
+        {"fill(zero,new-delete)", "not device-accessible"},
+        {"fallback(native,stream-bound(legacy,async))", "not any-context"},
+        {"$1", "$1"},
+        {"log($2)", "$2"},
+        {"router", "unmodified programs"},
+        {"log(router)", "unmodified programs"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct gpumem_resource *none = NULL;
+        if (gpumem_resource_create(wrong[i].text, &none) != GPUMEM_INVALID_VALUE ||
+            !strstr(gpumem_last_error(), wrong[i].word))
+            fail_msg("%s: %s", wrong[i].text, gpumem_last_error());
+        assert_null(none);
+    }
+}
+
+static void test_destroy_refuses_live_blocks(void **state) {
+    struct gpumem_resource *resource = create("track(native)");
+    void *memory = must_get(resource, 4096);
+    assert_int_equal(gpumem_resource_destroy(resource), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "1 live blocks of 4096 bytes"));
+    must_put(resource, memory, 4096);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(NULL));
+}
+
+/* ---- adaptors */
+
+struct seen {
+    size_t count, bytes, frames;
+    uint64_t last;
+};
+
+static int see(const struct gpumem_tracked *block, void *arg) {
+    struct seen *seen = arg;
+    assert_true(block->number > seen->last);
+    seen->last = block->number;
+    seen->count++;
+    seen->bytes += block->bytes;
+    seen->frames += block->frame_count;
+    return 0;
+}
+
+static void test_track(void **state) {
+    struct gpumem_resource *resource = create("log(track(async))"), *other = create("async");
+    struct seen seen = {0};
+    void *memory[3];
+    size_t count = 77;
+    for (int i = 0; i < 3; i++)
+        memory[i] = must_get(resource, 100 * (size_t)(i + 1));
+    must_put(resource, memory[1], 200);
+    OK(gpumem_resource_tracked(resource, see, &seen, &count));
+    assert_int_equal(count, 2);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.bytes, 400);
+    assert_int_equal(seen.last, 3);
+    assert_true(seen.frames >= 2); /* each has a call stack */
+    must_put(resource, memory[0], 100);
+    must_put(resource, memory[2], 300);
+    OK(gpumem_resource_tracked(resource, NULL, NULL, &count));
+    assert_int_equal(count, 0);
+    assert_int_equal(gpumem_resource_tracked(other, see, &seen, &count), GPUMEM_NOT_FOUND);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(other));
+}
+
+static void test_statistics(void **state) {
+    struct gpumem_resource *resource = create("limit(1MiB,statistics(native))"),
+                           *outside = create("statistics(limit(1MiB,native))");
+    struct gpumem_statistics counts = {.struct_size = sizeof counts};
+    void *a = must_get(resource, 1000), *b = must_get(resource, 2000), *none;
+    must_put(resource, a, 1000);
+    OK(gpumem_resource_get_statistics(resource, &counts));
+    assert_int_equal(counts.allocations, 2);
+    assert_int_equal(counts.deallocations, 1);
+    assert_int_equal(counts.total_bytes, 3000);
+    assert_int_equal(counts.live_count, 1);
+    assert_int_equal(counts.live_bytes, 2000);
+    assert_int_equal(counts.peak_count, 2);
+    assert_int_equal(counts.peak_bytes, 3000);
+    must_put(resource, b, 2000);
+    assert_int_equal(gpumem_resource_allocate(resource, 2 << 20, 16, &none), GPUMEM_OUT_OF_MEMORY);
+    assert_int_equal(gpumem_resource_allocate(outside, 2 << 20, 16, &none), GPUMEM_OUT_OF_MEMORY);
+    OK(gpumem_resource_get_statistics(resource, &counts));
+    assert_int_equal(counts.failures, 0); /* it stands inside the limit */
+    OK(gpumem_resource_get_statistics(outside, &counts));
+    assert_int_equal(counts.failures, 1);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(outside));
+}
+
+/* Standard error while `fd` is what start_reading returned. */
+static int start_reading(int *saved) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    *saved = dup(2);
+    dup2(ends[1], 2);
+    close(ends[1]);
+    return ends[0];
+}
+
+static void stop_reading(int fd, int saved, char *text, size_t size) {
+    dup2(saved, 2);
+    close(saved);
+    ssize_t got = read(fd, text, size - 1);
+    text[got > 0 ? got : 0] = '\0';
+    close(fd);
+}
+
+static void test_log(void **state) {
+    struct gpumem_resource *resource = create("log(native)");
+    char text[1024], wanted[128];
+    int saved, fd = start_reading(&saved);
+    void *memory = must_get(resource, 4242), *none = NULL;
+    enum gpumem_status status = gpumem_resource_allocate(resource, (size_t)1 << 50, 16, &none);
+    must_put(resource, memory, 4242);
+    stop_reading(fd, saved, text, sizeof text);
+    assert_int_equal(status, GPUMEM_OUT_OF_MEMORY);
+    snprintf(wanted, sizeof wanted, "gpumem: native: cuMemAlloc of 4242 bytes on device 0: %p\n", memory);
+    assert_non_null(strstr(text, wanted));
+    snprintf(wanted, sizeof wanted, "gpumem: native: cuMemFree of 4242 bytes at %p\n", memory);
+    assert_non_null(strstr(text, wanted));
+    assert_non_null(strstr(text, "1125899906842624 bytes on device 0: error 2\n"));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void test_leaks_are_reported(void **state) {
+    struct gpumem_resource *resource = create("track(native)");
+    char text[4096];
+    void *memory = must_get(resource, 31337);
+    int saved, fd = start_reading(&saved);
+    enum gpumem_status status = gpumem_resource_destroy(resource);
+    stop_reading(fd, saved, text, sizeof text);
+    assert_int_equal(status, GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(text, "leaked: 31337 bytes"));
+    assert_non_null(strstr(text, " + 0x")); /* a frame of its call stack */
+    assert_non_null(strstr(text, "1 blocks of native leaked, 31337 bytes"));
+    must_put(resource, memory, 31337);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void test_cache_and_trim(void **state) {
+    struct gpumem_resource *resource = create("cache(1,native)");
+    uint64_t calls;
+    if (!gm_fence_supported()) { /* such a cache keeps nothing */
+        OK(gpumem_resource_destroy(resource));
+        return;
+    }
+    void *first = must_get(resource, 65536);
+    must_put(resource, first, 65536);
+    calls = simcuda_calls("cuMemAlloc_v2");
+    void *again = must_get(resource, 65536);
+    assert_ptr_equal(again, first);
+    assert_int_equal(simcuda_calls("cuMemAlloc_v2"), calls);
+    must_put(resource, again, 65536);
+    size_t released = 0, live = simcuda_live_blocks();
+    OK(gpumem_resource_trim(resource, SIZE_MAX, &released));
+    assert_int_equal(released, 65536);
+    assert_int_equal(simcuda_live_blocks(), live - 1);
+    must_put(resource, must_get(resource, 65536), 65536);
+    OK(gpumem_trim(SIZE_MAX, &released)); /* the program's own caches, too */
+    assert_int_equal(released, 65536);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void test_fallback_and_fail_nth(void **state) {
+    struct gpumem_resource *resource = create("fallback(fail-nth(2,native),pinned)");
+    assert_int_equal(gpumem_resource_kind(resource), GPUMEM_KIND_MIXED);
+    void *one = must_get(resource, 100), *two = must_get(resource, 100), *three = must_get(resource, 100);
+    struct gpumem_block block = {.struct_size = sizeof block};
+    OK(gpumem_block_of(one, &block));
+    assert_string_equal(block.kind, "native");
+    OK(gpumem_block_of(two, &block));
+    assert_string_equal(block.kind, "host");
+    uint64_t frees = simcuda_calls("cuMemFreeHost");
+    must_put(resource, two, 100);
+    assert_int_equal(simcuda_calls("cuMemFreeHost"), frees + 1);
+    must_put(resource, one, 100);
+    must_put(resource, three, 100);
+    assert_int_equal(simcuda_calls("cuMemFreeHost"), frees + 1);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void test_prefetch(void **state) {
+    struct gpumem_resource *with = create("prefetch(managed)"), *without = create("managed");
+    uint64_t calls = simcuda_calls("cuMemPrefetchAsync_v2");
+    must_put(without, must_get(without, 65536), 65536);
+    assert_int_equal(simcuda_calls("cuMemPrefetchAsync_v2"), calls);
+    must_put(with, must_get(with, 65536), 65536);
+    assert_int_equal(simcuda_calls("cuMemPrefetchAsync_v2"), calls + 1);
+    OK(gpumem_resource_destroy(with));
+    OK(gpumem_resource_destroy(without));
+}
+
+/* ---- resources of the program */
+
+struct own {
+    size_t live, bytes, last_alignment;
+    int destroyed;
+};
+
+static enum gpumem_status own_allocate(void *self, size_t bytes, size_t alignment, void **memory) {
+    struct own *own = self;
+    if (posix_memalign(memory, alignment < 16 ? 16 : alignment, bytes))
+        return GPUMEM_OUT_OF_MEMORY;
+    own->live++;
+    own->bytes += bytes;
+    own->last_alignment = alignment;
+    return GPUMEM_OK;
+}
+
+static enum gpumem_status own_deallocate(void *self, void *memory, size_t bytes, size_t alignment) {
+    struct own *own = self;
+    assert_int_equal((uintptr_t)memory % alignment, 0);
+    own->live--;
+    own->bytes -= bytes;
+    free(memory);
+    return GPUMEM_OK;
+}
+
+static void own_destroy(void *self) { ((struct own *)self)->destroyed++; }
+
+static void test_own_resource(void **state) {
+    struct own own = {0};
+    struct gpumem_resource_author author = {
+        .struct_size = sizeof author,
+        .name = "mine",
+        .kind = GPUMEM_KIND_HOST,
+        .properties = GPUMEM_ANY_CONTEXT,
+        .self = &own,
+        .allocate = own_allocate,
+        .deallocate = own_deallocate,
+        .destroy = own_destroy,
+    };
+    struct gpumem_resource *mine, *around, *none = NULL;
+    OK(gpumem_resource_create_own(&author, &mine));
+    OK(gpumem_resource_compose("statistics(limit(1MiB,$1))", &mine, 1, &around));
+    assert_string_equal(gpumem_resource_text(around), "statistics(limit(1MiB,mine))");
+    assert_int_equal(gpumem_resource_kind(around), GPUMEM_KIND_HOST);
+    void *memory;
+    OK(gpumem_resource_allocate(around, 1000, 8192, &memory));
+    assert_int_equal(own.last_alignment, 8192);
+    assert_int_equal(own.bytes, 1000);
+    OK(gpumem_resource_deallocate(around, memory, 1000, 8192));
+    assert_int_equal(own.live, 0);
+    assert_int_equal(own.bytes, 0);
+    OK(gpumem_resource_destroy(mine));
+    assert_int_equal(own.destroyed, 0);
+    OK(gpumem_resource_destroy(around));
+    assert_int_equal(own.destroyed, 1);
+    struct gpumem_resource_author wrong = author;
+    wrong.properties = GPUMEM_RESIDENT; /* host memory is not */
+    assert_int_equal(gpumem_resource_create_own(&wrong, &none), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "resident"));
+    wrong = author;
+    wrong.properties |= GPUMEM_STREAM_ORDERED;
+    assert_int_equal(gpumem_resource_create_own(&wrong, &none), GPUMEM_INVALID_VALUE);
+    wrong = author;
+    wrong.kind = GPUMEM_KIND_MIXED;
+    assert_int_equal(gpumem_resource_create_own(&wrong, &none), GPUMEM_INVALID_VALUE);
+    wrong = author;
+    wrong.name = "two words";
+    assert_int_equal(gpumem_resource_create_own(&wrong, &none), GPUMEM_INVALID_VALUE);
+    wrong = author;
+    wrong.allocate = NULL;
+    assert_int_equal(gpumem_resource_create_own(&wrong, &none), GPUMEM_INVALID_VALUE);
+    assert_null(none);
+    assert_int_equal(own.destroyed, 1);
+}
+
+static void test_own_stream_bound_resource(void **state) {
+    struct own own = {0};
+    struct gpumem_resource_author author = {
+        .struct_size = sizeof author,
+        .name = "bound",
+        .kind = GPUMEM_KIND_HOST,
+        .stream = stream_one(),
+        .self = &own,
+        .allocate = own_allocate,
+        .deallocate = own_deallocate,
+    };
+    struct gpumem_resource *mine;
+    OK(gpumem_resource_create_own(&author, &mine));
+    struct gpumem_resource_context context = gpumem_resource_get_context(mine);
+    assert_int_equal(context.any, 0);
+    assert_ptr_equal(context.stream.stream, world.one);
+    OK(gpumem_resource_destroy(mine));
+}
+
+/* ---- the end of a context */
+
+static void test_a_cache_forgets_a_destroyed_context(void **state) {
+    struct gpumem_resource *resource = create("statistics(cache(native))");
+    struct gpumem_statistics counts = {.struct_size = sizeof counts};
+    struct world second;
+    uint64_t id;
+    world_open(&second);
+    void *cached = must_get(resource, 65536), *live = must_get(resource, 65536);
+    must_put(resource, cached, 65536);
+    gm_pipeline_empty_context(second.origin.context_id);
+    CU(cuCtxDestroy_v2(second.context));
+    assert_true(gm_context_end(second.context, &id));
+    gm_pipeline_context_destroyed(id);
+    CU(cuCtxSetCurrent(world.context));
+    OK(gpumem_resource_get_statistics(resource, &counts));
+    assert_int_equal(counts.live_count, 0);
+    assert_int_equal(gpumem_resource_deallocate(resource, live, 65536, 16), GPUMEM_NOT_FOUND);
+    must_put(resource, must_get(resource, 65536), 65536);
+    OK(gpumem_resource_destroy(resource));
+    assert_int_equal(simcuda_violations(), 0);
+}
+
+static void test_the_new_structs_follow_the_convention(void **state) {
+    struct gpumem_resource *resource = create("statistics(native)");
+    struct gpumem_resource_info info = {.struct_size = 3};
+    struct gpumem_statistics counts = {.struct_size = 0};
+    struct gpumem_resource_author author = {.struct_size = 1};
+    assert_int_equal(gpumem_resource_get_info(resource, &info), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_resource_get_statistics(resource, &counts), GPUMEM_INVALID_VALUE);
+    assert_int_equal(gpumem_resource_create_own(&author, &resource), GPUMEM_INVALID_VALUE);
+    counts.struct_size = offsetof(struct gpumem_statistics, failures);
+    counts.failures = 77;
+    OK(gpumem_resource_get_statistics(resource, &counts));
+    assert_int_equal(counts.failures, 77);
+    OK(gpumem_resource_destroy(resource));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_kinds_have_their_properties),
+        TEST(test_concrete_resources),
+        TEST(test_host_memory_needs_no_context),
+        TEST(test_a_view_asks_for_properties),
+        TEST(test_foo_goo_boo_loo),
+        TEST(test_a_view_converts_to_a_subset_only),
+        TEST(test_alignment),
+        TEST(test_default_alignment),
+        TEST(test_zero_bytes),
+        TEST(test_a_wrong_size_or_alignment_is_tracked),
+        TEST(test_memory_of_another_resource),
+        TEST(test_plain_memory_is_ready_on_every_stream),
+        TEST(test_stream_order),
+        TEST(test_stream_bound),
+        TEST(test_grow),
+        TEST(test_composed_in_code_and_in_text),
+        TEST(test_wrong_texts),
+        TEST(test_destroy_refuses_live_blocks),
+        TEST(test_track),
+        TEST(test_statistics),
+        TEST(test_log),
+        TEST(test_leaks_are_reported),
+        TEST(test_cache_and_trim),
+        TEST(test_fallback_and_fail_nth),
+        TEST(test_prefetch),
+        TEST(test_own_resource),
+        TEST(test_own_stream_bound_resource),
+        TEST(test_a_cache_forgets_a_destroyed_context),
+        TEST(test_the_new_structs_follow_the_convention),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
