@@ -221,7 +221,7 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     struct gm_cache *state = self->state;
     if (GM_UNLIKELY(!is_cacheable(request)))
         return alloc_uncached(self, request, decision, block);
-    size_t size = (request->size + GRANULE - 1) & ~(GRANULE - 1);
+    size_t size = (request->size + state->granule - 1) & ~(state->granule - 1);
     uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, &size);
     if (GM_UNLIKELY(!address))
         return alloc_new(self, request, decision, size, block);
@@ -362,6 +362,7 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
     if (argument && gm_option_parse(&argument_row, argument, &frees, error, error_size))
         return GM_INVALID_VALUE;
     state->frees = (unsigned)frees;
+    state->granule = self->granule > GRANULE ? self->granule : GRANULE;
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
     if (self->alignment == GM_ALIGNMENT_ANY) /* a free block has the alignment of its first request */

@@ -24,8 +24,9 @@ struct gm_cache_device {
 
 struct gm_cache {
     unsigned frees; /* frees for each fence */
-    uint64_t limit, idle_ns;
     bool rdma;
+    size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
+    uint64_t limit, idle_ns;
     unsigned devices_used; /* devices that served at least one block */
     struct gm_cache_device devices[GM_CACHE_DEVICES];
     struct gm_shard shards[GM_CACHE_SHARDS];

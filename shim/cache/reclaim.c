@@ -19,7 +19,9 @@ enum {
 
 gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block *block,
                                  const struct gm_free_request *how) {
-    gm_status status = gm_adaptor_free(self, block, how);
+    struct gm_block whole = *block; /* the program may have requested less */
+    whole.size = whole.reserved;
+    gm_status status = gm_adaptor_free(self, &whole, how);
     if (!status && block->device >= 0 && block->device < GM_CACHE_DEVICES)
         gm_cache_count_released(self->state, block->device, block->reserved);
     return status;

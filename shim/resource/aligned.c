@@ -69,9 +69,9 @@ static gm_status alloc_larger(struct gm_resource *self, const struct gm_request 
         gm_adaptor_undo(self, request, &got);
         return status;
     }
-    got.reserved -= address - got.address;
     got.address = address;
     got.size = request->size;
+    got.reserved = got.pitch ? got.pitch * request->height : request->size;
     *block = got;
     return GM_OK;
 }
@@ -120,7 +120,7 @@ static gm_status align_grow(struct gm_resource *self, struct gm_block *block, si
     remember(state, &own, block->address);
     if (!status) {
         block->size = size;
-        block->reserved = own.reserved - before;
+        block->reserved = size;
     }
     return status;
 }

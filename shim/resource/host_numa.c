@@ -246,6 +246,7 @@ const struct gm_resource_ops gm_resource_host_numa = {
               "no GPUDirect RDMA registration; pointer attributes name host memory; a free waits for the GPU, a free "
               "in stream order is done by a later call; each block takes whole granules of 2 MiB",
     .kind = GM_KIND_HOST_NUMA,
+    .granule = (size_t)2 << 20,
     .serves = "host-numa",
     .alloc = host_numa_alloc,
     .free = host_numa_free,

@@ -87,6 +87,7 @@ struct gm_resource_ops {
     enum gm_kind kind;  /* of its memory; an adaptor's memory has the kind of the wrapped resource */
     const char *serves; /* stack that serves requests for `kind`, as text; NULL: this resource serves no kind */
     enum gm_kind fallback; /* maker: the kind that serves when this one cannot */
+    size_t granule;        /* maker: its blocks take multiples of so many bytes; 0: of any number */
     size_t state_size;     /* bytes of zeroed state, see struct gm_resource */
     /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be
      * NULL. */
@@ -143,6 +144,7 @@ struct gm_resource {
     uint32_t properties;          /* effective */
     enum gm_kind kind;            /* effective */
     uint8_t alignment;            /* effective */
+    size_t granule;               /* effective */
     void *state;                  /* ops->state_size zeroed bytes */
 };
 

@@ -250,6 +250,7 @@ static gm_status describe(struct gm_resource *node, char *error, size_t error_si
     const struct gm_resource_ops *ops = node->ops;
     const struct gm_resource *wrapped[] = {node->upstream, node->second};
     node->properties = ops->properties;
+    node->granule = ops->granule;
     node->kind = node->upstream ? node->upstream->kind : ops->kind;
     node->alignment = node->upstream ? node->upstream->alignment : ops->alignment ? ops->alignment : 8;
     for (unsigned i = 0; i < 2 && wrapped[i]; i++) {
@@ -260,6 +261,8 @@ static gm_status describe(struct gm_resource *node, char *error, size_t error_si
             return GM_INVALID_VALUE;
         }
         node->properties &= wrapped[i]->properties;
+        if (wrapped[i]->granule > node->granule)
+            node->granule = wrapped[i]->granule;
         if (wrapped[i]->alignment < node->alignment)
             node->alignment = wrapped[i]->alignment;
     }

@@ -460,6 +460,7 @@ const struct gm_resource_ops gm_resource_vmm = {
         "each other; each block takes whole granules of 2 MiB; at most 1024 blocks at a time, none while a stream "
         "captures; a free waits for the GPU",
     .kind = GM_KIND_VMM,
+    .granule = (size_t)2 << 20,
     .serves = "vmm",
     .alloc = vmm_alloc,
     .free = vmm_free,
