@@ -74,6 +74,13 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Which cudaMalloc allocations GPUMEM_GROW takes: conditions of the placement rules, or seen (a call site with a "
      "block that was grown by hand before, and with no exported block); a comma joins conditions, ; separates "
      "alternatives. Such a block cannot be exported to other processes: without seen, no matching block can."},
+    {GM_OPT_RESOURCE_NATIVE, GM_OPTION_TEXT, "GPUMEM_RESOURCE_NATIVE", "resource-native", "", "RESOURCE", NULL, 0, 0,
+     "Resources that serve what the policy leaves native, such as log(limit(2GiB,cache(async))); policy observe leaves "
+     "everything so; the program's own call serves what they do not support; empty = the program's own call."},
+    {GM_OPT_RESOURCE_ASYNC, GM_OPTION_TEXT, "GPUMEM_RESOURCE_ASYNC", "resource-async", "", "RESOURCE", NULL, 0, 0,
+     "Resources that serve what the policy places as async; empty = cache(async)."},
+    {GM_OPT_RESOURCE_MANAGED, GM_OPTION_TEXT, "GPUMEM_RESOURCE_MANAGED", "resource-managed", "", "RESOURCE", NULL, 0, 0,
+     "Resources that serve what the policy places as managed; empty = managed."},
     {GM_OPT_FAIL_NTH, GM_OPTION_COUNT, "GPUMEM_FAIL_NTH", "fail-nth", "0", "allocations", NULL, 0, ANY,
      "Let the n-th allocation that a policy may place fail with out of memory, to try error handling; 0 = none."},
     {GM_OPT_WORKSPACE_SIZE, GM_OPTION_BYTES, "GPUMEM_WORKSPACE_SIZE", "workspace-size", "0", "bytes", NULL, 0, 0,

@@ -43,8 +43,11 @@ enum gm_option_id {
     GM_OPT_LIMIT,      /* GPUMEM_LIMIT bytes: requests beyond it take the steps of GPUMEM_OOM, default 0 = off */
     GM_OPT_OOM,  /* GPUMEM_OOM text, comma separated steps out of trim host managed fail, default trim,host,fail */
     GM_OPT_GROW, /* GPUMEM_GROW choice off report vmm move */
-    GM_OPT_GROW_MATCH,     /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
-    GM_OPT_FAIL_NTH,       /* GPUMEM_FAIL_NTH count: the n-th movable allocation fails, default 0 = off */
+    GM_OPT_GROW_MATCH,       /* GPUMEM_GROW_MATCH text, default size>=2M,seen: which allocations GPUMEM_GROW takes */
+    GM_OPT_RESOURCE_NATIVE,  /* GPUMEM_RESOURCE_NATIVE text: the stack that serves kind native */
+    GM_OPT_RESOURCE_ASYNC,   /* GPUMEM_RESOURCE_ASYNC */
+    GM_OPT_RESOURCE_MANAGED, /* GPUMEM_RESOURCE_MANAGED */
+    GM_OPT_FAIL_NTH,         /* GPUMEM_FAIL_NTH count: the n-th movable allocation fails, default 0 = off */
     GM_OPT_WORKSPACE_SIZE, /* GPUMEM_WORKSPACE_SIZE bytes of each workspace (gpumem_workspace.h), default 0 = managed */
     GM_OPT_STATS,          /* GPUMEM_STATS text: file of counters that gpumem run reads */
     GM_OPTION_COUNT_

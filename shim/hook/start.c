@@ -13,6 +13,7 @@
 #include "shim/base/room.h"
 #include "shim/base/real_dl.h"
 #include "shim/core/phase.h"
+#include "shim/core/resources.h"
 #include "shim/resource/registry.h"
 #include "shim/base/stats.h"
 #include "shim/driver/check_order.h"
@@ -29,6 +30,8 @@
 #include "shim/placement/router.h"
 #include "shim/resource/managed_advice.h"
 #include "shim/resource/managed_quota.h"
+#include "shim/resource/rows.h"
+#include "shim/resource/stack.h"
 #include "shim/placement/oom.h"
 #include "shim/trace/parts.h"
 
@@ -143,6 +146,67 @@ static struct gm_resource *build(const char *text) {
     return resource;
 }
 
+/* What every movable call promises. A stack keeps other promises or not; the router asks it. */
+enum { NEEDED = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_READY_ANYWHERE };
+
+static struct gm_resource *stacks_of_user[GM_KIND_COUNT];
+
+/* The stack that the user names for a kind. NULL: none, or one that cannot serve a program, which is logged. */
+static struct gm_resource *build_of_user(enum gm_option_id option) {
+    const char *text = gm_option_text(option), *name = gm_option_rows[option].name;
+    char error[400];
+    if (!text[0])
+        return NULL;
+    struct gm_resource *stack = gm_resource_build(text, error, sizeof(error));
+    const char *lacks = stack ? gm_property_name(NEEDED & ~stack->properties) : NULL;
+    if (stack && !lacks && stack->kind != GM_KIND_SIM && !gm_stack_find(stack, &gm_resource_router))
+        return stack;
+    if (!stack)
+        gm_log(GM_LOG_ERROR, "%s: %s", name, error);
+    else
+        gm_log(GM_LOG_ERROR, "%s: \"%.80s\" cannot serve a program: %s%s", name, text,
+               lacks ? "its memory is not " : "it has no memory of its own", lacks ? lacks : "");
+    gm_stack_discard(stack);
+    return NULL;
+}
+
+/* Puts the user's stacks in the place of the built-in ones. */
+static void serve_by_users(void) {
+    static const struct {
+        enum gm_option_id option;
+        enum gm_kind kind;
+    } rows[] = {
+        {GM_OPT_RESOURCE_NATIVE, GM_KIND_NATIVE},
+        {GM_OPT_RESOURCE_ASYNC, GM_KIND_ASYNC},
+        {GM_OPT_RESOURCE_MANAGED, GM_KIND_MANAGED},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct gm_resource *stack = build_of_user(rows[i].option);
+        if (!stack)
+            continue;
+        if (rows[i].kind == GM_KIND_NATIVE)
+            gm_router_call_natively(gm_router_server(GM_KIND_NATIVE));
+        gm_router_serve(rows[i].kind, stack);
+        if (rows[i].kind == GM_KIND_MANAGED) /* a policy chooses one of the two, as GPUMEM_MANAGED says */
+            gm_router_serve(GM_KIND_MANAGED_POOL, stack);
+        stacks_of_user[rows[i].kind] = stack;
+    }
+}
+
+static bool tracks(void) {
+    bool found = false;
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        found |= gm_stack_find(stacks_of_user[kind], &gm_resource_track) != NULL;
+    return found;
+}
+
+static void report_stacks(void) {
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (stacks_of_user[kind] && stacks_of_user[kind]->ops->report)
+            stacks_of_user[kind]->ops->report(stacks_of_user[kind]);
+    gm_pipeline_report();
+}
+
 static void trim_managed_pool(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
 
 static struct gm_resource *build_resources(void) {
@@ -154,6 +218,7 @@ static struct gm_resource *build_resources(void) {
     for (const struct gm_resource_ops *const *row = gm_resource_rows; *row; row++)
         if ((*row)->serves)
             gm_router_serve((*row)->kind, build((*row)->serves));
+    serve_by_users();
     gm_managed_quota_trim = trim_managed_pool;
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
@@ -300,6 +365,8 @@ void gm_process_start(void) {
     gm_host_copies_start();
     if (gm_trace_on || wants & GM_WANT_SITE || checks)
         gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
+    if (tracks())
+        gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
     gm_context_on_new = on_new_context;
     gm_capture_on_lost = gm_hook_capture_lost;
     __atomic_store_n(&started, true, __ATOMIC_RELEASE);
@@ -335,6 +402,7 @@ __attribute__((destructor)) static void process_end(void) {
     if (gm_coverage_on)
         gm_coverage_report(STDERR_FILENO);
     log_policy_end();
+    report_stacks();
     gm_grow_report(STDERR_FILENO);
     gm_check_report(STDERR_FILENO);
     gm_host_copies_report();

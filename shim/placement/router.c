@@ -177,10 +177,18 @@ static gm_status router_free(struct gm_resource *self, const struct gm_block *bl
 
 static size_t router_trim(struct gm_resource *self, size_t bytes) { return trim_servers(bytes); }
 
+/* One stack of the user's may serve two kinds. */
+static bool serves_before(int kind) {
+    for (int before = 0; before < kind; before++)
+        if (servers[before] == servers[kind])
+            return true;
+    return false;
+}
+
 static size_t router_releasable(struct gm_resource *self, int device) {
     size_t bytes = 0;
     for (int kind = 0; kind < GM_KIND_COUNT; kind++)
-        if (servers[kind] && servers[kind]->ops->releasable)
+        if (servers[kind] && servers[kind]->ops->releasable && !serves_before(kind))
             bytes += servers[kind]->ops->releasable(servers[kind], device);
     return bytes;
 }
