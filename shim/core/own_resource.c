@@ -5,9 +5,9 @@
 #include "shim/resource/block.h"
 #include "shim/resource/stack.h"
 
-enum { DEFAULT_ALIGNMENT = 4 }; /* log2 of GPUMEM_DEFAULT_ALIGNMENT */
+enum { DEFAULT_ALIGNMENT = 4 }; /* log2 of the header's default alignment */
 
-_Static_assert(GPUMEM_DEFAULT_ALIGNMENT == 1 << DEFAULT_ALIGNMENT, "as the header says");
+_Static_assert(_Alignof(max_align_t) == 1 << DEFAULT_ALIGNMENT, "as the header says");
 
 struct state {
     struct gpumem_resource_author author;

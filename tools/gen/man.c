@@ -60,7 +60,8 @@ static void resources(FILE *out) {
         fputs(".TP\n.B ", out);
         text(out, row->name);
         if (row->adaptor)
-            fprintf(out, "(%s%sresource)", row->arguments ? row->arguments : "", row->arguments ? "," : "");
+            fprintf(out, "(%s%sresource%s)", row->arguments ? row->arguments : "", row->arguments ? "," : "",
+                    row->two ? ",resource" : "");
         fputc('\n', out);
         paragraph(out, row->summary);
         if (row->breaks && *row->breaks) {

@@ -49,6 +49,12 @@ static void test_kinds_have_their_properties(void **state) {
     assert_string_equal(gpumem_property_name(GPUMEM_OVERSUBSCRIBABLE), "oversubscribable");
     assert_string_equal(gpumem_property_name(GPUMEM_HOST_ACCESSIBLE | GPUMEM_RESIDENT), "unknown property");
     assert_string_equal(gpumem_property_name(1u << 30), "unknown property");
+    /* A property of a later version is one more bit: no resource of this version has it. */
+    struct gpumem_resource *resource = create("native");
+    struct gpumem_resource_view view;
+    assert_int_equal(gpumem_resource_view_of(resource, (uint64_t)1 << 40, &view), GPUMEM_INVALID_VALUE);
+    assert_non_null(strstr(gpumem_last_error(), "unknown property"));
+    OK(gpumem_resource_destroy(resource));
 }
 
 /* The concrete resources, and the driver call that each makes. */
@@ -79,6 +85,8 @@ static void test_concrete_resources(void **state) {
         uint64_t has = gpumem_resource_properties(resource);
         uint64_t should = gpumem_kind_properties(concrete[i].kind) | concrete[i].more | GPUMEM_ANY_CONTEXT;
         assert_int_equal(should & ~has, 0);
+        if (concrete[i].kind == GPUMEM_KIND_MANAGED) /* the driver exports no managed memory */
+            assert_false(has & GPUMEM_IPC_EXPORTABLE);
         if (has & GPUMEM_HOST_ACCESSIBLE && !getenv("SIMCUDA_STRICT"))
             memset(memory, 7, 5000);
         must_put(resource, memory, 5000);
@@ -287,6 +295,7 @@ static void test_stream_order(void **state) {
             fill_and_check(world.one, world.one, memory, BYTES, round);
             OK(gpumem_resource_deallocate_async(resource, memory, BYTES, stream_one()));
         }
+        assert_true(simcuda_pending() > 0); /* no call waited */
         simcuda_run_all();
         simcuda_set_streams("immediate");
         assert_int_equal(simcuda_check_mismatches(), 0);
@@ -572,6 +581,24 @@ static void test_cache_and_trim(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* A cache rounds up what it allocates, and frees it so. */
+static void test_a_cache_frees_what_it_allocated(void **state) {
+    static const char *const texts[] = {"cache(1,statistics(native))", "cache(statistics(vmm))",
+                                        "cache(statistics(aligned(64KiB,async)))", "cache(statistics(host-numa))"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct gpumem_resource *resource = create(texts[i]);
+        struct gpumem_statistics counts = {.struct_size = sizeof counts};
+        void *one = must_get(resource, 100), *two = must_get(resource, 3000000);
+        must_put(resource, one, 100);
+        must_put(resource, two, 3000000);
+        OK(gpumem_resource_trim(resource, SIZE_MAX, NULL));
+        OK(gpumem_resource_get_statistics(resource, &counts));
+        assert_int_equal(counts.deallocations, counts.allocations);
+        assert_int_equal(counts.live_bytes, 0);
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
 static void test_fallback_and_fail_nth(void **state) {
     struct gpumem_resource *resource = create("fallback(fail-nth(2,native),pinned)");
     assert_int_equal(gpumem_resource_kind(resource), GPUMEM_KIND_MIXED);
@@ -761,6 +788,7 @@ int main(void) {
         TEST(test_log),
         TEST(test_leaks_are_reported),
         TEST(test_cache_and_trim),
+        TEST(test_a_cache_frees_what_it_allocated),
         TEST(test_fallback_and_fail_nth),
         TEST(test_prefetch),
         TEST(test_own_resource),

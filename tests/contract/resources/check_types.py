@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""A stream has a type of its own: no pointer and no number is taken for it.
+
+usage: check_types.py SOURCE COMPILER...
+"""
+
+import pathlib
+import subprocess
+import sys
+
+PROGRAM = """
+#include "shim/gpumem_resource.h"
+enum gpumem_status allocate(struct gpumem_resource *resource, struct CUstream_st *stream, void **memory);
+enum gpumem_status allocate(struct gpumem_resource *resource, struct CUstream_st *stream, void **memory) {
+    return gpumem_resource_allocate_async(resource, 100, %s, memory);
+}
+"""
+
+
+def compiles(source, compiler, argument):
+    done = subprocess.run([*compiler, "-fsyntax-only", "-w", f"-I{source}", "-xc", "-"], input=PROGRAM % argument, text=True,
+                          capture_output=True)
+    return done.returncode == 0, done.stderr
+
+
+def main():
+    source, *compiler = sys.argv[1:]
+    pathlib.Path(source, "shim/gpumem_resource.h").stat()
+    good, error = compiles(source, compiler, "gpumem_stream(stream)")
+    assert good, error
+    for argument in ("stream", "NULL", "0", "2", "resource"):
+        assert not compiles(source, compiler, argument)[0], f"{argument} is taken for a stream"
+
+
+if __name__ == "__main__":
+    main()
