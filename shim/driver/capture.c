@@ -37,13 +37,14 @@ static int sections;    /* open guarded sections */
 static int query_count; /* threads that query the driver about streams now */
 static gm_spin lock;
 static uint32_t threads;
-static __thread uint32_t thread_number __attribute__((tls_model("initial-exec")));
-static __thread bool observed __attribute__((tls_model("initial-exec")));
+static __thread struct {
+    uint32_t number : 31, observed : 1; /* observed: thread_ends is called when it ends */
+} thread __attribute__((tls_model("initial-exec")));
 
 static uint32_t this_thread(void) {
-    if (GM_UNLIKELY(!thread_number))
-        thread_number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
-    return thread_number;
+    if (GM_UNLIKELY(!thread.number))
+        thread.number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+    return thread.number;
 }
 
 /* A user stays inside for a few microseconds. The wait is bounded, so that a stopped thread cannot hang the program. */
@@ -175,8 +176,8 @@ void gm_capture_begun(uint64_t serial, bool ok) {
     else if (!serial && !ok && unlisted)
         unlisted--, count(-1);
     gm_spin_unlock(&lock);
-    if (ok && !observed)
-        observed = gm_thread_at_exit(thread_ends, (void *)(uintptr_t)this_thread()) == 0;
+    if (ok && !thread.observed)
+        thread.observed = gm_thread_at_exit(thread_ends, (void *)(uintptr_t)this_thread()) == 0;
 }
 
 void gm_capture_end(CUstream stream, bool per_thread) {
