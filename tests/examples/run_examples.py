@@ -141,6 +141,18 @@ def driver_calls(place, calls):
         return collections.Counter(line.split()[1] for line in log.read_text().splitlines())
 
 
+def resources(place):
+    """The same function works with memory of several kinds, and says which property is missing where it does not."""
+    for text in ("limit(2GiB,async)", "cache(managed)", "track(fallback(async,host-numa))", "pinned"):
+        for policy in (None, "observe"):
+            said = place.run("resources", text, policy=policy)
+            check(said.startswith(f"statistics({text})\n100 allocations, "), said)
+    check(place.run("resources") == place.run("resources", "limit(2GiB,async)"), "the default")
+    check("is not device-accessible" in place.run("resources", "new-delete", status=1), "host memory")
+    check("is not stream-ordered" in place.run("resources", "vmm", status=1), "memory without stream order")
+    check("nonsense" in place.run("resources", "log(nonsense)", status=1), "a wrong text")
+
+
 def workspace_trsm(place):
     """Right for every size of memory; nothing is allocated, freed or waited for in the steady state."""
     expected = place.run("workspace_trsm")
@@ -200,7 +212,7 @@ def hybrid_bench(place):
 
 
 CASES = {case.__name__: case for case in (he_ops_right, he_ops_sequences, he_ops_allocators, he_ops_limit, chunks_right,
-                                          chunks_policies, refusals, workspace_trsm, workspace_trsm_trace,
+                                          chunks_policies, refusals, resources, workspace_trsm, workspace_trsm_trace,
                                           hybrid_bench)}
 
 

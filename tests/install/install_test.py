@@ -17,6 +17,7 @@ import elf
 PROGRAM = """
 #include <gpumem.h>
 #include <gpumem_residency.h>
+#include <gpumem_resource.h>
 #include <stdio.h>
 int main(void) {
     struct gpumem_block block;
