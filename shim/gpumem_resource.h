@@ -17,7 +17,10 @@
  * time. Only gpumem_resource_destroy() needs the resource for itself.
  *
  * Contexts. Memory that a device can access belongs to the context that is current at the allocation, and ends with
- * it. Free it first. */
+ * it. Without the preloaded library the end of a context is not seen: free its memory and destroy the caches first.
+ *
+ * Captures. While a stream captures, only "native" serves that stream, and a free may be deferred. Without the
+ * preloaded library captures are not known: make no call that names no stream while a capture lasts. */
 #ifndef GPUMEM_RESOURCE_H
 #define GPUMEM_RESOURCE_H
 
@@ -101,8 +104,8 @@ struct gpumem_resource_context {
  *     fallback(A,B)           B serves what A cannot: out of memory, not supported
  *     stream-bound(STREAM,R)  everything on one stream: legacy, per-thread, or the handle as a number
  *
- * Errors: GPUMEM_INVALID_VALUE (the text names the wrong word and what is accepted), GPUMEM_OUT_OF_MEMORY (of the
- * host). */
+ * Errors: GPUMEM_INVALID_VALUE (the text names the wrong word and what is accepted), GPUMEM_OUT_OF_MEMORY (of the host,
+ * or 1024 resources exist). */
 enum gpumem_status gpumem_resource_create(const char *text, struct gpumem_resource **resource);
 
 /* As gpumem_resource_create(); $1 to $9 in the text stand for the `count` resources `given`:

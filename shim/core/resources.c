@@ -182,7 +182,7 @@ static gm_status complete(struct gpumem_resource *made) {
     if (made->top != made->stack)
         gm_stack_discard(made->top);
     gm_stack_discard(made->stack);
-    return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource");
+    return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a resource, or 1024 resources exist");
 }
 
 static gm_status no_router(struct gm_resource *stack) {

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!top && error_size > 1 && (!error[0] || strlen(error) >= error_size || strchr(error, '\n')))
         abort();
     for (struct gm_resource *at = top; at; at = at->upstream)
-        if (!at->ops || at->ops->adaptor != (at->upstream != NULL))
+        if (!at->ops || at->ops->adaptor != (at->upstream != NULL) || at->ops->two != (at->second != NULL))
             abort();
     gm_stack_discard(top);
     free(error);

@@ -22,6 +22,42 @@ static void test_plan(void **state) {
     assert_false(plan.items[2].has_argument);
 }
 
+static void test_two_wrapped_and_given(void **state) {
+    struct gm_stack_plan plan;
+    char error[320] = "";
+    const char *text = "log(fallback(limit(1MiB,sim),fallback($2,$1)))";
+    assert_int_equal(gm_stack_parse(text, 2, &plan, error, sizeof error), GM_OK);
+    assert_int_equal(plan.count, 7);
+    assert_int_equal(plan.items[1].second, 4);
+    assert_int_equal(plan.items[4].second, 6);
+    assert_null(plan.items[5].ops);
+    assert_int_equal(plan.items[5].given, 1);
+    assert_int_equal(plan.items[6].given, 0);
+    assert_int_equal(gm_stack_parse(text, 1, &plan, error, sizeof error), GM_INVALID_VALUE);
+    assert_non_null(strstr(error, "$2"));
+
+    struct gm_resource *given[2] = {gm_resource_build("sim", error, sizeof error),
+                                    gm_resource_build("aligned(64,sim)", error, sizeof error)};
+    struct gm_resource *top = gm_stack_build(text, given, 2, error, sizeof error);
+    assert_non_null(top);
+    assert_ptr_equal(top->upstream->second->upstream, given[1]);
+    assert_ptr_equal(top->upstream->second->second, given[0]);
+    assert_int_equal(top->alignment, 8); /* the least of what it wraps */
+    assert_ptr_equal(gm_stack_find(top, given[1]->ops), given[1]);
+    gm_stack_discard(top);
+    gm_stack_discard(given[0]);
+    gm_stack_discard(given[1]);
+}
+
+static void test_properties_of_what_is_wrapped(void **state) {
+    char error[320] = "";
+    struct gm_resource *both = gm_resource_build("fallback(sim,new-delete)", error, sizeof error);
+    assert_int_equal(both->properties, GM_PROP_READY_ANYWHERE);
+    gm_stack_discard(both);
+    assert_null(gm_resource_build("stream-bound(legacy,new-delete)", error, sizeof error));
+    assert_non_null(strstr(error, "not stream-ordered"));
+}
+
 static void test_build(void **state) {
     char error[320] = "";
     struct gm_resource *top = gm_resource_build("limit(8GiB,fail-nth(3,sim))", error, sizeof error);
@@ -106,8 +142,12 @@ static void test_promises(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan),     cmocka_unit_test(test_build),
-        cmocka_unit_test(test_errors),   cmocka_unit_test(test_depth_and_short_buffers),
+        cmocka_unit_test(test_two_wrapped_and_given),
+        cmocka_unit_test(test_properties_of_what_is_wrapped),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_build),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_depth_and_short_buffers),
         cmocka_unit_test(test_promises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
