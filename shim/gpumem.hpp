@@ -1,3 +1,11 @@
+// gpumem for C++17. The parts stand in headers of their own:
+//
+//     gpumem_error.hpp      exceptions
+//     gpumem_resource.hpp   memory resources, allocators, a device buffer
+//     this header           for Thrust: a vector that grows in place, an allocator on a resource
+//
+// Without Thrust's headers the last part is left out.
+//
 // thrust::device_vector<T, thrust::virtual_allocator<T>>: Thrust's vector in memory that grows in place (dynamic SpGEMM
 // thesis, 3.1.2 to 3.1.4, listing 3.2). Compile with Thrust's headers, link with -lgpumem-core.
 //
@@ -13,17 +21,17 @@
 // empty vector costs nothing, and moving reserves nothing and throws nothing. A vector that was moved from is empty and
 // can be used again. Moving to a vector and ending it destroy its elements, which waits for the device; while a stream
 // is captured that is refused, and the memory stays until the process ends.
-//
-// Every failure throws gpumem::error, which carries the status. It is also a std::bad_alloc when memory is out, and a
-// std::runtime_error otherwise.
 #ifndef GPUMEM_HPP
 #define GPUMEM_HPP
 
+#include "gpumem.h"
+#include "gpumem_error.hpp"
+#include "gpumem_resource.hpp"
+
+#if __has_include(<thrust/device_vector.h>)
+
 #include <initializer_list>
 #include <memory>
-#include <new>
-#include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -37,40 +45,39 @@
 #include <thrust/host_vector.h>
 #include <thrust/iterator/reverse_iterator.h>
 
-#include "gpumem.h"
-
 namespace gpumem {
 
-// What every failure throws. status() says which, text() names the bytes.
-class error {
+// An allocator of device memory on a resource, for thrust::device_vector<T, gpumem::device_allocator<T>>. That vector
+// copies its elements when it grows, as with any allocator.
+template <typename T> class device_allocator {
   public:
-    error(gpumem_status status, const char *text) : status_(status), text_(std::make_shared<const std::string>(text)) {}
-    virtual ~error() = default;
-    gpumem_status status() const noexcept { return status_; }
-    const char *text() const noexcept { return text_->c_str(); }
+    using value_type = T;
+    using pointer = thrust::device_ptr<T>;
+    using const_pointer = thrust::device_ptr<const T>;
+    using reference = thrust::device_reference<T>;
+    using const_reference = thrust::device_reference<const T>;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    template <typename Other> struct rebind { using other = device_allocator<Other>; };
+
+    device_allocator(resource_view<property::device_accessible> resource) noexcept : memory_(resource) {}
+    template <typename Resource,
+              typename = detail::if_includes<property::device_accessible, detail::known<Resource>::value>>
+    device_allocator(const Resource &resource) noexcept : memory_(resource) {}
+    template <typename Other>
+    device_allocator(const device_allocator<Other> &other) noexcept : memory_(other.resource()) {}
+    pointer allocate(size_type count) { return pointer(memory_.allocate(count)); }
+    void deallocate(pointer memory, size_type count) noexcept { memory_.deallocate(memory.get(), count); }
+    resource_view<property::device_accessible> resource() const noexcept { return memory_.resource(); }
 
   private:
-    gpumem_status status_;
-    std::shared_ptr<const std::string> text_; // copies of an exception must not throw
+    polymorphic_allocator<T, property::device_accessible> memory_;
 };
-
-// The error as it is thrown: to programs that do not know gpumem it is an exception of the standard library.
-class bad_alloc final : public error, public std::bad_alloc {
-  public:
-    using error::error;
-    const char *what() const noexcept override { return text(); }
-};
-
-class runtime_error final : public error, public std::runtime_error {
-  public:
-    runtime_error(gpumem_status status, const char *text) : error(status, text), std::runtime_error(text) {}
-};
-
-inline void check(gpumem_status status) {
-    if (status == GPUMEM_OUT_OF_MEMORY)
-        throw bad_alloc(status, gpumem_last_error());
-    if (status != GPUMEM_OK)
-        throw runtime_error(status, gpumem_last_error());
+template <typename A, typename B> bool operator==(const device_allocator<A> &a, const device_allocator<B> &b) noexcept {
+    return a.resource() == b.resource();
+}
+template <typename A, typename B> bool operator!=(const device_allocator<A> &a, const device_allocator<B> &b) noexcept {
+    return !(a == b);
 }
 
 // Says where a vector's memory lies and which stream its operations are ordered in; it allocates nothing by itself.
@@ -312,5 +319,7 @@ bool operator!=(const device_vector<T, ::gpumem::virtual_allocator<T>> &one, con
 }
 
 THRUST_NAMESPACE_END
+
+#endif
 
 #endif

@@ -119,8 +119,10 @@ def main(build, meson, cc, cuda, example=None):
         version = run(gpumem, '--version').split()[-1]
         libdir = check_library(names, root, 'libgpumem-core')
         one(names, r'/libgpumem-core\.a$')
-        one(names, r'/include/gpumem\.h$')
-        one(names, r'/include/gpumem\.hpp$')
+        for header in ('gpumem', 'gpumem_resource'):
+            one(names, rf'/include/{header}\.h$')
+        for header in ('gpumem', 'gpumem_error', 'gpumem_resource'):
+            one(names, rf'/include/{header}\.hpp$')
         one(names, r'/man/man1/gpumem\b.*\.1')
         one(names, r'/bash-completion/completions/gpumem$')
         check_pkg_config(root, names, cc.split('|'), libdir, version)

@@ -1,0 +1,111 @@
+// gpumem's resources as those of CCCL's cuda::mr: the concepts hold, cuda::mr::resource_ref takes them, and Thrust
+// allocates by them. As CUDA C++ Thrust runs on the device, else on the host. Its memory is managed in both cases.
+#define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
+#ifdef __CUDACC__
+#define SYSTEM cuda
+#else
+#define SYSTEM               cpp
+#define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
+#endif
+
+#include <cstdio>
+
+#include <cuda/memory_resource>
+#include <cuda_runtime_api.h>
+#include <thrust/execution_policy.h>
+#include <thrust/reduce.h>
+#include <thrust/sequence.h>
+#include <thrust/sort.h>
+
+#include "gpumem.hpp"
+
+#ifndef REFUSED
+#define REFUSED 0
+#endif
+
+namespace mr = cuda::mr;
+using gpumem::property;
+using device_view = gpumem::resource_view<property::device_accessible>;
+using ordered_view = gpumem::resource_view<property::device_accessible | property::stream_ordered>;
+
+static_assert(mr::resource<gpumem::device_resource> && !mr::async_resource<gpumem::device_resource>);
+static_assert(mr::resource<device_view> && !mr::async_resource<device_view>);
+static_assert(mr::async_resource<gpumem::async_device_resource> && mr::async_resource<ordered_view>);
+static_assert(mr::resource_with<gpumem::device_resource, mr::device_accessible>);
+static_assert(!mr::resource_with<gpumem::device_resource, mr::host_accessible>);
+static_assert(mr::resource_with<gpumem::managed_resource, mr::device_accessible, mr::host_accessible>);
+static_assert(mr::resource_with<gpumem::pinned_resource, mr::device_accessible, mr::host_accessible>);
+static_assert(mr::resource_with<gpumem::new_delete_resource, mr::host_accessible>);
+static_assert(!mr::resource_with<gpumem::new_delete_resource, mr::device_accessible>);
+static_assert(mr::async_resource_with<gpumem::async_device_resource, mr::device_accessible>);
+static_assert(mr::async_resource_with<ordered_view, mr::device_accessible>);
+
+static int failed = 0;
+static void expect(bool good, const char *what) {
+    if (!good)
+        failed++, std::printf("FAILED %s\n", what);
+}
+
+// A library that knows cuda::mr and not gpumem.
+static void takes(mr::resource_ref<mr::device_accessible> memory) {
+    void *block = memory.allocate(1000, 256);
+    expect(block, "an address");
+    memory.deallocate(block, 1000, 256);
+}
+static void takes_async(mr::async_resource_ref<mr::device_accessible> memory, cuda::stream_ref stream) {
+    memory.deallocate_async(memory.allocate_async(1000, 256, stream), 1000, 256, stream);
+    memory.deallocate_async(memory.allocate_async(1000, stream), 1000, stream);
+    takes(memory);
+}
+
+static void references() {
+    gpumem::device_resource device;
+    gpumem::async_device_resource async;
+    device_view view = device;
+    takes(device);
+    takes(view);
+    takes_async(async, cudaStreamPerThread);
+    ordered_view ordered = async;
+    takes_async(ordered, cudaStreamPerThread);
+    mr::resource_ref<mr::device_accessible> one = device, other = view, same = device;
+    expect(one == same && !(one == other), "references are equal as their resources are");
+#if REFUSED == 1 // conversion: host memory of a device resource
+    mr::resource_ref<mr::host_accessible> host = device;
+#elif REFUSED == 2 // conversion: stream order of a resource that has none
+    mr::async_resource_ref<mr::device_accessible> wrong = device;
+#endif
+}
+
+static void thrust_containers() {
+    gpumem::managed_resource managed("statistics(managed)");
+    {
+        using allocator = gpumem::device_allocator<int>;
+        thrust::device_vector<int, allocator> numbers(1000, 7, allocator(managed));
+        thrust::sequence(numbers.rbegin(), numbers.rend());
+        gpumem::polymorphic_allocator<char, property::device_accessible> temporary(managed);
+        thrust::sort(thrust::SYSTEM::par(temporary), numbers.begin(), numbers.end());
+        expect(numbers[0] == 0 && numbers[999] == 999, "sorted");
+        expect(thrust::reduce(numbers.begin(), numbers.end()) == 999 * 500, "the sum");
+        auto copy = numbers;
+        copy.push_back(1);
+        expect(copy.size() == 1001 && copy != numbers, "a copy that grew");
+    }
+    gpumem_statistics counted = {};
+    counted.struct_size = sizeof counted;
+    gpumem::check(gpumem_resource_get_statistics(managed.handle(), &counted));
+    expect(counted.allocations >= 3 && counted.live_count == 0, "all memory came from the resource and went back");
+}
+
+int main() {
+    expect(cudaFree(nullptr) == cudaSuccess, "a context");
+    try {
+        references();
+        thrust_containers();
+    } catch (const gpumem::error &error) {
+        std::printf("FAILED %s\n", error.text());
+        return 1;
+    }
+    if (!failed)
+        std::printf("ok cccl\n");
+    return failed != 0;
+}

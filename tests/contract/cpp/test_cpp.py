@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""The C++ headers, compiled: what must run runs on the simulated CUDA, and what must not compile does not.
+
+usage: test_cpp.py SOURCE LIBGPUMEM-CORE.a SIMULATED-CUDA TOOLKIT runs|refused|cccl|alone
+
+runs: programs of this folder. refused: each case of views.cpp and refused.cpp. cccl: cuda::mr and Thrust of the toolkit.
+alone: every public header compiles by itself, as C++17 and C++20, without CUDA's headers. Ends with 77 without a compiler.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIP = 77
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+HERE = pathlib.Path(__file__).resolve().parent
+VIEWS = "Managed\n" * 4 + "Device\n"
+
+
+def compilers():
+    return [path for path in map(shutil.which, ("g++", "clang++")) if path]
+
+
+def compiled(compiler, source, *flags):
+    return subprocess.run([compiler, "-fsyntax-only", *flags, source], capture_output=True, text=True)
+
+
+class Options:
+    def __init__(self, source, core, simulated, toolkit):
+        self.include, self.core, self.simulated = f"-I{source}/shim", core, simulated
+        self.headers = sorted(pathlib.Path(source, "shim").glob("gpumem*.h*"))
+        self.cccl = [f"-isystem{toolkit}/include", f"-isystem{toolkit}/include/cccl"]
+        self.has_cccl = pathlib.Path(toolkit, "include/cccl/cuda/memory_resource").exists()
+
+
+def run_program(options, compiler, name, *more, libraries=()):
+    with tempfile.TemporaryDirectory() as folder:
+        command = [compiler, "-std=c++17", "-g", *STRICT, options.include, *more, str(HERE / name), "-o", f"{folder}/program",
+                   options.core, *libraries, "-ldl", "-lpthread"]
+        built = subprocess.run(command, capture_output=True, text=True)
+        assert built.returncode == 0, built.stderr
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("GPUMEM_")}
+        return subprocess.run([f"{folder}/program"], env={**clean, "LD_LIBRARY_PATH": options.simulated}, capture_output=True,
+                              text=True, timeout=120)
+
+
+def runs(options, compiler):
+    for name, expected in (("views.cpp", VIEWS), ("resources.cpp", "ok resources\n")):
+        done = run_program(options, compiler, name)
+        assert (done.returncode, done.stdout) == (0, expected), f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def cases_of(path):
+    """(number, what the compiler says or "") of the cases that a file marks by #if REFUSED == N // WORDS: why."""
+    found = re.findall(r"^#(?:el)?if REFUSED == (\d+)(?: +// ([^:\n]*):)?", path.read_text(), re.MULTILINE)
+    return [(int(number), said) for number, said in found]
+
+
+def refused_cases(options, compiler, name, standard, more=()):
+    path = HERE / name
+    flags = [f"-std={standard}", options.include, *more]
+    plain = compiled(compiler, path, *STRICT, *flags)
+    assert plain.returncode == 0, f"{name} itself: {plain.stderr}"
+    cases = cases_of(path)
+    assert cases
+    for number, said in cases:
+        done = compiled(compiler, path, f"-DREFUSED={number}", *flags)
+        errors = "\n".join(line for line in done.stderr.splitlines() if "error:" in line)
+        assert done.returncode != 0, f"{name}: case {number} compiles"
+        expected = said or "conver|no matching"
+        assert re.search(expected, errors), f"{name}: case {number} says\n{errors}\nand not: {said}"
+    return len(cases)
+
+
+def refused(options, compiler):
+    count = 0
+    for standard in ("c++17", "c++20"):
+        count = refused_cases(options, compiler, "views.cpp", standard) + refused_cases(options, compiler, "refused.cpp", standard)
+    print(f"{pathlib.Path(compiler).name}: {count} cases do not compile")
+
+
+def cccl(options, compiler):
+    if not options.has_cccl:
+        print("the toolkit has no CCCL")
+        sys.exit(SKIP)
+    refused_cases(options, compiler, "cccl.cpp", "c++17", options.cccl)
+    runtime = next(pathlib.Path(options.simulated).glob("libcudart.so.*"))
+    done = run_program(options, compiler, "cccl.cpp", *options.cccl, libraries=[str(runtime)])
+    assert (done.returncode, done.stdout) == (0, "ok cccl\n"), f"{done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def alone(options, compiler):
+    for header in options.headers:
+        for standard in ("c++17", "c++20") if header.suffix == ".hpp" else ("c11", "c17", "c++17"):
+            language = "c++" if standard.startswith("c++") else "c"
+            done = subprocess.run([compiler, "-fsyntax-only", f"-std={standard}", *STRICT, options.include, "-x", language, "-"],
+                                  input=f'#include "{header.name}"\n#include "{header.name}"\n', capture_output=True, text=True)
+            assert done.returncode == 0, f"{header.name} as {standard}: {done.stderr}"
+
+
+def main():
+    *paths, what = sys.argv[1:]
+    if not compilers():
+        print("no C++ compiler")
+        return SKIP
+    for compiler in compilers():
+        {"runs": runs, "refused": refused, "cccl": cccl, "alone": alone}[what](Options(*paths), compiler)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
