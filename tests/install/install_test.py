@@ -119,7 +119,7 @@ def main(build, meson, cc, cuda, example=None):
         version = run(gpumem, '--version').split()[-1]
         libdir = check_library(names, root, 'libgpumem-core')
         one(names, r'/libgpumem-core\.a$')
-        for header in ('gpumem', 'gpumem_resource'):
+        for header in ('gpumem', 'gpumem_resource', 'gpumem_plug'):
             one(names, rf'/include/{header}\.h$')
         for header in ('gpumem', 'gpumem_error', 'gpumem_resource'):
             one(names, rf'/include/{header}\.hpp$')

@@ -23,6 +23,9 @@ kept, freed = ctypes.c_void_p(), ctypes.c_void_p()
 for block, size in ((kept, 3 << 20), (freed, 1 << 20)):
     assert runtime.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(size)) == 0
 assert runtime.cudaFree(freed) == 0
+from gpumem import plug
+plug.use("limit(2GiB,async)")
+plug.free(plug.allocate(4096, 0), 4096, 0)
 print("trained")
 """
 USER = {'HOME': '/nonexistent', 'LANG': 'C', 'PIP_NO_INDEX': '1', 'PIP_DISABLE_PIP_VERSION_CHECK': '1'}
