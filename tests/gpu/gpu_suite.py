@@ -11,8 +11,8 @@ GPUs reach each other's memory, or copy without), nccl (collectives in threads),
 STRESS_SECONDS for each row of its table, default 10; STRESS_ROWS: only rows whose name contains one of these words; STRESS_AT_ONCE:
 rows at a time, default 2), in_flight (work of every kind behind a freed block, under every policy and GPUMEM_FREE), pressure (a program that
 needs 1.5 times GPUMEM_LIMIT = 1 GiB; freed memory told as free), region and vector (programs that link libgpumem-core: memory that grows, Thrust's vector on
-it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), spgemm (every mode, kernel, precision and vector
-of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
+it), workspace (a triangular solve on cuBLAS with memory from a workspace), grow (GPUMEM_GROW), doors (PyTorch, CuPy
+and Numba with gpumem plugged in; resources in C++, CCCL and Thrust), spgemm (every mode, kernel, precision and vector of the SpGEMM driver against the host's product; SPGEMM_ROWS: only products whose arguments contain one of these words), hadron (every version and
 eviction policy of examples/hadron against the host's numbers). Ends with 77 without a GPU, peers and nccl without two.
 
 --hidden: the shim built with -DGM_TEST_HIDE (libgpumem-hidden.so of tests/preload), which finds no cuCtxRecordEvent: for ipc, capture,
@@ -32,6 +32,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
 
 import ordering  # noqa: E402
+from doors import doors  # noqa: E402
 from contractions import hadron  # noqa: E402
 from in_flight import in_flight  # noqa: E402
 from place import SKIP, Failure, Place  # noqa: E402
@@ -560,12 +561,12 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--blind", type=pathlib.Path, help="the shim with its fences cut: stress must see it")
     parser.add_argument("--hidden", type=pathlib.Path)
-    parser.add_argument("--core", type=pathlib.Path, help="libgpumem-core.a, for region, vector and workspace")
+    parser.add_argument("--core", type=pathlib.Path, help="libgpumem-core.a, for region, vector, workspace and doors")
     parser.add_argument("--spgemm", type=pathlib.Path, help="the SpGEMM driver")
     parser.add_argument("--hadron", type=pathlib.Path, help="examples/hadron_static")
     parts = {"frameworks": frameworks, "sanitizer": sanitizer, "peers": peers, "nccl": nccl, "stress": stress,
              "pressure": pressure, "region": region, "vector": vector, "workspace": workspace, "grow": grow, "in_flight": in_flight,
-             "spgemm": lambda options: spgemm(options, WORKERS), "hadron": lambda options: hadron(options, WORKERS)}
+             "doors": lambda options: doors(options, execute), "spgemm": lambda options: spgemm(options, WORKERS), "hadron": lambda options: hadron(options, WORKERS)}
     parser.add_argument("part", choices=["shared", "static", "driver", *CONCEPTS, *parts])
     options = parser.parse_args()
     if gpus() < (2 if options.part in ("peers", "nccl") else 1):

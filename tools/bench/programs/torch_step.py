@@ -1,8 +1,23 @@
-"""A training step, 60 times; with `item` the loss is read in each step, for which PyTorch pins host memory. One line of the bench's kind."""
+"""A training step, 60 times; with `item` the loss is read in each step, for which PyTorch pins host memory. With
+`plugged=RESOURCE` gpumem serves every tensor from that resource, with `pool=RESOURCE` it serves PyTorch's cache of the thread.
+One line of the bench's kind."""
+import contextlib
 import sys
 import time
 
 import torch
+
+memory = contextlib.nullcontext()
+for how, _, resource in (word.partition("=") for word in sys.argv[1:] if "=" in word):
+    from gpumem import plug
+
+    plug.use(resource)
+    allocator = plug.pytorch_allocator()
+    if how == "plugged":
+        torch.cuda.memory.change_current_allocator(allocator)
+    else:
+        torch.cuda.init()
+        memory = torch.cuda.use_mem_pool(torch.cuda.MemPool(allocator.allocator()))
 
 torch.manual_seed(0)
 layers = [torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 10)]
@@ -21,14 +36,15 @@ def step():
     return loss.item() if item else None
 
 
-for _ in range(20):
-    step()
 times = []
-for _ in range(60):
-    torch.cuda.synchronize()
-    begin = time.perf_counter_ns()
-    step()
-    torch.cuda.synchronize()
-    times.append(time.perf_counter_ns() - begin)
+with memory:
+    for _ in range(20):
+        step()
+    for _ in range(60):
+        torch.cuda.synchronize()
+        begin = time.perf_counter_ns()
+        step()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter_ns() - begin)
 times.sort()
 print("torch-step-item" if item else "torch-step", 60, times[0], times[len(times) // 2], times[-1])
