@@ -49,8 +49,16 @@ class Tensor:
             _plugged.free(self.memory, self.bytes, 0, None)
 
 
+def _begin():
+    """PyTorch makes the device's primary context current when it is first used."""
+    driver, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+    for result in driver.cuInit(0), driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), driver.cuCtxSetCurrent(context):
+        assert result == 0
+
+
 def ones(count, device):
     assert device == "cuda" and _plugged
+    _begin()
     return Tensor(count, 1.0)
 
 
