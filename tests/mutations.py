@@ -273,7 +273,7 @@ MUTATIONS = [
     of("context_ends_with_its_memory", "shim/plug/plug.c",
        "bool first = device < MOST_DEVICES && !__atomic_exchange_n(&retained[device], true, __ATOMIC_RELAXED);",
        "bool first = device < 0 && !__atomic_exchange_n(&retained[device], true, __ATOMIC_RELAXED);",
-       "plug", "memory of a device that nobody else uses stays"),
+       "plug, native", "memory of a device that nobody else uses stays"),
     of("unknown_frees_uncounted", "shim/core/pipeline.c",
        "bump(&shard->unknown_frees);", "(void)shard;",
        "core_pipeline", "frees of unknown blocks are counted"),
