@@ -11,9 +11,10 @@
 // The author of a resource states its kind (memory_resource<kind>), which has properties. A function that uses a
 // resource asks for properties by a resource_view. A view converts to a view of a subset of its properties only.
 //
-// Resources and views model the concepts resource and async_resource of cuda::mr (CCCL). For the properties
-// cuda::mr::host_accessible and device_accessible define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE before the
-// first header of CCCL. Neither CCCL nor the CUDA headers are needed otherwise.
+// Resources and views model the concepts of cuda::mr (CCCL): resource and async_resource of version 3.0, which are
+// called synchronous_resource and resource from 3.1 on. For the properties cuda::mr::host_accessible and
+// device_accessible define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE before the first header of CCCL. Neither CCCL
+// nor the CUDA headers are needed otherwise.
 //
 // Errors: every failure throws gpumem::error. Deallocation throws nothing; its failures are logged and counted by the
 // resource. Threads: as in gpumem_resource.h.
@@ -135,6 +136,22 @@ template <typename Derived, property Properties> class calls {
     template <property Has = Properties, typename = std::enable_if_t<includes(Has, property::stream_ordered)>>
     void deallocate_async(void *memory, std::size_t bytes, std::size_t alignment, stream_view stream) const noexcept {
         gpumem_resource_deallocate_async_aligned(handle(), memory, bytes, alignment, stream);
+    }
+    // The same calls by their names in CCCL 3.1.
+    void *allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment) const {
+        return allocate(bytes, alignment);
+    }
+    void deallocate_sync(void *memory, std::size_t bytes, std::size_t alignment = default_alignment) const noexcept {
+        deallocate(memory, bytes, alignment);
+    }
+    template <property Has = Properties, typename = std::enable_if_t<includes(Has, property::stream_ordered)>>
+    void *allocate(stream_view stream, std::size_t bytes, std::size_t alignment = default_alignment) const {
+        return allocate_async(bytes, alignment, stream);
+    }
+    template <property Has = Properties, typename = std::enable_if_t<includes(Has, property::stream_ordered)>>
+    void deallocate(stream_view stream, void *memory, std::size_t bytes,
+                    std::size_t alignment = default_alignment) const noexcept {
+        deallocate_async(memory, bytes, alignment, stream);
     }
     // Makes a block at least `wanted` bytes long, at its place.
     template <property Has = Properties, typename = std::enable_if_t<includes(Has, property::growable)>>

@@ -28,17 +28,30 @@ using gpumem::property;
 using device_view = gpumem::resource_view<property::device_accessible>;
 using ordered_view = gpumem::resource_view<property::device_accessible | property::stream_ordered>;
 
-static_assert(mr::resource<gpumem::device_resource> && !mr::async_resource<gpumem::device_resource>);
-static_assert(mr::resource<device_view> && !mr::async_resource<device_view>);
-static_assert(mr::async_resource<gpumem::async_device_resource> && mr::async_resource<ordered_view>);
-static_assert(mr::resource_with<gpumem::device_resource, mr::device_accessible>);
-static_assert(!mr::resource_with<gpumem::device_resource, mr::host_accessible>);
-static_assert(mr::resource_with<gpumem::managed_resource, mr::device_accessible, mr::host_accessible>);
-static_assert(mr::resource_with<gpumem::pinned_resource, mr::device_accessible, mr::host_accessible>);
-static_assert(mr::resource_with<gpumem::new_delete_resource, mr::host_accessible>);
-static_assert(!mr::resource_with<gpumem::new_delete_resource, mr::device_accessible>);
-static_assert(mr::async_resource_with<gpumem::async_device_resource, mr::device_accessible>);
-static_assert(mr::async_resource_with<ordered_view, mr::device_accessible>);
+#if CCCL_VERSION < 3001000
+template <typename T> constexpr bool plain = mr::resource<T>;
+template <typename T> constexpr bool ordered = mr::async_resource<T>;
+using device_reference = mr::resource_ref<mr::device_accessible>;
+using ordered_reference = mr::async_resource_ref<mr::device_accessible>;
+using host_reference = mr::resource_ref<mr::host_accessible>;
+#else // allocate_sync, and allocate with a stream
+template <typename T> constexpr bool plain = mr::synchronous_resource<T>;
+template <typename T> constexpr bool ordered = mr::resource<T>;
+using device_reference = mr::synchronous_resource_ref<mr::device_accessible>;
+using ordered_reference = mr::resource_ref<mr::device_accessible>;
+using host_reference = mr::synchronous_resource_ref<mr::host_accessible>;
+#endif
+template <typename T> constexpr bool device = cuda::has_property<T, mr::device_accessible>;
+template <typename T> constexpr bool host = cuda::has_property<T, mr::host_accessible>;
+
+static_assert(plain<gpumem::device_resource> && !ordered<gpumem::device_resource>);
+static_assert(plain<device_view> && !ordered<device_view>);
+static_assert(ordered<gpumem::async_device_resource> && ordered<ordered_view>);
+static_assert(device<gpumem::device_resource> && !host<gpumem::device_resource>);
+static_assert(device<gpumem::managed_resource> && host<gpumem::managed_resource>);
+static_assert(device<gpumem::pinned_resource> && host<gpumem::pinned_resource>);
+static_assert(!device<gpumem::new_delete_resource> && host<gpumem::new_delete_resource>);
+static_assert(device<gpumem::async_device_resource> && device<ordered_view>);
 
 static int failed = 0;
 static void expect(bool good, const char *what) {
@@ -47,14 +60,23 @@ static void expect(bool good, const char *what) {
 }
 
 // A library that knows cuda::mr and not gpumem.
-static void takes(mr::resource_ref<mr::device_accessible> memory) {
+static void takes(device_reference memory) {
+#if CCCL_VERSION < 3001000
     void *block = memory.allocate(1000, 256);
-    expect(block, "an address");
     memory.deallocate(block, 1000, 256);
+#else
+    void *block = memory.allocate_sync(1000, 256);
+    memory.deallocate_sync(block, 1000, 256);
+#endif
+    expect(block, "an address");
 }
-static void takes_async(mr::async_resource_ref<mr::device_accessible> memory, cuda::stream_ref stream) {
+static void takes_async(ordered_reference memory, cuda::stream_ref stream) {
+#if CCCL_VERSION < 3001000
     memory.deallocate_async(memory.allocate_async(1000, 256, stream), 1000, 256, stream);
     memory.deallocate_async(memory.allocate_async(1000, stream), 1000, stream);
+#else
+    memory.deallocate(stream, memory.allocate(stream, 1000, 256), 1000, 256);
+#endif
     takes(memory);
 }
 
@@ -67,12 +89,12 @@ static void references() {
     takes_async(async, cudaStreamPerThread);
     ordered_view ordered = async;
     takes_async(ordered, cudaStreamPerThread);
-    mr::resource_ref<mr::device_accessible> one = device, other = view, same = device;
+    device_reference one = device, other = view, same = device;
     expect(one == same && !(one == other), "references are equal as their resources are");
 #if REFUSED == 1 // conversion: host memory of a device resource
-    mr::resource_ref<mr::host_accessible> host = device;
+    host_reference wrong = device;
 #elif REFUSED == 2 // conversion: stream order of a resource that has none
-    mr::async_resource_ref<mr::device_accessible> wrong = device;
+    ordered_reference wrong = device;
 #endif
 }
 

@@ -108,6 +108,8 @@ static void stream_order(CUstream_st *stream) {
     memory = async.allocate_async(1000, 512, stream);
     EXPECT(aligned(memory, 512));
     async.deallocate_async(memory, 1000, 512, stream);
+    async.deallocate(stream, async.allocate(stream, 1000, 512), 1000, 512); // names of CCCL 3.1
+    async.deallocate_sync(async.allocate_sync(1000), 1000);
     // It is a resource, too, and memory of one call may be freed by the other.
     resource_view<property::device_accessible> plain = async;
     memory = plain.allocate(1000);
