@@ -164,11 +164,11 @@ struct gpumem_resource_context gpumem_resource_get_context(const struct gpumem_r
  * the resource is gone. */
 const char *gpumem_resource_text(const struct gpumem_resource *resource);
 
-/* ---- views: a resource that somebody else owns, known by the properties that its user asked for */
+/* ---- views: a resource that somebody else owns, known by the properties that its user requested */
 
 struct gpumem_resource_view {
     struct gpumem_resource *resource; /* for every call below */
-    uint64_t properties;              /* those asked for: a part of the resource's */
+    uint64_t properties;              /* those requested: a part of the resource's */
 };
 
 /* A view of a resource. Errors: GPUMEM_INVALID_VALUE (the resource lacks a property; the text names it). */

@@ -88,7 +88,7 @@ static gm_status serve(struct gm_scope *scope, const struct call *call) {
     gm_status status = GM_NOT_SUPPORTED;
     if (!request->capturing || top->properties & GM_PROP_CAPTURABLE)
         status = top->ops->alloc(top, request, &none, &scope->block);
-    scope->block.asked = request->alignment;
+    scope->block.requested = request->alignment;
     scope->block.kind = status ? (uint8_t)top->kind : scope->block.kind;
     gm_pipeline_made(scope, status);
     return status;
@@ -157,7 +157,7 @@ static gm_status find_block(const struct gpumem_resource *resource, const void *
 
 /* A tracked error: the block is freed all the same. */
 static gm_status check_match(const struct call *call, const void *memory, const struct gm_block *block) {
-    size_t alignment = (size_t)1 << block->asked;
+    size_t alignment = (size_t)1 << block->requested;
     if (call->bytes == block->size && call->alignment == alignment)
         return GM_OK;
     __atomic_add_fetch(&call->resource->mismatches, 1, __ATOMIC_RELAXED);

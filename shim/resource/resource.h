@@ -59,7 +59,7 @@ struct gm_block {
     uint8_t charged;       /* counts against GPUMEM_LIMIT: `reserved` bytes */
     uint8_t served;        /* set and read by the router: which of its servers has the block */
     uint8_t alignment;     /* set and read by a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */
-    uint8_t asked;         /* by gpumem_resource.h: log2 of the alignment that the program requested */
+    uint8_t requested;     /* by gpumem_resource.h: log2 of the alignment that the program requested */
 };
 
 /* How the program frees a block. */
