@@ -41,6 +41,7 @@ static void begin_use(struct gpumem_residency *r, const struct gpumem_use *use) 
         object->readers++;
 }
 
+/* A release by another thread meanwhile may have dropped an object whose last use ends here. */
 static void undo_uses(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
     for (size_t i = 0; i < count; i++) {
         struct gm_residency_object *object = object_of(r, &uses[i]);
@@ -49,7 +50,7 @@ static void undo_uses(struct gpumem_residency *r, const struct gpumem_use *uses,
         else
             object->readers--;
         if (!gm_in_use(object) && object->resident)
-            (void)gm_eviction_unpin(r->eviction, gm_residency_index(r, object));
+            (void)gm_residency_last_use(r, object, object->drop);
     }
 }
 

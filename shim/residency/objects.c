@@ -208,6 +208,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_register(struct gpumem_residency *
 /* ---- end and change */
 
 static gm_status end_object(struct gpumem_residency *r, struct gm_residency_object *object) {
+    object->busy = true; /* a registration of the same address waits for the end */
     gm_status status = object->resident ? gm_residency_end_copy(r, object, false) : GM_OK;
     gm_status host = gm_residency_wait_host(r, object);
     gm_residency_event_put(r, object->host_work);

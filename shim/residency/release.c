@@ -29,6 +29,11 @@ static gm_status drop(struct gpumem_residency *r, struct gm_residency_object *ob
     return gm_residency_end_copy(r, object, false);
 }
 
+gm_status gm_residency_last_use(struct gpumem_residency *r, struct gm_residency_object *object, bool ends) {
+    (void)gm_eviction_unpin(r->eviction, gm_residency_index(r, object));
+    return ends ? drop(r, object) : GM_OK;
+}
+
 /* ---- release */
 
 /* The objects of the call are in use at least as often as it ends their uses. */
@@ -78,9 +83,10 @@ static gm_status end_use(struct gpumem_residency *r, struct gm_residency_object 
     if (wrote && !loses && r->flags & GPUMEM_RESIDENCY_NO_ON_DEMAND)
         moved = gm_residency_to_host(r, object);
     if (!gm_in_use(object)) {
-        (void)gm_eviction_unpin(r->eviction, gm_residency_index(r, object));
-        if (!moved && (object->drop || r->flags & GPUMEM_RESIDENCY_NO_REUSE))
-            moved = drop(r, object);
+        const bool ends = !moved && (object->drop || r->flags & GPUMEM_RESIDENCY_NO_REUSE);
+        object->drop = object->drop && ends;
+        gm_status ended = gm_residency_last_use(r, object, ends);
+        moved = moved ? moved : ended;
     }
     return status ? status : moved;
 }

@@ -178,5 +178,8 @@ GM_INTERNAL void gm_residency_free_homes(struct gpumem_residency *r);
 /* The object's copy ends without a transfer; it is not in use. As gm_residency_retire(). */
 GM_INTERNAL gm_status gm_residency_end_copy(struct gpumem_residency *r, struct gm_residency_object *object,
                                             bool evicted);
+/* The last use of a resident object ended: the copy may be evicted now, or ends at once, which places where the host's
+ * bytes are old. */
+GM_INTERNAL gm_status gm_residency_last_use(struct gpumem_residency *r, struct gm_residency_object *object, bool ends);
 
 #endif

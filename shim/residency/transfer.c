@@ -264,9 +264,12 @@ static gm_status submit(struct gpumem_residency *r, struct gm_residency_way *way
 
 static gm_status transfer(struct gpumem_residency *r, struct gm_residency_way *way,
                           struct gm_residency_object *object) {
-    const bool direct = is_direct(r, object), in = way == &r->to_device;
-    object->busy = true;
-    gm_status status = prepare(r, way, object, direct);
+    const bool in = way == &r->to_device;
+    object->busy = true; /* before the home, whose allocation releases `state` */
+    gm_status status = in ? GM_OK : need_home(r, object);
+    const bool direct = !status && is_direct(r, object);
+    if (!status)
+        status = prepare(r, way, object, direct);
     if (!status) {
         status = submit(r, way, object, direct);
         if (!status && direct)
@@ -292,9 +295,7 @@ gm_status gm_residency_to_device(struct gpumem_residency *r, struct gm_residency
 
 gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_object *object) {
     const uint64_t begin = gm_now_ns();
-    gm_status status = need_home(r, object);
-    if (!status)
-        status = transfer(r, &r->to_host, object);
+    gm_status status = transfer(r, &r->to_host, object);
     r->stats.transfer_ns += gm_now_ns() - begin;
     if (status)
         return status;

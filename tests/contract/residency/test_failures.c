@@ -148,11 +148,28 @@ static void the_device_may_be_smaller_than_the_budget(void **state) {
     simcuda_set_memory((size_t)4 << 30);
 }
 
+/* The release that failed has ended, and with it the wish to drop. */
+static void a_copy_that_was_not_written_outlives_its_drop(void **state) {
+    struct gpumem_residency *r = residency_of("lru", BYTES, GPUMEM_RESIDENCY_NO_ON_DEMAND);
+    uint32_t *words = pinned(BYTES, 5);
+    const uint64_t object = host_object(r, words, BYTES);
+    struct gpumem_use use = {object, GPUMEM_READ_WRITE, NULL};
+    (void)state;
+    OK(gpumem_residency_acquire(r, &use, 1, streams[0]));
+    assert_int_equal(simcuda_set_failures("cuMemcpyAsync:1:2"), 0);
+    FAILS(gpumem_residency_release(r, &use, 1, streams[0], GPUMEM_RELEASE_DROP), GPUMEM_OUT_OF_MEMORY, "transferred");
+    touch(r, object, streams[0]);
+    assert_int_equal(stats_of(r).resident, 1);
+    OK(gpumem_residency_destroy(r));
+    CU(cuMemFreeHost(words));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
     const struct CMUnitTest tests[] = {
         TEST(nothing_is_lost),
         TEST(nothing_is_lost_without_the_optimisations),
+        TEST(a_copy_that_was_not_written_outlives_its_drop),
         TEST(the_device_may_be_smaller_than_the_budget),
     };
 #undef TEST

@@ -117,7 +117,7 @@ static void many_threads_with_pinned_memory(void **state) {
 
 /* ---- an object whose bytes are being moved: calls that need it wait for the thread that moves them */
 
-static uint64_t moved;
+static uint64_t moved, registered;
 static int waiting, passed;
 
 static void *acquire_moved(void *argument) {
@@ -141,10 +141,9 @@ static void *drop_moved(void *argument) {
 static void *register_moved(void *argument) {
     struct gpumem_object_options options = {
         .struct_size = sizeof options, .address = memory, .bytes = BYTES, .version = 2};
-    uint64_t object;
     CU(cuCtxPushCurrent_v2(bench.context));
     __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
-    OK(gpumem_residency_register(residency, &options, &object));
+    OK(gpumem_residency_register(residency, &options, &registered));
     __atomic_add_fetch(&passed, 1, __ATOMIC_SEQ_CST);
     return argument;
 }
@@ -182,12 +181,117 @@ static void calls_wait_for_an_object_that_moves(void **state) {
     free(memory);
 }
 
+/* ---- a driver call in whose middle another thread makes a call of its own */
+
+static struct gm_driver intruded;
+static CUresult (*true_host_alloc)(void **, size_t, unsigned), (*true_synchronize)(CUevent);
+static void *(*intruder)(void *);
+static pthread_t intruder_thread;
+static bool passes_inside; /* the intruder's call returns before the driver call does */
+
+static void intrude(void) {
+    void *(*call)(void *) = intruder;
+    intruder = NULL;
+    if (!call)
+        return;
+    waiting = passed = 0;
+    assert_int_equal(pthread_create(&intruder_thread, NULL, call, NULL), 0);
+    while (!__atomic_load_n(&waiting, __ATOMIC_SEQ_CST))
+        sched_yield();
+    for (int ms = 0; ms < (passes_inside ? 10000 : 20) && !__atomic_load_n(&passed, __ATOMIC_SEQ_CST); ms++)
+        usleep(1000);
+    assert_int_equal(__atomic_load_n(&passed, __ATOMIC_SEQ_CST), passes_inside);
+}
+
+static CUresult intruded_host_alloc(void **address, size_t bytes, unsigned flags) {
+    intrude();
+    return true_host_alloc(address, bytes, flags);
+}
+
+static CUresult intruded_synchronize(CUevent event) {
+    intrude();
+    return true_synchronize(event);
+}
+
+/* `call` runs inside the next of these driver calls. */
+static void invite(void *(*call)(void *), bool passes) {
+    intruder = call;
+    passes_inside = passes;
+}
+
+static void open_intruded(void) {
+    residency = residency_of("lru", 9 * BYTES, 0);
+    intruded = *residency->driver;
+    true_host_alloc = intruded.mem_host_alloc;
+    true_synchronize = intruded.event_synchronize;
+    intruded.mem_host_alloc = intruded_host_alloc;
+    intruded.event_synchronize = intruded_synchronize;
+    residency->driver = &intruded;
+}
+
+/* The home is allocated without the lock of the state, and its object must not change meanwhile. */
+static void a_use_waits_for_the_home_of_a_synchronisation(void **state) {
+    void *host = NULL;
+    (void)state;
+    open_intruded();
+    moved = gpu_object(residency, BYTES);
+    write_words(residency, moved, BYTES, 1, streams[0]);
+    invite(acquire_moved, false);
+    OK(gpumem_residency_sync(residency, moved, NULL));
+    pthread_join(intruder_thread, NULL);
+    end(residency, moved, streams[0], 0);
+    write_words(residency, moved, BYTES, 2, streams[0]);
+    OK(gpumem_residency_sync(residency, moved, &host));
+    assert_int_equal(differing(host, BYTES, 2), 0);
+    OK(gpumem_residency_destroy(residency));
+}
+
+/* The last unregister waits for a transfer. A register of the same memory meanwhile makes an object of its own. */
+static void a_register_waits_for_the_end_of_the_object(void **state) {
+    (void)state;
+    memory = pinned(BYTES, 1);
+    open_intruded();
+    moved = host_object(residency, memory, BYTES);
+    touch(residency, moved, streams[0]);
+    invite(register_moved, false);
+    OK(gpumem_residency_unregister(residency, moved));
+    pthread_join(intruder_thread, NULL);
+    touch(residency, registered, streams[0]);
+    OK(gpumem_residency_unregister(residency, registered));
+    OK(gpumem_residency_destroy(residency));
+    CU(cuMemFreeHost(memory));
+}
+
+/* An acquire fails after another thread ended the other use with GPUMEM_RELEASE_DROP: the failure is the last use. */
+static void an_acquire_that_fails_drops_what_others_dropped(void **state) {
+    void *host = NULL;
+    (void)state;
+    open_intruded();
+    moved = gpu_object(residency, BYTES);
+    const uint64_t small = gpu_object(residency, BYTES / 2), large = gpu_object(residency, 15 * BYTES / 2);
+    struct gpumem_use uses[] = {{moved, GPUMEM_READ, NULL}, {gpu_object(residency, BYTES), GPUMEM_WRITE, NULL}};
+    write_words(residency, moved, BYTES, 1, streams[0]);
+    begin(residency, moved, GPUMEM_READ, streams[0]);
+    begin(residency, large, GPUMEM_WRITE, streams[0]);
+    begin(residency, small, GPUMEM_WRITE, streams[0]);
+    end(residency, small, streams[0], GPUMEM_RELEASE_DROP);
+    invite(drop_moved, true); /* while the work of the small block is waited for */
+    FAILS(gpumem_residency_acquire(residency, uses, 2, streams[0]), GPUMEM_OUT_OF_MEMORY, "nothing can be evicted");
+    pthread_join(intruder_thread, NULL);
+    FAILS(gpumem_residency_acquire(residency, uses, 1, streams[0]), GPUMEM_INVALID_VALUE, "never written");
+    write_words(residency, moved, BYTES, 2, streams[0]);
+    OK(gpumem_residency_sync(residency, moved, &host));
+    assert_int_equal(differing(host, BYTES, 2), 0);
+    end(residency, large, streams[0], 0);
+    OK(gpumem_residency_destroy(residency));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
     const struct CMUnitTest tests[] = {
-        TEST(many_threads_with_pageable_memory),
-        TEST(many_threads_with_pinned_memory),
-        TEST(calls_wait_for_an_object_that_moves),
+        TEST(many_threads_with_pageable_memory),          TEST(many_threads_with_pinned_memory),
+        TEST(calls_wait_for_an_object_that_moves),        TEST(a_use_waits_for_the_home_of_a_synchronisation),
+        TEST(a_register_waits_for_the_end_of_the_object), TEST(an_acquire_that_fails_drops_what_others_dropped),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
