@@ -132,10 +132,10 @@ static gm_status find_memory(struct gpumem_residency *r, const struct gm_residen
 
 static gm_status place(struct gpumem_residency *r, struct gm_residency_object *object) {
     const uint32_t index = gm_residency_index(r, object);
-    r->stats.misses++;
     gm_status status = find_memory(r, object, &object->copy);
     if (status)
         return status;
+    r->stats.misses++;
     (void)gm_eviction_insert(r->eviction, index, object->bytes);
     (void)gm_eviction_pin(r->eviction, index);
     object->resident = true;

@@ -87,12 +87,12 @@ bool replay_acquire(struct replay *replay, const uint32_t *objects, unsigned cou
             gm_eviction_hit(replay->eviction, object);
             continue;
         }
-        replay->misses++;
         if (!place(replay, object)) {
             for (unsigned j = 0; j < count; j++)
                 replay_release(replay, objects[j]);
             return false;
         }
+        replay->misses++;
         gm_eviction_insert(replay->eviction, object, replay->units[object] * replay->unit);
         gm_eviction_pin(replay->eviction, object);
         replay->resident[object] = true;

@@ -177,6 +177,7 @@ static void a_failed_acquire_leaves_nothing_in_use(void **state) {
     struct gpumem_use uses[] = {{found, GPUMEM_READ, NULL}, {more, GPUMEM_WRITE, NULL}};
     FAILS(gpumem_residency_acquire(r, uses, 2, streams[0]), GPUMEM_OUT_OF_MEMORY, "nothing can be evicted");
     assert_null(uses[0].address);
+    assert_int_equal(stats_of(r).misses, 2); /* what was not placed does not count */
     FAILS(gpumem_residency_release(r, uses, 1, streams[0], 0), GPUMEM_INVALID_VALUE, "released before");
     end(r, held, streams[0], 0);
     OK(gpumem_residency_acquire(r, uses, 2, streams[0]));
