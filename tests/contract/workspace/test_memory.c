@@ -131,20 +131,23 @@ static void captures_are_left_alone(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
-/* A capture of another stream is not invalidated by growth. */
+/* A capture of another stream is not invalidated by growth, nor by a change of stream. */
 static void captures_of_others_go_on(void **state) {
-    CUstream other;
+    CUstream other, third;
     (void)state;
     CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CU(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
     struct gpumem_workspace_options options = {.struct_size = sizeof options, .stream = other};
     struct gpumem_workspace *workspace;
     OK(gpumem_workspace_create(&options, &workspace));
     CUstream stream = begin_capture();
     gpumem_loan_return(GPUMEM_WORKSPACE_BORROW(workspace, 2 * MIB));
     assert_int_equal(size_of(workspace), 2 * MIB);
+    OK(gpumem_workspace_set_stream(workspace, third));
     end_capture(stream);
     OK(gpumem_workspace_destroy(workspace));
-    CU(cuStreamSynchronize(other));
+    CU(cuStreamSynchronize(third));
+    CU(cuStreamDestroy_v2(third));
     CU(cuStreamDestroy_v2(other));
 }
 
