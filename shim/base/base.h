@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define GM_INTERNAL    __attribute__((visibility("hidden")))
+#define GM_PUBLIC      __attribute__((visibility("default")))
 #define GM_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define GM_UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* GM_APART keeps a rare path out of the stack frame of its caller. GM_RARE also moves it away from the hot code.

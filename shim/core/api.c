@@ -16,9 +16,7 @@
 #include "shim/driver/driver.h"
 #endif
 
-#define PUBLIC __attribute__((visibility("default")))
-
-PUBLIC const char *gpumem_version(void) { return GM_VERSION; }
+GM_PUBLIC const char *gpumem_version(void) { return GM_VERSION; }
 
 static const char *driver_name_of(int status) {
     const char *name = NULL;
@@ -29,7 +27,7 @@ static const char *driver_name_of(int status) {
     return name;
 }
 
-PUBLIC const char *gpumem_status_name(enum gpumem_status status) {
+GM_PUBLIC const char *gpumem_status_name(enum gpumem_status status) {
 #define NAME(value) \
     case value: return #value
     switch (status) {
@@ -50,7 +48,7 @@ PUBLIC const char *gpumem_status_name(enum gpumem_status status) {
 
 /* ---- live blocks */
 
-PUBLIC enum gpumem_status gpumem_block_of(const void *address, struct gpumem_block *block) {
+GM_PUBLIC enum gpumem_status gpumem_block_of(const void *address, struct gpumem_block *block) {
     struct gm_registry *registry = gm_registry_shared();
     struct gm_block found;
     if (!registry || !gm_registry_find_range(registry, (uint64_t)(uintptr_t)address, &found))
@@ -69,7 +67,7 @@ static void count_block(const struct gm_block *block, void *count) {
     *(size_t *)count += gm_key_value(block->address) == block->address; /* reservations and handles have other keys */
 }
 
-PUBLIC size_t gpumem_live_count(void) {
+GM_PUBLIC size_t gpumem_live_count(void) {
     struct gm_registry *registry = gm_registry_shared();
     size_t count = 0;
     if (registry)
@@ -94,11 +92,11 @@ static int trim(size_t bytes, size_t *released) {
 }
 
 /* Called by a libgpumem-core that the program links. */
-PUBLIC void GM_PRELOADED_MARK(const char *text);
-PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released);
-PUBLIC void GM_PRELOADED_MARK(const char *text) { mark(text); }
-PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released) { return trim(bytes, released); }
-PUBLIC void gpumem_mark(const char *text) { mark(text); }
+GM_PUBLIC void GM_PRELOADED_MARK(const char *text);
+GM_PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released);
+GM_PUBLIC void GM_PRELOADED_MARK(const char *text) { mark(text); }
+GM_PUBLIC int GM_PRELOADED_TRIM(size_t bytes, size_t *released) { return trim(bytes, released); }
+GM_PUBLIC void gpumem_mark(const char *text) { mark(text); }
 #else
 static int trim(size_t bytes, size_t *released) {
     int (*preloaded)(size_t, size_t *) =
@@ -109,7 +107,7 @@ static int trim(size_t bytes, size_t *released) {
     return GPUMEM_OK;
 }
 
-PUBLIC void gpumem_mark(const char *text) {
+GM_PUBLIC void gpumem_mark(const char *text) {
     void (*preloaded)(const char *) =
         (void (*)(const char *))gm_real_dlsym(RTLD_DEFAULT, GM_NAME_OF(GM_PRELOADED_MARK));
     (preloaded ? preloaded : mark)(text);
@@ -117,7 +115,7 @@ PUBLIC void gpumem_mark(const char *text) {
 #endif
 
 /* The error text belongs to the library that the program called. */
-PUBLIC enum gpumem_status gpumem_trim(size_t bytes, size_t *released) {
+GM_PUBLIC enum gpumem_status gpumem_trim(size_t bytes, size_t *released) {
     size_t given = 0;
     int status = trim(bytes, &given);
     if (status)

@@ -16,8 +16,6 @@
 #include "shim/driver/quiesce.h"
 #include "shim/driver/address_range.h"
 
-#define PUBLIC __attribute__((visibility("default")))
-
 enum { RANGES = 2 };
 
 static const size_t ahead_most = (size_t)64 << 20;
@@ -100,8 +98,8 @@ static gm_status read_options(const struct gpumem_region_options *options, struc
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_options *options,
-                                               struct gpumem_region **region) {
+GM_PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_options *options,
+                                                  struct gpumem_region **region) {
     struct gpumem_region_options known;
     struct gm_context context;
     gm_status status = read_options(options, &known);
@@ -274,7 +272,7 @@ static gm_status grow(struct gpumem_region *region, size_t target) {
     return GM_OK;
 }
 
-PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_t size) {
+GM_PUBLIC enum gpumem_status gpumem_region_grow(struct gpumem_region *region, size_t size) {
     size_t target;
     bool pushed;
     if (size <= region->now.mapped) {
@@ -326,7 +324,7 @@ static gm_status shrink(struct gpumem_region *region, size_t size) {
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, size_t size) {
+GM_PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, size_t size) {
     bool pushed;
     if (size > region->now.size)
         size = region->now.size;
@@ -344,7 +342,7 @@ PUBLIC enum gpumem_status gpumem_region_shrink(struct gpumem_region *region, siz
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region) {
+GM_PUBLIC enum gpumem_status gpumem_region_destroy(struct gpumem_region *region) {
     bool pushed = false;
     if (!region)
         return GPUMEM_OK;
@@ -384,7 +382,7 @@ static gm_status show(const struct gpumem_region *region, const struct gm_addres
     return gm_struct_write("gpumem_view", view, &shown, sizeof shown);
 }
 
-PUBLIC enum gpumem_status gpumem_region_view(const struct gpumem_region *region, struct gpumem_view *view) {
+GM_PUBLIC enum gpumem_status gpumem_region_view(const struct gpumem_region *region, struct gpumem_view *view) {
     return show(region, &region->now.ranges[0], view);
 }
 
@@ -404,7 +402,7 @@ static gm_status add_alias(struct gpumem_region *region) {
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view) {
+GM_PUBLIC enum gpumem_status gpumem_region_view_read_only(struct gpumem_region *region, struct gpumem_view *view) {
     bool pushed;
     if (region->now.range_count < RANGES) {
         gm_status status = enter(region, &pushed);
@@ -440,7 +438,7 @@ static gm_status allow(struct gpumem_region *region, int peer) {
     return GM_OK;
 }
 
-PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int peer) {
+GM_PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int peer) {
     bool pushed;
     if (peer < 0 || peer >= GM_LOCATION_DEVICES)
         return gm_fail(GM_INVALID_VALUE, "no device %d", peer);
@@ -456,8 +454,8 @@ PUBLIC enum gpumem_status gpumem_region_allow(struct gpumem_region *region, int 
                   : GM_OK;
 }
 
-PUBLIC enum gpumem_status gpumem_region_export(const struct gpumem_region *region, size_t index, int *descriptor,
-                                               size_t *size) {
+GM_PUBLIC enum gpumem_status gpumem_region_export(const struct gpumem_region *region, size_t index, int *descriptor,
+                                                  size_t *size) {
     if (!region->location.exportable || !gm_program_driver()->mem_export)
         return gm_fail(GM_NOT_SUPPORTED, "the region was not created with GPUMEM_REGION_EXPORTABLE");
     if (index >= region->now.count)

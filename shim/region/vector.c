@@ -10,8 +10,6 @@
 #include "shim/driver/program_driver.h"
 #include "shim/base/error.h"
 
-#define PUBLIC __attribute__((visibility("default")))
-
 /* DIRECT_COPIES: a move that needs at most this many non-overlapping copies does not use the staging region.
  * staging_max: bytes that are copied through it at a time. */
 enum { DIRECT_COPIES = 16 };
@@ -132,8 +130,8 @@ static gm_status fill(const struct gpumem_vector *vector, size_t first, size_t c
 
 /* ---- creation and destruction */
 
-PUBLIC enum gpumem_status gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size,
-                                               struct CUstream_st *stream, struct gpumem_vector **vector) {
+GM_PUBLIC enum gpumem_status gpumem_vector_create(const struct gpumem_region_options *options, size_t element_size,
+                                                  struct CUstream_st *stream, struct gpumem_vector **vector) {
     if (!element_size)
         return gm_fail(GM_INVALID_VALUE, "elements of 0 bytes");
     struct gpumem_vector *made = calloc(1, sizeof *made);
@@ -149,7 +147,7 @@ PUBLIC enum gpumem_status gpumem_vector_create(const struct gpumem_region_option
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_vector_destroy(struct gpumem_vector *vector) {
+GM_PUBLIC enum gpumem_status gpumem_vector_destroy(struct gpumem_vector *vector) {
     if (!vector)
         return GPUMEM_OK;
     gm_status status = gpumem_region_destroy(vector->region);
@@ -162,20 +160,20 @@ PUBLIC enum gpumem_status gpumem_vector_destroy(struct gpumem_vector *vector) {
     return status;
 }
 
-PUBLIC void *gpumem_vector_data(const struct gpumem_vector *vector) { return (void *)(uintptr_t)at(vector, 0); }
-PUBLIC size_t gpumem_vector_count(const struct gpumem_vector *vector) { return vector->count; }
-PUBLIC struct gpumem_region *gpumem_vector_region(struct gpumem_vector *vector) { return vector->region; }
-PUBLIC void gpumem_vector_set_stream(struct gpumem_vector *vector, struct CUstream_st *stream) {
+GM_PUBLIC void *gpumem_vector_data(const struct gpumem_vector *vector) { return (void *)(uintptr_t)at(vector, 0); }
+GM_PUBLIC size_t gpumem_vector_count(const struct gpumem_vector *vector) { return vector->count; }
+GM_PUBLIC struct gpumem_region *gpumem_vector_region(struct gpumem_vector *vector) { return vector->region; }
+GM_PUBLIC void gpumem_vector_set_stream(struct gpumem_vector *vector, struct CUstream_st *stream) {
     vector->stream = stream;
 }
 
-PUBLIC size_t gpumem_vector_capacity(const struct gpumem_vector *vector) {
+GM_PUBLIC size_t gpumem_vector_capacity(const struct gpumem_vector *vector) {
     struct gpumem_view view = {.struct_size = sizeof view};
     gpumem_region_view(vector->region, &view);
     return view.mapped / vector->element;
 }
 
-PUBLIC void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *other) {
+GM_PUBLIC void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *other) {
     struct gpumem_vector saved = *one;
     *one = *other;
     *other = saved;
@@ -183,7 +181,7 @@ PUBLIC void gpumem_vector_swap(struct gpumem_vector *one, struct gpumem_vector *
 
 /* ---- size */
 
-PUBLIC enum gpumem_status gpumem_vector_reserve(struct gpumem_vector *vector, size_t count) {
+GM_PUBLIC enum gpumem_status gpumem_vector_reserve(struct gpumem_vector *vector, size_t count) {
     size_t size;
     if (__builtin_mul_overflow(count, vector->element, &size))
         return gm_fail(GM_OUT_OF_MEMORY, "%zu elements of %zu bytes requested", count, vector->element);
@@ -198,13 +196,13 @@ static gm_status make_room(struct gpumem_vector *vector, size_t more) {
     return gpumem_vector_reserve(vector, count);
 }
 
-PUBLIC enum gpumem_status gpumem_vector_append(struct gpumem_vector *vector, size_t count) {
+GM_PUBLIC enum gpumem_status gpumem_vector_append(struct gpumem_vector *vector, size_t count) {
     gm_status status = make_room(vector, count);
     vector->count += status ? 0 : count;
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_vector_resize(struct gpumem_vector *vector, size_t count, const void *value) {
+GM_PUBLIC enum gpumem_status gpumem_vector_resize(struct gpumem_vector *vector, size_t count, const void *value) {
     if (count > vector->count && value)
         return gpumem_vector_insert(vector, vector->count, count - vector->count, value);
     gm_status status = gpumem_vector_reserve(vector, count);
@@ -215,7 +213,7 @@ PUBLIC enum gpumem_status gpumem_vector_resize(struct gpumem_vector *vector, siz
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_vector_shrink(struct gpumem_vector *vector) {
+GM_PUBLIC enum gpumem_status gpumem_vector_shrink(struct gpumem_vector *vector) {
     gm_status status = gpumem_region_shrink(vector->region, vector->count * vector->element);
     if (status || !vector->staging)
         return status;
@@ -241,8 +239,8 @@ static gm_status open_gap(struct gpumem_vector *vector, size_t position, size_t 
     return status ? status : move_elements(vector, position + count, position, vector->count - position);
 }
 
-PUBLIC enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count,
-                                               const void *value) {
+GM_PUBLIC enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, size_t position, size_t count,
+                                                  const void *value) {
     size_t own;
     gm_status status = own_index(vector, value, &own);
     if (status || !count)
@@ -259,12 +257,12 @@ PUBLIC enum gpumem_status gpumem_vector_insert(struct gpumem_vector *vector, siz
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_vector_push_back(struct gpumem_vector *vector, const void *value) {
+GM_PUBLIC enum gpumem_status gpumem_vector_push_back(struct gpumem_vector *vector, const void *value) {
     return gpumem_vector_insert(vector, vector->count, 1, value);
 }
 
-PUBLIC enum gpumem_status gpumem_vector_insert_from(struct gpumem_vector *vector, size_t position, const void *source,
-                                                    size_t count) {
+GM_PUBLIC enum gpumem_status gpumem_vector_insert_from(struct gpumem_vector *vector, size_t position,
+                                                       const void *source, size_t count) {
     gm_status status = open_gap(vector, position, count);
     if (!status)
         status = copy(vector, at(vector, position), (CUdeviceptr)(uintptr_t)source, count * vector->element);
@@ -273,8 +271,8 @@ PUBLIC enum gpumem_status gpumem_vector_insert_from(struct gpumem_vector *vector
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t count,
-                                             const void *value) {
+GM_PUBLIC enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, size_t first, size_t count,
+                                                const void *value) {
     size_t own;
     gm_status status = check_range(vector, first, count);
     if (!status)
@@ -285,7 +283,7 @@ PUBLIC enum gpumem_status gpumem_vector_fill(struct gpumem_vector *vector, size_
     return fill(vector, first, count, own < vector->count ? at(vector, own) : (CUdeviceptr)(uintptr_t)value);
 }
 
-PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count) {
+GM_PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, size_t first, size_t count) {
     gm_status status = check_range(vector, first, count);
     if (!status)
         status = move_elements(vector, first, first + count, vector->count - first - count);
@@ -294,7 +292,7 @@ PUBLIC enum gpumem_status gpumem_vector_erase(struct gpumem_vector *vector, size
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value) {
+GM_PUBLIC enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, size_t count, const void *value) {
     size_t own;
     gm_status status = own_index(vector, value, &own);
     bool is_own = !status && own < vector->count;
@@ -307,7 +305,7 @@ PUBLIC enum gpumem_status gpumem_vector_assign(struct gpumem_vector *vector, siz
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_vector_assign_from(struct gpumem_vector *vector, const void *source, size_t count) {
+GM_PUBLIC enum gpumem_status gpumem_vector_assign_from(struct gpumem_vector *vector, const void *source, size_t count) {
     gm_status status = gpumem_vector_reserve(vector, count);
     if (!status)
         status = copy(vector, at(vector, 0), (CUdeviceptr)(uintptr_t)source, count * vector->element);
@@ -316,7 +314,7 @@ PUBLIC enum gpumem_status gpumem_vector_assign_from(struct gpumem_vector *vector
     return status;
 }
 
-PUBLIC enum gpumem_status gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other) {
+GM_PUBLIC enum gpumem_status gpumem_vector_copy(struct gpumem_vector *vector, const struct gpumem_vector *other) {
     if (vector->element != other->element)
         return gm_fail(GM_INVALID_VALUE, "elements of %zu bytes from a vector of %zu", other->element, vector->element);
     return vector == other ? GPUMEM_OK : gpumem_vector_assign_from(vector, gpumem_vector_data(other), other->count);

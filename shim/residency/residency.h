@@ -23,8 +23,6 @@
 #include "shim/driver/program_driver.h"
 #include "shim/gpumem_residency.h"
 
-#define GM_PUBLIC __attribute__((visibility("default")))
-
 enum { GM_RESIDENCY_SLOTS = 4 };
 
 /* Device memory of an object, or of the free pool. */

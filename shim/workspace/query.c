@@ -2,11 +2,9 @@
 #include "shim/base/error.h"
 #include "shim/workspace/workspace.h"
 
-#define PUBLIC __attribute__((visibility("default")))
-
 /* ---- queries */
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_start_query(struct gpumem_workspace *workspace) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_start_query(struct gpumem_workspace *workspace) {
     if (!workspace)
         return gm_workspace_invalid_pointer("workspace");
     if (workspace->query) {
@@ -18,7 +16,7 @@ PUBLIC enum gpumem_workspace_status gpumem_workspace_start_query(struct gpumem_w
     return GPUMEM_WORKSPACE_SUCCESS;
 }
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_stop_query(struct gpumem_workspace *workspace, size_t *size) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_stop_query(struct gpumem_workspace *workspace, size_t *size) {
     if (!workspace)
         return gm_workspace_invalid_pointer("workspace");
     if (!workspace->query) {
@@ -32,10 +30,12 @@ PUBLIC enum gpumem_workspace_status gpumem_workspace_stop_query(struct gpumem_wo
     return GPUMEM_WORKSPACE_SUCCESS;
 }
 
-PUBLIC int gpumem_workspace_is_query(const struct gpumem_workspace *workspace) { return workspace && workspace->query; }
+GM_PUBLIC int gpumem_workspace_is_query(const struct gpumem_workspace *workspace) {
+    return workspace && workspace->query;
+}
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_set_optimal_bytes(struct gpumem_workspace *workspace,
-                                                                       size_t bytes) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_optimal_bytes(struct gpumem_workspace *workspace,
+                                                                          size_t bytes) {
     if (!workspace)
         return gm_workspace_invalid_pointer("workspace");
     if (!workspace->query)
@@ -47,8 +47,8 @@ PUBLIC enum gpumem_workspace_status gpumem_workspace_set_optimal_bytes(struct gp
     return GPUMEM_WORKSPACE_SIZE_INCREASED;
 }
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_set_optimal(struct gpumem_workspace *workspace, size_t count,
-                                                                 const size_t *sizes) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_optimal(struct gpumem_workspace *workspace, size_t count,
+                                                                    const size_t *sizes) {
     if (count && !sizes)
         return gm_workspace_invalid_pointer("sizes");
     return gpumem_workspace_set_optimal_bytes(workspace, gm_workspace_sum(count, sizes));
@@ -56,11 +56,11 @@ PUBLIC enum gpumem_workspace_status gpumem_workspace_set_optimal(struct gpumem_w
 
 /* ---- pointer mode */
 
-PUBLIC enum gpumem_pointer_mode gpumem_workspace_pointer_mode(const struct gpumem_workspace *workspace) {
+GM_PUBLIC enum gpumem_pointer_mode gpumem_workspace_pointer_mode(const struct gpumem_workspace *workspace) {
     return workspace->pointer_mode;
 }
 
-PUBLIC void gpumem_workspace_set_pointer_mode(struct gpumem_workspace *workspace, enum gpumem_pointer_mode mode) {
+GM_PUBLIC void gpumem_workspace_set_pointer_mode(struct gpumem_workspace *workspace, enum gpumem_pointer_mode mode) {
     workspace->pointer_mode = mode;
 }
 
@@ -76,7 +76,7 @@ enum gpumem_workspace_status gm_workspace_internal_error(const char *what) {
     return GPUMEM_WORKSPACE_INTERNAL_ERROR;
 }
 
-PUBLIC const char *gpumem_workspace_status_name(enum gpumem_workspace_status status) {
+GM_PUBLIC const char *gpumem_workspace_status_name(enum gpumem_workspace_status status) {
 #define NAME(name) \
     case name: return #name
     switch (status) {

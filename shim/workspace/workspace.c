@@ -10,8 +10,6 @@
 #include "shim/driver/internal_stream.h"
 #include "shim/driver/program_driver.h"
 
-#define PUBLIC __attribute__((visibility("default")))
-
 static const size_t first_size = (size_t)1 << 20; /* of a managed workspace */
 
 extern char **environ;
@@ -75,8 +73,8 @@ static enum gpumem_workspace_status make(struct gpumem_workspace *made,
     return status ? no_memory(status, size) : GPUMEM_WORKSPACE_SUCCESS;
 }
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_create(const struct gpumem_workspace_options *options,
-                                                            struct gpumem_workspace **workspace) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_create(const struct gpumem_workspace_options *options,
+                                                               struct gpumem_workspace **workspace) {
     struct gpumem_workspace_options known;
     struct gm_context context;
     if (!workspace)
@@ -100,7 +98,7 @@ PUBLIC enum gpumem_workspace_status gpumem_workspace_create(const struct gpumem_
     return status;
 }
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_workspace *workspace) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_workspace *workspace) {
     bool pushed;
     if (!workspace)
         return GPUMEM_WORKSPACE_SUCCESS;
@@ -119,7 +117,7 @@ PUBLIC enum gpumem_workspace_status gpumem_workspace_destroy(struct gpumem_works
 
 /* ---- size */
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_set_size(struct gpumem_workspace *workspace, size_t size) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_size(struct gpumem_workspace *workspace, size_t size) {
     bool pushed;
     if (!workspace)
         return gm_workspace_invalid_pointer("workspace");
@@ -136,14 +134,15 @@ PUBLIC enum gpumem_workspace_status gpumem_workspace_set_size(struct gpumem_work
     return status;
 }
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_get_size(const struct gpumem_workspace *workspace, size_t *size) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_get_size(const struct gpumem_workspace *workspace,
+                                                                 size_t *size) {
     if (!workspace || !size)
         return gm_workspace_invalid_pointer(workspace ? "size" : "workspace");
     *size = workspace->size;
     return GPUMEM_WORKSPACE_SUCCESS;
 }
 
-PUBLIC int gpumem_workspace_is_managed(const struct gpumem_workspace *workspace) {
+GM_PUBLIC int gpumem_workspace_is_managed(const struct gpumem_workspace *workspace) {
     return workspace && workspace->managed;
 }
 
@@ -162,8 +161,8 @@ static enum gpumem_workspace_status move_to(struct gpumem_workspace *workspace, 
     return GPUMEM_WORKSPACE_SUCCESS;
 }
 
-PUBLIC enum gpumem_workspace_status gpumem_workspace_set_stream(struct gpumem_workspace *workspace,
-                                                                struct CUstream_st *stream) {
+GM_PUBLIC enum gpumem_workspace_status gpumem_workspace_set_stream(struct gpumem_workspace *workspace,
+                                                                   struct CUstream_st *stream) {
     bool pushed;
     if (!workspace)
         return gm_workspace_invalid_pointer("workspace");
@@ -176,7 +175,7 @@ PUBLIC enum gpumem_workspace_status gpumem_workspace_set_stream(struct gpumem_wo
     return status;
 }
 
-PUBLIC struct CUstream_st *gpumem_workspace_stream(const struct gpumem_workspace *workspace) {
+GM_PUBLIC struct CUstream_st *gpumem_workspace_stream(const struct gpumem_workspace *workspace) {
     return workspace->stream;
 }
 
@@ -228,8 +227,8 @@ static GM_RARE void refuse(const struct gpumem_workspace *workspace, size_t size
     }
 }
 
-PUBLIC struct gpumem_loan *gpumem_workspace_borrow_bytes(struct gpumem_workspace *workspace, size_t bytes,
-                                                         const char *site) {
+GM_PUBLIC struct gpumem_loan *gpumem_workspace_borrow_bytes(struct gpumem_workspace *workspace, size_t bytes,
+                                                            const char *site) {
     bytes = gpumem_workspace_rounded(bytes);
     if (GM_UNLIKELY(!workspace || workspace->lent || workspace->query)) {
         refuse(workspace, bytes, site);
@@ -243,8 +242,8 @@ PUBLIC struct gpumem_loan *gpumem_workspace_borrow_bytes(struct gpumem_workspace
     return &workspace->loan;
 }
 
-PUBLIC struct gpumem_loan *gpumem_workspace_borrow(struct gpumem_workspace *workspace, size_t count,
-                                                   const size_t *sizes, void **buffers, const char *site) {
+GM_PUBLIC struct gpumem_loan *gpumem_workspace_borrow(struct gpumem_workspace *workspace, size_t count,
+                                                      const size_t *sizes, void **buffers, const char *site) {
     if (count && (!sizes || !buffers)) {
         gm_workspace_invalid_pointer(sizes ? "buffers" : "sizes");
         return NULL;
@@ -255,7 +254,7 @@ PUBLIC struct gpumem_loan *gpumem_workspace_borrow(struct gpumem_workspace *work
     return loan;
 }
 
-PUBLIC void gpumem_loan_return(struct gpumem_loan *loan) {
+GM_PUBLIC void gpumem_loan_return(struct gpumem_loan *loan) {
     if (!loan)
         return;
     if (!loan->workspace->lent)
