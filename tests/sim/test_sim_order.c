@@ -164,6 +164,26 @@ static void capture_rules(void **state) {
     OK(cuMemFree(p));
 }
 
+/* A query of the legacy stream leaves the capture valid, work in it does not. */
+static void captures_of_blocking_streams(void **state) {
+    CUstreamCaptureStatus status;
+    CUstream blocking;
+    CUgraph graph;
+    CUdeviceptr p;
+    (void)state;
+    OK(cuMemAlloc(&p, 4096));
+    OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    OK(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_int_equal(cuStreamIsCapturing(NULL, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    OK(cuStreamEndCapture(blocking, &graph));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_int_equal(cuMemsetD8Async(p, 1, 4096, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    assert_int_equal(cuStreamEndCapture(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    OK(cuStreamDestroy(blocking));
+    OK(cuMemFree(p));
+}
+
 static void graph_memory(void **state) {
     CUstream s = new_stream();
     CUgraph graph;
@@ -235,6 +255,7 @@ int main(void) {
         TEST(legacy_stream_orders),
         TEST(context_events),
         TEST(capture_rules),
+        TEST(captures_of_blocking_streams),
         TEST(graph_memory),
         TEST(random_order_keeps_results),
         TEST(value_waits),

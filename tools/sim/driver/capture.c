@@ -92,16 +92,20 @@ CUresult sim_capture_in_ctx(struct sim_ctx *ctx) {
     return r;
 }
 
-CUresult sim_capture_legacy(struct sim_stream *legacy) {
+/* Work in the legacy stream invalidates captures of blocking streams. A query of its state does not. */
+static CUresult legacy_stream(const struct sim_stream *legacy, bool is_work) {
     CUresult r = CUDA_SUCCESS;
     for (struct sim_stream *s = captures && legacy->legacy ? sim_streams : NULL; s; s = s->next) {
         if (!s->destroyed && s->capture && s->ctx == legacy->ctx && !(s->flags & CU_STREAM_NON_BLOCKING)) {
-            sim_capture_invalidate(s->capture);
+            if (is_work)
+                sim_capture_invalidate(s->capture);
             r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         }
     }
     return r;
 }
+
+CUresult sim_capture_legacy(struct sim_stream *legacy) { return legacy_stream(legacy, true); }
 
 static CUgraphNodeType type_of(const struct sim_op *op) {
     switch (op->kind) {
@@ -272,7 +276,7 @@ CUresult sim_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *status
     SIM_TRY(sim_stream_get(hStream, &s));
     if (!status)
         return CUDA_ERROR_INVALID_VALUE;
-    SIM_TRY(sim_capture_legacy(s));
+    SIM_TRY(legacy_stream(s, false));
     *status = !s->capture           ? CU_STREAM_CAPTURE_STATUS_NONE
               : s->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
