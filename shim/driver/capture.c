@@ -321,6 +321,12 @@ void gm_capture_unrelax(CUstreamCaptureMode saved) {
         gm_drv.thread_exchange_capture_mode(&saved);
 }
 
+bool gm_capture_holds(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return gm_drv.stream_is_capturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 /* The child has no driver state of its parent. */
 void gm_captures_after_fork(void) {
     lock.held = 0;

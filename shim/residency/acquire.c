@@ -198,7 +198,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *r
     gm_status status = gm_residency_enter(r, &call, false);
     if (status)
         return status;
-    status = gm_residency_check_stream(r, stream);
+    status = gm_residency_check_stream(stream);
     if (!status && is_placement_needed(r, uses, count))
         gm_residency_place_too(r, &call);
     if (!status && !(status = begin_uses(r, uses, count))) {

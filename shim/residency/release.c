@@ -102,7 +102,7 @@ GM_PUBLIC enum gpumem_status gpumem_residency_release(struct gpumem_residency *r
         return status;
     if (is_placement_needed(r, uses, count, flags))
         gm_residency_place_too(r, &call);
-    status = gm_residency_check_stream(r, stream);
+    status = gm_residency_check_stream(stream);
     if (!status)
         status = check_uses(r, uses, count);
     if (!status) {

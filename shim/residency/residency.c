@@ -47,10 +47,8 @@ void gm_residency_leave(struct gpumem_residency *r, struct gm_residency_call *ca
     gm_context_leave(call->pushed);
 }
 
-gm_status gm_residency_check_stream(struct gpumem_residency *r, CUstream stream) {
-    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUresult result = r->driver->stream_is_capturing(stream, &capture);
-    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || capture != CU_STREAM_CAPTURE_STATUS_NONE)
+gm_status gm_residency_check_stream(CUstream stream) {
+    if (gm_capture_holds(stream))
         return gm_fail(GM_STREAM_CAPTURE, "stream %p is being captured", (void *)stream);
     return GM_OK;
 }

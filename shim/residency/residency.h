@@ -122,7 +122,7 @@ GM_INTERNAL void gm_residency_place_no_more(struct gpumem_residency *r, struct g
 static inline void gm_residency_pause(struct gpumem_residency *r) { pthread_mutex_unlock(&r->state); }
 static inline void gm_residency_resume(struct gpumem_residency *r) { pthread_mutex_lock(&r->state); }
 /* GM_STREAM_CAPTURE, with its text, where the stream captures. */
-GM_INTERNAL gm_status gm_residency_check_stream(struct gpumem_residency *r, CUstream stream);
+GM_INTERNAL gm_status gm_residency_check_stream(CUstream stream);
 
 /* ---- objects.c */
 /* NULL, with the text of GM_NOT_FOUND, where there is no such object. */

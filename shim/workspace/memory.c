@@ -14,12 +14,6 @@ void gm_workspace_probe_pools(struct gpumem_workspace *workspace) {
         has;
 }
 
-bool gm_workspace_is_captured(CUstream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return gm_drv.stream_is_capturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 static void release(struct gpumem_workspace *workspace) {
     const struct gm_driver *driver = gm_program_driver();
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)workspace->address;

@@ -37,7 +37,7 @@ static enum gpumem_workspace_status check_idle(const struct gpumem_workspace *wo
         explain_loan(workspace, what);
         return GPUMEM_WORKSPACE_INTERNAL_ERROR;
     }
-    if (gm_workspace_is_captured(workspace->stream)) {
+    if (gm_capture_holds(workspace->stream)) {
         gm_fail(GM_INVALID_VALUE, "%s: the stream is being captured", what);
         return GPUMEM_WORKSPACE_INTERNAL_ERROR;
     }
@@ -67,7 +67,7 @@ static enum gpumem_workspace_status make(struct gpumem_workspace *made,
     made->managed = !options->size;
     gm_workspace_probe_pools(made);
     size_t size = made->managed ? first_size : gpumem_workspace_rounded(options->size);
-    if (gm_workspace_is_captured(made->stream))
+    if (gm_capture_holds(made->stream))
         return gm_workspace_internal_error("a workspace cannot be created: the stream is being captured");
     gm_status status = gm_workspace_renew(made, size);
     return status ? no_memory(status, size) : GPUMEM_WORKSPACE_SUCCESS;
@@ -150,7 +150,7 @@ GM_PUBLIC int gpumem_workspace_is_managed(const struct gpumem_workspace *workspa
 
 /* An event from outside of a capture would invalidate it. */
 static enum gpumem_workspace_status move_to(struct gpumem_workspace *workspace, CUstream stream) {
-    if (gm_workspace_is_captured(stream))
+    if (gm_capture_holds(stream))
         return gm_workspace_internal_error("a workspace cannot move to a stream that is being captured");
     gm_status status = gm_workspace_order(workspace, stream);
     if (status) {
@@ -203,7 +203,7 @@ static GM_RARE bool lends_after_growth(struct gpumem_workspace *workspace, size_
         return false;
     }
     gm_status status = GM_INVALID_VALUE;
-    if (gm_workspace_is_captured(workspace->stream)) {
+    if (gm_capture_holds(workspace->stream)) {
         gm_fail(status, "a workspace cannot grow from %zu to %zu bytes: the stream is being captured", workspace->size,
                 size);
     } else {

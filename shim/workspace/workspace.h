@@ -26,8 +26,6 @@ struct gpumem_workspace {
 /* Makes `workspace` hold `size` bytes, all of them new; 0: none. What it held is freed first. On failure it holds
  * nothing. The context must be current. */
 GM_INTERNAL gm_status gm_workspace_renew(struct gpumem_workspace *workspace, size_t size);
-/* True where the stream may be capturing: memory allocated then would belong to the graph. */
-GM_INTERNAL bool gm_workspace_is_captured(CUstream stream);
 GM_INTERNAL void gm_workspace_probe_pools(struct gpumem_workspace *workspace);
 /* Lets later work of `stream` wait for the work of the workspace's stream. The context must be current. */
 GM_INTERNAL gm_status gm_workspace_order(struct gpumem_workspace *workspace, CUstream stream);

@@ -803,6 +803,26 @@ static void a_captured_stream_is_refused(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
+/* The driver refuses work in the legacy stream then, and ends the capture. */
+static void the_legacy_stream_is_refused_beside_a_capture(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    const uint64_t held = gpu_object(r, 4 * KIB);
+    struct gpumem_use use = {gpu_object(r, 4 * KIB), GPUMEM_WRITE, NULL}, release = {held, GPUMEM_WRITE, NULL};
+    CUstream blocking;
+    CUgraph graph;
+    (void)state;
+    CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    begin(r, held, GPUMEM_WRITE, NULL);
+    CU(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(gpumem_residency_acquire(r, &use, 1, NULL), GPUMEM_STREAM_CAPTURE, "is being captured");
+    FAILS(gpumem_residency_release(r, &release, 1, NULL, 0), GPUMEM_STREAM_CAPTURE, "is being captured");
+    CU(cuStreamEndCapture(blocking, &graph));
+    CU(cuGraphDestroy(graph));
+    end(r, held, NULL, 0);
+    OK(gpumem_residency_destroy(r));
+    CU(cuStreamDestroy_v2(blocking));
+}
+
 static void destruction_is_refused_during_a_capture(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     const uint64_t object = gpu_object(r, 4 * KIB);
@@ -850,6 +870,7 @@ int main(void) {
         TEST(freed_host_memory_is_detected),
         TEST(a_captured_stream_is_refused),
         TEST(destruction_is_refused_during_a_capture),
+        TEST(the_legacy_stream_is_refused_beside_a_capture),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);

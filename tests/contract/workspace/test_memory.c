@@ -131,6 +131,25 @@ static void captures_are_left_alone(void **state) {
     OK(gpumem_workspace_destroy(workspace));
 }
 
+/* The driver refuses work in the legacy stream then, and ends the capture. */
+static void the_legacy_stream_waits_for_captures(void **state) {
+    struct gpumem_workspace *workspace;
+    CUstream blocking;
+    CUgraph graph;
+    (void)state;
+    OK(gpumem_workspace_create(NULL, &workspace));
+    CU(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    CU(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_null(gpumem_workspace_borrow_bytes(workspace, 2 * MIB, NULL));
+    assert_int_equal(gpumem_workspace_set_stream(workspace, bench.stream), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    assert_int_equal(gpumem_workspace_destroy(workspace), GPUMEM_WORKSPACE_INTERNAL_ERROR);
+    CU(cuStreamEndCapture(blocking, &graph));
+    CU(cuGraphDestroy(graph));
+    CU(cuStreamDestroy_v2(blocking));
+    assert_int_equal(size_of(workspace), MIB);
+    OK(gpumem_workspace_destroy(workspace));
+}
+
 /* A capture of another stream is not invalidated by growth, nor by a change of stream. */
 static void captures_of_others_go_on(void **state) {
     CUstream other, third;
@@ -272,9 +291,15 @@ static void every_call_fails_once(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open, close_workspace)
     const struct CMUnitTest tests[] = {
-        TEST(growth_waits_only_without_pools), TEST(a_fixed_size_never_waits), TEST(a_new_stream_waits_for_the_former),
-        TEST(captures_are_left_alone),         TEST(captures_of_others_go_on), TEST(a_device_too_small),
-        TEST(memory_from_elsewhere),           TEST(every_call_fails_once),
+        TEST(growth_waits_only_without_pools),
+        TEST(a_fixed_size_never_waits),
+        TEST(a_new_stream_waits_for_the_former),
+        TEST(captures_are_left_alone),
+        TEST(captures_of_others_go_on),
+        TEST(a_device_too_small),
+        TEST(the_legacy_stream_waits_for_captures),
+        TEST(memory_from_elsewhere),
+        TEST(every_call_fails_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
