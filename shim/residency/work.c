@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "shim/driver/quiesce.h"
+
 enum { FIRST_ROOM = 8 };
 
 /* ---- events */
@@ -39,17 +41,29 @@ void gm_residency_forget(struct gpumem_residency *r, struct gm_residency_copy *c
     copy->unfenced = false;
 }
 
-/* Some work has no event, so that only the context can be waited for. */
-static gm_status wait_for_context(struct gpumem_residency *r, struct gm_residency_copy *copy) {
-    gm_status status = (gm_status)r->driver->ctx_synchronize();
+/* Waits for the events of the copy. Where some work has no event, only the context can be waited for, unless a stream
+ * captures. */
+static gm_status wait_for_work(const struct gpumem_residency *r, const struct gm_residency_copy *copy) {
+    gm_status status = GM_OK;
+    if (copy->unfenced)
+        return gm_quiesce(&r->context, 0);
+    if (copy->written)
+        status = (gm_status)r->driver->event_synchronize(copy->written);
+    for (unsigned i = 0; i < copy->read_count && !status; i++)
+        status = (gm_status)r->driver->event_synchronize(copy->read[i]);
+    return status;
+}
+
+static gm_status waited(struct gpumem_residency *r, struct gm_residency_copy *copy, gm_status status) {
     if (status)
-        return gm_fail(status, "work on a copy of %zu bytes failed: %s", copy->bytes, gpumem_status_name(status));
+        return gm_fail(status, "work on a copy of %zu bytes cannot be waited for: %s", copy->bytes,
+                       gpumem_status_name(status));
     gm_residency_forget(r, copy);
     return GM_OK;
 }
 
 gm_status gm_residency_order(struct gpumem_residency *r, struct gm_residency_copy *copy, CUstream stream, bool writes) {
-    gm_status status = copy->unfenced ? wait_for_context(r, copy) : GM_OK;
+    gm_status status = copy->unfenced ? waited(r, copy, wait_for_work(r, copy)) : GM_OK;
     if (status)
         return status;
     if (copy->written)
@@ -113,17 +127,8 @@ gm_status gm_residency_record(struct gpumem_residency *r, struct gm_residency_co
 }
 
 gm_status gm_residency_wait(struct gpumem_residency *r, struct gm_residency_copy *copy) {
-    gm_status status = GM_OK;
     gm_residency_pause(r);
-    if (copy->unfenced)
-        status = (gm_status)r->driver->ctx_synchronize();
-    else if (copy->written)
-        status = (gm_status)r->driver->event_synchronize(copy->written);
-    for (unsigned i = 0; !copy->unfenced && i < copy->read_count && !status; i++)
-        status = (gm_status)r->driver->event_synchronize(copy->read[i]);
+    gm_status status = wait_for_work(r, copy);
     gm_residency_resume(r);
-    if (status)
-        return gm_fail(status, "work on a copy of %zu bytes failed: %s", copy->bytes, gpumem_status_name(status));
-    gm_residency_forget(r, copy);
-    return GM_OK;
+    return waited(r, copy, status);
 }

@@ -823,6 +823,39 @@ static void the_legacy_stream_is_refused_beside_a_capture(void **state) {
     CU(cuStreamDestroy_v2(blocking));
 }
 
+/* Work without an event is waited for with the whole context, which would invalidate a capture in it. */
+static void work_without_an_event_ends_no_capture(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    struct gpumem_use use = {gpu_object(r, 4 * KIB), GPUMEM_WRITE, NULL};
+    CUgraph graph;
+    (void)state;
+    OK(gpumem_residency_acquire(r, &use, 1, streams[0]));
+    assert_int_equal(simcuda_set_failures("cuEventRecord:1:2"), 0);
+    FAILS(gpumem_residency_release(r, &use, 1, streams[0], 0), GPUMEM_OUT_OF_MEMORY, "cannot be recorded");
+    assert_int_equal(simcuda_set_failures(NULL), 0);
+    gm_capture_begun(gm_capture_begin(streams[1], false, CU_STREAM_CAPTURE_MODE_RELAXED), true);
+    CU(cuStreamBeginCapture_v2(streams[1], CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(gpumem_residency_acquire(r, &use, 1, streams[0]), GPUMEM_STREAM_CAPTURE, "cannot be waited for");
+    CU(cuStreamEndCapture(streams[1], &graph));
+    gm_capture_end(streams[1], false);
+    CU(cuGraphDestroy(graph));
+    touch(r, use.object, streams[0]);
+    OK(gpumem_residency_destroy(r));
+}
+
+static void managed_memory_is_host_memory(void **state) {
+    struct gpumem_residency *r = residency_of("lru", 64 * KIB, 0);
+    CUdeviceptr managed;
+    (void)state;
+    CU(cuMemAllocManaged(&managed, 4 * KIB, CU_MEM_ATTACH_GLOBAL));
+    const uint64_t object = host_object(r, (void *)(uintptr_t)managed, 4 * KIB);
+    write_words(r, object, 4 * KIB, 7, streams[0]);
+    OK(gpumem_residency_sync(r, object, NULL));
+    assert_int_equal(differing((uint32_t *)(uintptr_t)managed, 4 * KIB, 7), 0);
+    OK(gpumem_residency_destroy(r));
+    CU(cuMemFree_v2(managed));
+}
+
 static void destruction_is_refused_during_a_capture(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     const uint64_t object = gpu_object(r, 4 * KIB);
@@ -871,6 +904,8 @@ int main(void) {
         TEST(a_captured_stream_is_refused),
         TEST(destruction_is_refused_during_a_capture),
         TEST(the_legacy_stream_is_refused_beside_a_capture),
+        TEST(work_without_an_event_ends_no_capture),
+        TEST(managed_memory_is_host_memory),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
