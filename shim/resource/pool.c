@@ -302,12 +302,12 @@ void gm_pool_flush(struct gm_pool_family *family) {
 
 /* ---- unused memory, contexts and devices */
 
-static uint64_t reserved_of(CUmemoryPool pool) {
+static uint64_t bytes_of(CUmemoryPool pool, CUmemPool_attribute attribute) {
     cuuint64_t bytes = 0;
-    if (gm_drv.mem_pool_get_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) != CUDA_SUCCESS)
-        return 0;
-    return bytes;
+    return gm_drv.mem_pool_get_attribute(pool, attribute, &bytes) == CUDA_SUCCESS ? bytes : 0;
 }
+
+static uint64_t reserved_of(CUmemoryPool pool) { return bytes_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
 
 uint64_t gm_pool_reserved(struct gm_pool_family *family) {
     uint64_t bytes = 0;
@@ -353,27 +353,29 @@ static bool answers_idle(CUstream stream) {
     return status == GM_OK;
 }
 
-void gm_pool_release_idle(struct gm_pool_family *family, int device) {
+size_t gm_pool_release_idle(struct gm_pool_family *family, int device) {
     struct gm_context context;
     struct gm_internal internal;
     CUstreamCaptureMode mode;
     CUstream stream;
 
     if (device < 0 || device >= GM_POOL_DEVICES || !gm_context_current(&context) || context.device != device)
-        return;
+        return 0;
     CUmemoryPool pool = pool_of(family, device);
     if (!pool || !gm_internal_of(context.handle, context.id, device, &internal))
-        return;
+        return 0;
     gm_pool_flush(family);
     if (!gm_capture_guard_enter(&mode))
-        return;
+        return 0;
     if (gm_internal_stream_made(&internal, GM_INTERNAL_ALLOC, &stream) && answers_idle(stream)) {
         uint64_t before = reserved_of(pool);
         gm_drv.mem_pool_trim_to(pool, 0);
         uint64_t after = reserved_of(pool);
         gm_stats_trimmed(before > after ? before - after : 0);
     }
+    uint64_t reserved = reserved_of(pool), used = bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     gm_capture_guard_leave(mode);
+    return reserved > used ? reserved - used : 0;
 }
 
 bool gm_pool_holds(struct gm_pool_family *family, uint64_t address) {

@@ -54,8 +54,9 @@ GM_INTERNAL gm_status gm_pool_free(struct gm_pool_family *family, const struct g
 /* Waits for the frees in flight, then releases up to `bytes` of unused memory of the current device's pool to the
  * driver. Returns the bytes released. */
 GM_INTERNAL size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes);
-/* Releases the unused memory of the device's pool without waiting for work. */
-GM_INTERNAL void gm_pool_release_idle(struct gm_pool_family *family, int device);
+/* Releases unused memory of the device's pool to the driver without waiting for work. Returns the unused bytes that the
+ * pool still holds; they serve its next blocks. */
+GM_INTERNAL size_t gm_pool_release_idle(struct gm_pool_family *family, int device);
 /* Bytes that the pools of all devices hold, live or unused. */
 GM_INTERNAL uint64_t gm_pool_reserved(struct gm_pool_family *family);
 GM_INTERNAL void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id);
