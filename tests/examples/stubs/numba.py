@@ -1,10 +1,17 @@
 """As much of Numba as plugs in a memory manager."""
 
+import abc
 import sys
 import types
 
 
-class _Manager:
+def _required(*names):
+    return {name: abc.abstractmethod(lambda self, *arguments: None) for name in names}
+
+
+class _Manager(abc.ABC):
+    vars().update(_required("memalloc", "initialize", "get_ipc_handle", "get_memory_info", "interface_version"))
+
     def __init__(self, context):
         self.context = context
 

@@ -90,6 +90,9 @@ def numba_memory_manager():
     class Manager(cuda.HostOnlyCUDAMemoryManager):
         interface_version = 1
 
+        def initialize(self):
+            pass  # a resource is ready when plug.use() returns
+
         def memalloc(self, size):
             device = self.context.device.id
             memory = allocate(size, device)
