@@ -23,9 +23,9 @@
  * Streams. The residency belongs to the context that was current when it was created; streams are of that context. The
  * caller orders nothing: an acquire makes the stream wait for the transfers and the earlier uses that it depends on, in
  * whichever stream they run. The transfers run in two own streams, one each way, beside the work of the program. No
- * call that names a stream or transfers may be made while that stream captures (GPUMEM_STREAM_CAPTURE). After the driver
- * failed to record an event, the next use of that memory waits for the whole context. It returns GPUMEM_STREAM_CAPTURE
- * while any stream captures.
+ * call that names a stream or transfers may be made while that stream captures (GPUMEM_STREAM_CAPTURE). After the
+ * driver failed to record an event, the next use of that memory waits for the whole context. It returns
+ * GPUMEM_STREAM_CAPTURE while any stream captures.
  *
  * Host memory. Contiguous pinned memory is copied directly. Pageable memory, and parts that are not contiguous, pass a
  * ring of pinned staging memory in chunks. Memory that was unmapped is detected before it is read or written

@@ -82,6 +82,8 @@ static void a_new_stream_waits_for_the_former(void **state) {
     assert_int_equal(bench_differing(), 0);
     OK(gpumem_workspace_set_stream(workspace, other));
     OK(gpumem_workspace_destroy(workspace));
+    assert_int_equal(simcuda_calls("cuEventCreate"), 1);
+    assert_int_equal(simcuda_calls("cuEventDestroy_v2"), 1);
     CU(cuStreamSynchronize(other));
     CU(cuStreamDestroy_v2(other));
 }
