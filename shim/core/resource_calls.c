@@ -11,8 +11,6 @@
 #include "shim/driver/driver.h"
 #endif
 
-#define PUBLIC __attribute__((visibility("default")))
-
 /* ---- allocate */
 
 /* One call of the program. */
@@ -127,21 +125,21 @@ static enum gpumem_status allocate(const struct call *call, void **memory) {
     return (enum gpumem_status)status;
 }
 
-PUBLIC enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, size_t bytes, size_t alignment,
-                                                   void **memory) {
+GM_PUBLIC enum gpumem_status gpumem_resource_allocate(struct gpumem_resource *resource, size_t bytes, size_t alignment,
+                                                      void **memory) {
     struct call call = {.resource = resource, .bytes = bytes, .alignment = alignment, .site = SITE_OF(resource)};
     return allocate(&call, memory);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_allocate_async(struct gpumem_resource *resource, size_t bytes,
-                                                         struct gpumem_stream_view stream, void **memory) {
+GM_PUBLIC enum gpumem_status gpumem_resource_allocate_async(struct gpumem_resource *resource, size_t bytes,
+                                                            struct gpumem_stream_view stream, void **memory) {
     struct call call = {resource, bytes, GPUMEM_DEFAULT_ALIGNMENT, true, stream, SITE_OF(resource)};
     return allocate(&call, memory);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_allocate_async_aligned(struct gpumem_resource *resource, size_t bytes,
-                                                                 size_t alignment, struct gpumem_stream_view stream,
-                                                                 void **memory) {
+GM_PUBLIC enum gpumem_status gpumem_resource_allocate_async_aligned(struct gpumem_resource *resource, size_t bytes,
+                                                                    size_t alignment, struct gpumem_stream_view stream,
+                                                                    void **memory) {
     struct call call = {resource, bytes, alignment, true, stream, SITE_OF(resource)};
     return allocate(&call, memory);
 }
@@ -191,21 +189,21 @@ static enum gpumem_status deallocate(const struct call *call, void *memory) {
     return (enum gpumem_status)match;
 }
 
-PUBLIC enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
-                                                     size_t alignment) {
+GM_PUBLIC enum gpumem_status gpumem_resource_deallocate(struct gpumem_resource *resource, void *memory, size_t bytes,
+                                                        size_t alignment) {
     struct call call = {.resource = resource, .bytes = bytes, .alignment = alignment, .site = SITE_OF(resource)};
     return deallocate(&call, memory);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_deallocate_async(struct gpumem_resource *resource, void *memory, size_t bytes,
-                                                           struct gpumem_stream_view stream) {
+GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async(struct gpumem_resource *resource, void *memory,
+                                                              size_t bytes, struct gpumem_stream_view stream) {
     struct call call = {resource, bytes, GPUMEM_DEFAULT_ALIGNMENT, true, stream, SITE_OF(resource)};
     return deallocate(&call, memory);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_deallocate_async_aligned(struct gpumem_resource *resource, void *memory,
-                                                                   size_t bytes, size_t alignment,
-                                                                   struct gpumem_stream_view stream) {
+GM_PUBLIC enum gpumem_status gpumem_resource_deallocate_async_aligned(struct gpumem_resource *resource, void *memory,
+                                                                      size_t bytes, size_t alignment,
+                                                                      struct gpumem_stream_view stream) {
     struct call call = {resource, bytes, alignment, true, stream, SITE_OF(resource)};
     return deallocate(&call, memory);
 }
@@ -233,8 +231,8 @@ static gm_status grow_block(struct gpumem_resource *resource, struct gm_scope *s
     return GM_OK;
 }
 
-PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resource, void *memory, size_t bytes,
-                                               size_t wanted) {
+GM_PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resource, void *memory, size_t bytes,
+                                                  size_t wanted) {
     struct call call = {.resource = resource, .bytes = wanted, .site = SITE_OF(resource)};
     struct gm_scope scope = {.request = gm_request_blank};
     gm_status status =
@@ -250,7 +248,7 @@ PUBLIC enum gpumem_status gpumem_resource_grow(struct gpumem_resource *resource,
     return (enum gpumem_status)served(&call, grow_block(resource, &scope, wanted));
 }
 
-PUBLIC enum gpumem_status gpumem_resource_trim(struct gpumem_resource *resource, size_t bytes, size_t *released) {
+GM_PUBLIC enum gpumem_status gpumem_resource_trim(struct gpumem_resource *resource, size_t bytes, size_t *released) {
     struct gm_resource *top = resource->top;
     size_t given = top->ops->trim ? top->ops->trim(top, bytes) : 0;
     if (released)

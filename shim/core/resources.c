@@ -21,8 +21,6 @@
 #include "shim/driver/driver.h"
 #endif
 
-#define PUBLIC __attribute__((visibility("default")))
-
 /* ---- kinds and properties */
 
 #define SAME(ours, theirs) _Static_assert((uint64_t)(ours) == (uint64_t)(theirs), "one set of properties")
@@ -47,26 +45,26 @@ static const uint64_t kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-PUBLIC uint64_t gpumem_kind_properties(enum gpumem_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : 0; }
+GM_PUBLIC uint64_t gpumem_kind_properties(enum gpumem_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : 0; }
 
-PUBLIC const char *gpumem_property_name(uint64_t property) {
+GM_PUBLIC const char *gpumem_property_name(uint64_t property) {
     const char *name = property & (property - 1) ? NULL : gm_property_name(property & GM_PROPERTIES_PUBLIC);
     return name ? name : "unknown property";
 }
 
 /* The properties of managed memory contain those of host memory, so the last kind comes first. */
-PUBLIC enum gpumem_kind gpumem_resource_kind(const struct gpumem_resource *resource) {
+GM_PUBLIC enum gpumem_kind gpumem_resource_kind(const struct gpumem_resource *resource) {
     for (unsigned kind = KINDS - 1; kind; kind--)
         if (!(kinds[kind] & ~gpumem_resource_properties(resource)))
             return (enum gpumem_kind)kind;
     return GPUMEM_KIND_MIXED;
 }
 
-PUBLIC uint64_t gpumem_resource_properties(const struct gpumem_resource *resource) {
+GM_PUBLIC uint64_t gpumem_resource_properties(const struct gpumem_resource *resource) {
     return resource->stack->properties & GM_PROPERTIES_PUBLIC;
 }
 
-PUBLIC const char *gpumem_resource_text(const struct gpumem_resource *resource) { return resource->text; }
+GM_PUBLIC const char *gpumem_resource_text(const struct gpumem_resource *resource) { return resource->text; }
 
 /* Only a stack-bound adaptor and a program's own maker lack any-context, and no stack has two of them. */
 static struct gpumem_stream_view bound_stream(struct gm_resource *at) {
@@ -80,7 +78,7 @@ static struct gpumem_stream_view bound_stream(struct gm_resource *at) {
     return gpumem_stream(NULL);
 }
 
-PUBLIC struct gpumem_resource_context gpumem_resource_get_context(const struct gpumem_resource *resource) {
+GM_PUBLIC struct gpumem_resource_context gpumem_resource_get_context(const struct gpumem_resource *resource) {
     struct gpumem_resource_context context = {.any = 1};
     if (!(resource->stack->properties & GM_PROP_READY_ANYWHERE))
         context = (struct gpumem_resource_context){.any = 0, .stream = bound_stream(resource->stack)};
@@ -95,8 +93,8 @@ gm_status gm_resource_require(const char *what, const char *text, uint64_t has, 
                  : GM_OK;
 }
 
-PUBLIC enum gpumem_status gpumem_resource_view_of(struct gpumem_resource *resource, uint64_t properties,
-                                                  struct gpumem_resource_view *view) {
+GM_PUBLIC enum gpumem_status gpumem_resource_view_of(struct gpumem_resource *resource, uint64_t properties,
+                                                     struct gpumem_resource_view *view) {
     gm_status status =
         gm_resource_require("the resource", resource->text, gpumem_resource_properties(resource), properties);
     if (!status)
@@ -104,8 +102,8 @@ PUBLIC enum gpumem_status gpumem_resource_view_of(struct gpumem_resource *resour
     return (enum gpumem_status)status;
 }
 
-PUBLIC enum gpumem_status gpumem_resource_view_convert(struct gpumem_resource_view from, uint64_t properties,
-                                                       struct gpumem_resource_view *to) {
+GM_PUBLIC enum gpumem_status gpumem_resource_view_convert(struct gpumem_resource_view from, uint64_t properties,
+                                                          struct gpumem_resource_view *to) {
     gm_status status = gm_resource_require("the view of", from.resource->text, from.properties, properties);
     if (!status)
         *to = (struct gpumem_resource_view){from.resource, properties};
@@ -214,8 +212,8 @@ static void use(struct gpumem_resource *resource) {
         gm_pipeline_unwatch(resource->top);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gpumem_resource *const *given, size_t count,
-                                                  struct gpumem_resource **resource) {
+GM_PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gpumem_resource *const *given,
+                                                     size_t count, struct gpumem_resource **resource) {
     if (count > GM_STACK_GIVEN)
         return (enum gpumem_status)gm_fail(GM_INVALID_VALUE, "%zu resources are given, at most %d can be", count,
                                            GM_STACK_GIVEN);
@@ -233,12 +231,12 @@ PUBLIC enum gpumem_status gpumem_resource_compose(const char *text, struct gpume
     return GPUMEM_OK;
 }
 
-PUBLIC enum gpumem_status gpumem_resource_create(const char *text, struct gpumem_resource **resource) {
+GM_PUBLIC enum gpumem_status gpumem_resource_create(const char *text, struct gpumem_resource **resource) {
     return gpumem_resource_compose(text, NULL, 0, resource);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_bind(struct gpumem_resource *upstream, struct gpumem_stream_view stream,
-                                               struct gpumem_resource **resource) {
+GM_PUBLIC enum gpumem_status gpumem_resource_bind(struct gpumem_resource *upstream, struct gpumem_stream_view stream,
+                                                  struct gpumem_resource **resource) {
     char text[64];
     gm_format(text, sizeof text, "stream-bound(0x%llx,$1)", (unsigned long long)(uintptr_t)stream.stream);
     return gpumem_resource_compose(text, &upstream, 1, resource);
@@ -272,8 +270,8 @@ static gm_status check_author(const struct gpumem_resource_author *author) {
     return GM_OK;
 }
 
-PUBLIC enum gpumem_status gpumem_resource_create_own(const struct gpumem_resource_author *author,
-                                                     struct gpumem_resource **resource) {
+GM_PUBLIC enum gpumem_status gpumem_resource_create_own(const struct gpumem_resource_author *author,
+                                                        struct gpumem_resource **resource) {
     struct gpumem_resource_author known;
     gm_status status = gm_struct_read("gpumem_resource_author", &known, sizeof known, author);
     if (!status)
@@ -355,7 +353,7 @@ static void let_go(struct gpumem_resource *resource) {
         discard(resource);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *resource) {
+GM_PUBLIC enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *resource) {
     if (!resource)
         return GPUMEM_OK;
     struct census live = live_blocks(resource);
@@ -374,8 +372,8 @@ PUBLIC enum gpumem_status gpumem_resource_destroy(struct gpumem_resource *resour
 
 /* ---- counters */
 
-PUBLIC enum gpumem_status gpumem_resource_get_info(const struct gpumem_resource *resource,
-                                                   struct gpumem_resource_info *info) {
+GM_PUBLIC enum gpumem_status gpumem_resource_get_info(const struct gpumem_resource *resource,
+                                                      struct gpumem_resource_info *info) {
     struct census live = live_blocks(resource);
     struct gpumem_resource_info shown = {
         .live_count = live.count,
@@ -385,8 +383,8 @@ PUBLIC enum gpumem_status gpumem_resource_get_info(const struct gpumem_resource 
     return (enum gpumem_status)gm_struct_write("gpumem_resource_info", info, &shown, sizeof shown);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_get_statistics(const struct gpumem_resource *resource,
-                                                         struct gpumem_statistics *statistics) {
+GM_PUBLIC enum gpumem_status gpumem_resource_get_statistics(const struct gpumem_resource *resource,
+                                                            struct gpumem_statistics *statistics) {
     struct gm_resource *found = gm_stack_find(resource->stack, &gm_resource_statistics);
     struct gm_resource_counts counts;
     if (!found)
@@ -437,9 +435,9 @@ static int by_number(const void *a, const void *b) {
     return (one->number > other->number) - (one->number < other->number);
 }
 
-PUBLIC enum gpumem_status gpumem_resource_tracked(const struct gpumem_resource *resource,
-                                                  int (*visit)(const struct gpumem_tracked *block, void *arg),
-                                                  void *arg, size_t *count) {
+GM_PUBLIC enum gpumem_status gpumem_resource_tracked(const struct gpumem_resource *resource,
+                                                     int (*visit)(const struct gpumem_tracked *block, void *arg),
+                                                     void *arg, size_t *count) {
     struct gm_resource *found = gm_stack_find(resource->stack, &gm_resource_track);
     struct tracked tracked = {0};
     if (!found)

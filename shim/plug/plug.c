@@ -11,8 +11,6 @@
 #include "shim/base/error.h"
 #include "shim/driver/driver.h"
 
-#define PUBLIC __attribute__((visibility("default")))
-
 enum { ALIGNMENT = 256 }; /* of cudaMalloc */
 
 static struct gpumem_resource *serving;
@@ -25,9 +23,9 @@ static bool take_into_use(struct gpumem_resource *resource) {
     return __atomic_compare_exchange_n(&serving, &none, resource, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-PUBLIC struct gpumem_resource *gpumem_plug_resource(void) { return __atomic_load_n(&serving, __ATOMIC_ACQUIRE); }
+GM_PUBLIC struct gpumem_resource *gpumem_plug_resource(void) { return __atomic_load_n(&serving, __ATOMIC_ACQUIRE); }
 
-PUBLIC enum gpumem_status gpumem_plug_use(const char *text) {
+GM_PUBLIC enum gpumem_status gpumem_plug_use(const char *text) {
     struct gpumem_resource *resource;
     struct gpumem_resource_view view;
     enum gpumem_status status = gpumem_resource_create(text, &resource);
@@ -137,7 +135,7 @@ static void add_use(void *memory, struct use *use, struct shared_block *fresh) {
     free(fresh);
 }
 
-PUBLIC void gpumem_plug_record_stream(void *memory, struct CUstream_st *stream) {
+GM_PUBLIC void gpumem_plug_record_stream(void *memory, struct CUstream_st *stream) {
     struct use *use = malloc(sizeof *use);
     struct shared_block *block = malloc(sizeof *block);
     if (!memory || !use || !block) {
@@ -196,7 +194,7 @@ static bool order_behind(struct use *uses, CUstream stream) {
 
 static struct gpumem_stream_view view_of(struct CUstream_st *stream) { return (struct gpumem_stream_view){stream}; }
 
-PUBLIC void *gpumem_plug_allocate(ptrdiff_t bytes, int device, struct CUstream_st *stream) {
+GM_PUBLIC void *gpumem_plug_allocate(ptrdiff_t bytes, int device, struct CUstream_st *stream) {
     struct gpumem_resource *resource = resource_in_use();
     struct entered entered;
     void *memory = NULL;
@@ -212,7 +210,7 @@ PUBLIC void *gpumem_plug_allocate(ptrdiff_t bytes, int device, struct CUstream_s
     return status ? NULL : memory;
 }
 
-PUBLIC void gpumem_plug_free(void *memory, ptrdiff_t bytes, int device, struct CUstream_st *stream) {
+GM_PUBLIC void gpumem_plug_free(void *memory, ptrdiff_t bytes, int device, struct CUstream_st *stream) {
     struct gpumem_resource *resource = gpumem_plug_resource();
     struct entered entered;
     if (!memory || !resource)
@@ -230,7 +228,7 @@ PUBLIC void gpumem_plug_free(void *memory, ptrdiff_t bytes, int device, struct C
         gm_log(GM_LOG_ERROR, "free of %p: %s", memory, gpumem_last_error());
 }
 
-PUBLIC void gpumem_plug_trim(void) {
+GM_PUBLIC void gpumem_plug_trim(void) {
     if (gpumem_plug_resource())
         gpumem_resource_trim(gpumem_plug_resource(), SIZE_MAX, NULL);
 }
