@@ -222,6 +222,13 @@ static void odd(void) {
     EXPECT(D(cuMemcpyBatchAsync_v2)(NULL, NULL, NULL, 7, NULL, NULL, 0, stream) != CUDA_SUCCESS);
 
     /* not from host to device, or nothing */
+    const CUDA_MEMCPY2D rows = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                                .srcHost = pages,
+                                .dstMemoryType = CU_MEMORYTYPE_HOST,
+                                .dstHost = back,
+                                .WidthInBytes = WIDTH,
+                                .Height = HEIGHT};
+    MUST(D(cuMemcpy2D_v2)(&rows));
     MUST(D(cuMemcpy)(other, device, SIZE));
     MUST(D(cuMemcpy)((CUdeviceptr)(uintptr_t)pages, device, SIZE));
     MUST(D(cuMemcpy)((CUdeviceptr)(uintptr_t)back, (CUdeviceptr)(uintptr_t)pages, SIZE));
