@@ -114,6 +114,13 @@ class Profile(ToolCase):
         self.write("two.trace", t.header() + t.chunk(b"".join(one) + again, thread=100) + t.chunk(b"".join(other), thread=101))
         self.assertIn("  1 of 3 copies", self.good("report", "--duplicates", "two.trace"))
 
+    def test_duplicates_of_one_call_site(self):
+        """Two stacks of the same call site are one row."""
+        copies = [t.copy(2 * i + 1, i, 0x7000, 1, 0x1000, M, site=9 - i % 2) for i in range(5)]
+        self.write("x.trace", trace(copies, RECORDS + t.site(8, [0x10500]) + t.site(9, [0x10500, 0x10999])))
+        rows = self.rows(self.good("report", "--duplicates", "x.trace"), "copies         bytes         again")
+        self.assertEqual(rows[0], "5 5.00 MiB 4 4.00 MiB app+0x500".split())
+
     def test_duplicates_without_copies(self):
         out = self.good("report", "--duplicates", self.write("x.trace", t.sample()))
         self.assertIn("  the trace has no copies: gpumem run --trace-copies records them\n", out)
