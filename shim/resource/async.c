@@ -39,9 +39,7 @@ static gm_status async_free(struct gm_resource *self, const struct gm_block *blo
 
 static size_t async_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
 
-static size_t async_releasable(struct gm_resource *self, int device) {
-    return gm_pool_release_idle(&family, device);
-}
+static size_t async_releasable(struct gm_resource *self, int device) { return gm_pool_release_idle(&family, device); }
 
 static bool async_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
 

@@ -104,9 +104,8 @@ struct gm_resource_ops {
     gm_status (*free)(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how);
     /* Releases unused memory until `bytes` are released or none remains. Returns the bytes released. May be NULL. */
     size_t (*trim)(struct gm_resource *self, size_t bytes);
-    /* Bytes of unused memory on a device, which the driver reports as used and which trim can release. A pool does not
-     * know them: it releases what it can without waiting and returns 0, and the caller then queries the driver. May be
-     * NULL. */
+    /* Bytes of unused memory on a device, which the driver reports as used and the resource can serve or release.
+     * A pool first releases what it can without waiting, so the caller queries the driver afterwards. May be NULL. */
     size_t (*releasable)(struct gm_resource *self, int device);
     /* True when a free block starts at `address`, or a pool contains it. To the program such memory is freed memory.
      * Slow; call it only for an address at which no block is live. May be NULL. */
