@@ -22,6 +22,11 @@
  * length that the whole text would have, like snprintf. Always terminates the text when size > 0. */
 int gm_format(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int gm_vformat(char *out, size_t size, const char *format, va_list args);
+/* A number of bytes for people, e.g. "8.50 GiB". Returns the text. */
+struct gm_size_text {
+    char text[24];
+};
+const char *gm_size_text(struct gm_size_text *room, uint64_t bytes);
 
 /* ---- log (log.c): one write(2) for each line to stderr, with the prefix "gpumem: ". */
 enum gm_log_level { GM_LOG_OFF, GM_LOG_ERROR, GM_LOG_WARN, GM_LOG_INFO, GM_LOG_DEBUG };
@@ -29,6 +34,14 @@ void gm_log_set(enum gm_log_level level); /* default GM_LOG_WARN */
 void gm_log(enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Logs only the first time. `once` is a static flag of the caller, initially 0. */
 void gm_log_once(int *once, enum gm_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Several lines that one write(2) logs, so that no other line stands between them. The caller provides the room. A line
+ * for which there is no room is left out. */
+struct gm_log_lines {
+    char *text;
+    size_t size, length;
+};
+void gm_log_add(struct gm_log_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void gm_log_lines(enum gm_log_level level, const struct gm_log_lines *lines);
 
 /* ---- clock (clock.c): nanoseconds of CLOCK_MONOTONIC, computed from the calibrated time stamp counter, or read by
  * clock_gettime where the counter is not invariant. gm_ticks() reads the raw counter (a few ns). gm_ticks_to_ns()

@@ -170,3 +170,17 @@ int gm_format(char *out, size_t size, const char *format, ...) {
     va_end(args);
     return length;
 }
+
+const char *gm_size_text(struct gm_size_text *room, uint64_t bytes) {
+    unsigned unit = 0;
+    while (unit < 6 && bytes >> 10 * unit >= 1024)
+        unit++;
+    if (!unit) {
+        gm_format(room->text, sizeof room->text, "%u B", (unsigned)bytes);
+        return room->text;
+    }
+    unsigned shift = 10 * unit;
+    unsigned whole = (unsigned)(bytes >> shift), hundredths = (unsigned)((bytes >> (shift - 10) & 1023) * 100 / 1024);
+    gm_format(room->text, sizeof room->text, "%u.%02u %ciB", whole, hundredths, "KMGTPE"[unit - 1]);
+    return room->text;
+}

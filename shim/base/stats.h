@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC  0x3353544154534d47ull /* "GMSTATS3": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC  0x3453544154534d47ull /* "GMSTATS4": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS  128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS 64
 #define GM_STATS_NAME   "gpumem-stats" /* of the memory file */
@@ -66,6 +66,11 @@ struct gm_stats {
     uint64_t peak_total;                 /* device memory: all kinds but host, imported */
     uint64_t slack, peak_reserved;       /* slack of all kinds on devices; peak of slack and live bytes together */
     uint64_t released_bytes;             /* destroyed with their context */
+    /* Blocks that an out-of-memory step placed in this kind, because the device or GPUMEM_LIMIT had no room. */
+    struct gm_stats_elsewhere {
+        uint64_t since_ns; /* the first one (CLOCK_MONOTONIC), 0 = none */
+        uint64_t live, peak;
+    } elsewhere[GM_KIND_COUNT];
     struct gm_stats_shard shards[GM_STATS_SHARDS];
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* frees that waited for work */
@@ -128,6 +133,18 @@ static inline void gm_stats_trimmed(uint64_t bytes) {
     struct gm_stats_shard *shard = gm_stats_mine();
     gm_stats_count(&shard->trims, bytes != 0);
     gm_stats_count(&shard->trimmed_bytes, bytes);
+}
+
+/* Bytes of freed blocks that are kept for reuse, all kinds. Threads count meanwhile, so the value may be slightly off.
+ */
+static inline uint64_t gm_stats_kept(const struct gm_stats *stats) {
+    uint64_t in = 0, out = 0;
+    for (unsigned i = 0; i < GM_STATS_SHARDS; i++)
+        for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
+            in += __atomic_load_n(&stats->shards[i].cached_in[kind], __ATOMIC_RELAXED);
+            out += __atomic_load_n(&stats->shards[i].cached_out[kind], __ATOMIC_RELAXED);
+        }
+    return in > out ? in - out : 0;
 }
 
 static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oom_steps, 1); }

@@ -4,6 +4,8 @@
 
 #include <sched.h>
 
+#include "shim/core/explain.h"
+#include "shim/core/freed.h"
 #include "shim/core/site.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
@@ -119,12 +121,18 @@ static void raise_peak(uint64_t *peak, uint64_t value) {
         ;
 }
 
-_Static_assert(GM_CALL_COUNT <= 64, "a bit for each call");
+/* A block for which the device, or GPUMEM_LIMIT, had no room. */
+static inline bool is_elsewhere(const struct gm_block *block) {
+    return GM_UNLIKELY(block->reason == GM_REASON_OUT_OF_MEMORY);
+}
 
-/* Address space without memory counts as 0 bytes. */
-static bool is_memory(const struct gm_block *block) {
-    const uint64_t address_space = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_MAP | 1ull << GM_CALL_POOL_CREATE;
-    return !(address_space >> block->call & 1);
+static GM_RARE void count_elsewhere(const struct gm_block *block) {
+    struct gm_stats_elsewhere *elsewhere = &gm_stats->elsewhere[block->kind];
+    uint64_t none = 0;
+    if (!__atomic_load_n(&elsewhere->since_ns, __ATOMIC_RELAXED))
+        __atomic_compare_exchange_n(&elsewhere->since_ns, &none, gm_now_ns(), false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    raise_peak(&elsewhere->peak, __atomic_add_fetch(&elsewhere->live, block->size, __ATOMIC_RELAXED));
 }
 
 static inline bool is_program_managed(const struct gm_block *block) {
@@ -135,8 +143,10 @@ static GM_IN_PLACE void count_created(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
-    if (!is_memory(block))
+    if (!gm_block_is_memory(block))
         return;
+    if (is_elsewhere(block))
+        count_elsewhere(block);
     if (GM_UNLIKELY(is_program_managed(block)))
         pipeline.program_managed((int64_t)block->size);
     raise_peak(&stats->peak_bytes[block->kind],
@@ -156,8 +166,10 @@ static inline void count_destroyed(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
-    if (!is_memory(block))
+    if (!gm_block_is_memory(block))
         return;
+    if (is_elsewhere(block))
+        __atomic_sub_fetch(&stats->elsewhere[block->kind].live, block->size, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(block->charged))
         gm_limit_give(block->device, block->reserved);
     if (GM_UNLIKELY(is_program_managed(block)))
@@ -282,6 +294,14 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
         write_event(scope, GM_ACT_ALLOC_FAIL, &nothing, status, reason, verdict, spent_ns);
 }
 
+/* Not for the program's own stacks, which report to their caller. */
+static GM_RARE void explain_failed(const struct gm_request *request, enum gm_kind kind, gm_status status,
+                                   bool beyond_limit) {
+    struct gm_block block = {.call = (uint8_t)request->call};
+    if (status == GM_OUT_OF_MEMORY && gm_block_is_memory(&block))
+        gm_explain_failure(request, kind, beyond_limit);
+}
+
 /* Writes an event for the soft promises that the block's memory does not keep. It explains a later error of the
  * driver. */
 static void write_drops(struct gm_scope *scope) {
@@ -310,9 +330,11 @@ static void write_trim(const struct gm_request *request, size_t given) {
 
 /* ---- GPUMEM_LIMIT */
 
+static bool is_limited(const struct gm_request *request) { return !request->capturing && request->device >= 0; }
+
 bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed) {
     const struct gm_request *request = &scope->request;
-    if (GM_LIKELY(!gm_limit_on()) || request->capturing || request->device < 0)
+    if (GM_LIKELY(!gm_limit_on()) || !is_limited(request))
         return true;
     if (may_exceed)
         gm_limit_force(request->device, request->size);
@@ -410,6 +432,7 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
         if (movable && policy->failed)
             policy->failed(request);
         alloc_failed(scope, decision.kind, decision.reason, decision.verdict, status);
+        explain_failed(request, decision.kind, status, decision.reason == GM_REASON_OUT_OF_MEMORY);
         return status;
     }
     scope->block.counted = movable;
@@ -419,6 +442,8 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
     remember(scope, GM_ACT_ALLOC, reason, decision.verdict);
     if (gm_kind_traits(scope->block.kind) & GM_TRAIT_PLACED) {
         bump(&gm_stats_mine()->moved);
+        if (is_elsewhere(&scope->block))
+            gm_explain_move(request, (enum gm_kind)scope->block.kind, decision.reason == GM_REASON_OUT_OF_MEMORY);
         if (gm_trace_on && (pipeline.user_named || reason == GM_REASON_OUT_OF_MEMORY || reason == GM_REASON_GROWTH))
             write_drops(scope);
     }
@@ -428,8 +453,10 @@ gm_status gm_pipeline_alloc(struct gm_scope *scope) {
 void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key,
                            size_t reserved, gm_status status) {
     if (status != GM_OK) {
+        bool beyond_limit = gm_limit_on() && !scope->charged && is_limited(&scope->request);
         uncharge(scope);
         alloc_failed(scope, kind, GM_REASON_NEVER_MOVED, kind, status);
+        explain_failed(&scope->request, kind, status, beyond_limit);
         return;
     }
     const struct gm_request *request = &scope->request;
@@ -502,6 +529,8 @@ static GM_APART void failed_or_unknown(struct gm_scope *scope, uint64_t key, gm_
     if (status == GM_OK)
         return;
     bump(&shard->failed_frees);
+    if (GM_UNLIKELY(gm_sites_on) && !scope->known && status == GM_INVALID_VALUE && is_device_free(scope->request.call))
+        gm_explain_wrong_free(&scope->request, key);
     if (scope->known)
         gm_registry_add(gm_registry_shared(), &scope->block, &previous);
 }
@@ -522,6 +551,8 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         }
         count_destroyed(block);
         notify_freed(block);
+        if (GM_UNLIKELY(gm_sites_on))
+            gm_freed_note(block, scope->request.site);
     }
     uint64_t spent_ns = spend(scope);
     if (gm_trace_on) {
@@ -682,6 +713,8 @@ void gm_pipeline_after_fork(void) {
     threads = thread_number = 0;
     if (registry)
         gm_registry_after_fork(registry);
+    gm_freed_after_fork();
+    gm_explain_after_fork();
     if (pipeline.policy && pipeline.policy->after_fork)
         pipeline.policy->after_fork();
     if (pipeline.root && pipeline.root->ops->after_fork)

@@ -12,6 +12,7 @@
 #include "shim/base/options.h"
 #include "shim/base/room.h"
 #include "shim/base/real_dl.h"
+#include "shim/core/explain.h"
 #include "shim/core/phase.h"
 #include "shim/core/resources.h"
 #include "shim/resource/registry.h"
@@ -257,6 +258,11 @@ static gm_status synchronise(const struct gm_block *block, bool *settled) {
     return gm_free_sync_before((CUcontext)(uintptr_t)block->context, block->context_id, block->device, settled);
 }
 
+/* While a stream captures, the driver is not asked: a call that fails then could end the capture. */
+static bool read_card(size_t *free_bytes, size_t *total) {
+    return !gm_capture_any() && gm_drv.mem_get_info(free_bytes, total) == CUDA_SUCCESS;
+}
+
 static void describe_context(const struct gm_context *context) {
     static uint64_t described; /* a bit for each device */
     struct gm_record_context record = {
@@ -367,6 +373,7 @@ void gm_process_start(void) {
         gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
     if (tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
+    gm_explain_card = read_card;
     gm_context_on_new = on_new_context;
     gm_capture_on_lost = gm_hook_capture_lost;
     __atomic_store_n(&started, true, __ATOMIC_RELEASE);
@@ -403,6 +410,7 @@ __attribute__((destructor)) static void process_end(void) {
         gm_coverage_report(STDERR_FILENO);
     log_policy_end();
     report_stacks();
+    gm_explain_finish();
     gm_grow_report(STDERR_FILENO);
     gm_check_report(STDERR_FILENO);
     gm_host_copies_report();

@@ -1,4 +1,4 @@
-/* Parser of GPUMEM_OOM (oom.h). */
+/* GPUMEM_OOM as text and as steps (oom.h). */
 #include "shim/placement/oom.h"
 
 #include <string.h>
@@ -39,4 +39,20 @@ gm_status gm_oom_parse(const char *text, struct gm_oom_chain *out, char *error, 
     }
     *out = read;
     return GM_OK;
+}
+
+const char *gm_oom_text(struct gm_oom_text *room, const struct gm_oom_chain *chain) {
+    size_t length = 0;
+    room->text[0] = '\0';
+    for (unsigned i = 0; i < chain->count; i++)
+        length += (size_t)gm_format(room->text + length, sizeof room->text - length, "%s%s", i ? "," : "",
+                                    names[chain->steps[i]]);
+    return room->text;
+}
+
+bool gm_oom_has(const struct gm_oom_chain *chain, enum gm_oom_step step) {
+    for (unsigned i = 0; i < chain->count; i++)
+        if (chain->steps[i] == step)
+            return true;
+    return false;
 }

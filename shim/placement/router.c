@@ -20,6 +20,8 @@ void (*gm_router_on_trim)(const struct gm_request *request, size_t released);
 
 void gm_router_set_steps(const struct gm_oom_chain *steps) { chain = *steps; }
 
+const struct gm_oom_chain *gm_router_steps(void) { return &chain; }
+
 void gm_router_serve(enum gm_kind kind, struct gm_resource *resource) {
     const struct gm_resource *maker = resource;
     while (maker && maker->upstream)

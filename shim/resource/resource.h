@@ -62,6 +62,14 @@ struct gm_block {
     uint8_t requested;     /* by gpumem_resource.h: log2 of the alignment that the program requested */
 };
 
+_Static_assert(GM_CALL_COUNT <= 64, "a bit for each call");
+
+/* The block holds memory. Reservations of addresses, mappings and pools hold none of their own. */
+static inline bool gm_block_is_memory(const struct gm_block *block) {
+    const uint64_t address_space = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_MAP | 1ull << GM_CALL_POOL_CREATE;
+    return !(address_space >> block->call & 1);
+}
+
 /* How the program frees a block. */
 struct gm_free_request {
     enum gm_call

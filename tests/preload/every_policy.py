@@ -28,7 +28,7 @@ def plain(program, policies=POLICIES, leaks=0, arguments=None, further=None, war
                 further(events, label)
         # Without a trace the shim takes other ways through its code; the program must not notice that either.
         check_same_output(
-            native, place.run_shimmed(command, policies[-1], trace=False), f"{program} without a trace"
+            native, place.run_shimmed(command, policies[-1], trace=False), f"{program} without a trace", warnings
         )
 
     return case

@@ -219,6 +219,8 @@ static void count_share(struct gm_count_and_bytes *share, uint64_t bytes) {
 
 /* The verdict of the active list, where the policy recorded it and still served the call as requested. */
 static void count_decision(struct gm_analysis *a, const struct gm_event *e) {
+    if (e->reason == GM_REASON_OUT_OF_MEMORY && !a->decisions[e->kind][e->reason].count)
+        a->elsewhere_ns[e->kind] = e->time_ns;
     count_share(&a->decisions[e->kind][e->reason], e->bytes);
     if (e->kind == GM_KIND_NATIVE && e->verdict != GM_KIND_NATIVE && e->reason == GM_REASON_POLICY)
         count_share(&a->verdicts[e->verdict], e->bytes);

@@ -62,6 +62,7 @@ struct gm_analysis {
     uint64_t hits;                       /* allocations served from the cache */
     uint64_t moved;                      /* allocations served by another kind of memory than the call requests */
     struct gm_count_and_bytes decisions[GM_KIND_COUNT][GM_REASON_COUNT]; /* successful allocations by kind and reason */
+    uint64_t elsewhere_ns[GM_KIND_COUNT];              /* the first allocation with GM_REASON_OUT_OF_MEMORY */
     struct gm_count_and_bytes verdicts[GM_KIND_COUNT]; /* kinds that a heuristic named without effect */
     struct gm_count_and_bytes trims;                   /* cached memory returned to the driver when memory ran out */
     uint64_t dropped[GM_SOFT_PROMISES];                /* blocks that do not keep the promise */

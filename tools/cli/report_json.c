@@ -75,7 +75,11 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"leaked_blocks", a->leaked_count},
                 {"leaked_bytes", a->leaked_bytes},
                 {"released_blocks", a->released_count},
-                {"released_bytes", a->released_bytes}};
+                {"released_bytes", a->released_bytes},
+                {"to_host_memory_bytes", a->decisions[GM_KIND_HOST_NUMA][GM_REASON_OUT_OF_MEMORY].bytes},
+                {"to_host_memory_ns", a->elsewhere_ns[GM_KIND_HOST_NUMA]},
+                {"to_managed_memory_bytes", a->decisions[GM_KIND_MANAGED][GM_REASON_OUT_OF_MEMORY].bytes},
+                {"to_managed_memory_ns", a->elsewhere_ns[GM_KIND_MANAGED]}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         json_object_set_new(t, rows[i].name, gm_json_number(rows[i].value));
     return t;

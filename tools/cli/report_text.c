@@ -37,6 +37,18 @@ void gm_report_head(const struct gm_report *r) {
         printf("note: %s damaged or missing parts of the file were skipped\n", COUNT(0, gm_reader_damaged(r->reader)));
 }
 
+/* Memory that an out-of-memory step served in place of the device's. Only the managed part counts in the peak. */
+static void print_elsewhere(const struct gm_analysis *a) {
+    for (int k = 0; k < GM_KIND_COUNT; k++) {
+        const struct gm_count_and_bytes *moved = &a->decisions[k][GM_REASON_OUT_OF_MEMORY];
+        if (moved->count)
+            printf("  %-16s  %s in %s %s since %s: the device had no room, and this memory is slower\n",
+                   gm_kind_is_on_device((enum gm_kind)k) ? "in managed memory" : "in host memory",
+                   BYTES(0, moved->bytes), COUNT(1, moved->count), moved->count == 1 ? "allocation" : "allocations",
+                   TIME(2, a->elsewhere_ns[k]));
+    }
+}
+
 static void print_totals(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
     puts("\nTOTALS");
@@ -46,6 +58,7 @@ static void print_totals(struct gm_report *r) {
            COUNT(0, a->temporary), gm_text_percent(&room[1], a->temporary, a->allocs));
     printf("  peak live         %s at %s\n", BYTES(0, a->peak_bytes), TIME(1, a->peak_ns));
     printf("  peak reserved     %s at %s\n", BYTES(0, a->peak_reserved), TIME(1, a->peak_reserved_ns));
+    print_elsewhere(a);
     printf("  live at the end   %s in %s %s\n", BYTES(0, a->leaked_bytes), COUNT(1, a->leaked_count),
            blocks(a->leaked_count));
     if (a->released_count)

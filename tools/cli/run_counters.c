@@ -113,7 +113,20 @@ struct sum {
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
+    uint64_t elsewhere_peak[GM_KIND_COUNT], elsewhere_live[GM_KIND_COUNT];
+    uint64_t elsewhere_ns[GM_KIND_COUNT]; /* from the start of a process to its first such block; the least */
 };
+
+static void add_elsewhere(struct sum *sum, const struct gm_stats *s, int kind) {
+    const struct gm_stats_elsewhere *elsewhere = &s->elsewhere[kind];
+    uint64_t since = elsewhere->since_ns > s->start_ns ? elsewhere->since_ns - s->start_ns : 0;
+    if (!elsewhere->since_ns)
+        return;
+    if (!sum->elsewhere_peak[kind] || since < sum->elsewhere_ns[kind])
+        sum->elsewhere_ns[kind] = since;
+    sum->elsewhere_peak[kind] += elsewhere->peak;
+    sum->elsewhere_live[kind] += elsewhere->live;
+}
 
 static void add(struct sum *sum, const struct gm_stats *s) {
     struct gm_counter_sample now;
@@ -124,6 +137,7 @@ static void add(struct sum *sum, const struct gm_stats *s) {
         sum->kind_released[k] += now.total.released[k];
         sum->kind_peak[k] += now.peak[k];
         sum->kind_live[k] += now.live[k];
+        add_elsewhere(sum, s, k);
         if (gm_kind_can_leak((enum gm_kind)k)) {
             sum->leaked_bytes += now.live[k];
             sum->leaked_count += now.blocks[k];
@@ -176,6 +190,17 @@ static uint64_t released_count(const struct sum *s) {
     return count;
 }
 
+/* Prints what an out-of-memory step served from slower memory. Host memory is not part of the peak above. */
+static void print_elsewhere(const struct sum *s) {
+    struct gm_text t[3];
+    for (int k = 0; k < GM_KIND_COUNT; k++)
+        if (s->elsewhere_peak[k])
+            say(gm_kind_is_on_device((enum gm_kind)k) ? "of it managed" : "in host memory",
+                "%s at most, since %s; at the end %s: the device had no room, and this memory is slower",
+                gm_text_bytes(&t[0], s->elsewhere_peak[k]), gm_text_time(&t[1], s->elsewhere_ns[k]),
+                gm_text_bytes(&t[2], s->elsewhere_live[k]));
+}
+
 static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     struct gm_text t[4];
     say("calls", "%s %s, %s %s, %s failed", gm_text_count(&t[0], s->allocs),
@@ -184,6 +209,7 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
         gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
     say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the sum of all processes' peaks" : "");
+    print_elsewhere(s);
     say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
     say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
         gm_text_percent(&t[1], s->temporary, s->allocs));

@@ -1,0 +1,67 @@
+/* One walk over the registry into an open hash table, then the five largest rows (holders.h). */
+#include "shim/core/holders.h"
+
+#include "shim/base/stats.h"
+#include "shim/resource/registry.h"
+
+static bool is_asked_for(const struct gm_holders *holders, const struct gm_block *block) {
+    if (!gm_block_is_memory(block))
+        return false;
+    if (holders->host)
+        return block->kind == GM_KIND_HOST || block->kind == GM_KIND_HOST_NUMA;
+    return block->device == holders->device && gm_kind_is_on_device(block->kind);
+}
+
+static struct gm_holder *row_of(struct gm_holders *holders, uint32_t site, size_t size, uint8_t kind) {
+    uint64_t hash = (site ? site : size * 16 + kind) * 0x9e3779b97f4a7c15ull >> 32;
+    for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++) {
+        struct gm_holder *row = &holders->table[(hash + i) % GM_HOLDERS_TABLE];
+        if (!row->count) {
+            row->site = site;
+            row->size = site ? 0 : size;
+            row->kind = kind;
+            return row;
+        }
+        if (row->site == site && (site || (row->size == size && row->kind == kind)))
+            return row;
+        if (i == 64) /* the table is nearly full */
+            break;
+    }
+    return NULL;
+}
+
+static void count(const struct gm_block *block, void *arg) {
+    struct gm_holders *holders = arg;
+    if (!is_asked_for(holders, block))
+        return;
+    holders->bytes += block->size;
+    holders->reserved += block->reserved;
+    holders->count++;
+    struct gm_holder *row = row_of(holders, block->site, block->size, block->kind);
+    if (row) {
+        row->bytes += block->size;
+        row->count++;
+    }
+}
+
+static void rank(struct gm_holders *holders, const struct gm_holder *row) {
+    unsigned at = GM_HOLDERS;
+    while (at && row->bytes > holders->most[at - 1].bytes)
+        at--;
+    if (at == GM_HOLDERS)
+        return;
+    for (unsigned i = GM_HOLDERS - 1; i > at; i--)
+        holders->most[i] = holders->most[i - 1];
+    holders->most[at] = *row;
+}
+
+void gm_holders_find(struct gm_holders *holders, int device, bool host) {
+    struct gm_registry *registry = gm_registry_shared();
+    holders->device = device;
+    holders->host = host;
+    if (registry)
+        gm_registry_each(registry, count, holders);
+    for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++)
+        if (holders->table[i].count)
+            rank(holders, &holders->table[i]);
+}

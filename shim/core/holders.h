@@ -1,0 +1,32 @@
+/* Who holds memory now: the live blocks of the registry, added up by call site. Without call sites they are added up by
+ * kind and size, which is what the registry knows. */
+#ifndef GM_HOLDERS_H
+#define GM_HOLDERS_H
+
+#include "policy/policy.h"
+#include "shim/base/base.h"
+
+enum { GM_HOLDERS = 5, GM_HOLDERS_TABLE = 2048 };
+
+struct gm_holder {
+    uint64_t bytes, count; /* count 0: unused */
+    size_t size;           /* of each block; 0 where `site` counts */
+    uint32_t site;
+    uint8_t kind;
+};
+
+struct gm_holders {
+    uint64_t bytes, reserved, count;   /* all blocks of the question */
+    struct gm_holder most[GM_HOLDERS]; /* most bytes first */
+    /* The question and the work of gm_holders_find. */
+    int device;
+    bool host;
+    struct gm_holder table[GM_HOLDERS_TABLE];
+};
+
+/* Counts the blocks on `device`, or those in host memory. *holders is zeroed by the caller; it is too large for a
+ * stack. Further holders than the table has room for count in the sums alone. Blocks that come or go meanwhile may be
+ * missed. */
+GM_INTERNAL void gm_holders_find(struct gm_holders *holders, int device, bool host);
+
+#endif
