@@ -324,14 +324,14 @@ using stream_ordered_memory_resource = memory_resource<Kind, property::stream_or
 // ---- views
 
 namespace detail {
-template <property Asked, property Has> using if_includes = std::enable_if_t<includes(Has, Asked)>;
+template <property Requested, property Has> using if_includes = std::enable_if_t<includes(Has, Requested)>;
 // The properties of a resource or view; what is neither has no such function.
 template <typename Derived, property Has>
 std::integral_constant<property, Has> known_properties(const calls<Derived, Has> &);
 template <typename Resource> using known = decltype(known_properties(std::declval<const Resource &>()));
 } // namespace detail
 
-// A resource that somebody else owns, known by the properties that its user asked for. Made from a resource or a view
+// A resource that somebody else owns, known by the properties that its user requested. Made from a resource or a view
 // whose known properties include them; otherwise it does not compile. From a resource of which more is true than its
 // type says: resource_view<...>::of(handle), which throws where a property is missing.
 template <property Properties> class resource_view : public detail::calls<resource_view<Properties>, Properties> {

@@ -255,7 +255,7 @@ MUTATIONS = [
        "resource_view(const Resource *other) noexcept : handle_(other ? nullptr : other->handle()) {}",
        "cpp runs", "paper: in C++ the program with foo"),
     of("every_conversion_compiles", "shim/gpumem_resource.hpp",
-       "using if_includes = std::enable_if_t<includes(Has, Asked)>;", "using if_includes = std::enable_if_t<includes(Asked | Has, Asked)>;",
+       "using if_includes = std::enable_if_t<includes(Has, Requested)>;", "using if_includes = std::enable_if_t<includes(Requested | Has, Requested)>;",
        "cpp refused", "paper: the two commented-out calls"),
     of("one_common_property_is_enough", "shim/gpumem_resource.hpp",
        "{ return (all & some) == some; }", "{ return (all & some) != property::none; }",

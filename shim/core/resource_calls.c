@@ -41,13 +41,11 @@ static bool needs_context(const struct gpumem_resource *resource) {
 #ifdef GM_HAVE_CUDA
 /* Without the preloaded library captures are not reported, so the driver is queried. */
 static bool captures(struct gpumem_stream_view stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 #ifdef GM_SHIM
     if (GM_LIKELY(!gm_capture_any()))
         return false;
 #endif
-    return gm_drv.stream_is_capturing(stream.stream, &status) == CUDA_SUCCESS &&
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return gm_capture_on(stream.stream, false);
 }
 
 static gm_status find_context(const struct call *call, struct gm_request *request) {

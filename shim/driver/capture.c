@@ -321,6 +321,12 @@ void gm_capture_unrelax(CUstreamCaptureMode saved) {
         gm_drv.thread_exchange_capture_mode(&saved);
 }
 
+bool gm_capture_on(CUstream stream, bool per_thread) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result = (per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing)(stream, &status);
+    return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 bool gm_capture_holds(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     return gm_drv.stream_is_capturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||

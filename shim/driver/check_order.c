@@ -72,15 +72,6 @@ static unsigned enter(struct gm_check_stream of) {
     return gm_order_stream(order, &stream);
 }
 
-static bool is_capturing(struct gm_check_stream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (!gm_capture_any())
-        return false;
-    CUresult result =
-        (stream.twin ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing)(stream.handle, &status);
-    return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 /* ---- calls */
 
 static void note(enum gm_check_call call, unsigned at, uint64_t event) {
@@ -107,7 +98,7 @@ static void note(enum gm_check_call call, unsigned at, uint64_t event) {
 }
 
 void gm_check_order_call(enum gm_check_call call, struct gm_check_stream stream, CUevent event) {
-    if (!gm_check_order_on || is_capturing(stream))
+    if (!gm_check_order_on || (gm_capture_any() && gm_capture_on(stream.handle, stream.twin)))
         return;
     note(call, enter(stream), (uintptr_t)event);
     gm_spin_unlock(&lock);

@@ -163,6 +163,9 @@ void gm_capture_guard_leave(CUstreamCaptureMode saved);
 /* Sets the thread's capture mode to relaxed; returns the former mode. */
 CUstreamCaptureMode gm_capture_relax(void);
 void gm_capture_unrelax(CUstreamCaptureMode saved);
+/* The stream captures. False also where the driver does not answer. Queries the driver; per_thread: by the twin for
+ * per-thread default streams. */
+GM_INTERNAL bool gm_capture_on(CUstream stream, bool per_thread);
 /* The stream captures, or is the legacy stream while a blocking stream captures: work submitted to it would become part
  * of the graph, or would invalidate the capture. Queries the driver. */
 GM_INTERNAL bool gm_capture_holds(CUstream stream);

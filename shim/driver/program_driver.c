@@ -2,6 +2,8 @@
  * it exports. Its cuGetProcAddress then names the hook of each driver function. */
 #include "shim/driver/program_driver.h"
 
+#include "shim/base/error.h"
+
 #include <dlfcn.h>
 
 #include "shim/base/base.h"
@@ -62,4 +64,10 @@ const struct gm_driver *gm_program_driver(void) {
         return &hooked;
     }
     return &gm_drv; /* another thread is filling the table */
+}
+
+gm_status gm_program_context(struct gm_context *context) {
+    if (!gm_program_driver())
+        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
+    return gm_context_current(context) ? GM_OK : gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
 }

@@ -9,14 +9,6 @@
 #include "shim/resource/registry.h"
 #include "shim/base/limit.h"
 
-static bool is_capturing(CUstream stream, bool per_thread) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (GM_LIKELY(!gm_capture_any()))
-        return false;
-    CUresult result = (per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing)(stream, &status);
-    return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
     struct gm_scope scope;
     if (!address || !size) /* the driver's own error */
@@ -61,7 +53,7 @@ static CUresult alloc_async(struct gm_scope *scope, CUdeviceptr *address) {
 void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thread) {
     request->stream = (uint64_t)(uintptr_t)stream;
     request->per_thread = per_thread;
-    request->capturing = is_capturing(stream, per_thread);
+    request->capturing = GM_UNLIKELY(gm_capture_any()) && gm_capture_on(stream, per_thread);
 }
 
 /* An allocation from the program's own pool is only recorded. */

@@ -105,10 +105,8 @@ GM_PUBLIC enum gpumem_status gpumem_region_create(const struct gpumem_region_opt
     gm_status status = read_options(options, &known);
     if (status)
         return status;
-    if (!gm_program_driver())
-        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
-    if (!gm_context_current(&context))
-        return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    if ((status = gm_program_context(&context)))
+        return status;
     struct gpumem_region *made = calloc(1, sizeof *made);
     if (!made)
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a region");

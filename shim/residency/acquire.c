@@ -56,9 +56,9 @@ static void undo_uses(struct gpumem_residency *r, const struct gpumem_use *uses,
 
 /* Bytes of the objects together, each counted once. */
 static size_t add_bytes(struct gpumem_residency *r, struct gm_residency_object *object, size_t bytes) {
-    if (object->asked == r->acquires)
+    if (object->named == r->acquires)
         return bytes;
-    object->asked = r->acquires;
+    object->named = r->acquires;
     return __builtin_add_overflow(bytes, object->bytes, &bytes) ? SIZE_MAX : bytes;
 }
 

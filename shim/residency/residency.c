@@ -136,10 +136,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_create(const struct gpumem_residen
     gm_status status = read_options(options, &known);
     if (status)
         return status;
-    if (!gm_program_driver())
-        return gm_fail(GM_NOT_INITIALIZED, "no driver: libcuda.so.1 cannot be loaded");
-    if (!gm_context_current(&context))
-        return gm_fail(GM_INVALID_CONTEXT, "no context is current in this thread");
+    if ((status = gm_program_context(&context)))
+        return status;
     if (!known.budget && (status = default_budget(&known.budget)))
         return status;
     struct gpumem_residency *made = calloc(1, sizeof *made);

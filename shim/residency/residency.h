@@ -60,7 +60,7 @@ struct gm_residency_object {
     struct gm_residency_copy *copy;
     uint32_t readers; /* uses for reading */
     uint32_t ending;  /* uses that the release under way ends */
-    uint64_t asked;   /* number of the last acquire that named it */
+    uint64_t named;   /* number of the last acquire that named it */
     bool writing;     /* in use for writing */
     bool resident;    /* known to the policy as on the device */
     bool busy;        /* its bytes are being moved, without `state` */

@@ -207,19 +207,12 @@ static gm_status free_after_all_work(struct gm_deferred_free *frees, const struc
     return status;
 }
 
-static bool stream_captures(const struct gm_free_request *how) {
-    __typeof__(gm_drv.stream_is_capturing) query =
-        how->per_thread ? gm_drv.stream_is_capturing_ptsz : gm_drv.stream_is_capturing;
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return query((CUstream)how->stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 static gm_status free_in_order(struct gm_deferred_free *frees, const struct gm_block *block,
                                const struct gm_free_request *how) {
     struct gm_deferred_block deferred = gm_deferred_block_of(block);
     CUstreamCaptureMode mode;
     if (!gm_capture_guard_enter(&mode)) {
-        if (!stream_captures(how))
+        if (!gm_capture_on((CUstream)how->stream, how->per_thread))
             return gm_deferred_queue_push(&frees->after_capture, &deferred);
         /* A graph frees only memory that it allocated. The driver gives this error for a free node of other memory. */
         return GM_INVALID_VALUE;

@@ -367,13 +367,14 @@ size_t gm_pool_release_idle(struct gm_pool_family *family, int device) {
     gm_pool_flush(family);
     if (!gm_capture_guard_enter(&mode))
         return 0;
+    uint64_t reserved = reserved_of(pool);
     if (gm_internal_stream_made(&internal, GM_INTERNAL_ALLOC, &stream) && answers_idle(stream)) {
-        uint64_t before = reserved_of(pool);
+        uint64_t before = reserved;
         gm_drv.mem_pool_trim_to(pool, 0);
-        uint64_t after = reserved_of(pool);
-        gm_stats_trimmed(before > after ? before - after : 0);
+        reserved = reserved_of(pool);
+        gm_stats_trimmed(before > reserved ? before - reserved : 0);
     }
-    uint64_t reserved = reserved_of(pool), used = bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t used = bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     gm_capture_guard_leave(mode);
     return reserved > used ? reserved - used : 0;
 }
