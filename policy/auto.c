@@ -4,9 +4,13 @@
  * A size is short-lived when the active list says so, or when two of its blocks, and at least as many as are live,
  * were freed. The second rule is for programs that allocate in waves, such as training steps: their live counts
  * differ by more than X within L allocations, though no memory accumulates. A size that is too new for a verdict is
- * judged together with the sizes of the same power of two, because some programs never request a size twice. */
+ * judged together with the sizes of the same power of two, because some programs never request a size twice.
+ *
+ * The verdict "short-lived" holds for REPEATS more blocks of the size, as long as kept blocks serve them. */
 #include "policy/active_list.h"
 #include "policy/setup.h"
+
+enum { REPEATS = 64 };
 
 static gm_status setup(struct gm_policy_setup *given) {
     gm_status status = gm_refuse_argument(given, "auto");
@@ -21,6 +25,7 @@ static void decide(const struct gm_request *request, struct gm_decision *decisio
         decision->reason = GM_REASON_LIST_TURNOVER;
     }
     decision->kind = transient && request->call != GM_CALL_ALLOC_ASYNC ? GM_KIND_CACHE : GM_KIND_NATIVE;
+    decision->repeats = decision->kind == GM_KIND_CACHE ? REPEATS : 0;
     if (request->capturing) {
         decision->kind = GM_KIND_NATIVE;
         decision->reason = GM_REASON_CAPTURE;

@@ -6,6 +6,7 @@ static gm_status setup(struct gm_policy_setup *given) { return gm_refuse_argumen
 
 static void decide(const struct gm_request *request, struct gm_decision *decision) {
     gm_decide_plain(request, GM_KIND_CACHE, decision);
+    decision->repeats = GM_REPEATS_ALL;
 }
 
 extern const struct gm_policy gm_policy_cache;

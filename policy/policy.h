@@ -213,6 +213,8 @@ enum gm_advice {
     GM_ADVICE_PREFETCH = 1u << 4,    /* to the request's device */
 };
 
+#define GM_REPEATS_ALL UINT32_MAX /* gm_decision.repeats: for all sizes and for good */
+
 struct gm_site_keys; /* policy/site_key.h */
 
 /* One allocation as the program requested it. */
@@ -245,6 +247,8 @@ struct gm_decision {
     enum gm_reason reason;
     enum gm_kind verdict; /* what the heuristic chose, also where `kind` is native for another reason */
     uint32_t advice;      /* bits of enum gm_advice; applied to managed memory only */
+    uint32_t repeats;     /* so many further plain requests of the same size may be served as this one, unasked, by kept
+                             blocks. The policy is not notified of their frees either. */
 };
 
 /* Members of a request that cost time to fill. They are filled only for policies that want them. */

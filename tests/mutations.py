@@ -119,7 +119,7 @@ MUTATIONS = [
        "return (struct key){size, device}; }", "return (struct key){size, 0}; }",
        "active_list", "paper: the list knows sizes only"),
     of("half_of_each_block", "shim/hook/memory.c",
-       "BEGIN(&scope, GM_CALL_ALLOC, size);", "BEGIN(&scope, GM_CALL_ALLOC, size / 2 + 1);",
+       "BEGIN_AT(&scope, GM_CALL_ALLOC, size, gm_site_find(caller, frame));", "BEGIN_AT(&scope, GM_CALL_ALLOC, size / 2 + 1, gm_site_find(caller, frame));",
        "preload runtime_basic", "paper: only the allocator changes"),
 
     # ---- cuda-memory-resource-proposal
@@ -372,7 +372,7 @@ MUTATIONS = [
 
     # ---- memhc
     of("freed_memory_is_not_reused", "shim/cache/cache.c",
-       "uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, &size);", "uint64_t address = 0;",
+       "uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, decision, &size);", "uint64_t address = 0;",
        "cache_free_lists", "paper: lazily released memory is overwritten"),
     of("only_the_same_address_repeats", "tools/cli/report_duplicates.c",
        "if (c->copies++) {", "if (c->copies++ && same) {",

@@ -79,8 +79,20 @@ static struct overflow *take_overflow(void) {
     return found;
 }
 
+void gm_stats_settle_late(struct gm_stats_shard *shard) {
+    uint64_t bytes = shard->late_bytes, slack = shard->late_slack;
+    if (!bytes && !slack)
+        return;
+    __atomic_store_n(&shard->late_bytes, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->late_slack, 0, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&gm_stats->live_bytes[GM_KIND_CACHE], bytes, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&gm_stats->slack_bytes[GM_KIND_CACHE], slack, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&gm_stats->slack, slack, __ATOMIC_RELAXED);
+}
+
 static void leave_shard(void *value) {
     unsigned index = (unsigned)(uintptr_t)value;
+    gm_stats_settle_late(&gm_stats->shards[index]);
     mine = 0;
     gm_stats_shard = NULL;
     __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);

@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC  0x3453544154534d47ull /* "GMSTATS4": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC  0x3553544154534d47ull /* "GMSTATS5": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS  128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS 64
 #define GM_STATS_NAME   "gpumem-stats" /* of the memory file */
@@ -16,7 +16,8 @@
 
 /* The counters of one thread, raised without locked instructions. A thread that ends leaves its shard, with the
  * counts, to the next thread. Threads beyond GM_STATS_SHARDS - 1 count separately and add their counts to shard 0,
- * which they share, at the end of each call. Readers add all shards. All members are 64-bit counts that only grow. */
+ * which they share, at the end of each call. Readers add all shards. All members are 64-bit counts. Those after `late`
+ * aside, they only grow. */
 struct gm_stats_shard {
     uint64_t allocs[GM_KIND_COUNT]; /* successful */
     uint64_t frees[GM_KIND_COUNT];
@@ -35,6 +36,7 @@ struct gm_stats_shard {
     uint64_t fence_waits, fence_wait_ns; /* the host waited for the device */
     uint64_t trims, trimmed_bytes;       /* free blocks released to the driver */
     uint64_t oom_steps;                  /* out-of-memory steps tried */
+    uint64_t late_bytes, late_slack;     /* of freed cached blocks: still in gm_stats.live_bytes and in its slack */
 } __attribute__((aligned(64)));
 
 /* A call site of cudaFree whose wait later work may rely on (GPUMEM_CHECK_ORDER). */
@@ -60,7 +62,7 @@ struct gm_stats {
     char policy[64];
     char trace[256];    /* file name, "" = none */
     char free_sync[96]; /* why cudaFree does more than prevent early reuse, "" = it does not; written at the end */
-    uint64_t live_bytes[GM_KIND_COUNT];
+    uint64_t live_bytes[GM_KIND_COUNT]; /* of kind cache less the late bytes of all shards: gm_stats_live */
     uint64_t peak_bytes[GM_KIND_COUNT];
     uint64_t slack_bytes[GM_KIND_COUNT]; /* bytes that owners count above the live bytes */
     uint64_t peak_total;                 /* device memory: all kinds but host, imported */
@@ -149,6 +151,30 @@ static inline uint64_t gm_stats_kept(const struct gm_stats *stats) {
 
 static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oom_steps, 1); }
 
+/* ---- live bytes of cached blocks that come and go: the thread sets their bytes off against each other, and no locked
+ * instruction is needed. live_bytes holds the bytes of freed blocks somewhat longer, at most GM_STATS_LATE for each
+ * thread. It never lacks bytes of live blocks. So a peak may be too high by GM_STATS_LATE for each further thread. */
+#define GM_STATS_LATE ((uint64_t)16 << 20)
+
+/* Subtracts the late bytes of this thread's shard. */
+void gm_stats_settle_late(struct gm_stats_shard *shard);
+
+static inline void gm_stats_freed_late(struct gm_stats_shard *shard, uint64_t bytes, uint64_t slack) {
+    uint64_t late = shard->late_bytes + bytes;
+    __atomic_store_n(&shard->late_bytes, late, __ATOMIC_RELAXED);
+    gm_stats_count(&shard->late_slack, slack);
+    if (__builtin_expect(late > GM_STATS_LATE, 0))
+        gm_stats_settle_late(shard);
+}
+/* False: the late bytes are fewer. Nothing changed, and the caller counts the block as a new one. */
+static inline bool gm_stats_took_late(struct gm_stats_shard *shard, uint64_t bytes, uint64_t slack) {
+    if (__builtin_expect(shard->late_bytes < bytes || shard->late_slack < slack, 0))
+        return false;
+    gm_stats_count(&shard->late_bytes, -bytes);
+    gm_stats_count(&shard->late_slack, -slack);
+    return true;
+}
+
 /* ---- times, only while a viewer watches */
 
 static inline bool gm_stats_watched(void) {
@@ -166,7 +192,8 @@ static inline void gm_stats_watch_ends(uint64_t now_ns) {
 
 static inline bool gm_kind_is_on_device(enum gm_kind kind) { return gm_kind_traits(kind) & GM_TRAIT_DEVICE; }
 
-/* Live bytes of all kinds on devices. A few loads are cheaper than one more counter that all threads write. */
+/* Live bytes of all kinds on devices, late bytes included. A few loads are cheaper than one more counter that all
+ * threads write. */
 static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {
     uint64_t live = 0;
 #pragma GCC unroll 16
@@ -175,6 +202,14 @@ static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {
         live +=
             gm_kind_is_on_device((enum gm_kind)kind) ? __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED) : 0;
     return live;
+}
+
+/* Live bytes of a kind, where `total` is the sum of all shards. */
+static inline uint64_t gm_stats_live(const struct gm_stats *stats, const struct gm_stats_shard *total,
+                                     enum gm_kind kind) {
+    uint64_t live = __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED);
+    uint64_t late = kind == GM_KIND_CACHE ? total->late_bytes : 0;
+    return live > late ? live - late : 0;
 }
 
 /* The sum of all shards. */

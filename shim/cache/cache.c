@@ -57,6 +57,10 @@
 #define BATCH_BYTES     ((size_t)6 << 20)
 #define ALL_BATCH_BYTES ((size_t)64 << 20)
 
+static inline size_t whole_granules(const struct gm_cache *state, size_t size) {
+    return (size + state->granule - 1) & ~(state->granule - 1);
+}
+
 /* ---- threads and shards */
 
 unsigned gm_cache_shards = 1;
@@ -75,6 +79,12 @@ static inline unsigned my_shard(void) {
     return (thread_number - 1) % GM_CACHE_SHARDS;
 }
 
+static inline struct gm_shard *my_shard_of(struct gm_cache *state) {
+    struct gm_shard *shard = &state->shards[my_shard()];
+    __asm__("" : "+r"(shard)); /* compute the address once: an index is not a power of two bytes */
+    return shard;
+}
+
 /* Identity of the calling thread: no two threads have the same number. */
 static const void *this_thread(void) { return (const void *)(uintptr_t)thread_number; }
 
@@ -90,27 +100,46 @@ unsigned gm_cache_act_as(unsigned number) {
  * when the context was destroyed or the class was dropped meanwhile. */
 static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struct gm_free_lists *lists,
                                                    struct gm_size_class *class) {
-    struct gm_batch *batch = gm_free_list_first(&class->pending)->batch;
+    struct gm_batch *batch = gm_size_class_oldest(lists, class);
+    gm_status status = GM_OK;
     size_t size = class->size;
-    bool destroyed;
-    if (batch->state != GM_BATCH_RECORDED || gm_capture_any())
-        return class;
-    gm_cache_settle(shard, lists, batch, false, &destroyed);
-    return destroyed ? NULL : gm_size_class_of(lists, size);
+    bool destroyed = false;
+    /* The oldest batch may hold blocks of other sizes only. */
+    while (class && !class->ready.count && !class->kept && !status && batch && batch->state == GM_BATCH_RECORDED &&
+           !gm_capture_any()) {
+        status = gm_cache_settle(shard, lists, batch, false, &destroyed);
+        class = destroyed ? NULL : gm_size_class_of(lists, size);
+        batch = class ? gm_size_class_oldest(lists, class) : NULL;
+    }
+    return class;
+}
+
+/* Notes for reuse() how long a policy's answer for this size holds. */
+static void note_answer(struct gm_size_class *class, size_t asked, uint32_t repeats) {
+    class->asked = asked;
+    class->repeats = repeats;
+}
+
+static inline bool holds_for(const struct gm_size_class *class, size_t asked) {
+    return class->repeats == GM_REPEATS_ALL || (class->repeats && class->asked == asked);
 }
 
 /* Takes a ready block of exactly `size` bytes from one shard. Returns its address; 0: there is none. Adds to *waiting
- * the bytes of this size that wait for their fences in the shard. */
-static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting) {
+ * the bytes of this size that wait for their fences in the shard. `decision`: of a request for `asked` bytes, or NULL.
+ */
+static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, size_t size, size_t *waiting,
+                                 size_t asked, const struct gm_decision *decision) {
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
-    if (class && GM_UNLIKELY(!class->ready.count) && class->pending.count)
+    if (class && GM_UNLIKELY(!class->ready.count && !class->kept) && gm_size_class_pends(class))
         class = query_oldest(shard, lists, class);
     if (class) {
         address = gm_free_lists_take(shard, lists, class);
-        *waiting += class->pending.count * size;
+        if (decision)
+            note_answer(class, asked, decision->repeats);
+        *waiting += (class->pending.count + class->kept_pending) * size;
     }
     gm_spin_unlock(&shard->lock);
     return address;
@@ -122,7 +151,7 @@ static bool wait_for_own_fence(struct gm_shard *shard, uint64_t context_id, size
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     struct gm_size_class *class = lists && !lists->disabled ? gm_size_class_of(lists, size) : NULL;
-    struct gm_batch *batch = class && class->pending.count ? gm_free_list_first(&class->pending)->batch : NULL;
+    struct gm_batch *batch = class ? gm_size_class_oldest(lists, class) : NULL;
     if (batch && batch->state == GM_BATCH_RECORDED && batch->thread == this_thread() && !gm_capture_any())
         waited = gm_cache_settle(shard, lists, batch, true, &destroyed) == GM_OK;
     gm_spin_unlock(&shard->lock);
@@ -160,20 +189,21 @@ static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_
     uint64_t context_id = request->context_id, address = 0;
     for (unsigned i = 0; i < used && !address; i++)
         if (i != mine && gm_cache_has_some(&state->shards[i], request->device))
-            address = take(&state->shards[i], context_id, *size, &waiting);
+            address = take(&state->shards[i], context_id, *size, &waiting, 0, NULL);
     bool waste = !address && may_waste(state, request->device);
     for (unsigned i = 0; waste && i < used && !address; i++)
         if (gm_cache_has_some(&state->shards[(mine + i) % used], request->device))
             address = take_larger(&state->shards[(mine + i) % used], context_id, size);
     if (!address && waiting && waiting + *size > GM_CACHE_ROTATION &&
         wait_for_own_fence(&state->shards[mine], context_id, *size))
-        address = take(&state->shards[mine], context_id, *size, &waiting);
+        address = take(&state->shards[mine], context_id, *size, &waiting, 0, NULL);
     return address;
 }
 
-static inline uint64_t find_free(struct gm_cache *state, const struct gm_request *request, size_t *size) {
+static inline uint64_t find_free(struct gm_cache *state, const struct gm_request *request,
+                                 const struct gm_decision *decision, size_t *size) {
     size_t waiting = 0;
-    uint64_t address = take(&state->shards[my_shard()], request->context_id, *size, &waiting);
+    uint64_t address = take(&state->shards[my_shard()], request->context_id, *size, &waiting, request->size, decision);
     return GM_LIKELY(address) ? address : find_elsewhere(state, request, size, waiting);
 }
 
@@ -195,6 +225,7 @@ static inline void hand_out(struct gm_resource *self, const struct gm_request *r
     const struct gm_piece piece = {.address = address, .reserved = reserved};
     gm_block_fill(block, self, request, &piece);
     block->hit = hit;
+    block->recurs = 1;
 }
 
 static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_request *request,
@@ -221,8 +252,8 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     struct gm_cache *state = self->state;
     if (GM_UNLIKELY(!is_cacheable(request)))
         return alloc_uncached(self, request, decision, block);
-    size_t size = (request->size + state->granule - 1) & ~(state->granule - 1);
-    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, &size);
+    size_t size = whole_granules(state, request->size);
+    uint64_t address = gm_cache_has_rdma(state) ? 0 : find_free(state, request, decision, &size);
     if (GM_UNLIKELY(!address))
         return alloc_new(self, request, decision, size, block);
     hand_out(self, request, address, size, true, block);
@@ -286,6 +317,14 @@ static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard 
     return GM_OK;
 }
 
+static inline bool is_full(const struct gm_cache *state, const struct gm_free_lists *lists,
+                           const struct gm_batch *batch) {
+    if (GM_LIKELY(batch->count < state->frees && batch->bytes < ALL_BATCH_BYTES / GM_CACHE_SHARDS))
+        return false;
+    return (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
+           (batch->bytes >= ALL_BATCH_BYTES / GM_CACHE_SHARDS && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
+}
+
 static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
     struct gm_cache *state = self->state;
     if (GM_UNLIKELY(block->call != GM_CALL_ALLOC || block->device < 0 || block->device >= GM_CACHE_DEVICES ||
@@ -294,7 +333,7 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     if (GM_UNLIKELY(how->call != GM_CALL_FREE || block->pinned_native || gm_cache_has_rdma(state) || !can_fence()))
         return gm_cache_free_upstream(self, block, how);
 
-    struct gm_shard *shard = &state->shards[my_shard()];
+    struct gm_shard *shard = my_shard_of(state);
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
     if (GM_UNLIKELY(!gm_cache_accepts(state, lists, block->device, block->reserved)))
@@ -304,14 +343,99 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     struct gm_batch *batch = GM_LIKELY(lists) ? gm_free_lists_put(shard, lists, block->address, block->reserved) : NULL;
     if (GM_UNLIKELY(!batch))
         return free_natively(self, shard, block, how);
-    bool full = (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) ||
-                batch->bytes >= BATCH_BYTES ||
-                (batch->bytes >= ALL_BATCH_BYTES / GM_CACHE_SHARDS && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
-    if (GM_LIKELY(!full) || gm_capture_any()) {
+    if (GM_LIKELY(!is_full(state, lists, batch)) || gm_capture_any()) {
         gm_spin_unlock(&shard->lock);
         return GM_OK;
     }
     return record_fence(self, shard, lists, block, how);
+}
+
+/* ---- the short path */
+
+bool gm_cache_may_keep(const struct gm_resource *resource) {
+    return resource && resource->ops == &gm_resource_cache && gm_drv.ctx_record_event;
+}
+
+/* The class has a record that may serve; queries fences if it has none ready. */
+static inline struct gm_size_class *class_to_reuse(struct gm_shard *shard, struct gm_free_lists *lists, size_t asked,
+                                                   size_t size) {
+    struct gm_size_class *class = GM_LIKELY(lists) ? gm_size_class_of(lists, size) : NULL;
+    if (GM_UNLIKELY(!class || !holds_for(class, asked)))
+        return NULL;
+    if (GM_UNLIKELY(!class->kept) && !class->ready.count && gm_size_class_pends(class))
+        class = query_oldest(shard, lists, class);
+    return GM_LIKELY(class && class->kept) ? class : NULL;
+}
+
+/* A context that was destroyed has no free lists, so no block of it is found. */
+uint64_t gm_cache_reuse(struct gm_resource *self, uint64_t context_id, size_t size, struct gm_stats_shard *counts,
+                        size_t *reserved) {
+    struct gm_cache *state = self->state;
+    struct gm_shard *shard = my_shard_of(state);
+    uint64_t address = 0;
+    *reserved = whole_granules(state, size);
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    struct gm_size_class *class = class_to_reuse(shard, lists, size, *reserved);
+    if (GM_LIKELY(class) && GM_LIKELY(!shard->entries_only && !gm_cache_has_rdma(state))) {
+        struct gm_registered *record = gm_free_lists_take_kept(lists, class);
+        class->repeats -= class->repeats != GM_REPEATS_ALL;
+        __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
+        __atomic_store_n(&record->block.counted, 0, __ATOMIC_RELAXED);
+        address = gm_registered_word(record) & ~GM_REGISTERED_KEPT;
+        gm_registered_revive(record, address);
+    }
+    gm_spin_unlock(&shard->lock);
+    if (GM_LIKELY(address))
+        gm_stats_count(&counts->cached_out[GM_KIND_CACHE], *reserved);
+    return address;
+}
+
+/* The batch of the record is full. `block` is a copy of its block. */
+static GM_APART gm_status record_kept(struct gm_resource *self, struct gm_shard *shard, struct gm_free_lists *lists,
+                                      const struct gm_registered *record, struct gm_block *block) {
+    static const struct gm_free_request how = {.call = GM_CALL_FREE};
+    *block = record->block;
+    block->address = gm_registered_address(record);
+    return record_fence(self, shard, lists, block, &how);
+}
+
+bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struct gm_stats_shard *counts,
+                   struct gm_block *block, gm_status *status) {
+    struct gm_cache *state = self->state;
+    const struct gm_block *freed = &record->block;
+    if (GM_UNLIKELY(freed->owner != self || !freed->recurs || freed->pinned_native))
+        return false;
+    struct gm_shard *shard = my_shard_of(state);
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, freed->context_id);
+    bool may = !shard->entries_only && !gm_cache_has_rdma(state) &&
+               gm_cache_accepts(state, lists, freed->device, freed->reserved);
+    struct gm_batch *batch = GM_LIKELY(may) ? gm_free_lists_keep(shard, lists, record) : NULL;
+    if (GM_UNLIKELY(!batch)) {
+        gm_spin_unlock(&shard->lock);
+        return false;
+    }
+    gm_stats_count(&counts->cached_in[GM_KIND_CACHE], freed->reserved);
+    *status = GM_OK;
+    if (GM_UNLIKELY(is_full(state, lists, batch)) && !gm_capture_any())
+        *status = record_kept(self, shard, lists, record, block);
+    else
+        gm_spin_unlock(&shard->lock);
+    return true;
+}
+
+void gm_cache_stop_keeping(struct gm_resource *self) {
+    struct gm_cache *state = self->state;
+    state->entries_only = true;
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        gm_spin_lock(&shard->lock);
+        shard->entries_only = true;
+        for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
+            gm_free_lists_turn_records(lists);
+        gm_spin_unlock(&shard->lock);
+    }
 }
 
 /* ---- the other ops */
@@ -350,6 +474,8 @@ static void cache_after_fork(struct gm_resource *self) {
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
     set_kind(self);
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++)
+        state->shards[i].entries_only = state->entries_only;
     gm_adaptor_after_fork(self);
 }
 

@@ -55,6 +55,7 @@ struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t contex
     lists->context_id = context_id;
     lists->device = device;
     lists->share = &shard->shares[device];
+    lists->shard = shard;
     lists->unused = unused;
     lists->class_limit = FIRST_CLASS_LIMIT;
     lists->classes = lists->first_classes;
@@ -71,10 +72,11 @@ struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t contex
 /* ---- sizes */
 
 static void drop_empty_classes(struct gm_shard *shard, struct gm_free_lists *lists) {
+    gm_free_lists_turn_records(lists);
     for (unsigned i = 0; i < lists->class_slots; i++)
         for (struct gm_size_class **link = &lists->classes[i]; *link;) {
             struct gm_size_class *class = *link;
-            if (class->ready.count || class->pending.count) {
+            if (class->ready.count || class->kept_listed || gm_size_class_pends(class)) {
                 link = &class->next;
                 continue;
             }
@@ -121,8 +123,9 @@ static size_t spare(size_t size) {
 
 /* Looks at the newest NEAR_TRIES blocks of each bucket, so that the time does not depend on the number of free blocks.
  * Sizes in one bucket differ by at most an eighth. */
-struct gm_size_class *gm_free_lists_near(const struct gm_free_lists *lists, size_t size) {
+struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size) {
     struct gm_size_class *found = NULL;
+    gm_free_lists_turn_records(lists);
     size_t most = size + spare(size);
     for (unsigned i = gm_size_bucket_of(size); i <= gm_size_bucket_of(most) && !found; i++) {
         const struct gm_size_bucket *bucket = &lists->ready[i];
@@ -161,6 +164,7 @@ struct gm_batch *gm_batch_open(struct gm_free_lists *lists) {
         batch->count = 0;
         batch->bytes = 0;
         batch->blocks = NULL;
+        batch->kept = NULL;
     }
     lists->open = batch;
     return batch;
@@ -202,6 +206,14 @@ void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct
         batch->count++;
         batch->bytes += freed->class->size;
     }
+    while (younger && younger->kept) {
+        struct gm_registered *record = younger->kept;
+        younger->kept = record->next_kept;
+        record->next_kept = batch->kept;
+        batch->kept = record;
+        batch->count++;
+        batch->bytes += record->of_size->size;
+    }
     if (younger) {
         younger->next = lists->unused;
         lists->unused = younger;
@@ -224,6 +236,14 @@ static void spend(struct gm_free_lists *lists, struct gm_batch *batch) {
     lists->unused = batch;
 }
 
+static void list_kept(struct gm_free_lists *lists, struct gm_size_class *class) {
+    if (class->kept_listed)
+        return;
+    class->kept_listed = true;
+    class->next_kept = lists->kept_classes;
+    lists->kept_classes = class;
+}
+
 void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch) {
     if (batch->state != GM_BATCH_RECORDED)
         return;
@@ -232,7 +252,85 @@ void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch) {
         gm_free_list_unlink(&freed->class->pending, freed);
         gm_free_lists_ready_in(freed, batch->stamp);
     }
+    for (struct gm_registered *record = batch->kept, *next; record; record = next) {
+        struct gm_size_class *class = record->of_size;
+        next = record->next_kept;
+        record->next_kept = class->kept;
+        class->kept = record;
+        class->kept_stamp = batch->stamp;
+        class->kept_pending--;
+        list_kept(lists, class);
+    }
+    batch->kept = NULL;
     spend(lists, batch);
+}
+
+/* ---- records into entries */
+
+/* The entry of the record's block, which then leaves the registry. NULL: no memory. */
+static struct gm_free_block *turn_record(struct gm_free_lists *lists, struct gm_registered *record) {
+    struct gm_shard *shard = lists->shard;
+    struct gm_size_class *class = record->of_size;
+    if (!shard->unused_blocks && !gm_free_blocks_more(shard))
+        return NULL;
+    struct gm_free_block *freed = shard->unused_blocks;
+    shard->unused_blocks = freed->next;
+    freed->address = gm_registered_address(record);
+    freed->class = class;
+    if (shard->addresses)
+        gm_free_block_index(shard, freed);
+    lists->kept_count--;
+    gm_registered_forget(record);
+    return freed;
+}
+
+/* Newest first: each is put behind the one before, and all of them before the entries that were there. */
+static void turn_ready(struct gm_free_lists *lists, struct gm_size_class *class) {
+    struct gm_link *before = class->ready.ends.next, *younger = class->bucket->ages.next;
+    while (class->kept) {
+        struct gm_registered *record = class->kept, *next = record->next_kept;
+        struct gm_free_block *freed = turn_record(lists, record);
+        if (!freed)
+            return;
+        class->kept = next;
+        freed->stamp = class->kept_stamp;
+        gm_free_list_insert(&class->ready, freed, before);
+        gm_link_before(&freed->age, younger);
+        class->bucket->bytes += class->size;
+    }
+}
+
+static void turn_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
+    while (batch->kept) {
+        struct gm_registered *record = batch->kept, *next = record->next_kept;
+        struct gm_free_block *freed = turn_record(lists, record);
+        if (!freed)
+            return;
+        batch->kept = next;
+        freed->class->kept_pending--;
+        freed->batch = batch;
+        freed->next_of_batch = batch->blocks;
+        batch->blocks = freed;
+        gm_free_list_insert(&freed->class->pending, freed, &freed->class->pending.ends);
+    }
+}
+
+void gm_free_lists_turn_records(struct gm_free_lists *lists) {
+    if (!lists->kept_count && !lists->kept_classes)
+        return;
+    struct gm_size_class *class = lists->kept_classes;
+    lists->kept_classes = NULL;
+    for (struct gm_size_class *next; class; class = next) {
+        next = class->next_kept;
+        class->kept_listed = false;
+        turn_ready(lists, class);
+        if (class->kept)
+            list_kept(lists, class);
+    }
+    for (struct gm_batch *batch = lists->first; batch; batch = batch->next)
+        turn_batch(lists, batch);
+    if (lists->open)
+        turn_batch(lists, lists->open);
 }
 
 /* ---- release */
@@ -245,6 +343,9 @@ static void queue_release(struct gm_free_lists *lists, struct gm_free_block *fre
 }
 
 static void release_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
+    turn_batch(lists, batch);
+    if (batch->kept)
+        gm_log(GM_LOG_ERROR, "no memory for the entries of freed blocks: they leak");
     for (struct gm_free_block *freed = batch->blocks, *next; freed; freed = next) {
         next = freed->next_of_batch;
         gm_free_list_unlink(&freed->class->pending, freed);
@@ -276,7 +377,8 @@ static const struct gm_size_bucket *longest_unused(const struct gm_free_lists *l
     return found;
 }
 
-uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, size_t least) {
+uint64_t gm_free_lists_oldest(struct gm_free_lists *lists, size_t least) {
+    gm_free_lists_turn_records(lists);
     const struct gm_size_bucket *bucket = longest_unused(lists, least);
     return bucket ? oldest_in(bucket)->stamp : UINT64_MAX;
 }
@@ -284,6 +386,7 @@ uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, size_t least) {
 size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least, uint64_t until) {
     const struct gm_size_bucket *bucket;
     size_t pending_release = 0;
+    gm_free_lists_turn_records(lists);
     while (pending_release < bytes && (bucket = longest_unused(lists, least)) && oldest_in(bucket)->stamp <= until)
         pending_release += release_oldest_in(lists, &lists->ready[bucket - lists->ready]);
     return pending_release;
@@ -305,19 +408,22 @@ static bool is_idle(const struct gm_free_block *freed, uint64_t now, uint64_t id
 }
 
 void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint64_t idle_ns) {
+    gm_free_lists_turn_records(lists);
     for (unsigned i = 0; i < GM_SIZE_BUCKETS; i++)
         while (lists->ready[i].bytes && is_idle(oldest_in(&lists->ready[i]), now, idle_ns))
             release_oldest_in(lists, &lists->ready[i]);
 }
 
-size_t gm_free_lists_ready_from(const struct gm_free_lists *lists, size_t least) {
+size_t gm_free_lists_ready_from(struct gm_free_lists *lists, size_t least) {
     size_t bytes = 0;
+    gm_free_lists_turn_records(lists);
     for (unsigned i = gm_size_bucket_of(least); i < GM_SIZE_BUCKETS; i++)
         bytes += lists->ready[i].bytes;
     return bytes;
 }
 
 void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lists) {
+    gm_free_lists_turn_records(lists);
     for (unsigned i = 0; i < GM_SIZE_BUCKETS; i++)
         while (lists->ready[i].bytes)
             release_oldest_in(lists, &lists->ready[i]);

@@ -8,6 +8,10 @@
  *  - pending release: no allocation takes the block any more. It waits to be freed natively. This is safe even before
  *    its fence is complete, because a native free waits by itself.
  *
+ * A block of the short path (gm_resource_ops.keep and reuse) goes through pending and ready, too, but its entry is the
+ * registry's record, which stays in place: it lies on the stack of its batch, then on that of its size class, and costs
+ * a few instructions. Whatever looks at single blocks (release, age, index) first turns records into entries.
+ *
  * Nothing here calls the driver. A shard is one lock and all data under it. The caller of every function holds the
  * shard's lock. A caller that releases the lock in order to query the driver about a batch holds the free lists
  * meanwhile (gm_free_lists_hold): free lists and batch then stay valid, even when their context is destroyed. */
@@ -17,6 +21,7 @@
 #include "shim/base/base.h"
 #include "shim/base/stats.h"
 #include "shim/driver/fence.h"
+#include "shim/resource/registered.h"
 
 enum { GM_SIZE_BUCKETS = 256, GM_FIRST_SIZE_CLASSES = 512, GM_CACHE_DEVICES = 64, GM_SHARD_FIRST_ADDRESSES = 64 };
 
@@ -66,6 +71,13 @@ struct gm_size_class {
     struct gm_size_bucket *bucket;
     struct gm_free_list ready;   /* newest first */
     struct gm_free_list pending; /* oldest first */
+    struct gm_registered *kept;  /* ready, newest first */
+    struct gm_size_class *next_kept;
+    bool kept_listed;    /* in gm_free_lists.kept_classes */
+    uint64_t kept_stamp; /* ticks when the newest of them became ready */
+    size_t kept_pending; /* records of this class in batches */
+    size_t asked;        /* bytes of the request that a policy answered last ... */
+    uint32_t repeats;    /* ... and gm_decision.repeats of it, less those served */
 };
 
 /* First and last block of a list that is not empty. */
@@ -110,6 +122,7 @@ struct gm_batch {
     unsigned count, users; /* number of blocks; threads that query the driver about the batch */
     size_t bytes;
     struct gm_free_block *blocks;
+    struct gm_registered *kept;
     const void *thread; /* the thread whose free recorded it, as identity only; NULL = no allocation may wait for it */
     uint64_t stamp;
     struct gm_fence fence;
@@ -133,6 +146,9 @@ struct gm_free_lists {
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* recorded, oldest first */
     unsigned recorded_count;
+    size_t kept_count;                  /* records in batches and classes */
+    struct gm_size_class *kept_classes; /* all that have some ready, and a few that had */
+    struct gm_shard *shard;
     unsigned class_count, class_limit, class_slots;
     unsigned settled;               /* blocks that gm_free_lists_put_ready added */
     uint64_t swept;                 /* last search for idle blocks; ticks */
@@ -146,6 +162,7 @@ struct gm_shard {
     unsigned block_count, address_slots;
     struct gm_free_block **addresses; /* hash table of all blocks by address; NULL until the first gm_shard_holds */
     enum gm_kind kind;                /* kind of memory of its blocks */
+    bool entries_only;                /* no record stays in place any more */
     size_t unfenced;                  /* bytes in open batches */
     struct gm_free_lists *lists, *unused_lists;
     struct gm_free_block *unused_blocks;
@@ -186,7 +203,7 @@ static inline struct gm_size_class *gm_size_class_of(const struct gm_free_lists 
 
 /* A class of ready blocks that are larger than `size` but waste no more than is allowed: the smallest such class, or
  * one near it if the lists hold many sizes. NULL: none was found. */
-GM_INTERNAL struct gm_size_class *gm_free_lists_near(const struct gm_free_lists *lists, size_t size);
+GM_INTERNAL struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size);
 
 /* Create what gm_free_lists_put does not find. NULL or false: the kernel has no memory. */
 GM_INTERNAL struct gm_size_class *gm_size_class_make(struct gm_shard *shard, struct gm_free_lists *lists, size_t size);
@@ -224,6 +241,52 @@ static inline void gm_free_block_remove(struct gm_shard *shard, struct gm_free_l
 /* Adds to the bytes without a fence. Threads of other shards read this sum without the lock. */
 static inline void gm_free_lists_count_unfenced(struct gm_shard *shard, size_t bytes) {
     __atomic_store_n(&shard->unfenced, shard->unfenced + bytes, __ATOMIC_RELAXED);
+}
+
+/* Turns all records of the lists into entries. Those of a batch that is being recorded, and those without memory for
+ * the entry, stay. */
+GM_INTERNAL void gm_free_lists_turn_records(struct gm_free_lists *lists);
+
+/* A size class has blocks whose batches are not complete. */
+static inline bool gm_size_class_pends(const struct gm_size_class *class) {
+    return class->pending.count || class->kept_pending;
+}
+/* The recorded batch that may complete first for the class. NULL: none. */
+static inline struct gm_batch *gm_size_class_oldest(const struct gm_free_lists *lists,
+                                                    const struct gm_size_class *class) {
+    return class->kept_pending    ? lists->first
+           : class->pending.count ? gm_free_list_first(&class->pending)->batch
+                                  : NULL;
+}
+
+/* Adds the claimed record of a block to the open batch and returns the batch. NULL: nothing was added. */
+static inline struct gm_batch *gm_free_lists_keep(struct gm_shard *shard, struct gm_free_lists *lists,
+                                                  struct gm_registered *record) {
+    size_t size = record->block.reserved, *bytes = &lists->share->bytes;
+    struct gm_size_class *class = gm_size_class_of(lists, size);
+    struct gm_batch *batch = lists->open;
+    if (GM_UNLIKELY(!class) || (GM_UNLIKELY(!batch) && !(batch = gm_batch_open(lists))))
+        return NULL;
+    record->of_size = class;
+    record->next_kept = batch->kept;
+    batch->kept = record;
+    batch->count++;
+    batch->bytes += size;
+    class->kept_pending++;
+    lists->kept_count++;
+    gm_free_lists_count_unfenced(shard, size);
+    __atomic_store_n(bytes, *bytes + size, __ATOMIC_RELAXED);
+    return batch;
+}
+
+/* Takes the record that became ready last. The class has one. */
+static inline struct gm_registered *gm_free_lists_take_kept(struct gm_free_lists *lists, struct gm_size_class *class) {
+    struct gm_registered *record = class->kept;
+    size_t *bytes = &lists->share->bytes;
+    class->kept = record->next_kept;
+    lists->kept_count--;
+    __atomic_store_n(bytes, *bytes - class->size, __ATOMIC_RELAXED);
+    return record;
 }
 
 /* Adds a block to the open batch and returns the batch. NULL: no memory for the entry, nothing was added. */
@@ -281,6 +344,10 @@ static inline void gm_free_lists_ready_out(struct gm_free_block *freed) {
 /* Takes the block of this class that became ready last. Returns its address; 0: no block is ready. */
 static inline uint64_t gm_free_lists_take(struct gm_shard *shard, struct gm_free_lists *lists,
                                           struct gm_size_class *class) {
+    if (class->kept) {
+        gm_stats_uncached(shard->kind, class->size);
+        return gm_registered_address(gm_free_lists_take_kept(lists, class));
+    }
     if (!class->ready.count)
         return 0;
     struct gm_free_block *freed = gm_free_list_first(&class->ready);
@@ -300,7 +367,7 @@ GM_INTERNAL void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch 
 /* The following functions choose ready blocks by age, longest unused first, and queue them for release. "About `least`
  * bytes" means: at least as large as the first size of the bucket of `least`. */
 /* The stamp of the longest unused ready block of about `least` bytes or more; UINT64_MAX: there is none. */
-GM_INTERNAL uint64_t gm_free_lists_oldest(const struct gm_free_lists *lists, size_t least);
+GM_INTERNAL uint64_t gm_free_lists_oldest(struct gm_free_lists *lists, size_t least);
 /* Queues such blocks with stamps up to `until`, until `bytes` are queued. Returns the bytes queued. */
 GM_INTERNAL size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least,
                                                 uint64_t until);
@@ -309,7 +376,7 @@ GM_INTERNAL size_t gm_free_lists_release_ready(struct gm_free_lists *lists, size
 /* Queues ready blocks that were freed more than `idle_ns` before `now` (ticks). */
 GM_INTERNAL void gm_free_lists_release_idle(struct gm_free_lists *lists, uint64_t now, uint64_t idle_ns);
 /* Bytes of ready blocks of at least `least` bytes; `least` is the first size of a bucket. */
-GM_INTERNAL size_t gm_free_lists_ready_from(const struct gm_free_lists *lists, size_t least);
+GM_INTERNAL size_t gm_free_lists_ready_from(struct gm_free_lists *lists, size_t least);
 /* Queues all blocks, pending ones too. */
 GM_INTERNAL void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lists);
 struct gm_pending_release {
@@ -326,8 +393,8 @@ GM_INTERNAL void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_f
                                              const struct gm_pending_release *block);
 /* Removes the block of this address from the blocks pending release. False: there is none. */
 GM_INTERNAL bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address);
-/* True when the shard has a free block of this address, in any state, and its context is not destroyed. The first call
- * builds an index of all blocks. */
+/* True when the shard has an entry for a free block of this address, in any state, and its context is not destroyed.
+ * The first call builds an index of all entries. */
 GM_INTERNAL bool gm_shard_holds(struct gm_shard *shard, uint64_t address);
 
 /* Hold keeps free lists and batch (may be NULL) valid while the caller releases the lock. Let_go ends this; it returns

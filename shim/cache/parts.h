@@ -24,7 +24,7 @@ struct gm_cache_device {
 
 struct gm_cache {
     unsigned frees; /* frees for each fence */
-    bool rdma;
+    bool rdma, entries_only;
     size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
     uint64_t limit, idle_ns;
     unsigned devices_used; /* devices that served at least one block */

@@ -107,7 +107,7 @@ static struct gm_shard *longest_unused(struct gm_cache *state, uint64_t context_
         if (!gm_cache_has_some(shard, device))
             continue;
         gm_spin_lock(&shard->lock);
-        const struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+        struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
         uint64_t stamp = lists ? gm_free_lists_oldest(lists, least) : UINT64_MAX;
         gm_spin_unlock(&shard->lock);
         *until = stamp < oldest ? oldest : stamp < *until ? stamp : *until;

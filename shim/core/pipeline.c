@@ -7,8 +7,10 @@
 #include "shim/core/explain.h"
 #include "shim/core/freed.h"
 #include "shim/core/site.h"
+#include "shim/cache/cache.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
+#include "shim/resource/rows.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys; no address uses them */
 
@@ -16,6 +18,9 @@ static struct gm_pipeline_setup pipeline;
 bool gm_pipeline_timed;
 const struct gm_request gm_request_blank = {.device = -1};
 static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
+
+bool gm_pipeline_short;
+static struct gm_resource *keeper; /* serves the short path */
 
 static void write_trim(const struct gm_request *request, size_t given);
 
@@ -141,6 +146,9 @@ static inline bool is_program_managed(const struct gm_block *block) {
 
 static GM_IN_PLACE void count_created(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
+    struct gm_stats_shard *mine = gm_stats_mine();
+    if (GM_UNLIKELY(mine->late_bytes))
+        gm_stats_settle_late(mine);
     uint64_t slack = block->reserved - block->size;
 
     if (!gm_block_is_memory(block))
@@ -562,6 +570,81 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
     }
 }
 
+#ifdef GM_HAVE_CUDA
+/* ---- the short path */
+
+static void stop_keeping(void) {
+    __atomic_store_n(&gm_pipeline_short, false, __ATOMIC_RELAXED);
+    gm_cache_stop_keeping(keeper);
+}
+
+void gm_pipeline_shorten(void) {
+    struct gm_resource *cache = gm_router_server(GM_KIND_CACHE);
+    struct gm_registry *registry = gm_registry_shared();
+    bool plain = pipeline.root && pipeline.root->ops == &gm_resource_router && !gm_trace_on && !gm_pipeline_timed &&
+                 !gm_sites_on && !gm_limit_on() && !pipeline.wants && !pipeline.grows && !pipeline.handed_over;
+    if (!plain || !registry || !gm_cache_may_keep(cache))
+        return;
+    keeper = cache;
+    gm_pipeline_short = gm_registry_keep_records(registry, stop_keeping);
+}
+
+static GM_RARE void count_reused(size_t size, size_t reserved) {
+    const struct gm_block block = {
+        .size = size, .reserved = reserved, .call = GM_CALL_ALLOC, .kind = (uint8_t)GM_KIND_CACHE};
+    count_created(&block);
+}
+
+uint64_t gm_pipeline_reuse(uint64_t context_id, size_t size) {
+    struct gm_stats_shard *shard = gm_stats_shard;
+    size_t reserved;
+    uint64_t address = GM_LIKELY(shard != NULL) ? gm_cache_reuse(keeper, context_id, size, shard, &reserved) : 0;
+    if (GM_UNLIKELY(!address))
+        return 0;
+    bump(&shard->allocs[GM_KIND_CACHE]);
+    bump(&shard->hits[GM_KIND_CACHE]);
+    if (GM_UNLIKELY(!gm_stats_took_late(shard, size, reserved - size)))
+        count_reused(size, reserved);
+    newest = address;
+    return address;
+}
+
+/* The free failed: the program still has the block, and its record is gone. */
+static GM_RARE void keep_failed(struct gm_block *block, gm_status status) {
+    struct gm_scope scope = {.block = *block, .known = true};
+    gm_pipeline_free_end(&scope, GM_ACT_FREE, block->address, status);
+}
+
+bool gm_pipeline_keep(uint64_t address, gm_status *status) {
+    struct gm_stats_shard *shard = gm_stats_shard;
+    struct gm_registered *record = GM_LIKELY(shard != NULL) ? gm_registry_claim(gm_registry_shared(), address) : NULL;
+    struct gm_block block;
+    if (GM_UNLIKELY(!record))
+        return false;
+    size_t size = record->block.size, slack = record->block.reserved - size;
+    bool counted = record->block.counted && pipeline.policy->freed;
+    if (GM_UNLIKELY(counted))
+        block = record->block;
+    if (GM_UNLIKELY(!gm_cache_keep(keeper, record, shard, &block, status))) {
+        gm_registered_revive(record, address);
+        return false;
+    }
+    if (GM_UNLIKELY(*status)) {
+        keep_failed(&block, *status);
+        return true;
+    }
+    bump(&shard->frees[GM_KIND_CACHE]);
+    if (newest == address) {
+        bump(&shard->temporary);
+        newest = 0;
+    }
+    gm_stats_freed_late(shard, size, slack);
+    if (GM_UNLIKELY(counted))
+        notify_policy(&block);
+    return true;
+}
+#endif
+
 void gm_pipeline_note(struct gm_scope *scope, enum gm_action action, uint64_t key, gm_status status) {
     uint64_t spent_ns = spend(scope);
     if (!gm_trace_on)
@@ -667,7 +750,8 @@ size_t gm_pipeline_trim(size_t bytes) {
 }
 
 bool gm_pipeline_is_free(uint64_t address) {
-    bool kept = pipeline.root && pipeline.root->ops->keeps && pipeline.root->ops->keeps(pipeline.root, address);
+    bool kept = (keeper && gm_registry_keeps(gm_registry_shared(), address)) ||
+                (pipeline.root && pipeline.root->ops->keeps && pipeline.root->ops->keeps(pipeline.root, address));
     EACH_GUEST(top)
     kept = kept || (top->ops->keeps && top->ops->keeps(top, address));
     return kept;

@@ -49,6 +49,20 @@ void gm_pipeline_setup(const struct gm_pipeline_setup *setup);
 GM_INTERNAL extern bool gm_pipeline_timed;                   /* the time of calls is measured even without a trace */
 GM_INTERNAL extern const struct gm_request gm_request_blank; /* copied into each scope, because compilers clear a struct
                                                                 of this size by a slow string instruction */
+/* The short path: a plain pair of a size that the cache keeps passes neither scope nor policy nor look-up of the
+ * block's record. It is open while nothing else wants to know of such calls: no trace, time measurement, call sites,
+ * limit, growth, or adaptor around the router. */
+GM_INTERNAL extern bool gm_pipeline_short;
+static inline bool gm_pipeline_is_short(void) {
+    return GM_LIKELY(__atomic_load_n(&gm_pipeline_short, __ATOMIC_RELAXED)) && GM_LIKELY(!gm_stats_watched());
+}
+/* Opens the short path if it may be open. To be called after gm_pipeline_setup, before other threads call. */
+void gm_pipeline_shorten(void);
+/* Serves a plain allocation from a kept block. Returns its address; 0: by gm_pipeline_alloc. */
+uint64_t gm_pipeline_reuse(uint64_t context_id, size_t size);
+/* Frees a block whose free need not synchronise. False: by gm_pipeline_free. *status: result of the free. */
+bool gm_pipeline_keep(uint64_t address, gm_status *status);
+
 /* Starts a scope with an empty request and the time. `site` is 0 without a trace. An allocation or free fills
  * `block`. */
 static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {

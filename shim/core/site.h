@@ -44,6 +44,9 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame);
                  (uintptr_t)__builtin_dwarf_cfa())
 #endif
 
+/* The same for a function that hands its rare part to another: the caller of the first, as two arguments. */
+#define GM_CALLER_HERE() (uintptr_t) __builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa()
+
 /* The code location of a site: the module of its first frame outside a shared CUDA runtime, and the return addresses
  * in that module, innermost first. More than one address is given only where the runtime may be linked into that
  * module. Asks the loader. False: the site is unknown, or the module was unloaded. */

@@ -130,6 +130,15 @@ bool gm_context_current(struct gm_context *context) {
     return GM_LIKELY(find(handle, context)) || see_first(handle, context);
 }
 
+uint64_t gm_context_current_id(void) {
+    CUcontext handle = NULL;
+    if (gm_drv.ctx_get_current(&handle) != CUDA_SUCCESS)
+        return 0;
+    const struct gm_context *slot = &slots[slot_of(handle)];
+    uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
+    return GM_LIKELY(__atomic_load_n(&slot->handle, __ATOMIC_RELAXED) == handle) ? id : 0;
+}
+
 /* ---- contexts that end while threads use them */
 
 /* Index of the slot, or -1. */

@@ -65,6 +65,8 @@ struct gm_context {
 /* The current context of the calling thread. False, and a zeroed *context with device -1, when there is none. Costs
  * one cuCtxGetCurrent and a look-up. */
 bool gm_context_current(struct gm_context *context);
+/* Only the id of the current context; 0: none, or it was not seen before. */
+GM_INTERNAL uint64_t gm_context_current_id(void);
 /* Describes a context that was seen as current and lives. Makes no driver call. */
 bool gm_context_find(CUcontext handle, struct gm_context *context);
 /* Finds a living context of the device that was seen as current and is not ending. False: none. Makes no driver call.

@@ -267,6 +267,11 @@ gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice d
     return GM_OK;
 }
 
+bool gm_free_sync_is_idle(void) {
+    return GM_LIKELY(level() == GM_FREE_ASYNC) &&
+           (GM_LIKELY(__atomic_load_n(&in_flight, __ATOMIC_RELAXED)) || chosen != GM_FREE_SAFE);
+}
+
 bool gm_free_sync_query(void) {
     if (GM_LIKELY(!__atomic_load_n(&in_flight, __ATOMIC_ACQUIRE)))
         return false;

@@ -68,6 +68,8 @@ GM_INTERNAL void gm_free_sync_context_destroyed(uint64_t context_id);
  * reused at once, since all work that may use it is done or runs first. Errors: the error of earlier work, which the
  * native call would have returned. The program keeps the block then. */
 GM_INTERNAL gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled);
+/* True while gm_free_sync_before would do nothing for a block of the only context. */
+GM_INTERNAL bool gm_free_sync_is_idle(void);
 /* The program queried an event or a stream that is not done. True: a free had left work in flight, and that is done
  * now; query again. */
 GM_INTERNAL bool gm_free_sync_query(void);

@@ -86,6 +86,21 @@ static inline void gm_hook_leave(void) {
     gm_depth = 0;
 }
 
+/* The same for the short path (pipeline.h), which is open only where the rest of gm_hook_enter has nothing to do. After
+ * a call that the short path did not serve the hook enters as usual. */
+static inline bool gm_hook_enter_short(void) {
+    if (GM_UNLIKELY(!gm_pipeline_is_short()) || GM_UNLIKELY(gm_depth > 0))
+        return false;
+    gm_depth = 1;
+    return true;
+}
+
+static inline void gm_hook_leave_short(bool served) {
+    gm_depth = 0;
+    if (GM_LIKELY(served))
+        gm_stats_count(&gm_stats_shard->entries[gm_entry_way], 1);
+}
+
 /* Defines a hook: HOOK(symbol, parameters) { ... } */
 #define HOOK(symbol, ...)                                       \
     GM_INTERNAL CUresult CUDAAPI gm_hook_##symbol(__VA_ARGS__); \
@@ -113,10 +128,12 @@ static inline void gm_hook_leave(void) {
 
 /* Begin a scope with the hook's call site. BEGIN also fills in the current context. BEGIN_FREE does not: a free
  * belongs to its block's context, and policies do not ask for the call site of a free. */
-#define BEGIN_FREE(scope, call, size) gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? GM_SITE_HERE() : 0)
-#define BEGIN(scope, call, size)                                                      \
-    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? GM_SITE_HERE() : 0); \
+#define BEGIN_FREE_AT(scope, call, size, site) gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_trace_on) ? (site) : 0)
+#define BEGIN_FREE(scope, call, size)          BEGIN_FREE_AT(scope, call, size, GM_SITE_HERE())
+#define BEGIN_AT(scope, call, size, site)                                     \
+    gm_scope_begin(scope, call, size, GM_UNLIKELY(gm_sites_on) ? (site) : 0); \
     gm_hook_context(scope)
+#define BEGIN(scope, call, size) BEGIN_AT(scope, call, size, GM_SITE_HERE())
 void gm_hook_context(struct gm_scope *scope);
 /* Fills in the stream, and whether it is capturing. */
 GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thread);

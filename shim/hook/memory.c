@@ -9,12 +9,10 @@
 #include "shim/resource/registry.h"
 #include "shim/base/limit.h"
 
-HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
+static GM_APART CUresult alloc_plain(CUdeviceptr *address, size_t size, uintptr_t caller, uintptr_t frame) {
     struct gm_scope scope;
-    if (!address || !size) /* the driver's own error */
-        return gm_real.cuMemAlloc_v2 ? gm_real.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
     ENTER(cuMemAlloc_v2, address, size);
-    BEGIN(&scope, GM_CALL_ALLOC, size);
+    BEGIN_AT(&scope, GM_CALL_ALLOC, size, gm_site_find(caller, frame));
     gm_status status = gm_pipeline_alloc(&scope);
     if (status == GM_OK) {
         *address = scope.block.address;
@@ -24,6 +22,20 @@ HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
             gm_coverage_sample(scope.request.device);
     }
     LEAVE(status);
+}
+
+HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
+    if (GM_UNLIKELY(!address || !size)) /* the driver's own error */
+        return gm_real.cuMemAlloc_v2 ? gm_real.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
+    if (gm_hook_enter_short()) {
+        uint64_t reused = gm_pipeline_reuse(gm_context_current_id(), size);
+        gm_hook_leave_short(reused != 0);
+        if (GM_LIKELY(reused)) {
+            *address = reused;
+            return CUDA_SUCCESS;
+        }
+    }
+    return alloc_plain(address, size, GM_CALLER_HERE());
 }
 
 HOOK(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_size) {
@@ -110,13 +122,24 @@ static gm_status native_free(const struct gm_scope *scope, uint64_t key) {
     return (gm_status)gm_real.cuMemFree_v2(key);
 }
 
-HOOK(cuMemFree_v2, CUdeviceptr address) {
+static GM_APART CUresult free_plain(CUdeviceptr address, uintptr_t caller, uintptr_t frame) {
     struct gm_scope scope;
-    if (!address)
-        return gm_real.cuMemFree_v2 ? gm_real.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
     ENTER(cuMemFree_v2, address);
-    BEGIN_FREE(&scope, GM_CALL_FREE, 0);
+    BEGIN_FREE_AT(&scope, GM_CALL_FREE, 0, gm_site_find(caller, frame));
     LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_free));
+}
+
+HOOK(cuMemFree_v2, CUdeviceptr address) {
+    gm_status status;
+    if (GM_UNLIKELY(!address))
+        return gm_real.cuMemFree_v2 ? gm_real.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
+    if (gm_free_sync_is_idle() && gm_hook_enter_short()) {
+        bool kept = gm_pipeline_keep(address, &status);
+        gm_hook_leave_short(kept);
+        if (GM_LIKELY(kept))
+            return (CUresult)status;
+    }
+    return free_plain(address, GM_CALLER_HERE());
 }
 
 #define FREE_ASYNC(symbol, twin)                                                           \

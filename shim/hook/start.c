@@ -374,6 +374,8 @@ void gm_process_start(void) {
     if (tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
     gm_explain_card = read_card;
+    if (!gm_coverage_on)
+        gm_pipeline_shorten();
     gm_context_on_new = on_new_context;
     gm_capture_on_lost = gm_hook_capture_lost;
     __atomic_store_n(&started, true, __ATOMIC_RELEASE);

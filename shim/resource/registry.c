@@ -8,7 +8,10 @@
  * (k, p >> k) or (k, (p >> k) - 1). One search costs two probes for each class in use, whatever the sizes are.
  * Nothing is ever sorted.
  *
- * Locks are held for a few loads and stores, always in the order address shard, then range shard. */
+ * Locks are held for a few loads and stores, always in the order address shard, then range shard. One search takes no
+ * lock: gm_registry_claim walks a chain while others change it. It may miss a block, which only sends its caller to
+ * gm_registry_take. Records and tables stay mapped while the registry lives, so it reads valid memory, and the
+ * compare-and-swap of the record's word decides (registered.h). */
 #include "shim/resource/registry.h"
 
 #include <dlfcn.h>
@@ -18,22 +21,20 @@
 #include "shim/base/base.h"
 #include "shim/base/real_dl.h"
 
-enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 64 * 1024, CLASSES = 64 };
+enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 64 * 1024, CLASSES = 64, MOST_HOPS = 16 };
 
-struct node {
-    struct gm_block block;
-    struct node *next_address; /* also links free nodes */
-    struct node *next_range;
-    bool in_range;
+struct table {
+    struct table *older; /* the smaller one before it */
+    uint32_t count;      /* power of two */
+    struct gm_registered *buckets[];
 };
 
 struct index_shard {
     gm_spin lock;
-    uint32_t bucket_count; /* power of two; 0 before first use */
     uint32_t count;
-    struct node **buckets;
-    struct node *free;  /* in the address index: unused nodes */
-    struct node *slabs; /* in the address index: first nodes of its slabs, which hold no block */
+    struct table *table;         /* NULL before first use */
+    struct gm_registered *free;  /* in the address index: unused nodes */
+    struct gm_registered *slabs; /* in the address index: first nodes of its slabs, which hold no block */
 } __attribute__((aligned(64)));
 
 struct gm_registry {
@@ -43,6 +44,7 @@ struct gm_registry {
     bool ranged;   /* a thread that adds a block links it by range; set once, before the walk of the address shards */
     bool complete; /* set after the walk: every block is in the range index */
     gm_spin ranging;
+    void (*stop_keeping)(void); /* ends the use of records in place */
 };
 
 static uint64_t mix(uint64_t key) {
@@ -59,54 +61,65 @@ static uint64_t address_hash(uint64_t address) { return mix(address); }
 
 static unsigned shard_of(uint64_t hash) { return hash & (SHARDS - 1); }
 
-static struct node **bucket_of(struct index_shard *shard, uint64_t hash) {
-    return &shard->buckets[(hash >> SHARD_BITS) & (shard->bucket_count - 1)];
+static struct gm_registered **bucket_of(struct index_shard *shard, uint64_t hash) {
+    return &shard->table->buckets[(hash >> SHARD_BITS) & (shard->table->count - 1)];
+}
+
+static uint32_t bucket_count(const struct index_shard *shard) { return shard->table ? shard->table->count : 0; }
+
+/* Other threads may read the link without the lock. */
+static void set_link(struct gm_registered **link, struct gm_registered *node) {
+    __atomic_store_n(link, node, __ATOMIC_RELEASE);
 }
 
 /* ---- one index; `by_range` selects the link and the hash of a node */
 
-static struct node **link_of(struct node *node, bool by_range) {
+static struct gm_registered **link_of(struct gm_registered *node, bool by_range) {
     return by_range ? &node->next_range : &node->next_address;
 }
 
-static uint64_t hash_in_range(const struct node *node) {
+static uint64_t hash_in_range(const struct gm_registered *node) {
     unsigned class = class_of(node->block.size);
-    return range_hash(class, node->block.address >> class);
+    return range_hash(class, gm_registered_address(node) >> class);
 }
 
-static uint64_t hash_of(const struct node *node, bool by_range) {
-    return by_range ? hash_in_range(node) : address_hash(node->block.address);
+static uint64_t hash_of(const struct gm_registered *node, bool by_range) {
+    return by_range ? hash_in_range(node) : address_hash(gm_registered_address(node));
 }
 
-/* Allocates the first buckets, or more buckets when chains grow long. The shard is locked. The old buckets stay when
- * the kernel has no memory. */
+static size_t bytes_of(uint32_t buckets) {
+    return sizeof(struct table) + buckets * sizeof(((struct table *)NULL)->buckets[0]);
+}
+
+/* Allocates the first table, or a larger one when chains grow long. The shard is locked. The old table stays when the
+ * kernel has no memory. It stays mapped in any case, for threads that read it without the lock: all old tables together
+ * take a third of the newest. */
 static GM_RARE bool grow(struct index_shard *shard, bool by_range) {
-    uint32_t wanted = shard->bucket_count ? shard->bucket_count * 4 : FIRST_BUCKETS;
-    struct node **old = shard->buckets, **buckets = gm_pages(wanted * sizeof(*buckets));
-    uint32_t old_count = shard->bucket_count;
+    struct table *old = shard->table;
+    uint32_t old_count = bucket_count(shard), wanted = old ? old_count * 4 : FIRST_BUCKETS;
+    struct table *table = gm_pages(bytes_of(wanted));
 
-    if (!buckets)
-        return shard->bucket_count != 0;
-    shard->buckets = buckets;
-    shard->bucket_count = wanted;
+    if (!table)
+        return old != NULL;
+    table->count = wanted;
+    table->older = old;
+    __atomic_store_n(&shard->table, table, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < old_count; i++)
-        for (struct node *node = old[i], *next; node; node = next) {
+        for (struct gm_registered *node = old->buckets[i], *next; node; node = next) {
             next = *link_of(node, by_range);
-            struct node **bucket = bucket_of(shard, hash_of(node, by_range));
-            *link_of(node, by_range) = *bucket;
-            *bucket = node;
+            struct gm_registered **bucket = bucket_of(shard, hash_of(node, by_range));
+            set_link(link_of(node, by_range), *bucket);
+            set_link(bucket, node);
         }
-    if (old)
-        munmap(old, old_count * sizeof(*old));
     return true;
 }
 
 static bool make_room(struct index_shard *shard, bool by_range) {
-    return GM_LIKELY(shard->count < shard->bucket_count * 2) || grow(shard, by_range);
+    return GM_LIKELY(shard->count < bucket_count(shard) * 2) || grow(shard, by_range);
 }
 
 static GM_RARE void add_nodes(struct index_shard *shard) {
-    struct node *slab = gm_pages(SLAB);
+    struct gm_registered *slab = gm_pages(SLAB);
     if (!slab)
         return;
     slab->next_address = shard->slabs;
@@ -117,28 +130,28 @@ static GM_RARE void add_nodes(struct index_shard *shard) {
     }
 }
 
-static struct node *node_new(struct index_shard *shard) {
+static struct gm_registered *node_new(struct index_shard *shard) {
     if (GM_UNLIKELY(!shard->free))
         add_nodes(shard);
-    struct node *node = shard->free;
+    struct gm_registered *node = shard->free;
     if (node)
         shard->free = node->next_address;
     return node;
 }
 
-static void node_recycle(struct index_shard *shard, struct node *node) {
-    node->next_address = shard->free;
+static void node_recycle(struct index_shard *shard, struct gm_registered *node) {
+    set_link(&node->next_address, shard->free);
     shard->free = node;
 }
 
 /* The node's address shard is locked. Without memory for buckets the block is merely not found by range. */
-static GM_APART void range_link(struct gm_registry *registry, struct node *node) {
+static GM_APART void range_link(struct gm_registry *registry, struct gm_registered *node) {
     uint64_t hash = hash_in_range(node);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
     node->in_range = make_room(shard, true);
     if (node->in_range) {
-        struct node **bucket = bucket_of(shard, hash);
+        struct gm_registered **bucket = bucket_of(shard, hash);
         node->next_range = *bucket;
         *bucket = node;
         shard->count++;
@@ -147,44 +160,73 @@ static GM_APART void range_link(struct gm_registry *registry, struct node *node)
     gm_spin_unlock(&shard->lock);
 }
 
-static GM_APART void range_unlink(struct gm_registry *registry, struct node *node) {
-    uint64_t hash = hash_in_range(node);
+static GM_APART void range_unlink(struct gm_registry *registry, struct gm_registered *node,
+                                  const struct gm_block *block) {
+    unsigned class = class_of(block->size);
+    uint64_t hash = range_hash(class, block->address >> class);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    for (struct node **at = bucket_of(shard, hash); *at; at = &(*at)->next_range)
+    for (struct gm_registered **at = bucket_of(shard, hash); *at; at = &(*at)->next_range)
         if (*at == node) {
             *at = node->next_range;
             shard->count--;
             break;
         }
     gm_spin_unlock(&shard->lock);
-    __atomic_sub_fetch(&registry->class_count[class_of(node->block.size)], 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&registry->class_count[class], 1, __ATOMIC_RELAXED);
 }
 
 /* The shard is locked and has buckets. */
-static struct node **address_link(struct index_shard *shard, uint64_t hash, uint64_t address) {
-    struct node **at = bucket_of(shard, hash);
-    while (*at && (*at)->block.address != address)
+static struct gm_registered **address_link(struct index_shard *shard, uint64_t hash, uint64_t word) {
+    struct gm_registered **at = bucket_of(shard, hash);
+    while (*at && gm_registered_word(*at) != word)
         at = &(*at)->next_address;
     return at;
 }
 
-static GM_IN_PLACE void remove_node(struct gm_registry *registry, struct index_shard *shard, struct node **at,
+/* Takes a live node out. False: a thread without the lock claimed it first. */
+static GM_IN_PLACE bool remove_node(struct gm_registry *registry, struct index_shard *shard, struct gm_registered **at,
                                     struct gm_block *block) {
-    struct node *node = *at;
-    *at = node->next_address;
+    struct gm_registered *node = *at;
+    uint64_t address = gm_registered_word(node);
+    if (gm_registered_is_kept(address) ||
+        !__atomic_compare_exchange_n(&node->block.address, &address, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    *block = node->block;
+    block->address = address;
+    set_link(at, node->next_address);
     shard->count--;
     if (GM_UNLIKELY(node->in_range))
-        range_unlink(registry, node);
-    *block = node->block;
+        range_unlink(registry, node, block);
     node_recycle(shard, node);
+    return true;
 }
 
-static GM_RARE void replace(struct gm_registry *registry, struct index_shard *shard, struct node **at,
+static GM_RARE void replace(struct gm_registry *registry, struct index_shard *shard, struct gm_registered **at,
                             struct gm_block *previous) {
     struct gm_block stale;
     remove_node(registry, shard, at, previous ? previous : &stale);
 }
+
+/* The address follows last: a thread that reads it without the lock sees the whole block. */
+static void write_block(struct gm_registered *node, const struct gm_block *block) {
+    memcpy((char *)&node->block + sizeof block->address, (const char *)block + sizeof block->address,
+           sizeof *block - sizeof block->address);
+    gm_registered_revive(node, block->address);
+}
+
+/* Copies a block whose record another thread may claim and revive meanwhile. */
+static bool read_block(const struct gm_registered *node, struct gm_block *block) {
+    typedef uint64_t __attribute__((may_alias)) word_of_block;
+    uint64_t word = gm_registered_word(node);
+    for (size_t i = 1; i < sizeof *block / sizeof(uint64_t); i++)
+        ((word_of_block *)block)[i] = __atomic_load_n((const word_of_block *)&node->block + i, __ATOMIC_RELAXED);
+    block->address = word;
+    return !gm_registered_is_kept(word);
+}
+
+_Static_assert(sizeof(struct gm_block) % sizeof(uint64_t) == 0 && offsetof(struct gm_block, address) == 0,
+               "a block is copied by words, the address apart");
 
 /* ---- interface */
 
@@ -195,13 +237,15 @@ struct gm_registry *gm_registry_new(void) {
 void gm_registry_discard(struct gm_registry *registry) {
     for (unsigned s = 0; registry && s < SHARDS; s++) {
         struct index_shard *shards[] = {&registry->by_address[s], &registry->by_range[s]};
-        for (struct node *slab = shards[0]->slabs, *next; slab; slab = next) {
+        for (struct gm_registered *slab = shards[0]->slabs, *next; slab; slab = next) {
             next = slab->next_address;
             munmap(slab, SLAB);
         }
         for (unsigned i = 0; i < 2; i++)
-            if (shards[i]->buckets)
-                munmap(shards[i]->buckets, shards[i]->bucket_count * sizeof(*shards[i]->buckets));
+            for (struct table *table = shards[i]->table, *older; table; table = older) {
+                older = table->older;
+                munmap(table, bytes_of(table->count));
+            }
     }
     if (registry)
         munmap(registry, sizeof(*registry));
@@ -209,19 +253,20 @@ void gm_registry_discard(struct gm_registry *registry) {
 
 /* The preloaded library and a libgpumem-core that the program links, even statically, share one registry. It belongs
  * to the library that the dynamic linker finds first. The function's name changes with the layout. */
-__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_2(void);
+__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_3(void);
 
 static struct gm_registry *owned(void);
 
-struct gm_registry *gpumem_registry_2(void) {
+struct gm_registry *gpumem_registry_3(void) {
     return owned();
 }
 
 struct gm_registry *gm_registry_known;
+void (*gm_registered_forget)(struct gm_registered *record);
 
 struct gm_registry *gm_registry_find_shared(void) {
     struct gm_registry *(*owner)(void) =
-        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_2");
+        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_3");
     struct gm_registry *registry = owner ? owner() : owned();
     __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;
@@ -240,6 +285,30 @@ static struct gm_registry *owned(void) {
     return fresh;
 }
 
+/* The record of a kept block: its memory comes back to the program, so the record does too. When the context differs,
+ * the old context is gone, and its lists still hold the record: they give it back by gm_registry_forget. */
+static GM_RARE struct gm_registered *revive(struct index_shard *shard, struct gm_registered **at,
+                                            const struct gm_block *block) {
+    struct gm_registered *kept = *at;
+    if (kept->block.context_id == block->context_id)
+        return kept;
+    set_link(at, kept->next_address);
+    shard->count--;
+    __atomic_store_n(&kept->block.address, GM_REGISTERED_KEPT, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static struct gm_registered *link_new(struct index_shard *shard, uint64_t hash) {
+    struct gm_registered *node = node_new(shard);
+    if (GM_UNLIKELY(!node))
+        return NULL;
+    struct gm_registered **bucket = bucket_of(shard, hash);
+    set_link(&node->next_address, *bucket);
+    set_link(bucket, node);
+    shard->count++;
+    return node;
+}
+
 gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *block, struct gm_block *previous) {
     uint64_t hash = address_hash(block->address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
@@ -249,16 +318,18 @@ gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *b
         previous->address = 0;
     gm_spin_lock(&shard->lock);
     if (make_room(shard, false)) {
-        struct node **at = address_link(shard, hash, block->address);
-        if (GM_UNLIKELY(*at != NULL))
+        struct gm_registered *node = NULL, **at = bucket_of(shard, hash);
+        while (*at && gm_registered_address(*at) != block->address)
+            at = &(*at)->next_address;
+        if (GM_UNLIKELY(*at != NULL) && gm_registered_is_kept(gm_registered_word(*at)))
+            node = revive(shard, at, block);
+        else if (GM_UNLIKELY(*at != NULL))
             replace(registry, shard, at, previous);
-        struct node *node = node_new(shard);
+        if (GM_LIKELY(!node))
+            node = link_new(shard, hash);
         if (GM_LIKELY(node != NULL)) {
-            node->block = *block;
             node->in_range = false;
-            node->next_address = *at;
-            *at = node;
-            shard->count++;
+            write_block(node, block);
             if (GM_UNLIKELY(__atomic_load_n(&registry->ranged, __ATOMIC_RELAXED)))
                 range_link(registry, node);
             status = GM_OK;
@@ -274,14 +345,67 @@ bool gm_registry_take(struct gm_registry *registry, uint64_t address, struct gm_
     bool found = false;
 
     gm_spin_lock(&shard->lock);
-    if (shard->bucket_count) {
-        struct node **at = address_link(shard, hash, address);
-        found = *at != NULL;
-        if (found)
-            remove_node(registry, shard, at, block);
+    if (shard->table) {
+        struct gm_registered **at = address_link(shard, hash, address);
+        found = *at && remove_node(registry, shard, at, block);
     }
     gm_spin_unlock(&shard->lock);
     return found;
+}
+
+/* ---- records of kept blocks */
+
+struct gm_registered *gm_registry_claim(struct gm_registry *registry, uint64_t address) {
+    uint64_t hash = address_hash(address);
+    const struct table *table = __atomic_load_n(&registry->by_address[shard_of(hash)].table, __ATOMIC_ACQUIRE);
+    if (GM_UNLIKELY(!table))
+        return NULL;
+    struct gm_registered *node =
+        __atomic_load_n(&table->buckets[(hash >> SHARD_BITS) & (table->count - 1)], __ATOMIC_ACQUIRE);
+    for (unsigned hops = MOST_HOPS; node && gm_registered_word(node) != address; hops--) {
+        if (!hops)
+            return NULL;
+        node = __atomic_load_n(&node->next_address, __ATOMIC_ACQUIRE);
+    }
+    return node && gm_registered_claim(node, address) ? node : NULL;
+}
+
+bool gm_registry_keeps(struct gm_registry *registry, uint64_t address) {
+    uint64_t hash = address_hash(address);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    gm_spin_lock(&shard->lock);
+    bool found = shard->table && *address_link(shard, hash, address | GM_REGISTERED_KEPT);
+    gm_spin_unlock(&shard->lock);
+    return found;
+}
+
+static void forget(struct gm_registered *kept) {
+    struct gm_registry *registry = gm_registry_shared();
+    uint64_t hash = address_hash(gm_registered_address(kept));
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    gm_spin_lock(&shard->lock);
+    struct gm_registered **at =
+        shard->table ? bucket_of(shard, hash) : NULL; /* none: its place went to another context */
+    while (at && *at && *at != kept)
+        at = &(*at)->next_address;
+    if (at && *at) {
+        set_link(at, kept->next_address);
+        shard->count--;
+    }
+    __atomic_store_n(&kept->block.address, 0, __ATOMIC_RELEASE);
+    node_recycle(shard, kept);
+    gm_spin_unlock(&shard->lock);
+}
+
+bool gm_registry_keep_records(struct gm_registry *registry, void (*stop)(void)) {
+    gm_spin_lock(&registry->ranging);
+    bool may = !registry->ranged && !registry->stop_keeping;
+    if (may) {
+        registry->stop_keeping = stop;
+        gm_registered_forget = forget;
+    }
+    gm_spin_unlock(&registry->ranging);
+    return may;
 }
 
 /* Removes the block only if it belongs to this context. After the context was destroyed, another context may have a
@@ -292,12 +416,10 @@ static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
 
     gm_spin_lock(&shard->lock);
-    struct node **at = address_link(shard, hash, block->address);
-    bool found = *at && (*at)->block.context_id == context_id;
-    if (found) {
-        remove_node(registry, shard, at, block);
+    struct gm_registered **at = address_link(shard, hash, block->address);
+    bool found = *at && (*at)->block.context_id == context_id && remove_node(registry, shard, at, block);
+    if (found)
         block->sequence = number ? number() : 0;
-    }
     gm_spin_unlock(&shard->lock);
     return found;
 }
@@ -305,27 +427,26 @@ static bool take_dropped(struct gm_registry *registry, uint64_t context_id, uint
 bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_block *block) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    struct node *node = NULL;
+    struct gm_registered *node = NULL;
 
     gm_spin_lock(&shard->lock);
-    if (shard->bucket_count)
+    if (shard->table)
         node = *address_link(shard, hash, address);
-    if (node)
-        *block = node->block;
+    bool found = node && read_block(node, block);
     gm_spin_unlock(&shard->lock);
-    return node != NULL;
+    return found;
 }
 
 bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
     uint64_t hash = address_hash(address);
     struct index_shard *shard = &registry->by_address[shard_of(hash)];
-    struct node *node = NULL;
+    struct gm_registered *node = NULL;
 
     gm_spin_lock(&shard->lock);
-    if (shard->bucket_count)
+    if (shard->table)
         node = *address_link(shard, hash, address);
     if (node)
-        node->block.pinned_native = 1;
+        __atomic_store_n(&node->block.pinned_native, 1, __ATOMIC_RELAXED);
     gm_spin_unlock(&shard->lock);
     return node != NULL;
 }
@@ -337,29 +458,30 @@ static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t b
     bool found = false;
 
     gm_spin_lock(&shard->lock);
-    if (shard->bucket_count)
-        for (struct node *node = *bucket_of(shard, hash); node && !found; node = node->next_range)
-            if (address - node->block.address < node->block.size) {
-                *block = node->block;
-                found = true;
-            }
+    if (shard->table)
+        for (struct gm_registered *node = *bucket_of(shard, hash); node && !found; node = node->next_range)
+            if (address - gm_registered_word(node) < node->block.size)
+                found = read_block(node, block);
     gm_spin_unlock(&shard->lock);
     return found;
 }
 
 /* Builds the range index at the first search by range. A thread that adds a block reads `ranged` under its shard's
  * lock. If the walk has not reached that shard yet, the walk links the block; otherwise the thread sees the flag and
- * links it. Other threads that search meanwhile wait for the walk. */
+ * links it. Other threads that search meanwhile wait for the walk. Records in place would escape it, so none are kept
+ * in place from then on. */
 static void build_range_index(struct gm_registry *registry) {
     gm_spin_lock(&registry->ranging);
     if (!registry->complete) {
+        if (registry->stop_keeping)
+            registry->stop_keeping();
         __atomic_store_n(&registry->ranged, true, __ATOMIC_SEQ_CST);
         for (unsigned s = 0; s < SHARDS; s++) {
             struct index_shard *shard = &registry->by_address[s];
             gm_spin_lock(&shard->lock);
-            for (uint32_t i = 0; i < shard->bucket_count; i++)
-                for (struct node *node = shard->buckets[i]; node; node = node->next_address)
-                    if (!node->in_range)
+            for (uint32_t i = 0; i < bucket_count(shard); i++)
+                for (struct gm_registered *node = shard->table->buckets[i]; node; node = node->next_address)
+                    if (!node->in_range && !gm_registered_is_kept(gm_registered_word(node)))
                         range_link(registry, node);
             gm_spin_unlock(&shard->lock);
         }
@@ -387,16 +509,17 @@ static size_t copy_shard(struct index_shard *shard, uint32_t *bucket, uint64_t c
                          struct gm_block *out, size_t room) {
     size_t copied = 0;
     gm_spin_lock(&shard->lock);
-    for (; *bucket < shard->bucket_count; ++*bucket) {
+    for (; *bucket < bucket_count(shard); ++*bucket) {
         size_t before = copied;
-        for (struct node *node = shard->buckets[*bucket]; node; node = node->next_address) {
-            if (!any_context && node->block.context_id != context_id)
+        for (struct gm_registered *node = shard->table->buckets[*bucket]; node; node = node->next_address) {
+            if (gm_registered_is_kept(gm_registered_word(node)) ||
+                (!any_context && node->block.context_id != context_id))
                 continue;
             if (copied == room) { /* the whole bucket is copied again next time */
                 copied = before ? before : copied;
                 goto full;
             }
-            out[copied++] = node->block;
+            copied += read_block(node, &out[copied]);
         }
     }
 full:

@@ -7,6 +7,7 @@
 #define GM_REGISTRY_H
 
 #include "shim/base/base.h"
+#include "shim/resource/registered.h"
 #include "shim/resource/resource.h"
 
 struct gm_registry;
@@ -44,7 +45,20 @@ void gm_registry_drop_context(struct gm_registry *registry, uint64_t context_id,
 /* Calls visit for a copy of every live block, in no particular order. May miss blocks that are added or removed
  * meanwhile. */
 void gm_registry_each(struct gm_registry *registry, void (*visit)(const struct gm_block *block, void *arg), void *arg);
+/* Live blocks, and kept blocks whose records stay in place. */
 size_t gm_registry_count(const struct gm_registry *registry);
+
+/* ---- records of kept blocks stay in place (registered.h) */
+
+/* Allows that. False: another library of the process does it, or a search by range was made. `stop` is called once, by
+ * the first search by range and with a lock of the registry held. When it returns, no thread may revive a record. */
+bool gm_registry_keep_records(struct gm_registry *registry, void (*stop)(void));
+/* Claims the record of the live block that starts at `address`. NULL: there is none, or it was not found without a
+ * lock. */
+struct gm_registered *gm_registry_claim(struct gm_registry *registry, uint64_t address);
+/* True when the record of a kept block of this address is in place. */
+bool gm_registry_keeps(struct gm_registry *registry, uint64_t address);
+
 /* In the child of a fork: releases locks of threads that no longer exist. */
 void gm_registry_after_fork(struct gm_registry *registry);
 

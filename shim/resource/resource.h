@@ -56,6 +56,7 @@ struct gm_block {
     uint8_t pinned_native; /* exported, tagged or registered while live: it must be freed natively, and its address is
                               never reused */
     uint8_t reason;        /* enum gm_reason when the block was not served as wanted, else 0 */
+    uint8_t recurs;        /* the cache may keep its record in place (registered.h) */
     uint8_t charged;       /* counts against GPUMEM_LIMIT: `reserved` bytes */
     uint8_t served;        /* set and read by the router: which of its servers has the block */
     uint8_t alignment;     /* set and read by a maker with .alignment = GM_ALIGNMENT_ANY: log2 of the request's */

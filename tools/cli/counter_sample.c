@@ -19,9 +19,11 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
     snprintf(out->program, sizeof out->program, "%.*s", (int)sizeof s->program - 1, s->program);
     snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
     for (int k = 0; k < GM_KIND_COUNT; k++) {
-        out->live[k] = s->live_bytes[k];
+        out->live[k] = gm_stats_live(s, &out->total, (enum gm_kind)k);
         out->cached[k] = at_least_zero(out->total.cached_in[k], out->total.cached_out[k]);
-        out->reserved[k] = out->live[k] + s->slack_bytes[k] + out->cached[k];
+        out->reserved[k] = out->live[k] +
+                           at_least_zero(s->slack_bytes[k], k == GM_KIND_CACHE ? out->total.late_slack : 0) +
+                           out->cached[k];
         out->peak[k] = s->peak_bytes[k];
         out->blocks[k] = gm_stats_blocks(&out->total, k);
         out->allocs += out->total.allocs[k];

@@ -119,6 +119,30 @@ static void count_visit(const struct gm_block *block, void *arg) {
     sum[1] += block->address;
 }
 
+/* A claimed record stays, but to every search its block is gone. */
+static void test_claimed_record(void **state) {
+    struct gm_registry *registry = fresh();
+    struct gm_block block = at(BASE, 4096), out;
+    uint64_t sum[2] = {0};
+    assert_null(gm_registry_claim(registry, BASE));
+    assert_int_equal(gm_registry_add(registry, &block, NULL), GM_OK);
+    struct gm_registered *record = gm_registry_claim(registry, BASE);
+    assert_non_null(record);
+    assert_null(gm_registry_claim(registry, BASE));
+    assert_true(gm_registry_keeps(registry, BASE));
+    assert_false(gm_registry_find(registry, BASE, &out) || gm_registry_take(registry, BASE, &out));
+    assert_false(gm_registry_find_range(registry, BASE + 1, &out));
+    gm_registry_each(registry, count_visit, sum);
+    assert_int_equal(sum[0], 0);
+    block.size = 100;
+    assert_int_equal(gm_registry_add(registry, &block, &out), GM_OK); /* the same memory again */
+    assert_true(out.address == 0 && !gm_registry_keeps(registry, BASE));
+    assert_ptr_equal(gm_registry_claim(registry, BASE), record);
+    block.context_id = 8; /* the old context is gone with its memory */
+    assert_int_equal(gm_registry_add(registry, &block, &out), GM_OK);
+    assert_true(gm_registry_claim(registry, BASE) != record);
+}
+
 struct take_while_visiting {
     struct gm_registry *registry;
     uint64_t context, count;
@@ -359,6 +383,7 @@ int main(void) {
         cmocka_unit_test(test_ranges_of_all_sizes),
         cmocka_unit_test(test_range_at_the_ends_of_the_space),
         cmocka_unit_test(test_replaced_record),
+        cmocka_unit_test(test_claimed_record),
         cmocka_unit_test(test_each_and_drop_context),
         cmocka_unit_test(test_drop_leaves_newer_blocks),
         cmocka_unit_test(test_a_million),

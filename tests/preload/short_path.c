@@ -1,0 +1,256 @@
+/* Pairs of cuMemAlloc and cuMemFree that take the short path: the driver is opened, not linked, and one stream carries
+ * all work.
+ *
+ * usage: short_path pairs COUNT BYTES | double_free | two_frees | threads | trim | reset | forked | in_flight | inside
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+
+#include "program.h"
+
+#undef cuGetProcAddress
+
+enum { SIZE = 4096, THREADS = 4, BLOCKS = 40 };
+
+static void *driver;
+
+static void *find(const char *name) {
+    void *function = dlsym(driver, name);
+    EXPECT(function != NULL);
+    return function;
+}
+
+static CUresult (*get)(CUdeviceptr *, size_t);
+static CUresult (*give)(CUdeviceptr);
+
+static CUdeviceptr take(size_t size) {
+    CUdeviceptr address = 0;
+    MUST(get(&address, size));
+    return address;
+}
+
+static void pairs(long count, size_t size) {
+    for (long i = 0; i < count; i++)
+        MUST(give(take(size)));
+}
+
+__attribute__((noinline)) void measured(long count, size_t size);
+void measured(long count, size_t size) { pairs(count, size); }
+
+static unsigned long long live(void) { return ((size_t(*)(void))dlsym(RTLD_DEFAULT, "gpumem_live_count"))(); }
+
+static void trim(void) {
+    size_t released;
+    ((int (*)(size_t, size_t *))dlsym(RTLD_DEFAULT, "gpumem_trim"))(SIZE_MAX, &released);
+}
+
+static void use_device(void) {
+    CUcontext context;
+    MUST(((CUresult(*)(CUcontext *, CUdevice))find("cuDevicePrimaryCtxRetain"))(&context, 0));
+    MUST(((CUresult(*)(CUcontext))find("cuCtxSetCurrent"))(context));
+}
+
+/* ---- frees */
+
+static void double_free(void) {
+    pairs(100, SIZE);
+    CUdeviceptr address = take(SIZE);
+    MUST(give(address));
+    EXPECT(give(address) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT(give(address + SIZE) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT(live() == 0);
+}
+
+static CUdeviceptr shared;
+static int succeeded;
+static pthread_barrier_t barrier;
+
+static void *free_shared(void *unused) {
+    use_device();
+    for (int i = 0; i < 200; i++) {
+        pthread_barrier_wait(&barrier);
+        if (give(__atomic_load_n(&shared, __ATOMIC_RELAXED)) == CUDA_SUCCESS)
+            __atomic_add_fetch(&succeeded, 1, __ATOMIC_RELAXED);
+        pthread_barrier_wait(&barrier);
+    }
+    return unused;
+}
+
+/* One of two frees at the same moment succeeds. */
+static void two_frees(void) {
+    pthread_t other;
+    pthread_barrier_init(&barrier, NULL, 2);
+    pairs(100, SIZE);
+    MUST(pthread_create(&other, NULL, free_shared, NULL));
+    for (int i = 0; i < 200; i++) {
+        __atomic_store_n(&shared, take(SIZE), __ATOMIC_RELAXED);
+        __atomic_store_n(&succeeded, 0, __ATOMIC_RELAXED);
+        pthread_barrier_wait(&barrier);
+        if (give(shared) == CUDA_SUCCESS)
+            __atomic_add_fetch(&succeeded, 1, __ATOMIC_RELAXED);
+        pthread_barrier_wait(&barrier);
+        EXPECT(__atomic_load_n(&succeeded, __ATOMIC_RELAXED) == 1);
+    }
+    pthread_join(other, NULL);
+    EXPECT(live() == 0);
+}
+
+/* ---- threads: blocks go from thread to thread, and no address is given out twice */
+
+static CUdeviceptr table[THREADS * BLOCKS]; /* 0 = empty */
+
+static void check_new(CUdeviceptr address) {
+    for (int i = 0; i < THREADS * BLOCKS; i++)
+        EXPECT(__atomic_load_n(&table[i], __ATOMIC_SEQ_CST) != address);
+}
+
+static void *work(void *number) {
+    unsigned seed = 7 + (unsigned)(uintptr_t)number;
+    use_device();
+    for (int i = 0; i < 4000; i++) {
+        int at = rand_r(&seed) % (THREADS * BLOCKS);
+        CUdeviceptr old = __atomic_exchange_n(&table[at], 0, __ATOMIC_SEQ_CST), none = 0;
+        if (old) {
+            MUST(give(old));
+            continue;
+        }
+        CUdeviceptr made = take(512u << rand_r(&seed) % 4);
+        check_new(made);
+        if (!__atomic_compare_exchange_n(&table[at], &none, made, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            MUST(give(made));
+        if (i % 1000 == 999)
+            trim();
+    }
+    return number;
+}
+
+static void threads(void) {
+    pthread_t others[THREADS];
+    for (int rounds = 0; rounds < 3; rounds++) { /* those of later rounds find blocks of ended threads */
+        for (uintptr_t i = 0; i < THREADS; i++)
+            MUST(pthread_create(&others[i], NULL, work, (void *)i));
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(others[i], NULL);
+    }
+    for (int i = 0; i < THREADS * BLOCKS; i++)
+        if (table[i])
+            MUST(give(table[i]));
+    EXPECT(live() == 0);
+}
+
+/* ---- release of kept blocks */
+
+static void *trim_apart(void *unused) {
+    use_device();
+    trim();
+    return unused;
+}
+
+static void trimmed(void) {
+    pthread_t other;
+    for (int i = 0; i < 10; i++) {
+        pairs(100, SIZE);
+        MUST(pthread_create(&other, NULL, trim_apart, NULL));
+        pthread_join(other, NULL);
+        EXPECT(((size_t(*)(void))find("simcuda_live_blocks"))() == 0);
+    }
+}
+
+static void reset(void) {
+    for (int i = 0; i < 5; i++) {
+        pairs(100, SIZE);
+        CUdeviceptr lost = take(SIZE);
+        MUST(((CUresult(*)(CUdevice))find("cuDevicePrimaryCtxReset_v2"))(0));
+        EXPECT(live() == 0);
+        use_device();
+        EXPECT(give(lost) != CUDA_SUCCESS);
+    }
+}
+
+static void forked(void) {
+    int status;
+    pairs(100, SIZE);
+    CUdeviceptr block = take(SIZE);
+    pid_t child = fork();
+    if (!child) {
+        give(take(SIZE)); /* fails as natively, or not: it must only return */
+        _exit(0);
+    }
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    MUST(give(block));
+    pairs(100, SIZE);
+    EXPECT(live() == 0);
+}
+
+/* ---- memory of work in flight, and addresses inside of blocks */
+
+static void in_flight(void) {
+    CUresult (*set)(CUdeviceptr, unsigned char, size_t, CUstream) = find("cuMemsetD8Async");
+    void (*run_all)(void) = find("simcuda_run_all");
+    pairs(100, SIZE);
+    run_all();
+    ((void (*)(const char *))find("simcuda_set_streams"))("manual");
+    for (int i = 0; i < 200; i++) {
+        CUdeviceptr busy[3];
+        for (int j = 0; j < 3; j++) {
+            busy[j] = take(SIZE);
+            for (int k = 0; k < j; k++)
+                EXPECT(busy[j] != busy[k]);
+            MUST(set(busy[j], 1, SIZE, NULL));
+            MUST(give(busy[j]));
+        }
+        run_all();
+    }
+    EXPECT(((uint64_t(*)(void))find("simcuda_violations"))() == 0);
+}
+
+static void inside(void) {
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    pairs(100, SIZE);
+    for (int i = 0; i < 100; i++) {
+        CUdeviceptr block = take(SIZE - (size_t)i);
+        MUST(((CUresult(*)(CUdeviceptr *, size_t *, CUdeviceptr))find("cuMemGetAddressRange_v2"))(&base, &bytes,
+                                                                                                  block + 7));
+        EXPECT(base == block && bytes == SIZE - (size_t)i);
+        MUST(give(block));
+        EXPECT(((CUresult(*)(CUdeviceptr *, size_t *, CUdeviceptr))find("cuMemGetAddressRange_v2"))(
+                   &base, &bytes, block + 7) == CUDA_ERROR_NOT_FOUND);
+    }
+    EXPECT(live() == 0);
+}
+
+int main(int count, char **words) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } modes[] = {{"double_free", double_free},
+                 {"two_frees", two_frees},
+                 {"threads", threads},
+                 {"trim", trimmed},
+                 {"reset", reset},
+                 {"forked", forked},
+                 {"in_flight", in_flight},
+                 {"inside", inside}};
+    driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    EXPECT(driver != NULL && count > 1);
+    get = find("cuMemAlloc_v2");
+    give = find("cuMemFree_v2");
+    MUST(((CUresult(*)(unsigned))find("cuInit"))(0));
+    use_device();
+    if (count == 4) {
+        size_t size = strtoul(words[3], NULL, 10);
+        pairs(1000, size);
+        measured(atol(words[2]), size);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (!strcmp(modes[i].name, words[1])) {
+            modes[i].run();
+            return 0;
+        }
+    return 2;
+}
