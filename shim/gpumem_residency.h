@@ -65,11 +65,13 @@ struct gpumem_residency_options {
     size_t window;        /* most objects of an announced vector; 0: 4096 */
     uint64_t seed;        /* of the policy "random" */
     uint64_t flags;       /* enum gpumem_residency_flags */
+    size_t copy_threads;  /* threads that copy a large transfer of pageable memory, the calling one included; 0: one for
+                             each processor that the creating thread may use, at most 8; at most 64 */
 };
 
 /* options NULL: the defaults. Allocates no device memory yet. Errors: GPUMEM_NOT_INITIALIZED, GPUMEM_INVALID_CONTEXT,
- * GPUMEM_INVALID_VALUE (no such policy; too many objects), GPUMEM_NOT_SUPPORTED (an option that this version does not
- * know), GPUMEM_OUT_OF_MEMORY, and those of struct_size. */
+ * GPUMEM_INVALID_VALUE (no such policy; too many objects or threads), GPUMEM_NOT_SUPPORTED (an option that this version
+ * does not know), GPUMEM_OUT_OF_MEMORY, and those of struct_size. */
 enum gpumem_status gpumem_residency_create(const struct gpumem_residency_options *options,
                                            struct gpumem_residency **residency);
 

@@ -420,7 +420,7 @@ MUTATIONS = [
        "        copy->unfenced = true;", "        copy->unfenced = false;",
        "residency failures, manual streams", "work without an event is waited for"),
     of("moving_object_is_found", "shim/residency/acquire.c",
-       "if (object && (!object->resident || object->busy ||", "if (object && (!object->resident ||",
+       "if (index < r->object_count && r->objects[index].busy)", "if (index > r->object_count && r->objects[index].busy)",
        "residency threads, one device", "a call waits for an object whose bytes another thread moves"),
     of("legacy_stream_looks_free", "shim/driver/capture.c",
        "== CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||", "== CUDA_ERROR_UNKNOWN ||",

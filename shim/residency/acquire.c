@@ -84,13 +84,10 @@ static gm_status begin_uses(struct gpumem_residency *r, const struct gpumem_use 
 /* A victim that cannot be written back stays on the device. */
 static gm_status evict(struct gpumem_residency *r, uint32_t index) {
     struct gm_residency_object *victim = &r->objects[index];
-    const uint64_t begin = gm_now_ns(), transferred = r->stats.transfer_ns;
     const bool changed = victim->on_device && !victim->on_host;
     (void)gm_eviction_remove(r->eviction, index, true);
     victim->resident = false;
-    gm_status status = changed ? gm_residency_to_host(r, victim) : GM_OK;
-    r->stats.transfer_ns = transferred; /* this one counts as eviction */
-    r->stats.evict_ns += gm_now_ns() - begin;
+    gm_status status = changed ? gm_residency_to_host(r, victim, &r->stats.evict_ns) : GM_OK;
     if (status) {
         (void)gm_eviction_insert(r->eviction, index, victim->bytes);
         victim->resident = true;
@@ -153,8 +150,16 @@ static gm_status place_all(struct gpumem_residency *r, const struct gpumem_use *
             (void)gm_eviction_hit(r->eviction, gm_residency_index(r, object));
         }
     }
+    return status;
+}
+
+/* Another thread may fill an object of both. */
+static gm_status fill_all(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
+    gm_status status = GM_OK;
     for (size_t i = 0; i < count && !status; i++) {
         struct gm_residency_object *object = object_of(r, &uses[i]);
+        while (object->busy)
+            pthread_cond_wait(&r->moved, &r->state);
         if (reads(&uses[i]) && !object->on_device)
             status = gm_residency_to_device(r, object);
     }
@@ -163,15 +168,36 @@ static gm_status place_all(struct gpumem_residency *r, const struct gpumem_use *
 
 /* ---- the call */
 
-/* Whether some object has to be placed or filled, or is busy. Unknown ones are reported later. */
+/* Whether some object has to be placed. Unknown ones are reported later. */
 static bool is_placement_needed(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const uint32_t index = (uint32_t)uses[i].object - 1;
         const struct gm_residency_object *object = index < r->object_count ? &r->objects[index] : NULL;
-        if (object && (!object->resident || object->busy || (reads(&uses[i]) && !object->on_device)))
+        if (object && !object->resident)
             return true;
     }
     return false;
+}
+
+static bool is_moving(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t index = (uint32_t)uses[i].object - 1;
+        if (index < r->object_count && r->objects[index].busy)
+            return true;
+    }
+    return false;
+}
+
+/* No object is busy, and `placement` is held where it is needed. */
+static void make_ready(struct gpumem_residency *r, struct gm_residency_call *call, const struct gpumem_use *uses,
+                       size_t count) {
+    for (;;) {
+        if (!call->places && is_placement_needed(r, uses, count))
+            gm_residency_place_too(r, call);
+        if (!is_moving(r, uses, count))
+            return;
+        gm_residency_await_move(r, call);
+    }
 }
 
 static gm_status order_all(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count, CUstream stream) {
@@ -192,6 +218,21 @@ static void hand_out(struct gpumem_residency *r, struct gpumem_use *uses, size_t
     }
 }
 
+/* Other threads can place while this one fills. After a failure it places again, for a copy that ends. */
+static gm_status use_all(struct gpumem_residency *r, struct gm_residency_call *call, const struct gpumem_use *uses,
+                         size_t count, CUstream stream) {
+    gm_status status = place_all(r, uses, count);
+    if (!status && call->places)
+        gm_residency_place_no_more(r, call);
+    if (!status)
+        status = fill_all(r, uses, count);
+    if (!status)
+        status = order_all(r, uses, count, stream);
+    if (status && !call->places)
+        gm_residency_place_too(r, call);
+    return status;
+}
+
 GM_PUBLIC enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *r, struct gpumem_use *uses, size_t count,
                                                       struct CUstream_st *stream) {
     struct gm_residency_call call;
@@ -199,12 +240,10 @@ GM_PUBLIC enum gpumem_status gpumem_residency_acquire(struct gpumem_residency *r
     if (status)
         return status;
     status = gm_residency_check_stream(stream);
-    if (!status && is_placement_needed(r, uses, count))
-        gm_residency_place_too(r, &call);
+    if (!status)
+        make_ready(r, &call, uses, count);
     if (!status && !(status = begin_uses(r, uses, count))) {
-        status = place_all(r, uses, count);
-        if (!status)
-            status = order_all(r, uses, count, stream);
+        status = use_all(r, &call, uses, count, stream);
         if (status)
             undo_uses(r, uses, count);
         else

@@ -189,10 +189,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_register(struct gpumem_residency *
     if (status)
         return status;
     struct gm_residency_object *object = find_address(r, d.parts[0].address);
-    if (object && object->busy) { /* its bytes move: another version has to wait for that */
-        gm_residency_place_too(r, &call);
-        object = find_address(r, d.parts[0].address);
-    }
+    for (; object && object->busy; object = find_address(r, d.parts[0].address))
+        gm_residency_await_move(r, &call); /* another version has to wait for that */
     if (!object)
         status = add(r, &d, known.version, &object);
     else if (!(status = check_same(object, &d)))
@@ -217,6 +215,7 @@ static gm_status end_object(struct gpumem_residency *r, struct gm_residency_obje
     unlink_address(r, object);
     if (object->parts != &object->single)
         free(object->parts);
+    gm_residency_moved(r, object);
     give_number(r, object);
     r->stats.objects--;
     return status ? status : host;

@@ -20,7 +20,7 @@ static gm_status drop(struct gpumem_residency *r, struct gm_residency_object *ob
         object->on_host = object->on_device = false;
         gm_residency_leave_home(r, object);
     } else if (object->on_device && !object->on_host) {
-        status = gm_residency_to_host(r, object);
+        status = gm_residency_to_host(r, object, &r->stats.transfer_ns);
     }
     if (status) {
         object->drop = false;
@@ -81,7 +81,7 @@ static gm_status end_use(struct gpumem_residency *r, struct gm_residency_object 
     object->drop = object->drop || flags & GPUMEM_RELEASE_DROP;
     const bool loses = object->drop && object->gpu_only;
     if (wrote && !loses && r->flags & GPUMEM_RESIDENCY_NO_ON_DEMAND)
-        moved = gm_residency_to_host(r, object);
+        moved = gm_residency_to_host(r, object, &r->stats.transfer_ns);
     if (!gm_in_use(object)) {
         const bool ends = !moved && (object->drop || r->flags & GPUMEM_RESIDENCY_NO_REUSE);
         object->drop = object->drop && ends;
@@ -127,7 +127,7 @@ static gm_status synchronise(struct gpumem_residency *r, struct gm_residency_cal
     if (!object->on_host && !object->on_device)
         return gm_fail(GM_INVALID_VALUE, "GPU-only object %llu was never written", number);
     if (!object->on_host)
-        status = gm_residency_to_host(r, object);
+        status = gm_residency_to_host(r, object, &r->stats.transfer_ns);
     if (status)
         return status;
     void *address = object->parts[0].address ? object->parts[0].address : object->home->address;
@@ -144,6 +144,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_sync(struct gpumem_residency *r, u
     if (status)
         return status;
     struct gm_residency_object *object = gm_residency_find(r, number);
+    for (; object && object->busy; object = gm_residency_find(r, number))
+        gm_residency_await_move(r, &call);
     status = object ? synchronise(r, &call, object, host) : GPUMEM_NOT_FOUND;
     gm_residency_leave(r, &call);
     return status;

@@ -33,6 +33,20 @@ void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call
     call->places = true;
 }
 
+void gm_residency_await_move(struct gpumem_residency *r, struct gm_residency_call *call) {
+    const bool places = call->places;
+    if (places)
+        gm_residency_place_no_more(r, call);
+    pthread_cond_wait(&r->moved, &r->state);
+    if (places)
+        gm_residency_place_too(r, call);
+}
+
+void gm_residency_moved(struct gpumem_residency *r, struct gm_residency_object *object) {
+    object->busy = false;
+    pthread_cond_broadcast(&r->moved);
+}
+
 void gm_residency_place_no_more(struct gpumem_residency *r, struct gm_residency_call *call) {
     pthread_mutex_unlock(&r->placement);
     call->places = false;
@@ -68,11 +82,15 @@ static gm_status read_options(const struct gpumem_residency_options *options, st
     known->staging = known->staging ? known->staging : default_staging;
     known->objects = known->objects ? known->objects : DEFAULT_OBJECTS;
     known->window = known->window ? known->window : DEFAULT_WINDOW;
+    known->copy_threads = known->copy_threads ? known->copy_threads : gm_residency_copy_threads();
     if (!gm_eviction_find(known->eviction))
         return gm_fail(GM_INVALID_VALUE, "there is no eviction policy \"%.80s\"", known->eviction);
     if (known->objects > MOST_OBJECTS || known->window > MOST_OBJECTS)
         return gm_fail(GM_INVALID_VALUE, "%zu objects, vectors of %zu: at most %d", known->objects, known->window,
                        (int)MOST_OBJECTS);
+    if (known->copy_threads > GM_RESIDENCY_COPIERS + 1)
+        return gm_fail(GM_INVALID_VALUE, "%zu copying threads: at most %d", known->copy_threads,
+                       GM_RESIDENCY_COPIERS + 1);
     return GM_OK;
 }
 
@@ -98,6 +116,8 @@ static void free_tables(struct gpumem_residency *r) {
     free(r->vector);
     free(r->pool);
     free(r->events);
+    gm_residency_copying_close(&r->copying);
+    pthread_cond_destroy(&r->moved);
     pthread_mutex_destroy(&r->placement);
     pthread_mutex_destroy(&r->state);
     free(r);
@@ -152,6 +172,8 @@ GM_PUBLIC enum gpumem_status gpumem_residency_create(const struct gpumem_residen
     made->to_host.chunk = made->to_device.chunk;
     pthread_mutex_init(&made->placement, NULL);
     pthread_mutex_init(&made->state, NULL);
+    pthread_cond_init(&made->moved, NULL);
+    gm_residency_copying_open(&made->copying, (unsigned)known.copy_threads);
     if (!make_tables(made, &known)) {
         free_tables(made);
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a residency of %zu objects", known.objects);

@@ -4,10 +4,13 @@
  * dropped or evicted, goes to the free pool with the events of the work that still uses it; the next user of that
  * memory waits for them on the device.
  *
- * Two locks. `placement` is held by the one thread that places, transfers or frees; it may wait for the device. `state`
- * guards all fields, is taken inside `placement`, and is released while the thread waits, copies on the host, or
- * allocates. An object whose bytes move then is `busy`, and other threads that need it take `placement` first. Uses
- * that need none of this take `state` alone.
+ * Two locks. `placement` is held by the one thread that places, transfers to the host or frees; it may wait for the
+ * device. `state` guards all fields, is taken inside `placement`, and is released while the thread waits, copies on the
+ * host, or allocates. Transfers to the device need no `placement`: an acquire gives it up when its objects are placed.
+ * They are in use then, so that nobody evicts, ends or changes them.
+ *
+ * An object whose bytes move without `state` is `busy`, and other threads that need it wait for `moved`. A thread has
+ * at most one busy object, takes no `placement` while it has one, and waits for no other one meanwhile.
  *
  * Unless said otherwise, functions are called with the context current and `state` held. Those that say "places" also
  * need `placement`, and release `state` for a while. */
@@ -15,6 +18,7 @@
 #define GM_RESIDENCY_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "policy/eviction/eviction.h"
 #include "shim/base/base.h"
@@ -23,7 +27,8 @@
 #include "shim/driver/program_driver.h"
 #include "shim/gpumem_residency.h"
 
-enum { GM_RESIDENCY_SLOTS = 4 };
+/* Chunks of staging memory of one direction; pieces of a chunk; the most threads that copy besides the calling one. */
+enum { GM_RESIDENCY_SLOTS = 8, GM_RESIDENCY_PIECES = 8, GM_RESIDENCY_COPIERS = 63 };
 
 /* Device memory of an object, or of the free pool. */
 struct gm_residency_copy {
@@ -76,14 +81,39 @@ struct gm_residency_way {
     CUstream stream;
     char *staging; /* GM_RESIDENCY_SLOTS chunks of pinned memory */
     size_t chunk;
-    unsigned next;
     CUevent busy[GM_RESIDENCY_SLOTS]; /* the last copy that uses the slot */
+    bool pinning;                     /* a thread allocates the staging memory */
+    unsigned next;                    /* the slot used longest ago; this and `taken`: guarded by the lock of copying */
+    bool taken[GM_RESIDENCY_SLOTS];   /* by a job */
+};
+
+/* One object on its way through staging memory. Chunk N is in slots[N % GM_RESIDENCY_SLOTS]. */
+struct gm_residency_job {
+    const struct gm_residency_object *object;
+    struct gm_residency_way *way;
+    bool to_staging;
+    size_t opened, next;               /* pieces that may be copied, and the next of them */
+    unsigned left[GM_RESIDENCY_SLOTS]; /* pieces of the chunk that are not copied yet */
+    unsigned slots[GM_RESIDENCY_SLOTS];
+};
+
+/* The threads that copy, and the job that they serve. */
+struct gm_residency_copying {
+    pthread_mutex_t lock; /* taken last; guards the fields and those of the jobs */
+    pthread_cond_t opened, copied, given;
+    struct gm_residency_job *job;
+    pthread_t threads[GM_RESIDENCY_COPIERS];
+    unsigned wanted, count, sleeping, openings;
+    pid_t process; /* that made them */
+    bool made, ends;
 };
 
 struct gpumem_residency {
     const struct gm_driver *driver;
     struct gm_context context;
     pthread_mutex_t placement, state;
+    pthread_cond_t moved; /* an object is no longer busy */
+    struct gm_residency_copying copying;
     size_t budget;
     uint64_t flags;
     struct gm_eviction *eviction;
@@ -117,6 +147,10 @@ GM_INTERNAL gm_status gm_residency_enter(struct gpumem_residency *r, struct gm_r
 GM_INTERNAL void gm_residency_leave(struct gpumem_residency *r, struct gm_residency_call *call);
 /* Takes `placement` as well. What was read under `state` before has to be read again. */
 GM_INTERNAL void gm_residency_place_too(struct gpumem_residency *r, struct gm_residency_call *call);
+/* Waits, without `placement`, until some object may be no longer busy. What was read before has to be read again. */
+GM_INTERNAL void gm_residency_await_move(struct gpumem_residency *r, struct gm_residency_call *call);
+/* The object is no longer busy. */
+GM_INTERNAL void gm_residency_moved(struct gpumem_residency *r, struct gm_residency_object *object);
 /* Gives `placement` up again. */
 GM_INTERNAL void gm_residency_place_no_more(struct gpumem_residency *r, struct gm_residency_call *call);
 static inline void gm_residency_pause(struct gpumem_residency *r) { pthread_mutex_unlock(&r->state); }
@@ -159,11 +193,42 @@ GM_INTERNAL gm_status gm_residency_retire(struct gpumem_residency *r, struct gm_
 /* Frees the copy, whose work is done. Releases `state` meanwhile. */
 GM_INTERNAL void gm_residency_free_copy(struct gpumem_residency *r, struct gm_residency_copy *copy);
 
-/* ---- transfer.c. Both place, and order themselves behind the work that uses the copy. */
-/* The copy gets the bytes of the host. */
+/* ---- copying.c: copies between host memory and staging memory. Called without `state`. */
+/* Threads that copy a large transfer, the calling one included: one for each processor, up to a limit. */
+GM_INTERNAL unsigned gm_residency_copy_threads(void);
+GM_INTERNAL void gm_residency_copying_open(struct gm_residency_copying *copying, unsigned threads);
+/* Ends the threads. */
+GM_INTERNAL void gm_residency_copying_close(struct gm_residency_copying *copying);
+/* A slot for the chunk. Where all are taken: waits for one, or returns false. */
+GM_INTERNAL bool gm_residency_slot_take(struct gm_residency_copying *copying, struct gm_residency_job *job,
+                                        size_t chunk, bool waits);
+GM_INTERNAL void gm_residency_slot_give(struct gm_residency_copying *copying, struct gm_residency_job *job,
+                                        size_t chunk);
+/* Asks the threads to help with the job, if it is large and they serve no other. */
+GM_INTERNAL void gm_residency_job_begin(struct gm_residency_copying *copying, struct gm_residency_job *job);
+/* The chunk may be copied. Chunks are opened in their order. */
+GM_INTERNAL void gm_residency_job_open(struct gm_residency_copying *copying, struct gm_residency_job *job,
+                                       size_t chunk);
+/* Copies until all of the chunk is copied. */
+GM_INTERNAL void gm_residency_job_finish(struct gm_residency_copying *copying, struct gm_residency_job *job,
+                                         size_t chunk);
+/* All opened chunks are finished. */
+GM_INTERNAL void gm_residency_job_end(struct gm_residency_copying *copying, struct gm_residency_job *job);
+static inline char *gm_residency_slot(const struct gm_residency_job *job, size_t chunk) {
+    return job->way->staging + job->slots[chunk % GM_RESIDENCY_SLOTS] * job->way->chunk;
+}
+static inline char *gm_residency_part(const struct gm_residency_object *object, size_t part, size_t offset) {
+    void *address = object->parts[part].address;
+    return address ? (char *)address : (char *)object->home->address + offset;
+}
+
+/* ---- transfer.c. Both order themselves behind the work that uses the copy. */
+/* The copy, of an object in use that is not busy, gets the bytes of the host. Releases `state` meanwhile. */
 GM_INTERNAL gm_status gm_residency_to_device(struct gpumem_residency *r, struct gm_residency_object *object);
-/* The host gets the bytes of the copy; those of a GPU-only object go to its home, which is allocated where needed. */
-GM_INTERNAL gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_object *object);
+/* The host gets the bytes of the copy; those of a GPU-only object go to its home, which is allocated where needed. The
+ * time is added to *spent, a field of the statistics. Places. */
+GM_INTERNAL gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_object *object,
+                                           uint64_t *spent);
 /* Waits until no transfer submitted so far uses the object's host memory. Releases `state` meanwhile; without
  * `placement` another thread may end the object then. */
 GM_INTERNAL gm_status gm_residency_wait_host(struct gpumem_residency *r, struct gm_residency_object *object);

@@ -1,5 +1,5 @@
 /* Transfers. Contiguous pinned host memory is copied directly, and the call does not wait. Other memory passes a ring
- * of pinned staging memory: the host copies one chunk while the device copies the others. */
+ * of pinned staging memory: the host copies some chunks while the device copies others. */
 #include "shim/residency/residency.h"
 
 #include <errno.h>
@@ -11,15 +11,10 @@
 
 /* ---- host memory of an object */
 
-static char *part_address(const struct gm_residency_object *object, size_t part, size_t offset) {
-    void *address = object->parts[part].address;
-    return address ? address : (char *)object->home->address + offset;
-}
-
 static bool is_contiguous(const struct gm_residency_object *object) {
     size_t offset = 0;
     for (size_t i = 0; i < object->part_count; i++) {
-        if (part_address(object, i, offset) != part_address(object, 0, 0) + offset)
+        if (gm_residency_part(object, i, offset) != gm_residency_part(object, 0, 0) + offset)
             return false;
         offset += object->parts[i].bytes;
     }
@@ -33,7 +28,7 @@ static bool is_known_to_driver(const struct gpumem_residency *r, const char *add
 }
 
 static bool is_direct(const struct gpumem_residency *r, const struct gm_residency_object *object) {
-    const char *first = part_address(object, 0, 0);
+    const char *first = gm_residency_part(object, 0, 0);
     return is_contiguous(object) && is_known_to_driver(r, first) && is_known_to_driver(r, first + object->bytes - 1);
 }
 
@@ -47,7 +42,7 @@ static gm_status check_mapped(const struct gpumem_residency *r, const struct gm_
     const int saved = errno;
     gm_status status = GM_OK;
     for (size_t i = 0, offset = 0; i < object->part_count && !status; i++) {
-        const char *address = part_address(object, i, offset);
+        const char *address = gm_residency_part(object, i, offset);
         if (!is_mapped(address, object->parts[i].bytes))
             status = gm_fail(GPUMEM_NOT_FOUND, "host memory of object %llu was freed: %zu bytes at %p are not mapped",
                              (unsigned long long)gm_residency_number(r, object), object->parts[i].bytes,
@@ -56,24 +51,6 @@ static gm_status check_mapped(const struct gpumem_residency *r, const struct gm_
     }
     errno = saved;
     return status;
-}
-
-/* Copies between the slot and the object's bytes from `offset` on. */
-static void copy_parts(const struct gm_residency_object *object, size_t offset, size_t bytes, char *slot,
-                       bool to_slot) {
-    size_t begin = 0;
-    for (size_t i = 0; i < object->part_count && bytes; i++) {
-        const size_t end = begin + object->parts[i].bytes;
-        if (offset < end) {
-            char *host = part_address(object, i, begin) + (offset - begin);
-            const size_t here = end - offset < bytes ? end - offset : bytes;
-            memcpy(to_slot ? slot : host, to_slot ? host : slot, here);
-            slot += here;
-            offset += here;
-            bytes -= here;
-        }
-        begin = end;
-    }
 }
 
 /* ---- homes */
@@ -161,59 +138,102 @@ static gm_status need_stream(struct gpumem_residency *r, struct gm_residency_way
     return status ? gm_fail(status, "no stream for transfers: %s", gpumem_status_name(status)) : GM_OK;
 }
 
+/* Only one of several threads allocates the memory. */
 static gm_status need_staging(struct gpumem_residency *r, struct gm_residency_way *way) {
     gm_status status = GM_OK;
     for (unsigned i = 0; i < GM_RESIDENCY_SLOTS && !status; i++)
         if (!way->busy[i] && (status = (gm_status)r->driver->event_create(&way->busy[i], CU_EVENT_DISABLE_TIMING)))
             gm_fail(status, "no event for transfers: %s", gpumem_status_name(status));
-    if (!status && !way->staging)
-        status = pin(r, way->chunk * GM_RESIDENCY_SLOTS, "staging", &way->staging);
+    while (!status && way->pinning)
+        pthread_cond_wait(&r->moved, &r->state);
+    if (status || way->staging)
+        return status;
+    way->pinning = true;
+    status = pin(r, way->chunk * GM_RESIDENCY_SLOTS, "staging", &way->staging);
+    way->pinning = false;
+    pthread_cond_broadcast(&r->moved);
     return status;
 }
 
-static size_t chunk_at(const struct gm_residency_way *way, const struct gm_residency_object *object, size_t offset) {
-    return object->bytes - offset < way->chunk ? object->bytes - offset : way->chunk;
+/* ---- through staging memory: the threads copy some chunks while the device copies others */
+
+enum { AHEAD = 2 }; /* chunks that are open besides the one that is finished: work for threads that are done with it */
+
+static size_t chunks_of(const struct gm_residency_job *job) {
+    return (job->object->bytes + job->way->chunk - 1) / job->way->chunk;
 }
 
-/* The copy of one chunk between slot and device, and its event. */
-static gm_status copy_slot(struct gpumem_residency *r, struct gm_residency_way *way, unsigned slot, CUdeviceptr target,
-                           CUdeviceptr source, size_t bytes) {
-    gm_status status = (gm_status)r->driver->memcpy_async(target, source, bytes, way->stream);
-    return status ? status : (gm_status)r->driver->event_record(way->busy[slot], way->stream);
+/* The driver's copy of one chunk, and its event. */
+static gm_status copy_chunk(struct gpumem_residency *r, const struct gm_residency_job *job, size_t chunk) {
+    const struct gm_residency_way *way = job->way;
+    const size_t offset = chunk * way->chunk, rest = job->object->bytes - offset;
+    const CUdeviceptr device = job->object->copy->address + offset, staged = (CUdeviceptr)gm_residency_slot(job, chunk);
+    gm_status status =
+        (gm_status)r->driver->memcpy_async(job->to_staging ? device : staged, job->to_staging ? staged : device,
+                                           rest < way->chunk ? rest : way->chunk, way->stream);
+    const CUevent busy = way->busy[job->slots[chunk % GM_RESIDENCY_SLOTS]];
+    return status ? status : (gm_status)r->driver->event_record(busy, way->stream);
 }
 
-static gm_status stage_in(struct gpumem_residency *r, const struct gm_residency_object *object) {
-    struct gm_residency_way *way = &r->to_device;
-    gm_status status = GM_OK;
-    for (size_t offset = 0; offset < object->bytes && !status; offset += way->chunk) {
-        const unsigned slot = way->next++ % GM_RESIDENCY_SLOTS;
-        char *staged = way->staging + slot * way->chunk;
-        const size_t bytes = chunk_at(way, object, offset);
-        if ((status = (gm_status)r->driver->event_synchronize(way->busy[slot])))
-            break;
-        copy_parts(object, offset, bytes, staged, true);
-        status = copy_slot(r, way, slot, object->copy->address + offset, (CUdeviceptr)staged, bytes);
-    }
+static gm_status await_chunk(struct gpumem_residency *r, const struct gm_residency_job *job, size_t chunk) {
+    return (gm_status)r->driver->event_synchronize(job->way->busy[job->slots[chunk % GM_RESIDENCY_SLOTS]]);
+}
+
+/* Also after a failure, since the threads copy what is open. */
+static gm_status send_chunk(struct gpumem_residency *r, struct gm_residency_job *job, size_t chunk, gm_status status) {
+    gm_residency_job_finish(&r->copying, job, chunk);
+    status = status ? status : copy_chunk(r, job, chunk);
+    gm_residency_slot_give(&r->copying, job, chunk);
     return status;
 }
 
-static gm_status stage_out(struct gpumem_residency *r, const struct gm_residency_object *object) {
-    struct gm_residency_way *way = &r->to_host;
+/* Several threads may be here. One that has slots does not wait for another one. */
+static gm_status stage_in(struct gpumem_residency *r, struct gm_residency_job *job) {
+    const size_t chunks = chunks_of(job);
     gm_status status = GM_OK;
-    for (size_t ahead = 0, done = 0; done < object->bytes && !status;) {
-        for (; ahead < object->bytes && ahead - done < GM_RESIDENCY_SLOTS * way->chunk && !status;
-             ahead += way->chunk) {
-            const unsigned slot = (unsigned)(ahead / way->chunk % GM_RESIDENCY_SLOTS);
-            status = copy_slot(r, way, slot, (CUdeviceptr)way->staging + slot * way->chunk,
-                               object->copy->address + ahead, chunk_at(way, object, ahead));
+    size_t opened = 0, sent = 0;
+    while (opened < chunks && !status) {
+        if (opened - sent > AHEAD || !gm_residency_slot_take(&r->copying, job, opened, sent == opened)) {
+            status = send_chunk(r, job, sent++, status);
+        } else if ((status = await_chunk(r, job, opened))) {
+            gm_residency_slot_give(&r->copying, job, opened);
+        } else {
+            gm_residency_job_open(&r->copying, job, opened++);
         }
-        const unsigned slot = (unsigned)(done / way->chunk % GM_RESIDENCY_SLOTS);
-        if (!status)
-            status = (gm_status)r->driver->event_synchronize(way->busy[slot]);
-        if (!status)
-            copy_parts(object, done, chunk_at(way, object, done), way->staging + slot * way->chunk, false);
-        done += way->chunk;
     }
+    while (sent < opened)
+        status = send_chunk(r, job, sent++, status);
+    return status;
+}
+
+/* One thread at a time is here. */
+static gm_status stage_out(struct gpumem_residency *r, struct gm_residency_job *job) {
+    const size_t chunks = chunks_of(job);
+    gm_status status = GM_OK;
+    size_t asked = 0, opened = 0, finished = 0;
+    for (unsigned i = 0; i < GM_RESIDENCY_SLOTS; i++)
+        job->slots[i] = i;
+    while (opened < chunks && !status) {
+        for (; asked < chunks && asked - finished < GM_RESIDENCY_SLOTS && !status; asked++)
+            status = copy_chunk(r, job, asked);
+        if (!status)
+            status = await_chunk(r, job, opened);
+        if (!status)
+            gm_residency_job_open(&r->copying, job, opened++);
+        if (opened - finished > AHEAD)
+            gm_residency_job_finish(&r->copying, job, finished++);
+    }
+    while (finished < opened)
+        gm_residency_job_finish(&r->copying, job, finished++);
+    return status;
+}
+
+static gm_status stage(struct gpumem_residency *r, struct gm_residency_way *way,
+                       const struct gm_residency_object *object) {
+    struct gm_residency_job job = {.object = object, .way = way, .to_staging = way == &r->to_device};
+    gm_residency_job_begin(&r->copying, &job);
+    gm_status status = job.to_staging ? stage_in(r, &job) : stage_out(r, &job);
+    gm_residency_job_end(&r->copying, &job);
     return status;
 }
 
@@ -247,13 +267,13 @@ static gm_status prepare(struct gpumem_residency *r, struct gm_residency_way *wa
 static gm_status submit(struct gpumem_residency *r, struct gm_residency_way *way, struct gm_residency_object *object,
                         bool direct) {
     const bool in = way == &r->to_device;
-    const CUdeviceptr host = (CUdeviceptr)part_address(object, 0, 0), device = object->copy->address;
+    const CUdeviceptr host = (CUdeviceptr)gm_residency_part(object, 0, 0), device = object->copy->address;
     gm_status status;
     gm_residency_pause(r);
     if (direct)
         status = (gm_status)r->driver->memcpy_async(in ? device : host, in ? host : device, object->bytes, way->stream);
     else
-        status = in ? stage_in(r, object) : stage_out(r, object);
+        status = stage(r, way, object);
     gm_residency_resume(r);
     if (status)
         return gm_fail(status, "%zu bytes of object %llu cannot be transferred: %s", object->bytes,
@@ -277,7 +297,7 @@ static gm_status transfer(struct gpumem_residency *r, struct gm_residency_way *w
         gm_status recorded = gm_residency_record(r, object->copy, way->stream, in);
         status = status ? status : recorded;
     }
-    object->busy = false;
+    gm_residency_moved(r, object);
     return status;
 }
 
@@ -293,10 +313,10 @@ gm_status gm_residency_to_device(struct gpumem_residency *r, struct gm_residency
     return GM_OK;
 }
 
-gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_object *object) {
+gm_status gm_residency_to_host(struct gpumem_residency *r, struct gm_residency_object *object, uint64_t *spent) {
     const uint64_t begin = gm_now_ns();
     gm_status status = transfer(r, &r->to_host, object);
-    r->stats.transfer_ns += gm_now_ns() - begin;
+    *spent += gm_now_ns() - begin;
     if (status)
         return status;
     object->on_host = true;

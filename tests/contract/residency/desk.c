@@ -44,7 +44,7 @@ struct gpumem_residency *residency_of(const char *eviction, size_t budget, uint6
     struct gpumem_residency_options options = {.struct_size = sizeof options,
                                                .budget = budget,
                                                .eviction = eviction,
-                                               .staging = 64 * KIB,
+                                               .staging = 128 * KIB,
                                                .objects = 64,
                                                .window = 32,
                                                .flags = flags};

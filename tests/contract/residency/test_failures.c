@@ -38,7 +38,7 @@ static void release(struct world *w, struct gpumem_use *uses, size_t count, CUst
 
 static void create(struct world *w, uint64_t flags) {
     struct gpumem_residency_options options = {
-        .struct_size = sizeof options, .budget = 3 * BYTES, .staging = 64 * KIB, .objects = 16, .flags = flags};
+        .struct_size = sizeof options, .budget = 3 * BYTES, .staging = 128 * KIB, .objects = 16, .flags = flags};
     struct gpumem_object_options host = {.struct_size = sizeof host, .bytes = BYTES};
     struct gpumem_object_options gpu = {.struct_size = sizeof gpu, .bytes = BYTES, .flags = GPUMEM_OBJECT_GPU_ONLY};
     TWICE(gpumem_residency_create(&options, &w->residency));

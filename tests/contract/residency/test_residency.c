@@ -359,7 +359,7 @@ static void parts_move_together(void **state) {
 
 static void pageable_memory_passes_in_chunks(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
-    const size_t bytes = 100 * KIB + 4; /* thirteen chunks of 8 KiB, through four slots */
+    const size_t bytes = 100 * KIB + 4; /* thirteen chunks of 8 KiB, through eight slots */
     uint32_t *memory = pageable(bytes, 3), *direct = pinned(bytes, 4);
     const uint64_t staged = host_object(r, memory, bytes), copied = host_object(r, direct, bytes);
     (void)state;

@@ -3,8 +3,10 @@
 #include "desk.h"
 #include "shim/residency/residency.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 150, INPUTS = 8, OWN = 3, WORDS = 4096, BYTES = 4 * WORDS };
@@ -166,6 +168,7 @@ static void waits_while_it_moves(void *(*call)(void *), bool used, bool gpu_only
     assert_int_equal(__atomic_load_n(&passed, __ATOMIC_SEQ_CST), 0);
     pthread_mutex_lock(&residency->state);
     residency->objects[(uint32_t)moved - 1].busy = false;
+    pthread_cond_broadcast(&residency->moved);
     pthread_mutex_unlock(&residency->state);
     pthread_mutex_unlock(&residency->placement);
     pthread_join(thread, NULL);
@@ -185,6 +188,7 @@ static void calls_wait_for_an_object_that_moves(void **state) {
 
 static struct gm_driver intruded;
 static CUresult (*true_host_alloc)(void **, size_t, unsigned), (*true_synchronize)(CUevent);
+static CUresult (*true_copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 static void *(*intruder)(void *);
 static pthread_t intruder_thread;
 static bool passes_inside; /* the intruder's call returns before the driver call does */
@@ -213,19 +217,26 @@ static CUresult intruded_synchronize(CUevent event) {
     return true_synchronize(event);
 }
 
+static CUresult intruded_copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    intrude();
+    return true_copy(to, from, bytes, stream);
+}
+
 /* `call` runs inside the next of these driver calls. */
 static void invite(void *(*call)(void *), bool passes) {
     intruder = call;
     passes_inside = passes;
 }
 
-static void open_intruded(void) {
-    residency = residency_of("lru", 9 * BYTES, 0);
+static void open_intruded(size_t room) {
+    residency = residency_of("lru", 9 * room, 0);
     intruded = *residency->driver;
     true_host_alloc = intruded.mem_host_alloc;
     true_synchronize = intruded.event_synchronize;
     intruded.mem_host_alloc = intruded_host_alloc;
     intruded.event_synchronize = intruded_synchronize;
+    true_copy = intruded.memcpy_async;
+    intruded.memcpy_async = intruded_copy;
     residency->driver = &intruded;
 }
 
@@ -233,7 +244,7 @@ static void open_intruded(void) {
 static void a_use_waits_for_the_home_of_a_synchronisation(void **state) {
     void *host = NULL;
     (void)state;
-    open_intruded();
+    open_intruded(BYTES);
     moved = gpu_object(residency, BYTES);
     write_words(residency, moved, BYTES, 1, streams[0]);
     invite(acquire_moved, false);
@@ -250,7 +261,7 @@ static void a_use_waits_for_the_home_of_a_synchronisation(void **state) {
 static void a_register_waits_for_the_end_of_the_object(void **state) {
     (void)state;
     memory = pinned(BYTES, 1);
-    open_intruded();
+    open_intruded(BYTES);
     moved = host_object(residency, memory, BYTES);
     touch(residency, moved, streams[0]);
     invite(register_moved, false);
@@ -266,7 +277,7 @@ static void a_register_waits_for_the_end_of_the_object(void **state) {
 static void an_acquire_that_fails_drops_what_others_dropped(void **state) {
     void *host = NULL;
     (void)state;
-    open_intruded();
+    open_intruded(BYTES);
     moved = gpu_object(residency, BYTES);
     const uint64_t small = gpu_object(residency, BYTES / 2), large = gpu_object(residency, 15 * BYTES / 2);
     struct gpumem_use uses[] = {{moved, GPUMEM_READ, NULL}, {gpu_object(residency, BYTES), GPUMEM_WRITE, NULL}};
@@ -286,12 +297,164 @@ static void an_acquire_that_fails_drops_what_others_dropped(void **state) {
     OK(gpumem_residency_destroy(residency));
 }
 
+static void *read_moved(void *argument) {
+    CU(cuCtxPushCurrent_v2(bench.context));
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    touch(residency, moved, streams[1]);
+    __atomic_add_fetch(&passed, 1, __ATOMIC_SEQ_CST);
+    return argument;
+}
+
+/* Both pass staging memory, whose slots they share. */
+static void a_transfer_does_not_wait_for_another_one(void **state) {
+    enum { CHUNKS = 20 * 8 * 1024 }; /* more than there are slots */
+    (void)state;
+    memory = pageable(2 * CHUNKS + BYTES, 7);
+    open_intruded(CHUNKS);
+    const uint64_t first = host_object(residency, memory, CHUNKS);
+    moved = host_object(residency, memory + CHUNKS / 4, CHUNKS);
+    touch(residency, host_object(residency, memory + CHUNKS / 2, BYTES), streams[0]); /* allocates the staging memory */
+    invite(read_moved, true);
+    touch(residency, first, streams[0]);
+    pthread_join(intruder_thread, NULL);
+    assert_int_equal(stats_of(residency).transfers_to_device, 3);
+    OK(gpumem_residency_destroy(residency));
+    free(memory);
+}
+
+/* An object that another acquire fills is not sent a second time. */
+static void an_object_of_two_acquires_is_sent_once(void **state) {
+    (void)state;
+    memory = pageable(BYTES, 7);
+    open_intruded(BYTES);
+    moved = host_object(residency, memory, BYTES);
+    invite(read_moved, false);
+    touch(residency, moved, streams[0]);
+    pthread_join(intruder_thread, NULL);
+    assert_int_equal(stats_of(residency).transfers_to_device, 1);
+    OK(gpumem_residency_destroy(residency));
+    free(memory);
+}
+
+/* ---- threads that copy */
+
+enum { LARGE = 3 << 20, LARGE_WORDS = LARGE / 4 };
+
+static unsigned threads_now(void) {
+    unsigned count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    assert_non_null(folder);
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+static struct gpumem_residency *copying_with(size_t threads) {
+    struct gpumem_residency_options options = {
+        .struct_size = sizeof options, .budget = 8 * LARGE, .staging = 1 << 20, .copy_threads = threads};
+    struct gpumem_residency *made = NULL;
+    OK(gpumem_residency_create(&options, &made));
+    return made;
+}
+
+static void *change_large(void *argument) {
+    struct worker *w = argument;
+    CU(cuCtxPushCurrent_v2(bench.context));
+    for (unsigned round = 1; round <= 5; round++) {
+        struct gpumem_use uses[] = {{w->results[0], GPUMEM_READ_WRITE, NULL}, {inputs[0], GPUMEM_READ, NULL}};
+        OK(gpumem_residency_acquire(residency, uses, 2, w->stream));
+        const struct words own = {uses[0].address, LARGE_WORDS}, shared = {uses[1].address, LARGE_WORDS};
+        CU(combine(w->stream, own, own, shared, round));
+        OK(gpumem_residency_release(residency, uses, 2, w->stream, 0));
+        OK(gpumem_residency_sync(residency, w->results[0], NULL));
+        OK(gpumem_residency_update(residency, w->results[0], round)); /* so that the next use transfers */
+    }
+    return NULL;
+}
+
+/* Numbers that differ show a piece that was copied to the wrong place, or not at all. */
+static void copied_by(size_t copy_threads) {
+    struct worker workers[THREADS] = {{0}};
+    pthread_t threads[THREADS];
+    residency = copying_with(copy_threads);
+    inputs[0] = host_object(residency, memory, LARGE);
+    for (uint32_t i = 0; i < (THREADS + 1) * LARGE_WORDS; i++)
+        memory[i] = i;
+    for (unsigned i = 0; i < THREADS; i++) {
+        CU(cuStreamCreate(&workers[i].stream, CU_STREAM_NON_BLOCKING));
+        workers[i].results[0] = host_object(residency, memory + (i + 1) * LARGE_WORDS, LARGE);
+        assert_int_equal(pthread_create(&threads[i], NULL, change_large, &workers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (uint32_t i = 0; i < (THREADS + 1) * LARGE_WORDS; i++) {
+        uint32_t word = i;
+        for (unsigned round = 1; i >= LARGE_WORDS && round <= 5; round++)
+            word = 31 * word + i % LARGE_WORDS + round;
+        if (memory[i] != word)
+            fail_msg("%zu threads: word %u is %u, not %u", copy_threads, i, memory[i], word);
+    }
+}
+
+static void large_transfers_are_copied_by_threads(void **state) {
+    const unsigned before = threads_now();
+    (void)state;
+    memory = pageable((THREADS + 1) * LARGE, 0);
+    copied_by(1);
+    assert_int_equal(threads_now(), before);
+    OK(gpumem_residency_destroy(residency));
+    copied_by(4);
+    assert_int_equal(threads_now(), before + 3);
+    OK(gpumem_residency_destroy(residency));
+    assert_int_equal(threads_now(), before);
+    free(memory);
+}
+
+static void small_transfers_make_no_threads(void **state) {
+    const unsigned before = threads_now();
+    (void)state;
+    memory = pageable(BYTES, 0);
+    residency = copying_with(4);
+    touch(residency, host_object(residency, memory, BYTES), streams[0]);
+    assert_int_equal(threads_now(), before);
+    OK(gpumem_residency_destroy(residency));
+    free(memory);
+}
+
+/* A child of fork() has none of the threads, and must not wait for them. */
+static void a_child_can_destroy(void **state) {
+    int status = -1;
+    (void)state;
+    memory = pageable(LARGE, 0);
+    residency = copying_with(4);
+    touch(residency, host_object(residency, memory, LARGE), streams[0]);
+    const pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        (void)gpumem_residency_destroy(residency);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    OK(gpumem_residency_destroy(residency));
+    free(memory);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, desk_open, desk_close)
     const struct CMUnitTest tests[] = {
-        TEST(many_threads_with_pageable_memory),          TEST(many_threads_with_pinned_memory),
-        TEST(calls_wait_for_an_object_that_moves),        TEST(a_use_waits_for_the_home_of_a_synchronisation),
-        TEST(a_register_waits_for_the_end_of_the_object), TEST(an_acquire_that_fails_drops_what_others_dropped),
+        TEST(many_threads_with_pageable_memory),
+        TEST(many_threads_with_pinned_memory),
+        TEST(calls_wait_for_an_object_that_moves),
+        TEST(a_use_waits_for_the_home_of_a_synchronisation),
+        TEST(a_register_waits_for_the_end_of_the_object),
+        TEST(an_acquire_that_fails_drops_what_others_dropped),
+        TEST(a_transfer_does_not_wait_for_another_one),
+        TEST(an_object_of_two_acquires_is_sent_once),
+        TEST(large_transfers_are_copied_by_threads),
+        TEST(small_transfers_make_no_threads),
+        TEST(a_child_can_destroy),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
