@@ -15,10 +15,11 @@
  * object returns GPUMEM_NOT_FOUND where the object is not registered, or not any more.
  *
  * Threads. Any thread may call, at any time, with one residency too. An acquire that finds all its objects, a release
- * and an announce never wait for the device. Acquires that place objects, and transfers to pageable memory, run one at
- * a time and may wait for the device: for memory that work still uses, or for staging memory. So does a release that
- * transfers to pageable memory, or frees (GPUMEM_RESIDENCY_NO_LAZY_RELEASE). An acquire does not wait for another
- * thread to release.
+ * and an announce never wait for the device. Acquires place objects one at a time, and may wait for the device: for
+ * memory that work still uses. Their transfers to the device then run beside each other, and may wait for staging
+ * memory, or for another acquire that transfers the same object. Transfers to pageable memory run one at a time with
+ * the placements, also those of a release. So does a release that frees (GPUMEM_RESIDENCY_NO_LAZY_RELEASE). An acquire
+ * does not wait for another thread to release.
  *
  * Streams. The residency belongs to the context that was current when it was created; streams are of that context. The
  * caller orders nothing: an acquire makes the stream wait for the transfers and the earlier uses that it depends on, in
@@ -28,9 +29,15 @@
  * GPUMEM_STREAM_CAPTURE while any stream captures.
  *
  * Host memory. Contiguous pinned memory is copied directly. Pageable memory, and parts that are not contiguous, pass a
- * ring of pinned staging memory in chunks. Memory that was unmapped is detected before it is read or written
- * (GPUMEM_NOT_FOUND). Memory that was freed but stays mapped cannot be detected. The host must not change registered
- * memory between an acquire and the end of the transfer that it caused: gpumem_residency_sync() waits for that. */
+ * ring of pinned staging memory in chunks. One thread copies slower than the bus transfers, so up to
+ * options.copy_threads threads copy a transfer of 1 MiB or more. All but the calling one are made at the first such
+ * transfer, block all signals, and end in gpumem_residency_destroy(). gpumem does not pin the program's own memory: a
+ * program that frees it, and gets other memory at that address, would transfer old bytes. A program that can rule this
+ * out pins its memory itself, and saves the staging.
+ *
+ * Memory that was unmapped is detected before it is read or written (GPUMEM_NOT_FOUND). Memory that was freed but stays
+ * mapped cannot be detected. The host must not change registered memory between an acquire and the end of the transfer
+ * that it caused: gpumem_residency_sync() waits for that. */
 #ifndef GPUMEM_RESIDENCY_H
 #define GPUMEM_RESIDENCY_H
 

@@ -106,10 +106,31 @@ static gm_status default_budget(size_t *budget) {
 static void *allocate_policy(size_t bytes, void *user) { return malloc(bytes); }
 static void release_policy(void *memory, size_t bytes, void *user) { free(memory); }
 
+static void free_copy(struct gm_residency_copy *copy) {
+    if (copy)
+        free(copy->read);
+    free(copy);
+}
+
+/* What describes memory of a context that was destroyed. */
+static void free_descriptions(struct gpumem_residency *r) {
+    while (r->pool_count)
+        free_copy(r->pool[--r->pool_count]);
+    while (r->homes) {
+        struct gm_residency_home *home = r->homes;
+        r->homes = home->next;
+        free(home);
+    }
+}
+
 static void free_tables(struct gpumem_residency *r) {
-    for (uint32_t i = 0; r->objects && i < r->object_count; i++)
+    for (uint32_t i = 0; r->objects && i < r->object_count; i++) {
+        free_copy(r->objects[i].copy);
+        free(r->objects[i].home);
         if (r->objects[i].parts != &r->objects[i].single)
             free(r->objects[i].parts);
+    }
+    free_descriptions(r);
     gm_eviction_close(r->eviction);
     free(r->objects);
     free(r->buckets);
@@ -198,6 +219,7 @@ static void free_memory(struct gpumem_residency *r) {
         struct gm_residency_object *object = &r->objects[i];
         if (object->copy)
             gm_residency_free_copy(r, object->copy);
+        object->copy = NULL;
         gm_residency_event_put(r, object->host_work);
         object->host_work = NULL;
         gm_residency_leave_home(r, object);

@@ -104,11 +104,24 @@ static struct gm_residency_home *find_home(struct gpumem_residency *r, size_t by
     return NULL;
 }
 
+/* Gives back the homes that no object uses, behind their transfers. */
+static gm_status free_idle_homes(struct gpumem_residency *r) {
+    for (struct gm_residency_home *home = r->homes; home; home = home->next) {
+        gm_status status = home->work ? (gm_status)r->driver->event_synchronize(home->work) : GM_OK;
+        if (status)
+            return gm_fail(status, "a transfer of a home failed: %s", gpumem_status_name(status));
+    }
+    gm_residency_free_homes(r);
+    return GM_OK;
+}
+
 static gm_status make_home(struct gpumem_residency *r, size_t bytes, struct gm_residency_home **made) {
     struct gm_residency_home *home = calloc(1, sizeof *home);
     if (!home)
         return gm_fail(GM_OUT_OF_MEMORY, "no host memory for a home");
     gm_status status = pin(r, bytes, "a home", &home->address);
+    if (status == GM_OUT_OF_MEMORY && r->homes && !(status = free_idle_homes(r)))
+        status = pin(r, bytes, "a home", &home->address);
     if (status) {
         free(home);
         return status;

@@ -549,6 +549,26 @@ static void a_home_is_not_overwritten_while_it_is_read(void **state) {
     OK(gpumem_residency_destroy(r));
 }
 
+/* The homes that dropped objects left are given back before there is no pinned memory. */
+static void homes_of_dropped_objects_make_room(void **state) {
+    struct gpumem_residency *r = residency_of("lru", MIB, 0);
+    const uint64_t old = gpu_object(r, 64 * KIB), new = gpu_object(r, 32 * KIB);
+    void *host = NULL;
+    (void)state;
+    write_words(r, old, 64 * KIB, 1, streams[0]);
+    OK(gpumem_residency_sync(r, old, NULL));
+    assert_int_equal(stats_of(r).host_bytes, 64 * KIB);
+    begin(r, old, GPUMEM_READ, streams[0]);
+    end(r, old, streams[0], GPUMEM_RELEASE_DROP);
+    write_words(r, new, 32 * KIB, 2, streams[0]);
+    assert_int_equal(simcuda_set_failures("cuMemHostAlloc:1:2"), 0);
+    OK(gpumem_residency_sync(r, new, &host));
+    assert_int_equal(simcuda_set_failures(NULL), 0);
+    assert_int_equal(differing(host, 32 * KIB, 2), 0);
+    assert_int_equal(stats_of(r).host_bytes, 32 * KIB);
+    OK(gpumem_residency_destroy(r));
+}
+
 static void unregister_waits_for_transfers_of_the_host_memory(void **state) {
     struct gpumem_residency *r = residency_of("lru", MIB, 0);
     uint32_t *memory = pinned(64 * KIB, WORD);
@@ -671,6 +691,8 @@ static void errors_of_creation(void **state) {
     FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "\"fifo\"");
     options = (struct gpumem_residency_options){.struct_size = sizeof options, .objects = (size_t)1 << 40};
     FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "at most");
+    options = (struct gpumem_residency_options){.struct_size = sizeof options, .copy_threads = 65};
+    FAILS(gpumem_residency_create(&options, &r), GPUMEM_INVALID_VALUE, "65 copying threads: at most 64");
     options = (struct gpumem_residency_options){.struct_size = sizeof options, .flags = 1u << 20};
     FAILS(gpumem_residency_create(&options, &r), GPUMEM_NOT_SUPPORTED, "0x100000");
     options = (struct gpumem_residency_options){.struct_size = 5};
@@ -893,6 +915,7 @@ int main(void) {
         TEST(a_writer_is_behind_all_readers),
         TEST(transfers_of_the_same_host_memory_keep_their_order),
         TEST(a_home_is_not_overwritten_while_it_is_read),
+        TEST(homes_of_dropped_objects_make_room),
         TEST(unregister_waits_for_transfers_of_the_host_memory),
         TEST(memory_pinned_in_part_is_staged),
         TEST(each_switch_can_be_off),

@@ -422,6 +422,28 @@ static void small_transfers_make_no_threads(void **state) {
     free(memory);
 }
 
+/* The driver's objects ended with the context; the threads and the host memory are the residency's. */
+static void threads_end_after_the_context(void **state) {
+    const unsigned before = threads_now();
+    CUcontext context;
+    (void)state;
+    memory = pageable(2 * LARGE, 0);
+    CU(cuCtxCreate_v2(&context, 0, 0));
+    residency = copying_with(4);
+    CUstream stream;
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const uint64_t host = host_object(residency, memory, LARGE),
+                   dropped = host_object(residency, memory + LARGE_WORDS, LARGE);
+    touch(residency, host, stream);
+    begin(residency, dropped, GPUMEM_READ, stream);
+    end(residency, dropped, stream, GPUMEM_RELEASE_DROP);
+    assert_int_equal(threads_now(), before + 3);
+    CU(cuCtxDestroy_v2(context));
+    assert_int_not_equal(gpumem_residency_destroy(residency), GPUMEM_OK);
+    assert_int_equal(threads_now(), before);
+    free(memory);
+}
+
 /* A child of fork() has none of the threads, and must not wait for them. */
 static void a_child_can_destroy(void **state) {
     int status = -1;
@@ -455,6 +477,7 @@ int main(void) {
         TEST(large_transfers_are_copied_by_threads),
         TEST(small_transfers_make_no_threads),
         TEST(a_child_can_destroy),
+        TEST(threads_end_after_the_context),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
