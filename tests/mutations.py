@@ -441,7 +441,7 @@ MUTATIONS = [
        "within = piece % GM_RESIDENCY_PIECES * piece_bytes(job);", "within = 0;",
        "residency threads, one device", "each thread copies its piece of a chunk to its place"),
     of("object_of_two_acquires_is_sent_twice", "shim/residency/acquire.c",
-       "        while (object->busy)", "        while (false)",
+       "        while (reads(&uses[i]) && !object->on_device && object->busy)", "        while (false)",
        "residency threads, one device", "an object that another acquire fills is waited for"),
     of("idle_homes_stay", "shim/residency/transfer.c",
        "if (status == GM_OUT_OF_MEMORY && r->homes &&", "if (status == GM_OK && r->homes &&",

@@ -153,12 +153,12 @@ static gm_status place_all(struct gpumem_residency *r, const struct gpumem_use *
     return status;
 }
 
-/* Another thread may fill an object of both. */
+/* Another thread may fill an object that both read, or has done so. */
 static gm_status fill_all(struct gpumem_residency *r, const struct gpumem_use *uses, size_t count) {
     gm_status status = GM_OK;
     for (size_t i = 0; i < count && !status; i++) {
         struct gm_residency_object *object = object_of(r, &uses[i]);
-        while (object->busy)
+        while (reads(&uses[i]) && !object->on_device && object->busy)
             pthread_cond_wait(&r->moved, &r->state);
         if (reads(&uses[i]) && !object->on_device)
             status = gm_residency_to_device(r, object);

@@ -217,8 +217,14 @@ static CUresult intruded_synchronize(CUevent event) {
     return true_synchronize(event);
 }
 
+static _Thread_local bool copies_slowly;
+
 static CUresult intruded_copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     intrude();
+    if (copies_slowly) {
+        __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+        usleep(100000);
+    }
     return true_copy(to, from, bytes, stream);
 }
 
@@ -332,6 +338,31 @@ static void an_object_of_two_acquires_is_sent_once(void **state) {
     touch(residency, moved, streams[0]);
     pthread_join(intruder_thread, NULL);
     assert_int_equal(stats_of(residency).transfers_to_device, 1);
+    OK(gpumem_residency_destroy(residency));
+    free(memory);
+}
+
+static void *fill_slowly(void *argument) {
+    CU(cuCtxPushCurrent_v2(bench.context));
+    copies_slowly = true;
+    touch(residency, moved, streams[1]);
+    return argument;
+}
+
+/* This thread uses the object first, and then finds that another one is filling it. */
+static void an_object_that_another_acquire_fills_is_waited_for(void **state) {
+    (void)state;
+    memory = pageable(3 * BYTES, 7);
+    open_intruded(BYTES);
+    touch(residency, host_object(residency, memory + 2 * WORDS, BYTES), streams[0]); /* allocates the staging memory */
+    moved = host_object(residency, memory, BYTES);
+    struct gpumem_use uses[] = {{host_object(residency, memory + WORDS, BYTES), GPUMEM_READ, NULL},
+                                {moved, GPUMEM_READ, NULL}};
+    invite(fill_slowly, false);
+    OK(gpumem_residency_acquire(residency, uses, 2, streams[0]));
+    pthread_join(intruder_thread, NULL);
+    assert_int_equal(stats_of(residency).transfers_to_device, 3);
+    OK(gpumem_residency_release(residency, uses, 2, streams[0], 0));
     OK(gpumem_residency_destroy(residency));
     free(memory);
 }
@@ -474,6 +505,7 @@ int main(void) {
         TEST(an_acquire_that_fails_drops_what_others_dropped),
         TEST(a_transfer_does_not_wait_for_another_one),
         TEST(an_object_of_two_acquires_is_sent_once),
+        TEST(an_object_that_another_acquire_fills_is_waited_for),
         TEST(large_transfers_are_copied_by_threads),
         TEST(small_transfers_make_no_threads),
         TEST(a_child_can_destroy),
