@@ -26,7 +26,7 @@ struct contract_options {
     uint32_t percent, tensor, vector_size, vectors, oversubscription;
     struct rate rate;
     enum distribution distribution;
-    uint32_t threads, loops;
+    uint32_t threads, copy_threads, loops; /* copy_threads 0: as many as gpumem takes */
     uint64_t seed;
     bool baryon, pinned, random_mappings, own_products, all_results, check, breakdown;
 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_VECTOR = 4096, MAX_TENSOR = 4096 };
+enum { MAX_VECTOR = 4096, MAX_TENSOR = 4096, MAX_COPY_THREADS = 64 };
 
 static const char usage[] =
     "usage: hadron [--variant NAME] [--vector-size COUNT] [--vectors COUNT] [--repeated-rate N/D] [options]\n"
@@ -27,6 +27,8 @@ static const char usage[] =
     "  --budget            bytes of nodes on the device, with --duplicates or --lazy-release (default nine tenths of\n"
     "                      what is free)\n"
     "  --host              pageable (default) or pinned: host memory of the nodes\n"
+    "  --copy-threads      that copy a transfer of pageable memory, with --duplicates or --lazy-release (default one\n"
+    "                      for each processor, at most 8)\n"
     "Synthesised vectors:\n"
     "  --vector-size       contractions of a vector, and streams (default 16)\n"
     "  --vectors           (default 100)\n"
@@ -96,6 +98,7 @@ enum option_key {
     EVICTION,
     BUDGET,
     HOST,
+    COPY_THREADS,
     VECTOR_SIZE,
     VECTORS,
     RATE,
@@ -126,6 +129,7 @@ static const struct option rows[] = {{"variant", required_argument, NULL, VARIAN
                                      {"eviction", required_argument, NULL, EVICTION},
                                      {"budget", required_argument, NULL, BUDGET},
                                      {"host", required_argument, NULL, HOST},
+                                     {"copy-threads", required_argument, NULL, COPY_THREADS},
                                      {"vector-size", required_argument, NULL, VECTOR_SIZE},
                                      {"vectors", required_argument, NULL, VECTORS},
                                      {"repeated-rate", required_argument, NULL, RATE},
@@ -201,6 +205,7 @@ static void parse_one(struct contract_options *made, struct given *given, int ke
     case EVICTION: made->eviction = find_eviction(optarg); break;
     case BUDGET: made->budget = parse_number(name, optarg, 1, most); break;
     case HOST: made->pinned = parse_choice(name, optarg, host_names); break;
+    case COPY_THREADS: made->copy_threads = (uint32_t)parse_number(name, optarg, 1, MAX_COPY_THREADS); break;
     case VECTOR_SIZE: made->vector_size = (uint32_t)parse_number(name, optarg, 1, MAX_VECTOR); break;
     case VECTORS: made->vectors = (uint32_t)parse_number(name, optarg, 1, 1000000); break;
     case RATE: made->rate = parse_rate(name, optarg); break;
@@ -242,6 +247,7 @@ static void check_memory(const struct contract_options *made, const struct given
     if (!reuse) {
         refuse_beside(given, EVICTION, "without --duplicates on or --lazy-release on");
         refuse_beside(given, BUDGET, "without --duplicates on or --lazy-release on");
+        refuse_beside(given, COPY_THREADS, "without --duplicates on or --lazy-release on");
         refuse_beside(given, OVERSUBSCRIPTION, "without --duplicates on or --lazy-release on");
     }
     if (!made->accumulate)

@@ -45,6 +45,7 @@ static void open_residency(struct job *job) {
         .objects = (size_t)w->node_count * (size_t)pieces_of(job, HADRON) + 1,
         .window = 2 * (size_t)w->longest * (size_t)pieces_of(job, HADRON),
         .seed = job->seed,
+        .copy_threads = chosen->copy_threads,
         .flags = (chosen->duplicates ? 0u : GPUMEM_RESIDENCY_NO_REUSE) |
                  (chosen->lazy_release ? 0u : GPUMEM_RESIDENCY_NO_LAZY_RELEASE) |
                  (chosen->on_demand_sync ? 0u : GPUMEM_RESIDENCY_NO_ON_DEMAND)};

@@ -136,7 +136,7 @@ def hadron_refusals(place):
             ("--oversubscription", "100", "--vectors", "5"), ("--oversubscription", "100", "--budget", "100000"),
             ("--oversubscription", "100", "--system", "baryon"), ("--function", "rho"), ("--scale", "50"), ("--function", "f0d2", "--scale", "0"),
             ("--function", "f0d2", "--vectors", "5"), ("--function", "f0d2", "--repeated-rate", "1/2"), ("--system", "tetraquark"), ("--tensor", "x"),
-            ("--mapping", "none"), ("--products", "blas"), ("--threads", "0"), ("--loops", ""), ("--seed", "x"), ("--results", "none"),
+            ("--mapping", "none"), ("--products", "blas"), ("--threads", "0"), ("--copy-threads", "65"), ("--loops", ""), ("--seed", "x"), ("--results", "none"),
             ("--variant", "explicit_naive", "--eviction", "lru"), ("--variant", "unified_reorg", "--budget", "100000"),
             ("--variant", "explicit_naive", "--oversubscription", "50"), ("--variant", "unified_reorg", "--duplicates", "on"),
             ("--prefetch", "on"), ("--variant", "resident", "--reorganise", "off"), ("--variant", "zgemm", "--check"), ("more",), ("--more",)):

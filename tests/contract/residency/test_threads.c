@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -453,6 +454,51 @@ static void small_transfers_make_no_threads(void **state) {
     free(memory);
 }
 
+/* A call of the driver fails in the middle of a transfer that threads copy: nothing is lost, and nothing is left open.
+ */
+static void fails_in_the_middle(const char *name) {
+    unsigned failed = 0;
+    residency = copying_with(4);
+    const uint64_t object = host_object(residency, memory, LARGE);
+    struct gpumem_use use = {object, GPUMEM_READ_WRITE, NULL};
+    for (unsigned at = 1; at < 30; at++) {
+        char script[64];
+        for (uint32_t i = 0; i < LARGE_WORDS; i++)
+            memory[i] = i + at;
+        OK(gpumem_residency_update(residency, object, at));
+        snprintf(script, sizeof script, "%s:%u", name, at);
+        assert_int_equal(simcuda_set_failures(script), 0);
+        enum gpumem_status status = gpumem_residency_acquire(residency, &use, 1, streams[0]);
+        failed += status != GPUMEM_OK;
+        assert_int_equal(simcuda_set_failures(NULL), 0);
+        if (status)
+            OK(gpumem_residency_acquire(residency, &use, 1, streams[0]));
+        const struct words all = {use.address, LARGE_WORDS};
+        CU(combine(streams[0], all, all, all, 1));
+        OK(gpumem_residency_release(residency, &use, 1, streams[0], 0));
+        assert_int_equal(simcuda_set_failures(script), 0);
+        status = gpumem_residency_sync(residency, object, NULL);
+        failed += status != GPUMEM_OK;
+        assert_int_equal(simcuda_set_failures(NULL), 0);
+        if (status)
+            OK(gpumem_residency_sync(residency, object, NULL));
+        for (uint32_t i = 0; i < LARGE_WORDS; i++)
+            if (memory[i] != 32 * (i + at) + 1)
+                fail_msg("%s: word %u is %u", script, i, memory[i]);
+    }
+    assert_in_range(failed, 20, 60);
+    OK(gpumem_residency_destroy(residency));
+}
+
+static void failures_while_threads_copy(void **state) {
+    (void)state;
+    memory = pageable(LARGE, 0);
+    fails_in_the_middle("cuMemcpyAsync");
+    fails_in_the_middle("cuEventSynchronize");
+    fails_in_the_middle("cuEventRecord");
+    free(memory);
+}
+
 /* The driver's objects ended with the context; the threads and the host memory are the residency's. */
 static void threads_end_after_the_context(void **state) {
     const unsigned before = threads_now();
@@ -509,6 +555,7 @@ int main(void) {
         TEST(large_transfers_are_copied_by_threads),
         TEST(small_transfers_make_no_threads),
         TEST(a_child_can_destroy),
+        TEST(failures_while_threads_copy),
         TEST(threads_end_after_the_context),
     };
 #undef TEST
