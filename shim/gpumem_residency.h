@@ -216,7 +216,7 @@ struct gpumem_residency_stats {
     uint64_t host_bytes;     /* pinned by gpumem now: staging memory and homes */
     uint64_t allocate_ns;    /* host time in allocations and frees of the driver, waits before a free included */
     uint64_t evict_ns;       /* host time in evictions, without the frees */
-    uint64_t transfer_ns;    /* host time in transfers that no eviction caused */
+    uint64_t transfer_ns;    /* host time in transfers that no eviction caused, of all threads */
 };
 
 /* Errors: only those of struct_size. */
