@@ -432,7 +432,7 @@ def memhc():
     about = document(MEMHC)
     points = memhc_report.Points(about["points"])
     rows = []
-    for tensor in points.tensors():
+    for tensor in points.swept():
         for size, rate in [*memhc_report.by_size(tensor), *memhc_report.by_rate(tensor)]:
             values = [points.gflops("vectors", tensor, size, rate, variant) for variant in (memhc_report.UNIFIED, "unified_kept", memhc_report.FULL)]
             row = [tensor, size, rate, *("-" if value is None else f"{value:.0f}" for value in values), f"{values[2] / values[0]:.2f}"

@@ -41,6 +41,11 @@ class Points:
     def tensors(self):
         return sorted({int(name.split("|")[1]) for name in self.rows if name.startswith("vectors|")})
 
+    def swept(self):
+        """The tensors of figure 7: those of figure 10 alone have one vector size and one rate."""
+        return [tensor for tensor in self.tensors() if len({name for name in self.rows if name.startswith(f"vectors|{tensor}|")
+                                                            and name.endswith(f"|{FULL}")}) > 1]
+
     def speedups(self, tensor, places):
         """{(size, rate): ratio of the full version to unified memory}"""
         found = {place: self.ratio(("vectors", tensor, *place, FULL), ("vectors", tensor, *place, UNIFIED)) for place in places}
@@ -70,7 +75,7 @@ def by_rate(tensor):
 
 def figure_7(points):
     rows = []
-    for tensor in points.tensors():
+    for tensor in points.swept():
         for kind, places in (("rate", by_rate(tensor)), ("size", by_size(tensor))):
             paper = PAPER_FIGURE_7.get((tensor, kind))
             for size, rate in places:
@@ -217,7 +222,7 @@ def shares(points, over, under):
 
 def story(points):
     """Sentences on what was measured beside what the paper says."""
-    for tensor in points.tensors():
+    for tensor in points.swept():
         for kind, places in (("rate", by_rate(tensor)), ("size", by_size(tensor))):
             found, paper = list(points.speedups(tensor, places).values()), PAPER_FIGURE_7.get((tensor, kind))
             if found:
