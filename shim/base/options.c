@@ -2,6 +2,7 @@
  * storage. Before gm_options_load() the getters return the defaults, so the order of constructors does not matter. */
 #include "shim/base/options.h"
 #include "shim/base/base.h"
+#include "shim/base/config.h"
 #include "shim/base/file.h"
 
 #include <sched.h>
@@ -87,6 +88,10 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Fixed size of each workspace that a library makes by gpumem_workspace_create and to which it gives no size "
      "itself; "
      "0 = managed: 1 MiB at first, and larger when a call needs more."},
+    {GM_OPT_CONFIG, GM_OPTION_TEXT, "GPUMEM_CONFIG", "config", "", "FILE", NULL, 0, 0,
+     "Read more options from this file: lines such as policy = cache, each the name of a variable in lower case "
+     "without "
+     "GPUMEM_; # begins a comment; the environment comes before the file."},
     {GM_OPT_STATS, GM_OPTION_TEXT, "GPUMEM_STATS", NULL, "", "FILE", NULL, 0, 0,
      "File of counters that gpumem run creates and reads; not meant to be set by hand."},
 };
@@ -292,8 +297,22 @@ static const struct gm_option *find_row(const char *name, size_t length) {
     return NULL;
 }
 
-/* `entry` is NAME=value, and the name begins with GPUMEM_. An empty value counts as not set. */
-static void take_entry(const char *entry, uint32_t *seen, bool report) {
+static void set(const struct gm_option *row, uint64_t number, const char *text) {
+    values[row->id].number = number;
+    values[row->id].set = true;
+    gm_format(values[row->id].text, TEXT_SIZE, "%s", text);
+}
+
+static void set_default(const struct gm_option *row) {
+    char error[256];
+    gm_option_parse(row, row->initial, &values[row->id].number, error, sizeof error);
+    values[row->id].set = false;
+    gm_format(values[row->id].text, TEXT_SIZE, "%s", row->initial);
+}
+
+/* `entry` is NAME=value, and the name begins with GPUMEM_. An empty value counts as not set, also where the file of
+ * options sets the row. */
+static void take_entry(const char *entry, uint64_t *seen, bool report) {
     size_t length = strcspn(entry, "=");
     const struct gm_option *row = find_row(entry, length);
     if (!entry[length])
@@ -304,38 +323,119 @@ static void take_entry(const char *entry, uint32_t *seen, bool report) {
         return;
     }
     const char *text = entry + length + 1;
-    if (!*text || (*seen & 1u << row->id))
+    if (*seen & UINT64_C(1) << row->id)
         return;
-    *seen |= 1u << row->id; /* when a name has several entries the first counts, as for getenv */
-    char error[256];
-    uint64_t number;
-    if (gm_option_parse(row, text, &number, error, sizeof error)) {
-        if (report)
-            gm_log(GM_LOG_WARN, "%s; using %s", error, *row->initial ? row->initial : "none");
+    if (!*text) {
+        set_default(row);
         return;
     }
-    values[row->id].number = number;
-    values[row->id].set = true;
-    gm_format(values[row->id].text, TEXT_SIZE, "%s", text);
+    *seen |= UINT64_C(1) << row->id; /* when a name has several entries the first counts, as for getenv */
+    char error[256];
+    uint64_t number;
+    if (!gm_option_parse(row, text, &number, error, sizeof error)) {
+        set(row, number, text);
+        return;
+    }
+    set_default(row);
+    if (report)
+        gm_log(GM_LOG_WARN, "%s; using %s", error, *row->initial ? row->initial : "none");
 }
 
 static void scan(char *const *environment, bool report) {
-    uint32_t seen = 0;
+    uint64_t seen = 0;
     for (; *environment; environment++) {
         if (!strncmp(*environment, "GPUMEM_", 7))
             take_entry(*environment, &seen, report);
     }
 }
 
-static void set_default(const struct gm_option *row) {
-    char error[256];
-    gm_option_parse(row, row->initial, &values[row->id].number, error, sizeof error);
-    gm_format(values[row->id].text, TEXT_SIZE, "%s", row->initial);
+_Static_assert(GM_OPTION_COUNT_ <= 64, "take_entry keeps a bit for each option");
+
+/* The path that the first entry with a value gives, as in take_entry; "" = none. */
+static const char *config_path(char *const *environment) {
+    const size_t name = strlen("GPUMEM_CONFIG=");
+    for (; *environment; environment++) {
+        if (!strncmp(*environment, "GPUMEM_CONFIG=", name) && (*environment)[name])
+            return *environment + name;
+    }
+    return "";
 }
 
-_Static_assert(GM_OPTION_COUNT_ <= 32, "take_entry keeps a bit for each option");
+struct config {
+    const char *path;
+    bool report;
+};
 
-/* Scans twice: the first scan finds the log level, and the second reports errors at that level. */
+/* Writes a name of the file, such as trace_format, as that of its variable. False: it is too long for any. */
+static bool variable_name(char *out, size_t size, const char *name) {
+    size_t length = (size_t)gm_format(out, size, "GPUMEM_%s", name);
+    for (char *p = out + strlen("GPUMEM_"); length < size && *p; p++) {
+        if (*p >= 'A' && *p <= 'Z')
+            return false; /* upper case is no name of the file */
+        *p = (char)(*p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
+    }
+    return length < size;
+}
+
+/* Writes the name of the row's lines: that of its variable in lower case. */
+static const char *file_name(char *out, size_t size, const struct gm_option *row) {
+    gm_format(out, size, "%s", row->name + strlen("GPUMEM_"));
+    for (char *p = out; *p; p++)
+        *p = (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+    return out;
+}
+
+/* Returns the row of the line, or writes why there is none. */
+static const struct gm_option *row_of_line(const struct gm_config_line *line, char *error, size_t size) {
+    char name[NAME_SIZE], known[NAME_SIZE];
+    if (line->error) {
+        gm_format(error, size, "%s", line->error);
+        return NULL;
+    }
+    bool fits = variable_name(name, sizeof name, line->name);
+    const struct gm_option *row = fits ? find_row(name, strlen(name)) : NULL;
+    if (row && row->id != GM_OPT_CONFIG && row->id != GM_OPT_STATS)
+        return row;
+    const struct gm_option *similar = fits && !row ? nearest(name, strlen(name)) : NULL;
+    if (row)
+        gm_format(error, size, "only the environment sets %s", line->name);
+    else if (similar)
+        gm_format(error, size, "'%.*s' is not an option; did you mean %s?", SHOWN, line->name,
+                  file_name(known, sizeof known, similar));
+    else
+        gm_format(error, size,
+                  "'%.*s' is not an option; names are those of libgpumem(7) without GPUMEM_, in lower case", SHOWN,
+                  line->name);
+    return NULL;
+}
+
+static void take_line(void *arg, const struct gm_config_line *line) {
+    const struct config *config = arg;
+    char error[256];
+    uint64_t number;
+    const struct gm_option *row = row_of_line(line, error, sizeof error);
+    if (row && !*line->value) {
+        set_default(row);
+        return;
+    }
+    if (row && !gm_option_parse(row, line->value, &number, error, sizeof error)) {
+        set(row, number, line->value);
+        return;
+    }
+    if (row)
+        set_default(row);
+    if (config->report)
+        gm_log(GM_LOG_WARN, "%s:%u: %s; the line is ignored", config->path, line->number, error);
+}
+
+static void read_config(const char *path, bool report) {
+    struct config config = {path, report};
+    int error = *path ? gm_config_read(path, take_line, &config) : 0;
+    if (error && report)
+        gm_log(GM_LOG_WARN, "GPUMEM_CONFIG=%s: %s; no option is read from it", path, gm_config_reason(error));
+}
+
+/* Reads everything twice: the first time to find the log level, the second time to report errors at that level. */
 void gm_options_load(char *const *environment) {
     int expected = 0;
     if (!environment)
@@ -345,11 +445,14 @@ void gm_options_load(char *const *environment) {
             sched_yield();
         return;
     }
+    const char *path = config_path(environment);
     for (int i = 0; i < GM_OPTION_COUNT_; i++)
         set_default(&gm_option_rows[i]);
-    scan(environment, false);
-    gm_log_set((enum gm_log_level)values[GM_OPT_LOG].number);
-    scan(environment, true);
+    for (int report = 0; report < 2; report++) {
+        read_config(path, report);
+        scan(environment, report);
+        gm_log_set((enum gm_log_level)values[GM_OPT_LOG].number);
+    }
     __atomic_store_n(&state, 2, __ATOMIC_RELEASE);
 }
 

@@ -49,6 +49,7 @@ enum gm_option_id {
     GM_OPT_RESOURCE_MANAGED, /* GPUMEM_RESOURCE_MANAGED */
     GM_OPT_FAIL_NTH,         /* GPUMEM_FAIL_NTH count: the n-th movable allocation fails, default 0 = off */
     GM_OPT_WORKSPACE_SIZE, /* GPUMEM_WORKSPACE_SIZE bytes of each workspace (gpumem_workspace.h), default 0 = managed */
+    GM_OPT_CONFIG,         /* GPUMEM_CONFIG text: file of more options (config.h) */
     GM_OPT_STATS,          /* GPUMEM_STATS text: file of counters that gpumem run reads */
     GM_OPTION_COUNT_
 };
@@ -67,8 +68,8 @@ struct gm_option {
 
 extern const struct gm_option gm_option_rows[GM_OPTION_COUNT_];
 
-/* Reads `environment` (in the form of environ) into the values of the process. Later calls are ignored. Texts are
- * copied into fixed storage. */
+/* Reads `environment` (in the form of environ), and the file that it names in GPUMEM_CONFIG, into the values of the
+ * process. The environment comes before the file. Later calls are ignored. Texts are copied into fixed storage. */
 void gm_options_load(char *const *environment);
 
 bool gm_option_bool(enum gm_option_id id);

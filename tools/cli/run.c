@@ -1,4 +1,5 @@
 /* gpumem run and gpumem stat: set the environment, start the program, and print what it did with GPU memory. */
+#include "shim/base/config.h"
 #include "shim/base/options.h"
 #include "shim/trace/writer.h"
 #include "tools/cli/commands.h"
@@ -57,6 +58,22 @@ static int check_policy(const char *value) {
     return gm_usage_error("unknown policy '%s'; there are: %s", value, known);
 }
 
+static void ignore_line(void *arg, const struct gm_config_line *line) {
+    (void)arg;
+    (void)line;
+}
+
+/* Names the file of options in the environment, so that the program finds it from any folder. */
+static int take_config(const char *path) {
+    int error = gm_config_read(path, ignore_line, NULL);
+    if (error)
+        return gm_usage_error("config file '%s': %s", path, gm_config_reason(error));
+    char *whole = realpath(path, NULL);
+    error = !whole || setenv("GPUMEM_CONFIG", whole, 1) ? errno : 0;
+    free(whole);
+    return error ? gm_usage_error("config file '%s': %s", path, strerror(error)) : 0;
+}
+
 /* Sets one option of the library in the environment. 0, or GM_EXIT_USAGE. */
 static int take_row(const struct gm_option *row, const char *value) {
     char error[512], expanded[GM_PATH];
@@ -67,6 +84,8 @@ static int take_row(const struct gm_option *row, const char *value) {
         return gm_usage_error("%s", error);
     if (row->id == GM_OPT_POLICY && check_policy(value))
         return GM_EXIT_USAGE;
+    if (row->id == GM_OPT_CONFIG)
+        return take_config(value);
     if (row->id == GM_OPT_TRACE && gm_trace_expand(value, expanded, sizeof expanded))
         return gm_usage_error("trace file name '%s' is too long or has a %% that is not one of %%p %%h %%r %%%%",
                               value);
@@ -131,6 +150,30 @@ static int check_folder(const char *name) {
     return 0;
 }
 
+static void find_trace(void *arg, const struct gm_config_line *line) {
+    char **trace = arg;
+    if (line->error || strcmp(line->name, "trace"))
+        return;
+    free(*trace);
+    *trace = strdup(line->value);
+}
+
+/* Moves the trace that the file of options names to the environment, where this program checks it. `table`: there is
+ * no trace. */
+static int settle_trace(bool table) {
+    const char *config = getenv("GPUMEM_CONFIG");
+    char *trace = NULL;
+    int status = 0;
+    if (table)
+        return config ? setenv("GPUMEM_TRACE", "", 1) : unsetenv("GPUMEM_TRACE");
+    if (!config || !*config || getenv("GPUMEM_TRACE") || gm_config_read(config, find_trace, &trace))
+        return 0;
+    if (trace && *trace)
+        status = take_row(&gm_option_rows[GM_OPT_TRACE], trace);
+    free(trace);
+    return status;
+}
+
 /* Removes the trace of an earlier run, so that this run's processes can use the name. Refuses to replace any other
  * file. */
 static int clear_trace(void) {
@@ -184,9 +227,7 @@ static int launch(int argc, char **argv, bool table) {
     if (gm_preload_find(setup.library, library, sizeof library) || gm_preload_set(library) ||
         (setup.audit && gm_preload_audit(library)) || (setup.sim && gm_preload_sim()))
         return GM_EXIT_USAGE;
-    if (table)
-        unsetenv("GPUMEM_TRACE");
-    if (clear_trace())
+    if (settle_trace(table) || clear_trace())
         return GM_EXIT_USAGE;
     if (setup.nvtx && (status = take_nvtx(library)))
         return status;

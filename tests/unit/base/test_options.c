@@ -254,8 +254,128 @@ static void short_error_buffers(void **unused) {
     }
 }
 
+/* ---- the file of GPUMEM_CONFIG */
+
+static char config_path[64], config_entry[96];
+
+static char *config_file(const char *text) {
+    strcpy(config_path, "/tmp/gpumem-options-XXXXXX");
+    int fd = mkstemp(config_path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    snprintf(config_entry, sizeof config_entry, "GPUMEM_CONFIG=%s", config_path);
+    return config_entry;
+}
+
+static int from_file(void) {
+    CHECK(!strcmp(gm_option_text(GM_OPT_POLICY), "static:size<1M=async;native"));
+    CHECK(gm_option_number(GM_OPT_LIMIT) == 40ull << 30 && gm_option_is_set(GM_OPT_LIMIT));
+    CHECK(!strcmp(gm_option_text(GM_OPT_TRACE), "/tmp/a#b.trace"));
+    CHECK(gm_option_number(GM_OPT_STACKS) == 9); /* of the environment */
+    CHECK(gm_option_number(GM_OPT_TRACE_FORMAT) == 2);
+    CHECK(gm_option_number(GM_OPT_FILL) == 0 && !gm_option_is_set(GM_OPT_FILL)); /* emptied by the environment */
+    CHECK(!gm_option_is_set(GM_OPT_GROW));                                       /* emptied by a later line */
+    CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 4);                            /* of two lines the last */
+    CHECK(gm_option_number(GM_OPT_LIST_RANGE) == 5);                             /* a bad value of the environment */
+    return 0;
+}
+
+static void config_and_environment(void **unused) {
+    char *const environment[] = {config_file("# of this machine\n\n"
+                                             "policy = static:size<1M=async;native\n"
+                                             "  limit=40GiB   # of each device\r\n"
+                                             "trace = /tmp/a#b.trace\n"
+                                             "stacks = 3\nfill = zero\ngrow = move\ngrow =\n"
+                                             "list_length = 3\nlist_length = 4\nlist_range = 7\n"
+                                             "trace_format = csv"),
+                                 "GPUMEM_STACKS=9", "GPUMEM_FILL=", "GPUMEM_LIST_RANGE=x", NULL};
+    assert_int_equal(in_child(environment, from_file), 0);
+    assert_string_equal(log_text, "gpumem: GPUMEM_LIST_RANGE=x is not a count between 0 and 1000000; using 5\n");
+    unlink(config_path);
+}
+
+static int only_stacks(void) {
+    CHECK(gm_option_number(GM_OPT_STACKS) == 2);
+    CHECK(gm_option_number(GM_OPT_LIMIT) == 0 && !gm_option_is_set(GM_OPT_LIMIT));
+    CHECK(!gm_option_is_set(GM_OPT_STATS));
+    return 0;
+}
+
+/* Each bad line is named once and the rest counts. */
+static void config_errors(void **unused) {
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"polcy = cache", "'polcy' is not an option; did you mean policy?"},
+        {"trace-format = csv", "'trace-format' is not an option; did you mean trace_format?"},
+        {"POLICY = cache", "'POLICY' is not an option; names are those of libgpumem(7) without GPUMEM_, in lower case"},
+        {"weather = fine",
+         "'weather' is not an option; names are those of libgpumem(7) without GPUMEM_, in lower case"},
+        {"= cache", "'' is not an option; names are those of libgpumem(7) without GPUMEM_, in lower case"},
+        {"limit = 8GB", "GPUMEM_LIMIT=8GB is not a number of bytes such as 0, 4096, 512M or 2GiB"},
+        {"limit 8G", "the line is not of the form NAME = VALUE"},
+        {"stats = /tmp/x", "only the environment sets stats"},
+        {"config = other", "only the environment sets config"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[200], says[400];
+        snprintf(text, sizeof text, "limit = 1G\n%s\nstacks = 2\n%s", cases[i].line, i == 5 ? "" : "limit =\n");
+        char *const environment[] = {config_file(text), NULL};
+        snprintf(says, sizeof says, "gpumem: %s:2: %s; the line is ignored\n", config_path, cases[i].says);
+        assert_int_equal(in_child(environment, only_stacks), 0);
+        assert_string_equal(log_text, says);
+        unlink(config_path);
+    }
+}
+
+static void config_log_level(void **unused) {
+    char *const quiet[] = {config_file("nonsense\nlog = off\n"), "GPUMEM_STACKS=x", NULL};
+    assert_int_equal(in_child(quiet, good), 0);
+    assert_string_equal(log_text, "");
+    char *const loud[] = {config_entry, "GPUMEM_LOG=warn", NULL};
+    assert_int_equal(in_child(loud, good), 0);
+    assert_non_null(strstr(log_text, ":1: the line is not of the form NAME = VALUE"));
+    unlink(config_path);
+}
+
+static int nothing_but_config(void) {
+    CHECK(gm_option_is_set(GM_OPT_CONFIG));
+    CHECK(!gm_option_is_set(GM_OPT_POLICY));
+    return 0;
+}
+
+static void config_that_cannot_be_read(void **unused) {
+    static const struct {
+        char *entry;
+        const char *says;
+    } cases[] = {
+        {"GPUMEM_CONFIG=/none/such",
+         "gpumem: GPUMEM_CONFIG=/none/such: no such file or directory; no option is read from it\n"},
+        {"GPUMEM_CONFIG=/tmp", "gpumem: GPUMEM_CONFIG=/tmp: is a directory; no option is read from it\n"},
+        {"GPUMEM_CONFIG=/dev/null",
+         "gpumem: GPUMEM_CONFIG=/dev/null: is not a plain file; no option is read from it\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *const environment[] = {cases[i].entry, NULL};
+        assert_int_equal(in_child(environment, nothing_but_config), 0);
+        assert_string_equal(log_text, cases[i].says);
+    }
+    char *const environment[] = {config_file(""), NULL};
+    assert_int_equal(in_child(environment, nothing_but_config), 0);
+    assert_string_equal(log_text, "");
+    assert_int_equal(truncate(config_path, (1 << 20) + 1), 0);
+    assert_int_equal(in_child(environment, nothing_but_config), 0);
+    assert_non_null(strstr(log_text, ": is larger than 1 MiB; no option is read from it\n"));
+    unlink(config_path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(config_and_environment),
+        cmocka_unit_test(config_errors),
+        cmocka_unit_test(config_log_level),
+        cmocka_unit_test(config_that_cannot_be_read),
         cmocka_unit_test(defaults),
         cmocka_unit_test(given),
         cmocka_unit_test(only_the_first_load_counts),
