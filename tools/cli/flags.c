@@ -23,8 +23,8 @@ const struct gm_flag gm_flags[] = {
     {"temporary", "", "report", "Blocks freed before their thread allocated again, by call site."},
     {"sizes", "", "report", "Sizes by powers of two: allocations, bytes, peak of live bytes."},
     {"lifetimes", "", "report",
-     "Lifetimes, and for thresholds from 1/1024 s to 512 s the peaks of blocks that live shorter and longer, compared "
-     "with the device's memory."},
+     "Lifetimes, and for thresholds from 1/1024 s to the length of the run the peaks of blocks that live shorter and "
+     "longer, compared with the device's memory."},
     {"objects", "", "report", "One row for each allocation: size, kind, device, creation, end, lifetime, site."},
     {"threads", "", "report", "Allocations, frees, peak and time by thread."},
     {"streams", "", "report", "Allocations, frees, peak and time by stream."},
@@ -70,6 +70,8 @@ const struct gm_flag gm_flags[] = {
      "A value of GPUMEM_POLICY, or all: every one that needs no argument (default); may be given several times."},
     {"limit", "BYTES", "replay", "Memory of each device; default as in the trace."},
     {"json", "", "replay", "Everything as one JSON document, for programs."},
+    {"color", "auto|always|never", "run stat top report diff",
+     "Colours of the text; auto (the default) uses them on a terminal unless NO_COLOR is set."},
     {"help", "", "run stat top report diff export plot plan replay", "Print a summary and exit."},
     {NULL, NULL, NULL, NULL},
 };

@@ -1,4 +1,5 @@
 /* Parses and prints the flags of a subcommand. */
+#include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 
@@ -105,6 +106,10 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
         }
         if (c == 1 && strchr(flags[at]->argument, '|') && !is_choice(flags[at]->argument, value))
             return gm_usage_error("%s: --%s '%s' is none of %s", command, name, value, flags[at]->argument);
+        if (c == 1 && !strcmp(name, "color")) {
+            gm_colour_choose(value);
+            continue;
+        }
         int status = take(options, name, value);
         if (status)
             return status;

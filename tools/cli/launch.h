@@ -29,6 +29,8 @@ int gm_preload_find(const char *wanted, char *path, size_t size);
 int gm_preload_set(const char *library);
 /* Sets LD_AUDIT to libgpumem-audit.so beside the library. */
 int gm_preload_audit(const char *library);
+/* The dynamic linker finds libcuda.so.1 for this process. */
+bool gm_has_driver(void);
 /* Puts the simulated CUDA of the build tree or installation in front of LD_LIBRARY_PATH. */
 int gm_preload_sim(void);
 
@@ -42,6 +44,7 @@ struct gm_run_counters {
     struct gm_stats *slots;
     int fd; /* of an anonymous memory file; -1: `path` is a file */
     char path[GM_PATH];
+    bool simulated; /* the program ran on the simulated CUDA */
 };
 /* Creates the counters file and names it in GPUMEM_STATS. On failure it prints a line to stderr, sets `slots` to NULL,
  * and the program still runs. */

@@ -1,10 +1,15 @@
 #include "tools/cli/output.h"
+#include "tools/cli/colour.h"
 #include "tools/cli/number_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+static bool is_text(enum gm_cell cell) {
+    return cell == GM_CELL_TEXT || cell == GM_CELL_RIGHT || cell == GM_CELL_CHANGE;
+}
 
 #ifdef GM_HAVE_JANSSON
 #include "tools/cli/json.h"
@@ -23,7 +28,7 @@ static void *begin_array(struct gm_out *out, const char *name) {
 
 static json_t *value_of(enum gm_cell cell, const struct gm_value *v) {
     char hex[32];
-    if (cell == GM_CELL_TEXT || cell == GM_CELL_RIGHT)
+    if (is_text(cell))
         return v->text ? gm_json_text(v->text) : json_null();
     if (v->number == GM_UNKNOWN)
         return json_null();
@@ -81,7 +86,7 @@ static void put_row(struct gm_out *out, const struct gm_value *values, const str
 #endif
 
 static const char *show(struct gm_text *room, enum gm_cell cell, const struct gm_value *v) {
-    if (cell == GM_CELL_TEXT || cell == GM_CELL_RIGHT)
+    if (is_text(cell))
         return v->text ? v->text : "-";
     if (v->number == GM_UNKNOWN)
         return "-";
@@ -107,7 +112,12 @@ static int width_of(const struct gm_column *c) {
 static int print_cell(const struct gm_column *c, const char *text, bool last) {
     if (c->cell == GM_CELL_TEXT)
         return printf("  %-*s", last ? 0 : width_of(c), text);
-    return printf("  %*s", width_of(c), text);
+    if (c->cell != GM_CELL_CHANGE || (*text != '+' && *text != '-'))
+        return printf("  %*s", width_of(c), text);
+    fputs(gm_paint(stdout, *text == '+' ? GM_BAD : GM_GOOD), stdout);
+    int width = printf("  %*s", width_of(c), text);
+    fputs(gm_paint(stdout, GM_PLAIN), stdout);
+    return width;
 }
 
 /* Prints a plain number without printf, because tables may have millions of rows. */
@@ -133,7 +143,7 @@ void gm_out_section(struct gm_out *out, const char *name, const char *title) {
     if (out->json)
         out->section = begin_object(out, name);
     else
-        printf("\n%s\n", title);
+        gm_print_heading(title);
 }
 
 void gm_out_note(struct gm_out *out, const char *format, ...) {

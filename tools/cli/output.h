@@ -4,14 +4,23 @@
 
 #include "tools/cli/symbols.h"
 
-enum gm_cell { GM_CELL_COUNT, GM_CELL_BYTES, GM_CELL_TIME, GM_CELL_NUMBER, GM_CELL_HEX, GM_CELL_TEXT, GM_CELL_RIGHT };
+enum gm_cell {
+    GM_CELL_COUNT,
+    GM_CELL_BYTES,
+    GM_CELL_TIME,
+    GM_CELL_NUMBER,
+    GM_CELL_HEX,
+    GM_CELL_TEXT,
+    GM_CELL_RIGHT,
+    GM_CELL_CHANGE
+};
 
 #define GM_UNKNOWN UINT64_MAX /* shown as "-", in JSON null */
 
 struct gm_column {
     const char *name;    /* in JSON; NULL = only in text */
     const char *heading; /* in text; NULL = only in JSON */
-    enum gm_cell cell;   /* GM_CELL_RIGHT is right-aligned text */
+    enum gm_cell cell;   /* GM_CELL_RIGHT and GM_CELL_CHANGE are right-aligned texts; a change with + is bad */
     int width;           /* 0 = the default of the cell's type */
 };
 

@@ -1,6 +1,7 @@
 /* Finds the library and sets the environment variables that load it into the program. */
 #include "tools/cli/launch.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,4 +102,11 @@ int gm_preload_sim(void) {
     }
     *strrchr(driver, '/') = 0;
     return put_in_front("LD_LIBRARY_PATH", driver);
+}
+
+bool gm_has_driver(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (driver)
+        dlclose(driver);
+    return driver != NULL;
 }

@@ -1,5 +1,6 @@
 #include "tools/cli/reader.h"
 
+#include "tools/cli/progress.h"
 #include "tools/cli/reader_binary.h"
 #include "tools/cli/reader_csv.h"
 #include "tools/cli/trace_input.h"
@@ -12,7 +13,11 @@ struct gm_reader {
     struct gm_trace_input file;
     struct gm_binary_reader *binary;
     struct gm_csv_reader *csv;
+    uint64_t events, counted; /* events read; bytes of the file that the progress line counts */
+    bool reading;
 };
+
+enum { PROGRESS_STEP = 1 << 16 }; /* events */
 
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t size) {
     char words[160];
@@ -37,9 +42,26 @@ fail:
     return NULL;
 }
 
+static void end_progress(struct gm_reader *r) {
+    if (r->reading)
+        gm_progress_end(r->file.size, r->counted);
+    r->reading = false;
+}
+
+static void count_progress(struct gm_reader *r) {
+    uint64_t at = r->csv ? gm_csv_reader_at(r->csv) : r->events * sizeof(struct gm_event);
+    if (!r->reading && r->events == 1)
+        gm_progress_begin(r->file.path, r->file.size);
+    else if (r->reading)
+        gm_progress_add(at - r->counted);
+    r->counted = r->events == 1 ? 0 : at;
+    r->reading = true;
+}
+
 void gm_reader_close(struct gm_reader *r) {
     if (!r)
         return;
+    end_progress(r);
     gm_binary_reader_close(r->binary);
     gm_csv_reader_close(r->csv);
     gm_trace_input_close(&r->file);
@@ -50,7 +72,12 @@ const struct gm_trace_header *gm_reader_header(const struct gm_reader *r) { retu
 uint64_t gm_reader_damaged(const struct gm_reader *r) { return r->file.damaged; }
 
 bool gm_reader_next(struct gm_reader *r, struct gm_event *event, int *thread) {
-    return r->csv ? gm_csv_reader_next(r->csv, event, thread) : gm_binary_reader_next(r->binary, event, thread);
+    bool found = r->csv ? gm_csv_reader_next(r->csv, event, thread) : gm_binary_reader_next(r->binary, event, thread);
+    if (!found)
+        end_progress(r);
+    else if (r->events++ % PROGRESS_STEP == 0)
+        count_progress(r);
+    return found;
 }
 
 bool gm_reader_site(const struct gm_reader *r, uint32_t id, struct gm_site *site) {

@@ -420,6 +420,11 @@ bool gm_csv_reader_next(struct gm_csv_reader *c, struct gm_event *event, int *th
     return true;
 }
 
+uint64_t gm_csv_reader_at(const struct gm_csv_reader *c) {
+    off_t at = ftello(c->lines);
+    return at > 0 ? (uint64_t)at : 0;
+}
+
 void gm_csv_reader_close(struct gm_csv_reader *c) {
     if (!c)
         return;

@@ -10,6 +10,7 @@ struct gm_csv_reader;
  */
 struct gm_csv_reader *gm_csv_reader_open(struct gm_trace_input *file);
 bool gm_csv_reader_next(struct gm_csv_reader *reader, struct gm_event *event, int *thread); /* false = end */
-void gm_csv_reader_close(struct gm_csv_reader *reader);                                     /* NULL is allowed */
+uint64_t gm_csv_reader_at(const struct gm_csv_reader *reader); /* bytes of the file that were read */
+void gm_csv_reader_close(struct gm_csv_reader *reader);        /* NULL is allowed */
 
 #endif

@@ -5,7 +5,7 @@ bool gm_print_kinds(struct gm_report *r, struct gm_observer *observer, struct gm
     static const struct gm_column columns[] = {
         {"kind", "kind", GM_CELL_TEXT},        {"allocations", "allocations", GM_CELL_COUNT},
         {"bytes", "bytes", GM_CELL_BYTES},     {"frees", "frees", GM_CELL_COUNT},
-        {"hits", "hits", GM_CELL_COUNT},       {"live_bytes", "live at end", GM_CELL_BYTES},
+        {"hits", "reused", GM_CELL_COUNT},     {"live_bytes", "live at end", GM_CELL_BYTES},
         {"peak_bytes", "peak", GM_CELL_BYTES}, {"at_peak_bytes", "at the peak", GM_CELL_BYTES}};
     (void)observer;
     gm_out_section(out, "kinds", "KINDS OF MEMORY");

@@ -1,4 +1,5 @@
 /* Writes the report as text. */
+#include "tools/cli/colour.h"
 #include "tools/cli/cuda_result.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/trace_glossary.h"
@@ -20,7 +21,7 @@ void gm_report_head(const struct gm_report *r) {
     const struct gm_trace_header *h = r->header;
     const struct gm_analysis *a = r->a;
     struct gm_device device;
-    printf("%s: pid %d", r->path, h->pid);
+    printf("%s%s%s: pid %d", gm_paint(stdout, GM_BOLD), r->path, gm_paint(stdout, GM_PLAIN), h->pid);
     if (h->rank >= 0)
         printf(", rank %d", h->rank);
     if (h->host[0])
@@ -51,7 +52,7 @@ static void print_elsewhere(const struct gm_analysis *a) {
 
 static void print_totals(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
-    puts("\nTOTALS");
+    gm_print_heading("TOTALS");
     printf("  allocations       %s (%s)\n", COUNT(0, a->allocs), BYTES(1, a->alloc_bytes));
     printf("  frees             %s\n", COUNT(0, a->frees));
     printf("  temporary         %s (%s of the allocations: freed before their thread allocated again)\n",
@@ -67,7 +68,7 @@ static void print_totals(struct gm_report *r) {
     printf("  in memory calls   %s (%s of the time from first to last event; all threads together)\n",
            TIME(0, a->time_ns), gm_text_percent(&room[1], a->time_ns, a->end_ns));
     if (a->hits)
-        printf("  hits              %s (%s of the allocations: served from the cache)\n", COUNT(0, a->hits),
+        printf("  reused            %s (%s of the allocations: served from the cache)\n", COUNT(0, a->hits),
                gm_text_percent(&room[1], a->hits, a->allocs));
     if (a->moved)
         printf("  moved             %s to another kind of memory than requested\n", COUNT(0, a->moved));
@@ -83,7 +84,7 @@ static void print_totals(struct gm_report *r) {
 }
 
 static void print_kinds(struct gm_report *r) {
-    puts("\nBY KIND            allocations        bytes       frees         live    peak live  at the peak");
+    gm_print_heading("BY KIND            allocations        bytes       frees         live    peak live  at the peak");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         const struct gm_kind_totals *t = &r->a->by_kind[k];
         if (!t->allocs && !t->frees && !t->live_count)
@@ -95,8 +96,8 @@ static void print_kinds(struct gm_report *r) {
 }
 
 static void print_calls(struct gm_report *r) {
-    puts("\nBY CALL                              calls       failed    allocated        freed  time inside   "
-         "  per call");
+    gm_print_heading("BY CALL                              calls       failed    allocated        freed  time inside   "
+                     "  per call");
     for (int c = 1; c < GM_CALL_COUNT; c++) {
         const struct gm_call_totals *t = &r->a->by_call[c];
         if (t->count)
@@ -120,7 +121,7 @@ static void print_callers(struct gm_report *r, uint32_t site, int indent) {
 
 static void print_peak(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_PEAK);
-    puts("\nHELD AT THE PEAK");
+    gm_print_heading("HELD AT THE PEAK");
     for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.at_peak; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
         printf("  %12s  %7s  %s\n", BYTES(0, s->at_peak), gm_text_percent(&room[1], s->at_peak, r->a->peak_bytes),
@@ -133,7 +134,7 @@ static void print_peak(struct gm_report *r) {
 
 static void print_sites(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_BYTES);
-    puts("\nBY CALL SITE      bytes  allocations   temporary");
+    gm_print_heading("BY CALL SITE      bytes  allocations   temporary");
     for (size_t i = 0; i < r->site_count && i < r->top && r->sites[i].totals.allocs; i++) {
         const struct gm_site_totals *s = &r->sites[i].totals;
         printf("  %15s %12s %11s  %s\n", BYTES(0, s->bytes), COUNT(1, s->allocs), COUNT(2, s->temporary),
@@ -169,10 +170,11 @@ static struct gm_count_and_bytes print_leaks_of(struct gm_report *r, bool toolki
 
 static void print_leaks(struct gm_report *r) {
     gm_report_sort_sites(r, GM_BY_LEAK);
-    puts("\nLEAKS (live at the end, not released with their context)");
+    gm_print_heading("LEAKS (live at the end, not released with their context)");
     struct gm_count_and_bytes own = print_leaks_of(r, false), toolkit = print_leaks_of(r, true);
     if (own.count)
-        printf("  leaked: %s in %s %s\n", BYTES(0, own.bytes), COUNT(1, own.count), blocks(own.count));
+        printf("  %sleaked: %s in %s %s%s\n", gm_paint(stdout, GM_BAD), BYTES(0, own.bytes), COUNT(1, own.count),
+               blocks(own.count), gm_paint(stdout, GM_PLAIN));
     else
         puts("  leaked: nothing");
     struct gm_leaks leaks = gm_report_leaks(r);
@@ -190,7 +192,7 @@ static void print_decisions(struct gm_report *r) {
     static const char *const promises[GM_SOFT_PROMISES] = {"handles for other processes", "access by peer devices",
                                                            "registration with network cards"};
     const struct gm_analysis *a = r->a;
-    puts("\nDECISIONS          allocations        bytes  why");
+    gm_print_heading("DECISIONS          allocations        bytes  why");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         for (int why = 0; why < GM_REASON_COUNT; why++) {
             const struct gm_count_and_bytes *s = &a->decisions[k][why];
@@ -213,7 +215,7 @@ static void print_decisions(struct gm_report *r) {
 
 static void print_sizes(struct gm_report *r) {
     const struct gm_analysis *a = r->a;
-    puts("\nSIZES   bytes requested  allocations");
+    gm_print_heading("SIZES   bytes requested  allocations");
     for (size_t i = 0; i < a->size_count && i < r->top; i++)
         printf("  %21s %12s  %s\n", COUNT(0, a->sizes[i].size), COUNT(1, a->sizes[i].count),
                gm_text_percent(&room[2], a->sizes[i].count, a->allocs));
@@ -235,7 +237,7 @@ static void print_lifetimes(struct gm_report *r) {
         first++;
     while (!a->lifetime_count[last])
         last--;
-    puts("\nLIFETIMES            freed        bytes");
+    gm_print_heading("LIFETIMES            freed        bytes");
     for (int i = first; i <= last; i++) {
         /* rounded up, so that each bin with blocks is visible */
         int width = (int)((a->lifetime_count[i] * BAR + most - 1) / most);
@@ -249,7 +251,7 @@ static void print_failures(struct gm_report *r) {
     struct gm_frame_name name;
     if (!a->failure_count)
         return;
-    puts("\nFAILED CALLS        at          bytes    live then  result");
+    gm_print_heading("FAILED CALLS        at          bytes    live then  result");
     for (unsigned i = 0; i < a->failure_count && i < r->top; i++) {
         const struct gm_failure *f = &a->failures[i];
         gm_symbols_site(r->symbols, f->site, &name);

@@ -2,6 +2,7 @@
 #include "shim/base/config.h"
 #include "shim/base/options.h"
 #include "shim/trace/writer.h"
+#include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/launch.h"
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_NVTX, OWN_EXEC, OWN_HELP, ROWS };
+enum own { OWN_LIBRARY = 1000, OWN_SIM, OWN_AUDIT, OWN_NVTX, OWN_EXEC, OWN_COLOUR, OWN_HELP, ROWS };
 
 /* Their help texts are in gm_flags. */
 static const struct option own_options[] = {
@@ -26,6 +27,7 @@ static const struct option own_options[] = {
     {"audit", no_argument, NULL, OWN_AUDIT},
     {"nvtx", no_argument, NULL, OWN_NVTX},
     {"exec", no_argument, NULL, OWN_EXEC},
+    {"color", required_argument, NULL, OWN_COLOUR},
     {"help", no_argument, NULL, OWN_HELP},
 };
 #define OWN_OPTIONS (sizeof own_options / sizeof own_options[0])
@@ -117,6 +119,10 @@ static int read_options(int argc, char **argv, struct setup *setup) {
         case OWN_AUDIT: setup->audit = true; break;
         case OWN_NVTX: setup->nvtx = true; break;
         case OWN_EXEC: setup->exec = true; break;
+        case OWN_COLOUR:
+            if (!gm_colour_choose(optarg))
+                return gm_usage_error("%s: --color '%s' is none of auto|always|never", argv[0], optarg);
+            break;
         case OWN_HELP:
         case 'h': (!strcmp(argv[0], "stat") ? gm_command_stat_help : gm_command_run_help)(); return 0;
         case ':':
@@ -241,6 +247,7 @@ static int launch(int argc, char **argv, bool table) {
         return errno == ENOENT ? 127 : 126;
     }
     gm_run_counters_create(&counters);
+    counters.simulated = setup.sim;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     status = gm_child_run(path, program);
     clock_gettime(CLOCK_MONOTONIC, &end);

@@ -1,4 +1,5 @@
 /* Creates the counters file that the library fills while the program runs, and prints the closing lines from it. */
+#include "tools/cli/colour.h"
 #include "tools/cli/launch.h"
 #include "tools/cli/memory_kinds.h"
 #include "tools/cli/number_text.h"
@@ -203,9 +204,10 @@ static void print_elsewhere(const struct sum *s) {
 
 static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     struct gm_text t[4];
-    say("calls", "%s %s, %s %s, %s failed", gm_text_count(&t[0], s->allocs),
+    say("calls", "%s %s, %s %s, %s%s failed%s", gm_text_count(&t[0], s->allocs),
         s->allocs == 1 ? "allocation" : "allocations", gm_text_count(&t[1], s->frees), s->frees == 1 ? "free" : "frees",
-        gm_text_count(&t[2], s->failed));
+        s->failed ? gm_paint(stderr, GM_BAD) : "", gm_text_count(&t[2], s->failed),
+        s->failed ? gm_paint(stderr, GM_PLAIN) : "");
     say("time in calls", "%s, %s of the run's %s", gm_text_time(&t[0], s->time_ns),
         gm_text_percent(&t[1], s->time_ns, run_ns), gm_text_time(&t[2], run_ns));
     say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the sum of all processes' peaks" : "");
@@ -222,8 +224,11 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
         say("moved", "%s to another kind of memory than requested", gm_text_count(&t[0], s->moved));
     if (s->unknown)
         say("unknown frees", "%s, of addresses without a live block", gm_text_count(&t[0], s->unknown));
-    say("leaked", s->leaked_count ? "%s in %s %s" : "nothing", gm_text_bytes(&t[0], s->leaked_bytes),
-        gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count));
+    if (s->leaked_count)
+        say("leaked", "%s%s in %s %s%s", gm_paint(stderr, GM_BAD), gm_text_bytes(&t[0], s->leaked_bytes),
+            gm_text_count(&t[1], s->leaked_count), blocks(s->leaked_count), gm_paint(stderr, GM_PLAIN));
+    else
+        say("leaked", "nothing");
     if (s->released_bytes)
         say("with its context", "%s in %s %s were released, not leaked", gm_text_bytes(&t[0], s->released_bytes),
             gm_text_count(&t[1], released_count(s)), blocks(released_count(s)));
@@ -240,7 +245,8 @@ static void print_kinds(const struct sum *s) {
 }
 
 static void print_name(const struct gm_stats *s) {
-    fprintf(stderr, "gpumem: %s, process %d%s%s%s", s->program, s->pid, s->policy[0] ? ", policy " : "", s->policy,
+    fprintf(stderr, "gpumem: %s%s%s, process %d%s%s%s", gm_paint(stderr, GM_BOLD), s->program,
+            gm_paint(stderr, GM_PLAIN), s->pid, s->policy[0] ? ", policy " : "", s->policy,
             s->finished ? "" : ", ended without normal exit");
 }
 
@@ -336,7 +342,9 @@ void gm_run_counters_print(const struct gm_run_counters *c, bool table, uint64_t
         add(&total, only);
     }
     if (!active) {
-        fputs(used ? "gpumem: the program made no GPU memory calls\n" : "gpumem: no process of the program used CUDA\n",
+        fputs(used                              ? "gpumem: the program made no GPU memory calls\n"
+              : c->simulated || gm_has_driver() ? "gpumem: no process of the program used CUDA\n"
+                                                : "gpumem: no libcuda.so.1 found; --sim runs on a simulated CUDA\n",
               stderr);
         return;
     }

@@ -1,5 +1,6 @@
 /* Writes counters of running processes as text. */
 #include "policy/policy.h"
+#include "tools/cli/colour.h"
 #include "tools/cli/number_text.h"
 #include "tools/cli/top.h"
 
@@ -11,20 +12,36 @@ enum { WIDEST = 256 };
 /* Prints a line, cut to the width so that a narrow terminal does not wrap it. */
 static void line(FILE *out, unsigned width, const char *ending, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+static void head_line(FILE *out, unsigned width, const char *ending, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
-static void line(FILE *out, unsigned width, const char *ending, const char *format, ...) {
+static void put_line(FILE *out, unsigned width, const char *format, va_list args) {
     char text[WIDEST];
-    va_list args;
-    va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     size_t length = strnlen(text, width < WIDEST ? width : WIDEST);
     while (length && text[length - 1] == ' ')
         length--;
     for (size_t i = 0; i < length; i++) /* a program's name may have any bytes */
         if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
             text[i] = '?';
-    fprintf(out, "%.*s%s", (int)length, text, ending);
+    fwrite(text, 1, length, out);
+}
+
+static void line(FILE *out, unsigned width, const char *ending, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    put_line(out, width, format, args);
+    va_end(args);
+    fputs(ending, out);
+}
+
+static void head_line(FILE *out, unsigned width, const char *ending, const char *format, ...) {
+    va_list args;
+    fputs(gm_paint(out, GM_BOLD), out);
+    va_start(args, format);
+    put_line(out, width, format, args);
+    va_end(args);
+    fprintf(out, "%s%s", gm_paint(out, GM_PLAIN), ending);
 }
 
 static const char *rate(struct gm_text *room, double value) {
@@ -48,8 +65,9 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
                        const char *ending) {
     struct gm_text t[6];
     unsigned lines = 8;
-    line(out, width, ending, "%.32s, process %d, policy %.16s, up %s%s", s->program, s->pid, s->policy,
-         gm_text_time(&t[0], s->time_ns > s->start_ns ? s->time_ns - s->start_ns : 0), s->finished ? ", finished" : "");
+    head_line(out, width, ending, "%.32s, process %d, policy %.16s, up %s%s", s->program, s->pid, s->policy,
+              gm_text_time(&t[0], s->time_ns > s->start_ns ? s->time_ns - s->start_ns : 0),
+              s->finished ? ", finished" : "");
     line(out, width, ending, "  allocations   %s/s, %s in all, %s failed", rate(&t[0], r->allocs),
          gm_text_count(&t[1], s->allocs), gm_text_count(&t[2], s->total.failed_allocs));
     line(out, width, ending, "  frees         %s/s, %s in all", rate(&t[0], r->frees), gm_text_count(&t[1], s->frees));
@@ -63,8 +81,8 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
     line(out, width, ending, "  given back    %s in %s trims; memory ran out %s times",
          gm_text_bytes(&t[0], s->total.trimmed_bytes), gm_text_count(&t[1], s->total.trims),
          gm_text_count(&t[2], s->total.oom_steps));
-    line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "CACHED", "RESERVED", "PEAK",
-         "BLOCKS");
+    head_line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "CACHED", "RESERVED", "PEAK",
+              "BLOCKS");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         if (!gm_counter_sample_has_kind(s, k))
             continue;
@@ -81,8 +99,8 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
 #define ROW "%7s %-10.10s %11s %11s %9s %9s %7s %7s"
 
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {
-    line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "CACHED", "ALLOCS/S",
-         "FREES/S", "REUSED", "WAITS/S");
+    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "CACHED", "ALLOCS/S",
+              "FREES/S", "REUSED", "WAITS/S");
 }
 
 void gm_top_row(FILE *out, const char *clock, const struct gm_counter_sample *s, const struct gm_rates *r,

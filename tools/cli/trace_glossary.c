@@ -81,7 +81,7 @@ const char *gm_column_meaning(const char *name) {
         {"kind", "kind of memory that served the block"},
         {"reason", "reason for that kind, see below"},
         {"verdict", "kind that the policy's heuristic named, even if the policy did not use it"},
-        {"hit", "1 if served from the cache"},
+        {"hit", "1 if reused: served from a free block of the cache"},
         {"site", "number of the call site, described by a line \"# site\"; 0 when unknown"},
         {"context", "small number of the context, 0 for none"},
         {"result", "the driver's result, a CUresult; 0 = success"},

@@ -19,16 +19,19 @@ class Trouble(Exception):
 
 
 class Progress:
-    """A progress line on a terminal, if the work takes longer than a second."""
+    """A line on a terminal with the percentage of steps that are done, if the work takes longer than two seconds."""
 
     def __init__(self):
-        self.begin, self.shown = time.monotonic(), False
+        self.begin, self.shown, self.done, self.steps = time.monotonic(), False, 0, 1
 
     def __call__(self, text):
-        if sys.stderr.isatty() and time.monotonic() - self.begin > 1:
-            sys.stderr.write(f"\r\033[Kgpumem: plot: {text}")
+        """The next step begins."""
+        if sys.stderr.isatty() and time.monotonic() - self.begin > 2:
+            # The cursor returns to the start of the line, so that a message overwrites it.
+            sys.stderr.write(f"\r\033[Kgpumem: plot: {text}, {min(100 * self.done // self.steps, 99)} %\r")
             sys.stderr.flush()
             self.shown = True
+        self.done += 1
 
     def end(self):
         if self.shown:
@@ -75,6 +78,7 @@ def draw_all(options, progress):
         raise Trouble
     options.output.mkdir(parents=True, exist_ok=True)
     plt, drawn = style.pyplot(), []
+    progress.steps = 1 + len(traces) * (1 + len(pictures.PICTURES))
     for place, trace in enumerate(traces, 1):
         which, begin = "", ""
         if len(traces) > 1:

@@ -1,6 +1,7 @@
 """gpumem run and stat: what reaches the program, what comes back, what is refused before anything starts."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,7 +97,58 @@ class Run(unittest.TestCase):
         out, err = child.communicate()
         self.assertEqual((out, err), ("%d\n" % child.pid, ""))
 
+    # the file of options
+
+    def test_config(self):
+        """The file reaches the program by its whole path; flags and variables come first."""
+        os.mkdir(self.path("sub"))
+        self.path("sub/options", "policy = managed\nstacks = 3  # frames\n")
+        _, out, err = self.run_probe("--config=sub/options", "--stacks=4", "--", "/usr/bin/env")
+        self.assertIn("GPUMEM_CONFIG=%s\n" % os.path.realpath(self.path("sub/options")), out)
+        self.assertIn("GPUMEM_STACKS=4\n", out)
+        self.assertNotIn("GPUMEM_POLICY", out)
+        self.assertNotIn("ignored", err)
+
+    def test_config_counts_in_the_program(self):
+        options = self.path("options", "nonsense = 1\nlimit = much\n# trace\ntrace = c.trace\n")
+        _, _, err = self.run_probe("--config", options, "--", "/bin/true", PROBE="1")
+        self.assertIn("gpumem: %s:1: 'nonsense' is not an option; " % options, err)
+        self.assertIn("gpumem: %s:2: GPUMEM_LIMIT=much is not a number of bytes" % options, err)
+        self.assertRegex(err, r"next: gpumem report \S*c\.trace\n$")
+        self.assertTrue(os.path.exists(self.path("c.trace")))
+
+    def test_config_and_traces(self):
+        """The trace of the file is checked and replaced as that of the flag is; gpumem stat writes none."""
+        options = self.path("options", "trace = x.trace\n")
+        self.run_probe("--config", options, "--", "/bin/true", PROBE="1")
+        self.assertRegex(self.run_probe("--config", options, "--", "/bin/true", PROBE="1")[2], r"next: gpumem report \S*x\.trace\n$")
+        self.path("x.trace", "precious")
+        self.assertEqual(self.run_probe("--config", options, "--", "/bin/true")[0], 2)
+        os.unlink(self.path("x.trace"))
+        self.gpumem("--library", PROBE, "--config", options, "--", "/bin/true", command="stat", PROBE="1")
+        self.run_probe("--", "/bin/true", PROBE="1", GPUMEM_CONFIG=options, GPUMEM_TRACE="")
+        self.assertFalse(os.path.exists(self.path("x.trace")))
+
+    def test_config_that_cannot_be_read(self):
+        for name, reason in (("none", "no such file or directory"), (".", "is a directory"), ("/dev/null", "is not a plain file")):
+            self.assertEqual(self.run_probe("--config", name, "--", "/bin/true"), (2, "", "gpumem: config file '%s': %s\n" % (name, reason)))
+
     # closing lines
+
+    def test_no_driver(self):
+        """Said whether the program ends well or for want of the driver; with a driver, and on the simulated one, it is another line."""
+        if subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL('libcuda.so.1')"], env=clean_environment(),
+                          capture_output=True).returncode == 0:
+            self.skipTest("this machine has a driver")
+        words = "gpumem: no libcuda.so.1 found; --sim runs on a simulated CUDA\n"
+        self.assertEqual(self.run_probe("--", "/bin/true"), (0, "", words))
+        status, _, err = self.run_probe("--", "/bin/sh", "-c", "echo cannot open libcuda.so.1 >&2; exit 127")
+        self.assertEqual((status, err), (127, "cannot open libcuda.so.1\n" + words))
+
+    def test_driver_without_use(self):
+        shutil.copy(PROBE, self.path("libcuda.so.1"))
+        self.assertEqual(self.run_probe("--", "/bin/true", LD_LIBRARY_PATH=self.folder),
+                         (0, "", "gpumem: no process of the program used CUDA\n"))
 
     def test_closing_lines(self):
         status, _, err = self.run_probe("--trace=t.trace", "--", "/bin/true", PROBE="1")
