@@ -1,5 +1,6 @@
 /* gpumem diff: compares two traces by call site and kind of memory. Call sites match by module and function, or by
  * module and offset where the function is unknown. Source lines may differ. */
+#include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/number_text.h"
@@ -180,27 +181,28 @@ static struct gm_value signed_text(struct change *room, const char *(*show)(stru
 }
 
 static void print_totals(const struct diff *d, struct gm_out *out) {
-    static const struct gm_column columns[] = {{"what", "", GM_CELL_TEXT, 16}, {NULL, "A", GM_CELL_RIGHT, 13},
-                                               {NULL, "B", GM_CELL_RIGHT, 13}, {NULL, "change", GM_CELL_RIGHT, 13},
-                                               {"a", NULL, GM_CELL_NUMBER},    {"b", NULL, GM_CELL_NUMBER}};
+    static const struct gm_column columns[] = {{"what", NULL, GM_CELL_TEXT},         {NULL, "", GM_CELL_TEXT, 16},
+                                               {NULL, "A", GM_CELL_RIGHT, 13},       {NULL, "B", GM_CELL_RIGHT, 13},
+                                               {NULL, "change", GM_CELL_CHANGE, 13}, {"a", NULL, GM_CELL_NUMBER},
+                                               {"b", NULL, GM_CELL_NUMBER}};
     const struct side *a = &d->totals[0], *b = &d->totals[1];
     const struct {
-        const char *what;
+        const char *what, *label;
         const char *(*show)(struct gm_text *, uint64_t);
         uint64_t a, b;
-    } rows[] = {{"allocations", gm_text_count, a->allocs, b->allocs},
-                {"allocated_bytes", gm_text_bytes, a->bytes, b->bytes},
-                {"peak_live_bytes", gm_text_bytes, a->peak, b->peak},
-                {"leaked_blocks", gm_text_count, a->leaked_count, b->leaked_count},
-                {"leaked_bytes", gm_text_bytes, a->leaked, b->leaked},
-                {"call_ns", gm_text_time, a->time_ns, b->time_ns}};
+    } rows[] = {{"allocations", "allocations", gm_text_count, a->allocs, b->allocs},
+                {"allocated_bytes", "allocated", gm_text_bytes, a->bytes, b->bytes},
+                {"peak_live_bytes", "peak live", gm_text_bytes, a->peak, b->peak},
+                {"leaked_blocks", "leaked blocks", gm_text_count, a->leaked_count, b->leaked_count},
+                {"leaked_bytes", "leaked", gm_text_bytes, a->leaked, b->leaked},
+                {"call_ns", "time in calls", gm_text_time, a->time_ns, b->time_ns}};
     gm_out_table(out, "totals", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct gm_text text[2];
         struct change change;
         gm_out_row(out,
-                   (struct gm_value[]){GM_T(rows[i].what), GM_T(rows[i].show(&text[0], rows[i].a)),
+                   (struct gm_value[]){GM_T(rows[i].what), GM_T(rows[i].label), GM_T(rows[i].show(&text[0], rows[i].a)),
                                        GM_T(rows[i].show(&text[1], rows[i].b)),
                                        signed_text(&change, rows[i].show, rows[i].a, rows[i].b), GM_N(rows[i].a),
                                        GM_N(rows[i].b)},
@@ -210,11 +212,11 @@ static void print_totals(const struct diff *d, struct gm_out *out) {
 }
 
 static void print_rows(struct diff *d, struct gm_out *out) {
-    static const struct gm_column columns[] = {{NULL, "peak", GM_CELL_RIGHT, 13},
-                                               {NULL, "bytes", GM_CELL_RIGHT, 13},
-                                               {NULL, "allocations", GM_CELL_RIGHT, 13},
-                                               {NULL, "leaked", GM_CELL_RIGHT, 13},
-                                               {NULL, "time", GM_CELL_RIGHT, 13},
+    static const struct gm_column columns[] = {{NULL, "peak", GM_CELL_CHANGE, 13},
+                                               {NULL, "bytes", GM_CELL_CHANGE, 13},
+                                               {NULL, "allocations", GM_CELL_CHANGE, 13},
+                                               {NULL, "leaked", GM_CELL_CHANGE, 13},
+                                               {NULL, "time", GM_CELL_CHANGE, 13},
                                                {"kind", "kind", GM_CELL_TEXT},
                                                {"a_allocations", NULL, GM_CELL_NUMBER},
                                                {"b_allocations", NULL, GM_CELL_NUMBER},
@@ -282,17 +284,20 @@ static int judge(const struct diff *d, unsigned long percent) {
     const struct side *a = &d->totals[0], *b = &d->totals[1];
     const struct {
         const char *what;
+        const char *(*show)(struct gm_text *, uint64_t);
         uint64_t a, b;
-    } rows[] = {{"allocations", a->allocs, b->allocs},
-                {"allocated bytes", a->bytes, b->bytes},
-                {"peak of live bytes", a->peak, b->peak},
-                {"leaked bytes", a->leaked, b->leaked}};
+    } rows[] = {{"allocations", gm_text_count, a->allocs, b->allocs},
+                {"allocated memory", gm_text_bytes, a->bytes, b->bytes},
+                {"peak live", gm_text_bytes, a->peak, b->peak},
+                {"leaked memory", gm_text_bytes, a->leaked, b->leaked}};
     int status = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if ((double)rows[i].b <= (double)rows[i].a * (1 + (double)percent / 100))
             continue;
-        fprintf(stderr, "gpumem: %s grew from %llu to %llu, more than %lu %%\n", rows[i].what,
-                (unsigned long long)rows[i].a, (unsigned long long)rows[i].b, percent);
+        struct gm_text grown, from, to;
+        fprintf(stderr, "gpumem: %s grew by %s, from %s to %s, more than %lu %%\n", rows[i].what,
+                rows[i].show(&grown, rows[i].b - rows[i].a), rows[i].show(&from, rows[i].a),
+                rows[i].show(&to, rows[i].b), percent);
         status = GM_EXIT_CHECK;
     }
     return status;
@@ -308,7 +313,7 @@ static int print(struct diff *d, const struct options *o) {
     gm_out_section(&out, "diff", "FROM A TO B");
     print_totals(d, &out);
     if (!json)
-        puts("\nBY CALL SITE AND KIND (changes; each row has its own peak)");
+        gm_print_heading("BY CALL SITE AND KIND (changes; each row has its own peak)");
     print_rows(d, &out);
     bool written = !json || gm_report_json_end(json);
     if (fflush(stdout) || ferror(stdout) || !written) {

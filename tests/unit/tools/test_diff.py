@@ -42,8 +42,10 @@ class Diff(ToolCase):
         self.assertEqual([(r[0], r[1], r[2], r[3], r[5], r[6]) for r in rows],
                          [("+2.00 MiB", "+2.00 MiB", "+1", "+2.00 MiB", "native", "app+0x100"),
                           ("+1.00 MiB", "+1.00 MiB", "+1", ".", "managed", "app+0x200")])
-        self.assertRegex(out, r"  peak_live_bytes +5\.00 MiB +8\.00 MiB +\+3\.00 MiB\n")
-        self.assertRegex(out, r"  leaked_bytes +0 B +2\.00 MiB +\+2\.00 MiB\n")
+        self.assertRegex(out, r"  peak live +5\.00 MiB +8\.00 MiB +\+3\.00 MiB\n")
+        self.assertRegex(out, r"  leaked +0 B +2\.00 MiB +\+2\.00 MiB\n")
+        self.assertRegex(out, r"  allocated +5\.00 MiB +8\.00 MiB +\+3\.00 MiB\n")
+        self.assertNotIn("_", out)
 
     def test_the_other_way_is_less(self):
         self.assertRegex(self.good("diff", "b", "a"), r"\n +-2\.00 MiB +-2\.00 MiB +-1 +-2\.00 MiB .* app\+0x100\n")
@@ -57,11 +59,12 @@ class Diff(ToolCase):
         row = [r for r in diff["sites"] if r["site"]["offset"] == 0x100][0]
         self.assertEqual((row["a_peak_bytes"], row["b_peak_bytes"], row["a_leaked_blocks"], row["b_leaked_blocks"]),
                          (4 * M, 6 * M, 0, 1))
-        self.assertEqual({r["what"]: (r["a"], r["b"]) for r in diff["totals"]}["allocations"], (2, 4))
+        totals = {r["what"]: (r["a"], r["b"]) for r in diff["totals"]}
+        self.assertEqual((totals["allocations"], totals["peak_live_bytes"]), ((2, 4), (5 * M, 8 * M)))
 
     def test_verdict(self):
         status, _, err = self.run_tool("diff", "--worse=100", "a", "b")
-        self.assertEqual((status, err), (3, "gpumem: leaked bytes grew from 0 to 2097152, more than 100 %\n"))
+        self.assertEqual((status, err), (3, "gpumem: leaked memory grew by 2.00 MiB, from 0 B to 2.00 MiB, more than 100 %\n"))
         status, _, err = self.run_tool("diff", "--worse=50", "a", "b")
         self.assertEqual((status, err.count("\n")), (3, 4))
         self.assertEqual(self.run_tool("diff", "--worse=0", "b", "a")[0], 0)
