@@ -109,16 +109,20 @@ static void write_plan(FILE *out, const struct gm_objects *o, const struct gm_or
 
 /* ---- printing the plan */
 
-static void print_steps(FILE *out, const struct gm_oracle *steps, int chosen) {
+/* Steps above the length of the run decide as the first of them does, so only the chosen one of those is printed. */
+static void print_steps(FILE *out, const struct gm_oracle *steps, int chosen, uint64_t run_ns) {
     struct gm_text time, async, managed, count;
     fputs("lifetime N      async objects     async peak   managed peak\n", out);
-    for (unsigned i = 0; i < GM_ORACLE_STEPS; i++)
+    for (unsigned i = 0; i < GM_ORACLE_STEPS; i++) {
+        if (i && steps[i - 1].lifetime_ns > run_ns && (int)i != chosen)
+            continue;
         fprintf(out, "%-12s %16s %14s %14s%s\n", gm_text_time(&time, steps[i].lifetime_ns),
                 gm_text_count(&count, steps[i].async_count), gm_text_bytes(&async, steps[i].async_peak),
                 gm_text_bytes(&managed, steps[i].managed_peak),
                 (int)i == chosen  ? "  <- chosen"
                 : steps[i].beyond ? "  does not fit"
                                   : "");
+    }
 }
 
 static void print_plan(FILE *out, const struct gm_oracle *oracle) {
@@ -157,7 +161,7 @@ static bool choose(const struct gm_objects *o, const struct options *options, co
         return false;
     }
     int best = gm_oracle_fit(o, capacity, steps);
-    print_steps(say, steps, best < 0 ? 0 : best);
+    print_steps(say, steps, best < 0 ? 0 : best, o->end_ns);
     *lifetime_ns = gm_oracle_step(best < 0 ? 0 : (unsigned)best);
     return true;
 }

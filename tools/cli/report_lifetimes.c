@@ -24,10 +24,12 @@ struct lifetimes {
     uint64_t ended, never, never_bytes;
 };
 
+/* 2^(i-10) s in nanoseconds, exactly 10^9 * 2^i / 1024 */
+static uint64_t threshold(unsigned i) { return (UINT64_C(1000000000) << i) / 1024; }
+
 static unsigned class_of(uint64_t ns) {
     unsigned i = 0;
-    /* 2^(i-10) s, exactly 10^9 * 2^i / 1024 */
-    while (i < THRESHOLDS && ns > (UINT64_C(1000000000) << i) / 1024)
+    while (i < THRESHOLDS && ns > threshold(i))
         i++;
     return i;
 }
@@ -134,6 +136,14 @@ static bool again_destroyed(struct gm_observer *self, const struct gm_step *step
     return true;
 }
 
+/* Number of thresholds up to the first that no block of the run outlives. From there on all rows are the same. */
+static unsigned thresholds_of_run(uint64_t run_ns) {
+    unsigned count = 1;
+    while (count < THRESHOLDS && threshold(count - 1) < run_ns)
+        count++;
+    return count;
+}
+
 static bool print_thresholds(struct gm_report *r, const struct lifetimes *l, struct gm_out *out) {
     static const struct gm_column columns[] = {{"device", "device", GM_CELL_NUMBER},
                                                {"threshold_ns", "threshold", GM_CELL_TIME},
@@ -147,15 +157,15 @@ static bool print_thresholds(struct gm_report *r, const struct lifetimes *l, str
     s->observer = (struct gm_observer){NULL, again_created, again_destroyed};
     s->lifetimes = l;
     bool done = gm_report_read_again(r, &s->observer);
+    unsigned count = out->json ? THRESHOLDS : thresholds_of_run(r->a->end_ns);
     gm_out_table(out, "thresholds", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (unsigned d = 0; done && d < DEVICES; d++) {
         uint64_t device_bytes = gm_report_device_bytes(r, (int)d);
-        for (unsigned i = 0; s->devices[d].used && i < THRESHOLDS; i++) {
+        for (unsigned i = 0; s->devices[d].used && i < count; i++) {
             uint64_t async = s->devices[d].async.peak[i];
             gm_out_row(out,
-                       (struct gm_value[]){GM_N(d == DEVICES - 1 ? GM_UNKNOWN : d),
-                                           GM_N((UINT64_C(1000000000) << i) / 1024), GM_N(async),
+                       (struct gm_value[]){GM_N(d == DEVICES - 1 ? GM_UNKNOWN : d), GM_N(threshold(i)), GM_N(async),
                                            GM_N(s->devices[d].managed.peak[i]), GM_N(device_bytes),
                                            GM_T(device_bytes == GM_UNKNOWN ? NULL
                                                 : async <= device_bytes    ? "yes"

@@ -161,9 +161,12 @@ def lifetimes(plt, subject):
 # ---- thresholds
 
 def rows_of_devices(trace):
-    by_device = {}
+    """Thresholds up to the first that no block of the run outlives; the rows behind it are the same."""
+    by_device, run_ns = {}, trace["totals"]["duration_ns"]
     for row in trace["lifetime_distribution"]["thresholds"]:
-        by_device.setdefault(row["device"], []).append(row)
+        rows = by_device.setdefault(row["device"], [])
+        if not rows or rows[-1]["threshold_ns"] < run_ns:
+            rows.append(row)
     return by_device
 
 
