@@ -31,6 +31,7 @@ def installed():
 def check_contents(deb):
     fields = run('dpkg-deb', '-f', deb)
     assert 'Package: gpumem\n' in fields and 'Depends: libc6' in fields, fields
+    assert 'Recommends: python3-matplotlib\n' in fields, fields  # gpumem plot
     names = [line.split()[5] for line in run('dpkg-deb', '-c', deb).splitlines()]
     owners = {line.split()[1] for line in run('dpkg-deb', '-c', deb).splitlines()}
     assert owners == {'root/root'}, owners
