@@ -18,7 +18,7 @@ static int close_compressed(void *cookie) { return gzclose(cookie) == Z_OK ? 0 :
 bool gm_export_can_compress(void) { return true; }
 
 static FILE *compressed(int fd) {
-    gzFile gz = gzdopen(fd, "wb6");
+    gzFile gz = gzdopen(fd, "wb1"); /* exports repeat themselves: more effort takes minutes and saves little */
     if (!gz)
         return NULL;
     FILE *file = fopencookie(gz, "w", (cookie_io_functions_t){.write = write_compressed, .close = close_compressed});
@@ -47,6 +47,8 @@ FILE *gm_export_open(const char *path, bool compress) {
     gz = gz && gm_export_can_compress();
     int fd = strcmp(path, "-") ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : dup(1);
     FILE *file = fd < 0 ? NULL : gz ? compressed(fd) : fdopen(fd, "w");
+    if (file && !gz)
+        setvbuf(file, NULL, _IOFBF, 1 << 17);
     if (!file) {
         fprintf(stderr, "gpumem: %s: %s\n", path, strerror(errno));
         if (fd >= 0)

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 static const char schema[] =
-    "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN;"
+    "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
+    "PRAGMA cache_size=-131072; BEGIN;" /* 128 MiB: blocks are inserted when they end, not in the order of their numbers
+                                         */
     "CREATE TABLE trace(pid INTEGER, parent INTEGER, rank INTEGER, host TEXT, program TEXT, policy TEXT,"
     " library TEXT, epoch_ns INTEGER, finished INTEGER, lost_events INTEGER);"
     "CREATE TABLE devices(device INTEGER, name TEXT, bytes INTEGER);"
@@ -28,11 +30,25 @@ static const char schema[] =
     "CREATE TABLE phases(name TEXT, kind TEXT, thread INTEGER, depth INTEGER, begin_ns INTEGER, ended_ns "
     "INTEGER);";
 
+/* SQLite sorts the index in pieces of the size of its cache. Small pieces fit the processor's caches. */
+static const char finish[] = "PRAGMA cache_size=-4096; CREATE INDEX blocks_site ON blocks(site); COMMIT;";
+
+enum { COLUMNS = 16 };
+
+/* A statement that runs for each row of a large table. A column keeps its value until it gets another one. Most values
+ * repeat those of the row before, and binding takes as long as storing. */
+struct repeated {
+    sqlite3_stmt *statement;
+    enum { NOTHING, NUMBER, WORD, ABSENT } types[COLUMNS];
+    uint64_t values[COLUMNS];
+};
+
 struct database {
     struct gm_observer observer;
     struct gm_export *x;
     sqlite3 *db;
-    sqlite3_stmt *block, *event, *phase;
+    struct repeated block, event;
+    sqlite3_stmt *phase;
     struct gm_phases *phases;
     bool failed;
 };
@@ -49,6 +65,29 @@ static void bind_text(sqlite3_stmt *s, int at, const char *text) {
 /* Binds a string that lives as long as the program. */
 static void bind_word(sqlite3_stmt *s, int at, const char *text) { sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC); }
 
+static bool is_bound(struct repeated *r, int at, int type, uint64_t value) {
+    if ((int)r->types[at] == type && r->values[at] == value)
+        return true;
+    r->types[at] = type;
+    r->values[at] = value;
+    return false;
+}
+
+static void put(struct repeated *r, int at, uint64_t value) {
+    if (!is_bound(r, at, NUMBER, value))
+        bind(r->statement, at, value);
+}
+
+/* The word lives as long as the program; NULL is allowed. */
+static void put_word(struct repeated *r, int at, const char *word) {
+    if (is_bound(r, at, word ? WORD : ABSENT, (uintptr_t)word))
+        return;
+    if (word)
+        bind_word(r->statement, at, word);
+    else
+        sqlite3_bind_null(r->statement, at);
+}
+
 static bool run(sqlite3_stmt *s) {
     int status = sqlite3_step(s);
     sqlite3_reset(s);
@@ -63,22 +102,23 @@ static bool complain(struct database *d) {
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     struct database *d = (struct database *)self;
     const struct gm_event *e = step->event;
-    const uint64_t values[] = {e->seq, e->time_ns, e->duration_ns};
-    for (int i = 0; i < 3; i++)
-        bind(d->event, i + 1, values[i]);
-    bind_word(d->event, 4, gm_action_name((enum gm_action)e->action));
-    bind_word(d->event, 5, gm_call_name((enum gm_call)e->call));
-    bind(d->event, 6, e->address);
-    bind(d->event, 7, e->bytes);
-    bind_word(d->event, 8, gm_kind_name((enum gm_kind)e->kind));
-    bind_word(d->event, 9, gm_reason_name((enum gm_reason)e->reason));
-    bind(d->event, 10, (uint64_t)(int64_t)e->device);
-    bind(d->event, 11, e->context);
-    bind(d->event, 12, e->stream);
-    bind(d->event, 13, (uint64_t)(int64_t)step->thread);
-    bind(d->event, 14, e->site);
-    bind(d->event, 15, e->result);
-    return (run(d->event) || complain(d)) && gm_phases_event(d->phases, e, step->thread) && !d->failed;
+    struct repeated *r = &d->event;
+    put(r, 1, e->seq);
+    put(r, 2, e->time_ns);
+    put(r, 3, e->duration_ns);
+    put_word(r, 4, gm_action_name((enum gm_action)e->action));
+    put_word(r, 5, gm_call_name((enum gm_call)e->call));
+    put(r, 6, e->address);
+    put(r, 7, e->bytes);
+    put_word(r, 8, gm_kind_name((enum gm_kind)e->kind));
+    put_word(r, 9, gm_reason_name((enum gm_reason)e->reason));
+    put(r, 10, (uint64_t)(int64_t)e->device);
+    put(r, 11, e->context);
+    put(r, 12, e->stream);
+    put(r, 13, (uint64_t)(int64_t)step->thread);
+    put(r, 14, e->site);
+    put(r, 15, e->result);
+    return (run(r->statement) || complain(d)) && gm_phases_event(d->phases, e, step->thread) && !d->failed;
 }
 
 static void put_phase(const struct gm_phase *phase, uint64_t ended_ns, void *arg) {
@@ -97,26 +137,26 @@ static void put_phase(const struct gm_phase *phase, uint64_t ended_ns, void *arg
 
 static bool put_block(struct database *d, const struct gm_step *step, const char *ended_by) {
     const struct gm_live_block *b = step->block;
-    const uint64_t head[] = {b->number, gm_live_block_address(b), b->bytes, b->bytes + b->slack};
-    const uint64_t tail[] = {(uint64_t)(int64_t)b->device,
-                             b->context,
-                             b->stream,
-                             (uint64_t)(int64_t)b->thread,
-                             b->site,
-                             b->hit,
-                             b->created_ns};
-    for (int i = 0; i < 4; i++)
-        bind(d->block, i + 1, head[i]);
-    bind_word(d->block, 5, gm_kind_name((enum gm_kind)b->kind));
-    bind_word(d->block, 6, gm_call_name((enum gm_call)b->call));
-    for (int i = 0; i < 7; i++)
-        bind(d->block, i + 7, tail[i]);
+    struct repeated *r = &d->block;
+    put(r, 1, b->number);
+    put(r, 2, gm_live_block_address(b));
+    put(r, 3, b->bytes);
+    put(r, 4, b->bytes + b->slack);
+    put_word(r, 5, gm_kind_name((enum gm_kind)b->kind));
+    put_word(r, 6, gm_call_name((enum gm_call)b->call));
+    put(r, 7, (uint64_t)(int64_t)b->device);
+    put(r, 8, b->context);
+    put(r, 9, b->stream);
+    put(r, 10, (uint64_t)(int64_t)b->thread);
+    put(r, 11, b->site);
+    put(r, 12, b->hit);
+    put(r, 13, b->created_ns);
     if (ended_by)
-        bind(d->block, 14, step->time_ns);
+        put(r, 14, step->time_ns);
     else
-        sqlite3_bind_null(d->block, 14);
-    bind_text(d->block, 15, ended_by);
-    return run(d->block) || complain(d);
+        put_word(r, 14, NULL);
+    put_word(r, 15, ended_by);
+    return run(r->statement) || complain(d);
 }
 
 static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
@@ -136,8 +176,8 @@ static bool prepare(struct database *d, const char *sql, sqlite3_stmt **out) {
 }
 
 static void close_database(struct database *d) {
-    sqlite3_finalize(d->block);
-    sqlite3_finalize(d->event);
+    sqlite3_finalize(d->block.statement);
+    sqlite3_finalize(d->event.statement);
     sqlite3_finalize(d->phase);
     sqlite3_close(d->db);
     gm_phases_free(d->phases);
@@ -159,14 +199,17 @@ static struct gm_observer *begin(struct gm_export *x) {
     if (!d)
         return NULL;
     d->observer = (struct gm_observer){event, NULL, destroyed, alive_at_end};
+    sqlite3_config(SQLITE_CONFIG_SINGLETHREAD); /* else each call takes a lock */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     d->x = x;
     if (!make_room(x->path) || !(d->phases = gm_phases_new(put_phase, d))) {
         free(d);
         return NULL;
     }
-    if (sqlite3_open(x->path, &d->db) == SQLITE_OK && sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
-        prepare(d, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->block) &&
-        prepare(d, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->event) &&
+    if (sqlite3_open_v2(x->path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_OK &&
+        sqlite3_exec(d->db, schema, NULL, NULL, NULL) == SQLITE_OK &&
+        prepare(d, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->block.statement) &&
+        prepare(d, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &d->event.statement) &&
         prepare(d, "INSERT INTO phases VALUES(?,?,?,?,?,?)", &d->phase))
         return &d->observer;
     complain(d);
@@ -238,7 +281,7 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     if (a)
         gm_phases_end(d->phases, a->end_ns);
     bool done = a && !d->failed && put_trace(d, x->header) && put_devices(d) && put_frames(d, a) &&
-                sqlite3_exec(d->db, "CREATE INDEX blocks_site ON blocks(site); COMMIT;", NULL, NULL, NULL) == SQLITE_OK;
+                sqlite3_exec(d->db, finish, NULL, NULL, NULL) == SQLITE_OK;
     if (a && !done)
         complain(d);
     close_database(d);

@@ -67,73 +67,92 @@ struct torch {
     struct stack *stacks;
     uint32_t memo; /* next free memo index */
     unsigned devices;
-    struct list traces[DEVICES], segments; /* temporary files, because the pickle holds them one after the other */
+    struct list traces[DEVICES], segments;
     bool failed;
 };
 
-/* ---- opcodes */
+/* ---- opcodes: written at `p`, of which the end is returned */
 
-static void put_little(FILE *f, uint64_t value, int bytes) {
+static char *put_little(char *p, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; i++)
-        putc((int)(value >> 8 * i & 255), f);
+        *p++ = (char)(value >> 8 * i & 255);
+    return p;
 }
 
-static void put_number(FILE *f, uint64_t value) {
+static char *put_number(char *p, uint64_t value) {
     if (value < 256) {
-        putc('K', f);
-        put_little(f, value, 1);
-    } else if (value <= INT32_MAX) {
-        putc('J', f);
-        put_little(f, value, 4);
-    } else {
-        int bytes = 8 - __builtin_clzll(value) / 8; /* includes the sign bit */
-        bytes += value >> (8 * bytes - 1) & 1;
-        putc(0x8a, f);
-        putc(bytes, f);
-        put_little(f, value, bytes < 8 ? bytes : 8);
-        if (bytes > 8)
-            putc(0, f);
+        *p++ = 'K';
+        return put_little(p, value, 1);
     }
+    if (value <= INT32_MAX) {
+        *p++ = 'J';
+        return put_little(p, value, 4);
+    }
+    int bytes = 8 - __builtin_clzll(value) / 8; /* includes the sign bit */
+    bytes += value >> (8 * bytes - 1) & 1;
+    *p++ = (char)0x8a;
+    *p++ = (char)bytes;
+    p = put_little(p, value, bytes < 8 ? bytes : 8);
+    if (bytes > 8)
+        *p++ = 0;
+    return p;
+}
+
+static char *put_memo(char *p, uint32_t memo) {
+    *p++ = 'j';
+    return put_little(p, memo, 4);
+}
+
+static char *put_pair(char *p, enum word key, uint64_t value) { return put_number(put_memo(p, key), value); }
+
+static char *put_opcodes(char *p, const char *opcodes) {
+    while (*opcodes)
+        *p++ = *opcodes++;
+    return p;
 }
 
 static void put_text(FILE *f, const char *text) {
-    size_t length = strlen(text);
-    putc('X', f);
-    put_little(f, length, 4);
-    for (size_t i = 0; i < length; i++)
-        putc(text[i] & 0x80 ? '?' : text[i], f);
-}
-
-static void put_memo(FILE *f, uint32_t memo) {
-    putc('j', f);
-    put_little(f, memo, 4);
+    char length[5] = {'X'};
+    put_little(length + 1, strlen(text), 4);
+    fwrite(length, 1, sizeof length, f);
+    for (; *text; text++)
+        putc(*text & 0x80 ? '?' : *text, f);
 }
 
 static void remember(FILE *f, uint32_t memo) {
-    putc('r', f);
-    put_little(f, memo, 4);
+    char opcode[5] = {'r'};
+    put_little(opcode + 1, memo, 4);
+    fwrite(opcode, 1, sizeof opcode, f);
 }
 
-static void put_pair(FILE *f, enum word key, uint64_t value) {
-    put_memo(f, key);
-    put_number(f, value);
-}
-
-/* ---- lists that grow in temporary files */
+/* ---- lists
+ * The pickle holds them one after the other, and a trace mixes the devices. The events of device 0, in most traces all,
+ * go to the pickle at once; other lists grow in temporary files. */
 
 static bool open_list(struct list *l) {
-    l->file = l->file ? l->file : tmpfile();
+    if (l->file)
+        return true;
+    l->file = tmpfile();
+    if (l->file)
+        setvbuf(l->file, NULL, _IOFBF, 1 << 16);
     return l->file != NULL;
 }
 
-static FILE *next_item(struct list *l) {
+/* Writes one item, a finished piece of the pickle. */
+static bool put_item(struct list *l, const char *item, const char *end) {
     if (l->in_batch == BATCH) {
         putc('e', l->file);
         l->in_batch = 0;
     }
     if (!l->in_batch++)
         putc('(', l->file);
-    return l->file;
+    return fwrite(item, 1, (size_t)(end - item), l->file) == (size_t)(end - item);
+}
+
+static void end_batch(struct list *l) {
+    if (l->in_batch)
+        putc('e', l->file);
+    l->in_batch = 0;
 }
 
 static bool copy_list(FILE *out, struct list *l) {
@@ -142,8 +161,7 @@ static bool copy_list(FILE *out, struct list *l) {
     putc(']', out);
     if (!l->file)
         return true;
-    if (l->in_batch)
-        putc('e', l->file);
+    end_batch(l);
     if (fflush(l->file) || ferror(l->file))
         return false;
     rewind(l->file);
@@ -181,7 +199,8 @@ static void put_frames(struct torch *t, uint32_t site) {
         put_text(f, "filename");
         put_text(f, names[i].file[0] ? names[i].file : names[i].module);
         put_text(f, "line");
-        put_number(f, (uint64_t)names[i].line);
+        char line[16];
+        fwrite(line, 1, (size_t)(put_number(line, (uint64_t)names[i].line) - line), f);
         putc('u', f);
     }
     putc('e', f);
@@ -204,21 +223,21 @@ struct entry {
     uint32_t frames;
 };
 
+enum { ITEM = 256 }; /* room for one event or segment */
+
 static bool put_event(struct torch *t, int device, const struct entry *e) {
     struct list *list = trace_of(t, device);
+    char item[ITEM], *p = item;
     if (!list)
         return false;
-    FILE *f = next_item(list);
-    fputs("}(", f);
-    put_memo(f, W_ACTION);
-    put_memo(f, e->action);
-    put_pair(f, e->action == W_OOM ? W_DEVICE_FREE : W_ADDR, e->address);
-    put_pair(f, W_SIZE, e->bytes);
-    put_pair(f, W_STREAM, e->stream);
-    put_pair(f, W_TIME, (t->x->header->epoch_ns + e->time_ns) / 1000);
-    put_memo(f, W_FRAMES);
-    put_memo(f, e->frames);
-    return putc('u', f) != EOF;
+    p = put_opcodes(p, "}(");
+    p = put_memo(put_memo(p, W_ACTION), e->action);
+    p = put_pair(p, e->action == W_OOM ? W_DEVICE_FREE : W_ADDR, e->address);
+    p = put_pair(p, W_SIZE, e->bytes);
+    p = put_pair(p, W_STREAM, e->stream);
+    p = put_pair(p, W_TIME, (t->x->header->epoch_ns + e->time_ns) / 1000);
+    p = put_memo(put_memo(p, W_FRAMES), e->frames);
+    return put_item(list, item, put_opcodes(p, "u"));
 }
 
 static bool put_events(struct torch *t, const struct gm_step *step, const enum word *actions, int count) {
@@ -269,7 +288,6 @@ static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
         return true;
     if (!open_list(&t->segments) || !trace_of(t, b->device))
         return false;
-    FILE *f = next_item(&t->segments);
     uint64_t address = gm_live_block_address(b), got = b->bytes + b->slack;
     uint32_t frames = frames_of(t, b->site);
     const struct {
@@ -282,32 +300,21 @@ static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
                    {W_ACTIVE, got},
                    {W_REQUESTED, b->bytes},
                    {W_STREAM, b->stream}};
-    fputs("}(", f);
+    char item[ITEM], *p = put_opcodes(item, "}(");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        put_pair(f, numbers[i].key, numbers[i].value);
-    put_memo(f, W_SEGMENT_TYPE);
-    put_memo(f, W_LARGE);
-    put_memo(f, W_EXPANDABLE);
-    putc(0x89, f);
-    put_memo(f, W_POOL);
-    fputs("K", f);
-    putc(0, f);
-    fputs("K", f);
-    putc(0, f);
-    putc(0x86, f);
-    put_memo(f, W_FRAMES);
-    put_memo(f, frames);
-    put_memo(f, W_BLOCKS);
-    fputs("](}(", f);
-    put_pair(f, W_ADDRESS, address);
-    put_pair(f, W_SIZE, got);
-    put_pair(f, W_REQUESTED, b->bytes);
-    put_memo(f, W_STATE);
-    put_memo(f, W_ACTIVE_ALLOCATED);
-    put_memo(f, W_FRAMES);
-    put_memo(f, frames);
-    fputs("ueu", f);
-    return !ferror(f);
+        p = put_pair(p, numbers[i].key, numbers[i].value);
+    p = put_memo(put_memo(p, W_SEGMENT_TYPE), W_LARGE);
+    p = put_opcodes(put_memo(p, W_EXPANDABLE), "\x89");
+    p = put_number(put_number(put_memo(p, W_POOL), 0), 0);
+    p = put_opcodes(p, "\x86");
+    p = put_memo(put_memo(p, W_FRAMES), frames);
+    p = put_opcodes(put_memo(p, W_BLOCKS), "](}(");
+    p = put_pair(p, W_ADDRESS, address);
+    p = put_pair(p, W_SIZE, got);
+    p = put_pair(p, W_REQUESTED, b->bytes);
+    p = put_memo(put_memo(p, W_STATE), W_ACTIVE_ALLOCATED);
+    p = put_memo(put_memo(p, W_FRAMES), frames);
+    return put_item(&t->segments, item, put_opcodes(p, "ueu"));
 }
 
 /* ---- begin and end */
@@ -335,6 +342,9 @@ static struct gm_observer *begin(struct gm_export *x) {
     putc('(', f);
     gm_reader_each_site(x->reader, put_site, t);
     putc('e', f);
+    put_text(f, "device_traces");
+    fputs("](]", f);
+    t->traces[0].file = f;
     return &t->observer;
 }
 
@@ -343,14 +353,14 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     FILE *f = x->out;
     struct stack *s, *next;
     bool done = a && !t->failed;
+    end_batch(&t->traces[0]);
+    for (unsigned i = 1; i < t->devices; i++)
+        done = done && copy_list(f, &t->traces[i]);
+    putc('e', f);
     put_text(f, "segments");
     done = done && copy_list(f, &t->segments);
-    put_text(f, "device_traces");
-    fputs("](", f);
-    for (unsigned i = 0; i < t->devices; i++)
-        done = done && copy_list(f, &t->traces[i]);
-    fputs("eu.", f);
-    for (unsigned i = 0; i < t->devices; i++)
+    fputs("u.", f);
+    for (unsigned i = 1; i < t->devices; i++)
         if (t->traces[i].file)
             fclose(t->traces[i].file);
     if (t->segments.file)
