@@ -99,6 +99,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
 static struct {
     uint64_t number;
     bool set;
+    unsigned line; /* of the file of options; 0: the environment, or the default */
     char text[TEXT_SIZE];
 } values[GM_OPTION_COUNT_];
 static int state; /* 0 not loaded, 1 loading, 2 loaded */
@@ -297,9 +298,10 @@ static const struct gm_option *find_row(const char *name, size_t length) {
     return NULL;
 }
 
-static void set(const struct gm_option *row, uint64_t number, const char *text) {
+static void set(const struct gm_option *row, uint64_t number, const char *text, unsigned line) {
     values[row->id].number = number;
     values[row->id].set = true;
+    values[row->id].line = line;
     gm_format(values[row->id].text, TEXT_SIZE, "%s", text);
 }
 
@@ -307,6 +309,7 @@ static void set_default(const struct gm_option *row) {
     char error[256];
     gm_option_parse(row, row->initial, &values[row->id].number, error, sizeof error);
     values[row->id].set = false;
+    values[row->id].line = 0;
     gm_format(values[row->id].text, TEXT_SIZE, "%s", row->initial);
 }
 
@@ -333,7 +336,7 @@ static void take_entry(const char *entry, uint64_t *seen, bool report) {
     char error[256];
     uint64_t number;
     if (!gm_option_parse(row, text, &number, error, sizeof error)) {
-        set(row, number, text);
+        set(row, number, text, 0);
         return;
     }
     set_default(row);
@@ -419,7 +422,7 @@ static void take_line(void *arg, const struct gm_config_line *line) {
         return;
     }
     if (row && !gm_option_parse(row, line->value, &number, error, sizeof error)) {
-        set(row, number, line->value);
+        set(row, number, line->value, line->number);
         return;
     }
     if (row)
@@ -474,6 +477,15 @@ bool gm_option_bool(enum gm_option_id id) { return gm_option_number(id) != 0; }
 const char *gm_option_text(enum gm_option_id id) { return loaded() ? values[id].text : gm_option_rows[id].initial; }
 
 bool gm_option_is_set(enum gm_option_id id) { return loaded() && values[id].set; }
+
+const char *gm_option_label(enum gm_option_id id, struct gm_option_label *room) {
+    if (loaded() && values[id].line)
+        gm_format(room->text, sizeof room->text, "%.100s:%u: %s", values[GM_OPT_CONFIG].text, values[id].line,
+                  gm_option_rows[id].name);
+    else
+        gm_format(room->text, sizeof room->text, "%s", gm_option_rows[id].name);
+    return room->text;
+}
 
 void gm_options_print(int fd) {
     for (int i = 0; i < GM_OPTION_COUNT_; i++) {

@@ -77,6 +77,12 @@ uint64_t gm_option_number(enum gm_option_id id);  /* count, bytes, nanoseconds o
 const char *gm_option_text(enum gm_option_id id); /* never NULL */
 bool gm_option_is_set(enum gm_option_id id);      /* set by the user, and valid */
 
+/* Names the option in a message: GPUMEM_POLICY, or FILE:3: GPUMEM_POLICY if that line of the file of options set it. */
+struct gm_option_label {
+    char text[160];
+};
+const char *gm_option_label(enum gm_option_id id, struct gm_option_label *room);
+
 /* Parses `text` by the type of `row`. Returns 0 and writes *number (choice index, bytes, ns ...), or returns -1 and
  * writes one line into error[size], which names the value and what is accepted. */
 int gm_option_parse(const struct gm_option *row, const char *text, uint64_t *number, char *error, size_t size);

@@ -100,21 +100,23 @@ static bool try_policy(const char *text, const struct gm_policy **policy, uint32
     };
     const struct gm_policy *found = gm_policy_find(text);
     char accepted[256] = "";
+    struct gm_option_label label;
+    const char *name = gm_option_label(GM_OPT_POLICY, &label);
 
     if (!found) {
         for (size_t i = 0, used = 0; gm_policies[i] && used < sizeof(accepted); i++)
             used += (size_t)gm_format(accepted + used, sizeof(accepted) - used, "%s%s", i ? ", " : "",
                                       gm_policies[i]->name);
-        gm_log(GM_LOG_ERROR, "GPUMEM_POLICY=%s is not a policy; accepted: %s; using %s", text, accepted,
+        gm_log(GM_LOG_ERROR, "%s=%s is not a policy; accepted: %s; using %s", name, text, accepted,
                gm_policies[0]->name);
         return false;
     }
     if (found->setup && found->setup(&setup) != GM_OK) {
-        gm_log(GM_LOG_ERROR, "GPUMEM_POLICY=%s: %s; using %s", text, setup.error, gm_policies[0]->name);
+        gm_log(GM_LOG_ERROR, "%s=%s: %s; using %s", name, text, setup.error, gm_policies[0]->name);
         return false;
     }
     if (setup.error[0])
-        gm_log(GM_LOG_WARN, "GPUMEM_POLICY=%s: %s", text, setup.error);
+        gm_log(GM_LOG_WARN, "%s=%s: %s", name, text, setup.error);
     *policy = found;
     *wants = setup.wants;
     return true;
@@ -154,7 +156,8 @@ static struct gm_resource *stacks_of_user[GM_KIND_COUNT];
 
 /* The stack that the user names for a kind. NULL: none, or one that cannot serve a program, which is logged. */
 static struct gm_resource *build_of_user(enum gm_option_id option) {
-    const char *text = gm_option_text(option), *name = gm_option_rows[option].name;
+    struct gm_option_label label;
+    const char *text = gm_option_text(option), *name = gm_option_label(option, &label);
     char error[400];
     if (!text[0])
         return NULL;
@@ -240,9 +243,11 @@ static void choose_steps(const struct gm_policy *policy) {
     const char *initial = gm_option_rows[GM_OPT_OOM].initial;
     struct gm_oom_chain chain;
     char error[160];
+    struct gm_option_label label;
 
     if (named && gm_oom_parse(gm_option_text(GM_OPT_OOM), &chain, error, sizeof(error)) != GM_OK) {
-        gm_log(GM_LOG_WARN, "GPUMEM_OOM=%.80s: %s; using %s", gm_option_text(GM_OPT_OOM), error, initial);
+        gm_log(GM_LOG_WARN, "%s=%.80s: %s; using %s", gm_option_label(GM_OPT_OOM, &label), gm_option_text(GM_OPT_OOM),
+               error, initial);
         named = false;
     }
     if (!named &&

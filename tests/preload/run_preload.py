@@ -216,6 +216,17 @@ def options_reported(place):
         )
         if name != "GPUMEM_NO_SUCH_OPTION":
             check(value in lines[0], f"{name}={value}: the value is not named: {lines[0]}")
+    lines_of_a_file_reported(place, command, native)
+
+
+def lines_of_a_file_reported(place, command, native):
+    """The same for each line of the file of options, with its number, also where only the start of the library knows the value."""
+    path = place.options.work / "options"
+    path.write_text("no_such_option = 1\n# a comment\nlist_length = ten\noom = pray\nlimit = 1GiB\n")
+    done = place.run_shimmed(command, "observe", trace=False, GPUMEM_CONFIG=str(path))
+    check((done.returncode, done.stdout) == (native.returncode, native.stdout), f"{done.returncode}\n{done.stdout}{done.stderr}")
+    said = [line.split(": ")[1] for line in done.stderr.splitlines()]
+    check(said == [f"{path}:1", f"{path}:3", f"{path}:4"], f"on stderr:\n{done.stderr}")
 
 
 CASES = {
