@@ -26,6 +26,7 @@ ALLOC, ALLOC_H100 = "2026-11-21-h200-alloc-quick.txt", "2026-11-21-h100-alloc.tx
 FREE, HYBRID = "2026-11-22-h200-free.json", "2026-11-21-h200-hybrid-quick.md"
 GROWTH, GROWTH_TURNS = "2026-11-21-h200-growth-quick.json", "2026-11-22-h200-growth-turns.json"
 SPGEMM = "2026-11-22-h200-spgemm-quick.json"
+TRACE_TOOLS = "2026-11-22-trace-tools.json"
 # The newest run; without one there are no such blocks.
 MEMHC = max((path.name for path in RESULTS.glob("*-memhc*.json")), default=None)
 WIDTH = 118
@@ -449,6 +450,21 @@ def memhc_story():
     return "\n".join(item(text) for text in memhc_report.story(points))
 
 
+# ---- commands that read traces
+
+def trace_tools():
+    about, rows = document(TRACE_TOOLS), []
+    for row in about["rows"]:
+        runs = row["runs"]
+        written = runs[0]["written_mib"]
+        rows.append([f"`{row['command']}`", span([run["cpu_s"] for run in runs], "{:.1f}"), span([run["wall_s"] for run in runs], "{:.1f}"),
+                     f"{max(run['peak_mib'] for run in runs):.0f}", f"{written:.0f}" if written >= 0.5 else "-"])
+    return wrapped(f"{about['events'] / 1e6:.0f} million events, {about['live']} blocks alive at a time, {about['cores']} cores, commit "
+                   f"{about['commit'][:7]}, least and most of {about['rounds']} rounds (`tools/bench/results/{TRACE_TOOLS}`); the aim is "
+                   f"{about['limit_s']} s and {about['limit_mib']} MiB:") + "\n\n" + table(
+        ["command, or format of an export", "processor time, s", "wall time, s", "peak memory, MiB", "written, MiB"], rows)
+
+
 # ---- the front page
 
 def headline():
@@ -471,7 +487,7 @@ def headline():
 
 
 BLOCKS = {"headline": headline, "alloc": alloc, "alloc-h100": alloc_h100, "calls": calls, "missed": missed, "free": free, "hybrid": hybrid,
-          "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "spgemm": spgemm, "spgemm-story": spgemm_story,
+          "hybrid-story": hybrid_story, "growth": growth, "growth-story": growth_story, "trace-tools": trace_tools, "spgemm": spgemm, "spgemm-story": spgemm_story,
           **({"memhc": memhc, "memhc-story": memhc_story} if MEMHC else {})}
 
 
