@@ -89,9 +89,8 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "itself; "
      "0 = managed: 1 MiB at first, and larger when a call needs more."},
     {GM_OPT_CONFIG, GM_OPTION_TEXT, "GPUMEM_CONFIG", "config", "", "FILE", NULL, 0, 0,
-     "Read more options from this file: lines such as policy = cache, each the name of a variable in lower case "
-     "without "
-     "GPUMEM_; # begins a comment; the environment comes before the file."},
+     "Read options from this file, one a line such as policy = cache; variables come before it; libgpumem(7) describes "
+     "the file."},
     {GM_OPT_STATS, GM_OPTION_TEXT, "GPUMEM_STATS", NULL, "", "FILE", NULL, 0, 0,
      "File of counters that gpumem run creates and reads; not meant to be set by hand."},
 };

@@ -124,6 +124,12 @@ class Numbers(unittest.TestCase):
         self.assertEqual([(int(place), int(low)) for place, low in zip(places, lows)], [(0, 0), (1, 110), (2, 0), (3, 100)])
         self.assertEqual([int(place) for place in data.bands(some, 2)[0]], [0, 2])
 
+    def test_thresholds_end_at_the_length_of_the_run(self):
+        rows = [dict(device=device, threshold_ns=n) for device in (0, None) for n in (1, 2, 4, 8, 16)]
+        for run_ns, shown in ((3, [1, 2, 4]), (4, [1, 2, 4]), (0, [1]), (100, [1, 2, 4, 8, 16])):
+            by_device = pictures.rows_of_devices({"lifetime_distribution": {"thresholds": rows}, "totals": {"duration_ns": run_ns}})
+            self.assertEqual({device: [row["threshold_ns"] for row in some] for device, some in by_device.items()}, {0: shown, None: shown})
+
     def test_distinct_thresholds(self):
         rows = [dict(async_peak_bytes=value, managed_peak_bytes=9) for value in (0, 0, 1, 1, 2, 3, 3)]
         self.assertEqual([row["async_peak_bytes"] for row in data.distinct_thresholds(rows)], [0, 1, 2, 3])

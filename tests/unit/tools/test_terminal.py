@@ -1,4 +1,6 @@
 """Colours and the progress line: on a terminal, and never in files and pipes."""
+import importlib.util
+import io
 import os
 import pty
 import re
@@ -7,6 +9,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import trace_file as t
@@ -14,6 +17,10 @@ from tool_case import ToolCase
 
 ToolCase.GPUMEM = os.path.abspath(sys.argv.pop(1))
 PROBE, MANY_EVENTS = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+PLOT = importlib.util.spec_from_file_location("plot_main", os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                                                        "../../../tools/plot/main.py"))
+plot = importlib.util.module_from_spec(PLOT)
+PLOT.loader.exec_module(plot)
 M = 1 << 20
 CODE = re.compile("\033\\[[0-9;]*m")
 RED, GREEN, BOLD = "\033[31m", "\033[32m", "\033[1m"
@@ -158,6 +165,25 @@ class Progress(ToolCase):
             subprocess.run([self.GPUMEM, "export", "--to=csv", "-o", os.devnull, self.write("a", t.sample())], cwd=self.folder.name,
                            env=environment(), stderr=terminal.slave, check=True, timeout=60)
         self.assertEqual(terminal.text, "")
+
+
+class PlotProgress(unittest.TestCase):
+    """The line of gpumem plot, which counts pictures."""
+
+    def shown(self, terminal, seconds):
+        stderr = io.StringIO()
+        stderr.isatty = lambda: terminal
+        with unittest.mock.patch("sys.stderr", stderr):
+            progress = plot.Progress()
+            progress.begin, progress.steps = time.monotonic() - seconds, 4
+            progress("reading")
+            progress("bands")
+            progress.end()
+        return stderr.getvalue()
+
+    def test_line(self):
+        self.assertEqual(self.shown(True, 3), "\r\033[Kgpumem: plot: reading, 0 %\r\r\033[Kgpumem: plot: bands, 25 %\r\r\033[K")
+        self.assertEqual((self.shown(True, 1), self.shown(False, 3)), ("", ""))
 
 
 if __name__ == "__main__":
