@@ -21,7 +21,7 @@
 #include "shim/base/base.h"
 #include "shim/base/real_dl.h"
 
-enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 64 * 1024, CLASSES = 64, MOST_HOPS = 16 };
+enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_BUCKETS = 64, SLAB = 16 * 1024, CLASSES = 64, MOST_HOPS = 16 };
 
 struct table {
     struct table *older; /* the smaller one before it */
@@ -29,18 +29,25 @@ struct table {
     struct gm_registered *buckets[];
 };
 
+struct first_table {
+    struct table table;
+    struct gm_registered *buckets[FIRST_BUCKETS];
+};
+
 struct index_shard {
     gm_spin lock;
     uint32_t count;
     struct table *table;         /* NULL before first use */
-    struct gm_registered *free;  /* in the address index: unused nodes */
+    struct gm_registered *free;  /* in the address index: nodes that were used and recycled */
     struct gm_registered *slabs; /* in the address index: first nodes of its slabs, which hold no block */
+    uint32_t untouched;          /* last nodes of the latest slab that were never used */
 } __attribute__((aligned(64)));
 
 struct gm_registry {
     struct index_shard by_address[SHARDS];
     struct index_shard by_range[SHARDS];
-    uint32_t class_count[CLASSES]; /* blocks of each class in the range index */
+    struct first_table first[SHARDS]; /* of by_address, so that they share pages */
+    uint32_t class_count[CLASSES];    /* blocks of each class in the range index */
     bool ranged;   /* a thread that adds a block links it by range; set once, before the walk of the address shards */
     bool complete; /* set after the walk: every block is in the range index */
     gm_spin ranging;
@@ -94,10 +101,11 @@ static size_t bytes_of(uint32_t buckets) {
 /* Allocates the first table, or a larger one when chains grow long. The shard is locked. The old table stays when the
  * kernel has no memory. It stays mapped in any case, for threads that read it without the lock: all old tables together
  * take a third of the newest. */
-static GM_RARE bool grow(struct index_shard *shard, bool by_range) {
+static GM_RARE bool grow(struct gm_registry *registry, struct index_shard *shard, bool by_range) {
     struct table *old = shard->table;
     uint32_t old_count = bucket_count(shard), wanted = old ? old_count * 4 : FIRST_BUCKETS;
-    struct table *table = gm_pages(bytes_of(wanted));
+    struct table *table =
+        old || by_range ? gm_pages(bytes_of(wanted)) : &registry->first[shard - registry->by_address].table;
 
     if (!table)
         return old != NULL;
@@ -114,28 +122,28 @@ static GM_RARE bool grow(struct index_shard *shard, bool by_range) {
     return true;
 }
 
-static bool make_room(struct index_shard *shard, bool by_range) {
-    return GM_LIKELY(shard->count < bucket_count(shard) * 2) || grow(shard, by_range);
+static bool make_room(struct gm_registry *registry, struct index_shard *shard, bool by_range) {
+    return GM_LIKELY(shard->count < bucket_count(shard) * 2) || grow(registry, shard, by_range);
 }
 
-static GM_RARE void add_nodes(struct index_shard *shard) {
-    struct gm_registered *slab = gm_pages(SLAB);
-    if (!slab)
-        return;
-    slab->next_address = shard->slabs;
-    shard->slabs = slab;
-    for (size_t i = 1; i < SLAB / sizeof(*slab); i++) {
-        slab[i].next_address = shard->free;
-        shard->free = &slab[i];
+/* Nodes are taken from a slab one by one, so that a page of it costs its page fault only when a block needs it. */
+static GM_RARE struct gm_registered *node_untouched(struct index_shard *shard) {
+    if (!shard->untouched) {
+        struct gm_registered *slab = gm_pages(SLAB);
+        if (!slab)
+            return NULL;
+        slab->next_address = shard->slabs;
+        shard->slabs = slab;
+        shard->untouched = SLAB / sizeof(*slab) - 1;
     }
+    return &shard->slabs[SLAB / sizeof(*shard->slabs) - shard->untouched--];
 }
 
 static struct gm_registered *node_new(struct index_shard *shard) {
-    if (GM_UNLIKELY(!shard->free))
-        add_nodes(shard);
     struct gm_registered *node = shard->free;
-    if (node)
-        shard->free = node->next_address;
+    if (GM_UNLIKELY(!node))
+        return node_untouched(shard);
+    shard->free = node->next_address;
     return node;
 }
 
@@ -149,7 +157,7 @@ static GM_APART void range_link(struct gm_registry *registry, struct gm_register
     uint64_t hash = hash_in_range(node);
     struct index_shard *shard = &registry->by_range[shard_of(hash)];
     gm_spin_lock(&shard->lock);
-    node->in_range = make_room(shard, true);
+    node->in_range = make_room(registry, shard, true);
     if (node->in_range) {
         struct gm_registered **bucket = bucket_of(shard, hash);
         node->next_range = *bucket;
@@ -244,7 +252,8 @@ void gm_registry_discard(struct gm_registry *registry) {
         for (unsigned i = 0; i < 2; i++)
             for (struct table *table = shards[i]->table, *older; table; table = older) {
                 older = table->older;
-                munmap(table, bytes_of(table->count));
+                if (table != &registry->first[s].table)
+                    munmap(table, bytes_of(table->count));
             }
     }
     if (registry)
@@ -253,11 +262,11 @@ void gm_registry_discard(struct gm_registry *registry) {
 
 /* The preloaded library and a libgpumem-core that the program links, even statically, share one registry. It belongs
  * to the library that the dynamic linker finds first. The function's name changes with the layout. */
-__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_3(void);
+__attribute__((visibility("default"))) struct gm_registry *gpumem_registry_4(void);
 
 static struct gm_registry *owned(void);
 
-struct gm_registry *gpumem_registry_3(void) {
+struct gm_registry *gpumem_registry_4(void) {
     return owned();
 }
 
@@ -266,7 +275,7 @@ void (*gm_registered_forget)(struct gm_registered *record);
 
 struct gm_registry *gm_registry_find_shared(void) {
     struct gm_registry *(*owner)(void) =
-        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_3");
+        (struct gm_registry * (*)(void)) gm_real_dlsym(RTLD_DEFAULT, "gpumem_registry_4");
     struct gm_registry *registry = owner ? owner() : owned();
     __atomic_store_n(&gm_registry_known, registry, __ATOMIC_RELEASE);
     return registry;
@@ -317,7 +326,7 @@ gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *b
     if (previous)
         previous->address = 0;
     gm_spin_lock(&shard->lock);
-    if (make_room(shard, false)) {
+    if (make_room(registry, shard, false)) {
         struct gm_registered *node = NULL, **at = bucket_of(shard, hash);
         while (*at && gm_registered_address(*at) != block->address)
             at = &(*at)->next_address;
