@@ -17,12 +17,15 @@
  *    busy context only at the limit, when the device has little free memory, far above the largest live total, for
  *    blocks that were idle very long, and after errors; the program's own cudaFree would have waited there too.
  *    gpumem_trim may wait as well, and an allocation when the driver is out of memory.
+ *  - Even an idle context completes a fence only after some microseconds. So an allocation that would exceed the limits
+ *    below, and a free that is about to release memory, query fences for up to 8 us (GM_CACHE_ANSWER_NS).
  *  - One exception remains: a program that is out of memory while one of its kernels never ends waits in its
  *    allocation.
  *
- * Choice of a block. A ready block of the requested size serves first. Next comes a larger ready block that wastes at
- * most half of itself; for requests from 1 MiB on at most a third, from 16 MiB on at most a fifth. Last comes the
- * upstream resource. Under GPUMEM_LIMIT no larger block is used.
+ * Choice of a block. A ready block of the requested size serves first. Next comes a larger ready block, at most twice
+ * as large as the request. Live blocks of 1 MiB and more that are larger than requested waste together at most an
+ * eighth of the memory that the cache owns; where that is reached, a block may be an eighth larger than the request.
+ * Last comes the upstream resource. Under GPUMEM_LIMIT no larger block is used.
  *
  * One fence covers a batch: GPUMEM_FENCE_BATCH frees or 6 MiB.
  *
@@ -30,7 +33,7 @@
  *  - For one size, GM_CACHE_ROTATION bytes may wait for their fences. Above that, the thread that freed them waits for
  *    the oldest fence when it allocates this size.
  *  - For one device, the free blocks may hold a quarter of the largest live total (blocks of other resources included)
- *    plus 64 MiB; while the context is busy up to four times as much; and never more than GPUMEM_CACHE_LIMIT. While
+ *    plus 48 MiB; while the context is busy up to four times as much; and never more than GPUMEM_CACHE_LIMIT. While
  *    the device has less free memory than 512 MiB or 3 % of its size, whichever is more, the cache holds nothing.
  *  - gpumem has no background thread. Memory above these limits, or unused for GPUMEM_CACHE_IDLE, is released when a
  *    later batch of frees of its context is closed and the context is idle. While the context is busy, memory is
@@ -56,9 +59,14 @@
  * record fences at the same time wait for each other in the driver. */
 #define BATCH_BYTES     ((size_t)6 << 20)
 #define ALL_BATCH_BYTES ((size_t)64 << 20)
+#define LARGE           ((size_t)1 << 20)
 
+static inline size_t whole(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
+
+/* The size of a block for a request of `size` bytes. Blocks whose sizes differ only in their last page are of one size,
+ * so that each may serve for the others. */
 static inline size_t whole_granules(const struct gm_cache *state, size_t size) {
-    return (size + state->granule - 1) & ~(state->granule - 1);
+    return whole(size >= state->page ? state->page : state->granule, size);
 }
 
 /* ---- threads and shards */
@@ -158,21 +166,43 @@ static bool wait_for_own_fence(struct gm_shard *shard, uint64_t context_id, size
     return waited;
 }
 
-/* Takes a somewhat larger ready block and writes its size to *size. Without this, a program that requests a new size
- * each time would get every block from the driver. While no block fits, queries the recorded fences, oldest first. */
-static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t *size) {
+/* Takes a ready block of *size to `most` bytes and writes its size to *size. Without this, a program that requests a
+ * new size each time would get every block from the driver. While no block fits, queries the recorded fences, oldest
+ * first. */
+static uint64_t take_larger(struct gm_shard *shard, uint64_t context_id, size_t *size, size_t most) {
     bool destroyed = false;
     uint64_t address = 0;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = lists && !lists->disabled ? gm_free_lists_near(lists, *size) : NULL;
+    struct gm_size_class *class = lists && !lists->disabled ? gm_free_lists_near(lists, *size - 1, most) : NULL;
     while (!class && lists && !lists->disabled && lists->first && !gm_capture_any() &&
            gm_cache_settle(shard, lists, lists->first, false, &destroyed) == GM_OK && !destroyed)
-        class = gm_free_lists_near(lists, *size);
+        class = gm_free_lists_near(lists, *size - 1, most);
     if (class) {
         *size = class->size;
         address = gm_free_lists_take(shard, lists, class);
     }
+    gm_spin_unlock(&shard->lock);
+    return address;
+}
+
+/* A further block would exceed the target, and the driver takes longer for a large block than an idle context takes to
+ * complete a fence. So where a block that fits waits for its fence, this queries the fences for GM_CACHE_ANSWER_NS. */
+static uint64_t look_for_larger(struct gm_shard *shard, uint64_t context_id, size_t *size, size_t most) {
+    uint64_t begin = gm_ticks(), address;
+    gm_spin_lock(&shard->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    bool look = lists && !lists->disabled && gm_free_lists_pend_near(lists, *size, most) && gm_cache_may_look(lists);
+    gm_spin_unlock(&shard->lock);
+    if (!look || gm_capture_any())
+        return 0;
+    do
+        address = take_larger(shard, context_id, size, most);
+    while (!address && gm_ticks_span_ns(gm_ticks() - begin) < GM_CACHE_ANSWER_NS);
+    gm_spin_lock(&shard->lock);
+    lists = gm_free_lists_of(shard, context_id);
+    if (lists)
+        gm_cache_looked(lists, address != 0);
     gm_spin_unlock(&shard->lock);
     return address;
 }
@@ -191,9 +221,12 @@ static GM_APART uint64_t find_elsewhere(struct gm_cache *state, const struct gm_
         if (i != mine && gm_cache_has_some(&state->shards[i], request->device))
             address = take(&state->shards[i], context_id, *size, &waiting, 0, NULL);
     bool waste = !address && may_waste(state, request->device);
+    size_t most = waste ? gm_cache_most(state, request->device, *size) : 0;
     for (unsigned i = 0; waste && i < used && !address; i++)
         if (gm_cache_has_some(&state->shards[(mine + i) % used], request->device))
-            address = take_larger(&state->shards[(mine + i) % used], context_id, size);
+            address = take_larger(&state->shards[(mine + i) % used], context_id, size, most);
+    if (!address && *size >= LARGE && !gm_cache_is_room_for(state, request->device, *size))
+        address = look_for_larger(&state->shards[mine], context_id, size, waste ? most : *size);
     if (!address && waiting && waiting + *size > GM_CACHE_ROTATION &&
         wait_for_own_fence(&state->shards[mine], context_id, *size))
         address = take(&state->shards[mine], context_id, *size, &waiting, 0, NULL);
@@ -233,13 +266,16 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     struct gm_cache *state = self->state;
     struct gm_request rounded = *request;
     struct gm_block got = {0};
+    size_t least = whole(state->granule, request->size);
     rounded.size = size;
     gm_cache_check_device(state, &state->devices[request->device]);
     gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
     if (status == GM_OUT_OF_MEMORY)
         gm_stats_oom_step();
-    if (status == GM_OUT_OF_MEMORY && gm_cache_trim(self, SIZE_MAX))
+    if (status == GM_OUT_OF_MEMORY && (gm_cache_trim(self, SIZE_MAX) || least < size)) {
+        rounded.size = size = least;
         status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
+    }
     if (status)
         return status;
     gm_cache_count_owned(state, request->device, size);
@@ -489,6 +525,7 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
         return GM_INVALID_VALUE;
     state->frees = (unsigned)frees;
     state->granule = self->granule > GRANULE ? self->granule : GRANULE;
+    state->page = self->upstream->ops->page && !gm_limit_on() ? self->upstream->ops->page : SIZE_MAX;
     state->limit = gm_option_number(GM_OPT_CACHE_LIMIT);
     state->idle_ns = gm_option_number(GM_OPT_CACHE_IDLE);
     if (self->alignment == GM_ALIGNMENT_ANY) /* a free block has the alignment of its first request */

@@ -115,18 +115,11 @@ static void make_class_room(struct gm_shard *shard, struct gm_free_lists *lists)
         set_class_table(lists, table, slots);
 }
 
-/* Bytes that a block may waste when it serves a smaller request of `size` bytes. Large blocks are few but determine the
- * peak; small blocks are many but do not. So a large block may waste less. */
-static size_t spare(size_t size) {
-    return size < (size_t)1 << 20 ? size : size < (size_t)16 << 20 ? size / 2 : size / 4;
-}
-
 /* Looks at the newest NEAR_TRIES blocks of each bucket, so that the time does not depend on the number of free blocks.
  * Sizes in one bucket differ by at most an eighth. */
-struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size) {
+struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size, size_t most) {
     struct gm_size_class *found = NULL;
     gm_free_lists_turn_records(lists);
-    size_t most = size + spare(size);
     for (unsigned i = gm_size_bucket_of(size); i <= gm_size_bucket_of(most) && !found; i++) {
         const struct gm_size_bucket *bucket = &lists->ready[i];
         struct gm_link *age = bucket->ages.next;
@@ -137,6 +130,23 @@ struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t siz
         }
     }
     return found;
+}
+
+static bool fits(const struct gm_size_class *class, size_t size, size_t most) {
+    return class->size >= size && class->size <= most;
+}
+
+bool gm_free_lists_pend_near(const struct gm_free_lists *lists, size_t size, size_t most) {
+    unsigned tries = NEAR_TRIES;
+    for (const struct gm_batch *batch = lists->first; batch && tries; batch = batch->next, tries--) {
+        for (const struct gm_free_block *freed = batch->blocks; freed; freed = freed->next_of_batch)
+            if (fits(freed->class, size, most))
+                return true;
+        for (const struct gm_registered *record = batch->kept; record; record = record->next_kept)
+            if (fits(record->of_size, size, most))
+                return true;
+    }
+    return false;
 }
 
 struct gm_size_class *gm_size_class_make(struct gm_shard *shard, struct gm_free_lists *lists, size_t size) {
@@ -381,6 +391,26 @@ uint64_t gm_free_lists_oldest(struct gm_free_lists *lists, size_t least) {
     gm_free_lists_turn_records(lists);
     const struct gm_size_bucket *bucket = longest_unused(lists, least);
     return bucket ? oldest_in(bucket)->stamp : UINT64_MAX;
+}
+
+/* Sizes in one bucket differ by at most an eighth. */
+static struct gm_size_bucket *enough_in(struct gm_free_lists *lists, size_t bytes, uint64_t before) {
+    for (unsigned i = gm_size_bucket_of(bytes); i < GM_SIZE_BUCKETS; i++)
+        if (lists->ready[i].bytes && oldest_in(&lists->ready[i])->stamp < before)
+            return &lists->ready[i];
+    return NULL;
+}
+
+size_t gm_free_lists_enough(struct gm_free_lists *lists, size_t bytes, uint64_t before) {
+    gm_free_lists_turn_records(lists);
+    const struct gm_size_bucket *bucket = enough_in(lists, bytes, before);
+    return bucket ? oldest_in(bucket)->class->size : SIZE_MAX;
+}
+
+size_t gm_free_lists_release_enough(struct gm_free_lists *lists, size_t bytes, uint64_t before) {
+    gm_free_lists_turn_records(lists);
+    struct gm_size_bucket *bucket = enough_in(lists, bytes, before);
+    return bucket ? release_oldest_in(lists, bucket) : 0;
 }
 
 size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least, uint64_t until) {

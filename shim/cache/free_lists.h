@@ -151,6 +151,8 @@ struct gm_free_lists {
     struct gm_shard *shard;
     unsigned class_count, class_limit, class_slots;
     unsigned settled;               /* blocks that gm_free_lists_put_ready added */
+    unsigned busy_looks;            /* latest looks, one after the other, that found the context busy ... */
+    unsigned looks_left_out;        /* ... and those to leave out before the next one */
     uint64_t swept;                 /* last search for idle blocks; ticks */
     struct gm_size_class **classes; /* hash table by size */
     struct gm_size_class *first_classes[GM_FIRST_SIZE_CLASSES];
@@ -201,9 +203,12 @@ static inline struct gm_size_class *gm_size_class_of(const struct gm_free_lists 
     return class;
 }
 
-/* A class of ready blocks that are larger than `size` but waste no more than is allowed: the smallest such class, or
- * one near it if the lists hold many sizes. NULL: none was found. */
-GM_INTERNAL struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size);
+/* A class of ready blocks that are larger than `size`, at most `most` bytes: the smallest such class, or one near it if
+ * the lists hold many sizes. NULL: none was found. */
+GM_INTERNAL struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists, size_t size, size_t most);
+
+/* True when a block of `size` to `most` bytes is in a recorded batch. */
+GM_INTERNAL bool gm_free_lists_pend_near(const struct gm_free_lists *lists, size_t size, size_t most);
 
 /* Create what gm_free_lists_put does not find. NULL or false: the kernel has no memory. */
 GM_INTERNAL struct gm_size_class *gm_size_class_make(struct gm_shard *shard, struct gm_free_lists *lists, size_t size);
@@ -371,6 +376,10 @@ GM_INTERNAL uint64_t gm_free_lists_oldest(struct gm_free_lists *lists, size_t le
 /* Queues such blocks with stamps up to `until`, until `bytes` are queued. Returns the bytes queued. */
 GM_INTERNAL size_t gm_free_lists_release_oldest(struct gm_free_lists *lists, size_t bytes, size_t least,
                                                 uint64_t until);
+/* The size of the smallest ready block of about `bytes` or more with a stamp before `before`; SIZE_MAX: there is none.
+ * The second function queues it and returns its size; 0: there is none. */
+GM_INTERNAL size_t gm_free_lists_enough(struct gm_free_lists *lists, size_t bytes, uint64_t before);
+GM_INTERNAL size_t gm_free_lists_release_enough(struct gm_free_lists *lists, size_t bytes, uint64_t before);
 /* Queues ready blocks of any size until `bytes` are queued or no block is left. Returns the bytes queued. */
 GM_INTERNAL size_t gm_free_lists_release_ready(struct gm_free_lists *lists, size_t bytes);
 /* Queues ready blocks that were freed more than `idle_ns` before `now` (ticks). */

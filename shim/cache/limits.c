@@ -1,6 +1,8 @@
 /* How much memory a cache may hold on a device. Free blocks never hold more than GPUMEM_CACHE_LIMIT, by default a
  * quarter of the device. In addition there is a target for all memory that the cache owns: its largest live total, plus
- * a quarter of the largest live total of the process, plus SLACK. gm_cache_check_device finds the cases in which a
+ * a quarter of the largest live total of the process, plus SLACK. Memory is counted as the driver takes it, in whole
+ * pages from PAGE_FROM bytes on. Live totals are those that the program requested. Live blocks that are larger than
+ * requested waste the rest; gm_cache_most bounds the waste. gm_cache_check_device finds the cases in which a
  * cache accepts no freed block: little free memory on the device, or a process that can register memory with a network
  * card. */
 #include "shim/cache/parts.h"
@@ -9,9 +11,12 @@
 #include "shim/base/limit.h"
 #include "shim/driver/transports.h"
 
-#define SLACK    ((size_t)64 << 20)
-#define STEPS    64           /* an allowance grows by at least 1/STEPS of the limit while there is room */
-#define CHECK_NS 100000000ull /* shortest time between two checks of free memory and loaded libraries */
+#define SLACK      ((size_t)48 << 20)
+#define PAGE       ((size_t)2 << 20) /* of device memory */
+#define PAGE_FROM  ((size_t)1 << 20) /* smaller blocks share pages */
+#define WASTE_PART 8                 /* live blocks may waste this part of what the cache owns, SLACK added */
+#define STEPS      64                /* an allowance grows by at least 1/STEPS of the limit while there is room */
+#define CHECK_NS   100000000ull      /* shortest time between two checks of free memory and loaded libraries */
 
 uint64_t gm_cache_limit(struct gm_cache *state, int device) {
     struct gm_cache_device *at = &state->devices[device];
@@ -96,10 +101,27 @@ void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *devic
     }
 }
 
+/* The device's share of what the process counts for all devices. */
+static uint64_t share_of(const struct gm_cache *state, const uint64_t *counter) {
+    unsigned devices = __atomic_load_n(&state->devices_used, __ATOMIC_RELAXED);
+    return __atomic_load_n(counter, __ATOMIC_RELAXED) / (devices ? devices : 1);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t tail_of(size_t size) { return size < PAGE_FROM ? 0 : -size & (PAGE - 1); }
+
+/* Bytes by which the live blocks of a device are larger than requested. */
+static uint64_t wasted(const struct gm_cache *state) {
+    return share_of(state, &gm_stats->slack_bytes[state->shards[0].kind]);
+}
+
 void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
     struct gm_cache_device *at = &state->devices[device];
-    uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED), free_bytes = free_bytes_of(state, device);
-    uint64_t live = owned > free_bytes ? owned - free_bytes : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
+    uint64_t owned = __atomic_add_fetch(&at->owned, size, __ATOMIC_RELAXED);
+    uint64_t unrequested = free_bytes_of(state, device) + wasted(state);
+    uint64_t live = owned > unrequested ? owned - unrequested : 0, peak = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&at->tails, tail_of(size), __ATOMIC_RELAXED);
     while (live > peak)
         if (__atomic_compare_exchange_n(&at->peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             __atomic_add_fetch(&state->devices_used, !peak, __ATOMIC_RELAXED);
@@ -109,25 +131,38 @@ void gm_cache_count_owned(struct gm_cache *state, int device, size_t size) {
 
 void gm_cache_count_released(struct gm_cache *state, int device, size_t size) {
     __atomic_sub_fetch(&state->devices[device].owned, size, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&state->devices[device].tails, tail_of(size), __ATOMIC_RELAXED);
 }
 
-/* The largest live total on a device. Other resources may serve blocks beside the cache. So this is the larger of the
- * cache's own total and the device's share of the process's total. */
-static uint64_t largest_total(const struct gm_cache *state, uint64_t own) {
-    unsigned devices = __atomic_load_n(&state->devices_used, __ATOMIC_RELAXED);
-    uint64_t all = __atomic_load_n(&gm_stats->peak_total, __ATOMIC_RELAXED) / (devices ? devices : 1);
-    return all > own ? all : own;
+/* Small blocks are many but do not determine the peak. A large block may always waste an eighth, and more while all
+ * live blocks together waste little. */
+size_t gm_cache_most(const struct gm_cache *state, int device, size_t size) {
+    uint64_t owned = __atomic_load_n(&state->devices[device].owned, __ATOMIC_RELAXED);
+    uint64_t may = (owned + SLACK) / WASTE_PART, is = wasted(state);
+    uint64_t room = larger(may > is ? may - is : 0, size / WASTE_PART);
+    return size + (size < PAGE_FROM || room > size ? size : room);
 }
 
-/* Bytes owned above the largest live total plus `quarters` quarters of it, plus as many times SLACK. */
-static size_t bytes_above(const struct gm_cache *state, int device, unsigned quarters) {
+/* Bytes, `more` added, above the largest live total plus `quarters` quarters of it, plus as many times SLACK. Blocks
+ * whose pages are longer by more than a quarter may have that much more: natively they have it, too. */
+static size_t bytes_above(const struct gm_cache *state, int device, unsigned quarters, size_t more) {
     const struct gm_cache_device *at = &state->devices[device];
-    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED);
-    uint64_t allowed = __atomic_load_n(&at->peak, __ATOMIC_RELAXED);
-    allowed += (largest_total(state, allowed) / 4 + SLACK) * quarters;
-    return owned > allowed ? owned - allowed : 0;
+    uint64_t owned = __atomic_load_n(&at->owned, __ATOMIC_RELAXED),
+             tails = __atomic_load_n(&at->tails, __ATOMIC_RELAXED);
+    /* The cache's own peak is looked at when it allocates; reuse may raise the total later. */
+    uint64_t peak = larger(__atomic_load_n(&at->peak, __ATOMIC_RELAXED),
+                           share_of(state, &gm_stats->peak_bytes[state->shards[0].kind]));
+    /* Other resources may serve blocks beside the cache. */
+    uint64_t quarter = larger(peak, share_of(state, &gm_stats->peak_total)) / 4;
+    uint64_t own_tails = owned ? (uint64_t)((double)peak * (double)tails / (double)owned) : 0;
+    uint64_t allowed = peak + (larger(own_tails, quarter) + SLACK) * quarters;
+    return owned + tails + more > allowed ? owned + tails + more - allowed : 0;
 }
 
-size_t gm_cache_excess(const struct gm_cache *state, int device) { return bytes_above(state, device, 1); }
+size_t gm_cache_excess(const struct gm_cache *state, int device) { return bytes_above(state, device, 1, 0); }
 
-bool gm_cache_overfull(const struct gm_cache *state, int device) { return bytes_above(state, device, 4) > 0; }
+bool gm_cache_overfull(const struct gm_cache *state, int device) { return bytes_above(state, device, 4, 0) > 0; }
+
+bool gm_cache_is_room_for(const struct gm_cache *state, int device, size_t size) {
+    return !bytes_above(state, device, 1, size);
+}

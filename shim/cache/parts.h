@@ -15,7 +15,8 @@ enum { GM_CACHE_SHARDS = 16, GM_CACHE_FENCES = 256 };
 
 struct gm_cache_device {
     uint64_t owned;   /* bytes allocated upstream and not yet freed there: live and free blocks */
-    uint64_t peak;    /* largest total of live bytes */
+    uint64_t tails;   /* bytes by which their last pages are longer than they are */
+    uint64_t peak;    /* largest total of live bytes that were requested */
     uint64_t limit;   /* most bytes of free blocks; 0 = not known yet */
     uint64_t allowed; /* sum of the allowances of all shards, at most `limit` */
     uint64_t checked; /* last gm_cache_check_device; ticks */
@@ -26,6 +27,7 @@ struct gm_cache {
     unsigned frees; /* frees for each fence */
     bool rdma, entries_only;
     size_t granule; /* sizes of blocks are multiples of it, so that the upstream rounds none up */
+    size_t page;    /* sizes from this one on are multiples of it; the device has no use for the rest of a page */
     uint64_t limit, idle_ns;
     unsigned devices_used; /* devices that served at least one block */
     struct gm_cache_device devices[GM_CACHE_DEVICES];
@@ -39,6 +41,22 @@ static inline unsigned gm_cache_shards_used(void) { return __atomic_load_n(&gm_c
 /* True when the shard has free blocks of the device. The caller need not hold the lock. */
 static inline bool gm_cache_has_some(const struct gm_shard *shard, int device) {
     return __atomic_load_n(&shard->shares[device].bytes, __ATOMIC_RELAXED) != 0;
+}
+
+/* A context without work completes a fence this soon after it was recorded. */
+#define GM_CACHE_ANSWER_NS 8000u
+/* A look is a series of queries for GM_CACHE_ANSWER_NS. After each look that found the context busy twice as many are
+ * left out. The caller holds the lock. */
+static inline bool gm_cache_may_look(struct gm_free_lists *lists) {
+    if (!lists->looks_left_out)
+        return true;
+    lists->looks_left_out--;
+    return false;
+}
+static inline void gm_cache_looked(struct gm_free_lists *lists, bool idle) {
+    const unsigned most_doubled = 6;
+    lists->busy_looks = idle ? 0 : lists->busy_looks + (lists->busy_looks < most_doubled);
+    lists->looks_left_out = idle ? 0 : 1u << lists->busy_looks;
 }
 
 /* ---- limits: the caller holds no lock and the function takes none, except where the comment says so */
@@ -69,6 +87,10 @@ GM_INTERNAL void gm_cache_check_device(struct gm_cache *state, struct gm_cache_d
 /* Count a block that was allocated upstream, and a block that was freed there. */
 GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
 GM_INTERNAL void gm_cache_count_released(struct gm_cache *state, int device, size_t size);
+/* True when the cache may allocate `size` more bytes and stay within its target for the device. */
+GM_INTERNAL bool gm_cache_is_room_for(const struct gm_cache *state, int device, size_t size);
+/* The largest block that may serve a request of `size` bytes. */
+GM_INTERNAL size_t gm_cache_most(const struct gm_cache *state, int device, size_t size);
 /* Bytes that the cache owns above its target for the device. The cache releases them when this needs no wait. When it
  * is overfull it releases them at once. */
 GM_INTERNAL size_t gm_cache_excess(const struct gm_cache *state, int device);

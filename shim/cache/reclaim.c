@@ -138,6 +138,35 @@ static size_t release_oldest(struct gm_resource *self, uint64_t context_id, int 
     return gm_cache_drain(self, shard, context_id);
 }
 
+/* Releases the smallest ready block of about `bytes` or more that was freed before `before`. Returns the bytes
+ * released; 0: there is none. */
+static size_t release_enough(struct gm_resource *self, uint64_t context_id, int device, size_t bytes, uint64_t before) {
+    struct gm_cache *state = self->state;
+    struct gm_shard *found = NULL;
+    size_t smallest = SIZE_MAX;
+    for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
+        struct gm_shard *shard = &state->shards[i];
+        if (!gm_cache_has_some(shard, device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+        size_t size = lists ? gm_free_lists_enough(lists, bytes, before) : SIZE_MAX;
+        gm_spin_unlock(&shard->lock);
+        if (size < smallest) {
+            smallest = size;
+            found = shard;
+        }
+    }
+    if (!found)
+        return 0;
+    gm_spin_lock(&found->lock);
+    struct gm_free_lists *lists = gm_free_lists_of(found, context_id);
+    if (lists)
+        gm_free_lists_release_enough(lists, bytes, before);
+    gm_spin_unlock(&found->lock);
+    return gm_cache_drain(self, found, context_id);
+}
+
 /* Queries the fences of all shards: for a thread that has ended nobody else queries them. */
 static void query_all_shards(struct gm_cache *state, uint64_t context_id, int device) {
     for (unsigned i = 0; i < gm_cache_shards_used(); i++) {
@@ -214,18 +243,31 @@ bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *l
 /* True when the context has done all work submitted before the latest batch: a native free then does not wait. */
 static bool context_is_idle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *latest,
                             bool *destroyed) {
-    return !latest || latest->state != GM_BATCH_RECORDED ||
-           gm_cache_settle(shard, lists, latest, false, destroyed) == GM_OK;
+    uint64_t begin = gm_ticks();
+    gm_status status;
+    if (!latest || latest->state != GM_BATCH_RECORDED)
+        return true;
+    if (!gm_cache_may_look(lists))
+        return gm_cache_settle(shard, lists, latest, false, destroyed) == GM_OK;
+    do
+        status = gm_cache_settle(shard, lists, latest, false, destroyed);
+    while (status == GM_FENCE_PENDING && !*destroyed && latest->state == GM_BATCH_RECORDED &&
+           gm_ticks_span_ns(gm_ticks() - begin) < GM_CACHE_ANSWER_NS);
+    if (!*destroyed)
+        gm_cache_looked(lists, !status);
+    return !status && !*destroyed;
 }
 
 void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id, struct gm_batch *latest) {
     struct gm_cache *state = self->state;
-    uint64_t now = gm_ticks(), idle_ns = state->idle_ns;
+    uint64_t now = gm_ticks(), idle_ns = state->idle_ns, closed = now;
     size_t excess = 0;
     int device = -1;
     bool destroyed = false, sweep = false, release = false;
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    if (lists && latest) /* valid as long as its lists are */
+        closed = latest->stamp;
     if (lists && lists->first && lists->first != latest)
         gm_cache_settle(shard, lists, lists->first, false, &destroyed);
     if (lists && !destroyed) {
@@ -248,7 +290,9 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
         query_all_shards(state, context_id, device);
     for (size_t most = excess, released = 0, freed = 1; release && excess && freed && released < most;
          released += freed) {
-        freed = release_oldest(self, context_id, device, excess);
+        freed = release_enough(self, context_id, device, excess > LARGE ? excess : LARGE, closed);
+        if (!freed)
+            freed = release_oldest(self, context_id, device, excess);
         excess = gm_cache_excess(state, device);
     }
     for (unsigned i = 0; sweep && !destroyed && i < gm_cache_shards_used(); i++) {

@@ -71,6 +71,7 @@ const struct gm_resource_ops gm_resource_native = {
     .breaks = "",
     .kind = GM_KIND_NATIVE,
     .serves = "native",
+    .page = (size_t)2 << 20, /* smaller blocks share pages */
     .alloc = native_alloc,
     .free = native_free,
 };

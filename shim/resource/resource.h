@@ -97,6 +97,8 @@ struct gm_resource_ops {
     const char *serves; /* stack that serves requests for `kind`, as text; NULL: this resource serves no kind */
     enum gm_kind fallback; /* maker: the kind that serves when this one cannot */
     size_t granule;        /* maker: its blocks take multiples of so many bytes; 0: of any number */
+    size_t page;           /* maker: blocks of so many bytes and more take whole multiples of it, whatever their size
+                              is; 0: not known */
     size_t state_size;     /* bytes of zeroed state, see struct gm_resource */
     /* Prepares state. `argument` is the adaptor's first argument or NULL. Writes a one-line error on failure. May be
      * NULL. */

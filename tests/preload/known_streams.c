@@ -8,7 +8,7 @@
 #include "program.h"
 #include "simcuda.h"
 
-enum { SIZE = 3 << 20 };
+enum { SIZE = 3 << 20, OTHER_SIZE = 2 * SIZE };
 
 static void *driver;
 
@@ -62,11 +62,11 @@ static void reuse_is_right(CUstream first, CUstream second) {
 
 static int keeps(void) {
     CUdeviceptr address, again;
-    MUST(CALL(cuMemAlloc_v2, &address, SIZE + 4096));
+    MUST(CALL(cuMemAlloc_v2, &address, OTHER_SIZE));
     uint64_t frees = CALL(simcuda_calls, "cuMemFree_v2");
     MUST(CALL(cuMemFree_v2, address));
     int kept = CALL(simcuda_calls, "cuMemFree_v2") == frees;
-    MUST(CALL(cuMemAlloc_v2, &again, SIZE + 4096));
+    MUST(CALL(cuMemAlloc_v2, &again, OTHER_SIZE));
     MUST(CALL(cuMemFree_v2, again));
     return kept && again == address;
 }

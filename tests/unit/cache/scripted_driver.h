@@ -29,6 +29,7 @@ static struct {
     CUcontext event_context[EVENTS];
     uintptr_t made;
     int records, queries, waits, exchanges;
+    int late, still_late;                   /* so many queries after a record find nothing complete */
     CUstreamCaptureMode mode;               /* of the thread */
     CUresult record_answer, recorded_state; /* result of cuCtxRecordEvent; state of an event after it */
     size_t free_bytes;
@@ -61,12 +62,15 @@ static CUresult record(CUcontext context, CUevent event) {
     assert_ptr_equal(fake.event_context[(uintptr_t)event], context);
     assert_false(gm_capture_any());
     fake.records++;
+    fake.still_late = fake.late;
     if (!fake.record_answer)
         fake.events[(uintptr_t)event] = fake.recorded_state;
     return fake.record_answer;
 }
 static CUresult query(CUevent event) {
     assert_false(gm_capture_any());
+    if (fake.still_late)
+        return fake.queries++, fake.still_late--, CUDA_ERROR_NOT_READY;
     return fake.queries++, fake.events[(uintptr_t)event];
 }
 static CUresult wait(CUevent event) {

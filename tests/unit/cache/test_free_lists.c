@@ -1,6 +1,8 @@
 /* The free lists of the cache: which free block serves which request. */
 #include "shim/base/limit.h"
 
+#include "shim/base/stats.h"
+
 #include "scripted_driver.h"
 
 static void reuses_only_what_is_complete(void **state) {
@@ -33,15 +35,15 @@ static void a_block_serves_its_size_and_context_only(void **state) {
     assert_true(other.hit && other.address == block.address && other.reserved == 1024);
 }
 
-/* Where no block of its size is ready, the smallest ready block that is not much larger serves. The block keeps its own
- * size. */
+/* Where no block of its size is ready, the smallest larger ready block serves that is at most twice as large. The block
+ * keeps its own size. */
 static void somewhat_larger_blocks_serve(void **state) {
     open_cache("cache(1,sim)");
     fake.recorded_state = CUDA_SUCCESS;
     struct gm_block small = get(3 * MIB), large = get(4 * MIB), got;
     give(&large);
     give(&small);
-    assert_false(get(MIB + MIB / 2).hit); /* half of 3 MiB would be wasted */
+    assert_false(get(MIB + MIB / 2 - 512).hit); /* more than half of 3 MiB would be wasted */
     assert_false(get(5 * MIB).hit);
     got = get(2 * MIB + 1000);
     assert_true(got.hit && got.address == small.address && got.reserved == 3 * MIB && got.size == 2 * MIB + 1000);
@@ -49,11 +51,8 @@ static void somewhat_larger_blocks_serve(void **state) {
     got = get(3 * MIB);
     assert_true(got.hit && got.address == small.address);
     assert_true(get(3 * MIB).address == large.address);
-    struct gm_block huge = get(50 * MIB), tiny = get(64);
-    give(&huge);
+    struct gm_block tiny = get(64);
     give(&tiny);
-    assert_false(get(39 * MIB).hit);
-    assert_true(get(41 * MIB).hit);
     assert_false(get(513).address == tiny.address);
     got = get(30 * MIB);
     give(&got);
@@ -61,6 +60,23 @@ static void somewhat_larger_blocks_serve(void **state) {
     assert_false(get(29 * MIB).hit);
     gm_limit_bytes = 0;
     assert_true(get(29 * MIB).hit);
+}
+
+/* Live blocks that are larger than requested waste together an eighth of the memory owned at most. */
+static void larger_blocks_waste_little_together(void **state) {
+    struct gm_block blocks[8];
+    open_cache("cache(1,sim)");
+    fake.recorded_state = CUDA_SUCCESS;
+    for (size_t i = 0; i < 8; i++)
+        blocks[i] = get((10 + i) * MIB); /* 108 MiB */
+    for (size_t i = 0; i < 8; i++)
+        give(&blocks[i]);
+    gm_stats->slack_bytes[cache->kind] = 13 * MIB; /* (108 + 48) / 8 = 19.5 */
+    assert_true(get(6 * MIB).hit);
+    gm_stats->slack_bytes[cache->kind] = 18 * MIB;
+    assert_false(get(9 * MIB).hit); /* 11 MiB would waste more than an eighth of the request */
+    assert_true(get(10 * MIB).hit); /* 11 MiB wastes less */
+    gm_stats->slack_bytes[cache->kind] = 0;
 }
 
 static void larger_blocks_serve_only_when_complete(void **state) {
@@ -181,6 +197,7 @@ int main(void) {
         cmocka_unit_test(reuses_only_what_is_complete),
         cmocka_unit_test(a_block_serves_its_size_and_context_only),
         cmocka_unit_test(somewhat_larger_blocks_serve),
+        cmocka_unit_test(larger_blocks_waste_little_together),
         cmocka_unit_test(larger_blocks_serve_only_when_complete),
         cmocka_unit_test(requests_of_new_sizes_are_served),
         cmocka_unit_test(large_blocks_do_not_rotate),

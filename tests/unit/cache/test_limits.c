@@ -19,10 +19,12 @@ static void the_limit_holds(void **state) {
     assert_true(get(10 * MIB).reserved > 10 * MIB); /* the oldest was released */
 }
 
-/* Each phase has its own sizes: the memory owned stays near the largest live total. */
-static void changing_sizes_do_not_pile_up(void **state) {
+/* Each phase has its own sizes: the memory owned stays near the largest live total. Even an idle context answers
+ * `late`. */
+static void change_sizes(int late) {
     open_cache("cache(sim)");
     fake.recorded_state = CUDA_SUCCESS;
+    fake.late = late;
     for (size_t phase = 0; phase < 20; phase++)
         for (int round = 0; round < 3; round++) {
             struct gm_block blocks[10];
@@ -35,6 +37,9 @@ static void changing_sizes_do_not_pile_up(void **state) {
                 give(&blocks[i]);
         }
 }
+
+static void changing_sizes_do_not_pile_up(void **state) { change_sizes(0); }
+static void changing_sizes_do_not_pile_up_when_fences_answer_late(void **state) { change_sizes(3); }
 
 /* Other resources serve blocks too. A quarter of these counts as well, so the cache may own as much as if it served all
  * blocks of the process. */
@@ -123,6 +128,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_limit_holds),
         cmocka_unit_test(changing_sizes_do_not_pile_up),
+        cmocka_unit_test(changing_sizes_do_not_pile_up_when_fences_answer_late),
         cmocka_unit_test(blocks_of_others_raise_the_target),
         cmocka_unit_test(little_free_memory_means_no_free_blocks),
         cmocka_unit_test(ended_threads_take_no_room),
