@@ -310,25 +310,25 @@ enum gm_kind gm_active_list_allocated(const struct gm_request *request, enum gm_
     return *reason == GM_REASON_LIST_STEADY ? GM_KIND_ASYNC : state.managed;
 }
 
-/* Freed blocks that are enough evidence. Two freed blocks of one size show that the size is requested again.
- * Different sizes of one magnitude need L. */
-enum { ENOUGH_OF_A_SIZE = 2 };
+/* Freed blocks that are enough evidence. A size that is requested after one of its blocks was freed recurs. Different
+ * sizes of one magnitude need more. */
+enum { ENOUGH_OF_A_SIZE = 1, ENOUGH_OF_A_MAGNITUDE = 4 };
 
-/* At least as many blocks were freed as are live, and enough of them. */
-static bool turns_over(unsigned freed, unsigned live, unsigned enough) { return freed >= live && freed >= enough; }
+/* A program that nests its temporaries has several live blocks of a size before it frees the second one. */
+enum { LIVE_FOR_EACH_FREED = 8 };
 
 bool gm_active_list_turns_over(const struct gm_request *request) {
     if (!pushed.list || pushed.generation != state.generation)
         return false;
     uint64_t counts = atomic_load_explicit(&pushed.list->counts, memory_order_relaxed);
-    if (turns_over(freed_of(counts), live_of(counts), ENOUGH_OF_A_SIZE))
+    if (freed_of(counts) >= ENOUGH_OF_A_SIZE && live_of(counts) / LIVE_FOR_EACH_FREED <= freed_of(counts))
         return true;
     const struct magnitude *magnitude = pushed.filling ? magnitude_of(request) : NULL;
     if (!magnitude)
         return false;
     unsigned freed = atomic_load_explicit(&magnitude->freed, memory_order_relaxed);
     unsigned allocated = atomic_load_explicit(&magnitude->allocated, memory_order_relaxed);
-    return turns_over(freed, allocated > freed ? allocated - freed : 0, state.length);
+    return freed >= ENOUGH_OF_A_MAGNITUDE && allocated <= 2 * freed;
 }
 
 /* Removes entry `number`. Newer entries move back by one position, and each counts one block less. When the entry is

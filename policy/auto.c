@@ -1,10 +1,11 @@
 /* Policy auto, the default: native memory for all blocks. A block of a short-lived size is of kind cache: its free
  * puts it into a free list for reuse.
  *
- * A size is short-lived when the active list says so, or when two of its blocks, and at least as many as are live,
- * were freed. The second rule is for programs that allocate in waves, such as training steps: their live counts
- * differ by more than X within L allocations, though no memory accumulates. A size that is too new for a verdict is
- * judged together with the sizes of the same power of two, because some programs never request a size twice.
+ * A size is short-lived when the active list says so, or when one of its blocks was freed and at most eight times as
+ * many are live. The second rule is for programs that allocate in waves, such as training steps, or nest their
+ * temporaries: their live counts differ by more than X within L allocations, though no memory accumulates. A wrong
+ * verdict costs little: a lasting block of kind cache is a native block until it is freed. A size that is too new for a
+ * verdict is judged together with the sizes of the same power of two, because some programs never request a size twice.
  *
  * The verdict "short-lived" holds for REPEATS more blocks of the size, as long as kept blocks serve them. */
 #include "policy/active_list.h"
