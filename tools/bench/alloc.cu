@@ -46,6 +46,7 @@ int main(int argc, char **argv) {
     busy_rows();
     thread_rows();
     mixed_row();
+    pattern_rows();
     first_touch_rows();
     managed_rows();
     thrust_rows();

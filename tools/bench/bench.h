@@ -70,6 +70,7 @@ struct row {
     size_t live = 0;               // most bytes live at once; 0 = no memory figures
     int least = 4;
     std::function<size_t()> probe; // where set: card_used() at its highest, found in a slow pass of its own
+    std::function<void()> before;  // where set: runs before each sample, untimed
 };
 
 // Samples the rows in turn, so that figures that are compared saw the same machine. Prints a line for each:
@@ -86,6 +87,7 @@ void launch_work(void *block, size_t bytes, int passes);
 void pair_rows();
 void thread_rows();
 void mixed_row();
+void pattern_rows();
 void managed_rows();
 void kernel_rows();
 void free_behind_row();

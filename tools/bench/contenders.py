@@ -23,6 +23,7 @@ def policy(name, value, rows=(), quick=False, step=True, replays=True, **setting
                      replays=replays)
 
 
+PATTERNS = ("mixed", "fresh-", "bootstrap")
 LOOPS = ("pair:1048576", "kernel-", "loop-", "thrust-sort")
 TOUCH = ("pair:1048576", "first-touch", "loop-")
 
@@ -31,15 +32,17 @@ CONTENDERS = [
     Contender("MallocAsync", "async", quick=True, step={"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}),
     Contender(OWN_CACHE, "torch", quick=True, step={}),
     Contender("PyTorch expandable", "torch", EXPANDABLE, step=EXPANDABLE),
-    policy("observe", "observe", replays=False),
+    policy("observe", "observe", quick=True, replays=False),
     policy("cache", "cache", quick=True),
     policy("cache fence 1", "cache", quick=True, step=False, GPUMEM_FENCE_BATCH="1"),
     policy("cache fence 4", "cache", LOOPS, step=False, replays=False, GPUMEM_FENCE_BATCH="4"),
     policy("cache fence 64", "cache", LOOPS, quick=True, step=False, replays=False, GPUMEM_FENCE_BATCH="64"),
     policy("cache wait", "cache", (*LOOPS, "busy-streams", "threads-same"), quick=True, replays=False, GPUMEM_FREE="wait"),
     policy("cache order", "cache", (*LOOPS, "busy-streams", "threads-same"), quick=True, replays=False, GPUMEM_FREE="order"),
-    policy("cache async", "cache", (*LOOPS, "busy-streams", "threads-same"), quick=True, replays=False, GPUMEM_FREE="async"),
+    policy("cache async", "cache", (*LOOPS, *PATTERNS, "busy-streams", "threads-same"), quick=True, replays=False,
+           GPUMEM_FREE="async"),
     policy("auto", "auto", quick=True),
+    policy("auto async", "auto", PATTERNS, quick=True, step=False, replays=False, GPUMEM_FREE="async"),
     policy("async", "async"),
     policy("managed", "managed", quick=True, GPUMEM_MANAGED="pool"),
     policy("managed plain", "managed", GPUMEM_MANAGED="plain", step=False),
@@ -50,5 +53,5 @@ CONTENDERS = [
 ]
 ORDER = [contender.name for contender in CONTENDERS]
 KEEPERS = ("cache", "auto")  # policies that the targets are for
-QUICK_ROWS = ("pair:", "kernel-", "loop-", "free-behind", "busy-streams:100", "threads-same", "mixed", "first-touch:1048576",
+QUICK_ROWS = ("pair:", "kernel-", "loop-", "free-behind", "busy-streams:100", "threads-same", *PATTERNS, "first-touch:1048576",
               "managed-", "thrust-sort")

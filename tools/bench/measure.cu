@@ -143,6 +143,8 @@ void measure(const std::vector<row> &rows) {
     std::vector<std::vector<double>> times(rows.size());
     for (int sample = -2; sample < bench.samples; sample++)
         for (size_t i = 0; i < rows.size(); i++) {
+            if (rows[i].before)
+                rows[i].before();
             CHECK(cudaDeviceSynchronize());
             double begin = now();
             rows[i].body(repetitions[i]);

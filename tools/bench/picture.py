@@ -11,6 +11,7 @@ from style import COLOURS, MARKERS, Missing, plain_numbers, pyplot, save
 BARS = [("loop-long", "malloc + kernel + free, one round"), ("free-behind-1ms", "free behind a 1 ms kernel, host time"),
         ("busy-streams:100", "pair 1 MiB beside 100 busy streams"), ("threads-same:16", "pair 1 MiB in each of 16 threads"),
         ("mixed", "free + malloc, mixed sizes, 64 live"), ("first-touch:1048576", "malloc, first write, free, 1 MiB"),
+        ("fresh-alloc", "malloc of a new small block"), ("bootstrap", "bootstrap-like operation"),
         ("thrust-sort", "thrust sequence + sort, 1 M integers"), ("torch-step", "PyTorch training step")]
 
 

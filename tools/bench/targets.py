@@ -112,6 +112,25 @@ def thread_verdicts(results):
                       note + beside(results, row, (NATIVE, "MallocAsync", OWN_CACHE)))
 
 
+PATTERN_POLICIES = (*KEEPERS, "cache async", "auto async")
+PATTERNS = {"fresh-alloc": "allocation of a new block of 0.5 to 4 KiB", "fresh-free": "free of such a block"}
+
+
+def pattern_verdicts(results):
+    for row, words in PATTERNS.items():
+        observed = results.added("observe", row, NATIVE)
+        for name in PATTERN_POLICIES:
+            yield Verdict(f"{words}: longer than native, at most as under observe", name, results.added(name, row, NATIVE),
+                          max(observed or 0, 0), "ns", beside(results, row, (NATIVE, "observe", "MallocAsync", OWN_CACHE)))
+    for name in PATTERN_POLICIES:
+        yield Verdict("64 live blocks of random sizes, one replaced", name, results.median(name, "mixed"), 1000, "ns",
+                      "; ".join(filter(None, [in_use(results, name, "mixed"), beside(results, "mixed", (NATIVE, "MallocAsync", OWN_CACHE))])))
+    for name in PATTERN_POLICIES:
+        yield Verdict("bootstrap-like sequence against cudaMallocAsync", name, results.ratio(name, "bootstrap", "MallocAsync"), 1.03, "x",
+                      "; ".join(filter(None, [in_use(results, name, "bootstrap"),
+                                              beside(results, "bootstrap", (NATIVE, "MallocAsync", OWN_CACHE))])))
+
+
 def beyond(results, contender, row):
     """Bytes reserved over 1.25 x live + 64 MiB, None where not measured."""
     live, reserved = results.more(contender, row, "live"), results.more(contender, row, "reserved")
@@ -129,6 +148,10 @@ def memory_verdicts(results):
         large = [results.more(name, row, "reserved") / results.more(name, row, "live") for row in pairs
                  if int(row.split(":")[1]) >= 64 * MIB and results.more(name, row, "reserved") is not None]
         yield Verdict("pair loop, 64 MiB and more: reserved / live (no rotation)", name, max(large, default=None), 1.25, "x")
+    for name in KEEPERS:
+        for row in [row for row in ("mixed", "bootstrap") if beyond(results, name, row) is not None]:
+            yield Verdict(f"{row}: reserved beyond 1.25 x live + 64 MiB", name, beyond(results, name, row), 0, "bytes",
+                          in_use(results, name, row))
     for row in [row for row in results.rows() if row.startswith("replay:")]:
         others = ", ".join(f"{name} {amount(results.more(name, row, 'reserved'), 'bytes')}"
                            for name in (OWN_CACHE, "PyTorch expandable", "MallocAsync", NATIVE)
@@ -141,7 +164,7 @@ def memory_verdicts(results):
 
 def verdicts(results):
     return [one for part in (pair_verdicts, loop_verdicts, waiting_verdicts, managed_verdicts, call_verdicts, thread_verdicts,
-                             memory_verdicts) for one in part(results)]
+                             pattern_verdicts, memory_verdicts) for one in part(results)]
 
 
 def table(about, results):
