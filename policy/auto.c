@@ -11,7 +11,7 @@
 #include "policy/active_list.h"
 #include "policy/setup.h"
 
-enum { REPEATS = 64 };
+enum { REPEATS = 255 };
 
 static gm_status setup(struct gm_policy_setup *given) {
     gm_status status = gm_refuse_argument(given, "auto");

@@ -33,7 +33,7 @@ MUTATIONS = [
        "return within(rule->thread, request->thread) &&",
        "rules", "a rule's condition on the size holds"),
     of("every_free_is_temporary", "shim/core/pipeline.c",
-       "if (newest == block->address) {", "if (newest != 0 || !newest) {",
+       "if (gm_mine.newest == block->address) {", "if (gm_mine.newest != 0 || !gm_mine.newest) {",
        "core_pipeline", "paper: blocks freed with nothing allocated in between"),
     of("every_free_is_temporary_in_reports", "tools/cli/analysis.c",
        "if (t && t->last_key == key) {", "if (t) {",

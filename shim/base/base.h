@@ -56,6 +56,23 @@ uint64_t gm_now_ns(void);
  * munmap. */
 void *gm_pages(size_t bytes);
 
+/* Add to a number, or subtract from it, that one thread at a time writes and any thread reads. One instruction on
+ * x86-64, where a relaxed load and store are three. */
+static inline void gm_add_alone(uint64_t *number, uint64_t by) {
+#if defined(__x86_64__)
+    __asm__("addq %1, %0" : "+m"(*number) : "er"(by) : "cc");
+#else
+    __atomic_store_n(number, *number + by, __ATOMIC_RELAXED);
+#endif
+}
+static inline void gm_take_alone(uint64_t *number, uint64_t by) {
+#if defined(__x86_64__)
+    __asm__("subq %1, %0" : "+m"(*number) : "er"(by) : "cc");
+#else
+    __atomic_store_n(number, *number - by, __ATOMIC_RELAXED);
+#endif
+}
+
 /* ---- spinlock (spin.c) for critical sections of a few dozen instructions. A waiter yields after a while. */
 typedef struct {
     int held;
@@ -65,10 +82,23 @@ static inline void gm_spin_lock(gm_spin *lock) {
     if (GM_UNLIKELY(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE)))
         gm_spin_lock_slow(lock);
 }
+static inline bool gm_spin_try(gm_spin *lock) { return !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE); }
 static inline void gm_spin_unlock(gm_spin *lock) { __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE); }
 
 /* ---- the kernel's thread id, cached for each thread (thread.c). */
 int gm_thread_id(void);
+
+/* ---- what a plain call reads of its thread (thread.c), in one place, since each thread-local variable costs a load */
+struct gm_mine {
+    int entry_way;                 /* enum gm_entry_way of the running hook; the first member (entry.S) */
+    uint8_t depth;                 /* a hook runs */
+    uint8_t holds, held;           /* gm_cancel_hold */
+    uint8_t number;                /* of its shard of the counters; 0 = none of its own */
+    struct gm_stats_shard *counts; /* that shard; NULL while it has none */
+    struct gm_shard *shard;        /* of the cache with the short path; NULL until a call used it, and without counts */
+    uint64_t newest;               /* its latest allocation, until it is freed; 0 = none */
+};
+GM_INTERNAL extern __thread struct gm_mine gm_mine __attribute__((tls_model("initial-exec")));
 
 /* ---- between these two calls a cancelled thread does not end. It ends at its next cancellation point afterwards. The
  * calls may be nested. */

@@ -29,12 +29,9 @@ static struct {
     dev_t device;
     ino_t inode;
 } mapping = {.fd = -1};
-__thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
 
 static uint64_t taken = 1; /* a bit for each shard in use; shard 0 is shared */
 static uint64_t used = 1;  /* a bit for each shard that was ever in use */
-
-static __thread unsigned char mine __attribute__((tls_model("initial-exec"))); /* 0 = none of its own */
 
 /* The counts of a thread without a shard since it last added them to shard 0. */
 struct overflow {
@@ -80,41 +77,47 @@ static struct overflow *take_overflow(void) {
 }
 
 void gm_stats_settle_late(struct gm_stats_shard *shard) {
-    uint64_t bytes = shard->late_bytes, slack = shard->late_slack;
-    if (!bytes && !slack)
+    uint64_t bytes = shard->late_bytes, reserved = shard->late_reserved, slack = reserved - bytes;
+    if (!bytes && !reserved)
         return;
     __atomic_store_n(&shard->late_bytes, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&shard->late_slack, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->late_reserved, 0, __ATOMIC_RELAXED);
+    gm_stats_count(&shard->cached_in[GM_KIND_CACHE], reserved);
     __atomic_sub_fetch(&gm_stats->live_bytes[GM_KIND_CACHE], bytes, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&gm_stats->slack_bytes[GM_KIND_CACHE], slack, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&gm_stats->slack, slack, __ATOMIC_RELAXED);
 }
 
+static void forget_shard(void) {
+    gm_mine.counts = NULL;
+    gm_mine.shard = NULL;
+}
+
 static void leave_shard(void *value) {
     unsigned index = (unsigned)(uintptr_t)value;
     gm_stats_settle_late(&gm_stats->shards[index]);
-    mine = 0;
-    gm_stats_shard = NULL;
+    gm_mine.number = 0;
+    forget_shard();
     __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
 }
 
 struct gm_stats_shard *gm_stats_take_shard(void) {
     uint64_t now = __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
-    while (!mine && ~now) {
+    while (!gm_mine.number && ~now) {
         unsigned index = (unsigned)__builtin_ctzll(~now);
         if (!__atomic_compare_exchange_n(&taken, &now, now | 1ull << index, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             continue;
         __atomic_or_fetch(&used, 1ull << index, __ATOMIC_RELAXED);
         if (gm_thread_at_exit(leave_shard, (void *)(uintptr_t)index) == 0)
-            mine = (unsigned char)index;
+            gm_mine.number = (uint8_t)index;
         else
             __atomic_and_fetch(&taken, ~(1ull << index), __ATOMIC_RELEASE);
         break;
     }
-    if (mine) {
+    if (gm_mine.number) {
         leave_overflow(NULL);
-        gm_stats_shard = &gm_stats->shards[mine];
-        return gm_stats_shard;
+        gm_mine.counts = &gm_stats->shards[gm_mine.number];
+        return gm_mine.counts;
     }
     if (!overflow && (overflow = take_overflow()))
         gm_thread_at_exit(leave_overflow, overflow);
@@ -291,7 +294,7 @@ void gm_stats_open(const char *path) {
         name_program(slot);
     __atomic_store_n(&slot->magic, GM_STATS_MAGIC, __ATOMIC_RELEASE);
     __atomic_store_n(&gm_stats, slot, __ATOMIC_RELEASE);
-    gm_stats_shard = NULL;
+    forget_shard();
 }
 
 void gm_stats_after_fork(void) {
@@ -302,12 +305,12 @@ void gm_stats_after_fork(void) {
     clear_private();
     memcpy(private_counters.policy, policy, sizeof policy);
     gm_stats = &private_counters;
-    gm_stats_shard = NULL;
+    forget_shard();
     for (struct overflow *each = overflows; each; each = each->next) {
         memset(&each->counts, 0, sizeof each->counts);
         each->taken = each == overflow;
     }
-    taken = used = 1ull | 1ull << mine; /* the child has no other threads */
+    taken = used = 1ull | 1ull << gm_mine.number; /* the child has no other threads */
     unmap_counters();
     if (shared)
         gm_stats_open(file_name);

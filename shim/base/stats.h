@@ -8,7 +8,7 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC  0x3553544154534d47ull /* "GMSTATS5": seven letters for every layout, the eighth for this one */
+#define GM_STATS_MAGIC  0x3653544154534d47ull /* "GMSTATS6": seven letters for every layout, the eighth for this one */
 #define GM_STATS_SLOTS  128                   /* processes that one file can hold */
 #define GM_STATS_SHARDS 64
 #define GM_STATS_NAME   "gpumem-stats" /* of the memory file */
@@ -36,7 +36,9 @@ struct gm_stats_shard {
     uint64_t fence_waits, fence_wait_ns; /* the host waited for the device */
     uint64_t trims, trimmed_bytes;       /* free blocks released to the driver */
     uint64_t oom_steps;                  /* out-of-memory steps tried */
-    uint64_t late_bytes, late_slack;     /* of freed cached blocks: still in gm_stats.live_bytes and in its slack */
+    /* Of freed blocks of the cache: requested bytes that are still in gm_stats.live_bytes, and bytes taken, which are
+     * still in live_bytes and slack together and not yet in cached_in. */
+    uint64_t late_bytes, late_reserved;
 } __attribute__((aligned(64)));
 
 /* A call site of cudaFree whose wait later work may rely on (GPUMEM_CHECK_ORDER). */
@@ -94,22 +96,19 @@ void gm_stats_open(const char *path);
 /* In the child after a fork: counts from zero, in a slot or memory file of its own where the parent had one. */
 void gm_stats_after_fork(void);
 
-/* The shard of this thread; NULL while it has none. */
-GM_INTERNAL extern __thread struct gm_stats_shard *gm_stats_shard __attribute__((tls_model("initial-exec")));
+/* The shard of this thread, kept in gm_mine.counts. */
 struct gm_stats_shard *gm_stats_take_shard(void);
 static inline struct gm_stats_shard *gm_stats_mine(void) {
-    return __builtin_expect(gm_stats_shard != NULL, 1) ? gm_stats_shard : gm_stats_take_shard();
+    return __builtin_expect(gm_mine.counts != NULL, 1) ? gm_mine.counts : gm_stats_take_shard();
 }
 
 /* Raises a counter of the shard that gm_stats_mine returned. */
-static inline void gm_stats_count(uint64_t *counter, uint64_t by) {
-    __atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
-}
+static inline void gm_stats_count(uint64_t *counter, uint64_t by) { gm_add_alone(counter, by); }
 
 /* The hooked call ends: the counts of a thread without a shard become visible. */
 void gm_stats_add_up(void);
 static inline void gm_stats_settle(void) {
-    if (__builtin_expect(gm_stats_shard == NULL, 0))
+    if (__builtin_expect(gm_mine.counts == NULL, 0))
         gm_stats_add_up();
 }
 
@@ -141,11 +140,13 @@ static inline void gm_stats_trimmed(uint64_t bytes) {
  */
 static inline uint64_t gm_stats_kept(const struct gm_stats *stats) {
     uint64_t in = 0, out = 0;
-    for (unsigned i = 0; i < GM_STATS_SHARDS; i++)
+    for (unsigned i = 0; i < GM_STATS_SHARDS; i++) {
+        in += __atomic_load_n(&stats->shards[i].late_reserved, __ATOMIC_RELAXED);
         for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
             in += __atomic_load_n(&stats->shards[i].cached_in[kind], __ATOMIC_RELAXED);
             out += __atomic_load_n(&stats->shards[i].cached_out[kind], __ATOMIC_RELAXED);
         }
+    }
     return in > out ? in - out : 0;
 }
 
@@ -159,19 +160,21 @@ static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oo
 /* Subtracts the late bytes of this thread's shard. */
 void gm_stats_settle_late(struct gm_stats_shard *shard);
 
-static inline void gm_stats_freed_late(struct gm_stats_shard *shard, uint64_t bytes, uint64_t slack) {
-    uint64_t late = shard->late_bytes + bytes;
-    __atomic_store_n(&shard->late_bytes, late, __ATOMIC_RELAXED);
-    gm_stats_count(&shard->late_slack, slack);
-    if (__builtin_expect(late > GM_STATS_LATE, 0))
+static inline void gm_stats_freed_late(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
+    gm_add_alone(&shard->late_bytes, bytes);
+    gm_add_alone(&shard->late_reserved, reserved);
+}
+/* To be called after some of these, at the latest when they freed GM_STATS_LATE / 2. */
+static inline void gm_stats_bound_late(struct gm_stats_shard *shard) {
+    if (__builtin_expect(shard->late_bytes > GM_STATS_LATE / 2, 0))
         gm_stats_settle_late(shard);
 }
 /* False: the late bytes are fewer. Nothing changed, and the caller counts the block as a new one. */
-static inline bool gm_stats_took_late(struct gm_stats_shard *shard, uint64_t bytes, uint64_t slack) {
-    if (__builtin_expect(shard->late_bytes < bytes || shard->late_slack < slack, 0))
+static inline bool gm_stats_took_late(struct gm_stats_shard *shard, uint64_t bytes, uint64_t reserved) {
+    if (__builtin_expect(shard->late_bytes < bytes || shard->late_reserved < reserved, 0))
         return false;
-    gm_stats_count(&shard->late_bytes, -bytes);
-    gm_stats_count(&shard->late_slack, -slack);
+    gm_take_alone(&shard->late_bytes, bytes);
+    gm_take_alone(&shard->late_reserved, reserved);
     return true;
 }
 
@@ -212,13 +215,25 @@ static inline uint64_t gm_stats_live(const struct gm_stats *stats, const struct 
     return live > late ? live - late : 0;
 }
 
-/* The sum of all shards. */
+/* Bytes of live blocks of a kind above the requested ones. */
+static inline uint64_t gm_stats_slack(const struct gm_stats *stats, const struct gm_stats_shard *total,
+                                      enum gm_kind kind) {
+    uint64_t slack = __atomic_load_n(&stats->slack_bytes[kind], __ATOMIC_RELAXED), late = 0;
+    if (kind == GM_KIND_CACHE) {
+        slack += total->late_bytes;
+        late = total->late_reserved;
+    }
+    return slack > late ? slack - late : 0;
+}
+
+/* The sum of all shards. Late bytes of freed blocks are in cached_in, too. */
 static inline struct gm_stats_shard gm_stats_total(const struct gm_stats *stats) {
     struct gm_stats_shard total = {0};
     uint64_t *sums = (uint64_t *)&total;
     for (unsigned i = 0; i < GM_STATS_SHARDS; i++)
         for (size_t word = 0; word < sizeof total / sizeof *sums; word++)
             sums[word] += __atomic_load_n((const uint64_t *)&stats->shards[i] + word, __ATOMIC_RELAXED);
+    total.cached_in[GM_KIND_CACHE] += total.late_reserved;
     return total;
 }
 

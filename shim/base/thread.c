@@ -19,6 +19,8 @@ static unsigned plain_epoch = 1; /* used where the kernel cannot wipe pages */
 static unsigned *epoch;          /* the current epoch; 0 = wiped by a fork */
 static unsigned last_epoch = 1;  /* survives the fork */
 
+__thread struct gm_mine gm_mine __attribute__((tls_model("initial-exec")));
+
 static __thread int cached_id __attribute__((tls_model("initial-exec")));
 static __thread unsigned cached_epoch __attribute__((tls_model("initial-exec")));
 
@@ -72,19 +74,16 @@ int gm_thread_id(void) {
     return cached_id;
 }
 
-static __thread unsigned char holds __attribute__((tls_model("initial-exec")));
-static __thread unsigned char held __attribute__((tls_model("initial-exec"))); /* the state to restore */
-
 void gm_cancel_hold(void) {
     int before;
-    if (holds++)
+    if (gm_mine.holds++)
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    held = (unsigned char)before;
+    gm_mine.held = (uint8_t)before;
 }
 
 void gm_cancel_release(void) {
     int disabled;
-    if (!--holds)
-        pthread_setcancelstate(held, &disabled);
+    if (!--gm_mine.holds)
+        pthread_setcancelstate(gm_mine.held, &disabled);
 }

@@ -53,6 +53,7 @@
 #include "shim/cache/parts.h"
 #include "shim/driver/internal_stream.h"
 #include "shim/resource/rows.h"
+#include "shim/trace/writer.h"
 
 #define GRANULE ((size_t)512) /* native allocations of 1 to 512 bytes lie 512 bytes apart */
 /* Most freed bytes without a fence, in one shard and in all shards together. A batch is this large because threads that
@@ -60,6 +61,7 @@
 #define BATCH_BYTES     ((size_t)6 << 20)
 #define ALL_BATCH_BYTES ((size_t)64 << 20)
 #define LARGE           ((size_t)1 << 20)
+#define SHARD_BYTES     (ALL_BATCH_BYTES / GM_CACHE_SHARDS)
 
 static inline size_t whole(size_t unit, size_t size) { return (size + unit - 1) & ~(unit - 1); }
 
@@ -122,15 +124,13 @@ static GM_APART struct gm_size_class *query_oldest(struct gm_shard *shard, struc
     return class;
 }
 
-/* Notes for reuse() how long a policy's answer for this size holds. */
+/* Notes for find_size() how long a policy's answer for this size holds. */
 static void note_answer(struct gm_size_class *class, size_t asked, uint32_t repeats) {
     class->asked = asked;
     class->repeats = repeats;
 }
 
-static inline bool holds_for(const struct gm_size_class *class, size_t asked) {
-    return class->repeats == GM_REPEATS_ALL || (class->repeats && class->asked == asked);
-}
+static bool plain; /* the short path has a plain part */
 
 /* Takes a ready block of exactly `size` bytes from one shard. Returns its address; 0: there is none. Adds to *waiting
  * the bytes of this size that wait for their fences in the shard. `decision`: of a request for `asked` bytes, or NULL.
@@ -145,8 +145,11 @@ static GM_IN_PLACE uint64_t take(struct gm_shard *shard, uint64_t context_id, si
         class = query_oldest(shard, lists, class);
     if (class) {
         address = gm_free_lists_take(shard, lists, class);
-        if (decision)
+        if (decision) {
             note_answer(class, asked, decision->repeats);
+            class->reason = (uint8_t)decision->reason;
+            class->verdict = (uint8_t)decision->verdict;
+        }
         *waiting += (class->pending.count + class->kept_pending) * size;
     }
     gm_spin_unlock(&shard->lock);
@@ -355,10 +358,10 @@ static GM_APART gm_status put_settled(struct gm_resource *self, struct gm_shard 
 
 static inline bool is_full(const struct gm_cache *state, const struct gm_free_lists *lists,
                            const struct gm_batch *batch) {
-    if (GM_LIKELY(batch->count < state->frees && batch->bytes < ALL_BATCH_BYTES / GM_CACHE_SHARDS))
+    if (GM_LIKELY(batch->count < state->frees && batch->bytes < SHARD_BYTES))
         return false;
     return (batch->count >= state->frees && lists->recorded_count < GM_CACHE_FENCES) || batch->bytes >= BATCH_BYTES ||
-           (batch->bytes >= ALL_BATCH_BYTES / GM_CACHE_SHARDS && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
+           (batch->bytes >= SHARD_BYTES && gm_cache_unfenced(state) >= ALL_BATCH_BYTES);
 }
 
 static gm_status cache_free(struct gm_resource *self, const struct gm_block *block, const struct gm_free_request *how) {
@@ -372,7 +375,7 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
     struct gm_shard *shard = my_shard_of(state);
     gm_spin_lock(&shard->lock);
     struct gm_free_lists *lists = gm_free_lists_of(shard, block->context_id);
-    if (GM_UNLIKELY(!gm_cache_accepts(state, lists, block->device, block->reserved)))
+    if (GM_UNLIKELY(!gm_cache_accepts(lists, block->reserved)))
         lists = gm_cache_make_room(self, shard, block);
     if (GM_UNLIKELY(how->settled) && lists)
         return put_settled(self, shard, lists, block, how);
@@ -388,43 +391,162 @@ static gm_status cache_free(struct gm_resource *self, const struct gm_block *blo
 
 /* ---- the short path */
 
-bool gm_cache_may_keep(const struct gm_resource *resource) {
+bool gm_cache_may_keep(const struct gm_resource *resource, bool with_plain) {
+    plain = with_plain;
     return resource && resource->ops == &gm_resource_cache && gm_drv.ctx_record_event;
 }
 
-/* The class has a record that may serve; queries fences if it has none ready. */
-static inline struct gm_size_class *class_to_reuse(struct gm_shard *shard, struct gm_free_lists *lists, size_t asked,
-                                                   size_t size) {
-    struct gm_size_class *class = GM_LIKELY(lists) ? gm_size_class_of(lists, size) : NULL;
-    if (GM_UNLIKELY(!class || !holds_for(class, asked)))
+static inline struct gm_shard *own_shard(const struct gm_resource *self) {
+    struct gm_shard *shard = gm_mine.shard ? gm_mine.shard : my_shard_of(self->state);
+    if (plain)
+        gm_mine.shard = shard;
+    return shard;
+}
+
+static bool is_for_all(uint32_t repeats) { return repeats > GM_REPEATS_ALL / 2; }
+
+/* Takes the answer out of the class. */
+static uint32_t take_answer(struct gm_size_class *class) {
+    uint32_t repeats = class->repeats;
+    if (!is_for_all(repeats))
+        class->repeats = 0;
+    return repeats;
+}
+
+static void give_back(const struct gm_recent_size *recent) {
+    if (recent->repeats && !is_for_all(recent->repeats))
+        note_answer(recent->class, recent->asked, recent->repeats);
+}
+
+/* Finds the class for requests of this size and notes it. NULL: there is none, or the policy has to be asked. */
+static struct gm_recent_size *find_size(const struct gm_cache *state, struct gm_shard *shard, uint64_t context_id,
+                                        size_t asked) {
+    struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(asked)];
+    if (recent->asked == asked && recent->context_id == context_id && recent->repeats)
+        return recent;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
+    struct gm_size_class *class =
+        lists && !shard->entries_only ? gm_size_class_of(lists, whole_granules(state, asked)) : NULL;
+    if (!class || !(is_for_all(class->repeats) || (class->repeats && class->asked == asked)))
         return NULL;
-    if (GM_UNLIKELY(!class->kept) && !class->ready.count && gm_size_class_pends(class))
-        class = query_oldest(shard, lists, class);
-    return GM_LIKELY(class && class->kept) ? class : NULL;
+    uint32_t repeats = take_answer(class);
+    give_back(recent);
+    *recent = (struct gm_recent_size){asked, context_id, class, repeats};
+    return recent;
+}
+
+/* The newest ready record of the class serves the request. The caller holds the lock. */
+static inline struct gm_registered *make_live(struct gm_shard *shard, struct gm_recent_size *recent, size_t size) {
+    struct gm_registered *record = gm_free_lists_take_kept(recent->class->lists, recent->class);
+    uint64_t address = gm_registered_word(record) & ~GM_REGISTERED_KEPT;
+    recent->repeats--;
+    __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->recent_records[gm_recent_slot(address)], record, __ATOMIC_RELAXED);
+    gm_registered_revive(record, address);
+    return record;
+}
+
+bool gm_cache_reuse_ready(size_t size, uint64_t *address) {
+    if (GM_UNLIKELY(!gm_mine.shard))
+        return false;
+    uint64_t context_id = gm_context_same_id(__atomic_load_n(&gm_mine.shard->recent_context, __ATOMIC_RELAXED));
+    struct gm_shard *shard = gm_mine.shard; /* read again: kept across the driver's call it would cost more */
+    if (GM_UNLIKELY(!gm_spin_try(&shard->lock)))
+        return false;
+    struct gm_recent_size *recent = &shard->recent_sizes[gm_recent_slot(size)];
+    __asm__("" : "+r"(recent)); /* compute the address once */
+    bool serves = GM_LIKELY(recent->asked == size && recent->context_id == context_id && recent->repeats) &&
+                  GM_LIKELY(recent->class->kept != NULL) &&
+                  GM_LIKELY(gm_stats_took_late(gm_mine.counts, size, recent->class->size));
+    if (GM_LIKELY(serves))
+        *address = gm_registered_word(make_live(shard, recent, size));
+    gm_spin_unlock(&shard->lock);
+    return serves;
 }
 
 /* A context that was destroyed has no free lists, so no block of it is found. */
-uint64_t gm_cache_reuse(struct gm_resource *self, uint64_t context_id, size_t size, struct gm_stats_shard *counts,
-                        size_t *reserved) {
-    struct gm_cache *state = self->state;
-    struct gm_shard *shard = my_shard_of(state);
-    uint64_t address = 0;
-    *reserved = whole_granules(state, size);
+struct gm_registered *gm_cache_reuse(struct gm_resource *self, size_t size, struct gm_decision *decision) {
+    struct gm_shard *shard = own_shard(self);
+    struct gm_registered *record = NULL;
+    const struct gm_context *context;
+    uint64_t context_id = gm_context_current_id(&context);
+    __atomic_store_n(&shard->recent_context, context, __ATOMIC_RELAXED);
     gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
-    struct gm_size_class *class = class_to_reuse(shard, lists, size, *reserved);
-    if (GM_LIKELY(class) && GM_LIKELY(!shard->entries_only && !gm_cache_has_rdma(state))) {
-        struct gm_registered *record = gm_free_lists_take_kept(lists, class);
-        class->repeats -= class->repeats != GM_REPEATS_ALL;
-        __atomic_store_n(&record->block.size, size, __ATOMIC_RELAXED);
-        __atomic_store_n(&record->block.counted, 0, __ATOMIC_RELAXED);
-        address = gm_registered_word(record) & ~GM_REGISTERED_KEPT;
-        gm_registered_revive(record, address);
+    struct gm_recent_size *recent = find_size(self->state, shard, context_id, size);
+    struct gm_size_class *class = recent ? recent->class : NULL;
+    if (class && !class->kept && !class->ready.count && gm_size_class_pends(class)) {
+        query_oldest(shard, class->lists, class); /* releases the lock for a time */
+        recent = find_size(self->state, shard, context_id, size);
+        class = recent ? recent->class : NULL;
+    }
+    if (class && class->kept) {
+        decision->reason = (enum gm_reason) class->reason;
+        decision->verdict = (enum gm_kind) class->verdict;
+        record = make_live(shard, recent, size);
     }
     gm_spin_unlock(&shard->lock);
-    if (GM_LIKELY(address))
-        gm_stats_count(&counts->cached_out[GM_KIND_CACHE], *reserved);
-    return address;
+    return record;
+}
+
+/* A batch of fewer bytes needs no fence for them, whatever the other shards hold. */
+static size_t plain_bytes(void) {
+    return gm_cache_shards_used() * BATCH_BYTES <= ALL_BATCH_BYTES ? BATCH_BYTES : SHARD_BYTES;
+}
+
+/* The class of a claimed record in this shard. NULL: there is none. */
+static struct gm_size_class *class_of_record(struct gm_shard *shard, struct gm_registered *record) {
+    if (shard->entries_only) /* the record may be in the index by range */
+        return NULL;
+    if (record->of_shard == shard->number)
+        return record->of_size;
+    struct gm_free_lists *lists = gm_free_lists_of(shard, record->block.context_id);
+    record->of_size = lists && !lists->disabled ? gm_size_class_of(lists, record->block.reserved) : NULL;
+    record->of_shard = record->of_size ? shard->number : 0;
+    return record->of_size;
+}
+
+/* Puts a claimed record whose class is known on the open batch, unless this needs a fence or more room. The caller
+ * holds the lock. A record that a policy counts, or that must not be kept, is of no shard (registry.c). */
+static inline bool put_plainly(struct gm_shard *shard, struct gm_registered *record) {
+    size_t size = record->block.size, reserved = record->block.reserved;
+    if (GM_UNLIKELY(record->of_shard != shard->number))
+        return false;
+    struct gm_free_lists *lists = record->of_size->lists;
+    struct gm_batch *batch = lists->open;
+    if (GM_UNLIKELY(!batch || batch->count >= shard->most || batch->bytes + reserved >= shard->most_bytes) ||
+        GM_UNLIKELY(!gm_cache_has_room(lists, reserved)))
+        return false;
+    gm_free_lists_keep(shard, lists, batch, record);
+    gm_stats_freed_late(gm_mine.counts, size, reserved);
+    return true;
+}
+
+/* NULL: the shard did not make this block live lately, or the block is not live. */
+static inline struct gm_registered *claim_recent(const struct gm_shard *shard, uint64_t address) {
+    struct gm_registered *record = __atomic_load_n(&shard->recent_records[gm_recent_slot(address)], __ATOMIC_RELAXED);
+    return GM_LIKELY(record && gm_registered_word(record) == address) && GM_LIKELY(gm_registered_claim(record, address))
+               ? record
+               : NULL;
+}
+
+struct gm_registered *gm_cache_claim(struct gm_registry *registry, uint64_t address) {
+    struct gm_registered *record = gm_mine.shard ? claim_recent(gm_mine.shard, address) : NULL;
+    return record ? record : gm_registry_claim(registry, address);
+}
+
+bool gm_cache_keep_plainly(uint64_t address) {
+    struct gm_shard *shard = gm_mine.shard;
+    struct gm_registered *record = GM_LIKELY(shard != NULL) ? claim_recent(shard, address) : NULL;
+    if (GM_UNLIKELY(!record))
+        return false;
+    if (GM_LIKELY(gm_spin_try(&shard->lock))) {
+        bool kept = put_plainly(shard, record);
+        gm_spin_unlock(&shard->lock);
+        if (GM_LIKELY(kept))
+            return true;
+    }
+    gm_registered_revive(record, address);
+    return false;
 }
 
 /* The batch of the record is full. `block` is a copy of its block. */
@@ -436,23 +558,26 @@ static GM_APART gm_status record_kept(struct gm_resource *self, struct gm_shard 
     return record_fence(self, shard, lists, block, &how);
 }
 
-bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struct gm_stats_shard *counts,
-                   struct gm_block *block, gm_status *status) {
+bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struct gm_block *block, uint64_t *sequence,
+                   gm_status *status) {
     struct gm_cache *state = self->state;
     const struct gm_block *freed = &record->block;
-    if (GM_UNLIKELY(freed->owner != self || !freed->recurs || freed->pinned_native))
+    if (freed->owner != self || !freed->recurs)
         return false;
-    struct gm_shard *shard = my_shard_of(state);
+    struct gm_shard *shard = own_shard(self);
     gm_spin_lock(&shard->lock);
-    struct gm_free_lists *lists = gm_free_lists_of(shard, freed->context_id);
-    bool may = !shard->entries_only && !gm_cache_has_rdma(state) &&
-               gm_cache_accepts(state, lists, freed->device, freed->reserved);
-    struct gm_batch *batch = GM_LIKELY(may) ? gm_free_lists_keep(shard, lists, record) : NULL;
-    if (GM_UNLIKELY(!batch)) {
+    struct gm_size_class *class = class_of_record(shard, record);
+    struct gm_free_lists *lists = class ? class->lists : NULL;
+    shard->most_bytes = plain_bytes();
+    bool may = lists && gm_cache_has_room(lists, freed->reserved);
+    struct gm_batch *batch = may ? lists->open ? lists->open : gm_batch_open(lists) : NULL;
+    if (!batch) {
         gm_spin_unlock(&shard->lock);
         return false;
     }
-    gm_stats_count(&counts->cached_in[GM_KIND_CACHE], freed->reserved);
+    *sequence = GM_UNLIKELY(gm_trace_on) ? gm_trace_sequence() : 0;
+    __atomic_store_n(&record->block.counted, 0, __ATOMIC_RELAXED);
+    gm_free_lists_keep(shard, lists, batch, record);
     *status = GM_OK;
     if (GM_UNLIKELY(is_full(state, lists, batch)) && !gm_capture_any())
         *status = record_kept(self, shard, lists, record, block);
@@ -461,18 +586,20 @@ bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struc
     return true;
 }
 
-void gm_cache_stop_keeping(struct gm_resource *self) {
-    struct gm_cache *state = self->state;
+void gm_cache_keep_entries_only(struct gm_cache *state) {
     state->entries_only = true;
     for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
         struct gm_shard *shard = &state->shards[i];
         gm_spin_lock(&shard->lock);
         shard->entries_only = true;
+        gm_shard_renumber(shard);
         for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
             gm_free_lists_turn_records(lists);
         gm_spin_unlock(&shard->lock);
     }
 }
+
+void gm_cache_stop_keeping(struct gm_resource *self) { gm_cache_keep_entries_only(self->state); }
 
 /* ---- the other ops */
 
@@ -498,10 +625,16 @@ static void cache_context_destroyed(struct gm_resource *self, uint64_t context_i
     gm_adaptor_context_destroyed(self, context_id);
 }
 
-static void set_kind(struct gm_resource *self) {
+static void set_up_shards(struct gm_resource *self) {
     struct gm_cache *state = self->state;
-    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++)
-        state->shards[i].kind = self->kind;
+    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        shard->kind = self->kind;
+        shard->entries_only = state->entries_only;
+        shard->recent_context = &gm_context_none;
+        shard->most = state->frees - 1;
+        gm_shard_renumber(shard);
+    }
 }
 
 /* The child of a fork does not own the parent's blocks. Threads that exist only in the parent may hold locks. */
@@ -509,9 +642,7 @@ static void cache_after_fork(struct gm_resource *self) {
     struct gm_cache *state = self->state;
     memset(state->shards, 0, sizeof state->shards);
     memset(state->devices, 0, sizeof state->devices);
-    set_kind(self);
-    for (unsigned i = 0; i < GM_CACHE_SHARDS; i++)
-        state->shards[i].entries_only = state->entries_only;
+    set_up_shards(self);
     gm_adaptor_after_fork(self);
 }
 
@@ -532,7 +663,7 @@ static gm_status cache_open(struct gm_resource *self, const char *argument, char
         self->alignment = 4;
     if (self->kind == GM_KIND_NATIVE)
         self->kind = GM_KIND_CACHE;
-    set_kind(self);
+    set_up_shards(self);
     return GM_OK;
 }
 

@@ -4,26 +4,36 @@
 
 #include "shim/base/base.h"
 #include "shim/base/stats.h"
-#include "shim/resource/registered.h"
+#include "shim/resource/registry.h"
 #include "shim/resource/resource.h"
 
 /* For replays, where one thread makes the calls of many threads. From now on all caches treat the calling thread as
  * thread `number`; 0 = a thread that no cache has seen yet. Returns the previous number. */
 GM_INTERNAL unsigned gm_cache_act_as(unsigned number);
 
-/* ---- the short path of a pair, for blocks with `recurs`; `counts`: this thread's own shard */
+/* ---- the short path of a pair, for blocks with `recurs`. The caller counts the bytes, except of the plain
+ * part. */
 
-/* True when the resource is a cache that has a short path with this driver. */
-GM_INTERNAL bool gm_cache_may_keep(const struct gm_resource *resource);
+/* Opens the short path of the resource. `plain`: also the plain part of a pair, which notes nothing. False: it is no
+ * cache, or has no short path with this driver. */
+GM_INTERNAL bool gm_cache_may_keep(const struct gm_resource *resource, bool plain);
+/* The plain part of a pair, which calls no other function: the thread's own shard has a ready block, or takes one
+ * without a fence, and live bytes are only set off (gm_stats_took_late). False: by the functions below. */
+GM_INTERNAL bool gm_cache_reuse_ready(size_t size, uint64_t *address);
+GM_INTERNAL bool gm_cache_keep_plainly(uint64_t address);
+/* gm_registry_claim; a record that this thread's shard made live lately is found at once. */
+GM_INTERNAL struct gm_registered *gm_cache_claim(struct gm_registry *registry, uint64_t address);
 /* Frees the block of a claimed record, which stays in the registry. False: not possible now, and the caller frees the
  * block by the op `free`. Otherwise *status is what `free` would have returned, and after an error *block is the block
- * that the program still has, without a record. */
-GM_INTERNAL bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struct gm_stats_shard *counts,
-                               struct gm_block *block, gm_status *status);
-/* Serves a request of `size` bytes by a block that gm_cache_keep took, and makes its record live again. Returns its
- * address and the bytes that it takes. 0: there is none, and the caller asks the op `alloc`. */
-GM_INTERNAL uint64_t gm_cache_reuse(struct gm_resource *self, uint64_t context_id, size_t size,
-                                    struct gm_stats_shard *counts, size_t *reserved);
+ * that the program still has, without a record. Under a trace *sequence is a new number, taken before another thread
+ * can get the block. */
+GM_INTERNAL bool gm_cache_keep(struct gm_resource *self, struct gm_registered *record, struct gm_block *block,
+                               uint64_t *sequence, gm_status *status);
+/* Serves a request of `size` bytes in the current context by a block that gm_cache_keep took, and makes its record live
+ * again. Returns the record; *decision: reason and verdict of the policy's answer. NULL: there is none, and the caller
+ * asks the op `alloc`.
+ */
+GM_INTERNAL struct gm_registered *gm_cache_reuse(struct gm_resource *self, size_t size, struct gm_decision *decision);
 /* Ends the short path: afterwards gm_cache_reuse makes no record live. */
 GM_INTERNAL void gm_cache_stop_keeping(struct gm_resource *self);
 

@@ -71,8 +71,15 @@ struct gm_free_lists *gm_free_lists_make(struct gm_shard *shard, uint64_t contex
 
 /* ---- sizes */
 
+void gm_shard_renumber(struct gm_shard *shard) {
+    static uint32_t numbers;
+    memset(shard->recent_sizes, 0, sizeof shard->recent_sizes);
+    shard->number = shard->entries_only ? GM_NO_SHARD : __atomic_add_fetch(&numbers, 1, __ATOMIC_RELAXED);
+}
+
 static void drop_empty_classes(struct gm_shard *shard, struct gm_free_lists *lists) {
     gm_free_lists_turn_records(lists);
+    gm_shard_renumber(shard);
     for (unsigned i = 0; i < lists->class_slots; i++)
         for (struct gm_size_class **link = &lists->classes[i]; *link;) {
             struct gm_size_class *class = *link;
@@ -170,6 +177,7 @@ struct gm_size_class *gm_size_class_make(struct gm_shard *shard, struct gm_free_
 struct gm_batch *gm_batch_open(struct gm_free_lists *lists) {
     struct gm_batch *batch = TAKE_UNUSED(lists->unused, struct gm_batch);
     if (batch) {
+        batch->lists = lists;
         batch->state = GM_BATCH_OPEN;
         batch->count = 0;
         batch->bytes = 0;
@@ -198,6 +206,7 @@ void gm_batch_recorded(struct gm_free_lists *lists, struct gm_batch *batch) {
     batch->state = GM_BATCH_RECORDED;
     batch->next = NULL;
     batch->previous = lists->last;
+    lists->keeps_records |= batch->kept != NULL;
     *(lists->last ? &lists->last->next : &lists->first) = batch;
     lists->last = batch;
     lists->recorded_count++;
@@ -219,8 +228,7 @@ void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct
     while (younger && younger->kept) {
         struct gm_registered *record = younger->kept;
         younger->kept = record->next_kept;
-        record->next_kept = batch->kept;
-        batch->kept = record;
+        gm_batch_keep(batch, record);
         batch->count++;
         batch->bytes += record->of_size->size;
     }
@@ -229,6 +237,7 @@ void gm_batch_reopen(struct gm_shard *shard, struct gm_free_lists *lists, struct
         lists->unused = younger;
     }
     batch->state = GM_BATCH_OPEN;
+    lists->keeps_records |= batch->kept != NULL;
     lists->open = batch;
 }
 
@@ -249,27 +258,45 @@ static void spend(struct gm_free_lists *lists, struct gm_batch *batch) {
 static void list_kept(struct gm_free_lists *lists, struct gm_size_class *class) {
     if (class->kept_listed)
         return;
+    lists->keeps_records = true;
     class->kept_listed = true;
     class->next_kept = lists->kept_classes;
     lists->kept_classes = class;
 }
 
+static void ready_record(struct gm_free_lists *lists, struct gm_registered *record, uint64_t stamp) {
+    struct gm_size_class *class = record->of_size;
+    record->next_kept = class->kept;
+    class->kept = record;
+    class->kept_stamp = stamp;
+    class->kept_pending--;
+    list_kept(lists, class);
+}
+
+/* The batch holds records of one class only: they become ready together. */
+static void ready_together(struct gm_free_lists *lists, struct gm_batch *batch) {
+    struct gm_size_class *class = batch->kept_class;
+    batch->kept_last->next_kept = class->kept;
+    class->kept = batch->kept;
+    class->kept_stamp = batch->stamp;
+    class->kept_pending -= batch->count;
+    list_kept(lists, class);
+    batch->kept = NULL;
+}
+
 void gm_batch_complete(struct gm_free_lists *lists, struct gm_batch *batch) {
     if (batch->state != GM_BATCH_RECORDED)
         return;
+    if (GM_LIKELY(batch->kept && batch->kept_class && !batch->blocks))
+        ready_together(lists, batch);
     for (struct gm_free_block *freed = batch->blocks, *next; freed; freed = next) {
         next = freed->next_of_batch;
         gm_free_list_unlink(&freed->class->pending, freed);
         gm_free_lists_ready_in(freed, batch->stamp);
     }
     for (struct gm_registered *record = batch->kept, *next; record; record = next) {
-        struct gm_size_class *class = record->of_size;
         next = record->next_kept;
-        record->next_kept = class->kept;
-        class->kept = record;
-        class->kept_stamp = batch->stamp;
-        class->kept_pending--;
-        list_kept(lists, class);
+        ready_record(lists, record, batch->stamp);
     }
     batch->kept = NULL;
     spend(lists, batch);
@@ -289,7 +316,6 @@ static struct gm_free_block *turn_record(struct gm_free_lists *lists, struct gm_
     freed->class = class;
     if (shard->addresses)
         gm_free_block_index(shard, freed);
-    lists->kept_count--;
     gm_registered_forget(record);
     return freed;
 }
@@ -314,8 +340,10 @@ static void turn_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
     while (batch->kept) {
         struct gm_registered *record = batch->kept, *next = record->next_kept;
         struct gm_free_block *freed = turn_record(lists, record);
-        if (!freed)
+        if (!freed) {
+            lists->keeps_records = true;
             return;
+        }
         batch->kept = next;
         freed->class->kept_pending--;
         freed->batch = batch;
@@ -326,8 +354,9 @@ static void turn_batch(struct gm_free_lists *lists, struct gm_batch *batch) {
 }
 
 void gm_free_lists_turn_records(struct gm_free_lists *lists) {
-    if (!lists->kept_count && !lists->kept_classes)
+    if (!lists->keeps_records)
         return;
+    lists->keeps_records = false;
     struct gm_size_class *class = lists->kept_classes;
     lists->kept_classes = NULL;
     for (struct gm_size_class *next; class; class = next) {
@@ -589,12 +618,6 @@ bool gm_shard_holds(struct gm_shard *shard, uint64_t address) {
 
 /* ---- use without the lock, and destroyed contexts */
 
-void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch) {
-    lists->users++;
-    if (batch)
-        batch->users++;
-}
-
 /* Drops blocks and classes. The batch structs stay for the next context that uses these free lists; its fences use no
  * event of the old context. */
 static void clear(struct gm_shard *shard, struct gm_free_lists *lists) {
@@ -613,14 +636,14 @@ static void clear(struct gm_shard *shard, struct gm_free_lists *lists) {
 }
 
 bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch) {
-    if (batch && --batch->users == 0 && batch->state == GM_BATCH_SPENT) {
+    if (--batch->users == 0 && batch->state == GM_BATCH_SPENT) {
         batch->next = lists->unused;
         lists->unused = batch;
     }
     lists->users--;
     if (!lists->destroyed)
         return true;
-    if (batch && batch->state == GM_BATCH_RECORDING)
+    if (batch->state == GM_BATCH_RECORDING)
         release_batch(lists, batch);
     if (!lists->users)
         clear(shard, lists);
@@ -632,6 +655,7 @@ void gm_shard_forget(struct gm_shard *shard, uint64_t context_id) {
     if (!lists)
         return;
     lists->destroyed = true;
+    lists->context_id = GM_NO_CONTEXT;
     if (!lists->users)
         clear(shard, lists);
 }

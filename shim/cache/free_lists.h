@@ -23,7 +23,13 @@
 #include "shim/driver/fence.h"
 #include "shim/resource/registered.h"
 
-enum { GM_SIZE_BUCKETS = 256, GM_FIRST_SIZE_CLASSES = 512, GM_CACHE_DEVICES = 64, GM_SHARD_FIRST_ADDRESSES = 64 };
+enum {
+    GM_SIZE_BUCKETS = 256,
+    GM_FIRST_SIZE_CLASSES = 512,
+    GM_CACHE_DEVICES = 64,
+    GM_SHARD_FIRST_ADDRESSES = 64,
+    GM_RECENT_BITS = 6
+};
 
 /* Link of a circular list. The list head is part of the circle, so the first and the last link need no special case. */
 struct gm_link {
@@ -73,11 +79,12 @@ struct gm_size_class {
     struct gm_free_list pending; /* oldest first */
     struct gm_registered *kept;  /* ready, newest first */
     struct gm_size_class *next_kept;
-    bool kept_listed;    /* in gm_free_lists.kept_classes */
-    uint64_t kept_stamp; /* ticks when the newest of them became ready */
-    size_t kept_pending; /* records of this class in batches */
-    size_t asked;        /* bytes of the request that a policy answered last ... */
-    uint32_t repeats;    /* ... and gm_decision.repeats of it, less those served */
+    bool kept_listed;        /* in gm_free_lists.kept_classes */
+    uint64_t kept_stamp;     /* ticks when the newest of them became ready */
+    size_t kept_pending;     /* records of this class in batches */
+    size_t asked;            /* bytes of the request that a policy answered last ... */
+    uint32_t repeats;        /* ... and gm_decision.repeats of it, less those served ... */
+    uint8_t reason, verdict; /* ... and the rest of the decision, for traces */
 };
 
 /* First and last block of a list that is not empty. */
@@ -117,12 +124,14 @@ static inline void gm_free_list_unlink(struct gm_free_list *list, struct gm_free
 enum gm_batch_state { GM_BATCH_OPEN, GM_BATCH_RECORDING, GM_BATCH_RECORDED, GM_BATCH_SPENT };
 
 struct gm_batch {
+    struct gm_free_lists *lists;
     struct gm_batch *next, *previous; /* in the list of recorded batches; `next` also links unused structs */
     enum gm_batch_state state;
     unsigned count, users; /* number of blocks; threads that query the driver about the batch */
     size_t bytes;
     struct gm_free_block *blocks;
-    struct gm_registered *kept;
+    struct gm_registered *kept, *kept_last;
+    struct gm_size_class *kept_class; /* of all records; NULL: several */
     const void *thread; /* the thread whose free recorded it, as identity only; NULL = no allocation may wait for it */
     uint64_t stamp;
     struct gm_fence fence;
@@ -132,11 +141,14 @@ struct gm_batch {
 struct gm_share {
     size_t bytes;
     size_t allowance; /* most bytes allowed; struct gm_cache_device counts the sum over all shards */
+    bool tight;       /* a copy of gm_cache_device.tight */
 };
+
+#define GM_NO_CONTEXT UINT64_MAX
 
 struct gm_free_lists {
     struct gm_free_lists *next;
-    uint64_t context, context_id;
+    uint64_t context, context_id; /* id of a destroyed context: GM_NO_CONTEXT */
     int device;
     unsigned users;                      /* threads that use the lists without the lock */
     bool destroyed;                      /* the context is destroyed */
@@ -146,7 +158,7 @@ struct gm_free_lists {
     struct gm_batch *open, *unused;
     struct gm_batch *first, *last; /* recorded, oldest first */
     unsigned recorded_count;
-    size_t kept_count;                  /* records in batches and classes */
+    bool keeps_records;                 /* there may be some in batches and classes */
     struct gm_size_class *kept_classes; /* all that have some ready, and a few that had */
     struct gm_shard *shard;
     unsigned class_count, class_limit, class_slots;
@@ -159,16 +171,35 @@ struct gm_free_lists {
     struct gm_size_bucket ready[GM_SIZE_BUCKETS];
 };
 
+/* What a request of a size found last: it may be served like that `repeats` times. Classes that are dropped leave this
+ * table. */
+struct gm_recent_size {
+    size_t asked;
+    uint64_t context_id;
+    struct gm_size_class *class;
+    uint32_t repeats;
+};
+
+#define GM_NO_SHARD UINT32_MAX
+
 struct gm_shard {
     gm_spin lock;
     unsigned block_count, address_slots;
     struct gm_free_block **addresses; /* hash table of all blocks by address; NULL until the first gm_shard_holds */
     enum gm_kind kind;                /* kind of memory of its blocks */
     bool entries_only;                /* no record stays in place any more */
-    size_t unfenced;                  /* bytes in open batches */
+    /* Changes when classes are dropped: a record with this number has a valid class. GM_NO_SHARD: no
+     * record stays in place. */
+    uint32_t number;
+    unsigned most;     /* blocks of a batch that need no fence yet */
+    size_t most_bytes; /* their bytes */
+    size_t unfenced;   /* bytes in open batches */
     struct gm_free_lists *lists, *unused_lists;
     struct gm_free_block *unused_blocks;
     struct gm_size_class *unused_classes;
+    const struct gm_context *recent_context; /* for gm_context_same_id */
+    struct gm_recent_size recent_sizes[1 << GM_RECENT_BITS];
+    struct gm_registered *recent_records[1 << GM_RECENT_BITS]; /* made live last; no address is live in two records */
     struct gm_share shares[GM_CACHE_DEVICES];
     struct gm_free_block *first_addresses[GM_SHARD_FIRST_ADDRESSES];
 } __attribute__((aligned(64)));
@@ -176,7 +207,7 @@ struct gm_shard {
 /* The free lists of a context; NULL when no block of it was freed yet. */
 static inline struct gm_free_lists *gm_free_lists_of(const struct gm_shard *shard, uint64_t context_id) {
     struct gm_free_lists *lists = shard->lists;
-    while (lists && (lists->context_id != context_id || lists->destroyed))
+    while (lists && lists->context_id != context_id)
         lists = lists->next;
     return lists;
 }
@@ -196,6 +227,10 @@ static inline unsigned gm_free_list_slot(uint64_t value, unsigned slots) {
     return (unsigned)((value >> 9) * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1);
 }
 
+static inline unsigned gm_recent_slot(uint64_t value) {
+    return (unsigned)((value >> 9) * 0x9e3779b97f4a7c15ull >> (64 - GM_RECENT_BITS));
+}
+
 static inline struct gm_size_class *gm_size_class_of(const struct gm_free_lists *lists, size_t size) {
     struct gm_size_class *class = lists->classes[gm_free_list_slot(size, lists->class_slots)];
     while (class && class->size != size)
@@ -210,6 +245,8 @@ GM_INTERNAL struct gm_size_class *gm_free_lists_near(struct gm_free_lists *lists
 /* True when a block of `size` to `most` bytes is in a recorded batch. */
 GM_INTERNAL bool gm_free_lists_pend_near(const struct gm_free_lists *lists, size_t size, size_t most);
 
+/* Makes the classes that recent sizes and records name invalid. Called after a change of entries_only. */
+GM_INTERNAL void gm_shard_renumber(struct gm_shard *shard);
 /* Create what gm_free_lists_put does not find. NULL or false: the kernel has no memory. */
 GM_INTERNAL struct gm_size_class *gm_size_class_make(struct gm_shard *shard, struct gm_free_lists *lists, size_t size);
 GM_INTERNAL struct gm_batch *gm_batch_open(struct gm_free_lists *lists);
@@ -219,7 +256,6 @@ GM_INTERNAL void gm_free_block_unindex(struct gm_shard *shard, struct gm_free_bl
 
 static inline struct gm_free_block *gm_free_block_add(struct gm_shard *shard, struct gm_free_lists *lists,
                                                       uint64_t address, size_t size) {
-    size_t *bytes = &lists->share->bytes;
     if (GM_UNLIKELY(!shard->unused_blocks) && !gm_free_blocks_more(shard))
         return NULL;
     struct gm_free_block *freed = shard->unused_blocks;
@@ -228,24 +264,23 @@ static inline struct gm_free_block *gm_free_block_add(struct gm_shard *shard, st
     if (GM_UNLIKELY(shard->addresses != NULL))
         gm_free_block_index(shard, freed);
     gm_stats_cached(shard->kind, size);
-    __atomic_store_n(bytes, *bytes + size, __ATOMIC_RELAXED);
+    gm_add_alone(&lists->share->bytes, size);
     return freed;
 }
 
 static inline void gm_free_block_remove(struct gm_shard *shard, struct gm_free_lists *lists,
                                         struct gm_free_block *freed, size_t size) {
-    size_t *bytes = &lists->share->bytes;
     if (GM_UNLIKELY(shard->addresses != NULL))
         gm_free_block_unindex(shard, freed);
     gm_stats_uncached(shard->kind, size);
-    __atomic_store_n(bytes, *bytes - size, __ATOMIC_RELAXED);
+    gm_add_alone(&lists->share->bytes, -size);
     freed->next = shard->unused_blocks;
     shard->unused_blocks = freed;
 }
 
 /* Adds to the bytes without a fence. Threads of other shards read this sum without the lock. */
 static inline void gm_free_lists_count_unfenced(struct gm_shard *shard, size_t bytes) {
-    __atomic_store_n(&shard->unfenced, shard->unfenced + bytes, __ATOMIC_RELAXED);
+    gm_add_alone(&shard->unfenced, bytes);
 }
 
 /* Turns all records of the lists into entries. Those of a batch that is being recorded, and those without memory for
@@ -264,33 +299,36 @@ static inline struct gm_batch *gm_size_class_oldest(const struct gm_free_lists *
                                   : NULL;
 }
 
-/* Adds the claimed record of a block to the open batch and returns the batch. NULL: nothing was added. */
-static inline struct gm_batch *gm_free_lists_keep(struct gm_shard *shard, struct gm_free_lists *lists,
-                                                  struct gm_registered *record) {
-    size_t size = record->block.reserved, *bytes = &lists->share->bytes;
-    struct gm_size_class *class = gm_size_class_of(lists, size);
-    struct gm_batch *batch = lists->open;
-    if (GM_UNLIKELY(!class) || (GM_UNLIKELY(!batch) && !(batch = gm_batch_open(lists))))
-        return NULL;
-    record->of_size = class;
+static inline void gm_batch_keep(struct gm_batch *batch, struct gm_registered *record) {
+    if (!batch->kept) {
+        batch->kept_last = record;
+        batch->kept_class = record->of_size;
+        batch->lists->keeps_records = true;
+    } else if (GM_UNLIKELY(batch->kept_class != record->of_size)) {
+        batch->kept_class = NULL;
+    }
     record->next_kept = batch->kept;
     batch->kept = record;
+}
+
+/* Adds the claimed record of a block, whose class is known, to the open batch. */
+static inline void gm_free_lists_keep(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch,
+                                      struct gm_registered *record) {
+    size_t size = record->block.reserved;
+    struct gm_size_class *class = record->of_size;
+    gm_batch_keep(batch, record);
     batch->count++;
     batch->bytes += size;
     class->kept_pending++;
-    lists->kept_count++;
     gm_free_lists_count_unfenced(shard, size);
-    __atomic_store_n(bytes, *bytes + size, __ATOMIC_RELAXED);
-    return batch;
+    gm_add_alone(&lists->share->bytes, size);
 }
 
 /* Takes the record that became ready last. The class has one. */
 static inline struct gm_registered *gm_free_lists_take_kept(struct gm_free_lists *lists, struct gm_size_class *class) {
     struct gm_registered *record = class->kept;
-    size_t *bytes = &lists->share->bytes;
     class->kept = record->next_kept;
-    lists->kept_count--;
-    __atomic_store_n(bytes, *bytes - class->size, __ATOMIC_RELAXED);
+    gm_take_alone(&lists->share->bytes, class->size);
     return record;
 }
 
@@ -361,6 +399,9 @@ static inline uint64_t gm_free_lists_take(struct gm_shard *shard, struct gm_free
     return freed->address;
 }
 
+static inline bool gm_free_lists_has_open(const struct gm_free_lists *lists) {
+    return lists->open && lists->open->count;
+}
 /* Detaches the open batch, whose fence the caller then records. After that the caller calls gm_batch_recorded, or
  * gm_batch_reopen if nothing was recorded. */
 GM_INTERNAL struct gm_batch *gm_batch_close(struct gm_shard *shard, struct gm_free_lists *lists);
@@ -406,9 +447,12 @@ GM_INTERNAL bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_l
  * The first call builds an index of all entries. */
 GM_INTERNAL bool gm_shard_holds(struct gm_shard *shard, uint64_t address);
 
-/* Hold keeps free lists and batch (may be NULL) valid while the caller releases the lock. Let_go ends this; it returns
+/* Hold keeps free lists and batch valid while the caller releases the lock. Let_go ends this; it returns
  * false when the context was destroyed meanwhile: free lists and batch are void then. */
-GM_INTERNAL void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch);
+static inline void gm_free_lists_hold(struct gm_free_lists *lists, struct gm_batch *batch) {
+    lists->users++;
+    batch->users++;
+}
 GM_INTERNAL bool gm_free_lists_let_go(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch);
 
 /* The context was destroyed, and its blocks with it. */

@@ -94,9 +94,12 @@ void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *devic
     if (gm_drv.mem_get_info && gm_drv.mem_get_info(&free_bytes, &total) == CUDA_SUCCESS) {
         bool tight = free_bytes < gm_device_headroom(total);
         __atomic_store_n(&device->tight, tight, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < GM_CACHE_SHARDS; i++)
+            __atomic_store_n(&state->shards[i].shares[device - state->devices].tight, tight, __ATOMIC_RELAXED);
     }
     if (!gm_cache_has_rdma(state) && gm_rdma_in_process()) {
         __atomic_store_n(&state->rdma, true, __ATOMIC_RELAXED);
+        gm_cache_keep_entries_only(state);
         gm_log(GM_LOG_INFO, "cache: memory may be registered with a network card here, so freed blocks are not reused");
     }
 }

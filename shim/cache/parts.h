@@ -58,6 +58,8 @@ static inline void gm_cache_looked(struct gm_free_lists *lists, bool idle) {
     lists->busy_looks = idle ? 0 : lists->busy_looks + (lists->busy_looks < most_doubled);
     lists->looks_left_out = idle ? 0 : 1u << lists->busy_looks;
 }
+/* Turns all records into entries for good: gm_cache_reuse makes none live afterwards. Takes the lock of each shard. */
+GM_INTERNAL void gm_cache_keep_entries_only(struct gm_cache *state);
 
 /* ---- limits: the caller holds no lock and the function takes none, except where the comment says so */
 
@@ -68,10 +70,13 @@ static inline bool gm_cache_has_rdma(const struct gm_cache *state) {
 GM_INTERNAL uint64_t gm_cache_limit(struct gm_cache *state, int device);
 /* True when the free lists accept blocks and the allowance of their shard has room for `size` more bytes. The caller
  * holds the lock. */
-static inline bool gm_cache_accepts(const struct gm_cache *state, const struct gm_free_lists *lists, int device,
-                                    size_t size) {
-    return lists && !lists->disabled && !__atomic_load_n(&state->devices[device].tight, __ATOMIC_RELAXED) &&
-           lists->share->bytes + size <= lists->share->allowance;
+static inline bool gm_cache_has_room(const struct gm_free_lists *lists, size_t size) {
+    const struct gm_share *share = lists->share;
+    return GM_LIKELY(!__atomic_load_n(&share->tight, __ATOMIC_RELAXED)) &&
+           GM_LIKELY(share->bytes + size <= share->allowance);
+}
+static inline bool gm_cache_accepts(const struct gm_free_lists *lists, size_t size) {
+    return lists && !lists->disabled && gm_cache_has_room(lists, size);
 }
 /* Raises the allowance of the shard until it has room for `size` more bytes. False: the limit has too few bytes left.
  * The caller holds the shard's lock. */
@@ -82,7 +87,8 @@ GM_INTERNAL size_t gm_cache_gather(struct gm_cache *state, int device, size_t si
 /* Bytes of free blocks, in all shards, that have no fence yet. */
 GM_INTERNAL size_t gm_cache_unfenced(const struct gm_cache *state);
 /* Slow path of an allocation whose context is current. Checks whether the device has little free memory, and whether
- * the process can register memory with a network card. */
+ * the process can register memory with a network card. Takes the lock of each shard when that is so for the first time.
+ */
 GM_INTERNAL void gm_cache_check_device(struct gm_cache *state, struct gm_cache_device *device);
 /* Count a block that was allocated upstream, and a block that was freed there. */
 GM_INTERNAL void gm_cache_count_owned(struct gm_cache *state, int device, size_t size);
@@ -106,7 +112,8 @@ GM_INTERNAL void gm_cache_disable(struct gm_shard *shard, struct gm_free_lists *
  * GM_FENCE_PENDING: it is not; else the driver's error, which has disabled the free lists. */
 GM_INTERNAL gm_status gm_cache_settle(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_batch *batch,
                                       bool wait, bool *destroyed);
-/* Closes the open batch and records its fence. Returns GM_FENCE_PENDING when a stream captures: the batch stays open
+/* Closes the open batch and records its fence. In passing, which saves the driver's calls around it, queries the oldest
+ * fence. Returns GM_FENCE_PENDING when a stream captures: the batch stays open
  * then. */
 GM_INTERNAL gm_status gm_cache_record(struct gm_shard *shard, struct gm_free_lists *lists, const void *thread,
                                       struct gm_batch **recorded, bool *destroyed);
@@ -128,8 +135,8 @@ GM_INTERNAL struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, s
  * waited for the context. The caller holds the lock. */
 GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *lists,
                                  const struct gm_batch *latest);
-/* Regular work after a batch was closed, inside a free of its context: queries the oldest fence, releases the bytes
- * above the target, and releases blocks that were idle too long. */
+/* Regular work after a batch was closed, inside a free of its context: releases the bytes above the target, and
+ * releases blocks that were idle too long. Without a batch (`latest` is NULL) it queries the oldest fence first. */
 GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
                                struct gm_batch *latest);
 /* The ops context_ending, trim and releasable of the cache (shim/resource/resource.h). */

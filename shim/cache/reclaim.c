@@ -89,7 +89,7 @@ static void query_recorded(struct gm_shard *shard, struct gm_free_lists *lists, 
 /* The same, after recording a fence for the open batch: its thread may have ended and would never fill the batch. */
 static void query_all(struct gm_shard *shard, struct gm_free_lists *lists, bool *destroyed) {
     struct gm_batch *batch;
-    if (!lists->disabled && lists->open)
+    if (!lists->disabled && gm_free_lists_has_open(lists))
         gm_cache_record(shard, lists, NULL, &batch, destroyed);
     if (!*destroyed)
         query_recorded(shard, lists, destroyed);
@@ -236,7 +236,7 @@ static bool sweep_is_due(const struct gm_cache *state, const struct gm_free_list
 }
 
 bool gm_cache_untidy(const struct gm_cache *state, const struct gm_free_lists *lists, const struct gm_batch *latest) {
-    return lists->first != latest || lists->pending_release.count || gm_cache_excess(state, lists->device) ||
+    return (!latest && lists->first) || lists->pending_release.count || gm_cache_excess(state, lists->device) ||
            sweep_is_due(state, lists, latest ? latest->stamp : gm_ticks());
 }
 
@@ -268,7 +268,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
     struct gm_free_lists *lists = gm_free_lists_of(shard, context_id);
     if (lists && latest) /* valid as long as its lists are */
         closed = latest->stamp;
-    if (lists && lists->first && lists->first != latest)
+    if (lists && lists->first && !latest)
         gm_cache_settle(shard, lists, lists->first, false, &destroyed);
     if (lists && !destroyed) {
         device = lists->device;

@@ -17,7 +17,6 @@ enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys; no add
 static struct gm_pipeline_setup pipeline;
 bool gm_pipeline_timed;
 const struct gm_request gm_request_blank = {.device = -1};
-static __thread __attribute__((tls_model("initial-exec"))) uint64_t newest; /* the thread's latest allocation */
 
 bool gm_pipeline_short;
 static struct gm_resource *keeper; /* serves the short path */
@@ -147,7 +146,7 @@ static inline bool is_program_managed(const struct gm_block *block) {
 static GM_IN_PLACE void count_created(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     struct gm_stats_shard *mine = gm_stats_mine();
-    if (GM_UNLIKELY(mine->late_bytes))
+    if (GM_UNLIKELY(mine->late_reserved))
         gm_stats_settle_late(mine);
     uint64_t slack = block->reserved - block->size;
 
@@ -284,7 +283,7 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
     if (block->hit)
         bump(&shard->hits[block->kind]);
     count_created(block);
-    newest = block->address;
+    gm_mine.newest = block->address;
     uint64_t spent_ns = spend(scope);
     if (gm_trace_on)
         write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
@@ -553,9 +552,9 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
             action = GM_ACT_FREE_FAIL;
     } else {
         bump(&shard->frees[block->kind]);
-        if (newest == block->address) {
+        if (gm_mine.newest == block->address) {
             bump(&shard->temporary);
-            newest = 0; /* the next block at this address may belong to another thread */
+            gm_mine.newest = 0; /* the next block at this address may belong to another thread */
         }
         count_destroyed(block);
         notify_freed(block);
@@ -581,12 +580,39 @@ static void stop_keeping(void) {
 void gm_pipeline_shorten(void) {
     struct gm_resource *cache = gm_router_server(GM_KIND_CACHE);
     struct gm_registry *registry = gm_registry_shared();
-    bool plain = pipeline.root && pipeline.root->ops == &gm_resource_router && !gm_trace_on && !gm_pipeline_timed &&
-                 !gm_sites_on && !gm_limit_on() && !pipeline.wants && !pipeline.grows && !pipeline.handed_over;
-    if (!plain || !registry || !gm_cache_may_keep(cache))
+    bool may = pipeline.root && pipeline.root->ops == &gm_resource_router && !gm_pipeline_timed && !gm_limit_on() &&
+               !pipeline.wants && !pipeline.grows && !pipeline.handed_over;
+    if (!may || !registry || !gm_cache_may_keep(cache, !gm_trace_on && !gm_sites_on))
         return;
     keeper = cache;
     gm_pipeline_short = gm_registry_keep_records(registry, stop_keeping);
+}
+
+/* Where call sites are known: the record gets that of its new block. */
+static GM_APART void write_reused(struct gm_registered *record, const struct gm_decision *decision, uint64_t begin,
+                                  uint32_t site) {
+    const struct gm_block *block = &record->block;
+    struct gm_scope scope;
+    __atomic_store_n(&record->block.site, site, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->block.hit, 1, __ATOMIC_RELAXED);
+    if (!gm_trace_on)
+        return;
+    gm_scope_begin_at(&scope, GM_CALL_ALLOC, block->size, site, begin);
+    scope.request.device = block->device;
+    scope.sequence = gm_trace_sequence();
+    write_event(&scope, GM_ACT_ALLOC, block, GM_OK, decision->reason, decision->verdict, spend(&scope));
+}
+
+static GM_APART void write_kept(const struct gm_block *block, uint64_t sequence, uint64_t begin, uint32_t site) {
+    struct gm_scope scope;
+    if (gm_sites_on)
+        gm_freed_note(block, site);
+    if (!gm_trace_on)
+        return;
+    gm_scope_begin_at(&scope, GM_CALL_FREE, 0, site, begin);
+    scope.request.device = block->device;
+    scope.sequence = sequence;
+    write_event(&scope, GM_ACT_FREE, block, GM_OK, GM_REASON_NONE, (enum gm_kind)block->kind, spend(&scope));
 }
 
 static GM_RARE void count_reused(size_t size, size_t reserved) {
@@ -595,52 +621,98 @@ static GM_RARE void count_reused(size_t size, size_t reserved) {
     count_created(&block);
 }
 
-uint64_t gm_pipeline_reuse(uint64_t context_id, size_t size) {
-    struct gm_stats_shard *shard = gm_stats_shard;
-    size_t reserved;
-    uint64_t address = GM_LIKELY(shard != NULL) ? gm_cache_reuse(keeper, context_id, size, shard, &reserved) : 0;
-    if (GM_UNLIKELY(!address))
-        return 0;
+static inline void note_reused(struct gm_stats_shard *shard, uint64_t address) {
     bump(&shard->allocs[GM_KIND_CACHE]);
     bump(&shard->hits[GM_KIND_CACHE]);
-    if (GM_UNLIKELY(!gm_stats_took_late(shard, size, reserved - size)))
+    gm_mine.newest = address;
+}
+
+static inline void note_kept(struct gm_stats_shard *shard, uint64_t address) {
+    bump(&shard->frees[GM_KIND_CACHE]);
+    if (gm_mine.newest == address) {
+        bump(&shard->temporary);
+        gm_mine.newest = 0;
+    }
+}
+
+bool gm_pipeline_reuse_ready(size_t size, uint64_t *address) {
+    uint64_t reused;
+    if (GM_UNLIKELY(!gm_cache_reuse_ready(size, &reused)))
+        return false;
+    struct gm_stats_shard *shard = gm_mine.counts;
+    bump(&shard->entries[gm_mine.entry_way]);
+    note_reused(shard, reused);
+    *address = reused;
+    return true;
+}
+
+bool gm_pipeline_keep_plainly(uint64_t address) {
+    if (GM_UNLIKELY(!gm_cache_keep_plainly(address)))
+        return false;
+    struct gm_stats_shard *shard = gm_mine.counts;
+    bump(&shard->entries[gm_mine.entry_way]);
+    note_kept(shard, address);
+    return true;
+}
+
+uint64_t gm_pipeline_reuse(size_t size, uintptr_t caller, uintptr_t frame) {
+    struct gm_stats_shard *shard = gm_mine.counts;
+    uint64_t begin = GM_UNLIKELY(gm_trace_on) ? gm_ticks() : 0;
+    struct gm_decision decision;
+    struct gm_registered *record = shard ? gm_cache_reuse(keeper, size, &decision) : NULL;
+    if (!record)
+        return 0;
+    uint64_t address = gm_registered_word(record), reserved = record->block.reserved;
+    note_reused(shard, address);
+    if (GM_UNLIKELY(gm_sites_on))
+        write_reused(record, &decision, begin, gm_site_find(caller, frame));
+    if (!gm_stats_took_late(shard, size, reserved)) {
+        gm_stats_uncached(GM_KIND_CACHE, reserved);
         count_reused(size, reserved);
-    newest = address;
+    }
     return address;
 }
 
 /* The free failed: the program still has the block, and its record is gone. */
-static GM_RARE void keep_failed(struct gm_block *block, gm_status status) {
-    struct gm_scope scope = {.block = *block, .known = true};
+static GM_RARE void keep_failed(const struct gm_block *block, uint64_t sequence, uint64_t begin, uint32_t site,
+                                gm_status status) {
+    struct gm_scope scope;
+    gm_scope_begin_at(&scope, GM_CALL_FREE, 0, site, begin);
+    scope.sequence = sequence;
+    scope.block = *block;
+    scope.known = true;
     gm_pipeline_free_end(&scope, GM_ACT_FREE, block->address, status);
 }
 
-bool gm_pipeline_keep(uint64_t address, gm_status *status) {
-    struct gm_stats_shard *shard = gm_stats_shard;
-    struct gm_registered *record = GM_LIKELY(shard != NULL) ? gm_registry_claim(gm_registry_shared(), address) : NULL;
+bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uintptr_t frame) {
+    struct gm_stats_shard *shard = gm_mine.counts;
+    uint64_t begin = GM_UNLIKELY(gm_trace_on) ? gm_ticks() : 0, sequence;
+    struct gm_registered *record = shard ? gm_cache_claim(gm_registry_shared(), address) : NULL;
     struct gm_block block;
     if (GM_UNLIKELY(!record))
         return false;
-    size_t size = record->block.size, slack = record->block.reserved - size;
+    size_t size = record->block.size, reserved = record->block.reserved;
     bool counted = record->block.counted && pipeline.policy->freed;
-    if (GM_UNLIKELY(counted))
+    if (GM_UNLIKELY(counted || gm_sites_on)) {
         block = record->block;
-    if (GM_UNLIKELY(!gm_cache_keep(keeper, record, shard, &block, status))) {
+        block.address = address;
+    }
+    if (GM_UNLIKELY(!gm_cache_keep(keeper, record, &block, &sequence, status))) {
         gm_registered_revive(record, address);
         return false;
     }
+    uint32_t site = GM_UNLIKELY(gm_trace_on) ? gm_site_find(caller, frame) : 0;
     if (GM_UNLIKELY(*status)) {
-        keep_failed(&block, *status);
+        keep_failed(&block, sequence, begin, site, *status);
         return true;
     }
-    bump(&shard->frees[GM_KIND_CACHE]);
-    if (newest == address) {
-        bump(&shard->temporary);
-        newest = 0;
-    }
-    gm_stats_freed_late(shard, size, slack);
+    note_kept(shard, address);
+    gm_stats_freed_late(shard, size, reserved);
+    gm_stats_bound_late(shard);
     if (GM_UNLIKELY(counted))
         notify_policy(&block);
+    if (GM_UNLIKELY(gm_sites_on))
+        write_kept(&block, sequence, begin, site);
     return true;
 }
 #endif

@@ -50,23 +50,29 @@ GM_INTERNAL extern bool gm_pipeline_timed;                   /* the time of call
 GM_INTERNAL extern const struct gm_request gm_request_blank; /* copied into each scope, because compilers clear a struct
                                                                 of this size by a slow string instruction */
 /* The short path: a plain pair of a size that the cache keeps passes neither scope nor policy nor look-up of the
- * block's record. It is open while nothing else wants to know of such calls: no trace, time measurement, call sites,
- * limit, growth, or adaptor around the router. */
+ * block's record. It is open while nothing else wants to know of such calls: no time measurement, limit, growth, or
+ * adaptor around the router. Its plain parts need that there is no trace either. */
 GM_INTERNAL extern bool gm_pipeline_short;
 static inline bool gm_pipeline_is_short(void) {
     return GM_LIKELY(__atomic_load_n(&gm_pipeline_short, __ATOMIC_RELAXED)) && GM_LIKELY(!gm_stats_watched());
 }
 /* Opens the short path if it may be open. To be called after gm_pipeline_setup, before other threads call. */
 void gm_pipeline_shorten(void);
-/* Serves a plain allocation from a kept block. Returns its address; 0: by gm_pipeline_alloc. */
-uint64_t gm_pipeline_reuse(uint64_t context_id, size_t size);
+/* The plain parts of the two functions below: no driver call, no wait. They count the hooked call, too. False: by these
+ * two. */
+bool gm_pipeline_reuse_ready(size_t size, uint64_t *address);
+bool gm_pipeline_keep_plainly(uint64_t address);
+/* Serves a plain allocation from a kept block. Returns its address; 0: by gm_pipeline_alloc. Caller and frame: of the
+ * call (site.h). */
+uint64_t gm_pipeline_reuse(size_t size, uintptr_t caller, uintptr_t frame);
 /* Frees a block whose free need not synchronise. False: by gm_pipeline_free. *status: result of the free. */
-bool gm_pipeline_keep(uint64_t address, gm_status *status);
+bool gm_pipeline_keep(uint64_t address, gm_status *status, uintptr_t caller, uintptr_t frame);
 
 /* Starts a scope with an empty request and the time. `site` is 0 without a trace. An allocation or free fills
  * `block`. */
-static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
-    scope->begin = GM_UNLIKELY(gm_trace_on || gm_pipeline_timed || gm_stats_watched()) ? gm_ticks() : 0;
+static inline void gm_scope_begin_at(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site,
+                                     uint64_t begin) {
+    scope->begin = begin;
     scope->sequence = 0;
     scope->known = false;
     scope->charged = 0;
@@ -76,6 +82,10 @@ static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, siz
     scope->request.call = call;
     scope->request.size = size;
     scope->request.site = site;
+}
+static inline void gm_scope_begin(struct gm_scope *scope, enum gm_call call, size_t size, uint32_t site) {
+    bool timed = GM_UNLIKELY(gm_trace_on || gm_pipeline_timed || gm_stats_watched());
+    gm_scope_begin_at(scope, call, size, site, timed ? gm_ticks() : 0);
 }
 
 /* Keys of the registry. Device addresses and handles of driver objects have the same values, so each space has a

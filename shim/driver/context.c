@@ -130,11 +130,22 @@ bool gm_context_current(struct gm_context *context) {
     return GM_LIKELY(find(handle, context)) || see_first(handle, context);
 }
 
-uint64_t gm_context_current_id(void) {
+const struct gm_context gm_context_none = {.handle = (CUcontext)(uintptr_t)1, .device = -1};
+
+uint64_t gm_context_same_id(const struct gm_context *at) {
+    CUcontext handle;
+    if (GM_UNLIKELY(gm_drv.ctx_get_current(&handle) != CUDA_SUCCESS))
+        return 0;
+    uint64_t id = __atomic_load_n(&at->id, __ATOMIC_ACQUIRE);
+    return GM_LIKELY(__atomic_load_n(&at->handle, __ATOMIC_RELAXED) == handle) ? id : 0;
+}
+
+uint64_t gm_context_current_id(const struct gm_context **at) {
     CUcontext handle = NULL;
+    *at = &gm_context_none;
     if (gm_drv.ctx_get_current(&handle) != CUDA_SUCCESS)
         return 0;
-    const struct gm_context *slot = &slots[slot_of(handle)];
+    const struct gm_context *slot = *at = &slots[slot_of(handle)];
     uint64_t id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
     return GM_LIKELY(__atomic_load_n(&slot->handle, __ATOMIC_RELAXED) == handle) ? id : 0;
 }
@@ -324,6 +335,10 @@ static void add_primary(struct gm_context *users, unsigned room, unsigned *count
 
 unsigned gm_context_users(struct gm_context *users, unsigned room, unsigned *owners) {
     struct gm_context peers[GM_CONTEXT_USERS];
+    *owners = 1;
+    if (GM_LIKELY(!__atomic_load_n(&reach_count, __ATOMIC_ACQUIRE)) &&
+        GM_LIKELY(gm_context_primary(users[0].device) == users[0].handle))
+        return 1;
     unsigned count = 1, reach = gm_context_reach(users[0].device, peers, GM_CONTEXT_USERS);
     add_primary(users, room, &count, &users[0]);
     *owners = count < room ? count : room;

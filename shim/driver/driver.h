@@ -65,8 +65,11 @@ struct gm_context {
 /* The current context of the calling thread. False, and a zeroed *context with device -1, when there is none. Costs
  * one cuCtxGetCurrent and a look-up. */
 bool gm_context_current(struct gm_context *context);
-/* Only the id of the current context; 0: none, or it was not seen before. */
-GM_INTERNAL uint64_t gm_context_current_id(void);
+/* Only the id of the current context; 0: none, or it was not seen before. *at: for gm_context_same_id. */
+GM_INTERNAL uint64_t gm_context_current_id(const struct gm_context **at);
+GM_INTERNAL extern const struct gm_context gm_context_none; /* is never current */
+/* The same where it is the context that gm_context_current_id found there, else 0. */
+GM_INTERNAL uint64_t gm_context_same_id(const struct gm_context *at);
 /* Describes a context that was seen as current and lives. Makes no driver call. */
 bool gm_context_find(CUcontext handle, struct gm_context *context);
 /* Finds a living context of the device that was seen as current and is not ending. False: none. Makes no driver call.

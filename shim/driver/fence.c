@@ -24,10 +24,13 @@ static void restore(bool pushed) {
 
 /* ---- events */
 
-/* Forgets what was recorded before, and the events that were destroyed with their contexts. */
-static void forget(struct gm_fence *fence) {
+/* Forgets what was recorded before, and the events that were destroyed with their contexts. `context_id`: of the block.
+ */
+static void forget(struct gm_fence *fence, uint64_t context_id) {
     unsigned remaining = 0;
     fence->count = fence->owners = 0;
+    if (GM_LIKELY(fence->event_count == 1 && fence->points[0].context_id == context_id))
+        return; /* its recording notices the end of the context */
     for (unsigned i = 0; i < fence->event_count; i++)
         if (gm_context_life(fence->points[i].context, fence->points[i].context_id) != GM_CONTEXT_DESTROYED)
             fence->points[remaining++] = fence->points[i];
@@ -36,7 +39,7 @@ static void forget(struct gm_fence *fence) {
 
 /* Puts an event of the context at index i. The caller holds the context. */
 static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm_context *target) {
-    struct gm_event_of found = {target->handle, target->id, NULL};
+    struct gm_event_of found;
     unsigned at = i;
     bool pushed;
     while (at < fence->event_count && fence->points[at].context_id != target->id)
@@ -49,6 +52,7 @@ static gm_status place_event(struct gm_fence *fence, unsigned i, const struct gm
     }
     if (!make_current(target->handle, &pushed))
         return CUDA_ERROR_INVALID_CONTEXT;
+    found = (struct gm_event_of){target->handle, target->id, NULL};
     gm_status status = (gm_status)gm_drv.event_create(&found.event, CU_EVENT_DISABLE_TIMING);
     restore(pushed);
     if (status)
@@ -87,7 +91,9 @@ static gm_status record_streams(struct gm_fence *fence, const struct gm_context 
 }
 
 static gm_status record_context(struct gm_fence *fence, const struct gm_context *target) {
-    gm_status status = place_event(fence, fence->count, target);
+    gm_status status = GM_OK;
+    if (GM_UNLIKELY(fence->count >= fence->event_count || fence->points[fence->count].context_id != target->id))
+        status = place_event(fence, fence->count, target);
     if (!status)
         status = (gm_status)gm_drv.ctx_record_event(target->handle, fence->points[fence->count].event);
     fence->count += status == GM_OK;
@@ -122,9 +128,10 @@ static gm_status record_contexts(struct gm_fence *fence, const struct gm_context
 }
 
 gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t context_id, CUdevice device) {
-    struct gm_context targets[GM_FENCE_POINTS] = {{.handle = context, .id = context_id, .device = device}};
+    struct gm_context targets[GM_FENCE_POINTS];
     unsigned count, owners;
-    forget(fence);
+    targets[0] = (struct gm_context){.handle = context, .id = context_id, .device = device};
+    forget(fence, context_id);
     if (!gm_drv.ctx_record_event)
         return record_held(fence, &targets[0], true);
     count = gm_context_users(targets, GM_FENCE_POINTS, &owners);
@@ -136,7 +143,7 @@ gm_status gm_fence_record(struct gm_fence *fence, CUcontext context, uint64_t co
 gm_status gm_fence_record_owner(struct gm_fence *fence, const struct gm_context *context, bool primary) {
     struct gm_context targets[2] = {*context};
     unsigned count = 1;
-    forget(fence);
+    forget(fence, context->id);
     if (primary)
         gm_context_users(targets, 2, &count);
     return record_contexts(fence, targets, count, count);

@@ -27,6 +27,9 @@ static uint32_t created, destroyed; /* streams of the program, in all */
 static uint32_t ordered;            /* destroyed streams whose work runs before all work submitted from now on */
 static uint32_t contexts;           /* living contexts */
 static bool synchronised;           /* a free has waited or ordered */
+static bool in_flight;              /* a free under `safe` left work in flight */
+bool gm_free_sync_idle = true;
+static gm_spin review_lock;
 
 static const char *const texts[GM_SYNC_REASONS] = {
     [GM_SYNC_PEERS] = "wait: peer access",
@@ -76,9 +79,26 @@ const char *gm_free_sync_state(void) {
     return why ? texts[__builtin_ctz(why)] : "order: several streams";
 }
 
+/* Called after each change of what it reads, before the change has an effect. The lock makes the last caller see all
+ * changes. */
+static GM_APART void review(void) {
+    gm_spin_lock(&review_lock);
+    bool idle = level() == GM_FREE_ASYNC && (chosen != GM_FREE_SAFE || __atomic_load_n(&in_flight, __ATOMIC_ACQUIRE));
+    __atomic_store_n(&gm_free_sync_idle, idle, __ATOMIC_RELEASE);
+    gm_spin_unlock(&review_lock);
+}
+
+static void set_in_flight(bool value) {
+    __atomic_store_n(&in_flight, value, __ATOMIC_SEQ_CST);
+    review();
+}
+
 bool gm_free_sync_slows(void) { return __atomic_load_n(&synchronised, __ATOMIC_RELAXED); }
 
-void gm_free_sync_setup(enum gm_free_level level) { chosen = level; }
+void gm_free_sync_setup(enum gm_free_level level) {
+    chosen = level;
+    review();
+}
 
 bool gm_free_sync_observes(void) { return chosen == GM_FREE_SAFE; }
 
@@ -164,7 +184,6 @@ static gm_status synchronise(const struct gm_context *context, bool order) {
 
 /* ---- work that a free under `safe` left in flight */
 
-static bool in_flight;
 static struct gm_context in_flight_context; /* one is enough: with several contexts every free waits */
 static gm_spin in_flight_lock;
 
@@ -182,10 +201,10 @@ static bool finish(bool order) {
         return false;
     struct gm_context context = read_in_flight_context();
     if (!order)
-        __atomic_store_n(&in_flight, false, __ATOMIC_SEQ_CST);
+        set_in_flight(false);
     gm_status status = synchronise(&context, order);
     if (gm_is_capture_error(status))
-        __atomic_store_n(&in_flight, true, __ATOMIC_RELEASE);
+        set_in_flight(true);
     return status == GM_OK;
 }
 
@@ -212,7 +231,7 @@ static bool finish_in_time(void) {
         status = gm_fence_wait(fence); /* complete; makes the output of kernels appear */
     return_fence(fence);
     if (!status)
-        __atomic_store_n(&in_flight, false, __ATOMIC_RELEASE);
+        set_in_flight(false);
     return status == GM_OK;
 }
 
@@ -224,7 +243,7 @@ static GM_RARE void note_in_flight(const struct gm_context *context) {
     gm_spin_lock(&in_flight_lock);
     in_flight_context = *context;
     gm_spin_unlock(&in_flight_lock);
-    __atomic_store_n(&in_flight, true, __ATOMIC_RELEASE);
+    set_in_flight(true);
     /* Registered after the driver's own exit function, so it runs before that. */
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED))
         atexit(finish_at_exit);
@@ -251,6 +270,7 @@ static GM_APART gm_status synchronise_free(const struct gm_context *context, boo
     if (status)
         return status;
     __atomic_store_n(&ordered, destroyed_before, __ATOMIC_RELEASE);
+    review();
     __atomic_store_n(&synchronised, true, __ATOMIC_RELAXED);
     *settled = !(reasons() & BIT(GM_SYNC_GREEN)) && !gm_context_reach(context->device, &peer, 1);
     return GM_OK;
@@ -265,11 +285,6 @@ gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice d
     }
     leave_in_flight(context, context_id, device);
     return GM_OK;
-}
-
-bool gm_free_sync_is_idle(void) {
-    return GM_LIKELY(level() == GM_FREE_ASYNC) &&
-           (GM_LIKELY(__atomic_load_n(&in_flight, __ATOMIC_RELAXED)) || chosen != GM_FREE_SAFE);
 }
 
 bool gm_free_sync_query(void) {
@@ -295,6 +310,7 @@ void gm_free_sync_note(enum gm_sync_reason reason) {
     const char *before = gm_free_sync_state();
     if (__atomic_fetch_or(&noted, BIT(reason), __ATOMIC_SEQ_CST) & BIT(reason))
         return;
+    review();
     const char *after = gm_free_sync_state();
     if (before != after)
         gm_log(GM_LOG_INFO, "GPUMEM_FREE: %s", after);
@@ -311,6 +327,7 @@ void gm_free_sync_per_thread(void) {
 
 void gm_free_sync_stream_created(void) {
     __atomic_add_fetch(&created, 1, __ATOMIC_SEQ_CST);
+    review();
     finish(true);
 }
 
@@ -335,11 +352,12 @@ void gm_free_sync_context_destroyed(uint64_t context_id) {
     if (in_flight_context.id == context_id)
         __atomic_store_n(&in_flight, false, __ATOMIC_RELEASE);
     gm_spin_unlock(&in_flight_lock);
+    review();
 }
 
 void gm_free_sync_after_fork(void) {
-    in_flight_lock.held = 0;
-    in_flight = false;
+    in_flight_lock.held = review_lock.held = 0;
+    set_in_flight(false);
     for (unsigned i = 0; i < FENCES; i++) {
         pool[i].busy = 0;
         pool[i].fence = (struct gm_fence){0};

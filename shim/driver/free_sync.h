@@ -69,7 +69,10 @@ GM_INTERNAL void gm_free_sync_context_destroyed(uint64_t context_id);
  * native call would have returned. The program keeps the block then. */
 GM_INTERNAL gm_status gm_free_sync_before(CUcontext context, uint64_t context_id, CUdevice device, bool *settled);
 /* True while gm_free_sync_before would do nothing for a block of the only context. */
-GM_INTERNAL bool gm_free_sync_is_idle(void);
+GM_INTERNAL extern bool gm_free_sync_idle;
+static inline bool gm_free_sync_is_idle(void) {
+    return GM_LIKELY(__atomic_load_n(&gm_free_sync_idle, __ATOMIC_ACQUIRE));
+}
 /* The program queried an event or a stream that is not done. True: a free had left work in flight, and that is done
  * now; query again. */
 GM_INTERNAL bool gm_free_sync_query(void);

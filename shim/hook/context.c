@@ -44,7 +44,7 @@ void gm_hook_device_used(CUcontext context, CUdevice device) {
  * launches. */
 static void note_created(CUcontext context) {
     gm_handover_context_created();
-    if (gm_entry_way == GM_ENTRY_SYMBOL || gm_entry_way == GM_ENTRY_AUDIT) {
+    if (gm_mine.entry_way == GM_ENTRY_SYMBOL || gm_mine.entry_way == GM_ENTRY_AUDIT) {
         gm_streams_doubt(GM_STREAMS_LINKED);
         gm_free_sync_note(GM_SYNC_LINKED);
     }

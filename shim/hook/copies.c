@@ -25,11 +25,11 @@
 
 /* True: the copy is deferred. False: the caller makes the copy now. */
 static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
-    if (gm_grow_mode < GM_GROW_MOVE || gm_depth > 0)
+    if (gm_grow_mode < GM_GROW_MOVE || gm_mine.depth > 0)
         return false;
-    gm_depth = 1;
+    gm_mine.depth = 1;
     bool deferred = gm_handover_copy(to, from, size, stream);
-    gm_depth = 0;
+    gm_mine.depth = 0;
     if (!deferred && __atomic_load_n(&gm_trampolines_active, __ATOMIC_SEQ_CST))
         gm_handover_driver_entered();
     return deferred;
@@ -40,7 +40,7 @@ static bool defer(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream
     static CUresult CUDAAPI copy_##symbol parameters {                       \
         bool deferred = defer(to, from, size, stream_of);                    \
         CUresult result = deferred ? CUDA_SUCCESS : real_##symbol arguments; \
-        if (result == CUDA_SUCCESS && gm_depth == 0)                         \
+        if (result == CUDA_SUCCESS && gm_mine.depth == 0)                    \
             gm_grow_copied(to, from, size);                                  \
         return result;                                                       \
     }

@@ -52,7 +52,7 @@
 
 #define ENTRY(name, hook, visibility, way)                                                                  \
         FUNCTION(name, visibility);                                                                          \
-        mov gm_entry_way@gottpoff(%rip), %r11;                                                                    \
+        mov gm_mine@gottpoff(%rip), %r11;                                                                    \
         movl $way, %fs:(%r11);                                                                              \
         jmp hook;                                                                                            \
         .cfi_endproc; .size name, . - name
@@ -146,7 +146,7 @@
 
 #define ENTRY(name, hook, visibility, way)                                                                  \
         FUNCTION(name, visibility);                                                                          \
-        adrp x16, :gottprel:gm_entry_way; ldr x16, [x16, :gottprel_lo12:gm_entry_way];                                 \
+        adrp x16, :gottprel:gm_mine; ldr x16, [x16, :gottprel_lo12:gm_mine];                                 \
         mrs x17, tpidr_el0; mov w9, way; str w9, [x17, x16];                                                \
         b hook;                                                                                              \
         .cfi_endproc; .size name, . - name

@@ -31,7 +31,6 @@ struct row {
 
 struct gm_real gm_real;
 uint64_t gm_row_calls[GM_ROW_COUNT];
-__thread __attribute__((tls_model("initial-exec"))) int gm_entry_way, gm_depth;
 
 static const struct row rows[GM_ROW_COUNT] = {
 #define ROW(symbol, name, version, twin) \

@@ -48,7 +48,6 @@ enum gm_pass {
 /* Number of calls of each hooked symbol, for the coverage report. */
 extern uint64_t gm_row_calls[GM_ROW_COUNT];
 GM_INTERNAL extern bool gm_hooks_active, gm_coverage_on;
-GM_INTERNAL extern __thread int gm_entry_way, gm_depth __attribute__((tls_model("initial-exec")));
 
 /* Called when a hooked call enters the driver while gm_trampolines_active is set. */
 GM_INTERNAL void gm_hook_entered(enum gm_row row);
@@ -67,14 +66,14 @@ static inline bool gm_row_is_twin(enum gm_row row) {
 static inline enum gm_pass gm_hook_enter(enum gm_row row) {
     if (GM_UNLIKELY(!__atomic_load_n(&gm_hooks_active, __ATOMIC_ACQUIRE)) && !gm_hooks_ready())
         return gm_real.cuMemAlloc_v2 ? GM_PASS_DRIVER : GM_PASS_NONE;
-    if (GM_UNLIKELY(gm_depth > 0))
+    if (GM_UNLIKELY(gm_mine.depth > 0))
         return GM_PASS_DRIVER;
     if (GM_UNLIKELY(__atomic_load_n(&gm_trampolines_active, __ATOMIC_RELAXED)))
         gm_hook_entered(row);
     if (gm_row_is_twin(row) && GM_UNLIKELY(!gm_streams_per_thread))
         gm_free_sync_per_thread();
-    gm_depth = 1;
-    uint64_t *calls = &gm_stats_mine()->entries[gm_entry_way];
+    gm_mine.depth = 1;
+    uint64_t *calls = &gm_stats_mine()->entries[gm_mine.entry_way];
     __atomic_store_n(calls, *calls + 1, __ATOMIC_RELAXED);
     if (GM_UNLIKELY(gm_coverage_on))
         __atomic_add_fetch(&gm_row_calls[row], 1, __ATOMIC_RELAXED);
@@ -83,22 +82,19 @@ static inline enum gm_pass gm_hook_enter(enum gm_row row) {
 
 static inline void gm_hook_leave(void) {
     gm_stats_settle();
-    gm_depth = 0;
+    gm_mine.depth = 0;
 }
 
 /* The same for the short path (pipeline.h), which is open only where the rest of gm_hook_enter has nothing to do. After
  * a call that the short path did not serve the hook enters as usual. */
-static inline bool gm_hook_enter_short(void) {
-    if (GM_UNLIKELY(!gm_pipeline_is_short()) || GM_UNLIKELY(gm_depth > 0))
-        return false;
-    gm_depth = 1;
-    return true;
-}
+static inline bool gm_hook_is_short(void) { return gm_pipeline_is_short() && GM_LIKELY(gm_mine.depth == 0); }
+/* For its plain parts, which serve nothing while the short path is closed. */
+static inline bool gm_hook_may_be_plain(void) { return !gm_stats_watched() && GM_LIKELY(gm_mine.depth == 0); }
 
 static inline void gm_hook_leave_short(bool served) {
-    gm_depth = 0;
-    if (GM_LIKELY(served))
-        gm_stats_count(&gm_stats_shard->entries[gm_entry_way], 1);
+    gm_mine.depth = 0;
+    if (served)
+        gm_stats_count(&gm_mine.counts->entries[gm_mine.entry_way], 1);
 }
 
 /* Defines a hook: HOOK(symbol, parameters) { ... } */

@@ -156,18 +156,18 @@ static void batch_3d(struct call *call, const CUDA_MEMCPY3D_BATCH_OP *rows, size
 /* ---- the calls */
 
 /* The driver calls itself inside some calls, and gpumem calls it inside a hook. */
-static bool is_of_program(void) { return gm_depth == 0 && gm_trace_on; }
+static bool is_of_program(void) { return gm_mine.depth == 0 && gm_trace_on; }
 
 static void returned(struct call *call, CUresult result, CUstream stream, bool twin) {
     call->spent_ns = gm_ticks_span_ns(gm_ticks() - call->scope.begin);
     call->result = result;
-    gm_depth = 1;
+    gm_mine.depth = 1;
     gm_hook_context(&call->scope);
     gm_hook_on_stream(&call->scope.request, stream, twin);
 }
 
 static CUresult recorded(const struct call *call) {
-    gm_depth = 0;
+    gm_mine.depth = 0;
     return call->result;
 }
 

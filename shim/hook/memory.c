@@ -24,18 +24,28 @@ static GM_APART CUresult alloc_plain(CUdeviceptr *address, size_t size, uintptr_
     LEAVE(status);
 }
 
-HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
+static GM_APART CUresult alloc_kept(CUdeviceptr *address, size_t size, uintptr_t caller, uintptr_t frame) {
     if (GM_UNLIKELY(!address || !size)) /* the driver's own error */
         return gm_real.cuMemAlloc_v2 ? gm_real.cuMemAlloc_v2(address, size) : CUDA_ERROR_NOT_INITIALIZED;
-    if (gm_hook_enter_short()) {
-        uint64_t reused = gm_pipeline_reuse(gm_context_current_id(), size);
+    if (gm_hook_is_short()) {
+        gm_mine.depth = 1;
+        uint64_t reused = gm_pipeline_reuse(size, caller, frame);
         gm_hook_leave_short(reused != 0);
-        if (GM_LIKELY(reused)) {
+        if (reused) {
             *address = reused;
             return CUDA_SUCCESS;
         }
     }
-    return alloc_plain(address, size, GM_CALLER_HERE());
+    return alloc_plain(address, size, caller, frame);
+}
+
+HOOK(cuMemAlloc_v2, CUdeviceptr *address, size_t size) {
+    uint64_t reused;
+    if (GM_LIKELY(address != NULL) && gm_hook_may_be_plain() && GM_LIKELY(gm_pipeline_reuse_ready(size, &reused))) {
+        *address = reused;
+        return CUDA_SUCCESS;
+    }
+    return alloc_kept(address, size, GM_CALLER_HERE());
 }
 
 HOOK(cuMemAllocPitch_v2, CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_size) {
@@ -129,17 +139,24 @@ static GM_APART CUresult free_plain(CUdeviceptr address, uintptr_t caller, uintp
     LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, address, native_free));
 }
 
-HOOK(cuMemFree_v2, CUdeviceptr address) {
+static GM_APART CUresult keep(CUdeviceptr address, uintptr_t caller, uintptr_t frame) {
     gm_status status;
     if (GM_UNLIKELY(!address))
         return gm_real.cuMemFree_v2 ? gm_real.cuMemFree_v2(address) : CUDA_ERROR_NOT_INITIALIZED;
-    if (gm_free_sync_is_idle() && gm_hook_enter_short()) {
-        bool kept = gm_pipeline_keep(address, &status);
+    if (gm_free_sync_is_idle() && gm_hook_is_short()) {
+        gm_mine.depth = 1;
+        bool kept = gm_pipeline_keep(address, &status, caller, frame);
         gm_hook_leave_short(kept);
-        if (GM_LIKELY(kept))
+        if (kept)
             return (CUresult)status;
     }
-    return free_plain(address, GM_CALLER_HERE());
+    return free_plain(address, caller, frame);
+}
+
+HOOK(cuMemFree_v2, CUdeviceptr address) {
+    if (gm_free_sync_is_idle() && gm_hook_may_be_plain() && GM_LIKELY(gm_pipeline_keep_plainly(address)))
+        return CUDA_SUCCESS;
+    return keep(address, GM_CALLER_HERE());
 }
 
 #define FREE_ASYNC(symbol, twin)                                                           \

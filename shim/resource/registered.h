@@ -19,11 +19,14 @@ struct gm_registered {
     struct gm_registered *next_address; /* in the registry; also links unused records */
     union {
         struct gm_registered *next_range; /* in the registry's index by range */
-        struct gm_size_class *of_size;    /* kept */
+        struct gm_size_class *of_size;    /* where it is kept or was kept last, in the shard `of_shard` */
     };
     struct gm_registered *next_kept; /* in a list of kept blocks */
     bool in_range;
-};
+    uint32_t of_shard;          /* gm_shard.number then; 0 = registered anew since, or marked */
+} __attribute__((aligned(64))); /* threads that work on two blocks share no cache line */
+
+_Static_assert(sizeof(struct gm_registered) == 128, "two cache lines; a plain pair writes to both");
 
 static inline uint64_t gm_registered_word(const struct gm_registered *record) {
     return __atomic_load_n(&record->block.address, __ATOMIC_ACQUIRE);

@@ -338,6 +338,7 @@ gm_status gm_registry_add(struct gm_registry *registry, const struct gm_block *b
             node = link_new(shard, hash);
         if (GM_LIKELY(node != NULL)) {
             node->in_range = false;
+            node->of_shard = 0;
             write_block(node, block);
             if (GM_UNLIKELY(__atomic_load_n(&registry->ranged, __ATOMIC_RELAXED)))
                 range_link(registry, node);
@@ -454,8 +455,11 @@ bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
     gm_spin_lock(&shard->lock);
     if (shard->table)
         node = *address_link(shard, hash, address);
-    if (node)
+    if (node) {
         __atomic_store_n(&node->block.pinned_native, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&node->block.recurs, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&node->of_shard, 0, __ATOMIC_RELAXED);
+    }
     gm_spin_unlock(&shard->lock);
     return node != NULL;
 }

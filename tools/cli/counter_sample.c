@@ -21,9 +21,7 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         out->live[k] = gm_stats_live(s, &out->total, (enum gm_kind)k);
         out->cached[k] = at_least_zero(out->total.cached_in[k], out->total.cached_out[k]);
-        out->reserved[k] = out->live[k] +
-                           at_least_zero(s->slack_bytes[k], k == GM_KIND_CACHE ? out->total.late_slack : 0) +
-                           out->cached[k];
+        out->reserved[k] = out->live[k] + gm_stats_slack(s, &out->total, (enum gm_kind)k) + out->cached[k];
         out->peak[k] = s->peak_bytes[k];
         out->blocks[k] = gm_stats_blocks(&out->total, k);
         out->allocs += out->total.allocs[k];

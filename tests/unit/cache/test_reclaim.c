@@ -3,9 +3,9 @@
 
 static void a_failed_native_free_is_tried_again(void **state) {
     open_cache("cache(1,sim)");
-    fake.recorded_state = CUDA_SUCCESS;
     struct gm_block block = get(MIB);
     give(&block);
+    all_complete();
     gm_sim_fail_free(maker, 1, CUDA_ERROR_UNKNOWN);
     assert_int_equal(cache->ops->trim(cache, SIZE_MAX), 0);
     assert_int_equal(gm_sim_live_count(maker), 1);
