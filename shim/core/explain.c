@@ -87,11 +87,10 @@ static void add_head(struct work *w) {
     }
 }
 
+/* Without a trace the stack is walked now. */
 static void add_site(struct work *w) {
-    if (gm_sites_on)
-        gm_log_add(&w->lines, "  requested by  %s", gm_site_text(&w->site, w->request->site));
-    else
-        gm_log_add(&w->lines, "  requested by  unknown; a trace (GPUMEM_TRACE=FILE) would name call sites here");
+    uint32_t site = w->request->site;
+    gm_log_add(&w->lines, "  requested by  %s", site ? gm_site_text(&w->site, site) : gm_site_text_here(&w->site));
 }
 
 static void add_live(struct work *w) {

@@ -1,7 +1,11 @@
-/* One walk over the registry into an open hash table, then the five largest rows (holders.h). */
+/* One walk over the registry into an open hash table, then the largest rows, of which those of one call site are joined
+ * (holders.h). */
 #include "shim/core/holders.h"
 
+#include <string.h>
+
 #include "shim/base/stats.h"
+#include "shim/core/site_text.h"
 #include "shim/resource/registry.h"
 
 static bool is_asked_for(const struct gm_holders *holders, const struct gm_block *block) {
@@ -45,14 +49,37 @@ static void count(const struct gm_block *block, void *arg) {
 }
 
 static void rank(struct gm_holders *holders, const struct gm_holder *row) {
-    unsigned at = GM_HOLDERS;
+    unsigned at = GM_HOLDERS_NAMED;
     while (at && row->bytes > holders->most[at - 1].bytes)
         at--;
-    if (at == GM_HOLDERS)
+    if (at == GM_HOLDERS_NAMED)
         return;
-    for (unsigned i = GM_HOLDERS - 1; i > at; i--)
+    for (unsigned i = GM_HOLDERS_NAMED - 1; i > at; i--)
         holders->most[i] = holders->most[i - 1];
     holders->most[at] = *row;
+}
+
+/* Joins the rows that gm_site_text names alike. Only the largest rows are named, because that reads files. */
+static void join(struct gm_holders *holders) {
+    struct gm_holder *rows = holders->table; /* its rows are ranked */
+    unsigned count = 0;
+    for (unsigned i = 0; i < GM_HOLDERS_NAMED && holders->most[i].count; i++) {
+        const struct gm_holder *row = &holders->most[i];
+        uintptr_t frame = row->site ? gm_site_named_frame(row->site) : 0;
+        unsigned same = 0;
+        while (same < count && !(frame && holders->frames[same] == frame))
+            same++;
+        if (same < count) {
+            rows[same].bytes += row->bytes;
+            rows[same].count += row->count;
+        } else {
+            holders->frames[count] = frame;
+            rows[count++] = *row;
+        }
+    }
+    memset(holders->most, 0, sizeof holders->most);
+    for (unsigned i = 0; i < count; i++)
+        rank(holders, &rows[i]);
 }
 
 void gm_holders_find(struct gm_holders *holders, int device, bool host) {
@@ -64,4 +91,5 @@ void gm_holders_find(struct gm_holders *holders, int device, bool host) {
     for (unsigned i = 0; i < GM_HOLDERS_TABLE; i++)
         if (holders->table[i].count)
             rank(holders, &holders->table[i]);
+    join(holders);
 }

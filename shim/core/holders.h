@@ -1,12 +1,13 @@
-/* Who holds memory now: the live blocks of the registry, added up by call site. Without call sites they are added up by
- * kind and size, which is what the registry knows. */
+/* Who holds memory now: the live blocks of the registry, added up by call site. Stacks whose first frame outside the
+ * known wrappers is the same are one call site. Without call sites blocks are added up by kind and size, which is what
+ * the registry knows. */
 #ifndef GM_HOLDERS_H
 #define GM_HOLDERS_H
 
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-enum { GM_HOLDERS = 5, GM_HOLDERS_TABLE = 2048 };
+enum { GM_HOLDERS = 5, GM_HOLDERS_NAMED = 32, GM_HOLDERS_TABLE = 2048 };
 
 struct gm_holder {
     uint64_t bytes, count; /* count 0: unused */
@@ -16,11 +17,12 @@ struct gm_holder {
 };
 
 struct gm_holders {
-    uint64_t bytes, reserved, count;   /* all blocks of the question */
-    struct gm_holder most[GM_HOLDERS]; /* most bytes first */
+    uint64_t bytes, reserved, count;         /* all blocks of the question */
+    struct gm_holder most[GM_HOLDERS_NAMED]; /* most bytes first; the first GM_HOLDERS are meant for people */
     /* The question and the work of gm_holders_find. */
     int device;
     bool host;
+    uintptr_t frames[GM_HOLDERS_NAMED];
     struct gm_holder table[GM_HOLDERS_TABLE];
 };
 

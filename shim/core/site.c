@@ -370,6 +370,13 @@ unsigned gm_site_frames(uint32_t id, const uintptr_t **frames) {
     return count;
 }
 
+unsigned gm_site_outside(uint32_t id) {
+    gm_spin_lock(&lock);
+    unsigned outside = id && id <= chain_count ? chains[id].outside : 0;
+    gm_spin_unlock(&lock);
+    return outside;
+}
+
 /* ---- unwinding and layouts */
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
@@ -384,6 +391,27 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     walk->ip[walk->count] = ip;
     walk->stack[walk->count++] = unwind_cfa(context);
     return _URC_NO_REASON;
+}
+
+struct whole_walk {
+    uintptr_t *frames;
+    unsigned count, room;
+};
+
+static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *arg) {
+    struct whole_walk *walk = arg;
+    uintptr_t ip = unwind_ip(context);
+    if (!ip || walk->count == walk->room)
+        return _URC_END_OF_STACK;
+    walk->frames[walk->count++] = ip;
+    return _URC_NO_REASON;
+}
+
+unsigned gm_site_walk(uintptr_t *frames, unsigned room) {
+    struct whole_walk walk = {frames, 0, room};
+    if (gm_site_find_unwinder())
+        unwind(note_frame, &walk);
+    return walk.count;
 }
 
 /* The stack slot that held a frame's return address. On x86-64 it lies right below the stack pointer after the

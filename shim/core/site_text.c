@@ -3,49 +3,114 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "shim/base/function_name.h"
+#include "shim/base/libraries.h"
 #include "shim/base/symbol.h"
+#include "shim/base/wrappers.h"
 #include "shim/core/site.h"
 
+enum { WALK = 64 };
+
 struct names {
-    struct gm_site_location location;
-    char name[96];
+    uintptr_t address; /* the frame that was looked up last */
+    uintptr_t base;    /* of its module; 0: outside all modules */
+    char path[512], symbol[256], name[96];
+    uintptr_t frames[WALK];
 };
 
-/* A function of the CUDA runtime that was linked statically. */
-static bool is_runtime(const char *name) {
-    return !strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6) || !strncmp(name, "libcudart_static", 16);
-}
-
-static const char *file_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* A return address may be the first one of the next function, so the byte before it is looked up. */
-static void describe(struct names *n, struct gm_site_text *room) {
-    const struct gm_site_location *location = &n->location;
-    uintptr_t offset = location->frames[0] - location->base;
-    bool named = false;
-    for (unsigned i = 0; i < location->count; i++) {
-        uintptr_t at = location->frames[i] - location->base;
-        if (!gm_symbol_find(location->module, at - 1, n->name, sizeof n->name) || is_runtime(n->name))
-            continue;
-        offset = at;
-        named = true;
-        break;
+static void note_module(const struct dl_phdr_info *info, void *arg) {
+    struct names *n = arg;
+    ssize_t length;
+    n->base = info->dlpi_addr;
+    if (info->dlpi_name[0]) {
+        gm_format(n->path, sizeof n->path, "%s", info->dlpi_name);
+        return;
     }
-    gm_format(room->text, sizeof room->text, named ? "%s (%s+0x%lx)" : "%s%s+0x%lx", named ? n->name : "",
-              file_of(location->module), (unsigned long)offset);
+    length = readlink("/proc/self/exe", n->path, sizeof n->path - 1);
+    n->path[length > 0 ? length : 0] = '\0';
+}
+
+/* A return address may be the first one of the next function, so the byte before it is looked up. The symbol of a
+ * known library is not needed. */
+static enum gm_wrapper_kind look_up(struct names *n, uintptr_t address) {
+    struct gm_wrapper_frame frame = {.module = n->path};
+    n->address = address;
+    n->base = 0;
+    n->path[0] = n->symbol[0] = '\0';
+    gm_library_at(address, note_module, n);
+    enum gm_wrapper_kind kind = gm_wrapper_kind(&frame);
+    if (kind != GM_WRAPPER_NONE || !n->path[0] ||
+        !gm_symbol_find(n->path, address - n->base - 1, n->symbol, sizeof n->symbol))
+        return kind;
+    frame.symbol = n->symbol;
+    return gm_function_is_runtime(n->symbol) ? GM_WRAPPER_LAYER : gm_wrapper_kind(&frame);
+}
+
+/* Index of the frame that names the site. The runtime may be linked into a program of which only some functions have
+ * symbols: there the first named function counts. */
+static unsigned choose(struct names *n, const uintptr_t *frames, unsigned count, bool linked_in) {
+    unsigned outermost = 0, unnamed = count;
+    uintptr_t first_base = 0;
+    for (unsigned i = 0; i < count; i++) {
+        enum gm_wrapper_kind kind = look_up(n, frames[i]);
+        if (!i)
+            first_base = n->base;
+        if (kind == GM_WRAPPER_LAYER)
+            outermost = i;
+        if (kind != GM_WRAPPER_NONE)
+            continue;
+        if (n->symbol[0] || !linked_in || n->base != first_base)
+            return unnamed < count && n->base != first_base ? unnamed : i;
+        if (unnamed == count)
+            unnamed = i;
+    }
+    return unnamed < count ? unnamed : outermost;
+}
+
+static void describe(struct names *n, uintptr_t address, struct gm_site_text *room) {
+    look_up(n, address);
+    const char *slash = strrchr(n->path, '/'), *file = slash ? slash + 1 : n->path;
+    if (n->symbol[0])
+        gm_function_name(n->name, sizeof n->name, n->symbol);
+    if (!n->path[0])
+        gm_format(room->text, sizeof room->text, "0x%lx", (unsigned long)address);
+    else
+        gm_format(room->text, sizeof room->text, n->symbol[0] ? "%s (%s+0x%lx)" : "%s%s+0x%lx",
+                  n->symbol[0] ? n->name : "", file, (unsigned long)(address - n->base));
+}
+
+uintptr_t gm_site_named_frame(uint32_t site) {
+    const uintptr_t *frames;
+    unsigned count = gm_site_frames(site, &frames), outside = count ? gm_site_outside(site) : 0;
+    struct names *n = count ? gm_pages(sizeof *n) : NULL;
+    if (!n)
+        return 0;
+    uintptr_t address = frames[outside + choose(n, frames + outside, count - outside, !outside)];
+    munmap(n, sizeof *n);
+    return address;
 }
 
 const char *gm_site_text(struct gm_site_text *room, uint32_t site) {
-    struct names *n = site ? gm_pages(sizeof *n) : NULL;
+    uintptr_t address = gm_site_named_frame(site);
+    struct names *n = address ? gm_pages(sizeof *n) : NULL;
     gm_format(room->text, sizeof room->text, "unknown");
     if (!n)
         return room->text;
-    if (gm_site_location(site, &n->location) && n->location.count)
-        describe(n, room);
+    describe(n, address, room);
+    munmap(n, sizeof *n);
+    return room->text;
+}
+
+const char *gm_site_text_here(struct gm_site_text *room) {
+    struct names *n = gm_pages(sizeof *n);
+    gm_format(room->text, sizeof room->text, "unknown");
+    if (!n)
+        return room->text;
+    unsigned count = gm_site_walk(n->frames, WALK);
+    if (count)
+        describe(n, n->frames[choose(n, n->frames, count, false)], room);
     munmap(n, sizeof *n);
     return room->text;
 }

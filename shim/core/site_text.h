@@ -8,9 +8,15 @@ struct gm_site_text {
     char text[200];
 };
 
-/* "function (module+0xoffset)", or "module+0xoffset" where the module's file has no symbol there. Finds the first frame
- * outside the CUDA runtime, also where the runtime is linked into the program. Asks the loader and reads the module's
- * file, so call it only for a line that is written once. Site 0: "unknown". Returns the text. */
+/* "function (module+0xoffset)", or "module+0xoffset" where the module's file has no symbol there. Names the first frame
+ * outside the CUDA runtime, also where the runtime is linked into the program, and outside the known wrappers
+ * (shim/base/wrappers.h); if all frames are wrappers, the outermost. Asks the loader and reads the modules' files, so
+ * call these functions only for lines that are written once. Site 0: "unknown". Return the text. */
 GM_INTERNAL const char *gm_site_text(struct gm_site_text *room, uint32_t site);
+/* The same for the stack of this thread now. */
+GM_INTERNAL const char *gm_site_text_here(struct gm_site_text *room);
+
+/* The return address that gm_site_text names. 0: unknown. */
+GM_INTERNAL uintptr_t gm_site_named_frame(uint32_t site);
 
 #endif

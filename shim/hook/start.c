@@ -17,6 +17,7 @@
 #include "shim/core/resources.h"
 #include "shim/resource/registry.h"
 #include "shim/base/stats.h"
+#include "shim/base/wrappers.h"
 #include "shim/driver/check_order.h"
 #include "shim/grow/grow.h"
 #include "shim/hook/check.h"
@@ -338,6 +339,19 @@ void gm_process_started(void) {
     gm_nvtx_begin_waiting();
 }
 
+/* A call site of GPUMEM_GROW is a whole stack: with deeper ones it would take other arrays when a trace is written. */
+static unsigned stack_frames(void) {
+    bool deep = gm_option_is_set(GM_OPT_STACKS) || (gm_trace_on && gm_grow_mode < GM_GROW_VMM);
+    return deep ? (unsigned)gm_option_number(GM_OPT_STACKS) : 0;
+}
+
+static void skip_wrappers(void) {
+    const char *globs = gm_option_text(GM_OPT_SKIP);
+    char error[160];
+    if (globs[0] && !gm_wrappers_skip(globs, error, sizeof error))
+        gm_log(GM_LOG_ERROR, "GPUMEM_SKIP=%.80s: %s; ignored", globs, error);
+}
+
 void gm_process_start(void) {
     bool user_named;
     uint32_t wants = 0;
@@ -374,8 +388,9 @@ void gm_process_start(void) {
                        gm_option_number(GM_OPT_TRACE_FLUSH), policy->name, GM_VERSION);
     }
     gm_host_copies_start();
+    skip_wrappers();
     if (gm_trace_on || wants & GM_WANT_SITE || checks)
-        gm_site_setup((unsigned)gm_option_number(GM_OPT_STACKS), wants & GM_WANT_SITE);
+        gm_site_setup(stack_frames(), wants & GM_WANT_SITE);
     if (tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
     gm_explain_card = read_card;

@@ -1,5 +1,9 @@
-/* gpumem diff: compares two traces by call site and kind of memory. Call sites match by module and function, or by
- * module and offset where the function is unknown. Source lines may differ. */
+/* gpumem diff: compares two traces by call site and kind of memory, also of two builds of a program.
+ *
+ * Call sites match by function, and within a function by position: the source line, or the offset in the module where
+ * there is none. An edit moves positions. So if a function has equally many positions in both traces, the first of one
+ * matches the first of the other, and so on. If it has fewer in one trace and all of them in the other, equal positions
+ * match. Otherwise the function is one row. Functions without a name count as one function for each module. */
 #include "tools/cli/colour.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/flags.h"
@@ -18,9 +22,12 @@ struct side {
 struct row {
     struct gm_frame_name name; /* from the trace in which it appeared first */
     enum gm_kind kind;
+    bool in[2];
     struct side sides[2];
+    size_t group_bytes; /* of the key: function and kind */
+    uint64_t position;
     UT_hash_handle hh;
-    char key[]; /* module, function or offset, kind */
+    char key[]; /* function, kind, position */
 };
 
 /* Maps a site and kind of the trace being read to its row. */
@@ -32,7 +39,9 @@ struct known {
 
 struct diff {
     struct gm_observer observer;
-    struct gm_symbols *symbols;
+    struct gm_reader *definitions[2];
+    struct gm_symbols *symbols[2];
+    unsigned depths[2];
     int side; /* the trace being read: 0 = A, 1 = B */
     struct row *rows;
     struct known *known, *last;
@@ -42,18 +51,23 @@ struct diff {
 static struct row *row_of_site(struct diff *d, uint32_t site, enum gm_kind kind) {
     struct gm_frame_name name;
     struct row *row;
-    char key[800];
-    gm_symbols_site(d->symbols, site, &name);
+    char key[900];
+    int group;
+    gm_symbols_site(d->symbols[d->side], site, &name);
+    uint64_t position = name.line > 0 ? (uint64_t)name.line : name.offset;
     if (name.function[0])
-        snprintf(key, sizeof key, "%s|%s|%d", gm_text_base_name(name.module), name.function, kind);
+        group = snprintf(key, sizeof key, "%s|%d", name.function, kind);
     else if (name.module[0])
-        snprintf(key, sizeof key, "%s+0x%llx|%d", gm_text_base_name(name.module), (unsigned long long)name.offset,
-                 kind);
+        group = snprintf(key, sizeof key, "?%s|%d", gm_text_base_name(name.module), kind);
     else
-        snprintf(key, sizeof key, "%s|%d", name.text, kind);
+        group = snprintf(key, sizeof key, "??%s|%d", name.text, kind);
+    snprintf(key + group, sizeof key - (size_t)group, "|%s|%llu", gm_text_base_name(name.file),
+             (unsigned long long)position);
     HASH_FIND_STR(d->rows, key, row);
-    if (row)
+    if (row) {
+        row->in[d->side] = true;
         return row;
+    }
     size_t length = strlen(key) + 1;
     row = calloc(1, sizeof *row + length);
     if (!row)
@@ -61,6 +75,9 @@ static struct row *row_of_site(struct diff *d, uint32_t site, enum gm_kind kind)
     memcpy(row->key, key, length);
     row->name = name;
     row->kind = kind;
+    row->in[d->side] = true;
+    row->group_bytes = (size_t)group;
+    row->position = position;
     HASH_ADD_STR(d->rows, key, row);
     return row;
 }
@@ -122,16 +139,37 @@ static void forget_known(struct diff *d) {
     d->last = NULL;
 }
 
+static void open_side(struct diff *d, const char *path, int side) {
+    char error[512];
+    d->definitions[side] = gm_reader_open_definitions(path, error, sizeof error);
+    if (!d->definitions[side])
+        fprintf(stderr, "gpumem: %s\n", error);
+    else if (!(d->symbols[side] = gm_symbols_new(d->definitions[side])))
+        fprintf(stderr, "gpumem: %s: out of memory\n", path);
+}
+
+static bool open_sides(struct diff *d, char **paths) {
+    for (int side = 0; side < 2; side++) {
+        open_side(d, paths[side], side);
+        if (!d->symbols[side])
+            return false;
+        d->depths[side] = gm_symbols_depth(d->symbols[side]);
+    }
+    unsigned depth = d->depths[0] < d->depths[1] ? d->depths[0] : d->depths[1];
+    for (int side = 0; side < 2; side++)
+        gm_symbols_limit_depth(d->symbols[side], depth);
+    return true;
+}
+
 static bool read_side(struct diff *d, const char *path, int side) {
     struct gm_observer *const observers[] = {&d->observer, NULL};
     char error[512];
-    struct gm_reader *definitions = gm_reader_open_definitions(path, error, sizeof error);
-    struct gm_reader *events = definitions ? gm_reader_open(path, error, sizeof error) : NULL;
+    struct gm_reader *events = gm_reader_open(path, error, sizeof error);
     struct gm_analysis *a = NULL;
     d->side = side;
     if (!events)
         fprintf(stderr, "gpumem: %s\n", error);
-    else if (!(d->symbols = gm_symbols_new(definitions)) || !(a = gm_analysis_read(events, observers)))
+    else if (!(a = gm_analysis_read(events, observers)))
         fprintf(stderr, "gpumem: %s: out of memory\n", path);
     if (a)
         d->totals[side] = (struct side){.allocs = a->allocs,
@@ -142,12 +180,106 @@ static bool read_side(struct diff *d, const char *path, int side) {
                                         .time_ns = a->time_ns};
     bool done = a != NULL;
     gm_analysis_free(a);
-    gm_symbols_free(d->symbols);
-    d->symbols = NULL;
     gm_reader_close(events);
-    gm_reader_close(definitions);
     forget_known(d);
     return done;
+}
+
+/* ---- matching the positions of a function */
+
+static int by_position(const struct row *a, const struct row *b) {
+    size_t bytes = a->group_bytes < b->group_bytes ? a->group_bytes : b->group_bytes;
+    int difference = memcmp(a->key, b->key, bytes);
+    if (!difference && a->group_bytes != b->group_bytes)
+        difference = a->group_bytes < b->group_bytes ? -1 : 1;
+    if (!difference)
+        difference = strcmp(gm_text_base_name(a->name.file), gm_text_base_name(b->name.file));
+    return difference ? difference : (a->position > b->position) - (a->position < b->position);
+}
+
+static bool same_group(const struct row *a, const struct row *b) {
+    return a->group_bytes == b->group_bytes && !memcmp(a->key, b->key, a->group_bytes);
+}
+
+static void add(struct side *sum, const struct side *more) {
+    sum->allocs += more->allocs;
+    sum->bytes += more->bytes;
+    sum->live += more->live;
+    sum->peak += more->peak;
+    sum->leaked_count += more->leaked_count;
+    sum->leaked += more->leaked;
+    sum->time_ns += more->time_ns;
+}
+
+/* The first position of B in the group becomes the first one of A, and so on. False: no memory. */
+static bool match_in_order(struct row *first, const struct row *end, size_t count) {
+    struct side *sides = calloc(count, sizeof *sides);
+    size_t at = 0;
+    if (!sides)
+        return false;
+    for (struct row *r = first; r != end; r = r->hh.next) {
+        if (r->in[1])
+            sides[at++] = r->sides[1];
+        r->in[1] = r->in[0];
+    }
+    at = 0;
+    for (struct row *r = first; r != end; r = r->hh.next)
+        r->sides[1] = r->in[0] ? sides[at++] : (struct side){0};
+    free(sides);
+    return true;
+}
+
+/* Makes one row of the group. Its peaks are sums of peaks. */
+static void join(struct row *first, const struct row *end) {
+    struct gm_frame_name *name = &first->name;
+    const char *module = gm_text_base_name(name->module);
+    for (struct row *r = first->hh.next; r != end; r = r->hh.next) {
+        for (int side = 0; side < 2; side++) {
+            add(&first->sides[side], &r->sides[side]);
+            first->in[side] |= r->in[side];
+            r->in[side] = false;
+        }
+    }
+    name->file[0] = '\0';
+    name->line = 0;
+    if (name->function[0])
+        snprintf(name->text, sizeof name->text, "%.255s (%.200s)", name->function, module);
+    else
+        snprintf(name->text, sizeof name->text, "%.255s", module);
+}
+
+static bool match_group(struct row *first, const struct row *end) {
+    size_t in[2] = {0}, both = 0;
+    for (const struct row *r = first; r != end; r = r->hh.next) {
+        in[0] += r->in[0];
+        in[1] += r->in[1];
+        both += r->in[0] && r->in[1];
+    }
+    if (in[0] == in[1])
+        return both == in[0] || match_in_order(first, end, in[0]);
+    if (both < in[0] && both < in[1])
+        join(first, end);
+    return true;
+}
+
+static bool match_positions(struct diff *d) {
+    struct row *first, *end, *r, *next;
+    HASH_SORT(d->rows, by_position);
+    for (first = d->rows; first; first = end) {
+        for (end = first->hh.next; end && same_group(first, end);)
+            end = end->hh.next;
+        if (!match_group(first, end)) {
+            fputs("gpumem: out of memory\n", stderr);
+            return false;
+        }
+    }
+    HASH_ITER(hh, d->rows, r, next) {
+        if (r->in[0] || r->in[1])
+            continue;
+        HASH_DEL(d->rows, r);
+        free(r);
+    }
+    return true;
 }
 
 /* ---- printing */
@@ -276,7 +408,7 @@ static int take(void *options, const char *name, const char *value) {
 void gm_command_diff_help(void) {
     puts("usage: gpumem diff [OPTION...] A B\n\n"
          "Prints what changed from trace A to trace B, in total and by call site and kind of memory. Call sites match "
-         "by\nmodule and function, or by module and offset if the function is unknown.\n");
+         "by\nfunction and line, also between two builds of a program.\n");
     gm_flags_help("diff");
 }
 
@@ -303,6 +435,13 @@ static int judge(const struct diff *d, unsigned long percent) {
     return status;
 }
 
+static void print_depths(const struct diff *d, struct gm_out *out) {
+    bool b = d->depths[1] < d->depths[0];
+    if (d->depths[0] != d->depths[1])
+        gm_out_note(out, "the call sites of %c have at most %u stack frames: further frames of %c are ignored",
+                    b ? 'B' : 'A', d->depths[b] + 1, b ? 'A' : 'B');
+}
+
 static int print(struct diff *d, const struct options *o) {
     struct gm_report_json *json = o->json ? gm_report_json_begin() : NULL;
     struct gm_out out = {.top = (unsigned)o->top, .json = json ? gm_report_json_document(json) : NULL};
@@ -311,6 +450,7 @@ static int print(struct diff *d, const struct options *o) {
         return 1;
     }
     gm_out_section(&out, "diff", "FROM A TO B");
+    print_depths(d, &out);
     print_totals(d, &out);
     if (!json)
         gm_print_heading("BY CALL SITE AND KIND (changes; each row has its own peak)");
@@ -334,7 +474,12 @@ int gm_command_diff(int argc, char **argv) {
         return gm_usage_error("diff: two traces are needed; usage: gpumem diff [OPTION...] A B");
     if (options.json && !gm_report_json_available())
         return gm_usage_error("diff: this gpumem was built without jansson and has no --json");
-    status = read_side(&d, argv[first], 0) && read_side(&d, argv[first + 1], 1) ? print(&d, &options) : 1;
+    bool read = open_sides(&d, argv + first) && read_side(&d, argv[first], 0) && read_side(&d, argv[first + 1], 1);
+    status = read && match_positions(&d) ? print(&d, &options) : 1;
+    for (int side = 0; side < 2; side++) {
+        gm_symbols_free(d.symbols[side]);
+        gm_reader_close(d.definitions[side]);
+    }
     HASH_ITER(hh, d.rows, row, next) {
         HASH_DEL(d.rows, row);
         free(row);

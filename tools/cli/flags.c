@@ -17,7 +17,11 @@ const struct gm_flag gm_flags[] = {
     {"exec", "", "run stat", "Replace this process by the program instead of waiting for it; no closing lines."},
     {"top", "N", "report diff plot", "Rows of each list; default 10."},
     {"stacks", "", "report",
-     "Also print the callers of each call site that the trace has; run with --stacks=N records more."},
+     "One row for each stack, printed as a whole, wrappers included; run with --stacks=N records more."},
+    {"skip", "GLOBS", "report diff export plot",
+     "Further allocation wrappers, besides the known ones and GPUMEM_SKIP: globs of functions, modules or source "
+     "files, "
+     "separated by commas; may be given several times."},
     {"peak", "", "report", "Who held device memory at the peak, as a tree of callers."},
     {"leaks", "", "report", "Blocks never freed, by call site, and blocks released with their context."},
     {"temporary", "", "report", "Blocks freed before their thread allocated again, by call site."},

@@ -4,6 +4,7 @@
 #include "tools/cli/flags.h"
 
 #include "shim/base/options.h"
+#include "shim/base/wrappers.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -73,18 +74,43 @@ static bool is_choice(const char *choices, const char *value) {
     return false;
 }
 
+/* Adds globs of allocation wrappers. Returns 0 or an exit status. */
+static int skip(const char *command, const char *name, const char *globs) {
+    char error[200];
+    if (gm_wrappers_skip(globs, error, sizeof error))
+        return 0;
+    return gm_usage_error("%s: %s '%s' has %s", command, name, globs, error);
+}
+
+/* The same for a flag. The programs that a command starts, such as the one that draws, shall skip the same. */
+static int take_skip(const char *command, const char *globs) {
+    const char *before = getenv("GPUMEM_SKIP");
+    char *all = NULL;
+    int status = skip(command, "--skip", globs);
+    if (status)
+        return status;
+    if (asprintf(&all, "%s%s%s", before ? before : "", before && *before ? "," : "", globs) < 0 ||
+        setenv("GPUMEM_SKIP", all, 1)) {
+        fputs("gpumem: out of memory\n", stderr);
+        status = 1;
+    }
+    free(all);
+    return status;
+}
+
 int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *name, const char *value), void *options,
                   void (*help)(void), int *first) {
     struct option rows[FLAGS_MAX + 1];
     const struct gm_flag *flags[FLAGS_MAX];
     const char *command = argv[0];
-    int count = 0, at, c;
-    bool has_output = false;
+    int count = 0, at, c, status;
+    bool has_output = false, has_skip = false;
     for (const struct gm_flag *f = gm_flags; f->name && count < FLAGS_MAX; f++) {
         if (!gm_flag_is_of(f, command))
             continue;
         flags[count] = f;
         has_output |= !strcmp(f->name, "output");
+        has_skip |= !strcmp(f->name, "skip");
         rows[count++] = (struct option){f->name,
                                         !*f->argument         ? no_argument
                                         : *f->argument == '[' ? optional_argument
@@ -93,6 +119,9 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
     }
     rows[count] = (struct option){0};
     opterr = 0;
+    const char *globs = has_skip ? getenv("GPUMEM_SKIP") : NULL;
+    if (globs && *globs && (status = skip(command, "GPUMEM_SKIP", globs)))
+        return status;
     while ((c = getopt_long(argc, argv, ":ho:", rows, &at)) != -1) {
         const char *name = c == 'h' ? "help" : c == 'o' ? "output" : c == 1 ? flags[at]->name : "";
         const char *value = optarg ? optarg : "";
@@ -110,7 +139,7 @@ int gm_flags_read(int argc, char **argv, int (*take)(void *options, const char *
             gm_colour_choose(value);
             continue;
         }
-        int status = take(options, name, value);
+        status = !strcmp(name, "skip") ? take_skip(command, value) : take(options, name, value);
         if (status)
             return status;
     }

@@ -108,20 +108,21 @@ static int width_of(const struct gm_column *c) {
     return heading > width ? heading : width;
 }
 
+enum { CALLER_INDENT = 6 }; /* of the callers below a row, however wide its columns are */
+
 /* Aligns numbers right and text left. The last cell has no trailing blanks. */
-static int print_cell(const struct gm_column *c, const char *text, bool last) {
+static void print_cell(const struct gm_column *c, const char *text, bool last) {
     if (c->cell == GM_CELL_TEXT)
-        return printf("  %-*s", last ? 0 : width_of(c), text);
-    if (c->cell != GM_CELL_CHANGE || (*text != '+' && *text != '-'))
-        return printf("  %*s", width_of(c), text);
-    fputs(gm_paint(stdout, *text == '+' ? GM_BAD : GM_GOOD), stdout);
-    int width = printf("  %*s", width_of(c), text);
-    fputs(gm_paint(stdout, GM_PLAIN), stdout);
-    return width;
+        printf("  %-*s", last ? 0 : width_of(c), text);
+    else if (c->cell == GM_CELL_CHANGE && (*text == '+' || *text == '-'))
+        printf("%s  %*s%s", gm_paint(stdout, *text == '+' ? GM_BAD : GM_GOOD), width_of(c), text,
+               gm_paint(stdout, GM_PLAIN));
+    else
+        printf("  %*s", width_of(c), text);
 }
 
 /* Prints a plain number without printf, because tables may have millions of rows. */
-static int print_number(const struct gm_column *c, uint64_t value) {
+static void print_number(const struct gm_column *c, uint64_t value) {
     char text[40];
     char *p = text + sizeof text;
     bool negative = (int64_t)value < 0;
@@ -136,7 +137,6 @@ static int print_number(const struct gm_column *c, uint64_t value) {
         *--p = ' ';
     size_t length = (size_t)(text + sizeof text - p);
     fwrite(p, 1, length, stdout);
-    return (int)length;
 }
 
 void gm_out_section(struct gm_out *out, const char *name, const char *title) {
@@ -193,7 +193,6 @@ void gm_out_table(struct gm_out *out, const char *name, const struct gm_column *
 
 void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct gm_site_names *site) {
     struct gm_text room;
-    int indent = 0;
     if (out->json) {
         put_row(out, values, site);
         return;
@@ -206,14 +205,14 @@ void gm_out_row(struct gm_out *out, const struct gm_value *values, const struct 
     for (unsigned i = 0; i < out->column_count; i++) {
         const struct gm_column *c = &out->columns[i];
         if (c->heading && c->cell == GM_CELL_NUMBER && values[i].number != GM_UNKNOWN)
-            indent += print_number(c, values[i].number);
+            print_number(c, values[i].number);
         else if (c->heading)
-            indent += print_cell(c, show(&room, c->cell, &values[i]), i + 1 == out->column_count && !site);
+            print_cell(c, show(&room, c->cell, &values[i]), i + 1 == out->column_count && !site);
     }
     if (site) {
         printf("  %s", site->names[0].text);
         for (unsigned i = 1; i < site->count; i++)
-            printf("\n%*s  from %s", indent, "", site->names[i].text);
+            printf("\n%*sfrom %s", CALLER_INDENT, "", site->names[i].text);
     }
     putchar('\n');
 }

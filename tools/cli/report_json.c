@@ -151,7 +151,7 @@ static json_t *sites(struct gm_report *r) {
         json_decref(counts);
         if (r->stacks) {
             json_t *callers = json_array();
-            unsigned count = gm_symbols_stack(r->symbols, s->id, names, GM_STACK_ROOM);
+            unsigned count = gm_symbols_stack(r->symbols, s->id, true, names, GM_STACK_ROOM);
             for (unsigned f = 1; f < count; f++)
                 json_array_append_new(callers, gm_json_frame(&names[f]));
             json_object_set_new(site, "callers", callers);

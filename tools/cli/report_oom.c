@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLDERS 5
+#define HOLDERS 5  /* that are shown */
+#define STACKS  32 /* that are noted: several may be of one call site */
 
 struct failure {
     uint64_t time_ns, bytes, live, reserved, cached;
@@ -22,7 +23,7 @@ struct failure {
     struct {
         uint32_t site;
         uint64_t bytes;
-    } holders[HOLDERS]; /* most bytes first */
+    } holders[STACKS]; /* most bytes first */
 };
 
 struct step {
@@ -42,12 +43,12 @@ struct oom {
 static void note_holders(struct failure *f, const struct gm_analysis *now) {
     for (size_t i = 0; i < now->site_count; i++) {
         const struct gm_site_totals *s = &now->sites[i];
-        unsigned at = HOLDERS;
+        unsigned at = STACKS;
         while (at && s->device_live > f->holders[at - 1].bytes)
             at--;
-        if (at == HOLDERS)
+        if (at == STACKS)
             continue;
-        memmove(&f->holders[at + 1], &f->holders[at], (HOLDERS - 1 - at) * sizeof f->holders[0]);
+        memmove(&f->holders[at + 1], &f->holders[at], (STACKS - 1 - at) * sizeof f->holders[0]);
         f->holders[at].site = s->id;
         f->holders[at].bytes = s->device_live;
     }
@@ -151,18 +152,45 @@ static const char *reason_of(const struct failure *f, uint64_t device_bytes) {
     return "other processes or fragmentation";
 }
 
+struct holder {
+    struct gm_frame_name name;
+    uint64_t bytes;
+};
+
+static int most_bytes_first(const void *x, const void *y) {
+    const struct holder *a = x, *b = y;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : strcmp(a->name.text, b->name.text);
+}
+
+/* Adds up the stacks of each call site. Returns the number of call sites, most bytes first. */
+static unsigned join_holders(struct gm_report *r, const struct failure *f, struct holder holders[STACKS]) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < STACKS && f->holders[i].bytes; i++) {
+        struct holder *fresh = &holders[count];
+        unsigned same = 0;
+        gm_symbols_site(r->symbols, f->holders[i].site, &fresh->name);
+        fresh->bytes = 0;
+        while (strcmp(holders[same].name.text, fresh->name.text) ||
+               strcmp(holders[same].name.module, fresh->name.module))
+            same++;
+        holders[same].bytes += f->holders[i].bytes;
+        count += same == count;
+    }
+    qsort(holders, count, sizeof *holders, most_bytes_first);
+    return count;
+}
+
 static void print_holders(struct gm_report *r, const struct oom *o, struct gm_out *out) {
     static const struct gm_column columns[] = {{"request", "request", GM_CELL_NUMBER},
                                                {"live_bytes", "held then", GM_CELL_BYTES}};
-    struct gm_frame_name name;
-    struct gm_site_names place = {&name, 1};
+    static struct holder holders[STACKS];
     gm_out_table(out, "holders", columns, sizeof columns / sizeof *columns);
     out->all = true;
     for (unsigned i = 0; i < o->noted && (out->json || i < r->top); i++) {
-        for (unsigned h = 0; h < HOLDERS && o->failures[i].holders[h].bytes; h++) {
-            gm_symbols_site(r->symbols, o->failures[i].holders[h].site, &name);
-            gm_out_row(out, (struct gm_value[]){GM_N(i + 1), GM_N(o->failures[i].holders[h].bytes)}, &place);
-        }
+        unsigned count = join_holders(r, &o->failures[i], holders);
+        for (unsigned h = 0; h < HOLDERS && h < count; h++)
+            gm_out_row(out, (struct gm_value[]){GM_N(i + 1), GM_N(holders[h].bytes)},
+                       &(struct gm_site_names){&holders[h].name, 1});
     }
     gm_out_table_end(out);
 }
@@ -188,22 +216,63 @@ static void print_steps(const struct oom *o, struct gm_out *out) {
     gm_out_table_end(out);
 }
 
-static void print_elsewhere(struct gm_report *r, struct oom *o, struct gm_out *out) {
+struct elsewhere {
+    struct gm_frame_name name;
+    uint64_t kind, allocs, bytes;
+};
+
+static int compare_places(const struct elsewhere *a, const struct elsewhere *b) {
+    int difference = strcmp(a->name.text, b->name.text);
+    if (!difference)
+        difference = strcmp(a->name.module, b->name.module);
+    return difference ? difference : (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+static int by_place(const void *x, const void *y) { return compare_places(x, y); }
+
+static int most_moved_first(const void *x, const void *y) {
+    const struct elsewhere *a = x, *b = y;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : compare_places(a, b);
+}
+
+/* Adds up the stacks of each call site. Returns the number of rows. */
+static size_t join_elsewhere(struct gm_report *r, const struct oom *o, struct elsewhere *rows) {
+    size_t all = 0, count = 0;
+    for (const struct gm_keyed_totals *t = o->elsewhere.rows; t; t = t->hh.next) {
+        rows[all] = (struct elsewhere){.kind = t->key.space, .allocs = t->allocs, .bytes = t->bytes};
+        gm_symbols_site(r->symbols, (uint32_t)t->key.value, &rows[all++].name);
+    }
+    qsort(rows, all, sizeof *rows, by_place);
+    for (size_t i = 0; i < all; i++) {
+        if (count && !compare_places(&rows[count - 1], &rows[i])) {
+            rows[count - 1].allocs += rows[i].allocs;
+            rows[count - 1].bytes += rows[i].bytes;
+        } else {
+            rows[count++] = rows[i];
+        }
+    }
+    qsort(rows, count, sizeof *rows, most_moved_first);
+    return count;
+}
+
+/* False: no memory. */
+static bool print_elsewhere(struct gm_report *r, const struct oom *o, struct gm_out *out) {
     static const struct gm_column columns[] = {{"kind", "served by", GM_CELL_TEXT},
                                                {"allocations", "allocations", GM_CELL_COUNT},
                                                {"bytes", "bytes", GM_CELL_BYTES}};
-    struct gm_frame_name name;
-    struct gm_site_names place = {&name, 1};
-    gm_keyed_totals_sort(&o->elsewhere);
+    struct elsewhere *rows = calloc(HASH_COUNT(o->elsewhere.rows) + 1, sizeof *rows);
+    if (!rows)
+        return false;
+    size_t count = join_elsewhere(r, o, rows);
     gm_out_table(out, "elsewhere", columns, sizeof columns / sizeof *columns);
-    for (const struct gm_keyed_totals *row = o->elsewhere.rows; row; row = row->hh.next) {
-        gm_symbols_site(r->symbols, (uint32_t)row->key.value, &name);
-        gm_out_row(
-            out,
-            (struct gm_value[]){GM_T(gm_kind_name((enum gm_kind)row->key.space)), GM_N(row->allocs), GM_N(row->bytes)},
-            &place);
-    }
+    for (size_t i = 0; i < count; i++)
+        gm_out_row(out,
+                   (struct gm_value[]){GM_T(gm_kind_name((enum gm_kind)rows[i].kind)), GM_N(rows[i].allocs),
+                                       GM_N(rows[i].bytes)},
+                   &(struct gm_site_names){&rows[i].name, 1});
     gm_out_table_end(out);
+    free(rows);
+    return true;
 }
 
 static void print_requests(struct gm_report *r, const struct oom *o, struct gm_out *out) {
@@ -239,7 +308,8 @@ bool gm_print_oom(struct gm_report *r, struct gm_observer *observer, struct gm_o
     gm_out_section(out, "out_of_memory", "WHEN MEMORY RAN OUT");
     gm_out_fact(out, "count", "requests that failed", GM_CELL_COUNT, o->count);
     print_steps(o, out);
-    print_elsewhere(r, o, out);
+    if (!print_elsewhere(r, o, out))
+        return false;
     print_requests(r, o, out);
     print_holders(r, o, out);
     return true;

@@ -25,23 +25,33 @@ static void add(struct gm_site_totals *sum, const struct gm_site_totals *more) {
     sum->at_peak += more->at_peak;
 }
 
-/* Orders call sites by text, then by module path. Equal texts in one module are the same call site: without symbols the
- * text has the offset. Two loaded files may have the same name, so the path counts. */
-static int by_name(const void *x, const void *y) {
-    const struct gm_report_site *a = x, *b = y;
+/* Equal texts in one module are the same call site: without symbols the text has the offset. Two loaded files may have
+ * the same name, so the path counts. What a library requested for itself is apart. */
+static int compare_names(const struct gm_report_site *a, const struct gm_report_site *b) {
     int difference = strcmp(a->name.text, b->name.text);
     if (!difference)
         difference = strcmp(a->name.module, b->name.module);
+    return difference ? difference : (int)a->name.toolkit - (int)b->name.toolkit;
+}
+
+static int by_name(const void *x, const void *y) {
+    const struct gm_report_site *a = x, *b = y;
+    int difference = compare_names(a, b);
     return difference ? difference : a->totals.id < b->totals.id ? -1 : a->totals.id > b->totals.id;
 }
 
 static struct gm_frame_name stack[GM_STACK_ROOM];
 
+/* A suppression may begin with the function that requested the memory, or with the call site. */
 static void suppress(struct gm_report *r, struct gm_site_totals *s) {
     if (!r->suppressions || !s->leaked_count)
         return;
-    unsigned count = gm_symbols_stack(r->symbols, s->id, stack, GM_STACK_ROOM);
-    if (!gm_suppressions_cover(r->suppressions, stack, count, s->leaked_count, s->leaked_bytes))
+    bool covered = false;
+    for (int whole = 1; whole >= 0 && !covered; whole--) {
+        unsigned count = gm_symbols_stack(r->symbols, s->id, whole, stack, GM_STACK_ROOM);
+        covered = gm_suppressions_cover(r->suppressions, stack, count, s->leaked_count, s->leaked_bytes);
+    }
+    if (!covered)
         return;
     s->suppressed_count = s->leaked_count;
     s->suppressed_bytes = s->leaked_bytes;
@@ -56,7 +66,7 @@ bool gm_report_make_sites(struct gm_report *r) {
         return false;
     for (size_t i = 0; i < a->site_count; i++) {
         r->sites[i].totals = a->sites[i];
-        gm_symbols_site(r->symbols, a->sites[i].id, &r->sites[i].name);
+        gm_symbols_stack(r->symbols, a->sites[i].id, r->stacks, &r->sites[i].name, 1);
         suppress(r, &r->sites[i].totals);
     }
     r->site_count = a->site_count;
@@ -64,7 +74,7 @@ bool gm_report_make_sites(struct gm_report *r) {
         qsort(r->sites, r->site_count, sizeof *r->sites, by_name);
         for (size_t i = 1; i < r->site_count; i++) {
             struct gm_report_site *last = &r->sites[last_index], *site = &r->sites[i];
-            if (!strcmp(last->name.text, site->name.text) && !strcmp(last->name.module, site->name.module))
+            if (!compare_names(last, site))
                 add(&last->totals, &site->totals);
             else
                 r->sites[++last_index] = *site;
@@ -118,5 +128,5 @@ struct gm_leaks gm_report_leaks(const struct gm_report *r) {
 struct gm_site_names gm_report_site_names(struct gm_report *r, const struct gm_report_site *site) {
     if (!r->stacks)
         return (struct gm_site_names){&site->name, 1};
-    return (struct gm_site_names){stack, gm_symbols_stack(r->symbols, site->totals.id, stack, GM_STACK_ROOM)};
+    return (struct gm_site_names){stack, gm_symbols_stack(r->symbols, site->totals.id, true, stack, GM_STACK_ROOM)};
 }

@@ -114,7 +114,7 @@ static void print_callers(struct gm_report *r, uint32_t site, int indent) {
     static struct gm_frame_name names[GM_STACK_ROOM];
     if (!r->stacks)
         return;
-    unsigned count = gm_symbols_stack(r->symbols, site, names, GM_STACK_ROOM);
+    unsigned count = gm_symbols_stack(r->symbols, site, true, names, GM_STACK_ROOM);
     for (unsigned i = 1; i < count; i++)
         printf("%*sfrom %s\n", indent, "", names[i].text);
 }

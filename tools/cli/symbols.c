@@ -1,8 +1,11 @@
+/* Names call sites (symbols.h). Each return address is looked up once. */
 #include "tools/cli/symbols.h"
 #include "tools/cli/debuginfo.h"
 #include "tools/cli/number_text.h"
 
-#include <ctype.h>
+#include "shim/base/function_name.h"
+#include "shim/base/wrappers.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,44 +27,34 @@ struct gm_symbols {
     void *cxx;
     struct shared_frames *shared;
     bool grown;
+    unsigned depth;       /* limit of frames beyond the first one outside the runtime */
+    struct frame *frames; /* by address */
 };
 
-/* The functions at one return address. */
+struct function {
+    struct gm_frame_name name;
+    enum gm_wrapper_kind kind;
+};
+
+/* The functions at one return address, innermost first: those that are inlined there, and the one that contains them.
+ */
 struct frame {
     uint64_t address;
-    struct gm_module module;
     bool in_module;
-    unsigned count; /* number of functions */
-    struct gm_source_location locations[GM_SOURCE_LOCATIONS];
+    bool known;     /* there is a function name or a line */
+    bool runtime;   /* all functions belong to the CUDA runtime */
+    unsigned own;   /* the innermost function that does not */
+    unsigned count; /* at least 1 */
+    UT_hash_handle hh;
+    struct function functions[];
 };
 
 static bool starts(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
 
 static bool is_runtime_module(const char *path) { return starts(gm_text_base_name(path), "libcudart"); }
 
-static bool is_toolkit_module(const char *path) {
-    static const char *const names[] = {"libcublas", "libcudnn",     "libcusparse", "libcufft",    "libcusolver",
-                                        "libcurand", "libnccl",      "libnvrtc",    "libcutensor", "libnvjpeg",
-                                        "libnpp",    "libnvJitLink", "libcuda.so",  "libnvshmem",  "libcupti"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (starts(gm_text_base_name(path), names[i]))
-            return true;
-    return false;
-}
-
-/* Functions of a statically linked runtime are in the program's own module. So are the C++ wrappers of its header, but
- * their mangled names begin with a length. */
-static bool is_runtime_function(const char *name) {
-    if (starts(name, "_Z")) {
-        name += 2 + (name[2] == 'L');
-        name += strspn(name, "0123456789");
-    }
-    return (starts(name, "cuda") && isupper((unsigned char)name[4])) || starts(name, "__cuda") ||
-           starts(name, "libcudart_static_") || starts(name, "cudart");
-}
-
 static bool is_runtime_location(const struct gm_source_location *location) {
-    return location->toolkit_header || (location->function && is_runtime_function(location->function));
+    return location->toolkit_header || (location->function && gm_function_is_runtime(location->function));
 }
 
 /* A runtime linked into a program without symbols cannot be recognised by name. But all calls of the program enter the
@@ -103,6 +96,7 @@ struct gm_symbols *gm_symbols_new(const struct gm_reader *reader) {
     if (!s)
         return NULL;
     s->reader = reader;
+    s->depth = GM_DEPTH_WHOLE;
     s->debuginfo = gm_debuginfo_new();
     /* demangling needs the C++ library, which is optional */
     s->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
@@ -119,6 +113,11 @@ void gm_symbols_free(struct gm_symbols *s) {
         HASH_DEL(s->shared, t);
         free(t);
     }
+    struct frame *f, *next_frame;
+    HASH_ITER(hh, s->frames, f, next_frame) {
+        HASH_DEL(s->frames, f);
+        free(f);
+    }
     gm_debuginfo_free(s->debuginfo);
     if (s->cxx)
         dlclose(s->cxx);
@@ -127,32 +126,6 @@ void gm_symbols_free(struct gm_symbols *s) {
 
 /* An address inside the call. The return address may already belong to the next line or function. */
 static uint64_t call_before(uint64_t return_address) { return return_address ? return_address - 1 : 0; }
-
-static void find_locations(struct gm_symbols *s, struct frame *f) {
-    f->in_module = true;
-    f->count = gm_debuginfo_locations(s->debuginfo, &f->module, call_before(f->address), f->locations);
-}
-
-static struct frame look_up(struct gm_symbols *s, uint64_t return_address) {
-    struct frame f = {.address = return_address};
-    if (gm_reader_module(s->reader, call_before(return_address), &f.module))
-        find_locations(s, &f);
-    return f;
-}
-
-/* The innermost function of the frame that does not belong to the runtime. NULL if all do. A frame without debug
- * information has the function `unknown`. */
-static const struct gm_source_location *own_location(const struct frame *f) {
-    static const struct gm_source_location unknown;
-    if (f->in_module && is_runtime_module(f->module.path))
-        return NULL;
-    for (unsigned i = 0; i < f->count; i++)
-        if (!is_runtime_location(&f->locations[i]))
-            return &f->locations[i];
-    return f->count ? NULL : &unknown;
-}
-
-static bool is_known(const struct frame *f) { return f->count && (!f->locations[0].guessed || f->locations[0].file); }
 
 /* Writes the demangled name without suffixes of the compiler: "_Z4loadi.constprop.0" is a copy of "_Z4loadi". */
 static void write_function(struct gm_symbols *s, const char *function, char *out, size_t size) {
@@ -165,17 +138,17 @@ static void write_function(struct gm_symbols *s, const char *function, char *out
     free(plain);
 }
 
-static void write_name(struct gm_symbols *s, const struct frame *f, const struct gm_source_location *location,
-                       struct gm_frame_name *name) {
+static void write_name(struct gm_symbols *s, uint64_t address, const struct gm_module *in,
+                       const struct gm_source_location *location, struct gm_frame_name *name) {
     *name = (struct gm_frame_name){0};
-    if (!f->in_module) {
-        snprintf(name->text, sizeof name->text, "0x%llx", (unsigned long long)f->address);
+    if (!in) {
+        snprintf(name->text, sizeof name->text, "0x%llx", (unsigned long long)address);
         return;
     }
-    const char *module = gm_text_base_name(f->module.path);
-    name->toolkit = is_toolkit_module(f->module.path);
-    name->offset = f->address - f->module.base;
-    snprintf(name->module, sizeof name->module, "%s", f->module.path);
+    const char *module = gm_text_base_name(in->path);
+    name->toolkit = gm_wrapper_is_toolkit(in->path);
+    name->offset = address - in->base;
+    snprintf(name->module, sizeof name->module, "%s", in->path);
     if (location->function && !location->guessed)
         write_function(s, location->function, name->function, sizeof name->function);
     if (location->file) {
@@ -195,66 +168,184 @@ static void write_name(struct gm_symbols *s, const struct frame *f, const struct
         snprintf(name->text, sizeof name->text, "%.255s+0x%llx", module, (unsigned long long)name->offset);
 }
 
-/* Finds the frame that requested the memory: its index, the frame, and its function. If all frames belong to the
- * runtime, it is the first one that the library recorded as outside the runtime. */
-static unsigned find_requester(struct gm_symbols *s, const struct gm_site *site, struct frame *frame,
-                               const struct gm_source_location **location) {
-    static const struct gm_source_location unknown;
-    unsigned outside = site->outside < site->frames ? site->outside : 0;
-    for (unsigned i = outside; i < site->frames; i++) {
-        *frame = look_up(s, site->addresses[i]);
-        *location = own_location(frame);
-        if (*location && !is_known(frame) && frame->in_module && !i && (i = skip_shared_frames(s, site))) {
-            *frame = look_up(s, site->addresses[i]);
-            *location = frame->count ? &frame->locations[0] : &unknown;
-        }
-        if (*location)
-            return i;
+static void write_functions(struct gm_symbols *s, struct frame *f, const struct gm_module *in,
+                            const struct gm_source_location *locations) {
+    for (unsigned i = 0; i < f->count; i++) {
+        struct function *function = &f->functions[i];
+        struct gm_frame_name name;
+        write_name(s, f->address, in, &locations[i], &name);
+        function->name = name;
+        function->kind = gm_wrapper_kind(&(struct gm_wrapper_frame){
+            .symbol = function->name.function[0] ? locations[i].function : NULL,
+            .function = function->name.function,
+            .module = function->name.module,
+            .source = function->name.file,
+        });
     }
-    *frame = look_up(s, site->addresses[outside]);
-    *location = frame->count ? &frame->locations[0] : &unknown;
-    return outside;
 }
 
-unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, struct gm_frame_name *names, unsigned room) {
+/* The frame is the caller's. `module` NULL: the address lies outside all modules. NULL: no memory. */
+static struct frame *new_frame(struct gm_symbols *s, uint64_t address, const struct gm_module *module) {
+    struct gm_source_location locations[GM_SOURCE_LOCATIONS] = {0};
+    unsigned count = module ? gm_debuginfo_locations(s->debuginfo, module, call_before(address), locations) : 0;
+    struct frame *f = calloc(1, sizeof *f + (count + !count) * sizeof f->functions[0]);
+    if (!f)
+        return NULL;
+    *f = (struct frame){.address = address,
+                        .in_module = module != NULL,
+                        .known = count && (!locations[0].guessed || locations[0].file),
+                        .count = count + !count};
+    f->runtime = module && is_runtime_module(module->path);
+    for (unsigned i = 0; i < count && is_runtime_location(&locations[i]); i++)
+        f->own = i + 1;
+    if (f->own == f->count)
+        f->runtime = true;
+    if (f->runtime)
+        f->own = 0;
+    write_functions(s, f, module, locations);
+    return f;
+}
+
+static const struct frame *look_up(struct gm_symbols *s, uint64_t address) {
+    struct gm_module module;
+    struct frame *f;
+    HASH_FIND(hh, s->frames, &address, sizeof address, f);
+    if (f)
+        return f;
+    f = new_frame(s, address, gm_reader_module(s->reader, call_before(address), &module) ? &module : NULL);
+    if (f)
+        HASH_ADD(hh, s->frames, address, sizeof f->address, f);
+    return f;
+}
+
+/* ---- the frames of one site */
+
+struct cursor {
+    struct gm_symbols *symbols;
     struct gm_site site;
-    struct frame frame;
-    const struct gm_source_location *location;
-    *names = (struct gm_frame_name){.text = "unknown site"};
-    if (id)
-        snprintf(names->text, sizeof names->text, "site %u, which the trace does not describe", id);
-    if (!id || !gm_reader_site(s->reader, id, &site) || !site.frames)
-        return 1;
-    unsigned at = find_requester(s, &site, &frame, &location), count = 0;
-    write_name(s, &frame, location, &names[count++]);
-    unsigned inner = frame.count ? (unsigned)(location - frame.locations) + 1 : 1;
-    while (count < room) {
-        if (inner < frame.count) {
-            write_name(s, &frame, &frame.locations[inner++], &names[count++]);
-            continue;
+    unsigned at;               /* index of the frame */
+    const struct frame *frame; /* NULL: the end, or no memory */
+    unsigned inner;            /* index of its function */
+};
+
+/* Finds the frame that requested the memory. If all frames belong to the runtime, it is the first one that the library
+ * recorded as outside the runtime. */
+static void find_requester(struct cursor *c) {
+    unsigned outside = c->site.outside < c->site.frames ? c->site.outside : 0;
+    for (unsigned i = outside; i < c->site.frames; i++) {
+        const struct frame *f = look_up(c->symbols, c->site.addresses[i]);
+        unsigned shared =
+            f && !f->runtime && !f->known && f->in_module && !i ? skip_shared_frames(c->symbols, &c->site) : 0;
+        if (shared && shared < c->site.frames) {
+            c->at = shared;
+            c->frame = look_up(c->symbols, c->site.addresses[shared]);
+            c->inner = 0;
+            return;
         }
-        if (++at >= site.frames)
-            break;
-        frame = look_up(s, site.addresses[at]);
-        inner = 1;
-        write_name(s, &frame, &frame.locations[0], &names[count++]);
+        if (f && !f->runtime) {
+            c->at = i;
+            c->frame = f;
+            c->inner = f->own;
+            return;
+        }
     }
+    c->at = outside;
+    c->frame = look_up(c->symbols, c->site.addresses[outside]);
+    c->inner = 0;
+}
+
+/* Moves to the function that requested the memory. False: the site is unknown. */
+static bool begin(struct cursor *c, struct gm_symbols *s, uint32_t id) {
+    *c = (struct cursor){.symbols = s};
+    if (!id || !gm_reader_site(s->reader, id, &c->site) || !c->site.frames)
+        return false;
+    unsigned outside = c->site.outside < c->site.frames ? c->site.outside : 0;
+    if (c->site.frames - outside - 1 > s->depth)
+        c->site.frames = outside + 1 + s->depth;
+    find_requester(c);
+    return c->frame != NULL;
+}
+
+static const struct function *current(const struct cursor *c) {
+    return c->frame ? &c->frame->functions[c->inner] : NULL;
+}
+
+/* Moves to the caller. */
+static void advance(struct cursor *c) {
+    if (++c->inner < c->frame->count)
+        return;
+    c->inner = 0;
+    c->frame = ++c->at < c->site.frames ? look_up(c->symbols, c->site.addresses[c->at]) : NULL;
+}
+
+/* Moves from the requester to the call site. */
+static void skip_wrappers(struct cursor *c) {
+    struct cursor outermost = *c;
+    for (; c->frame && current(c)->kind != GM_WRAPPER_NONE; advance(c))
+        if (current(c)->kind == GM_WRAPPER_LAYER)
+            outermost = *c;
+    if (!c->frame)
+        *c = outermost;
+}
+
+unsigned gm_symbols_stack(struct gm_symbols *s, uint32_t id, bool whole, struct gm_frame_name *names, unsigned room) {
+    struct cursor c;
+    unsigned count = 0;
+    if (!begin(&c, s, id)) {
+        *names = (struct gm_frame_name){.text = "unknown site"};
+        if (id)
+            snprintf(names->text, sizeof names->text, "site %u, which the trace does not describe", id);
+        return 1;
+    }
+    bool toolkit = current(&c)->name.toolkit;
+    if (!whole)
+        skip_wrappers(&c);
+    for (; c.frame && count < room; advance(&c))
+        names[count++] = current(&c)->name;
+    names[0].toolkit = toolkit;
     return count;
 }
 
 void gm_symbols_site(struct gm_symbols *s, uint32_t id, struct gm_frame_name *name) {
-    gm_symbols_stack(s, id, name, 1);
+    gm_symbols_stack(s, id, false, name, 1);
 }
+
+struct depth {
+    struct gm_symbols *symbols;
+    unsigned deepest;
+    bool cut; /* one of the deepest call sites does not end at the start of the program or of a thread */
+};
+
+static void note_depth(const struct gm_site *site, void *arg) {
+    struct depth *d = arg;
+    unsigned outside = site->outside < site->frames ? site->outside : 0;
+    if (!site->frames || site->frames - outside - 1 < d->deepest)
+        return;
+    const struct frame *last = look_up(d->symbols, site->addresses[site->frames - 1]);
+    bool cut = !last || last->functions[last->count - 1].kind != GM_WRAPPER_SYSTEM;
+    d->cut = site->frames - outside - 1 > d->deepest ? cut : d->cut || cut;
+    d->deepest = site->frames - outside - 1;
+}
+
+unsigned gm_symbols_depth(struct gm_symbols *s) {
+    struct depth d = {.symbols = s};
+    gm_reader_each_site(s->reader, note_depth, &d);
+    return d.cut ? d.deepest : GM_DEPTH_WHOLE;
+}
+
+void gm_symbols_limit_depth(struct gm_symbols *s, unsigned depth) { s->depth = depth; }
 
 void gm_symbols_frames(struct gm_symbols *s, const struct gm_module *module, const uint64_t *addresses, unsigned count,
                        struct gm_frame_name *name) {
-    static const struct gm_source_location unknown;
-    const struct gm_source_location *location = NULL;
-    struct frame frame = {0};
-    for (unsigned i = 0; i < count && !location; i++) {
-        frame = (struct frame){.address = addresses[i], .module = *module};
-        find_locations(s, &frame);
-        location = own_location(&frame);
+    struct frame *f = NULL;
+    *name = (struct gm_frame_name){.text = "unknown site"};
+    for (unsigned i = 0; i < count; i++) {
+        free(f);
+        f = new_frame(s, addresses[i], module);
+        if (f)
+            *name = f->functions[f->own].name;
+        if (f && !f->runtime)
+            break;
     }
-    write_name(s, &frame, location ? location : &unknown, name);
+    free(f);
 }

@@ -1,5 +1,6 @@
-/* Names call sites. With libdw a name has function, source line and module. Without it, or if a file changed since the
- * run, it has module + offset. */
+/* Names call sites. A call site is the first frame outside the CUDA runtime and the known allocation wrappers
+ * (shim/base/wrappers.h); if all frames are wrappers, the outermost of them. With libdw a name has function, source
+ * line and module. Without it, or if a file changed since the run, it has module + offset. */
 #ifndef GM_SYMBOLS_H
 #define GM_SYMBOLS_H
 
@@ -14,20 +15,27 @@ struct gm_frame_name {
     char module[256];   /* full path; "" = unknown */
     int line;
     uint64_t offset; /* of the return address, in the module's image */
-    bool toolkit;    /* a CUDA library (cublas, cudnn, nccl ...) requested the memory for itself */
+    bool toolkit;    /* of a call site: a CUDA library (cublas, cudnn, nccl ...) requested the memory for itself */
 };
 
 /* reader NULL: only gm_symbols_frames is available. NULL = no memory. */
 struct gm_symbols *gm_symbols_new(const struct gm_reader *reader);
 void gm_symbols_free(struct gm_symbols *symbols);
 
-/* Names the call site: the first function that belongs neither to the CUDA runtime, in its own module or linked into
- * the program, nor to a header of the toolkit. */
 void gm_symbols_site(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *name);
 
-/* Names the call site and its callers, innermost first, inlined ones included. Fills at most `room` (at least 1) names
- * and returns their number. */
-unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, struct gm_frame_name *names, unsigned room);
+/* Names the call site and its callers, innermost first, inlined ones included. `whole`: begins with the function that
+ * requested the memory, and so includes wrappers; it belongs neither to the CUDA runtime, in its own module or linked
+ * into the program, nor to a header of the toolkit. Fills at most `room` (at least 1) names and returns their number.
+ */
+unsigned gm_symbols_stack(struct gm_symbols *symbols, uint32_t site, bool whole, struct gm_frame_name *names,
+                          unsigned room);
+
+/* How many frames beyond the first one outside the CUDA runtime the deepest call site has; GM_DEPTH_WHOLE if the stacks
+ * of the trace are whole. The limit makes further frames ignored. */
+#define GM_DEPTH_WHOLE UINT32_MAX
+unsigned gm_symbols_depth(struct gm_symbols *symbols);
+void gm_symbols_limit_depth(struct gm_symbols *symbols, unsigned depth);
 
 /* Names the first of these return addresses of one module, innermost first, that does not belong to the CUDA
  * runtime. */
