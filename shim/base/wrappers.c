@@ -84,12 +84,12 @@ enum gm_wrapper_kind gm_wrapper_kind(const struct gm_wrapper_frame *frame) {
     struct names n = {.frame = frame};
     if (has(frame->symbol))
         gm_function_name(n.plain, sizeof n.plain, frame->symbol);
-    for (unsigned i = 0; i < user_count; i++)
-        if (matches(ANYWHERE, user_globs[i], &n))
-            return GM_WRAPPER_LAYER;
     for (unsigned i = 0; i < ROWS; i++)
         if (matches(rows[i].where, rows[i].glob, &n))
             return rows[i].where == SYSTEM || rows[i].where == START ? GM_WRAPPER_SYSTEM : GM_WRAPPER_LAYER;
+    for (unsigned i = 0; i < user_count; i++)
+        if (matches(ANYWHERE, user_globs[i], &n))
+            return GM_WRAPPER_LAYER;
     return GM_WRAPPER_NONE;
 }
 

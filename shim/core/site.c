@@ -16,9 +16,10 @@
 #include "shim/trace/writer.h"
 
 enum {
-    LAYOUTS = 512,   /* known stack layouts */
+    LAYOUTS = 2048,  /* known stack layouts */
     SITES = 1 << 17, /* call chains; further chains have no site */
     MODULES = 1024,
+    RUNTIME_FRAMES = 8,    /* most frames of the CUDA runtime with the first one outside: how far a stack is unwound */
     STATIC_FRAMES = 6,     /* frames stored when the runtime may be linked into the caller's module */
     CALLERS = 256,         /* hash of hook return addresses -> layouts */
     WORDS = 1 << 21,       /* frames of all chains */
@@ -49,7 +50,7 @@ struct module {
 struct walk {
     uintptr_t caller;
     bool started;
-    unsigned count;
+    unsigned count, room;
     uintptr_t ip[GM_SITE_FRAMES], stack[GM_SITE_FRAMES]; /* return address and stack pointer after the return */
 };
 
@@ -386,7 +387,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
     if (!walk->started && ip != walk->caller)
         return _URC_NO_REASON;
     walk->started = true;
-    if (!ip || walk->count == GM_SITE_FRAMES)
+    if (!ip || walk->count == walk->room)
         return _URC_END_OF_STACK;
     walk->ip[walk->count] = ip;
     walk->stack[walk->count++] = unwind_cfa(context);
@@ -469,7 +470,7 @@ static unsigned cut(const struct walk *walk, unsigned *outside) {
 }
 
 static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
-    struct walk walk = {.caller = caller};
+    struct walk walk = {.caller = caller, .room = extra_frames + RUNTIME_FRAMES};
     unsigned outside;
 
     unwind(step, &walk);

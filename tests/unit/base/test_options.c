@@ -52,7 +52,7 @@ static int all_defaults(void) {
     CHECK(gm_option_number(GM_OPT_TRACE_FORMAT) == 0);
     CHECK(gm_option_number(GM_OPT_TRACE_FLUSH) == 100000000);
     CHECK(!gm_option_bool(GM_OPT_TRACE_COPIES));
-    CHECK(gm_option_number(GM_OPT_STACKS) == 0);
+    CHECK(gm_option_number(GM_OPT_STACKS) == 8);
     CHECK(gm_option_number(GM_OPT_LOG) == GM_LOG_WARN);
     CHECK(!gm_option_bool(GM_OPT_COVERAGE));
     CHECK(!gm_option_bool(GM_OPT_STRICT));
@@ -131,9 +131,9 @@ static void error_texts(void **unused) {
         {"GPUMEM_WEATHER=fine",
          "gpumem: GPUMEM_WEATHER is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
         {"GPUMEM_=", "gpumem: GPUMEM_ is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
-        {"GPUMEM_STACKS=abc", "gpumem: GPUMEM_STACKS=abc is not a count between 0 and 64; using 0\n"},
-        {"GPUMEM_STACKS=65", "gpumem: GPUMEM_STACKS=65 is not a count between 0 and 64; using 0\n"},
-        {"GPUMEM_STACKS=-1", "gpumem: GPUMEM_STACKS=-1 is not a count between 0 and 64; using 0\n"},
+        {"GPUMEM_STACKS=abc", "gpumem: GPUMEM_STACKS=abc is not a count between 0 and 64; using 8\n"},
+        {"GPUMEM_STACKS=65", "gpumem: GPUMEM_STACKS=65 is not a count between 0 and 64; using 8\n"},
+        {"GPUMEM_STACKS=-1", "gpumem: GPUMEM_STACKS=-1 is not a count between 0 and 64; using 8\n"},
         {"GPUMEM_FAIL_NTH=1x", "gpumem: GPUMEM_FAIL_NTH=1x is not a count of 0 or more; using 0\n"},
         {"GPUMEM_TRACE_COPIES=all",
          "gpumem: GPUMEM_TRACE_COPIES=all is not one of 0, 1, off, on, no, yes, false or true; using 0\n"},

@@ -47,6 +47,35 @@ class Diff(ToolCase):
         self.assertRegex(out, r"  allocated +5\.00 MiB +8\.00 MiB +\+3\.00 MiB\n")
         self.assertNotIn("_", out)
 
+    def rows_of(self, a, b):
+        """Rows of the list when the places of trace A lie at `a` and those of B at `b`; place k allocates k MiB."""
+        for name, base, offsets in (("x", 0x10000, a), ("y", 0x30000, b)):
+            self.write(name, trace(base, dict(enumerate(offsets, 1)), [
+                t.event(k, k, "alloc", "cuMemAlloc", 0x1000 * k, k * M, site=k) for k in range(1, len(offsets) + 1)]))
+        rows = [re.split(r" {2,}", line.strip()) for line in self.good("diff", "x", "y").split("BY CALL SITE")[1].splitlines()[2:] if line]
+        return [] if rows == [["none"]] else [(row[0], row[-1]) for row in rows]
+
+    def test_places_that_moved(self):
+        """Another build has other offsets: equally many places match in their order."""
+        self.assertEqual(self.rows_of([0x100, 0x200, 0x300], [0x180, 0x200, 0x380]), [])
+        self.assertEqual(self.rows_of([0x100, 0x200], [0x200, 0x300]), [])
+
+    def test_places_that_came(self):
+        """Places that are all still there match by position, and otherwise the function is one row."""
+        self.assertEqual(self.rows_of([0x100, 0x200], [0x100, 0x200, 0x300]), [("+3.00 MiB", "app+0x300")])
+        self.assertEqual(self.rows_of([0x100, 0x200], [0x110, 0x210, 0x310]), [("+3.00 MiB", "app")])
+
+    def test_unequal_depths(self):
+        """Only as many frames as both traces have count."""
+        for name, frames in (("x", [0x10100, 0x10200]), ("y", [0x10100, 0x10200, 0x10300])):
+            self.write(name, t.header() + t.chunk(t.module(0x10000, 0x10000, 0x20000, "/opt/none/libtorch.so") + t.site(1, frames), kind=2) +
+                       t.chunk(t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, M, site=1)))
+        for a, b, short, long in (("x", "y", "A", "B"), ("y", "x", "B", "A")):
+            out = self.good("diff", a, b)
+            self.assertEqual(out.count(f"  the call sites of {short} have at most 2 stack frames: further frames of {long} are ignored\n"), 1)
+            self.assertTrue(out.endswith("\n  none\n"), out)
+        self.assertNotIn("ignored", self.good("diff", "x", "x"))
+
     def test_the_other_way_is_less(self):
         self.assertRegex(self.good("diff", "b", "a"), r"\n +-2\.00 MiB +-2\.00 MiB +-1 +-2\.00 MiB .* app\+0x100\n")
 
