@@ -26,9 +26,7 @@ const struct gm_option gm_option_rows[GM_OPTION_COUNT_] = {
      "Also record each copy from host memory to a device in the trace, with a hash of its bytes, for gpumem report "
      "--duplicates; the processor reads all bytes of each copy once more."},
     {GM_OPT_STACKS, GM_OPTION_COUNT, "GPUMEM_STACKS", "stacks", "8", "frames", NULL, 0, 64,
-     "Stack frames that a trace records for each call site beyond the first; 0 = only what the CUDA runtime needs. "
-     "With "
-     "GPUMEM_GROW=vmm or move, whose call sites are whole stacks, the default is 0."},
+     "Stack frames that a trace records for each call site beyond the first."},
     {GM_OPT_SKIP, GM_OPTION_TEXT, "GPUMEM_SKIP", "skip", "", "GLOBS", NULL, 0, 0,
      "Further allocation wrappers, globs of functions, modules or source files separated by commas: the call site is "
      "the "

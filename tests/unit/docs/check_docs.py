@@ -105,7 +105,7 @@ def check_bash(rows, script):
         (('gpumem', 'stat', '--'), flags),
         (('gpumem', 'report', '--'), {'--' + name for kind, name, *of in names if kind == 'flag' and of == ['report']}),
         (('gpumem', 'report', '--lea'), {'--leaks'}),
-        (('gpumem', 'diff', '--'), {'--color', '--help', '--json', '--top', '--worse'}),
+        (('gpumem', 'diff', '--'), {'--color', '--help', '--json', '--skip', '--top', '--worse'}),
         (('gpumem', 'export', '--to', '=', 'p'), {'pprof', 'perfetto'}),
         (('gpumem', 'export', '--output', '/proc/self/statu'), {'/proc/self/status'}),
         (('gpumem', 'report', '--suppressions', '=', '/proc/self/statu'), {'/proc/self/status'}),
