@@ -1,6 +1,7 @@
 /* Times pairs of driver calls the way the CUDA runtime makes them: through pointers from cuGetProcAddress. Prints one
- * line a measurement: name, calls a sample, nanoseconds a pair as min, median and max over the samples. `startup` times
- * how long the process takes from main to the first allocation done. */
+ * line a measurement: name, calls a sample, nanoseconds a pair as min, median and max over the samples. "deep": from
+ * the end of a stack of 20 frames, all of which a trace may record. `startup` times how long the process takes from
+ * main to the first allocation done. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -55,6 +56,21 @@ enum { SAMPLES = 31 };
         printf("%s %d %.1f %.1f %.1f\n", name, calls, samples[0], samples[SAMPLES / 2], samples[SAMPLES - 1]); \
     } while (0)
 
+static CUresult (*alloc_async)(CUdeviceptr *, size_t, CUstream);
+static CUresult (*free_async)(CUdeviceptr, CUstream);
+
+__attribute__((noinline)) static void measure_deep(int depth) {
+    CUdeviceptr address;
+    if (depth)
+        measure_deep(depth - 1);
+    else
+        MEASURE("alloc_async+free_async_deep", 20000, {
+            check(alloc_async(&address, 1 << 20, 0), "cuMemAllocAsync");
+            check(free_async(address, 0), "cuMemFreeAsync");
+        });
+    __asm__ volatile("" ::: "memory"); /* no tail call */
+}
+
 int main(int argc, char **argv) {
     double begin = now();
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -72,8 +88,8 @@ int main(int argc, char **argv) {
     CUresult (*set)(CUcontext) = find("cuCtxSetCurrent", 4000);
     CUresult (*alloc)(CUdeviceptr *, size_t) = find("cuMemAlloc", 3020);
     CUresult (*release)(CUdeviceptr) = find("cuMemFree", 3020);
-    CUresult (*alloc_async)(CUdeviceptr *, size_t, CUstream) = find("cuMemAllocAsync", 11020);
-    CUresult (*free_async)(CUdeviceptr, CUstream) = find("cuMemFreeAsync", 11020);
+    alloc_async = find("cuMemAllocAsync", 11020);
+    free_async = find("cuMemFreeAsync", 11020);
     CUresult (*alloc_managed)(CUdeviceptr *, size_t, unsigned) = find("cuMemAllocManaged", 6000);
     CUresult (*get_attribute)(void *, CUpointer_attribute, CUdeviceptr) = find("cuPointerGetAttribute", 4000);
     CUresult (*synchronize)(void) = find("cuCtxSynchronize", 2000);
@@ -100,6 +116,7 @@ int main(int argc, char **argv) {
         check(alloc_async(&address, 1 << 20, 0), "cuMemAllocAsync");
         check(free_async(address, 0), "cuMemFreeAsync");
     });
+    measure_deep(20);
     check(synchronize(), "cuCtxSynchronize");
     MEASURE("alloc+free", 200, {
         check(alloc(&address, 1 << 20), "cuMemAlloc");

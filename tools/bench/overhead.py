@@ -25,6 +25,7 @@ VARIANTS = {
     "native": None,
     "observe": {"GPUMEM_POLICY": "observe"},
     "observe, trace": {"GPUMEM_POLICY": "observe", "trace": "t-%p.trace"},
+    "observe, trace, no stacks": {"GPUMEM_POLICY": "observe", "trace": "t-%p.trace", "GPUMEM_STACKS": "0"},
     "observe, CSV trace": {"GPUMEM_POLICY": "observe", "trace": "t-%p.csv"},
     "cache": {"GPUMEM_POLICY": "cache"},
     "auto": {"GPUMEM_POLICY": "auto"},
@@ -107,7 +108,7 @@ def main():
             added = statistics.median(a - b for a, b in zip(values, native))
             result["rows"].append({"what": what, "variant": name, "min": min(values), "median": statistics.median(values),
                                    "max": max(values), "added": added})
-            print(f"  {name:20}{min(values):12.0f} / {statistics.median(values):10.0f} / {max(values):10.0f}   added {added:10.0f}")
+            print(f"  {name:26}{min(values):12.0f} / {statistics.median(values):10.0f} / {max(values):10.0f}   added {added:10.0f}")
     if options.out:
         options.out.write_text(json.dumps(result, indent=1) + "\n")
 
