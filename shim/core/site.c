@@ -371,13 +371,6 @@ unsigned gm_site_frames(uint32_t id, const uintptr_t **frames) {
     return count;
 }
 
-unsigned gm_site_outside(uint32_t id) {
-    gm_spin_lock(&lock);
-    unsigned outside = id && id <= chain_count ? chains[id].outside : 0;
-    gm_spin_unlock(&lock);
-    return outside;
-}
-
 /* ---- unwinding and layouts */
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {

@@ -60,8 +60,6 @@ bool gm_site_location(uint32_t id, struct gm_site_location *location);
 
 /* The return addresses of a site, innermost first, and their number; valid until a fork. 0: the site is unknown. */
 unsigned gm_site_frames(uint32_t id, const uintptr_t **frames);
-/* Index of the site's first frame outside a shared CUDA runtime. */
-unsigned gm_site_outside(uint32_t id);
 
 /* Writes the return addresses of this thread's stack now, innermost first, those inside gpumem included. Returns their
  * number. Takes microseconds, and may wait for locks of the loader. Needs no gm_site_setup. */

@@ -48,23 +48,28 @@ static enum gm_wrapper_kind look_up(struct names *n, uintptr_t address) {
     return gm_function_is_runtime(n->symbol) ? GM_WRAPPER_LAYER : gm_wrapper_kind(&frame);
 }
 
-/* Index of the frame that names the site. The runtime may be linked into a program of which only some functions have
- * symbols: there the first named function counts. */
-static unsigned choose(struct names *n, const uintptr_t *frames, unsigned count, bool linked_in) {
+/* Index of the frame that names the site. A runtime that is linked into a program may have no symbols: if further
+ * frames of the program have, the first of these counts. */
+static unsigned choose(struct names *n, const uintptr_t *frames, unsigned count) {
     unsigned outermost = 0, unnamed = count;
-    uintptr_t first_base = 0;
+    uintptr_t unnamed_base = 0;
+    bool linked_in = true;
     for (unsigned i = 0; i < count; i++) {
         enum gm_wrapper_kind kind = look_up(n, frames[i]);
-        if (!i)
-            first_base = n->base;
+        if (gm_library_traits(n->path) & GM_LIBRARY_RUNTIME)
+            linked_in = false;
         if (kind == GM_WRAPPER_LAYER)
             outermost = i;
         if (kind != GM_WRAPPER_NONE)
             continue;
-        if (n->symbol[0] || !linked_in || n->base != first_base)
-            return unnamed < count && n->base != first_base ? unnamed : i;
-        if (unnamed == count)
+        if (unnamed < count && n->base != unnamed_base)
+            return unnamed;
+        if (n->symbol[0] || !linked_in)
+            return i;
+        if (unnamed == count) {
             unnamed = i;
+            unnamed_base = n->base;
+        }
     }
     return unnamed < count ? unnamed : outermost;
 }
@@ -83,11 +88,11 @@ static void describe(struct names *n, uintptr_t address, struct gm_site_text *ro
 
 uintptr_t gm_site_named_frame(uint32_t site) {
     const uintptr_t *frames;
-    unsigned count = gm_site_frames(site, &frames), outside = count ? gm_site_outside(site) : 0;
+    unsigned count = gm_site_frames(site, &frames);
     struct names *n = count ? gm_pages(sizeof *n) : NULL;
     if (!n)
         return 0;
-    uintptr_t address = frames[outside + choose(n, frames + outside, count - outside, !outside)];
+    uintptr_t address = frames[choose(n, frames, count)];
     munmap(n, sizeof *n);
     return address;
 }
@@ -110,7 +115,7 @@ const char *gm_site_text_here(struct gm_site_text *room) {
         return room->text;
     unsigned count = gm_site_walk(n->frames, WALK);
     if (count)
-        describe(n, n->frames[choose(n, n->frames, count, false)], room);
+        describe(n, n->frames[choose(n, n->frames, count)], room);
     munmap(n, sizeof *n);
     return room->text;
 }
