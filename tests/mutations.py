@@ -642,7 +642,7 @@ MUTATIONS = [
        "site ? gm_site_text(&w->site, site) : gm_site_text_here(&w->site)", "gm_site_text(&w->site, site)",
        "sites out_of_memory", "the request that fails has a call site without a trace"),
     of("wrappers_are_call_sites", "tools/cli/symbols.c",
-       "    if (!whole)\n        skip_wrappers(&c);", "",
+       "    for (; c->frame && current(c)->kind != GM_WRAPPER_NONE; advance(c))", "    for (; false; advance(c))",
        "sites report", "the call site is the first frame outside the wrappers"),
     of("moved_lines_differ", "tools/cli/diff.c",
        "return both == in[0] || match_in_order(first, end, in[0]);", "return true;",

@@ -27,7 +27,8 @@ APART static void release(void *memory) {
     }
 PLACE(0)
 PLACE(1)
-PLACE(2) PLACE(3)
+PLACE(2)
+PLACE(3)
 
     static void pairs(long count) {
     static void (*const places[])(void) = {pair0, pair1, pair2, pair3};
