@@ -20,20 +20,20 @@ APART static void release(void *memory) {
     STAYS;
 }
 
-#define PLACE(n)                      \
-    APART static void pair##n(void) { \
-        release(allocate(4096));      \
-        STAYS;                        \
-    }
-PLACE(0)
-PLACE(1)
-PLACE(2)
-PLACE(3)
+APART static void pair0(void) {
+    release(allocate(4096));
+    STAYS;
+}
 
-    static void pairs(long count) {
-    static void (*const places[])(void) = {pair0, pair1, pair2, pair3};
+APART static void pair1(void) {
+    release(allocate(4096));
+    STAYS;
+}
+
+static void pairs(long count) {
+    static void (*const places[])(void) = {pair0, pair1};
     for (long i = 0; i < count; i++)
-        places[i % 4]();
+        places[i % 2]();
 }
 
 APART void measured(long count);
