@@ -24,6 +24,7 @@ enum gm_option_id {
     GM_OPT_TRACE_FLUSH,  /* GPUMEM_TRACE_FLUSH time, default 100ms: longest time an event waits in memory; 0 = none */
     GM_OPT_TRACE_COPIES, /* GPUMEM_TRACE_COPIES bool: record copies from host memory, with a hash of their bytes */
     GM_OPT_STACKS,       /* GPUMEM_STACKS count 0..64: frames recorded for each call site beyond the first, default 8 */
+    GM_OPT_PYTHON,       /* GPUMEM_PYTHON bool, default 1: with GPUMEM_STACKS, record Python frames, too */
     GM_OPT_SKIP,         /* GPUMEM_SKIP text: globs of allocation wrappers, separated by commas */
     GM_OPT_LOG,          /* GPUMEM_LOG choice off error warn info debug, default warn */
     GM_OPT_COVERAGE,     /* GPUMEM_COVERAGE bool: print the coverage report at exit */

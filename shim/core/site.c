@@ -13,16 +13,18 @@
 #include "shim/base/libraries.h"
 #include "shim/base/room.h"
 #include "shim/base/real_dl.h"
+#include "shim/core/python.h"
 #include "shim/trace/writer.h"
 
 enum {
     LAYOUTS = 2048,  /* known stack layouts */
     SITES = 1 << 17, /* call chains; further chains have no site */
     MODULES = 1024,
-    RUNTIME_FRAMES = 8,    /* most frames of the CUDA runtime with the first one outside: how far a stack is unwound */
-    STATIC_FRAMES = 6,     /* frames stored when the runtime may be linked into the caller's module */
-    CALLERS = 256,         /* hash of hook return addresses -> layouts */
-    WORDS = 1 << 21,       /* frames of all chains */
+    RUNTIME_FRAMES = 8, /* most frames of the CUDA runtime with the first one outside: how far a stack is unwound */
+    STATIC_FRAMES = 6,  /* frames stored when the runtime may be linked into the caller's module */
+    CALLERS = 256,      /* hash of hook return addresses -> layouts */
+    WORDS = 1 << 21,    /* frames of all chains */
+    SITE_WORDS = GM_SITE_FRAMES + GM_PYTHON_FRAMES,
     MAIN_STACK = 64 << 20, /* assumed size of the first thread's stack; deeper frames are unwound each time */
 };
 
@@ -35,8 +37,9 @@ struct layout {
 
 struct chain {
     uint32_t first; /* index in words[] */
-    uint16_t count; /* number of frames, with `caller` */
+    uint16_t count; /* number of words */
     uint16_t outside;
+    uint16_t native; /* number of return addresses, with `caller`; Python frames follow */
 };
 
 struct module {
@@ -282,7 +285,7 @@ static uint32_t find_chain(const uintptr_t *ip, unsigned count) {
 static void write_site(uint32_t id) {
     union {
         struct gm_record_site record;
-        char bytes[sizeof(struct gm_record_site) + GM_SITE_FRAMES * 8];
+        char bytes[sizeof(struct gm_record_site) + SITE_WORDS * 8];
         uint64_t align;
     } out = {0};
     const struct chain *chain = &chains[id];
@@ -303,7 +306,7 @@ static void name_chain(uint32_t id) {
     const struct chain *chain = &chains[id];
     struct gm_site_keys *keys = &keys_of[id];
     gm_site_keys_begin(keys);
-    for (unsigned i = chain->outside; i < chain->count && (i == chain->outside || i < GM_SITE_KEY_FRAMES); i++) {
+    for (unsigned i = chain->outside; i < chain->native && (i == chain->outside || i < GM_SITE_KEY_FRAMES); i++) {
         uintptr_t ip = words[chain->first + i];
         int module = find_known_module(ip);
         if (module >= 0 && modules[module].c_library)
@@ -316,14 +319,15 @@ static void name_chain(uint32_t id) {
 const struct gm_site_keys *gm_site_keys(uint32_t id) { return keys_of && id ? &keys_of[id] : NULL; }
 
 /* The lock is held. */
-static uint32_t add_chain(const uintptr_t *ip, unsigned count, unsigned outside) {
+static uint32_t add_chain(const uintptr_t *ip, unsigned native, unsigned python, unsigned outside) {
+    unsigned count = native + python;
     uint32_t id = find_chain(ip, count);
     if (id)
         return id;
     if (chain_count == SITES || word_count + count > WORDS)
         return 0;
     id = chain_count + 1;
-    chains[id] = (struct chain){word_count, (uint16_t)count, (uint16_t)outside};
+    chains[id] = (struct chain){word_count, (uint16_t)count, (uint16_t)outside, (uint16_t)native};
     memcpy(words + word_count, ip, count * sizeof(*ip));
     word_count += count;
     chain_count = id;
@@ -343,7 +347,7 @@ bool gm_site_location(uint32_t id, struct gm_site_location *location) {
         return false;
     const struct chain *chain = &chains[id];
     const uintptr_t *ip = words + chain->first + chain->outside;
-    unsigned most = chain->outside ? 1 : chain->count;
+    unsigned most = chain->outside ? 1 : chain->native;
     search->ip = ip[0];
     gm_library_at(search->ip, visit_module, search);
     bool found = search->found;
@@ -365,10 +369,21 @@ unsigned gm_site_frames(uint32_t id, const uintptr_t **frames) {
     gm_spin_lock(&lock);
     if (id && id <= chain_count) {
         *frames = words + chains[id].first;
-        count = chains[id].count;
+        count = chains[id].native;
     }
     gm_spin_unlock(&lock);
     return count;
+}
+
+uintptr_t gm_site_python(uint32_t id) {
+    const struct chain *chain = id && id <= chain_count ? &chains[id] : NULL;
+    uintptr_t frame = 0;
+    for (unsigned i = chain ? chain->native : 0; chain && i < chain->count; i++) {
+        frame = words[chain->first + i];
+        if (!gm_python_is_wrapper(frame))
+            break;
+    }
+    return frame;
 }
 
 /* ---- unwinding and layouts */
@@ -466,12 +481,13 @@ static GM_APART uint32_t unwind_site(uintptr_t caller, uintptr_t frame) {
     struct walk walk = {.caller = caller, .room = extra_frames + RUNTIME_FRAMES};
     unsigned outside;
 
+    gm_python_search();
     unwind(step, &walk);
     if (!walk.count)
         return 0;
     unsigned count = cut(&walk, &outside);
     gm_spin_lock(&lock);
-    uint32_t id = add_chain(walk.ip, count, outside);
+    uint32_t id = add_chain(walk.ip, count, 0, outside);
     if (id)
         learn_layout(&walk, count, frame);
     gm_spin_unlock(&lock);
@@ -524,7 +540,7 @@ static bool same_chain(const struct layout *layout, uint32_t id, uintptr_t frame
     return true;
 }
 
-uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
+static inline uint32_t find_native(uintptr_t caller, uintptr_t frame) {
     uintptr_t ip[GM_SITE_FRAMES];
 
     if (GM_UNLIKELY(!__atomic_load_n(&unwind, __ATOMIC_ACQUIRE)) && !gm_site_find_unwinder())
@@ -561,6 +577,36 @@ uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
     return unwind_site(caller, frame);
 }
 
+/* The site of the chain and this thread's Python frames. */
+static GM_APART uint32_t add_python(uint32_t native, const struct gm_python_key *key) {
+    static const struct chain none;
+    uintptr_t ip[SITE_WORDS];
+    const struct chain *chain = native ? &chains[native] : &none;
+    memcpy(ip, words + chain->first, chain->native * sizeof(*ip));
+    unsigned python = gm_python_frames(ip + chain->native);
+    if (!python)
+        return native;
+    gm_spin_lock(&lock);
+    uint32_t id = add_chain(ip, chain->native, python, chain->outside);
+    gm_spin_unlock(&lock);
+    if (id)
+        gm_python_store(key, id);
+    return id ? id : native;
+}
+
+static GM_APART uint32_t with_python(uint32_t native) {
+    struct gm_python_key key;
+    if (__atomic_load_n(&disabled, __ATOMIC_RELAXED) || !gm_python_key(native, &key))
+        return native;
+    uint32_t id = gm_python_recall(&key);
+    return id ? id : add_python(native, &key);
+}
+
+uint32_t gm_site_find(uintptr_t caller, uintptr_t frame) {
+    uint32_t native = find_native(caller, frame);
+    return GM_UNLIKELY(gm_python_found()) ? with_python(native) : native;
+}
+
 /* The child writes a trace of its own, so modules and chains are defined again. Layouts remain valid. */
 void gm_site_after_fork(void) {
     lock.held = 0;
@@ -569,4 +615,5 @@ void gm_site_after_fork(void) {
     era++;
     if (table)
         madvise(table, 2 * SITES * sizeof(*table), MADV_DONTNEED);
+    gm_python_after_fork();
 }

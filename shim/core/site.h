@@ -65,6 +65,10 @@ unsigned gm_site_frames(uint32_t id, const uintptr_t **frames);
  * number. Takes microseconds, and may wait for locks of the loader. Needs no gm_site_setup. */
 unsigned gm_site_walk(uintptr_t *frames, unsigned room);
 
+/* The innermost Python frame of a site outside the known wrappers, or the outermost one: a word for gm_python_text. 0:
+ * it has none. */
+uintptr_t gm_site_python(uint32_t id);
+
 void gm_site_after_fork(void);
 
 #endif

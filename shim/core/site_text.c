@@ -9,7 +9,9 @@
 #include "shim/base/libraries.h"
 #include "shim/base/symbol.h"
 #include "shim/base/wrappers.h"
+#include "shim/core/python.h"
 #include "shim/core/site.h"
+#include "shim/trace/event.h"
 
 enum { WALK = 64 };
 
@@ -75,6 +77,10 @@ static unsigned choose(struct names *n, const uintptr_t *frames, unsigned count)
 }
 
 static void describe(struct names *n, uintptr_t address, struct gm_site_text *room) {
+    if (GM_FRAME_IS_PYTHON(address)) {
+        gm_format(room->text, sizeof room->text, "%s", gm_python_text(address));
+        return;
+    }
     look_up(n, address);
     const char *slash = strrchr(n->path, '/'), *file = slash ? slash + 1 : n->path;
     if (n->symbol[0])
@@ -89,10 +95,13 @@ static void describe(struct names *n, uintptr_t address, struct gm_site_text *ro
 uintptr_t gm_site_named_frame(uint32_t site) {
     const uintptr_t *frames;
     unsigned count = gm_site_frames(site, &frames);
+    uintptr_t python = gm_site_python(site);
     struct names *n = count ? gm_pages(sizeof *n) : NULL;
     if (!n)
-        return 0;
+        return python;
     uintptr_t address = frames[choose(n, frames, count)];
+    if (python && look_up(n, address) != GM_WRAPPER_NONE)
+        address = python;
     munmap(n, sizeof *n);
     return address;
 }

@@ -14,6 +14,7 @@
 #include "shim/base/real_dl.h"
 #include "shim/core/explain.h"
 #include "shim/core/phase.h"
+#include "shim/core/python.h"
 #include "shim/core/resources.h"
 #include "shim/resource/registry.h"
 #include "shim/base/stats.h"
@@ -389,6 +390,8 @@ void gm_process_start(void) {
     }
     gm_host_copies_start();
     skip_wrappers();
+    if (gm_trace_on && gm_option_number(GM_OPT_STACKS) && gm_option_bool(GM_OPT_PYTHON))
+        gm_python_setup();
     if (gm_trace_on || wants & GM_WANT_SITE || checks)
         gm_site_setup(stack_frames(), wants & GM_WANT_SITE);
     if (tracks())

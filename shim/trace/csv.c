@@ -192,6 +192,17 @@ size_t gm_trace_csv_record(char *out, size_t size, const struct gm_record *recor
         add_escaped(&l, (const char *)(s + 1), s->bytes);
         break;
     }
+    case GM_RECORD_PYTHON: {
+        const struct gm_record_python *p = (const struct gm_record_python *)record;
+        const char *name = (const char *)(p + 1);
+        add_word(&l, "# python ");
+        add_number(&l, p->id);
+        add_number(&l, p->line);
+        add_escaped(&l, name, p->name_bytes);
+        add(&l, "\t", 1); /* a tab of the name is escaped */
+        add_escaped(&l, name + ((p->name_bytes + 7) & ~7u), p->file_bytes);
+        break;
+    }
     default: return 0;
     }
     if (l.full)

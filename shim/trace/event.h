@@ -124,6 +124,7 @@ enum gm_record_type {
     GM_RECORD_DEVICE = 3,  /* ordinal, total bytes, name */
     GM_RECORD_CONTEXT = 4, /* small number, handle, id, device */
     GM_RECORD_STRING = 5,  /* id, text (marks) */
+    GM_RECORD_PYTHON = 6,  /* id, line, function, file: a Python frame */
 };
 struct gm_record {    /* header of each */
     uint32_t bytes;   /* whole record, multiple of 8 */
@@ -144,8 +145,10 @@ struct gm_record_site {
     uint16_t frames;
     uint16_t outside; /* index of the first frame known to be outside the CUDA runtime; the reader may move it further
                          by symbols */
-    /* uint64_t return addresses, innermost first */
+    /* uint64_t return addresses, innermost first; then Python frames as GM_FRAME_PYTHON + id, innermost first */
 };
+#define GM_FRAME_PYTHON           (UINT64_C(0x5059) << 48) /* no machine has code at such an address */
+#define GM_FRAME_IS_PYTHON(frame) ((frame) >> 48 == 0x5059)
 struct gm_record_device {
     struct gm_record head;
     int32_t device;
@@ -164,6 +167,14 @@ struct gm_record_string {
     uint32_t id;
     uint32_t bytes;
     /* text, padded */
+};
+
+struct gm_record_python {
+    struct gm_record head;
+    uint32_t id;
+    int32_t line;
+    uint32_t name_bytes, file_bytes;
+    /* function, qualified from Python 3.11 on, padded; file as the interpreter names it, padded; both UTF-8 */
 };
 
 const char *gm_action_name(enum gm_action action);

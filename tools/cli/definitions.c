@@ -6,9 +6,16 @@
 
 struct site {
     uint32_t id;
-    uint32_t frames, outside;
+    uint32_t frames, outside, native;
     UT_hash_handle hh;
     uint64_t addresses[];
+};
+
+struct python {
+    uint32_t id;
+    struct gm_python_frame frame;
+    UT_hash_handle hh;
+    char text[]; /* function, then file */
 };
 
 struct text {
@@ -46,6 +53,7 @@ struct module_index {
 struct gm_definitions {
     struct site *sites;
     struct text *texts;
+    struct python *python;
     struct module *modules; /* latest first: a later library may reuse the address range of an earlier one */
     size_t module_count;
     struct module_index index;
@@ -63,8 +71,13 @@ struct gm_definitions *gm_definitions_new(void) {
 void gm_definitions_free(struct gm_definitions *d) {
     struct site *site, *next_site;
     struct text *text, *next_text;
+    struct python *python, *next_python;
     if (!d)
         return;
+    HASH_ITER(hh, d->python, python, next_python) {
+        HASH_DEL(d->python, python);
+        free(python);
+    }
     HASH_ITER(hh, d->sites, site, next_site) {
         HASH_DEL(d->sites, site);
         free(site);
@@ -103,8 +116,11 @@ static bool add_site(struct gm_definitions *d, const struct gm_record_site *r, s
         return false;
     site->id = id;
     site->frames = r->frames;
-    site->outside = r->outside < r->frames ? r->outside : 0;
     memcpy(site->addresses, r + 1, r->frames * sizeof(uint64_t));
+    site->native = r->frames;
+    while (site->native && GM_FRAME_IS_PYTHON(site->addresses[site->native - 1]))
+        site->native--;
+    site->outside = r->outside < site->native ? r->outside : 0;
     HASH_ADD(hh, d->sites, id, sizeof id, site);
     return true;
 }
@@ -162,6 +178,30 @@ static bool add_string(struct gm_definitions *d, const struct gm_record_string *
     return true;
 }
 
+static bool add_python(struct gm_definitions *d, const struct gm_record_python *r, size_t bytes) {
+    struct python *p;
+    uint32_t id = bytes < sizeof *r ? 0 : r->id;
+    size_t room = bytes < sizeof *r ? 0 : bytes - sizeof *r;
+    if (bytes < sizeof *r || r->name_bytes > room || (((size_t)r->name_bytes + 7) & ~(size_t)7) > room ||
+        r->file_bytes > room - (((size_t)r->name_bytes + 7) & ~(size_t)7))
+        return false;
+    HASH_FIND(hh, d->python, &id, sizeof id, p);
+    if (p)
+        return true;
+    p = malloc(sizeof *p + r->name_bytes + r->file_bytes + 2);
+    if (!p)
+        return false;
+    char *file = p->text + r->name_bytes + 1;
+    memcpy(p->text, r + 1, r->name_bytes);
+    p->text[r->name_bytes] = 0;
+    memcpy(file, (const char *)(r + 1) + ((r->name_bytes + 7) & ~7u), r->file_bytes);
+    file[r->file_bytes] = 0;
+    p->id = id;
+    p->frame = (struct gm_python_frame){p->text, file, r->line};
+    HASH_ADD(hh, d->python, id, sizeof id, p);
+    return true;
+}
+
 static bool add_context(struct gm_definitions *d, const struct gm_record_context *r, size_t bytes) {
     struct context *c = bytes < sizeof *r ? NULL : malloc(sizeof *c);
     if (!c)
@@ -179,8 +219,23 @@ bool gm_definitions_add(struct gm_definitions *d, const struct gm_record *record
     case GM_RECORD_DEVICE: return add_device(d, (const struct gm_record_device *)record, bytes);
     case GM_RECORD_STRING: return add_string(d, (const struct gm_record_string *)record, bytes);
     case GM_RECORD_CONTEXT: return add_context(d, (const struct gm_record_context *)record, bytes);
+    case GM_RECORD_PYTHON: return add_python(d, (const struct gm_record_python *)record, bytes);
     default: return true;
     }
+}
+
+static struct gm_site public_site(const struct site *site) {
+    return (struct gm_site){site->id, site->frames, site->outside, site->native, site->addresses};
+}
+
+bool gm_definitions_python(const struct gm_definitions *d, uint64_t address, struct gm_python_frame *out) {
+    struct python *p = NULL;
+    uint32_t id = (uint32_t)address;
+    if (GM_FRAME_IS_PYTHON(address))
+        HASH_FIND(hh, d->python, &id, sizeof id, p);
+    if (p)
+        *out = p->frame;
+    return p != NULL;
 }
 
 bool gm_definitions_site(const struct gm_definitions *d, uint32_t id, struct gm_site *out) {
@@ -188,14 +243,14 @@ bool gm_definitions_site(const struct gm_definitions *d, uint32_t id, struct gm_
     HASH_FIND(hh, d->sites, &id, sizeof id, site);
     if (!site)
         return false;
-    *out = (struct gm_site){site->id, site->frames, site->outside, site->addresses};
+    *out = public_site(site);
     return true;
 }
 
 void gm_definitions_each_site(const struct gm_definitions *d, void (*visit)(const struct gm_site *site, void *arg),
                               void *arg) {
     for (const struct site *site = d->sites; site; site = site->hh.next) {
-        struct gm_site out = {site->id, site->frames, site->outside, site->addresses};
+        struct gm_site out = public_site(site);
         visit(&out, arg);
     }
 }
@@ -301,6 +356,12 @@ void gm_definitions_each_context(const struct gm_definitions *d,
                                  void (*visit)(const struct gm_traced_context *, void *), void *arg) {
     for (const struct context *c = d->contexts; c; c = c->next)
         visit(&c->context, arg);
+}
+
+void gm_definitions_each_python(const struct gm_definitions *d,
+                                void (*visit)(uint32_t, const struct gm_python_frame *, void *), void *arg) {
+    for (const struct python *p = d->python; p; p = p->hh.next)
+        visit(p->id, &p->frame, arg);
 }
 
 void gm_definitions_each_string(const struct gm_definitions *d, void (*visit)(uint32_t, const char *, void *),

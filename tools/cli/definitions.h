@@ -8,7 +8,13 @@
 struct gm_site {
     uint32_t id;
     unsigned frames, outside;  /* outside: index of the first frame that is not in the CUDA runtime */
+    unsigned native;           /* number of return addresses; the frames behind them are Python frames */
     const uint64_t *addresses; /* innermost first */
+};
+
+struct gm_python_frame {
+    const char *function, *file;
+    int line;
 };
 
 struct gm_module {
@@ -42,12 +48,16 @@ bool gm_definitions_add(struct gm_definitions *definitions, const struct gm_reco
 bool gm_definitions_site(const struct gm_definitions *definitions, uint32_t id, struct gm_site *site);
 void gm_definitions_each_site(const struct gm_definitions *definitions,
                               void (*visit)(const struct gm_site *site, void *arg), void *arg);
+/* The Python frame that an address of a site (GM_FRAME_IS_PYTHON) stands for. */
+bool gm_definitions_python(const struct gm_definitions *definitions, uint64_t address, struct gm_python_frame *frame);
 bool gm_definitions_module(struct gm_definitions *definitions, uint64_t address, struct gm_module *module);
 bool gm_definitions_device(const struct gm_definitions *definitions, unsigned index, struct gm_device *device);
 void gm_definitions_each_module(const struct gm_definitions *definitions,
                                 void (*visit)(const struct gm_module *module, void *arg), void *arg);
 void gm_definitions_each_context(const struct gm_definitions *definitions,
                                  void (*visit)(const struct gm_traced_context *context, void *arg), void *arg);
+void gm_definitions_each_python(const struct gm_definitions *definitions,
+                                void (*visit)(uint32_t id, const struct gm_python_frame *frame, void *arg), void *arg);
 void gm_definitions_each_string(const struct gm_definitions *definitions,
                                 void (*visit)(uint32_t id, const char *text, void *arg), void *arg);
 const char *gm_definitions_string(const struct gm_definitions *definitions, uint32_t id);

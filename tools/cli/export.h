@@ -35,7 +35,7 @@ extern const struct gm_exporter gm_exporter_csv, gm_exporter_rmm, gm_exporter_he
     gm_exporter_collapsed, gm_exporter_perfetto, gm_exporter_sqlite, gm_exporter_torch;
 
 /* Names of a site's frames, innermost first; `room` = GM_EXPORT_FRAMES. Valid until the next call. */
-#define GM_EXPORT_FRAMES 80
+#define GM_EXPORT_FRAMES 128
 const struct gm_frame_name *gm_export_stack(const struct gm_export *export, uint32_t site, unsigned *count);
 /* The block is in device memory. */
 bool gm_export_on_device(const struct gm_live_block *block);

@@ -39,6 +39,7 @@ union space {
     struct gm_record_device device;
     struct gm_record_context context;
     struct gm_record_string string;
+    struct gm_record_python python;
     unsigned char bytes[70000];
 };
 
@@ -88,6 +89,17 @@ static void put_string(uint32_t id, const char *text, void *arg) {
     put_record(arg, &s);
 }
 
+static void put_python(uint32_t id, const struct gm_python_frame *frame, void *arg) {
+    static union space s;
+    s.python = (struct gm_record_python){{0, GM_RECORD_PYTHON, 0}, id, frame->line, 0, 0};
+    put_text(&s, sizeof s.python, frame->function, &s.python.name_bytes);
+    size_t fixed = sizeof s.python + ((s.python.name_bytes + 7) & ~7u);
+    if (fixed > sizeof s)
+        return;
+    put_text(&s, fixed, frame->file, &s.python.file_bytes);
+    put_record(arg, &s);
+}
+
 static bool end(struct gm_export *x, struct gm_observer *observer, const struct gm_analysis *a) {
     static union space s;
     struct csv *c = (struct csv *)observer;
@@ -100,6 +112,7 @@ static bool end(struct gm_export *x, struct gm_observer *observer, const struct 
     if (a) {
         gm_reader_each_context(x->reader, put_context, c);
         gm_reader_each_module(x->reader, put_module, c);
+        gm_reader_each_python(x->reader, put_python, c);
         gm_reader_each_site(x->reader, put_site, c);
         gm_reader_each_string(x->reader, put_string, c);
         if (x->header->finished)

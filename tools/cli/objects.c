@@ -154,7 +154,7 @@ void gm_site_name(struct gm_reader *reader, const struct gm_site *site, struct g
     gm_site_keys_begin(keys);
     if (text)
         text[0] = '\0';
-    for (unsigned i = site->outside; i < site->frames && (i == site->outside || i < GM_SITE_KEY_FRAMES); i++) {
+    for (unsigned i = site->outside; i < site->native && (i == site->outside || i < GM_SITE_KEY_FRAMES); i++) {
         struct gm_module module;
         bool known = gm_reader_module(reader, site->addresses[i], &module);
         size_t length = known ? strlen(module.path) : 0;

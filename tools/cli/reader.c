@@ -88,6 +88,15 @@ void gm_reader_each_site(const struct gm_reader *r, void (*visit)(const struct g
     gm_definitions_each_site(r->file.definitions, visit, arg);
 }
 
+bool gm_reader_python(const struct gm_reader *r, uint64_t address, struct gm_python_frame *frame) {
+    return gm_definitions_python(r->file.definitions, address, frame);
+}
+
+void gm_reader_each_python(const struct gm_reader *r, void (*visit)(uint32_t, const struct gm_python_frame *, void *),
+                           void *arg) {
+    gm_definitions_each_python(r->file.definitions, visit, arg);
+}
+
 bool gm_reader_module(const struct gm_reader *r, uint64_t address, struct gm_module *module) {
     return gm_definitions_module(r->file.definitions, address, module);
 }

@@ -28,6 +28,9 @@ uint64_t gm_reader_damaged(const struct gm_reader *reader);
 bool gm_reader_site(const struct gm_reader *reader, uint32_t id, struct gm_site *site);
 void gm_reader_each_site(const struct gm_reader *reader, void (*visit)(const struct gm_site *site, void *arg),
                          void *arg);
+bool gm_reader_python(const struct gm_reader *reader, uint64_t address, struct gm_python_frame *frame);
+void gm_reader_each_python(const struct gm_reader *reader,
+                           void (*visit)(uint32_t id, const struct gm_python_frame *frame, void *arg), void *arg);
 bool gm_reader_module(const struct gm_reader *reader, uint64_t address, struct gm_module *module);
 bool gm_reader_device(const struct gm_reader *reader, unsigned index, struct gm_device *device);
 void gm_reader_each_module(const struct gm_reader *reader, void (*visit)(const struct gm_module *module, void *arg),

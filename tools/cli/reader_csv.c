@@ -156,6 +156,7 @@ union record_space {
     struct gm_record_device device;
     struct gm_record_context context;
     struct gm_record_string string;
+    struct gm_record_python python;
     unsigned char bytes[65536];
 };
 
@@ -227,6 +228,28 @@ static bool read_string(union record_space *s, char *text) {
     return true;
 }
 
+/* Function and file, with a tab between them. */
+static bool read_python(union record_space *s, char *text) {
+    uint64_t id, line;
+    char *tab;
+    if (!take_number(&text, &id) || !take_number(&text, &line) || !(tab = strchr(text, '\t')))
+        return false;
+    *tab = 0;
+    long name = put_text(s, sizeof s->python, text);
+    if (name < 0)
+        return false;
+    size_t fixed = sizeof s->python + (((size_t)name + 7) & ~(size_t)7);
+    long file = put_text(s, fixed, tab + 1);
+    if (file < 0)
+        return false;
+    s->python = (struct gm_record_python){{(uint32_t)(fixed + (size_t)file), GM_RECORD_PYTHON, 0},
+                                          (uint32_t)id,
+                                          (int32_t)line,
+                                          (uint32_t)name,
+                                          (uint32_t)file};
+    return true;
+}
+
 static bool read_context(union record_space *s, char *text) {
     uint64_t n[4];
     for (int i = 0; i < 4; i++)
@@ -272,11 +295,8 @@ static bool read_comment(struct gm_trace_input *f, char *text) {
     const struct {
         const char *word;
         bool (*read)(union record_space *, char *);
-    } records[] = {{"module ", read_module},
-                   {"site ", read_site},
-                   {"device ", read_device},
-                   {"context ", read_context},
-                   {"string ", read_string}};
+    } records[] = {{"module ", read_module},   {"site ", read_site},     {"device ", read_device},
+                   {"context ", read_context}, {"string ", read_string}, {"python ", read_python}};
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
         size_t length = strlen(records[i].word);
         if (!strncmp(text, records[i].word, length))

@@ -41,6 +41,7 @@ struct function {
 struct frame {
     uint64_t address;
     bool in_module;
+    enum { NATIVE, GLUE, INTERPRETER, PYTHON } role;
     bool known;     /* there is a function name or a line */
     bool runtime;   /* all functions belong to the CUDA runtime */
     unsigned own;   /* the innermost function that does not */
@@ -168,6 +169,16 @@ static void write_name(struct gm_symbols *s, uint64_t address, const struct gm_m
         snprintf(name->text, sizeof name->text, "%.255s+0x%llx", module, (unsigned long long)name->offset);
 }
 
+/* The file takes the place of the module: it is what another run has, too. */
+static void write_python_name(const struct gm_python_frame *python, struct gm_frame_name *name) {
+    *name = (struct gm_frame_name){.line = python->line};
+    snprintf(name->function, sizeof name->function, "%s", python->function);
+    snprintf(name->file, sizeof name->file, "%s", python->file);
+    snprintf(name->module, sizeof name->module, "%s", python->file);
+    snprintf(name->text, sizeof name->text, "%.200s:%d %.255s", gm_text_base_name(python->file), python->line,
+             python->function);
+}
+
 static void write_functions(struct gm_symbols *s, struct frame *f, const struct gm_module *in,
                             const struct gm_source_location *locations) {
     for (unsigned i = 0; i < f->count; i++) {
@@ -184,6 +195,14 @@ static void write_functions(struct gm_symbols *s, struct frame *f, const struct 
     }
 }
 
+/* What stands between Python code and the library that it calls: the interpreter, and modules that call C functions by
+ * name. */
+static int role_of(const char *file) {
+    if (starts(file, "libpython") || starts(file, "python"))
+        return INTERPRETER;
+    return starts(file, "libffi.so") || starts(file, "_ctypes.") || starts(file, "_cffi_backend.") ? GLUE : NATIVE;
+}
+
 /* The frame is the caller's. `module` NULL: the address lies outside all modules. NULL: no memory. */
 static struct frame *new_frame(struct gm_symbols *s, uint64_t address, const struct gm_module *module) {
     struct gm_source_location locations[GM_SOURCE_LOCATIONS] = {0};
@@ -195,6 +214,7 @@ static struct frame *new_frame(struct gm_symbols *s, uint64_t address, const str
                         .in_module = module != NULL,
                         .known = count && (!locations[0].guessed || locations[0].file),
                         .count = count + !count};
+    f->role = module ? role_of(gm_text_base_name(module->path)) : NATIVE;
     f->runtime = module && is_runtime_module(module->path);
     for (unsigned i = 0; i < count && is_runtime_location(&locations[i]); i++)
         f->own = i + 1;
@@ -206,13 +226,33 @@ static struct frame *new_frame(struct gm_symbols *s, uint64_t address, const str
     return f;
 }
 
+/* The frame is the caller's. NULL: no memory. */
+static struct frame *new_python_frame(uint64_t address, const struct gm_python_frame *python) {
+    struct frame *f = calloc(1, sizeof *f + sizeof f->functions[0]);
+    if (!f)
+        return NULL;
+    f->address = address;
+    f->role = PYTHON;
+    f->known = true;
+    f->count = 1;
+    struct function *function = &f->functions[0];
+    write_python_name(python, &function->name);
+    function->kind =
+        gm_wrapper_kind(&(struct gm_wrapper_frame){.function = function->name.function, .source = function->name.file});
+    return f;
+}
+
 static const struct frame *look_up(struct gm_symbols *s, uint64_t address) {
     struct gm_module module;
+    struct gm_python_frame python;
     struct frame *f;
     HASH_FIND(hh, s->frames, &address, sizeof address, f);
     if (f)
         return f;
-    f = new_frame(s, address, gm_reader_module(s->reader, call_before(address), &module) ? &module : NULL);
+    if (gm_reader_python(s->reader, address, &python))
+        f = new_python_frame(address, &python);
+    else
+        f = new_frame(s, address, gm_reader_module(s->reader, call_before(address), &module) ? &module : NULL);
     if (f)
         HASH_ADD(hh, s->frames, address, sizeof f->address, f);
     return f;
@@ -226,32 +266,45 @@ struct cursor {
     unsigned at;               /* index of the frame */
     const struct frame *frame; /* NULL: the end, or no memory */
     unsigned inner;            /* index of its function */
+    unsigned native_end;       /* index behind the last return address that counts; Python frames follow */
 };
+
+/* Looks up the frame at the index. With Python frames a later one is taken in place of a frame that is not shown: the
+ * native frames end at the interpreter, since Python frames describe what follows. */
+static void find_frame(struct cursor *c) {
+    const struct gm_site *site = &c->site;
+    for (;; c->at++) {
+        if (c->at >= c->native_end && c->at < site->native)
+            c->at = site->native;
+        c->frame = c->at < site->frames ? look_up(c->symbols, site->addresses[c->at]) : NULL;
+        if (!c->frame || site->native == site->frames || c->frame->role == NATIVE || c->frame->role == PYTHON)
+            return;
+        if (c->frame->role == INTERPRETER)
+            c->at = site->native - 1;
+    }
+}
 
 /* Finds the frame that requested the memory. If all frames belong to the runtime, it is the first one that the library
  * recorded as outside the runtime. */
 static void find_requester(struct cursor *c) {
     unsigned outside = c->site.outside < c->site.frames ? c->site.outside : 0;
-    for (unsigned i = outside; i < c->site.frames; i++) {
-        const struct frame *f = look_up(c->symbols, c->site.addresses[i]);
+    c->inner = 0;
+    for (c->at = outside; find_frame(c), c->frame; c->at++) {
+        const struct frame *f = c->frame;
         unsigned shared =
-            f && !f->runtime && !f->known && f->in_module && !i ? skip_shared_frames(c->symbols, &c->site) : 0;
+            !f->runtime && !f->known && f->in_module && !c->at ? skip_shared_frames(c->symbols, &c->site) : 0;
         if (shared && shared < c->site.frames) {
             c->at = shared;
-            c->frame = look_up(c->symbols, c->site.addresses[shared]);
-            c->inner = 0;
+            find_frame(c);
             return;
         }
-        if (f && !f->runtime) {
-            c->at = i;
-            c->frame = f;
+        if (!f->runtime) {
             c->inner = f->own;
             return;
         }
     }
     c->at = outside;
     c->frame = look_up(c->symbols, c->site.addresses[outside]);
-    c->inner = 0;
 }
 
 /* Moves to the function that requested the memory. False: the site is unknown. */
@@ -259,9 +312,9 @@ static bool begin(struct cursor *c, struct gm_symbols *s, uint32_t id) {
     *c = (struct cursor){.symbols = s};
     if (!id || !gm_reader_site(s->reader, id, &c->site) || !c->site.frames)
         return false;
-    unsigned outside = c->site.outside < c->site.frames ? c->site.outside : 0;
-    if (c->site.frames - outside - 1 > s->depth)
-        c->site.frames = outside + 1 + s->depth;
+    c->native_end = c->site.native;
+    if (c->native_end > c->site.outside && c->native_end - c->site.outside - 1 > s->depth)
+        c->native_end = c->site.outside + 1 + s->depth;
     find_requester(c);
     return c->frame != NULL;
 }
@@ -275,7 +328,8 @@ static void advance(struct cursor *c) {
     if (++c->inner < c->frame->count)
         return;
     c->inner = 0;
-    c->frame = ++c->at < c->site.frames ? look_up(c->symbols, c->site.addresses[c->at]) : NULL;
+    c->at++;
+    find_frame(c);
 }
 
 /* Moves from the requester to the call site. */
@@ -318,13 +372,13 @@ struct depth {
 
 static void note_depth(const struct gm_site *site, void *arg) {
     struct depth *d = arg;
-    unsigned outside = site->outside < site->frames ? site->outside : 0;
-    if (!site->frames || site->frames - outside - 1 < d->deepest)
+    unsigned outside = site->outside < site->native ? site->outside : 0;
+    if (!site->native || site->native - outside - 1 < d->deepest)
         return;
-    const struct frame *last = look_up(d->symbols, site->addresses[site->frames - 1]);
+    const struct frame *last = look_up(d->symbols, site->addresses[site->native - 1]);
     bool cut = !last || last->functions[last->count - 1].kind != GM_WRAPPER_SYSTEM;
-    d->cut = site->frames - outside - 1 > d->deepest ? cut : d->cut || cut;
-    d->deepest = site->frames - outside - 1;
+    d->cut = site->native - outside - 1 > d->deepest ? cut : d->cut || cut;
+    d->deepest = site->native - outside - 1;
 }
 
 unsigned gm_symbols_depth(struct gm_symbols *s) {

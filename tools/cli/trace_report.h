@@ -7,7 +7,7 @@
 #include "tools/cli/suppressions.h"
 #include "tools/cli/symbols.h"
 
-#define GM_STACK_ROOM 80 /* maximum number of frames of one call site */
+#define GM_STACK_ROOM 128 /* maximum number of frames of one call site */
 
 /* A call site. Without --stacks, sites that differ only in their callers are one row. */
 struct gm_report_site {

@@ -59,6 +59,7 @@ static int all_defaults(void) {
     CHECK(gm_option_number(GM_OPT_MANAGED_HEADROOM) == 512ull << 20);
     CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 10);
     CHECK(gm_option_number(GM_OPT_LIST_RANGE) == 5);
+    CHECK(gm_option_bool(GM_OPT_PYTHON));
     CHECK(gm_option_number(GM_OPT_LIMIT) == 0);
     for (int i = 0; i < GM_OPTION_COUNT_; i++)
         CHECK(!gm_option_is_set((enum gm_option_id)i));
@@ -82,6 +83,7 @@ static int all_given(void) {
     CHECK(gm_option_bool(GM_OPT_COVERAGE));
     CHECK(gm_option_bool(GM_OPT_TRACE_COPIES));
     CHECK(!gm_option_bool(GM_OPT_STRICT) && gm_option_is_set(GM_OPT_STRICT));
+    CHECK(!gm_option_bool(GM_OPT_PYTHON));
     CHECK(gm_option_number(GM_OPT_LIMIT) == 8ull << 30);
     CHECK(gm_option_number(GM_OPT_LIST_LENGTH) == 3); /* the first of two entries */
     CHECK(!gm_option_is_set(GM_OPT_FILL));            /* empty = not set */
@@ -91,19 +93,13 @@ static int all_given(void) {
 }
 
 static void given(void **unused) {
-    char *const environment[] = {"GPUMEM_POLICY=plan:/tmp/a=b",
-                                 "GPUMEM_TRACE_FORMAT=csv",
-                                 "GPUMEM_TRACE_FLUSH=2s",
-                                 "GPUMEM_STACKS=64",
-                                 "GPUMEM_COVERAGE=yes",
-                                 "GPUMEM_TRACE_COPIES=1",
-                                 "GPUMEM_STRICT=off",
-                                 "GPUMEM_LIMIT=8GiB",
-                                 "GPUMEM_LIST_LENGTH=3",
-                                 "GPUMEM_LIST_LENGTH=99",
-                                 "GPUMEM_FILL=",
-                                 "GPUMEM_WORKSPACE_SIZE=3M",
-                                 NULL};
+    char *const environment[] = {"GPUMEM_POLICY=plan:/tmp/a=b", "GPUMEM_TRACE_FORMAT=csv",
+                                 "GPUMEM_TRACE_FLUSH=2s",       "GPUMEM_STACKS=64",
+                                 "GPUMEM_COVERAGE=yes",         "GPUMEM_TRACE_COPIES=1",
+                                 "GPUMEM_STRICT=off",           "GPUMEM_PYTHON=0",
+                                 "GPUMEM_LIMIT=8GiB",           "GPUMEM_LIST_LENGTH=3",
+                                 "GPUMEM_LIST_LENGTH=99",       "GPUMEM_FILL=",
+                                 "GPUMEM_WORKSPACE_SIZE=3M",    NULL};
     assert_int_equal(in_child(environment, all_given), 0);
     assert_string_equal(log_text, "");
 }
@@ -131,6 +127,7 @@ static void error_texts(void **unused) {
         {"GPUMEM_WEATHER=fine",
          "gpumem: GPUMEM_WEATHER is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
         {"GPUMEM_=", "gpumem: GPUMEM_ is not an option of gpumem (\"gpumem run --help\" lists them)\n"},
+        {"GPUMEM_PYTHON=2", "gpumem: GPUMEM_PYTHON=2 is not one of 0, 1, off, on, no, yes, false or true; using 1\n"},
         {"GPUMEM_STACKS=abc", "gpumem: GPUMEM_STACKS=abc is not a count between 0 and 64; using 8\n"},
         {"GPUMEM_STACKS=65", "gpumem: GPUMEM_STACKS=65 is not a count between 0 and 64; using 8\n"},
         {"GPUMEM_STACKS=-1", "gpumem: GPUMEM_STACKS=-1 is not a count between 0 and 64; using 8\n"},

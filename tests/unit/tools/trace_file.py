@@ -56,6 +56,14 @@ def string(number, text):
     return _record(5, struct.pack("<II", number, len(text)) + text)
 
 
+def python(number, line, function, file):
+    padded = function.ljust((len(function) + 7) // 8 * 8, b"\0")
+    return _record(6, struct.pack("<IiII", number, line, len(function), len(file)) + padded + file)
+
+
+PYTHON_FRAME = 0x5059 << 48  # a frame of a site: this plus the number
+
+
 def device(number, total, name):
     return _record(3, struct.pack("<iIQ", number, len(name), total) + name.encode())
 
