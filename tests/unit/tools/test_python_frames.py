@@ -68,6 +68,13 @@ class PythonFrames(unittest.TestCase):
         for native in [], [RUNTIME], [FFI], [INTERPRETER]:
             self.assertEqual(self.stacks(native + [STEP]), [["Model.step"]])
 
+    def test_frameworks_written_in_python_are_wrappers(self):
+        linear = t.python(9, 125, b"Linear.forward", b"/usr/lib/python3/dist-packages/torch/nn/modules/linear.py")
+        self.write([RUNTIME, FFI, INTERPRETER, t.PYTHON_FRAME + 9, STEP, TRAIN], more=linear)
+        report = self.gpumem("report", self.path)
+        self.assertIn("train.py:42 Model.step\n", report)
+        self.assertNotIn("linear.py", report)
+
     def test_lines_tell_sites_apart(self):
         self.write([RUNTIME, FFI, STEP], [RUNTIME, FFI, TRAIN], [RUNTIME, FFI, OTHER])
         report = self.gpumem("report", self.path)
