@@ -37,6 +37,7 @@ extern const struct gm_policy gm_policy_auto;
 const struct gm_policy gm_policy_auto = {
     .name = "auto",
     .summary = "Serve native memory; reuse freed blocks of sizes whose blocks come and go.",
+    .keeps_mapped = true,
     .setup = setup,
     .decide = decide,
     .failed = gm_active_list_failed,

@@ -13,6 +13,7 @@ extern const struct gm_policy gm_policy_cache;
 const struct gm_policy gm_policy_cache = {
     .name = "cache",
     .summary = "Serve native memory and reuse freed blocks once earlier work is done, so that cudaFree need not wait.",
+    .keeps_mapped = true,
     .setup = setup,
     .decide = decide,
 };

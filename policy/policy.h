@@ -128,7 +128,7 @@ enum gm_kind_trait {
     /* pinned or registered host memory of the program */                                                              \
     X(GM_KIND_HOST, "host", "#999999", 0)                                                                              \
     X(GM_KIND_ARRAY, "array", "#8C6D31", GM_TRAIT_DEVICE)                                                              \
-    /* virtual memory management, by the program's calls or gpumem's */                                                \
+    /* virtual memory management: gpumem's blocks, and handles and reservations of the program */                      \
     X(GM_KIND_VMM, "vmm", "#CC79A7", GM_TRAIT_DEVICE | GM_TRAIT_PLACED)                                                \
     /* the program's own stream-ordered pools */                                                                       \
     X(GM_KIND_POOL, "pool", "#D55E00", GM_TRAIT_DEVICE)                                                                \
@@ -140,7 +140,9 @@ enum gm_kind_trait {
     /* native memory; freed blocks go to free lists */                                                                 \
     X(GM_KIND_CACHE, "cache", "#009E73", GM_TRAIT_DEVICE | GM_TRAIT_KEPT)                                              \
     /* host memory mapped to the device */                                                                             \
-    X(GM_KIND_HOST_NUMA, "host-numa", "#000000", GM_TRAIT_PLACED | GM_TRAIT_KEPT)
+    X(GM_KIND_HOST_NUMA, "host-numa", "#000000", GM_TRAIT_PLACED | GM_TRAIT_KEPT)                                      \
+    /* device memory that the program mapped itself (cuMemMap) */                                                      \
+    X(GM_KIND_MAPPED, "mapped", "#882255", GM_TRAIT_DEVICE | GM_TRAIT_KEPT)
 // clang-format on
 
 enum gm_kind {
@@ -279,6 +281,7 @@ struct gm_policy {
     const char *name;
     const char *summary; /* one line for help and manual */
     bool takes_argument;
+    bool keeps_mapped; /* freed buffers that the program mapped itself are kept for reuse, too */
     gm_status (*setup)(struct gm_policy_setup *setup);
     void (*decide)(const struct gm_request *request, struct gm_decision *decision);
     /* The request failed after decide(): the policy undoes what decide() recorded. May be NULL. */
@@ -303,6 +306,14 @@ const struct gm_policy *gm_policy_find(const char *text);
 static inline bool gm_call_is_movable(const struct gm_request *request) {
     return request->call == GM_CALL_ALLOC || request->call == GM_CALL_ALLOC_PITCH ||
            request->call == GM_CALL_ALLOC_ASYNC;
+}
+
+/* The call made memory of this kind. False for what has no memory of its own, or holds memory that cuMemMap makes
+ * usable: reservations, pools, handles of device memory, further mappings. */
+static inline bool gm_call_allocates(enum gm_call call, enum gm_kind kind) {
+    const uint64_t others = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_CREATE | 1ull << GM_CALL_VMM_MAP |
+                            1ull << GM_CALL_POOL_CREATE;
+    return (kind != GM_KIND_VMM && kind != GM_KIND_POOL) || !(others >> call & 1);
 }
 
 const char *gm_call_name(enum gm_call call);

@@ -299,6 +299,27 @@ static gm_status cache_alloc(struct gm_resource *self, const struct gm_request *
     return GM_OK;
 }
 
+uint64_t gm_cache_take(struct gm_resource *self, const struct gm_request *request) {
+    struct gm_cache *state = self->state;
+    unsigned mine = my_shard(), used = gm_cache_shards_used();
+    uint64_t address = 0;
+    size_t waiting = 0;
+    gm_cache_check_device(state, &state->devices[request->device]);
+    for (unsigned i = 0; i < used && !address && !gm_cache_has_rdma(state); i++) {
+        struct gm_shard *shard = &state->shards[(mine + i) % used];
+        if (gm_cache_has_some(shard, request->device))
+            address = take(shard, request->context_id, request->size, &waiting, 0, NULL);
+    }
+    return address;
+}
+
+void gm_cache_count_own(struct gm_resource *self, int device, int64_t change) {
+    if (change > 0)
+        gm_cache_count_owned(self->state, device, (size_t)change);
+    else
+        gm_cache_count_released(self->state, device, (size_t)-change);
+}
+
 /* ---- free */
 
 static inline bool can_fence(void) { return GM_LIKELY(gm_drv.ctx_record_event != NULL) || gm_fence_supported(); }

@@ -11,6 +11,14 @@
  * thread `number`; 0 = a thread that no cache has seen yet. Returns the previous number. */
 GM_INTERNAL unsigned gm_cache_act_as(unsigned number);
 
+/* ---- memory that the program's own calls make and free (mapped.h); `self` is a cache over its maker */
+
+/* Serves a request by a ready block of exactly its size, without waiting. Returns its address; 0: there is none. */
+GM_INTERNAL uint64_t gm_cache_take(struct gm_resource *self, const struct gm_request *request);
+/* A block that was not allocated through the cache will come to its op `free` (change > 0), or will not (change < 0).
+ */
+GM_INTERNAL void gm_cache_count_own(struct gm_resource *self, int device, int64_t change);
+
 /* ---- the short path of a pair, for blocks with `recurs`. The caller counts the bytes, except of the plain
  * part. */
 

@@ -8,8 +8,13 @@
 #include "shim/core/site_text.h"
 #include "shim/resource/registry.h"
 
+/* Bytes of the block, and of a handle those that are not mapped. */
+static size_t held_bytes(const struct gm_block *block) {
+    return gm_block_is_handle(block) ? block->size - block->pitch : gm_block_is_memory(block) ? block->size : 0;
+}
+
 static bool is_asked_for(const struct gm_holders *holders, const struct gm_block *block) {
-    if (!gm_block_is_memory(block))
+    if (!held_bytes(block))
         return false;
     if (holders->host)
         return block->kind == GM_KIND_HOST || block->kind == GM_KIND_HOST_NUMA;
@@ -38,12 +43,13 @@ static void count(const struct gm_block *block, void *arg) {
     struct gm_holders *holders = arg;
     if (!is_asked_for(holders, block))
         return;
-    holders->bytes += block->size;
-    holders->reserved += block->reserved;
+    size_t bytes = held_bytes(block);
+    holders->bytes += bytes;
+    holders->reserved += bytes + block->reserved - block->size;
     holders->count++;
     struct gm_holder *row = row_of(holders, block->site, block->size, block->kind);
     if (row) {
-        row->bytes += block->size;
+        row->bytes += bytes;
         row->count++;
     }
 }

@@ -143,6 +143,35 @@ static inline bool is_program_managed(const struct gm_block *block) {
     return block->call == GM_CALL_ALLOC_MANAGED && pipeline.program_managed;
 }
 
+/* Bytes that are reserved on a device, but not live. */
+static void add_slack(enum gm_kind kind, int64_t bytes) {
+    __atomic_add_fetch(&gm_stats->slack, (uint64_t)bytes, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&gm_stats->slack_bytes[kind], (uint64_t)bytes, __ATOMIC_RELAXED);
+}
+
+/* ---- device memory of the program's virtual memory management: its bytes are reserved from the creation of the handle
+ * on, and live while they are mapped. */
+
+static GM_RARE void count_handle(const struct gm_block *block, bool created) {
+    size_t unmapped = block->size - block->pitch;
+    add_slack((enum gm_kind)block->kind, created ? (int64_t)unmapped : -(int64_t)unmapped);
+    if (created)
+        raise_peak(&gm_stats->peak_reserved,
+                   gm_stats_live_on_devices(gm_stats) + __atomic_load_n(&gm_stats->slack, __ATOMIC_RELAXED));
+    else if (block->charged)
+        gm_limit_give(block->device, unmapped);
+}
+
+/* The mapping is gone. True: a handle still holds its memory. */
+static bool returned_to_handle(const struct gm_block *mapping) {
+    struct gm_block handle;
+    if (!gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_VMM_HANDLE, mapping->stream), -(int64_t)mapping->size,
+                         &handle))
+        return false;
+    add_slack((enum gm_kind)handle.kind, (int64_t)mapping->size);
+    return true;
+}
+
 static GM_IN_PLACE void count_created(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     struct gm_stats_shard *mine = gm_stats_mine();
@@ -150,8 +179,11 @@ static GM_IN_PLACE void count_created(const struct gm_block *block) {
         gm_stats_settle_late(mine);
     uint64_t slack = block->reserved - block->size;
 
-    if (!gm_block_is_memory(block))
+    if (GM_UNLIKELY(!gm_block_is_memory(block))) {
+        if (gm_block_is_handle(block))
+            count_handle(block, true);
         return;
+    }
     if (is_elsewhere(block))
         count_elsewhere(block);
     if (GM_UNLIKELY(is_program_managed(block)))
@@ -173,15 +205,19 @@ static inline void count_destroyed(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     uint64_t slack = block->reserved - block->size;
 
-    if (!gm_block_is_memory(block))
+    if (GM_UNLIKELY(!gm_block_is_memory(block))) {
+        if (gm_block_is_handle(block))
+            count_handle(block, false);
         return;
+    }
     if (is_elsewhere(block))
         __atomic_sub_fetch(&stats->elsewhere[block->kind].live, block->size, __ATOMIC_RELAXED);
-    if (GM_UNLIKELY(block->charged))
-        gm_limit_give(block->device, block->reserved);
     if (GM_UNLIKELY(is_program_managed(block)))
         pipeline.program_managed(-(int64_t)block->size);
     __atomic_sub_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED);
+    bool held = GM_UNLIKELY(block->call == GM_CALL_VMM_MAP) && returned_to_handle(block);
+    if (GM_UNLIKELY(block->charged) && !held)
+        gm_limit_give(block->device, block->reserved);
     if (slack && gm_kind_is_on_device(block->kind)) {
         __atomic_sub_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
         __atomic_sub_fetch(&stats->slack_bytes[block->kind], slack, __ATOMIC_RELAXED);
@@ -251,7 +287,8 @@ static inline void notify_freed(const struct gm_block *block) {
 /* The registry had a record at the address of a new block. The free of the old block bypassed every entry point. */
 static GM_RARE void record_stale(const struct gm_block *stale) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
-    bump(&gm_stats_mine()->released[stale->kind]);
+    if (gm_block_is_memory(stale))
+        bump(&gm_stats_mine()->released[stale->kind]);
     count_destroyed(stale);
     notify_freed(stale);
     if (!gm_trace_on)
@@ -279,11 +316,13 @@ static GM_IN_PLACE void remember(struct gm_scope *scope, enum gm_action action, 
         record_stale(&stale);
     if (gm_trace_on) /* after all events of the address's former block, also after the end of its context */
         scope->sequence = gm_trace_sequence();
-    bump(&shard->allocs[block->kind]);
+    if (GM_LIKELY(gm_block_is_memory(block)))
+        bump(&shard->allocs[block->kind]);
     if (block->hit)
         bump(&shard->hits[block->kind]);
     count_created(block);
-    gm_mine.newest = block->address;
+    if (GM_LIKELY(gm_block_is_memory(block)))
+        gm_mine.newest = block->address;
     uint64_t spent_ns = spend(scope);
     if (gm_trace_on)
         write_event(scope, action, block, GM_OK, reason, verdict, spent_ns);
@@ -304,8 +343,9 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
 /* Not for the program's own stacks, which report to their caller. */
 static GM_RARE void explain_failed(const struct gm_request *request, enum gm_kind kind, gm_status status,
                                    bool beyond_limit) {
-    struct gm_block block = {.call = (uint8_t)request->call};
-    if (status == GM_OUT_OF_MEMORY && gm_block_is_memory(&block))
+    bool memory = gm_call_allocates(request->call, GM_KIND_NATIVE) && request->call != GM_CALL_POOL_CREATE;
+    if (status == GM_OUT_OF_MEMORY && memory && request->call != GM_CALL_VMM_RESERVE &&
+        request->call != GM_CALL_VMM_MAP)
         gm_explain_failure(request, kind, beyond_limit);
 }
 
@@ -479,8 +519,25 @@ void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_ac
         .call = (uint8_t)request->call,
         .kind = (uint8_t)kind,
         .charged = scope->charged != 0,
+        .hit = scope->known,
     };
     remember(scope, action, GM_REASON_NEVER_MOVED, kind);
+}
+
+void gm_pipeline_saw_map(struct gm_scope *scope, uint64_t address, uint64_t handle, gm_status status) {
+    struct gm_block holder;
+    struct gm_registry *registry = gm_registry_shared();
+    size_t size = scope->request.size;
+    if (status || !registry ||
+        !gm_registry_map(registry, gm_key(GM_SPACE_VMM_HANDLE, handle), (int64_t)size, &holder)) {
+        gm_pipeline_saw_alloc(scope, GM_KIND_VMM, GM_ACT_MAP, address, 0, status);
+        return;
+    }
+    add_slack((enum gm_kind)holder.kind, -(int64_t)size);
+    scope->request.stream = handle;
+    scope->request.device = holder.device;
+    scope->charged = holder.charged ? size : 0;
+    gm_pipeline_saw_alloc(scope, GM_KIND_MAPPED, GM_ACT_ALLOC, address, 0, GM_OK);
 }
 
 void gm_pipeline_made(struct gm_scope *scope, gm_status status) {
@@ -551,7 +608,8 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
         if (status != GM_OK)
             action = GM_ACT_FREE_FAIL;
     } else {
-        bump(&shard->frees[block->kind]);
+        if (GM_LIKELY(gm_block_is_memory(block)))
+            bump(&shard->frees[block->kind]);
         if (gm_mine.newest == block->address) {
             bump(&shard->temporary);
             gm_mine.newest = 0; /* the next block at this address may belong to another thread */
@@ -747,8 +805,10 @@ static void release(const struct gm_block *block, void *arg) {
     if (server && server->ops->abandon)
         server->ops->abandon(server, block);
     count_destroyed(block);
-    bump(&gm_stats_mine()->released[block->kind]);
-    __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
+    if (gm_block_is_memory(block)) {
+        bump(&gm_stats_mine()->released[block->kind]);
+        __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
+    }
     notify_freed(block);
     if (!gm_trace_on)
         return;

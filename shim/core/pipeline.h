@@ -19,7 +19,7 @@ struct gm_scope {
     uint64_t begin;            /* start in clock ticks, 0 = not timed */
     uint64_t sequence;
     size_t charged; /* bytes counted against GPUMEM_LIMIT before the allocation */
-    bool known;     /* free: the block was in the registry and has been removed */
+    bool known;     /* free: the block was in the registry and has been removed; mapped memory: it is kept memory */
 };
 
 struct gm_pipeline_setup {
@@ -108,6 +108,10 @@ bool gm_pipeline_charge(struct gm_scope *scope, bool may_exceed);
  * the matching *_fail event. */
 void gm_pipeline_saw_alloc(struct gm_scope *scope, enum gm_kind kind, enum gm_action action, uint64_t key,
                            size_t reserved, gm_status status);
+
+/* The same for cuMemMap. Memory of a handle that the registry has becomes a live block (GM_KIND_MAPPED), as far as
+ * it is not mapped yet. A mapping of other memory is address space. */
+void gm_pipeline_saw_map(struct gm_scope *scope, uint64_t address, uint64_t handle, gm_status status);
 
 /* A resource of the program (gpumem_resource.h) allocated scope->block, or failed with `status`. Its free is
  * gm_pipeline_free_begin, the free by the block's owner, and gm_pipeline_free_end. */

@@ -187,6 +187,17 @@ int gm_context_life(CUcontext handle, uint64_t id) {
     return __atomic_load_n(&uses[slot].ending, __ATOMIC_SEQ_CST) ? GM_CONTEXT_ENDING : slot;
 }
 
+bool gm_context_is_alone(CUcontext handle, uint64_t id, CUdevice device) {
+    bool alone = gm_context_life(handle, id) >= 0;
+    if (!alone || gm_contexts_seen() == 1)
+        return alone;
+    gm_spin_lock(&lock);
+    for (unsigned i = 0; i < SLOTS && alone; i++)
+        alone = !slots[i].id || slots[i].id == id || slots[i].device != device;
+    gm_spin_unlock(&lock);
+    return alone;
+}
+
 /* The lock is held. */
 static int slot_now(CUcontext handle) {
     unsigned i = slot_of(handle);

@@ -52,6 +52,9 @@
     ROW(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000, 0)                                  \
     ROW(cuMemMap, cuMemMap, 10020, 0)                                                                        \
     ROW(cuMemUnmap, cuMemUnmap, 10020, 0)                                                                    \
+    ROW(cuMemSetAccess, cuMemSetAccess, 10020, 0)                                                            \
+    ROW(cuMulticastBindMem, cuMulticastBindMem, 12010, 0)                                                    \
+    ROW(cuMulticastBindAddr, cuMulticastBindAddr, 12010, 0)                                                  \
     ROW(cuMemExportToShareableHandle, cuMemExportToShareableHandle, 10020, 0)                                \
     ROW(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020, 0)                            \
     ROW(cuMemPoolCreate, cuMemPoolCreate, 11020, 0)                                                          \

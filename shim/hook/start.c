@@ -12,6 +12,7 @@
 #include "shim/base/options.h"
 #include "shim/base/room.h"
 #include "shim/base/real_dl.h"
+#include "shim/cache/mapped.h"
 #include "shim/core/explain.h"
 #include "shim/core/phase.h"
 #include "shim/core/python.h"
@@ -215,7 +216,7 @@ static void report_stacks(void) {
 
 static void trim_managed_pool(void) { gm_router_trim_kind(GM_KIND_MANAGED_POOL); }
 
-static struct gm_resource *build_resources(void) {
+static struct gm_resource *build_resources(const struct gm_policy *policy) {
     static const char *const fills[] = {"off", "zero", "poison"};
     unsigned long long nth = gm_option_number(GM_OPT_FAIL_NTH);
     uint64_t fill = gm_option_number(GM_OPT_FILL);
@@ -225,6 +226,8 @@ static struct gm_resource *build_resources(void) {
         if ((*row)->serves)
             gm_router_serve((*row)->kind, build((*row)->serves));
     serve_by_users();
+    if (policy->keeps_mapped)
+        gm_router_serve(GM_KIND_MAPPED, gm_mapped_start());
     gm_managed_quota_trim = trim_managed_pool;
     if (fill > 0 && fill < 3) {
         gm_format(wrapped, sizeof(wrapped), "fill(%s,%s)", fills[fill], text);
@@ -369,7 +372,7 @@ void gm_process_start(void) {
 
     struct gm_pipeline_setup setup = {
         .policy = policy,
-        .root = build_resources(),
+        .root = build_resources(policy),
         .timed = gm_option_text(GM_OPT_STATS)[0] != '\0',
         .synchronise = synchronise,
         .user_named = user_named,

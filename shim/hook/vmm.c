@@ -1,23 +1,26 @@
-/* Hooks of the program's virtual memory management. It is recorded and never moved. A handle counts as memory; a
- * reservation and a mapping count as address space. A handle lives until its last release. The memory behind it also
- * lives until its last unmap, which the driver shows only by its free memory, so the trace has both. */
+/* Hooks of the program's virtual memory management. A handle of device memory counts as reserved bytes, and a mapping
+ * of it is a live block. A reservation, a second mapping of the same memory, and a mapping of other memory are only
+ * addresses. A handle lives until its last release. The memory behind it also lives until its last unmap. Whole
+ * buffers that come and go are kept for reuse (shim/cache/mapped.h). */
+#include "shim/cache/mapped.h"
 #include "shim/driver/free_sync.h"
 #include "shim/hook/advice.h"
 #include "shim/hook/hook.h"
+#include "shim/resource/registry.h"
 
 HOOK(cuMemAddressReserve, CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr wanted,
      unsigned long long flags) {
     struct gm_scope scope;
     ENTER(cuMemAddressReserve, address, size, alignment, wanted, flags);
     BEGIN(&scope, GM_CALL_VMM_RESERVE, size);
-    CUresult result = gm_real.cuMemAddressReserve(address, size, alignment, wanted, flags);
+    CUresult result = gm_mapped_reserve(&scope.request, address, size, alignment, wanted, flags);
     gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_RESERVE, result ? 0 : gm_key(GM_SPACE_RESERVATION, *address), 0,
                           result);
     LEAVE(result);
 }
 
-static gm_status native_address_free(const struct gm_scope *scope, uint64_t key) {
-    return (gm_status)gm_real.cuMemAddressFree(gm_key_value(key), scope->request.size);
+static gm_status free_address(const struct gm_scope *scope, uint64_t key) {
+    return (gm_status)gm_mapped_address_free(gm_key_value(key), scope->request.size);
 }
 
 HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
@@ -25,7 +28,7 @@ HOOK(cuMemAddressFree, CUdeviceptr address, size_t size) {
     uint64_t key = gm_key(GM_SPACE_RESERVATION, address);
     ENTER(cuMemAddressFree, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_ADDRESS_FREE, size);
-    LEAVE(gm_pipeline_free(&scope, GM_ACT_UNRESERVE, key, native_address_free));
+    LEAVE(gm_pipeline_free(&scope, GM_ACT_UNRESERVE, key, free_address));
 }
 
 HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
@@ -33,20 +36,22 @@ HOOK(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t size, const CUmem
     struct gm_scope scope;
     ENTER(cuMemCreate, handle, size, properties, flags);
     BEGIN(&scope, GM_CALL_VMM_CREATE, size);
+    int current = scope.request.device;
     bool on_host = properties && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     if (on_host)
         gm_free_sync_note(GM_SYNC_HOST_MEMORY);
     if (properties && !on_host)
         scope.request.device = properties->location.id;
-    CUresult result = on_host ? WITH_TRIM(gm_real.cuMemCreate(handle, size, properties, flags))
-                              : WITHIN_LIMIT(&scope, gm_real.cuMemCreate(handle, size, properties, flags));
+    CUresult result =
+        on_host ? WITH_TRIM(gm_real.cuMemCreate(handle, size, properties, flags))
+                : WITHIN_LIMIT(&scope, gm_mapped_create(&scope.request, current, handle, size, properties, flags));
     gm_pipeline_saw_alloc(&scope, on_host ? GM_KIND_HOST : GM_KIND_VMM, GM_ACT_ALLOC,
                           result ? 0 : gm_key(GM_SPACE_VMM_HANDLE, *handle), 0, result);
     LEAVE(result);
 }
 
-static gm_status native_release(const struct gm_scope *scope, uint64_t key) {
-    return (gm_status)gm_real.cuMemRelease(gm_key_value(key));
+static gm_status release(const struct gm_scope *scope, uint64_t key) {
+    return (gm_status)gm_mapped_release(gm_key_value(key));
 }
 
 /* A handle may be held several times (retain, import). Only the release that ends the recorded hold is the block's
@@ -56,13 +61,19 @@ HOOK(cuMemRelease, CUmemGenericAllocationHandle handle) {
     uint64_t key = gm_key(GM_SPACE_VMM_HANDLE, handle);
     ENTER(cuMemRelease, handle);
     BEGIN_FREE(&scope, GM_CALL_VMM_RELEASE, 0);
-    LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, native_release));
+    LEAVE(gm_pipeline_free(&scope, GM_ACT_FREE, key, release));
 }
 
+/* Allocators retain the handle of their own buffer in order to release it twice. Whoever retains another handle may use
+ * the memory from elsewhere. */
 HOOK(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address) {
     ENTER(cuMemRetainAllocationHandle, handle, address);
-    gm_hook_pin((CUdeviceptr)(uintptr_t)address);
-    LEAVE(gm_real.cuMemRetainAllocationHandle(handle, address));
+    if (!gm_mapped_may_retain((CUdeviceptr)(uintptr_t)address))
+        LEAVE(CUDA_ERROR_INVALID_VALUE);
+    CUresult result = gm_real.cuMemRetainAllocationHandle(handle, address);
+    if (result == CUDA_SUCCESS && !gm_mapped_retained(*handle))
+        gm_hook_pin((CUdeviceptr)(uintptr_t)address);
+    LEAVE(result);
 }
 
 HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
@@ -70,9 +81,20 @@ HOOK(cuMemMap, CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllo
     struct gm_scope scope;
     ENTER(cuMemMap, address, size, offset, handle, flags);
     BEGIN(&scope, GM_CALL_VMM_MAP, size);
-    CUresult result = gm_real.cuMemMap(address, size, offset, handle, flags);
-    gm_pipeline_saw_alloc(&scope, GM_KIND_VMM, GM_ACT_MAP, address, 0, result);
+    CUresult result = gm_mapped_map(address, size, offset, handle, flags, &scope.known);
+    gm_pipeline_saw_map(&scope, address, handle, result);
     LEAVE(result);
+}
+
+HOOK(cuMemSetAccess, CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count) {
+    ENTER(cuMemSetAccess, address, size, access, count);
+    LEAVE(gm_mapped_set_access(address, size, access, count));
+}
+
+static bool is_pinned(CUdeviceptr address) {
+    struct gm_registry *registry = gm_registry_shared();
+    struct gm_block block;
+    return registry && gm_registry_find(registry, address, &block) && block.pinned_native;
 }
 
 /* One call may unmap several adjacent mappings. Each of them leaves the registry. */
@@ -80,8 +102,7 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
     struct gm_scope scope;
     ENTER(cuMemUnmap, address, size);
     BEGIN_FREE(&scope, GM_CALL_VMM_UNMAP, size);
-    gm_free_sync_unmap();
-    CUresult result = gm_real.cuMemUnmap(address, size);
+    CUresult result = gm_mapped_unmap(address, size, is_pinned(address));
     if (result != CUDA_SUCCESS) {
         gm_pipeline_free_end(&scope, GM_ACT_UNMAP, address, result);
         LEAVE(result);
@@ -92,10 +113,25 @@ HOOK(cuMemUnmap, CUdeviceptr address, size_t size) {
         if (!part.known)
             part.request.size = size - done;
         size_t step = part.known ? part.block.size : size - done;
-        gm_pipeline_free_end(&part, GM_ACT_UNMAP, address + done, result);
+        bool memory = part.known && gm_block_is_memory(&part.block);
+        gm_pipeline_free_end(&part, memory ? GM_ACT_FREE : GM_ACT_UNMAP, address + done, result);
         done += step ? step : size;
     }
     LEAVE(result);
+}
+
+HOOK(cuMulticastBindMem, CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle handle,
+     size_t handle_offset, size_t size, unsigned long long flags) {
+    ENTER(cuMulticastBindMem, multicast, offset, handle, handle_offset, size, flags);
+    gm_mapped_share(handle);
+    LEAVE(gm_real.cuMulticastBindMem(multicast, offset, handle, handle_offset, size, flags));
+}
+
+HOOK(cuMulticastBindAddr, CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr address, size_t size,
+     unsigned long long flags) {
+    ENTER(cuMulticastBindAddr, multicast, offset, address, size, flags);
+    gm_hook_pin(address);
+    LEAVE(gm_real.cuMulticastBindAddr(multicast, offset, address, size, flags));
 }
 
 HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
@@ -104,6 +140,7 @@ HOOK(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle
     ENTER(cuMemExportToShareableHandle, shareable, handle, type, flags);
     BEGIN(&scope, GM_CALL_VMM_EXPORT, 0);
     gm_free_sync_note(GM_SYNC_SHARED);
+    gm_mapped_share(handle);
     CUresult result = gm_real.cuMemExportToShareableHandle(shareable, handle, type, flags);
     gm_pipeline_note(&scope, GM_ACT_EXPORT, gm_key(GM_SPACE_VMM_HANDLE, handle), result);
     LEAVE(result);

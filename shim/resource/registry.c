@@ -464,6 +464,23 @@ bool gm_registry_mark(struct gm_registry *registry, uint64_t address) {
     return node != NULL;
 }
 
+bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, struct gm_block *handle) {
+    uint64_t hash = address_hash(key);
+    struct index_shard *shard = &registry->by_address[shard_of(hash)];
+    struct gm_registered *node = NULL;
+
+    gm_spin_lock(&shard->lock);
+    if (shard->table)
+        node = *address_link(shard, hash, key);
+    bool found = node && gm_block_is_handle(&node->block) && node->block.pitch + (uint64_t)bytes <= node->block.size;
+    if (found) {
+        node->block.pitch += (uint64_t)bytes;
+        read_block(node, handle);
+    }
+    gm_spin_unlock(&shard->lock);
+    return found;
+}
+
 static bool probe_range(struct gm_registry *registry, unsigned class, uint64_t bucket, uint64_t address,
                         struct gm_block *block) {
     uint64_t hash = range_hash(class, bucket);

@@ -35,6 +35,9 @@ bool gm_registry_find(struct gm_registry *registry, uint64_t address, struct gm_
 /* Marks the block that starts at `address`: it must be freed natively (gm_block.pinned_native). False: there is no
  * such block. */
 bool gm_registry_mark(struct gm_registry *registry, uint64_t address);
+/* Adds `bytes` to the mapped bytes of a handle's block (gm_block.pitch) and copies the block to *handle. False: there
+ * is no handle with this key, or the mapped bytes would leave the range from 0 to its size. */
+bool gm_registry_map(struct gm_registry *registry, uint64_t key, int64_t bytes, struct gm_block *handle);
 /* Copies the block that contains `address` to *block. False: there is no such block. */
 bool gm_registry_find_range(struct gm_registry *registry, uint64_t address, struct gm_block *block);
 /* Removes the blocks of the context one by one and calls visit(block, arg) after each removal. `number` (may be

@@ -40,12 +40,12 @@ struct gm_block {
     uint64_t address;
     size_t size;               /* bytes requested */
     size_t reserved;           /* bytes that the block takes, >= size where known, else size */
-    size_t pitch;              /* pitched memory: bytes between rows, else 0 */
+    size_t pitch;              /* pitched memory: bytes between rows; handle of memory: bytes that are mapped; else 0 */
     struct gm_resource *owner; /* the resource that frees it; NULL = only observed, the program's own call frees it */
     uint64_t context;          /* handle of its context */
     uint64_t context_id;       /* generation */
-    uint64_t stream;           /* stream-ordered: stream of the allocation */
-    uint64_t sequence;         /* trace: seq of its release, if its context was destroyed first */
+    uint64_t stream;   /* stream-ordered: stream of the allocation; mapped memory: its handle */
+    uint64_t sequence; /* trace: seq of its release, if its context was destroyed first */
     uint32_t site;
     uint16_t context_number;
     int16_t device;
@@ -65,10 +65,16 @@ struct gm_block {
 
 _Static_assert(GM_CALL_COUNT <= 64, "a bit for each call");
 
-/* The block holds memory. Reservations of addresses, mappings and pools hold none of their own. */
+/* The block is memory that the program can use. Reservations of addresses and pools are not. Device memory of the
+ * program's own virtual memory management is one block for each mapping (GM_KIND_MAPPED); its handle holds it before
+ * and after. A mapping of other memory, or a second one of the same memory, is only an address. */
 static inline bool gm_block_is_memory(const struct gm_block *block) {
-    const uint64_t address_space = 1ull << GM_CALL_VMM_RESERVE | 1ull << GM_CALL_VMM_MAP | 1ull << GM_CALL_POOL_CREATE;
-    return !(address_space >> block->call & 1);
+    return gm_call_allocates((enum gm_call)block->call, (enum gm_kind)block->kind);
+}
+
+/* A handle of device memory: what is not mapped counts as reserved. */
+static inline bool gm_block_is_handle(const struct gm_block *block) {
+    return block->call == GM_CALL_VMM_CREATE && block->kind == GM_KIND_VMM;
 }
 
 /* How the program frees a block. */

@@ -63,7 +63,7 @@ struct gm_event {
     uint64_t time_ns; /* start of the call */
     uint64_t address; /* or handle; 0 for a failed allocation */
     uint64_t bytes;   /* requested; for a free the size of the block, 0 = unknown */
-    uint64_t stream;  /* handle, 0 = default */
+    uint64_t stream;  /* handle, 0 = default; of mapped memory: handle of the memory */
     uint32_t slack;   /* provided bytes - requested bytes, saturating */
     uint32_t duration_ns; /* saturating */
     uint32_t site;        /* call site id, 0 = unknown */

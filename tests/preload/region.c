@@ -20,16 +20,16 @@ int main(void) {
     for (int i = 0; i < STEPS; i++) {
         MUST(gpumem_region_grow(region, (size_t)(i + 1) * STEP));
         note_alloc("cuMemCreate", STEP, NULL);
-        note("map", "cuMemMap", STEP, base + i * STEP);
+        note_alloc("cuMemMap", STEP, base + i * STEP);
     }
     round_trip(base, (size_t)STEPS * STEP, 0x5a);
     MUST(gpumem_region_shrink(region, STEP));
     for (int i = STEPS - 1; i > 0; i--) {
-        note("unmap", "cuMemUnmap", STEP, base + i * STEP);
+        note_free("cuMemUnmap", base + i * STEP);
         note_free("cuMemRelease", NULL);
     }
     MUST(gpumem_region_destroy(region));
-    note("unmap", "cuMemUnmap", STEP, base);
+    note_free("cuMemUnmap", base);
     note("unreserve", "cuMemAddressFree", RESERVED, base);
     note_free("cuMemRelease", NULL);
     printf("ok region\n");

@@ -19,6 +19,7 @@ from beside import address_sanitizer, all_or_nothing, behind_and_before, only_sh
 from captures import capture_memory, capture_modes, lost_capture
 from every_policy import POLICIES, all_rows, plain
 from frees import LATE, free_async, free_memory, free_sync, known_streams, late_error, self_waiting, starved
+from mapped import MAPPED
 from place import check, check_same_output, is_simulated, run_case
 from traces import brief, check_trace, number, read_trace
 
@@ -254,6 +255,7 @@ CASES = {
     "host_memory": plain("host_memory"),
     "arrays": plain("arrays"),
     "vmm": plain("vmm"),
+    **MAPPED,
     "per_thread_stream": plain("per_thread_stream"),
     "weak_runtime": unchanged("weak_runtime"),
     "weak_driver": unchanged("weak_driver"),

@@ -20,7 +20,7 @@ int main(void) {
     MUST(cuMemCreate(&handle, 2 * chunk, &property, 0));
     note_alloc("cuMemCreate", (long long)(2 * chunk), (void *)(uintptr_t)handle);
     MUST(cuMemMap(range + chunk, 2 * chunk, 0, handle, 0));
-    note("map", "cuMemMap", (long long)(2 * chunk), (void *)(range + chunk));
+    note_alloc("cuMemMap", (long long)(2 * chunk), (void *)(range + chunk));
     MUST(cuMemSetAccess(range + chunk, 2 * chunk, &access, 1));
     unsigned char *host = malloc(2 * chunk);
     EXPECT(host != NULL);
@@ -28,7 +28,7 @@ int main(void) {
     MUST(cuMemcpyDtoH(host, range + chunk, 2 * chunk));
     EXPECT(all_bytes_are(host, 0x66, 2 * chunk));
     free(host);
-    note("unmap", "cuMemUnmap", (long long)(2 * chunk), (void *)(range + chunk));
+    note_free("cuMemUnmap", (void *)(range + chunk));
     MUST(cuMemUnmap(range + chunk, 2 * chunk));
     note_free("cuMemRelease", (void *)(uintptr_t)handle);
     MUST(cuMemRelease(handle));

@@ -34,8 +34,10 @@ struct gm_analysis_pass {
     bool failed;
 };
 
-bool gm_call_allocates(enum gm_call call) {
-    return call != GM_CALL_VMM_RESERVE && call != GM_CALL_VMM_MAP && call != GM_CALL_POOL_CREATE;
+static bool is_handle(const struct gm_live_block *b) { return b->call == GM_CALL_VMM_CREATE && b->kind == GM_KIND_VMM; }
+
+bool gm_live_block_allocates(const struct gm_live_block *b) {
+    return gm_call_allocates((enum gm_call)b->call, (enum gm_kind)b->kind);
 }
 
 /* Handles and addresses are different number spaces. Without the space, equal numbers would collide. */
@@ -68,6 +70,10 @@ bool gm_event_is_own_trim(const struct gm_event *e) {
 bool gm_event_is_call(const struct gm_event *e) {
     return e->call != GM_CALL_NONE && e->action != GM_ACT_RELEASE && e->action != GM_ACT_DROP &&
            !gm_event_is_own_trim(e);
+}
+
+uint64_t gm_live_block_stream(const struct gm_live_block *b) {
+    return b->call == GM_CALL_VMM_MAP || is_handle(b) ? 0 : b->stream;
 }
 
 uint64_t gm_live_block_address(const struct gm_live_block *b) { return b->key ^ space_of((enum gm_call)b->call) << 60; }
@@ -148,13 +154,36 @@ static void change(const struct gm_analysis_pass *p, uint64_t *value, uint64_t *
     *value += difference;
 }
 
+/* Memory that the program maps is reserved by its handle before and afterwards. */
+static void move_from_handle(struct gm_analysis_pass *p, const struct gm_live_block *mapping, bool created) {
+    struct gm_live_block *handle = NULL;
+    if (mapping->call == GM_CALL_VMM_MAP && mapping->kind == GM_KIND_MAPPED)
+        handle = gm_live_blocks_find(&p->live, mapping->handle ^ space_of(GM_CALL_VMM_CREATE) << 60);
+    if (!handle || !is_handle(handle))
+        return;
+    uint64_t bytes = created ? mapping->bytes : 0 - mapping->bytes;
+    handle->mapped += bytes;
+    p->a->live_reserved -= bytes;
+}
+
+static void count_reserved(struct gm_analysis *a, uint64_t difference, uint64_t now) {
+    a->live_reserved += difference;
+    if (a->live_reserved > a->peak_reserved && (int64_t)difference > 0) {
+        a->peak_reserved = a->live_reserved;
+        a->peak_reserved_ns = now;
+    }
+}
+
 static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b, bool created, uint64_t now) {
     struct gm_analysis *a = p->a;
     struct gm_kind_totals *kind = &a->by_kind[b->kind];
     struct gm_site_totals *site = site_of(p, b->site);
     uint64_t one = created ? 1 : UINT64_MAX, bytes = created ? b->bytes : 0 - b->bytes;
-    if (!site || !gm_call_allocates((enum gm_call)b->call))
+    if (site && is_handle(b))
+        count_reserved(a, created ? b->bytes : 0 - (b->bytes - b->mapped), now);
+    if (!site || !gm_live_block_allocates(b))
         return;
+    move_from_handle(p, b, created);
     kind->live_count += one;
     site->live_count += one;
     site->live_bytes += bytes;
@@ -165,16 +194,12 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
         return;
     change(p, &site->device_live, &site->at_peak, &site->peak_seen, bytes);
     a->live_bytes += bytes;
-    a->live_reserved += created ? b->bytes + b->slack : 0 - (b->bytes + b->slack);
     if (created && a->live_bytes > a->peak_bytes) {
         a->peak_bytes = a->live_bytes;
         a->peak_ns = now;
         p->peak++;
     }
-    if (created && a->live_reserved > a->peak_reserved) {
-        a->peak_reserved = a->live_reserved;
-        a->peak_reserved_ns = now;
-    }
+    count_reserved(a, created ? b->bytes + b->slack : 0 - (b->bytes + b->slack), now);
 }
 
 static void notify_created(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
@@ -234,7 +259,7 @@ static void on_drop(struct gm_analysis *a, const struct gm_event *e) {
 static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int thread) {
     struct gm_analysis *a = p->a;
     uint64_t key = key_of(e);
-    bool memory = gm_call_allocates((enum gm_call)e->call);
+    bool memory = gm_call_allocates((enum gm_call)e->call, (enum gm_kind)e->kind);
     struct gm_live_block old, block = {.key = key,
                                        .bytes = e->bytes,
                                        .created_ns = e->time_ns + e->duration_ns,
@@ -272,7 +297,7 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
     case 1:
         a->replaced++;
         count_live(p, &old, false, block.created_ns);
-        if (gm_call_allocates((enum gm_call)old.call))
+        if (gm_live_block_allocates(&old))
             notify_destroyed(p, e, thread, &old);
         break;
     case -1: p->failed = true; return;
@@ -302,7 +327,7 @@ static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int th
         return;
     }
     count_live(p, &block, false, e->time_ns);
-    if (!gm_call_allocates((enum gm_call)block.call))
+    if (!gm_live_block_allocates(&block))
         return;
     if (e->action == GM_ACT_RELEASE) {
         count_released(p, &block);
@@ -351,7 +376,7 @@ static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_eve
         struct gm_live_block destroyed;
         gm_live_blocks_take(&p->live, b->key, &destroyed); /* another record may move here: look again */
         count_live(p, &destroyed, false, e->time_ns);
-        if (gm_call_allocates((enum gm_call)destroyed.call)) {
+        if (gm_live_block_allocates(&destroyed)) {
             count_released(p, &destroyed);
             notify_destroyed(p, e, thread, &destroyed);
         }
@@ -410,17 +435,27 @@ static int by_frequency(const void *x, const void *y) {
 }
 
 bool gm_live_block_is_leak(const struct gm_live_block *b) {
-    return gm_call_allocates((enum gm_call)b->call) && gm_kind_can_leak((enum gm_kind)b->kind);
+    return (gm_live_block_allocates(b) || is_handle(b)) && gm_kind_can_leak((enum gm_kind)b->kind);
+}
+
+/* Of a handle, only the bytes that are not mapped leak by themselves. */
+static bool is_alive_at_end(struct gm_live_block *b) {
+    if (b->key && is_handle(b)) {
+        b->bytes -= b->mapped;
+        return b->bytes > 0;
+    }
+    return b->key && gm_live_block_allocates(b);
 }
 
 static void conclude(struct gm_analysis_pass *p) {
     struct gm_analysis *a = p->a;
     for (size_t i = 0; i < p->live.size; i++) {
-        const struct gm_live_block *b = &p->live.slots[i];
+        struct gm_live_block *b = &p->live.slots[i];
         struct gm_site_totals *site;
-        if (b->key && gm_call_allocates((enum gm_call)b->call))
-            notify_alive_at_end(p, b);
-        if (!b->key || !gm_live_block_is_leak(b) || !(site = site_of(p, b->site)))
+        if (!is_alive_at_end(b))
+            continue;
+        notify_alive_at_end(p, b);
+        if (!gm_live_block_is_leak(b) || !(site = site_of(p, b->site)))
             continue;
         site->leaked_count++;
         site->leaked_bytes += b->bytes;

@@ -120,9 +120,11 @@ void gm_analysis_free(struct gm_analysis *analysis);
 bool gm_event_is_own_trim(const struct gm_event *event);
 /* The event is a call of the program. False for events that gpumem records in addition to a call. */
 bool gm_event_is_call(const struct gm_event *event);
-/* The call allocates memory. False for address space, mappings and pools: they hold no memory by themselves. */
-bool gm_call_allocates(enum gm_call call);
+/* The block is memory that the program can use (gm_call_allocates). */
+bool gm_live_block_allocates(const struct gm_live_block *block);
 
+/* The stream of the block's allocation, 0 = default or none. */
+uint64_t gm_live_block_stream(const struct gm_live_block *block);
 /* The block's address or handle as the program knows it. */
 uint64_t gm_live_block_address(const struct gm_live_block *block);
 /* The block is a leak if it is alive at the end. */

@@ -27,15 +27,15 @@ static bool put(struct rmm *r, int thread, uint64_t time_ns, const char *action,
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_event *e = step->event;
     if (e->action != GM_ACT_ALLOC_FAIL || !gm_kind_is_on_device((enum gm_kind)e->kind) ||
-        !gm_call_allocates((enum gm_call)e->call))
+        !gm_call_allocates((enum gm_call)e->call, (enum gm_kind)e->kind))
         return true;
     return put((struct rmm *)self, step->thread, e->time_ns, "allocate failure", 0, e->bytes, e->stream);
 }
 
 static bool created(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_live_block *b = step->block;
-    return !gm_export_on_device(b) ||
-           put((struct rmm *)self, step->thread, step->time_ns, "allocate", step->event->address, b->bytes, b->stream);
+    return !gm_export_on_device(b) || put((struct rmm *)self, step->thread, step->time_ns, "allocate",
+                                          step->event->address, b->bytes, gm_live_block_stream(b));
 }
 
 /* The block's key also identifies handles and blocks without a free in the trace. */
@@ -43,8 +43,9 @@ static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_live_block *b = step->block;
     const struct gm_event *e = step->event;
     bool own = e->action == GM_ACT_FREE || e->action == GM_ACT_RELEASE;
-    return !gm_export_on_device(b) || put((struct rmm *)self, step->thread, step->time_ns, "free",
-                                          gm_live_block_address(b), b->bytes, own ? e->stream : b->stream);
+    return !gm_export_on_device(b) ||
+           put((struct rmm *)self, step->thread, step->time_ns, "free", gm_live_block_address(b), b->bytes,
+               own ? e->stream : gm_live_block_stream(b));
 }
 
 static struct gm_observer *begin(struct gm_export *x) {

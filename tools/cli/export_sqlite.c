@@ -146,7 +146,7 @@ static bool put_block(struct database *d, const struct gm_step *step, const char
     put_word(r, 6, gm_call_name((enum gm_call)b->call));
     put(r, 7, (uint64_t)(int64_t)b->device);
     put(r, 8, b->context);
-    put(r, 9, b->stream);
+    put(r, 9, gm_live_block_stream(b));
     put(r, 10, (uint64_t)(int64_t)b->thread);
     put(r, 11, b->site);
     put(r, 12, b->hit);

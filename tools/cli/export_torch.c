@@ -242,7 +242,8 @@ static bool put_event(struct torch *t, int device, const struct entry *e) {
 
 static bool put_events(struct torch *t, const struct gm_step *step, const enum word *actions, int count) {
     const struct gm_live_block *b = step->block;
-    struct entry e = {W_ALLOC, gm_live_block_address(b), b->bytes, b->stream, step->time_ns, frames_of(t, b->site)};
+    struct entry e = {W_ALLOC,       gm_live_block_address(b), b->bytes, gm_live_block_stream(b),
+                      step->time_ns, frames_of(t, b->site)};
     if (!gm_export_on_device(b))
         return true;
     for (int i = 0; i < count; i++) {
@@ -299,7 +300,7 @@ static bool alive_at_end(struct gm_observer *self, const struct gm_step *step) {
                    {W_ALLOCATED, got},
                    {W_ACTIVE, got},
                    {W_REQUESTED, b->bytes},
-                   {W_STREAM, b->stream}};
+                   {W_STREAM, gm_live_block_stream(b)}};
     char item[ITEM], *p = put_opcodes(item, "}(");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         p = put_pair(p, numbers[i].key, numbers[i].value);

@@ -58,6 +58,11 @@ int gm_live_blocks_add(struct gm_live_blocks *t, const struct gm_live_block *blo
     return replaced;
 }
 
+struct gm_live_block *gm_live_blocks_find(const struct gm_live_blocks *t, uint64_t key) {
+    struct gm_live_block *slot = t->size ? find(t, key) : NULL;
+    return slot && slot->key ? slot : NULL;
+}
+
 bool gm_live_blocks_take(struct gm_live_blocks *t, uint64_t key, struct gm_live_block *block) {
     if (!t->size)
         return false;

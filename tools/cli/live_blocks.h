@@ -12,7 +12,11 @@ struct gm_live_block {
     uint64_t bytes;      /* requested */
     uint64_t created_ns; /* end of the allocation call */
     uint64_t number;     /* position among the allocations of the trace, from 1 */
-    uint64_t stream;
+    union {
+        uint64_t stream;
+        uint64_t handle; /* of memory that the program mapped */
+        uint64_t mapped; /* of a handle: bytes that are mapped */
+    };
     uint32_t slack; /* bytes reserved - bytes requested */
     uint32_t site;
     int32_t thread; /* the thread that allocated it */
@@ -30,6 +34,8 @@ struct gm_live_blocks {
 /* Adds a copy. Returns 1 if it replaced an older block with the same key, which is written to *old; else 0; -1 = no
  * memory. */
 int gm_live_blocks_add(struct gm_live_blocks *table, const struct gm_live_block *block, struct gm_live_block *old);
+/* The block with this key, until the table changes; NULL: there is none. */
+struct gm_live_block *gm_live_blocks_find(const struct gm_live_blocks *table, uint64_t key);
 bool gm_live_blocks_take(struct gm_live_blocks *table, uint64_t key, struct gm_live_block *block);
 void gm_live_blocks_free(struct gm_live_blocks *table);
 

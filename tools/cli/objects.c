@@ -88,7 +88,8 @@ static void on_alloc(struct pass *p, const struct gm_event *e, int thread) {
     bool movable = is_movable(e), failed = e->action == GM_ACT_ALLOC_FAIL;
     uint32_t number = 0;
     struct gm_live_block old;
-    if (!movable && (failed || !gm_kind_is_on_device(e->kind) || !gm_call_allocates(e->call)))
+    if (!movable &&
+        (failed || !gm_kind_is_on_device(e->kind) || !gm_call_allocates((enum gm_call)e->call, (enum gm_kind)e->kind)))
         return;
     if (o->count >> 31 || !grow((void **)&o->list, &o->room, o->count, sizeof *o->list)) {
         p->failed = true;

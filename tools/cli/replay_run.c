@@ -254,7 +254,8 @@ static void alloc_movable(struct run *r, const struct gm_event *e, int thread) {
 static void alloc_other(struct run *r, const struct gm_event *e) {
     struct gm_scope scope;
     uint64_t address, reserved = e->bytes + e->slack;
-    if (e->action == GM_ACT_ALLOC_FAIL || !e->bytes || !gm_kind_is_on_device(e->kind) || !gm_call_allocates(e->call))
+    if (e->action == GM_ACT_ALLOC_FAIL || !e->bytes || !gm_kind_is_on_device(e->kind) ||
+        !gm_call_allocates((enum gm_call)e->call, (enum gm_kind)e->kind))
         return;
     begin(&scope, e);
     bool fits = gm_pipeline_charge(&scope, e->call == GM_CALL_ALLOC_MANAGED);

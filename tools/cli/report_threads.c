@@ -16,13 +16,13 @@ static struct gm_keyed_totals *row_of(struct observer *w, const struct gm_step *
 }
 
 static struct gm_keyed_totals *owner_of(struct observer *w, const struct gm_live_block *b) {
-    return w->streams ? gm_keyed_totals_of(&w->tallies, b->stream, b->context)
+    return w->streams ? gm_keyed_totals_of(&w->tallies, gm_live_block_stream(b), b->context)
                       : gm_keyed_totals_of(&w->tallies, (uint64_t)(int64_t)b->thread, 0);
 }
 
 static bool event(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_event *e = step->event;
-    if (!gm_event_is_call(e) || !gm_call_allocates((enum gm_call)e->call))
+    if (!gm_event_is_call(e) || !gm_call_allocates((enum gm_call)e->call, (enum gm_kind)e->kind))
         return true;
     struct gm_keyed_totals *t = row_of((struct observer *)self, step);
     if (!t)

@@ -1,0 +1,618 @@
+/* The calls of a program that maps its memory itself, and the maker of the memory that a cache keeps for it (mapped.h).
+ */
+#include "shim/cache/mapped.h"
+
+#include "shim/base/stats.h"
+#include "shim/cache/cache.h"
+#include "shim/cache/mapped_buffers.h"
+#include "shim/cache/parts.h"
+#include "shim/driver/free_sync.h"
+#include "shim/driver/mapping.h"
+#include "shim/resource/adaptor.h"
+#include "shim/resource/deferred_free.h"
+#include "shim/resource/stack.h"
+
+#define GRANULE ((size_t)2 << 20) /* least alignment of an address range */
+
+enum { MOST_IDLE = 64, FREE_DEVIATIONS = 16, REUSES_FOR_ONE = 4 };
+
+static struct gm_resource *cache;
+static uint64_t reuses, deviations;
+static int capable_of_rdma = -1; /* of all buffers: gpuDirectRDMACapable of the first one */
+
+/* The halves of a buffer that this thread asked for and has not mapped yet. */
+static __thread struct halves {
+    CUdeviceptr address; /* made by the driver, 0: none */
+    size_t address_size;
+    CUmemGenericAllocationHandle handle; /* made by the driver, valid with handle_size */
+    size_t handle_size;                  /* 0: none */
+    CUcontext context;                   /* of the handle */
+    uint64_t context_id;
+    int device;
+    struct gm_buffer *kept; /* a kept buffer of which the thread has one half; valid with its serial */
+    uint64_t serial;
+} halves __attribute__((tls_model("initial-exec")));
+
+static bool is_on(void) {
+    return cache && __atomic_load_n(&deviations, __ATOMIC_RELAXED) <=
+                        FREE_DEVIATIONS + __atomic_load_n(&reuses, __ATOMIC_RELAXED) / REUSES_FOR_ONE;
+}
+
+static void note_deviation(void) {
+    static int once;
+    __atomic_add_fetch(&deviations, 1, __ATOMIC_RELAXED);
+    if (!is_on())
+        gm_log_once(&once, GM_LOG_INFO,
+                    "mapped memory: the program's calls vary, so its buffers are not kept for reuse");
+}
+
+/* ---- one buffer; gm_buffers_lock is held, and released during calls of the driver */
+
+static void forget(struct gm_buffer *buffer) {
+    if (buffer->counted)
+        gm_cache_count_own(cache, buffer->device, -(int64_t)buffer->size);
+    gm_buffer_remove(buffer);
+}
+
+/* Undoes in the driver what the program has undone in its view. */
+static gm_status undo(const struct gm_buffer *buffer) {
+    const struct gm_extent extent = {buffer->handle, buffer->size};
+    CUstreamCaptureMode mode = gm_capture_relax();
+    gm_status status = buffer->mapped ? GM_OK : gm_extents_unmap(&gm_drv, buffer->address, &extent, 1);
+    if (!status && buffer->withheld)
+        gm_extents_release(&gm_drv, &extent, 1);
+    if (!status && !buffer->mapped && !buffer->address_held)
+        gm_addresses_free(&gm_drv, buffer->address, buffer->size);
+    gm_capture_unrelax(mode);
+    return status;
+}
+
+/* The buffer becomes ordinary memory of the program, and is forgotten. */
+static void let_go(struct gm_buffer *buffer) {
+    buffer->busy = true;
+    gm_spin_unlock(&gm_buffers_lock);
+    if (!buffer->mapped)
+        gm_free_sync_unmap();
+    if (undo(buffer))
+        gm_log(GM_LOG_ERROR, "mapped memory: the driver does not unmap %zu bytes", buffer->size);
+    gm_spin_lock(&gm_buffers_lock);
+    forget(buffer);
+}
+
+struct range {
+    CUdeviceptr address;
+    size_t size;
+};
+
+static bool overlaps(const struct gm_buffer *buffer, const struct range *range) {
+    return buffer->address < range->address + range->size && range->address < buffer->address + buffer->size;
+}
+
+static bool is_in_the_way(const struct gm_buffer *buffer, const void *range) {
+    return !buffer->mapped && buffer->address_held && overlaps(buffer, range);
+}
+
+static bool is_in_use(const struct gm_buffer *buffer, const void *range) {
+    return buffer->mapped && overlaps(buffer, range);
+}
+
+static bool is_idle(const struct gm_buffer *buffer, const void *unused) { return gm_buffer_is_idle(buffer); }
+
+/* Only the driver has something mapped in the range: to the program it is empty. */
+static void clear(CUdeviceptr address, size_t size) {
+    const struct range range = {address, size};
+    struct gm_buffer *buffer;
+    while (gm_buffers_partly_held && (buffer = gm_buffer_search(is_in_the_way, &range)) != NULL) {
+        note_deviation();
+        let_go(buffer);
+    }
+}
+
+/* The buffers of the range were used in another way than the sequence allows. */
+static void let_go_in_use(CUdeviceptr address, size_t size) {
+    const struct range range = {address, size};
+    for (struct gm_buffer *buffer; (buffer = gm_buffer_search(is_in_use, &range)) != NULL;)
+        let_go(buffer);
+}
+
+/* ---- to the cache and back */
+
+/* The program has nothing of the buffer any more. Releases the lock. */
+static CUresult keep(struct gm_buffer *buffer) {
+    static const struct gm_free_request how = {.call = GM_CALL_FREE};
+    const struct gm_block block = {.address = buffer->address,
+                                   .size = buffer->size,
+                                   .reserved = buffer->size,
+                                   .context = (uint64_t)(uintptr_t)buffer->context,
+                                   .context_id = buffer->context_id,
+                                   .device = (int16_t)buffer->device,
+                                   .call = GM_CALL_ALLOC,
+                                   .kind = GM_KIND_MAPPED};
+    bool living = gm_context_life(buffer->context, buffer->context_id) >= 0;
+    if (!living)
+        let_go(buffer);
+    gm_spin_unlock(&gm_buffers_lock);
+    if (!living || cache->ops->free(cache, &block, &how) == GM_OK)
+        return CUDA_SUCCESS;
+    gm_spin_lock(&gm_buffers_lock);
+    buffer = gm_buffer_at(block.address);
+    if (buffer && gm_buffer_is_kept(buffer))
+        let_go(buffer);
+    gm_spin_unlock(&gm_buffers_lock);
+    return CUDA_SUCCESS;
+}
+
+/* The program gave back the memory, and natively it would be free now. Usually the address range follows at once.
+ * Where it does not, the memory must not be held for long. */
+static void bound_idle(struct gm_buffer *buffer) {
+    if (gm_buffers_partly_held > MOST_IDLE || buffer->size > gm_cache_limit(cache->state, buffer->device)) {
+        note_deviation();
+        let_go(buffer);
+    }
+}
+
+/* A kept buffer of this size whose fence is complete. The lock is held if there is one. */
+static struct gm_buffer *take(const struct gm_request *request, int device, size_t size) {
+    struct gm_request wanted = *request;
+    wanted.call = GM_CALL_ALLOC;
+    wanted.size = size;
+    wanted.device = device;
+    if (device < 0 || device >= GM_CACHE_DEVICES || !request->context_id)
+        return NULL;
+    CUdeviceptr address = gm_cache_take(cache, &wanted);
+    if (!address)
+        return NULL;
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_at(address);
+    if (buffer)
+        halves = (struct halves){.kept = buffer, .serial = buffer->serial};
+    else
+        gm_spin_unlock(&gm_buffers_lock);
+    return buffer;
+}
+
+/* The kept buffer of which this thread has one half. The lock is held if there is one. */
+static struct gm_buffer *half_taken(size_t size) {
+    if (!halves.kept)
+        return NULL;
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = halves.kept;
+    if (buffer->serial == halves.serial && !buffer->busy && buffer->size == size && !buffer->mapped)
+        return buffer;
+    gm_spin_unlock(&gm_buffers_lock);
+    return NULL;
+}
+
+/* ---- reservation of addresses */
+
+static bool reserve_kept(const struct gm_request *request, CUdeviceptr *address, size_t size) {
+    struct gm_buffer *buffer = half_taken(size);
+    if (buffer && (!buffer->holds || buffer->address_held)) {
+        gm_spin_unlock(&gm_buffers_lock);
+        buffer = NULL;
+    }
+    /* The handle that this thread has came from the driver, so the addresses must do so, too. */
+    if (!buffer && halves.handle_size != size && is_on())
+        buffer = take(request, request->device, size);
+    if (!buffer)
+        return false;
+    gm_buffer_change(buffer, buffer->holds, true, false);
+    *address = buffer->address;
+    gm_spin_unlock(&gm_buffers_lock);
+    return true;
+}
+
+CUresult gm_mapped_reserve(const struct gm_request *request, CUdeviceptr *address, size_t size, size_t alignment,
+                           CUdeviceptr wanted, unsigned long long flags) {
+    bool plain = cache && address && !wanted && !flags && alignment <= GRANULE && !(alignment & (alignment - 1));
+    if (plain && reserve_kept(request, address, size))
+        return CUDA_SUCCESS;
+    CUresult result = gm_drv.mem_address_reserve(address, size, alignment, wanted, flags);
+    if (plain && result == CUDA_SUCCESS) {
+        halves.address = *address;
+        halves.address_size = size;
+    }
+    return result;
+}
+
+CUresult gm_mapped_address_free(CUdeviceptr address, size_t size) {
+    if (!cache)
+        return gm_drv.mem_address_free(address, size);
+    if (halves.address == address)
+        halves.address = 0;
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_at(address);
+    if (buffer && gm_buffer_is_kept(buffer)) {
+        gm_spin_unlock(&gm_buffers_lock);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (buffer && !buffer->mapped && buffer->address_held && buffer->size == size) {
+        gm_buffer_change(buffer, buffer->holds, false, false);
+        if (!buffer->holds)
+            return keep(buffer);
+        gm_spin_unlock(&gm_buffers_lock);
+        return CUDA_SUCCESS;
+    }
+    clear(address, size);
+    gm_spin_unlock(&gm_buffers_lock);
+    return gm_drv.mem_address_free(address, size);
+}
+
+/* ---- handles */
+
+static bool is_plain(const CUmemAllocationProp *properties, int device) {
+    return properties && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED && !properties->requestedHandleTypes &&
+           properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && properties->location.id == device &&
+           !properties->win32HandleMetaData && !properties->allocFlags.compressionType && !properties->allocFlags.usage;
+}
+
+static bool has_the_same_flag(const CUmemAllocationProp *properties) {
+    int mine = properties->allocFlags.gpuDirectRDMACapable, unknown = -1;
+    return __atomic_compare_exchange_n(&capable_of_rdma, &unknown, mine, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+           unknown == mine;
+}
+
+static bool create_kept(const struct gm_request *request, int device, CUmemGenericAllocationHandle *handle,
+                        size_t size) {
+    struct gm_buffer *buffer = half_taken(size);
+    if (buffer && (buffer->holds || !buffer->address_held)) {
+        gm_spin_unlock(&gm_buffers_lock);
+        buffer = NULL;
+    }
+    if (!buffer && !(halves.address && halves.address_size == size) && is_on())
+        buffer = take(request, device, size);
+    if (!buffer)
+        return false;
+    gm_buffer_change(buffer, 1, buffer->address_held, false);
+    buffer->withheld = false;
+    *handle = buffer->handle;
+    gm_spin_unlock(&gm_buffers_lock);
+    return true;
+}
+
+CUresult gm_mapped_create(const struct gm_request *request, int device, CUmemGenericAllocationHandle *handle,
+                          size_t size, const CUmemAllocationProp *properties, unsigned long long flags) {
+    CUcontext context = (CUcontext)(uintptr_t)request->context;
+    bool plain = cache && handle && size && !flags && device >= 0 && device < GM_CACHE_DEVICES &&
+                 is_plain(properties, device) && has_the_same_flag(properties) &&
+                 gm_context_is_alone(context, request->context_id, device) && gm_cache_limit(cache->state, device);
+    if (plain && create_kept(request, device, handle, size))
+        return CUDA_SUCCESS;
+    CUresult result = gm_drv.mem_create(handle, size, properties, flags);
+    if (plain && result == CUDA_SUCCESS) {
+        halves.handle = *handle;
+        halves.handle_size = size;
+        halves.context = context;
+        halves.context_id = request->context_id;
+        halves.device = device;
+    }
+    return result;
+}
+
+CUresult gm_mapped_release(CUmemGenericAllocationHandle handle) {
+    if (!cache)
+        return gm_drv.mem_release(handle);
+    if (halves.handle_size && halves.handle == handle)
+        halves.handle_size = 0;
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_of(handle);
+    if (buffer && !buffer->holds) {
+        gm_spin_unlock(&gm_buffers_lock);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (buffer && buffer->holds == 1 && !buffer->withheld) {
+        buffer->withheld = true;
+        gm_buffer_change(buffer, 0, buffer->address_held, buffer->mapped);
+        if (gm_buffer_is_kept(buffer))
+            return keep(buffer);
+        if (gm_buffer_is_idle(buffer))
+            bound_idle(buffer);
+        gm_spin_unlock(&gm_buffers_lock);
+        return CUDA_SUCCESS;
+    }
+    if (buffer) /* the driver counts further references */
+        gm_buffer_change(buffer, buffer->holds - 1, buffer->address_held, buffer->mapped);
+    gm_spin_unlock(&gm_buffers_lock);
+    return gm_drv.mem_release(handle);
+}
+
+static bool is_empty_at(const struct gm_buffer *buffer, const void *address) {
+    const struct range at = {*(const CUdeviceptr *)address, 1};
+    return !buffer->mapped && overlaps(buffer, &at);
+}
+
+bool gm_mapped_may_retain(CUdeviceptr address) {
+    if (!cache)
+        return true;
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_at(address);
+    bool may = buffer ? buffer->mapped : !gm_buffer_search(is_empty_at, &address);
+    gm_spin_unlock(&gm_buffers_lock);
+    return may;
+}
+
+bool gm_mapped_retained(CUmemGenericAllocationHandle handle) {
+    if (!cache)
+        return false;
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_of(handle);
+    if (buffer)
+        gm_buffer_change(buffer, buffer->holds + 1, buffer->address_held, buffer->mapped);
+    gm_spin_unlock(&gm_buffers_lock);
+    return buffer != NULL;
+}
+
+void gm_mapped_share(CUmemGenericAllocationHandle handle) {
+    if (!cache)
+        return;
+    if (halves.handle_size && halves.handle == handle)
+        halves.handle_size = 0;
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_of(handle);
+    if (buffer && !gm_buffer_is_kept(buffer))
+        let_go(buffer);
+    gm_spin_unlock(&gm_buffers_lock);
+}
+
+/* ---- mappings */
+
+/* The driver mapped the memory. From now on the buffer is followed, if both halves are this thread's latest. */
+static void follow(CUdeviceptr address, size_t size, CUmemGenericAllocationHandle handle) {
+    const struct gm_buffer buffer = {.address = address,
+                                     .handle = handle,
+                                     .size = size,
+                                     .context = halves.context,
+                                     .context_id = halves.context_id,
+                                     .device = halves.device,
+                                     .holds = 1,
+                                     .address_held = true,
+                                     .mapped = true};
+    if (halves.handle_size != size || halves.handle != handle || halves.address != address ||
+        halves.address_size != size || !is_on())
+        return;
+    halves = (struct halves){0};
+    gm_spin_lock(&gm_buffers_lock);
+    gm_buffer_add(&buffer);
+    gm_spin_unlock(&gm_buffers_lock);
+}
+
+/* Prepares a mapping that no buffer can serve. The lock is held. Returns CUDA_SUCCESS if the driver shall be called. */
+static CUresult prepare_map(CUdeviceptr address, size_t size, CUmemGenericAllocationHandle handle) {
+    struct gm_buffer *buffer = gm_buffer_of(handle);
+    if (buffer && !buffer->holds)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (buffer) {
+        if (!buffer->mapped)
+            note_deviation();
+        let_go(buffer);
+    }
+    clear(address, size);
+    return CUDA_SUCCESS;
+}
+
+CUresult gm_mapped_map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                       unsigned long long flags, bool *reused) {
+    *reused = false;
+    if (!cache)
+        return gm_drv.mem_map(address, size, offset, handle, flags);
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_of(handle);
+    *reused = buffer && buffer->address == address && buffer->size == size && !offset && !flags && !buffer->mapped &&
+              buffer->holds && buffer->address_held;
+    if (*reused) {
+        gm_buffer_change(buffer, buffer->holds, true, true);
+        halves.kept = NULL;
+        __atomic_add_fetch(&reuses, 1, __ATOMIC_RELAXED);
+        gm_spin_unlock(&gm_buffers_lock);
+        return CUDA_SUCCESS;
+    }
+    CUresult result = prepare_map(address, size, handle);
+    gm_spin_unlock(&gm_buffers_lock);
+    if (result == CUDA_SUCCESS)
+        result = gm_drv.mem_map(address, size, offset, handle, flags);
+    if (result == CUDA_SUCCESS && !offset && !flags)
+        follow(address, size, handle);
+    return result;
+}
+
+static bool is_for_own_device(const struct gm_buffer *buffer, const CUmemAccessDesc *access, size_t count) {
+    return count == 1 && access && access->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+           access->location.id == buffer->device && access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+static void note_access(CUdeviceptr address, size_t size) {
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_at(address);
+    if (buffer && buffer->mapped && buffer->size == size) {
+        buffer->accessible = buffer->opened = true;
+        if (!buffer->counted)
+            gm_cache_count_own(cache, buffer->device, (int64_t)size);
+        buffer->counted = true;
+    }
+    gm_spin_unlock(&gm_buffers_lock);
+}
+
+CUresult gm_mapped_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count) {
+    if (!cache)
+        return gm_drv.mem_set_access(address, size, access, count);
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_at(address);
+    bool expected = buffer && buffer->mapped && buffer->size == size && is_for_own_device(buffer, access, count);
+    bool done = expected && buffer->accessible, empty = buffer && gm_buffer_is_kept(buffer);
+    if (done)
+        buffer->opened = true;
+    else if (!expected && !empty)
+        clear(address, size);
+    gm_spin_unlock(&gm_buffers_lock);
+    if (done || empty)
+        return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = gm_drv.mem_set_access(address, size, access, count);
+    if (result == CUDA_SUCCESS && expected) {
+        note_access(address, size);
+    } else if (result == CUDA_SUCCESS) {
+        gm_spin_lock(&gm_buffers_lock);
+        let_go_in_use(address, size);
+        gm_spin_unlock(&gm_buffers_lock);
+    }
+    return result;
+}
+
+static bool may_keep(const struct gm_buffer *buffer, bool pinned) {
+    return is_on() && buffer->opened && buffer->accessible && !pinned &&
+           gm_context_is_alone(buffer->context, buffer->context_id, buffer->device);
+}
+
+CUresult gm_mapped_unmap(CUdeviceptr address, size_t size, bool pinned) {
+    if (!cache) {
+        gm_free_sync_unmap();
+        return gm_drv.mem_unmap(address, size);
+    }
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_at(address);
+    bool kept = buffer && gm_buffer_is_kept(buffer);
+    bool stays = buffer && buffer->mapped && buffer->size == size && may_keep(buffer, pinned);
+    if (stays) {
+        buffer->opened = false;
+        gm_buffer_change(buffer, buffer->holds, true, false);
+        if (gm_buffer_is_idle(buffer))
+            bound_idle(buffer);
+    } else if (!kept) {
+        clear(address, size);
+    }
+    gm_spin_unlock(&gm_buffers_lock);
+    if (stays || kept)
+        return stays ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    gm_free_sync_unmap();
+    CUresult result = gm_drv.mem_unmap(address, size);
+    if (result == CUDA_SUCCESS) {
+        gm_spin_lock(&gm_buffers_lock);
+        let_go_in_use(address, size);
+        gm_spin_unlock(&gm_buffers_lock);
+    }
+    return result;
+}
+
+/* ---- the maker, which only frees: the program's own calls make the memory */
+
+static gm_status mapped_alloc(struct gm_resource *self, const struct gm_request *request,
+                              const struct gm_decision *decision, struct gm_block *block) {
+    return GM_NOT_SUPPORTED;
+}
+
+/* A cache counted the buffer out before. */
+static gm_status free_now(const struct gm_deferred_block *deferred) {
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_at(deferred->address);
+    if (buffer)
+        buffer->busy = true;
+    gm_spin_unlock(&gm_buffers_lock);
+    if (!buffer)
+        return GM_OK;
+    gm_status status = undo(buffer);
+    gm_spin_lock(&gm_buffers_lock);
+    if (status)
+        buffer->busy = false;
+    else
+        gm_buffer_remove(buffer);
+    gm_spin_unlock(&gm_buffers_lock);
+    return status;
+}
+
+static struct gm_deferred_free deferred_frees = {.free_now = free_now};
+
+/* cuMemUnmap does not wait, so the free of a block that may be in use does (deferred_free.h). */
+static gm_status mapped_free(struct gm_resource *self, const struct gm_block *block,
+                             const struct gm_free_request *how) {
+    const struct gm_deferred_block now = gm_deferred_block_of(block);
+    return how->idle ? free_now(&now) : gm_deferred_free_add(&deferred_frees, block, how);
+}
+
+static size_t mapped_trim(struct gm_resource *self, size_t bytes) {
+    size_t released = gm_driver_ready(false) ? gm_deferred_free_drain(&deferred_frees) : 0;
+    gm_spin_lock(&gm_buffers_lock);
+    for (struct gm_buffer *buffer; released < bytes && (buffer = gm_buffer_search(is_idle, NULL)) != NULL;) {
+        released += buffer->size;
+        let_go(buffer);
+    }
+    gm_spin_unlock(&gm_buffers_lock);
+    return released;
+}
+
+struct idle_bytes {
+    int device;
+    size_t bytes;
+};
+
+static bool add_idle(const struct gm_buffer *buffer, const void *argument) {
+    struct idle_bytes *sum = (struct idle_bytes *)(uintptr_t)argument;
+    if (gm_buffer_is_idle(buffer) && buffer->device == sum->device)
+        sum->bytes += buffer->size;
+    return false;
+}
+
+static size_t mapped_releasable(struct gm_resource *self, int device) {
+    struct idle_bytes sum = {.device = device};
+    gm_spin_lock(&gm_buffers_lock);
+    if (gm_buffers_partly_held)
+        gm_buffer_search(add_idle, &sum);
+    gm_spin_unlock(&gm_buffers_lock);
+    return sum.bytes;
+}
+
+static bool mapped_keeps(struct gm_resource *self, uint64_t address) {
+    gm_spin_lock(&gm_buffers_lock);
+    struct gm_buffer *buffer = gm_buffer_at(address);
+    bool keeps = buffer && !buffer->mapped;
+    gm_spin_unlock(&gm_buffers_lock);
+    return keeps;
+}
+
+static bool ended_with_it(const struct gm_buffer *buffer, const void *context_id) {
+    return buffer->context_id == *(const uint64_t *)context_id &&
+           (gm_buffer_is_kept(buffer) || gm_buffer_is_idle(buffer));
+}
+
+/* Mapped memory outlives its context. */
+static void mapped_context_destroyed(struct gm_resource *self, uint64_t context_id) {
+    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
+    gm_spin_lock(&gm_buffers_lock);
+    for (struct gm_buffer *buffer; (buffer = gm_buffer_search(ended_with_it, &context_id)) != NULL;)
+        let_go(buffer);
+    gm_spin_unlock(&gm_buffers_lock);
+}
+
+static void mapped_capture(struct gm_resource *self, int change) {
+    if (change < 0 && gm_driver_ready(false))
+        gm_deferred_free_flush(&deferred_frees);
+}
+
+static void mapped_after_fork(struct gm_resource *self) {
+    gm_deferred_free_after_fork(&deferred_frees);
+    gm_buffers_after_fork();
+    halves = (struct halves){0};
+}
+
+static const struct gm_resource_ops maker = {
+    .name = "mapped",
+    .summary = "buffers that the program mapped itself",
+    .properties = GM_PROP_DEVICE_ACCESSIBLE | GM_PROP_RESIDENT | GM_PROP_DEVICE_STORAGE | GM_PROP_READY_ANYWHERE |
+                  GM_PROP_OUTLIVES_CONTEXT,
+    .breaks = "",
+    .kind = GM_KIND_MAPPED,
+    .granule = GRANULE,
+    .alloc = mapped_alloc,
+    .free = mapped_free,
+    .trim = mapped_trim,
+    .releasable = mapped_releasable,
+    .keeps = mapped_keeps,
+    .context_destroyed = mapped_context_destroyed,
+    .capture = mapped_capture,
+    .after_fork = mapped_after_fork,
+};
+
+struct gm_resource *gm_mapped_start(void) {
+    char error[160];
+    struct gm_resource *given = gm_stack_of(&maker);
+    cache = given ? gm_stack_build("cache($1)", &given, 1, error, sizeof error) : NULL;
+    return cache;
+}

@@ -1,0 +1,85 @@
+"""Buffers that a program maps itself (mapped.c): its results under every policy, and what of them reaches the driver."""
+
+import itertools
+import re
+
+from every_policy import POLICIES, all_rows
+from place import check, check_same_output
+from traces import check_trace
+
+KEEPING = ("cache", "auto")
+ORDERS = ("create_first", "retained", "reserve_first", "released_early", "released_first")
+BATCHES = ({}, {"GPUMEM_FENCE_BATCH": "1"})
+
+
+def compare(place, arguments, checks_trace=True, settings=({},), further=None, **simulated):
+    command = [place.program("mapped"), *arguments]
+    native = place.run_native(command, **simulated)
+    for policy, options in itertools.product(POLICIES, settings):
+        label = f"mapped {' '.join(arguments)} under {policy} {options}"
+        done = place.run_shimmed(command, policy, **simulated, **options)
+        check_same_output(native, done, label)
+        if checks_trace:
+            events = check_trace(done, "any", 0, label)
+            if further:
+                further(events, policy, label)
+
+
+def driver_calls(done, label):
+    found = re.search(r"^calls (\d+)$", done.stdout, re.M)
+    check(done.returncode == 0 and found, f"{label}:\n{done.stdout}{done.stderr}")
+    return int(found.group(1))
+
+
+def blocks_and_hits(events, policy, label):
+    """Each mapping is a block of kind mapped with its bytes; kept memory is written as a hit."""
+    rows = [row for row in all_rows(events) if row["action"] == "alloc" and row["call"] == "cuMemMap"]
+    hits = sum(row["hit"] == "1" for row in rows)
+    check(len(rows) == 300 and {row["kind"] for row in rows} == {"mapped"}, f"{label}: {len(rows)} blocks")
+    check(hits >= 270 if policy in KEEPING else hits == 0, f"{label}: {hits} hits")
+
+
+def orders(place):
+    """Under a policy that keeps memory, one sequence in ten reaches the driver, whatever its order; else all of them do."""
+    for order in ORDERS:
+        retained = order == "retained"
+        compare(place, ["exact", order], not retained, BATCHES, blocks_and_hits)
+        command = [place.program("mapped"), "exact", order]
+        native = driver_calls(place.run_native(command, MAPPED_CALLS="1"), "natively")
+        for policy in POLICIES:
+            done = place.run_shimmed(command, policy, trace=False, MAPPED_CALLS="1")
+            calls = driver_calls(done, f"{order} under {policy}")
+            wanted = native // 10 + 300 * retained if policy in KEEPING else native
+            check(calls <= wanted and (policy in KEEPING or calls == native), f"{order} under {policy}: {calls} of {native} calls")
+
+
+def deviations(place):
+    compare(place, ["deviations"], settings=BATCHES)
+    compare(place, ["held"], checks_trace=False, settings=BATCHES)
+
+
+def random_calls(place):
+    for seed in range(1, 9):
+        compare(place, ["random", str(seed)], settings=BATCHES)
+
+
+def failures(place):
+    """The N-th call of one function fails: nothing is lost, nothing hangs."""
+    functions = ("cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuMemAddressFree",
+                 "cuCtxRecordEvent", "cuEventQuery", "cuEventCreate")
+    command = [place.program("mapped"), "faults"]
+    for policy, function, n, batch in itertools.product(KEEPING, functions, (1, 2, 3, 5, 8, 13, 21), BATCHES):
+        label = f"call {n} of {function} fails under {policy} {batch}"
+        done = place.run_shimmed(command, policy, SIMCUDA_FAIL=f"{function}:{n}", **batch)
+        check(done.returncode == 0 and done.stdout == "ok mapped\n", f"{label}: {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+MAPPED = {
+    "mapped_orders": orders,
+    "mapped_deviations": deviations,
+    "mapped_random": random_calls,
+    "mapped_threads": lambda place: compare(place, ["threads"], settings=BATCHES),
+    "mapped_pending": lambda place: compare(place, ["pending"], settings=BATCHES, SIMCUDA_STREAMS="manual"),
+    "mapped_memory": lambda place: compare(place, ["memory"]),
+    "mapped_failures": failures,
+}
