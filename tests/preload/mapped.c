@@ -493,7 +493,7 @@ static void random_calls(unsigned long long first) {
 static void *one_thread(void *number) {
     unsigned char value = (unsigned char)(uintptr_t)number;
     MUST(cuCtxSetCurrent(context));
-    for (int i = 0; i < 150; i++) {
+    for (int i = 0; i < 60; i++) {
         enum order order = i % 4 == 3 ? RESERVE_FIRST : CREATE_FIRST;
         struct buffer buffer = make((size_t)(1 + i % 2) * CHUNK, order);
         fill(buffer.address, buffer.size, value);
@@ -600,7 +600,7 @@ int main(int count, char **arguments) {
     if (!strcmp(mode, "exact")) {
         for (int order = 0; order < ORDERS; order++)
             if (!strcmp(arguments[2], orders[order]))
-                exact((enum order)order, 100);
+                exact((enum order)order, 40);
     } else if (!strcmp(mode, "deviations")) {
         deviations();
     } else if (!strcmp(mode, "random")) {

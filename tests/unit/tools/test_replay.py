@@ -112,8 +112,9 @@ class Replay(unittest.TestCase):
     def test_never_moved(self):
         """The program's own pools and virtual memory take room; pinned host memory does not."""
         events = [t.event(1, 1, "alloc", "cuMemCreate", 1, 64 * M, kind="vmm"),
-                  t.event(2, 2, "alloc", "cuMemHostAlloc", 0x6000, 512 * M, kind="host"),
-                  t.event(3, 3, "alloc", "cuMemAlloc", 0x1000, 32 * M)]
+                  t.event(2, 2, "alloc", "cuMemMap", 0x200000, 64 * M, kind="mapped", stream=1),
+                  t.event(3, 3, "alloc", "cuMemHostAlloc", 0x6000, 512 * M, kind="host"),
+                  t.event(4, 4, "alloc", "cuMemAlloc", 0x1000, 32 * M)]
         one = self.figures(trace(events), "async", "--limit", "96M")
         self.assertEqual((one["failed"], one["peak_live_bytes"]), (0, 96 * M))
         self.assertEqual(self.figures(trace(events), "observe", "--limit", "95M")["failed"], 1)

@@ -84,6 +84,20 @@ class Report(unittest.TestCase):
             t.event(3, 3, "free", "cuMemFree", 0x1000, 10)))[1]
         self.assertIn("leaked: 20 B in 1 block", out)
 
+    def test_mapped_memory(self):
+        """A mapping is a block. What its handle holds beside counts as reserved, and leaks by itself; an alias holds nothing."""
+        out = self.report(t.header() + t.chunk(
+            t.event(1, 1, "alloc", "cuMemCreate", 7, 100, kind="vmm") + t.event(2, 2, "alloc", "cuMemCreate", 8, 40, kind="vmm") +
+            t.event(3, 3, "alloc", "cuMemMap", 0x1000, 60, kind="mapped", stream=7) +
+            t.event(4, 4, "alloc", "cuMemMap", 0x2000, 40, kind="mapped", stream=8) +
+            t.event(5, 5, "map", "cuMemMap", 0x3000, 40, kind="vmm") + t.event(6, 6, "free", "cuMemRelease", 8, 40, kind="vmm") +
+            t.event(7, 7, "free", "cuMemUnmap", 0x2000, 40, kind="mapped")))[1]
+        self.assertRegex(out, r"allocations +2 \(100 B\)")
+        self.assertRegex(out, r"peak live +100 B")
+        self.assertRegex(out, r"peak reserved +140 B")
+        self.assertRegex(out, r"live at the end +60 B in 1 block")
+        self.assertIn("leaked: 100 B in 2 blocks", out)
+
     def test_context_gone_takes_its_blocks(self):
         out = self.report(t.header() + t.chunk(
             t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 10, context=1) +
