@@ -142,7 +142,7 @@ enum gm_kind_trait {
     /* host memory mapped to the device */                                                                             \
     X(GM_KIND_HOST_NUMA, "host-numa", "#000000", GM_TRAIT_PLACED | GM_TRAIT_KEPT)                                      \
     /* device memory that the program mapped itself (cuMemMap) */                                                      \
-    X(GM_KIND_MAPPED, "mapped", "#882255", GM_TRAIT_DEVICE | GM_TRAIT_KEPT)
+    X(GM_KIND_MAPPED, "mapped", "#882255", GM_TRAIT_DEVICE | GM_TRAIT_OWN_RANGE | GM_TRAIT_KEPT)
 // clang-format on
 
 enum gm_kind {

@@ -279,6 +279,7 @@ CUresult gm_mapped_create(const struct gm_request *request, int device, CUmemGen
     if (plain && create_kept(request, device, handle, size))
         return CUDA_SUCCESS;
     CUresult result = gm_drv.mem_create(handle, size, properties, flags);
+    halves.handle_size = 0;
     if (plain && result == CUDA_SUCCESS) {
         halves.handle = *handle;
         halves.handle_size = size;

@@ -18,9 +18,9 @@ static inline bool gm_kind_outlives_context(enum gm_kind kind) {
     return !(gm_kind_traits(kind) & (GM_TRAIT_DEVICE | GM_TRAIT_PLACED | GM_TRAIT_FOREIGN));
 }
 
-/* Native memory whose freed blocks the cache holds for reuse. */
+/* Native memory whose freed blocks the cache holds for reuse. Of memory that the program mapped, it holds only some. */
 static inline bool gm_kind_is_cached(enum gm_kind kind) {
-    return (gm_kind_traits(kind) & (GM_TRAIT_KEPT | GM_TRAIT_PLACED)) == GM_TRAIT_KEPT;
+    return (gm_kind_traits(kind) & (GM_TRAIT_KEPT | GM_TRAIT_PLACED | GM_TRAIT_OWN_RANGE)) == GM_TRAIT_KEPT;
 }
 
 /* A policy or an out-of-memory step chose the kind. Mapped memory does not count: programs map memory, too. */

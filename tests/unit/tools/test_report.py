@@ -95,7 +95,7 @@ class Report(unittest.TestCase):
         self.assertRegex(out, r"allocations +2 \(100 B\)")
         self.assertRegex(out, r"peak live +100 B")
         self.assertRegex(out, r"peak reserved +140 B")
-        self.assertRegex(out, r"live at the end +60 B in 1 block")
+        self.assertRegex(out, r"live at the end +100 B in 2 blocks")
         self.assertIn("leaked: 100 B in 2 blocks", out)
 
     def test_context_gone_takes_its_blocks(self):
