@@ -226,14 +226,14 @@ static void ask_time(void) {
     D(simcuda_run_all)();
     D(simcuda_set_streams)("immediate");
 }
-/* The native free has waited for the work on the block. */
+/* The native free has waited for the work on the block. A part of a range is not kept for reuse, so it is unmapped. */
 static void unmap(void) {
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CUmemAccessDesc access = {kind.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle handle;
     CUdeviceptr address;
     MUST(D(cuMemCreate)(&handle, 2 * MIB, &kind, 0));
-    MUST(D(cuMemAddressReserve)(&address, 2 * MIB, 0, 0, 0));
+    MUST(D(cuMemAddressReserve)(&address, 4 * MIB, 0, 0, 0));
     MUST(D(cuMemMap)(address, 2 * MIB, 0, handle, 0));
     MUST(D(cuMemSetAccess)(address, 2 * MIB, &access, 1));
     D(simcuda_set_streams)("manual");
