@@ -9,7 +9,6 @@
 #include "shim/driver/free_sync.h"
 #include "shim/driver/mapping.h"
 #include "shim/resource/adaptor.h"
-#include "shim/resource/deferred_free.h"
 #include "shim/resource/stack.h"
 
 #define GRANULE ((size_t)2 << 20) /* least alignment of an address range */
@@ -33,9 +32,11 @@ static __thread struct halves {
     uint64_t serial;
 } halves __attribute__((tls_model("initial-exec")));
 
+/* Without an event for a whole context, a fence would cost more than it saves. */
 static bool is_on(void) {
-    return cache && __atomic_load_n(&deviations, __ATOMIC_RELAXED) <=
-                        FREE_DEVIATIONS + __atomic_load_n(&reuses, __ATOMIC_RELAXED) / REUSES_FOR_ONE;
+    return cache && gm_drv.ctx_record_event &&
+           __atomic_load_n(&deviations, __ATOMIC_RELAXED) <=
+               FREE_DEVIATIONS + __atomic_load_n(&reuses, __ATOMIC_RELAXED) / REUSES_FOR_ONE;
 }
 
 static void note_deviation(void) {
@@ -501,9 +502,9 @@ static gm_status mapped_alloc(struct gm_resource *self, const struct gm_request 
 }
 
 /* A cache counted the buffer out before. */
-static gm_status free_now(const struct gm_deferred_block *deferred) {
+static gm_status free_now(CUdeviceptr address) {
     gm_spin_lock(&gm_buffers_lock);
-    struct gm_buffer *buffer = gm_buffer_at(deferred->address);
+    struct gm_buffer *buffer = gm_buffer_at(address);
     if (buffer)
         buffer->busy = true;
     gm_spin_unlock(&gm_buffers_lock);
@@ -519,17 +520,16 @@ static gm_status free_now(const struct gm_deferred_block *deferred) {
     return status;
 }
 
-static struct gm_deferred_free deferred_frees = {.free_now = free_now};
-
-/* cuMemUnmap does not wait, so the free of a block that may be in use does (deferred_free.h). */
+/* As a native unmap, it waits for nothing but the work that a free of gpumem left in flight. */
 static gm_status mapped_free(struct gm_resource *self, const struct gm_block *block,
                              const struct gm_free_request *how) {
-    const struct gm_deferred_block now = gm_deferred_block_of(block);
-    return how->idle ? free_now(&now) : gm_deferred_free_add(&deferred_frees, block, how);
+    if (!how->idle)
+        gm_free_sync_unmap();
+    return free_now(block->address);
 }
 
 static size_t mapped_trim(struct gm_resource *self, size_t bytes) {
-    size_t released = gm_driver_ready(false) ? gm_deferred_free_drain(&deferred_frees) : 0;
+    size_t released = 0;
     gm_spin_lock(&gm_buffers_lock);
     for (struct gm_buffer *buffer; released < bytes && (buffer = gm_buffer_search(is_idle, NULL)) != NULL;) {
         released += buffer->size;
@@ -575,20 +575,13 @@ static bool ended_with_it(const struct gm_buffer *buffer, const void *context_id
 
 /* Mapped memory outlives its context. */
 static void mapped_context_destroyed(struct gm_resource *self, uint64_t context_id) {
-    gm_deferred_free_context_destroyed(&deferred_frees, context_id);
     gm_spin_lock(&gm_buffers_lock);
     for (struct gm_buffer *buffer; (buffer = gm_buffer_search(ended_with_it, &context_id)) != NULL;)
         let_go(buffer);
     gm_spin_unlock(&gm_buffers_lock);
 }
 
-static void mapped_capture(struct gm_resource *self, int change) {
-    if (change < 0 && gm_driver_ready(false))
-        gm_deferred_free_flush(&deferred_frees);
-}
-
 static void mapped_after_fork(struct gm_resource *self) {
-    gm_deferred_free_after_fork(&deferred_frees);
     gm_buffers_after_fork();
     halves = (struct halves){0};
 }
@@ -607,7 +600,6 @@ static const struct gm_resource_ops maker = {
     .releasable = mapped_releasable,
     .keeps = mapped_keeps,
     .context_destroyed = mapped_context_destroyed,
-    .capture = mapped_capture,
     .after_fork = mapped_after_fork,
 };
 

@@ -12,7 +12,8 @@
  * the sequence first brings the driver to the state that the program's calls imply, and then is an ordinary call. While
  * deviations are frequent, nothing is kept.
  *
- * cuMemUnmap does not wait for the GPU, so no call here waits, except when kept memory is released. */
+ * cuMemUnmap does not wait for the GPU. So no call here waits either, except for work that a free by cudaFree left in
+ * flight (shim/driver/free_sync.h), before memory is really unmapped. */
 #ifndef GM_CACHE_MAPPED_H
 #define GM_CACHE_MAPPED_H
 
