@@ -181,7 +181,15 @@ static inline unsigned gm_kind_traits(enum gm_kind kind) {
     X(GM_REASON_PLAN, "plan")                   /* the plan's entry with this object's number */ \
     X(GM_REASON_PLAN_SITE, "plan-site")         /* the plan's entry by site, size, occurrence */ \
     X(GM_REASON_RULE, "rule")                   /* a rule of policy static */                    \
-    X(GM_REASON_GROWTH, "growth")               /* GPUMEM_GROW: the block may grow */
+    X(GM_REASON_GROWTH, "growth")               /* GPUMEM_GROW: the block may grow */            \
+    /* why free blocks were released to the driver */                                            \
+    X(GM_REASON_CACHE_LIMIT, "cache-limit") /* above a limit of the cache */                     \
+    X(GM_REASON_IDLE, "idle")               /* unused for GPUMEM_CACHE_IDLE */                   \
+    X(GM_REASON_TRIM_CALL, "trim-call")     /* gpumem_trim, or a query of free memory */         \
+    /* why unused memory could not be released */                                                \
+    X(GM_REASON_FENCE, "fence")             /* earlier work may still use it */                  \
+    X(GM_REASON_PARTLY_USED, "partly-used") /* other blocks lie in its pages */                  \
+    X(GM_REASON_THRESHOLD, "threshold")     /* a pool of the program keeps it */
 
 enum gm_reason {
 #define X(e, n) e,

@@ -85,7 +85,6 @@ void gm_stats_settle_late(struct gm_stats_shard *shard) {
     gm_stats_count(&shard->cached_in[GM_KIND_CACHE], reserved);
     __atomic_sub_fetch(&gm_stats->live_bytes[GM_KIND_CACHE], bytes, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&gm_stats->slack_bytes[GM_KIND_CACHE], slack, __ATOMIC_RELAXED);
-    __atomic_sub_fetch(&gm_stats->slack, slack, __ATOMIC_RELAXED);
 }
 
 static void forget_shard(void) {

@@ -8,11 +8,12 @@
 #include "policy/policy.h"
 #include "shim/base/base.h"
 
-#define GM_STATS_MAGIC  0x3653544154534d47ull /* "GMSTATS6": seven letters for every layout, the eighth for this one */
-#define GM_STATS_SLOTS  128                   /* processes that one file can hold */
-#define GM_STATS_SHARDS 64
-#define GM_STATS_NAME   "gpumem-stats" /* of the memory file */
-#define GM_STATS_RUN    "gpumem-run"   /* of the file that gpumem run creates */
+#define GM_STATS_MAGIC   0x3753544154534d47ull /* "GMSTATS7": seven letters for every layout, the eighth for this one */
+#define GM_STATS_SLOTS   128                   /* processes that one file can hold */
+#define GM_STATS_SHARDS  64
+#define GM_STATS_DEVICES 16             /* devices whose reserved bytes are counted one by one */
+#define GM_STATS_NAME    "gpumem-stats" /* of the memory file */
+#define GM_STATS_RUN     "gpumem-run"   /* of the file that gpumem run creates */
 
 /* The counters of one thread, raised without locked instructions. A thread that ends leaves its shard, with the
  * counts, to the next thread. Threads beyond GM_STATS_SHARDS - 1 count separately and add their counts to shard 0,
@@ -66,15 +67,22 @@ struct gm_stats {
     char free_sync[96]; /* why cudaFree does more than prevent early reuse, "" = it does not; written at the end */
     uint64_t live_bytes[GM_KIND_COUNT]; /* of kind cache less the late bytes of all shards: gm_stats_live */
     uint64_t peak_bytes[GM_KIND_COUNT];
-    uint64_t slack_bytes[GM_KIND_COUNT]; /* bytes that owners count above the live bytes */
-    uint64_t peak_total;                 /* device memory: all kinds but host, imported */
-    uint64_t slack, peak_reserved;       /* slack of all kinds on devices; peak of slack and live bytes together */
-    uint64_t released_bytes;             /* destroyed with their context */
+    uint64_t slack_bytes[GM_KIND_COUNT];    /* bytes by which live blocks are larger than requested */
+    uint64_t reserved_bytes[GM_KIND_COUNT]; /* see gm_stats_take */
+    uint64_t reserved_on[GM_STATS_DEVICES]; /* the same by device, kinds on devices only */
+    uint64_t peak_total;                    /* device memory: all kinds but host, imported */
+    uint64_t peak_reserved;                 /* of all kinds on devices together */
+    uint64_t released_bytes;                /* destroyed with their context */
     /* Blocks that an out-of-memory step placed in this kind, because the device or GPUMEM_LIMIT had no room. */
     struct gm_stats_elsewhere {
         uint64_t since_ns; /* the first one (CLOCK_MONOTONIC), 0 = none */
         uint64_t live, peak;
     } elsewhere[GM_KIND_COUNT];
+    /* What the process holds on a device beyond the reserved bytes, when it was measured last (shim/hook/beyond.h). */
+    struct gm_stats_beyond {
+        uint64_t bytes, peak;
+        uint64_t shared; /* memory of other processes of the card is included */
+    } beyond[GM_STATS_DEVICES];
     struct gm_stats_shard shards[GM_STATS_SHARDS];
     /* Under GPUMEM_CHECK_ORDER, written at the end. */
     uint64_t waiting_frees;  /* frees that waited for work */
@@ -136,20 +144,6 @@ static inline void gm_stats_trimmed(uint64_t bytes) {
     gm_stats_count(&shard->trimmed_bytes, bytes);
 }
 
-/* Bytes of freed blocks that are kept for reuse, all kinds. Threads count meanwhile, so the value may be slightly off.
- */
-static inline uint64_t gm_stats_kept(const struct gm_stats *stats) {
-    uint64_t in = 0, out = 0;
-    for (unsigned i = 0; i < GM_STATS_SHARDS; i++) {
-        in += __atomic_load_n(&stats->shards[i].late_reserved, __ATOMIC_RELAXED);
-        for (int kind = 0; kind < GM_KIND_COUNT; kind++) {
-            in += __atomic_load_n(&stats->shards[i].cached_in[kind], __ATOMIC_RELAXED);
-            out += __atomic_load_n(&stats->shards[i].cached_out[kind], __ATOMIC_RELAXED);
-        }
-    }
-    return in > out ? in - out : 0;
-}
-
 static inline void gm_stats_oom_step(void) { gm_stats_count(&gm_stats_mine()->oom_steps, 1); }
 
 /* ---- live bytes of cached blocks that come and go: the thread sets their bytes off against each other, and no locked
@@ -195,16 +189,63 @@ static inline void gm_stats_watch_ends(uint64_t now_ns) {
 
 static inline bool gm_kind_is_on_device(enum gm_kind kind) { return gm_kind_traits(kind) & GM_TRAIT_DEVICE; }
 
-/* Live bytes of all kinds on devices, late bytes included. A few loads are cheaper than one more counter that all
- * threads write. */
-static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {
-    uint64_t live = 0;
+/* The sum over all kinds on devices. A few loads are cheaper than one more counter that all threads write. */
+static inline uint64_t gm_stats_on_devices(const uint64_t bytes[GM_KIND_COUNT]) {
+    uint64_t sum = 0;
 #pragma GCC unroll 16
     for (int kind = 0; kind < GM_KIND_COUNT;
          kind++) /* skips host kinds instead of subtracting them: another thread may raise a counter in between */
-        live +=
-            gm_kind_is_on_device((enum gm_kind)kind) ? __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED) : 0;
-    return live;
+        sum += gm_kind_is_on_device((enum gm_kind)kind) ? __atomic_load_n(&bytes[kind], __ATOMIC_RELAXED) : 0;
+    return sum;
+}
+
+/* Live bytes of all kinds on devices, late bytes included. */
+static inline uint64_t gm_stats_live_on_devices(const struct gm_stats *stats) {
+    return gm_stats_on_devices(stats->live_bytes);
+}
+
+/* Bytes of freed blocks of kinds on devices that are kept for reuse. Threads count meanwhile, so the value may be
+ * slightly off. */
+static inline uint64_t gm_stats_kept(const struct gm_stats *stats) {
+    uint64_t in = 0, out = 0;
+    for (unsigned i = 0; i < GM_STATS_SHARDS; i++) {
+        in += gm_stats_on_devices(stats->shards[i].cached_in);
+        in += __atomic_load_n(&stats->shards[i].late_reserved, __ATOMIC_RELAXED);
+        out += gm_stats_on_devices(stats->shards[i].cached_out);
+    }
+    return in > out ? in - out : 0;
+}
+
+/* ---- memory that is taken from the driver. All tools use these words:
+ *
+ *   live      bytes that the program requested and has not freed
+ *   kept      bytes of freed blocks that gpumem keeps for reuse
+ *   reserved  bytes taken from the driver: live and kept blocks with what rounding adds to them, and the pages of
+ *             gpumem's pools that hold no block
+ *
+ * A block counts when it is obtained from the driver and no more when it is released there, so reuse changes nothing
+ * and costs nothing. The memory of gpumem's pools counts as a whole, whatever blocks lie in it (GM_TRAIT_POOLED). */
+
+static inline void gm_stats_raise(uint64_t *peak, uint64_t value) {
+    uint64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
+    while (value > seen && !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static inline void gm_stats_take(enum gm_kind kind, int device, uint64_t bytes) {
+    struct gm_stats *stats = gm_stats;
+    __atomic_add_fetch(&stats->reserved_bytes[kind], bytes, __ATOMIC_RELAXED);
+    if (!gm_kind_is_on_device(kind))
+        return;
+    if (device >= 0 && device < GM_STATS_DEVICES)
+        __atomic_add_fetch(&stats->reserved_on[device], bytes, __ATOMIC_RELAXED);
+    gm_stats_raise(&stats->peak_reserved, gm_stats_on_devices(stats->reserved_bytes));
+}
+
+static inline void gm_stats_give(enum gm_kind kind, int device, uint64_t bytes) {
+    __atomic_sub_fetch(&gm_stats->reserved_bytes[kind], bytes, __ATOMIC_RELAXED);
+    if (gm_kind_is_on_device(kind) && device >= 0 && device < GM_STATS_DEVICES)
+        __atomic_sub_fetch(&gm_stats->reserved_on[device], bytes, __ATOMIC_RELAXED);
 }
 
 /* Live bytes of a kind, where `total` is the sum of all shards. */
@@ -213,17 +254,6 @@ static inline uint64_t gm_stats_live(const struct gm_stats *stats, const struct 
     uint64_t live = __atomic_load_n(&stats->live_bytes[kind], __ATOMIC_RELAXED);
     uint64_t late = kind == GM_KIND_CACHE ? total->late_bytes : 0;
     return live > late ? live - late : 0;
-}
-
-/* Bytes of live blocks of a kind above the requested ones. */
-static inline uint64_t gm_stats_slack(const struct gm_stats *stats, const struct gm_stats_shard *total,
-                                      enum gm_kind kind) {
-    uint64_t slack = __atomic_load_n(&stats->slack_bytes[kind], __ATOMIC_RELAXED), late = 0;
-    if (kind == GM_KIND_CACHE) {
-        slack += total->late_bytes;
-        late = total->late_reserved;
-    }
-    return slack > late ? slack - late : 0;
 }
 
 /* The sum of all shards. Late bytes of freed blocks are in cached_in, too. */

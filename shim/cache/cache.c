@@ -48,6 +48,7 @@
 #include "shim/base/stats.h"
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
+#include "shim/resource/giving.h"
 #include "shim/base/limit.h"
 #include "shim/cache/cache.h"
 #include "shim/cache/parts.h"
@@ -273,11 +274,17 @@ static GM_APART gm_status alloc_new(struct gm_resource *self, const struct gm_re
     rounded.size = size;
     gm_cache_check_device(state, &state->devices[request->device]);
     gm_status status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
-    if (status == GM_OUT_OF_MEMORY)
+    if (status == GM_OUT_OF_MEMORY) {
+        struct gm_giving giving;
         gm_stats_oom_step();
-    if (status == GM_OUT_OF_MEMORY && (gm_cache_trim(self, SIZE_MAX) || least < size)) {
-        rounded.size = size = least;
-        status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
+        gm_giving_begin(&giving, GM_REASON_OUT_OF_MEMORY);
+        giving.request = request;
+        size_t released = gm_cache_trim(self, SIZE_MAX);
+        gm_giving_end(&giving, false);
+        if (released || least < size) {
+            rounded.size = size = least;
+            status = self->upstream->ops->alloc(self->upstream, &rounded, decision, &got);
+        }
     }
     if (status)
         return status;
@@ -706,6 +713,7 @@ const struct gm_resource_ops gm_resource_cache = {
     .free = cache_free,
     .trim = gm_cache_trim,
     .releasable = gm_cache_releasable,
+    .held = gm_cache_held,
     .keeps = cache_keeps,
     .context_ending = gm_cache_empty,
     .context_destroyed = cache_context_destroyed,

@@ -1,6 +1,7 @@
 /* The data structures behind free_lists.h. Each context has a hash table of size classes; a class has one list of ready
  * blocks and one of pending blocks. A second set of lists, by size bucket, orders the ready blocks by age. */
 #include "shim/cache/free_lists.h"
+#include "shim/resource/giving.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -494,6 +495,7 @@ void gm_free_lists_release_all(struct gm_shard *shard, struct gm_free_lists *lis
 
 static void take_pending_release(struct gm_shard *shard, struct gm_free_lists *lists, struct gm_free_block *freed) {
     gm_free_list_unlink(&lists->pending_release, freed);
+    gm_give(shard->kind, lists->device, freed->size);
     gm_free_block_remove(shard, lists, freed, freed->size);
 }
 
@@ -518,6 +520,7 @@ void gm_free_lists_queue_release(struct gm_shard *shard, struct gm_free_lists *l
     }
     freed->stamp = block->idle;
     queue_release(lists, freed, block->size);
+    gm_give_not(shard->kind, lists->device, block->size);
 }
 
 bool gm_free_lists_withdraw(struct gm_shard *shard, struct gm_free_lists *lists, uint64_t address) {

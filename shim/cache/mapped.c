@@ -133,8 +133,12 @@ static CUresult keep(struct gm_buffer *buffer) {
     if (!living)
         let_go(buffer);
     gm_spin_unlock(&gm_buffers_lock);
-    if (!living || cache->ops->free(cache, &block, &how) == GM_OK)
+    if (!living)
         return CUDA_SUCCESS;
+    gm_stats_take(GM_KIND_MAPPED, block.device, block.size);
+    if (cache->ops->free(cache, &block, &how) == GM_OK)
+        return CUDA_SUCCESS;
+    gm_stats_give(GM_KIND_MAPPED, block.device, block.size);
     gm_spin_lock(&gm_buffers_lock);
     buffer = gm_buffer_at(block.address);
     if (buffer && gm_buffer_is_kept(buffer))
@@ -163,6 +167,7 @@ static struct gm_buffer *take(const struct gm_request *request, int device, size
     CUdeviceptr address = gm_cache_take(cache, &wanted);
     if (!address)
         return NULL;
+    gm_stats_give(GM_KIND_MAPPED, device, size);
     gm_spin_lock(&gm_buffers_lock);
     struct gm_buffer *buffer = gm_buffer_at(address);
     if (buffer)

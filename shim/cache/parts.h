@@ -139,9 +139,10 @@ GM_INTERNAL bool gm_cache_untidy(const struct gm_cache *state, const struct gm_f
  * releases blocks that were idle too long. Without a batch (`latest` is NULL) it queries the oldest fence first. */
 GM_INTERNAL void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id,
                                struct gm_batch *latest);
-/* The ops context_ending, trim and releasable of the cache (shim/resource/resource.h). */
+/* The ops context_ending, trim, releasable and held of the cache (shim/resource/resource.h). */
 GM_INTERNAL void gm_cache_empty(struct gm_resource *self, uint64_t context_id);
 GM_INTERNAL size_t gm_cache_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_cache_releasable(struct gm_resource *self, int device);
+GM_INTERNAL void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "shim/resource/adaptor.h"
 #include "shim/resource/block.h"
+#include "shim/resource/giving.h"
 #include "shim/driver/internal_stream.h"
 
 enum {
@@ -31,7 +32,7 @@ gm_status gm_cache_free_upstream(struct gm_resource *self, const struct gm_block
  * a fence unless the block is idle, and recording a fence would disturb a capture. */
 static bool waits_itself(const struct gm_resource *self) { return self->upstream->properties & GM_PROP_CAPTURABLE; }
 
-size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
+static size_t drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
     struct gm_free_request how = {.call = GM_CALL_FREE};
     struct gm_pending_release victims[VICTIMS];
     size_t released = 0;
@@ -74,6 +75,14 @@ size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t
         gm_spin_unlock(&shard->lock);
     }
     gm_stats_trimmed(released);
+    return released;
+}
+
+size_t gm_cache_drain(struct gm_resource *self, struct gm_shard *shard, uint64_t context_id) {
+    struct gm_giving giving;
+    gm_giving_begin(&giving, GM_REASON_CACHE_LIMIT);
+    size_t released = drain(self, shard, context_id);
+    gm_giving_end(&giving, false);
     return released;
 }
 
@@ -187,16 +196,19 @@ static void query_all_shards(struct gm_cache *state, uint64_t context_id, int de
 /* The limit is reached: releases blocks until there is room for this one. False: there is still no room. */
 static bool make_room(struct gm_resource *self, const struct gm_block *block) {
     struct gm_cache *state = self->state;
+    struct gm_giving giving;
     size_t missing = gm_cache_gather(state, block->device, block->reserved);
     if (missing && block->reserved > gm_cache_limit(state, block->device))
         return false;
     if (missing)
         query_all_shards(state, block->context_id, block->device);
+    gm_giving_begin(&giving, GM_REASON_CACHE_LIMIT);
     /* Other threads may use up the room meanwhile. So the loop ends after it has released the size of the block. */
     for (size_t released = 0, freed = 1; missing && freed && released < block->reserved; released += freed) {
         freed = release_oldest(self, block->context_id, block->device, missing);
         missing = gm_cache_gather(state, block->device, block->reserved);
     }
+    gm_giving_end(&giving, false);
     return !missing;
 }
 
@@ -211,9 +223,12 @@ struct gm_free_lists *gm_cache_make_room(struct gm_resource *self, struct gm_sha
     }
     if (__atomic_load_n(&at->tight, __ATOMIC_RELAXED)) {
         gm_spin_unlock(&shard->lock);
+        struct gm_giving giving;
         query_all_shards(state, block->context_id, block->device);
+        gm_giving_begin(&giving, GM_REASON_CACHE_LIMIT);
         while (release_oldest(self, block->context_id, block->device, SIZE_MAX))
             ;
+        gm_giving_end(&giving, false);
         gm_spin_lock(&shard->lock);
         return NULL;
     }
@@ -284,6 +299,8 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
             idle_ns *= BUSY_IDLES;
     }
     gm_spin_unlock(&shard->lock);
+    struct gm_giving giving;
+    gm_giving_begin(&giving, GM_REASON_CACHE_LIMIT);
     if (release)
         gm_cache_drain(self, shard, context_id);
     if (release && excess)
@@ -295,6 +312,8 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
             freed = release_oldest(self, context_id, device, excess);
         excess = gm_cache_excess(state, device);
     }
+    gm_giving_end(&giving, false);
+    gm_giving_begin(&giving, GM_REASON_IDLE);
     for (unsigned i = 0; sweep && !destroyed && i < gm_cache_shards_used(); i++) {
         gm_spin_lock(&state->shards[i].lock);
         lists = gm_free_lists_of(&state->shards[i], context_id);
@@ -310,6 +329,7 @@ void gm_cache_tidy(struct gm_resource *self, struct gm_shard *shard, uint64_t co
         if (found)
             gm_cache_drain(self, &state->shards[i], context_id);
     }
+    gm_giving_end(&giving, false);
 }
 
 /* ---- release on request */
@@ -391,6 +411,7 @@ static unsigned take_ready(struct gm_shard *shard, uint64_t context_id, struct g
             out[count].size = class->size;
             out[count].idle = true;
             out[count].address = gm_free_lists_take(shard, lists, class);
+            gm_give(shard->kind, lists->device, class->size);
         }
     gm_spin_unlock(&shard->lock);
     return count;
@@ -465,5 +486,32 @@ static size_t count_ready(struct gm_resource *self, int device) {
  * released bytes are known only after the release, so the cache releases them now. */
 size_t gm_cache_releasable(struct gm_resource *self, int device) {
     bool must_give = gm_kind_traits(self->kind) & (GM_TRAIT_POOLED | GM_TRAIT_MANAGED);
-    return must_give ? release_all_ready(self, device) : count_ready(self, device);
+    struct gm_giving giving;
+    gm_giving_begin(&giving, GM_REASON_TRIM_CALL);
+    size_t bytes = must_give ? release_all_ready(self, device) : count_ready(self, device);
+    gm_giving_end(&giving, false);
+    return bytes;
+}
+
+/* Blocks that wait for fences, and small ones, whose pages also hold other blocks. */
+void gm_cache_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
+    struct gm_cache *state = self->state;
+    bool own_pages = !(gm_kind_traits(self->kind) & GM_TRAIT_POOLED);
+    gm_adaptor_held(self, device, bytes);
+    for (unsigned i = 0; device >= 0 && device < GM_CACHE_DEVICES && i < GM_CACHE_SHARDS; i++) {
+        struct gm_shard *shard = &state->shards[i];
+        size_t ready = 0, large = 0;
+        if (!gm_cache_has_some(shard, device))
+            continue;
+        gm_spin_lock(&shard->lock);
+        for (struct gm_free_lists *lists = shard->lists; lists; lists = lists->next)
+            if (lists->device == device && !lists->destroyed) {
+                ready += gm_free_lists_ready_from(lists, 0);
+                large += gm_free_lists_ready_from(lists, LARGE);
+            }
+        size_t all = shard->shares[device].bytes;
+        gm_spin_unlock(&shard->lock);
+        bytes[GM_REASON_FENCE] += all > ready ? all - ready : 0;
+        bytes[GM_REASON_PARTLY_USED] += own_pages ? ready - large : 0;
+    }
 }

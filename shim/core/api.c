@@ -87,7 +87,7 @@ static int trim(size_t bytes, size_t *released) {
     struct gm_context context;
     if (!gm_drv.ctx_get_current || !gm_context_current(&context))
         return GPUMEM_INVALID_CONTEXT;
-    *released = gm_pipeline_trim(bytes);
+    *released = gm_pipeline_trim(bytes, GM_REASON_TRIM_CALL);
     return GPUMEM_OK;
 }
 
@@ -103,7 +103,7 @@ static int trim(size_t bytes, size_t *released) {
         (int (*)(size_t, size_t *))gm_real_dlsym(RTLD_DEFAULT, GM_NAME_OF(GM_PRELOADED_TRIM));
     if (preloaded)
         return preloaded(bytes, released);
-    *released = gm_pipeline_trim(bytes);
+    *released = gm_pipeline_trim(bytes, GM_REASON_TRIM_CALL);
     return GPUMEM_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "shim/cache/cache.h"
 #include "shim/base/limit.h"
 #include "shim/placement/router.h"
+#include "shim/resource/giving.h"
 #include "shim/resource/rows.h"
 
 enum { RESERVATION = 62, VMM_HANDLE = 63 }; /* tag bits of registry keys; no address uses them */
@@ -20,8 +21,6 @@ const struct gm_request gm_request_blank = {.device = -1};
 
 bool gm_pipeline_short;
 static struct gm_resource *keeper; /* serves the short path */
-
-static void write_trim(const struct gm_request *request, size_t given);
 
 /* ---- stacks of the program (gpumem_resource.h), beside pipeline.root. A thread that calls one counts itself in
  * `busy`, so that the stack is not discarded meanwhile. */
@@ -82,7 +81,6 @@ void gm_pipeline_report(void) {
 void gm_pipeline_setup(const struct gm_pipeline_setup *setup) {
     pipeline = *setup;
     gm_pipeline_timed = setup->timed;
-    gm_router_on_trim = write_trim;
 }
 
 const struct gm_policy *gm_pipeline_policy(void) { return pipeline.policy; }
@@ -119,12 +117,6 @@ static uint32_t promises_of(const struct gm_request *request) {
 
 /* ---- counters and events */
 
-static void raise_peak(uint64_t *peak, uint64_t value) {
-    uint64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
-    while (value > seen && !__atomic_compare_exchange_n(peak, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
-}
-
 /* A block for which the device, or GPUMEM_LIMIT, had no room. */
 static inline bool is_elsewhere(const struct gm_block *block) {
     return GM_UNLIKELY(block->reason == GM_REASON_OUT_OF_MEMORY);
@@ -136,29 +128,35 @@ static GM_RARE void count_elsewhere(const struct gm_block *block) {
     if (!__atomic_load_n(&elsewhere->since_ns, __ATOMIC_RELAXED))
         __atomic_compare_exchange_n(&elsewhere->since_ns, &none, gm_now_ns(), false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
-    raise_peak(&elsewhere->peak, __atomic_add_fetch(&elsewhere->live, block->size, __ATOMIC_RELAXED));
+    gm_stats_raise(&elsewhere->peak, __atomic_add_fetch(&elsewhere->live, block->size, __ATOMIC_RELAXED));
 }
 
 static inline bool is_program_managed(const struct gm_block *block) {
     return block->call == GM_CALL_ALLOC_MANAGED && pipeline.program_managed;
 }
 
-/* Bytes that are reserved on a device, but not live. */
-static void add_slack(enum gm_kind kind, int64_t bytes) {
-    __atomic_add_fetch(&gm_stats->slack, (uint64_t)bytes, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&gm_stats->slack_bytes[kind], (uint64_t)bytes, __ATOMIC_RELAXED);
+void (*gm_pipeline_sample)(int device, bool soon);
+uint64_t gm_pipeline_sample_from = UINT64_MAX;
+
+static GM_RARE void sample(uint64_t context, int device, bool soon) {
+    if (gm_pipeline_sample && context)
+        gm_pipeline_sample(device, soon);
 }
 
+/* The pool counts its memory as a whole. */
+static inline bool is_in_pool(const struct gm_block *block) { return gm_kind_traits(block->kind) & GM_TRAIT_POOLED; }
+
 /* ---- device memory of the program's virtual memory management: its bytes are reserved from the creation of the handle
- * on, and live while they are mapped. */
+ * on, and live while they are mapped. What gpumem keeps of it counts apart (mapped.c). */
 
 static GM_RARE void count_handle(const struct gm_block *block, bool created) {
     size_t unmapped = block->size - block->pitch;
-    add_slack((enum gm_kind)block->kind, created ? (int64_t)unmapped : -(int64_t)unmapped);
-    if (created)
-        raise_peak(&gm_stats->peak_reserved,
-                   gm_stats_live_on_devices(gm_stats) + __atomic_load_n(&gm_stats->slack, __ATOMIC_RELAXED));
-    else if (block->charged)
+    if (created) {
+        gm_stats_take((enum gm_kind)block->kind, block->device, unmapped);
+        return;
+    }
+    gm_stats_give((enum gm_kind)block->kind, block->device, unmapped);
+    if (block->charged)
         gm_limit_give(block->device, unmapped);
 }
 
@@ -168,16 +166,17 @@ static bool returned_to_handle(const struct gm_block *mapping) {
     if (!gm_registry_map(gm_registry_shared(), gm_key(GM_SPACE_VMM_HANDLE, mapping->stream), -(int64_t)mapping->size,
                          &handle))
         return false;
-    add_slack((enum gm_kind)handle.kind, (int64_t)mapping->size);
+    gm_stats_take((enum gm_kind)handle.kind, handle.device, mapping->size);
     return true;
 }
+
+static inline bool is_reused(const struct gm_block *block) { return block->hit && block->call != GM_CALL_VMM_MAP; }
 
 static GM_IN_PLACE void count_created(const struct gm_block *block) {
     struct gm_stats *stats = gm_stats;
     struct gm_stats_shard *mine = gm_stats_mine();
     if (GM_UNLIKELY(mine->late_reserved))
         gm_stats_settle_late(mine);
-    uint64_t slack = block->reserved - block->size;
 
     if (GM_UNLIKELY(!gm_block_is_memory(block))) {
         if (gm_block_is_handle(block))
@@ -188,22 +187,23 @@ static GM_IN_PLACE void count_created(const struct gm_block *block) {
         count_elsewhere(block);
     if (GM_UNLIKELY(is_program_managed(block)))
         pipeline.program_managed((int64_t)block->size);
-    raise_peak(&stats->peak_bytes[block->kind],
-               __atomic_add_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED));
-    if (!gm_kind_is_on_device(block->kind))
+    gm_stats_raise(&stats->peak_bytes[block->kind],
+                   __atomic_add_fetch(&stats->live_bytes[block->kind], block->size, __ATOMIC_RELAXED));
+    if (gm_kind_is_on_device(block->kind))
+        gm_stats_raise(&stats->peak_total, gm_stats_live_on_devices(stats));
+    if (block->reserved > block->size && gm_kind_is_on_device(block->kind))
+        __atomic_add_fetch(&stats->slack_bytes[block->kind], block->reserved - block->size, __ATOMIC_RELAXED);
+    if (is_reused(block))
         return;
-    if (slack) {
-        __atomic_add_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&stats->slack_bytes[block->kind], slack, __ATOMIC_RELAXED);
-    }
-    uint64_t live = gm_stats_live_on_devices(stats);
-    raise_peak(&stats->peak_total, live);
-    raise_peak(&stats->peak_reserved, live + __atomic_load_n(&stats->slack, __ATOMIC_RELAXED));
+    if (!is_in_pool(block))
+        gm_stats_take(block->kind, block->device, block->reserved);
+    if (GM_UNLIKELY(__atomic_load_n(&stats->peak_reserved, __ATOMIC_RELAXED) >= gm_pipeline_sample_from))
+        sample(block->context, block->device, false);
 }
 
-static inline void count_destroyed(const struct gm_block *block) {
+/* `kept`: gpumem keeps the block for reuse. */
+static inline void count_destroyed(const struct gm_block *block, bool kept) {
     struct gm_stats *stats = gm_stats;
-    uint64_t slack = block->reserved - block->size;
 
     if (GM_UNLIKELY(!gm_block_is_memory(block))) {
         if (gm_block_is_handle(block))
@@ -218,10 +218,10 @@ static inline void count_destroyed(const struct gm_block *block) {
     bool held = GM_UNLIKELY(block->call == GM_CALL_VMM_MAP) && returned_to_handle(block);
     if (GM_UNLIKELY(block->charged) && !held)
         gm_limit_give(block->device, block->reserved);
-    if (slack && gm_kind_is_on_device(block->kind)) {
-        __atomic_sub_fetch(&stats->slack, slack, __ATOMIC_RELAXED);
-        __atomic_sub_fetch(&stats->slack_bytes[block->kind], slack, __ATOMIC_RELAXED);
-    }
+    if (block->reserved > block->size && gm_kind_is_on_device(block->kind))
+        __atomic_sub_fetch(&stats->slack_bytes[block->kind], block->reserved - block->size, __ATOMIC_RELAXED);
+    if (!kept && !is_in_pool(block))
+        gm_stats_give(block->kind, block->device, block->reserved);
 }
 
 /* A counter of the thread's own shard. */
@@ -250,8 +250,8 @@ static GM_APART void write_event(const struct gm_scope *scope, enum gm_action ac
         .verdict = (uint8_t)verdict,
         .result = (uint16_t)status,
         .hit = action == GM_ACT_ALLOC && block->hit,
-        .flags =
-            (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) | (request->per_thread ? GM_EVENT_PER_THREAD : 0)),
+        .flags = (uint8_t)((request->capturing ? GM_EVENT_CAPTURING : 0) |
+                           (request->per_thread ? GM_EVENT_PER_THREAD : 0) | (scope->kept ? GM_EVENT_KEPT : 0)),
     };
     gm_trace_event(&event);
 }
@@ -289,7 +289,7 @@ static GM_RARE void record_stale(const struct gm_block *stale) {
     struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0};
     if (gm_block_is_memory(stale))
         bump(&gm_stats_mine()->released[stale->kind]);
-    count_destroyed(stale);
+    count_destroyed(stale, false);
     notify_freed(stale);
     if (!gm_trace_on)
         return;
@@ -344,9 +344,12 @@ static GM_RARE void alloc_failed(struct gm_scope *scope, enum gm_kind kind, enum
 static GM_RARE void explain_failed(const struct gm_request *request, enum gm_kind kind, gm_status status,
                                    bool beyond_limit) {
     bool memory = gm_call_allocates(request->call, GM_KIND_NATIVE) && request->call != GM_CALL_POOL_CREATE;
-    if (status == GM_OUT_OF_MEMORY && memory && request->call != GM_CALL_VMM_RESERVE &&
-        request->call != GM_CALL_VMM_MAP)
-        gm_explain_failure(request, kind, beyond_limit);
+    if (status != GM_OUT_OF_MEMORY || !memory || request->call == GM_CALL_VMM_RESERVE ||
+        request->call == GM_CALL_VMM_MAP)
+        return;
+    if (gm_kind_is_on_device(kind))
+        sample(request->context, request->device, true);
+    gm_explain_failure(request, kind, beyond_limit);
 }
 
 /* Writes an event for the soft promises that the block's memory does not keep. It explains a later error of the
@@ -362,17 +365,6 @@ static void write_drops(struct gm_scope *scope) {
     what.reserved = 0;
     note.sequence = 0;
     write_event(&note, GM_ACT_DROP, &what, GM_OK, what.reason ? what.reason : GM_REASON_POLICY, what.kind, 0);
-}
-
-/* Writes an event after free blocks were released: for a request, or (NULL) for a call that is never moved. */
-static void write_trim(const struct gm_request *request, size_t given) {
-    struct gm_scope scope = {.begin = gm_trace_on ? gm_ticks() : 0, .request = {.device = -1}};
-    struct gm_block what = {.size = given};
-    if (!gm_trace_on)
-        return;
-    if (request)
-        scope.request = *request;
-    write_event(&scope, GM_ACT_TRIM, &what, GM_OK, GM_REASON_OUT_OF_MEMORY, GM_KIND_NATIVE, 0);
 }
 
 /* ---- GPUMEM_LIMIT */
@@ -533,7 +525,7 @@ void gm_pipeline_saw_map(struct gm_scope *scope, uint64_t address, uint64_t hand
         gm_pipeline_saw_alloc(scope, GM_KIND_VMM, GM_ACT_MAP, address, 0, status);
         return;
     }
-    add_slack((enum gm_kind)holder.kind, -(int64_t)size);
+    gm_stats_give((enum gm_kind)holder.kind, holder.device, size);
     scope->request.stream = handle;
     scope->request.device = holder.device;
     scope->charged = holder.charged ? size : 0;
@@ -614,7 +606,8 @@ void gm_pipeline_free_end(struct gm_scope *scope, enum gm_action action, uint64_
             bump(&shard->temporary);
             gm_mine.newest = 0; /* the next block at this address may belong to another thread */
         }
-        count_destroyed(block);
+        scope->kept = shard->cached_in[block->kind] != scope->cached_in;
+        count_destroyed(block, scope->kept);
         notify_freed(block);
         if (GM_UNLIKELY(gm_sites_on))
             gm_freed_note(block, scope->request.site);
@@ -670,12 +663,13 @@ static GM_APART void write_kept(const struct gm_block *block, uint64_t sequence,
     gm_scope_begin_at(&scope, GM_CALL_FREE, 0, site, begin);
     scope.request.device = block->device;
     scope.sequence = sequence;
+    scope.kept = true;
     write_event(&scope, GM_ACT_FREE, block, GM_OK, GM_REASON_NONE, (enum gm_kind)block->kind, spend(&scope));
 }
 
 static GM_RARE void count_reused(size_t size, size_t reserved) {
     const struct gm_block block = {
-        .size = size, .reserved = reserved, .call = GM_CALL_ALLOC, .kind = (uint8_t)GM_KIND_CACHE};
+        .size = size, .reserved = reserved, .call = GM_CALL_ALLOC, .kind = (uint8_t)GM_KIND_CACHE, .hit = 1};
     count_created(&block);
 }
 
@@ -804,7 +798,7 @@ static void release(const struct gm_block *block, void *arg) {
     struct gm_resource *server = block->owner ? gm_router_server(block->kind) : NULL;
     if (server && server->ops->abandon)
         server->ops->abandon(server, block);
-    count_destroyed(block);
+    count_destroyed(block, false);
     if (gm_block_is_memory(block)) {
         bump(&gm_stats_mine()->released[block->kind]);
         __atomic_add_fetch(&stats->released_bytes, block->size, __ATOMIC_RELAXED);
@@ -830,8 +824,11 @@ static void free_block(const struct gm_block *block, void *arg) {
         block->owner->ops->free(block->owner, block, &how);
 }
 
-void gm_pipeline_context_ending(uint64_t context_id) {
+void gm_pipeline_context_ending(uint64_t context_id, int device) {
     struct gm_registry *registry = gm_registry_shared();
+    struct gm_giving giving;
+    sample(context_id, device, true);
+    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
     for (int kind = 0; kind < GM_KIND_COUNT && registry; kind++) {
         struct gm_resource *server = gm_router_server(kind);
         if (!server || !(server->properties & GM_PROP_OUTLIVES_CONTEXT))
@@ -844,18 +841,24 @@ void gm_pipeline_context_ending(uint64_t context_id) {
     EACH_GUEST(top)
     if (top->properties & GM_PROP_OUTLIVES_CONTEXT && top->ops->trim)
         top->ops->trim(top, SIZE_MAX);
+    gm_giving_end(&giving, false);
 }
 
 void gm_pipeline_empty_context(uint64_t context_id) {
+    struct gm_giving giving;
+    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
     if (pipeline.root && pipeline.root->ops->context_ending)
         pipeline.root->ops->context_ending(pipeline.root, context_id);
     EACH_GUEST(top)
     if (top->ops->context_ending)
         top->ops->context_ending(top, context_id);
+    gm_giving_end(&giving, false);
 }
 
 void gm_pipeline_context_destroyed(uint64_t context_id) {
     struct gm_registry *registry = gm_registry_shared();
+    struct gm_giving giving;
+    gm_giving_begin(&giving, GM_REASON_CONTEXT_GONE);
     if (registry)
         gm_registry_drop_context(registry, context_id, gm_trace_on ? gm_trace_sequence : NULL, release, NULL);
     if (pipeline.root && pipeline.root->ops->context_destroyed)
@@ -863,6 +866,7 @@ void gm_pipeline_context_destroyed(uint64_t context_id) {
     EACH_GUEST(top)
     if (top->ops->context_destroyed)
         top->ops->context_destroyed(top, context_id);
+    gm_giving_end(&giving, false);
 }
 
 void gm_pipeline_pin(uint64_t base) {
@@ -871,13 +875,14 @@ void gm_pipeline_pin(uint64_t base) {
         gm_registry_mark(registry, base);
 }
 
-size_t gm_pipeline_trim(size_t bytes) {
+size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason) {
+    struct gm_giving giving;
+    gm_giving_begin(&giving, reason);
     size_t given = pipeline.root && pipeline.root->ops->trim ? pipeline.root->ops->trim(pipeline.root, bytes) : 0;
     EACH_GUEST(top)
     if (given < bytes && top->ops->trim)
         given += top->ops->trim(top, bytes - given);
-    if (given)
-        write_trim(NULL, given);
+    gm_giving_end(&giving, false);
     return given;
 }
 
@@ -895,6 +900,14 @@ size_t gm_pipeline_releasable(int device) {
     EACH_GUEST(top)
     bytes += top->ops->releasable ? top->ops->releasable(top, device) : 0;
     return bytes;
+}
+
+void gm_pipeline_held(int device, uint64_t bytes[GM_REASON_COUNT]) {
+    if (pipeline.root && pipeline.root->ops->held)
+        pipeline.root->ops->held(pipeline.root, device, bytes);
+    EACH_GUEST(top)
+    if (top->ops->held)
+        top->ops->held(top, device, bytes);
 }
 
 void gm_pipeline_capture(int change) {

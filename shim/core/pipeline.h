@@ -18,8 +18,10 @@ struct gm_scope {
     struct gm_block block;     /* allocation: the new block; free: the block to free */
     uint64_t begin;            /* start in clock ticks, 0 = not timed */
     uint64_t sequence;
-    size_t charged; /* bytes counted against GPUMEM_LIMIT before the allocation */
-    bool known;     /* free: the block was in the registry and has been removed; mapped memory: it is kept memory */
+    size_t charged;     /* bytes counted against GPUMEM_LIMIT before the allocation */
+    bool known;         /* free: the block was in the registry and has been removed; mapped memory: it is kept memory */
+    bool kept;          /* free: gpumem keeps the block for reuse */
+    uint64_t cached_in; /* free: gm_stats_shard.cached_in before it */
 };
 
 struct gm_pipeline_setup {
@@ -74,7 +76,7 @@ static inline void gm_scope_begin_at(struct gm_scope *scope, enum gm_call call, 
                                      uint64_t begin) {
     scope->begin = begin;
     scope->sequence = 0;
-    scope->known = false;
+    scope->known = scope->kept = false;
     scope->charged = 0;
     scope->block.reason = GM_REASON_NONE;
     scope->block.charged = 0;
@@ -136,6 +138,7 @@ gm_status gm_pipeline_free(struct gm_scope *scope, enum gm_action action, uint64
 static inline void gm_pipeline_free_begin(struct gm_scope *scope, uint64_t key) {
     struct gm_registry *registry = gm_registry_shared();
     scope->known = registry && gm_registry_take(registry, key, &scope->block);
+    scope->cached_in = scope->known ? gm_stats_mine()->cached_in[scope->block.kind] : 0;
     if (GM_UNLIKELY(gm_trace_on))
         scope->sequence = gm_trace_sequence();
 }
@@ -161,7 +164,7 @@ void gm_pipeline_copied(struct gm_scope *scope, const struct gm_host_copy *copy,
 
 /* The context is about to be reset with all its memory. Releases the memory that would outlive the context. The
  * context is current. */
-void gm_pipeline_context_ending(uint64_t context_id);
+void gm_pipeline_context_ending(uint64_t context_id, int device);
 /* The context is about to be destroyed and can still be made current. Releases its free blocks. */
 void gm_pipeline_empty_context(uint64_t context_id);
 /* The context was destroyed with its memory. Its blocks leave the registry with a `release` event each, and the
@@ -171,8 +174,9 @@ void gm_pipeline_context_destroyed(uint64_t context_id);
  * become another block. */
 void gm_pipeline_pin(uint64_t base);
 /* Releases free blocks until `bytes` are released or no free block remains. Returns the bytes released. May wait for
- * the GPU. Used by calls that the driver refused for lack of memory, and by gpumem_trim. */
-size_t gm_pipeline_trim(size_t bytes);
+ * the GPU. Used by calls that the driver refused for lack of memory, and by gpumem_trim; the trace says for which
+ * reason. */
+size_t gm_pipeline_trim(size_t bytes, enum gm_reason reason);
 /* True when `address` is a free block: the program freed it before, so a second free is the program's mistake. */
 bool gm_pipeline_is_free(uint64_t address);
 /* Bytes of a device that a trim would release without waiting for the program's work. */
@@ -180,6 +184,14 @@ size_t gm_pipeline_releasable(int device);
 void gm_pipeline_capture(int change);
 /* The device now has a context. Live blocks of other devices become accessible to it, for copies between devices. */
 void gm_pipeline_open_to(int device);
+
+/* Adds the bytes that gpumem holds on a device and cannot give back now, by reason (enum gm_reason). */
+void gm_pipeline_held(int device, uint64_t bytes[GM_REASON_COUNT]);
+/* Measures what the process holds beyond gpumem's view (shim/hook/beyond.h). Called with a context of the device
+ * current: when the peak of reserved bytes reaches gm_pipeline_sample_from, and `soon` when memory ran out or the
+ * context ends. NULL: nobody wants to know. */
+GM_INTERNAL extern void (*gm_pipeline_sample)(int device, bool soon);
+GM_INTERNAL extern uint64_t gm_pipeline_sample_from;
 
 /* The policy in force, NULL before setup. */
 const struct gm_policy *gm_pipeline_policy(void);

@@ -20,6 +20,7 @@
     X(device_get_count, cuDeviceGetCount, "cuDeviceGetCount", 2000, 0)                                                \
     X(device_get_name, cuDeviceGetName, "cuDeviceGetName", 2000, 0)                                                   \
     X(device_get_attribute, cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000, 0)                                    \
+    X(device_get_pci_bus_id, cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", 4010, 1)                                     \
     X(device_total_mem, cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, 0)                                             \
     X(device_can_access_peer, cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", 4000, 0)                                \
     X(mem_get_info, cuMemGetInfo_v2, "cuMemGetInfo", 3020, 0)                                                         \

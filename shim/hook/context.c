@@ -15,7 +15,7 @@ static size_t trim_device(CUdevice device) {
     CUcontext popped;
     if (!gm_context_on(device, &seen) || gm_drv.ctx_push(seen.handle) != CUDA_SUCCESS)
         return 0;
-    size_t given = gm_pipeline_trim(SIZE_MAX);
+    size_t given = gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY);
     gm_drv.ctx_pop(&popped);
     return given;
 }
@@ -116,7 +116,7 @@ static void release_pool_blocks(CUcontext context) {
     CUcontext popped;
     if (!context || !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
         return;
-    gm_pipeline_context_ending(seen.id);
+    gm_pipeline_context_ending(seen.id, seen.device);
     gm_drv.ctx_pop(&popped);
 }
 
@@ -141,7 +141,7 @@ static void release_free_blocks(CUdevice device, CUcontext context) {
     if (device < 0 || device >= 64 || __atomic_load_n(&references[device], __ATOMIC_RELAXED) != 1 || !context ||
         !gm_context_find(context, &seen) || gm_drv.ctx_push(context) != CUDA_SUCCESS)
         return;
-    gm_pipeline_trim(SIZE_MAX);
+    gm_pipeline_trim(SIZE_MAX, GM_REASON_CONTEXT_GONE);
     gm_drv.ctx_pop(&popped);
 }
 

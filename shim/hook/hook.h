@@ -135,12 +135,13 @@ void gm_hook_context(struct gm_scope *scope);
 GM_INTERNAL void gm_hook_on_stream(struct gm_request *request, CUstream stream, bool per_thread);
 /* Makes a call that needs device memory. When the driver is out of memory, releases free blocks and makes the call
  * once more. The result is the result of the last call. */
-#define WITH_TRIM(call)                                                                          \
-    ({                                                                                           \
-        CUresult outcome = (call);                                                               \
-        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) && gm_pipeline_trim(SIZE_MAX) >= 1) \
-            outcome = (call);                                                                    \
-        outcome;                                                                                 \
+#define WITH_TRIM(call)                                               \
+    ({                                                                \
+        CUresult outcome = (call);                                    \
+        if (GM_UNLIKELY(outcome == CUDA_ERROR_OUT_OF_MEMORY) &&       \
+            gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) >= 1) \
+            outcome = (call);                                         \
+        outcome;                                                      \
     })
 
 /* The same, within GPUMEM_LIMIT, for a call that is never moved. */

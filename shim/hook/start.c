@@ -22,6 +22,7 @@
 #include "shim/base/wrappers.h"
 #include "shim/driver/check_order.h"
 #include "shim/grow/grow.h"
+#include "shim/hook/beyond.h"
 #include "shim/hook/check.h"
 #include "shim/hook/coverage.h"
 #include "shim/hook/host_copies.h"
@@ -400,6 +401,7 @@ void gm_process_start(void) {
     if (tracks())
         gm_resources_track((unsigned)gm_option_number(GM_OPT_STACKS));
     gm_explain_card = read_card;
+    gm_beyond_setup();
     if (!gm_coverage_on)
         gm_pipeline_shorten();
     gm_context_on_new = on_new_context;

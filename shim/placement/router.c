@@ -7,6 +7,7 @@
 #include "shim/placement/router.h"
 
 #include "shim/base/stats.h"
+#include "shim/resource/giving.h"
 
 enum { OWN_CALL = GM_KIND_COUNT }; /* gm_block.served: the program's own call, beside a stack of the user's */
 
@@ -16,7 +17,6 @@ static uint32_t refused[GM_KIND_COUNT]; /* hard promises that a server does not 
 static enum gm_kind fallbacks[GM_KIND_COUNT];
 static struct gm_resource *own_call; /* native memory, where a stack of the user's serves GM_KIND_NATIVE; else NULL */
 static struct gm_oom_chain chain = {.count = 1, .steps = {GM_OOM_TRIM}};
-void (*gm_router_on_trim)(const struct gm_request *request, size_t released);
 
 void gm_router_set_steps(const struct gm_oom_chain *steps) { chain = *steps; }
 
@@ -82,9 +82,11 @@ static gm_status trim_and_retry(const struct gm_request *request, const struct g
     struct gm_resource *native = servers[GM_KIND_NATIVE];
     if (is_beyond_limit(decision) || !native)
         return GM_OUT_OF_MEMORY;
+    struct gm_giving giving;
+    gm_giving_begin(&giving, GM_REASON_OUT_OF_MEMORY);
+    giving.request = request;
     size_t released = trim_servers(SIZE_MAX);
-    if (gm_router_on_trim)
-        gm_router_on_trim(request, released);
+    gm_giving_end(&giving, true);
     gm_status status = released ? native->ops->alloc(native, request, decision, block) : GM_OUT_OF_MEMORY;
     if (!status)
         set_served(block, GM_KIND_NATIVE, reason);
@@ -213,6 +215,12 @@ static void router_after_fork(struct gm_resource *self) {
         if (servers[kind] && servers[kind]->ops->call) \
     servers[kind]->ops->call(servers[kind], __VA_ARGS__)
 
+static void router_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
+    for (int kind = 0; kind < GM_KIND_COUNT; kind++)
+        if (servers[kind] && servers[kind]->ops->held && !serves_before(kind))
+            servers[kind]->ops->held(servers[kind], device, bytes);
+}
+
 static void router_context_ending(struct gm_resource *self, uint64_t context_id) {
     EACH_SERVER(context_ending, context_id);
 }
@@ -235,6 +243,7 @@ const struct gm_resource_ops gm_resource_router = {
     .free = router_free,
     .trim = router_trim,
     .releasable = router_releasable,
+    .held = router_held,
     .keeps = router_keeps,
     .after_fork = router_after_fork,
     .context_ending = router_context_ending,

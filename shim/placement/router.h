@@ -21,8 +21,5 @@ GM_INTERNAL void gm_router_trim_kind(enum gm_kind kind);
 /* Sets the steps of GPUMEM_OOM; the default is "trim". Call it before the first request. */
 GM_INTERNAL void gm_router_set_steps(const struct gm_oom_chain *steps);
 GM_INTERNAL const struct gm_oom_chain *gm_router_steps(void);
-/* Called after each trim that a request caused, with the request and the bytes released. May be NULL. Set it before the
- * first request. */
-GM_INTERNAL extern void (*gm_router_on_trim)(const struct gm_request *request, size_t released);
 
 #endif

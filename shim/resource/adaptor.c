@@ -54,6 +54,10 @@ bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address) {
             second->ops->call(second, ##__VA_ARGS__);                          \
     } while (0)
 
+void gm_adaptor_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
+    EACH_UPSTREAM(held, device, bytes);
+}
+
 void gm_adaptor_after_fork(struct gm_resource *self) { EACH_UPSTREAM(after_fork); }
 
 void gm_adaptor_context_ending(struct gm_resource *self, uint64_t context_id) {

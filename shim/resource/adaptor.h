@@ -18,6 +18,7 @@ GM_INTERNAL void gm_adaptor_undo(struct gm_resource *self, const struct gm_reque
 GM_INTERNAL gm_status gm_adaptor_grow(struct gm_resource *self, struct gm_block *block, size_t size);
 GM_INTERNAL size_t gm_adaptor_trim(struct gm_resource *self, size_t bytes);
 GM_INTERNAL size_t gm_adaptor_releasable(struct gm_resource *self, int device);
+GM_INTERNAL void gm_adaptor_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
 GM_INTERNAL bool gm_adaptor_keeps(struct gm_resource *self, uint64_t address);
 GM_INTERNAL void gm_adaptor_after_fork(struct gm_resource *self);
 GM_INTERNAL void gm_adaptor_context_ending(struct gm_resource *self, uint64_t context_id);
@@ -27,8 +28,8 @@ GM_INTERNAL void gm_adaptor_open_to(struct gm_resource *self, int device);
 GM_INTERNAL void gm_adaptor_report(struct gm_resource *self);
 
 /* The ops that most adaptors only hand on. */
-#define GM_ADAPTOR_HANDS_ON                                                          \
-    .adaptor = true, .releasable = gm_adaptor_releasable, .keeps = gm_adaptor_keeps, \
+#define GM_ADAPTOR_HANDS_ON                                                                                   \
+    .adaptor = true, .releasable = gm_adaptor_releasable, .held = gm_adaptor_held, .keeps = gm_adaptor_keeps, \
     .context_ending = gm_adaptor_context_ending, .capture = gm_adaptor_capture, .open_to = gm_adaptor_open_to
 
 #endif

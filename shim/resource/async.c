@@ -16,7 +16,7 @@ static gm_status describe(int device, CUmemPoolProps *props) {
     return has_pools ? GM_OK : GM_NOT_SUPPORTED;
 }
 
-static struct gm_pool_family family = {.name = "async", .describe = describe};
+static struct gm_pool_family family = {.name = "async", .kind = GM_KIND_ASYNC, .describe = describe};
 
 static gm_status async_alloc(struct gm_resource *self, const struct gm_request *request,
                              const struct gm_decision *decision, struct gm_block *block) {
@@ -40,6 +40,10 @@ static gm_status async_free(struct gm_resource *self, const struct gm_block *blo
 static size_t async_trim(struct gm_resource *self, size_t bytes) { return gm_pool_trim(&family, bytes); }
 
 static size_t async_releasable(struct gm_resource *self, int device) { return gm_pool_release_idle(&family, device); }
+
+static void async_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
+    bytes[GM_REASON_PARTLY_USED] += gm_pool_unused(&family, device);
+}
 
 static bool async_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
 
@@ -69,6 +73,7 @@ const struct gm_resource_ops gm_resource_async = {
     .free = async_free,
     .trim = async_trim,
     .releasable = async_releasable,
+    .held = async_held,
     .keeps = async_keeps,
     .context_destroyed = async_context_destroyed,
     .capture = async_capture,

@@ -48,8 +48,11 @@ static uint64_t reach(int device) {
     return count >= 64 ? UINT64_MAX : (1ull << count) - 1;
 }
 
-static struct gm_pool_family family = {
-    .name = "managed-pool", .describe = describe, .reach = reach, .served = gm_managed_advice_prefetch};
+static struct gm_pool_family family = {.name = "managed-pool",
+                                       .kind = GM_KIND_MANAGED_POOL,
+                                       .describe = describe,
+                                       .reach = reach,
+                                       .served = gm_managed_advice_prefetch};
 static struct gm_byte_counters alive; /* live bytes by context */
 
 /* Bytes that the pools hold beyond live blocks. */
@@ -112,6 +115,10 @@ static size_t managed_pool_releasable(struct gm_resource *self, int device) {
     return 0;
 }
 
+static void managed_pool_held(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]) {
+    bytes[GM_REASON_PARTLY_USED] += gm_pool_unused(&family, device);
+}
+
 static bool managed_pool_keeps(struct gm_resource *self, uint64_t address) { return gm_pool_holds(&family, address); }
 
 static void managed_pool_context_destroyed(struct gm_resource *self, uint64_t context_id) {
@@ -150,6 +157,7 @@ const struct gm_resource_ops gm_resource_managed_pool = {
     .free = managed_pool_free,
     .trim = managed_pool_trim,
     .releasable = managed_pool_releasable,
+    .held = managed_pool_held,
     .keeps = managed_pool_keeps,
     .context_destroyed = managed_pool_context_destroyed,
     .capture = managed_pool_capture,

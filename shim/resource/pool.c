@@ -3,8 +3,10 @@
 
 #include "shim/base/stats.h"
 #include "shim/driver/fence.h"
+#include "shim/resource/giving.h"
 #include "shim/resource/reach.h"
 
+#define SELDOM    16u     /* in stream order, the size of the pool is asked for once in so many allocations */
 #define ANSWER_NS 100000u /* time for an idle stream to report that it is idle */
 
 /* ---- pools of devices */
@@ -100,6 +102,21 @@ static gm_status obtain_pool(struct gm_pool_family *family, int device, CUmemory
     return GM_OK;
 }
 
+/* ---- size */
+
+static uint64_t bytes_of(CUmemoryPool pool, CUmemPool_attribute attribute) {
+    cuuint64_t bytes = 0;
+    return gm_drv.mem_pool_get_attribute(pool, attribute, &bytes) == CUDA_SUCCESS ? bytes : 0;
+}
+
+static uint64_t reserved_of(CUmemoryPool pool) { return bytes_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
+
+/* Counts what the pool of the device has taken. */
+static void count_size(struct gm_pool_family *family, int device) {
+    CUmemoryPool pool = pool_of(family, device);
+    gm_pool_resized(family->kind, device, pool ? reserved_of(pool) : 0, &family->devices[device].counted);
+}
+
 /* ---- allocation */
 
 bool gm_pool_serves(const struct gm_request *request) {
@@ -160,6 +177,11 @@ static gm_status alloc_once(CUmemoryPool pool, const struct gm_internal *interna
                                                 : alloc_ready(pool, internal, bytes, address);
 }
 
+/* An allocation in stream order is as cheap as the question for the size of its pool. */
+static bool counts_this(struct gm_pool_family *family, int device) {
+    return __atomic_fetch_add(&family->devices[device].in_order, 1, __ATOMIC_RELAXED) % SELDOM == 0;
+}
+
 static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_internal *internal,
                                const struct gm_request *request, struct gm_piece *piece) {
     CUmemoryPool pool;
@@ -175,6 +197,8 @@ static gm_status alloc_guarded(struct gm_pool_family *family, const struct gm_in
         status = alloc_once(pool, internal, request, piece->reserved, &address);
     }
     piece->address = address;
+    if (request->call != GM_CALL_ALLOC_ASYNC || status || counts_this(family, internal->device))
+        count_size(family, internal->device);
     if (!status && family->served)
         family->served(request, piece);
     return status;
@@ -302,12 +326,12 @@ void gm_pool_flush(struct gm_pool_family *family) {
 
 /* ---- unused memory, contexts and devices */
 
-static uint64_t bytes_of(CUmemoryPool pool, CUmemPool_attribute attribute) {
-    cuuint64_t bytes = 0;
-    return gm_drv.mem_pool_get_attribute(pool, attribute, &bytes) == CUDA_SUCCESS ? bytes : 0;
+uint64_t gm_pool_unused(struct gm_pool_family *family, int device) {
+    CUmemoryPool pool = device >= 0 && device < GM_POOL_DEVICES ? pool_of(family, device) : NULL;
+    uint64_t reserved = pool ? reserved_of(pool) : 0,
+             used = pool ? bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) : 0;
+    return reserved > used ? reserved - used : 0;
 }
-
-static uint64_t reserved_of(CUmemoryPool pool) { return bytes_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT); }
 
 uint64_t gm_pool_reserved(struct gm_pool_family *family) {
     uint64_t bytes = 0;
@@ -338,6 +362,7 @@ size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes) {
         uint64_t after = reserved_of(pool);
         released = before > after ? before - after : 0;
     }
+    count_size(family, context.device);
     gm_capture_unrelax(mode);
     gm_stats_trimmed(released);
     return released;
@@ -373,6 +398,7 @@ size_t gm_pool_release_idle(struct gm_pool_family *family, int device) {
         gm_drv.mem_pool_trim_to(pool, 0);
         reserved = reserved_of(pool);
         gm_stats_trimmed(before > reserved ? before - reserved : 0);
+        count_size(family, device);
     }
     uint64_t used = bytes_of(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     gm_capture_guard_leave(mode);

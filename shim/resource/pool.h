@@ -23,6 +23,7 @@
 /* One kind of pool. The process has one pool of it for each device. */
 struct gm_pool_family {
     const char *name;
+    enum gm_kind kind;
     /* Writes the properties of a pool of the device. GM_NOT_SUPPORTED: device or driver has no such pools; the answer
      * is cached. */
     gm_status (*describe)(int device, CUmemPoolProps *props);
@@ -36,6 +37,8 @@ struct gm_pool_family {
     struct {
         CUmemoryPool pool;
         bool unsupported;
+        unsigned in_order; /* allocations */
+        uint64_t counted;  /* bytes that gm_pool_resized counted */
     } devices[GM_POOL_DEVICES];
     struct gm_deferred_queue after_capture; /* blocks that the program freed during a capture */
 };
@@ -57,6 +60,8 @@ GM_INTERNAL size_t gm_pool_trim(struct gm_pool_family *family, size_t bytes);
 /* Releases unused memory of the device's pool to the driver without waiting for work. Returns the unused bytes that the
  * pool still holds; they serve its next blocks. */
 GM_INTERNAL size_t gm_pool_release_idle(struct gm_pool_family *family, int device);
+/* Unused bytes of the device's pool. */
+GM_INTERNAL uint64_t gm_pool_unused(struct gm_pool_family *family, int device);
 /* Bytes that the pools of all devices hold, live or unused. */
 GM_INTERNAL uint64_t gm_pool_reserved(struct gm_pool_family *family);
 GM_INTERNAL void gm_pool_context_destroyed(struct gm_pool_family *family, uint64_t context_id);

@@ -124,6 +124,8 @@ struct gm_resource_ops {
     /* Bytes of unused memory on a device, which the driver reports as used and the resource can serve or release.
      * A pool first releases what it can without waiting, so the caller queries the driver afterwards. May be NULL. */
     size_t (*releasable)(struct gm_resource *self, int device);
+    /* Adds the bytes that it holds on a device and cannot give back now, by reason (enum gm_reason). May be NULL. */
+    void (*held)(struct gm_resource *self, int device, uint64_t bytes[GM_REASON_COUNT]);
     /* True when a free block starts at `address`, or a pool contains it. To the program such memory is freed memory.
      * Slow; call it only for an address at which no block is live. May be NULL. */
     bool (*keeps)(struct gm_resource *self, uint64_t address);

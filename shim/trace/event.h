@@ -22,33 +22,38 @@
 #define GM_TRACE_CHUNK   (1024u * 1024u)
 
 /* X(enumerator, name in CSV) */
-#define GM_ACTIONS(X)                                                                                       \
-    X(GM_ACT_NONE, "none")                                                                                  \
-    X(GM_ACT_ALLOC, "alloc")                                                                                \
-    X(GM_ACT_ALLOC_FAIL, "alloc_fail")                                                                      \
-    X(GM_ACT_FREE, "free")                                                                                  \
-    X(GM_ACT_FREE_FAIL, "free_fail")                                                                        \
-    X(GM_ACT_RELEASE, "release") /* destroyed with its context, or replaced by a newer block */             \
-    X(GM_ACT_RESERVE, "reserve") /* address space */                                                        \
-    X(GM_ACT_UNRESERVE, "unreserve")                                                                        \
-    X(GM_ACT_MAP, "map")                                                                                    \
-    X(GM_ACT_UNMAP, "unmap")                                                                                \
-    X(GM_ACT_TRIM, "trim")                                                                                  \
-    X(GM_ACT_EXPORT, "export") /* IPC, dma-buf or shareable handle of the block */                          \
-    X(GM_ACT_DROP, "drop")     /* soft promises that the memory does not keep; bytes = promise bits */      \
-    X(GM_ACT_MARK, "mark")     /* phase mark of the program; site = string id */                            \
-    X(GM_ACT_CAPTURE_BEGIN, "capture_begin")                                                                \
-    X(GM_ACT_CAPTURE_END, "capture_end")                                                                    \
-    X(GM_ACT_PEER, "peer")       /* peer access enabled */                                                  \
-    X(GM_ACT_CONTEXT, "context") /* context created; address = handle */                                    \
-    X(GM_ACT_CONTEXT_DESTROYED, "context_destroyed")                                                        \
-    X(GM_ACT_PHASE_BEGIN, "phase_begin") /* site = string id; address below GM_PHASE_STARTED: nested in its \
-                                            thread, of that domain; else the range's own number */          \
-    X(GM_ACT_PHASE_END, "phase_end")     /* the innermost of the thread and domain, or that number */       \
-    /* These two follow each other in a thread, for each copy from host memory to a device: */              \
-    X(GM_ACT_COPY_SOURCE, "copy_source") /* address = host memory; bytes = hash of what the copy read,      \
-                                            unless result is not 0 */                                       \
-    X(GM_ACT_COPY, "copy")               /* address = destination; kind array: handle of the array */
+#define GM_ACTIONS(X)                                                                                                 \
+    X(GM_ACT_NONE, "none")                                                                                            \
+    X(GM_ACT_ALLOC, "alloc")                                                                                          \
+    X(GM_ACT_ALLOC_FAIL, "alloc_fail")                                                                                \
+    X(GM_ACT_FREE, "free")                                                                                            \
+    X(GM_ACT_FREE_FAIL, "free_fail")                                                                                  \
+    X(GM_ACT_RELEASE, "release") /* destroyed with its context, or replaced by a newer block */                       \
+    X(GM_ACT_RESERVE, "reserve") /* address space */                                                                  \
+    X(GM_ACT_UNRESERVE, "unreserve")                                                                                  \
+    X(GM_ACT_MAP, "map")                                                                                              \
+    X(GM_ACT_UNMAP, "unmap")                                                                                          \
+    X(GM_ACT_TRIM, "trim")     /* free blocks of a kind were released, all of one trim together; reason = why */      \
+    X(GM_ACT_EXPORT, "export") /* IPC, dma-buf or shareable handle of the block */                                    \
+    X(GM_ACT_DROP, "drop")     /* soft promises that the memory does not keep; bytes = promise bits */                \
+    X(GM_ACT_MARK, "mark")     /* phase mark of the program; site = string id */                                      \
+    X(GM_ACT_CAPTURE_BEGIN, "capture_begin")                                                                          \
+    X(GM_ACT_CAPTURE_END, "capture_end")                                                                              \
+    X(GM_ACT_PEER, "peer")       /* peer access enabled */                                                            \
+    X(GM_ACT_CONTEXT, "context") /* context created; address = handle */                                              \
+    X(GM_ACT_CONTEXT_DESTROYED, "context_destroyed")                                                                  \
+    X(GM_ACT_PHASE_BEGIN, "phase_begin") /* site = string id; address below GM_PHASE_STARTED: nested in its           \
+                                            thread, of that domain; else the range's own number */                    \
+    X(GM_ACT_PHASE_END, "phase_end")     /* the innermost of the thread and domain, or that number */                 \
+    /* These two follow each other in a thread, for each copy from host memory to a device: */                        \
+    X(GM_ACT_COPY_SOURCE, "copy_source") /* address = host memory; bytes = hash of what the copy read,                \
+                                            unless result is not 0 */                                                 \
+    X(GM_ACT_COPY, "copy")               /* address = destination; kind array: handle of the array */                 \
+    X(GM_ACT_POOL_SIZE, "pool_size")     /* a pool of gpumem changed: bytes that it has taken on its device */        \
+    /* measured now and then: */                                                                                      \
+    X(GM_ACT_BEYOND, "beyond") /* bytes that the process holds on the device beyond gpumem's view; address = bytes in \
+                                  use on the card */                                                                  \
+    X(GM_ACT_HELD, "held")     /* unused bytes that could not be released; reason = why */
 
 enum gm_action {
 #define X(e, n) e,
@@ -81,6 +86,8 @@ struct gm_event {
 #define GM_PHASE_STARTED    (UINT64_C(1) << 32) /* ranges with this number or above may end in any thread */
 #define GM_EVENT_CAPTURING  1u                  /* during stream capture */
 #define GM_EVENT_PER_THREAD 2u                  /* call variant for per-thread default streams */
+#define GM_EVENT_SHARED     8u                  /* beyond: memory of other processes is included */
+#define GM_EVENT_KEPT       4u                  /* free: gpumem keeps the block for reuse */
 _Static_assert(sizeof(struct gm_event) == 64, "one cache line");
 
 struct gm_trace_header { /* padded to GM_TRACE_HEADER */

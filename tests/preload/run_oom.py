@@ -373,7 +373,8 @@ def explained_move(place):
         check(totals[f"to_{name}_memory_bytes"] == 32 * MIB and totals[f"to_{name}_memory_ns"] > 0, f"{steps}: {totals}")
         (trace,) = done.folder.glob("trace-*.csv")
         text = subprocess.run([place.options.gpumem, "report", str(trace)], capture_output=True, text=True).stdout
-        check(f"  in {name} memory " in text and "32.00 MiB in 8 allocations since" in text, f"{steps}: {text[:2000]}")
+        check(closing.replace("   ", "    ") in text and "; 8 allocations" in text, f"{steps}: {text[:2000]}")
+        check(totals[f"peak_in_{name}_memory_bytes"] == 32 * MIB, f"{steps}: {totals}")
         run = [place.options.gpumem, "run", f"--library={place.options.shim}", "--", *command]
         done = place.run(run, GPUMEM_LIMIT="64M", GPUMEM_OOM=steps)
         check(closing in done.stderr and "peak live        " in done.stderr, f"{steps}: {done.stderr}")

@@ -30,7 +30,8 @@ struct gm_analysis_pass {
     struct size_entry *sizes;
     struct size_entry *recent_sizes[RECENT_SIZES]; /* cache of `sizes`: most allocations repeat a size */
     struct thread_entry *threads, *last_thread;
-    uint32_t peak; /* number of peaks so far; shows whether a total changed since the latest one */
+    uint64_t trim_ns; /* of the latest trim: one trim has an event for each kind */
+    uint32_t peak;    /* number of peaks so far; shows whether a total changed since the latest one */
     bool failed;
 };
 
@@ -163,15 +164,7 @@ static void move_from_handle(struct gm_analysis_pass *p, const struct gm_live_bl
         return;
     uint64_t bytes = created ? mapping->bytes : 0 - mapping->bytes;
     handle->mapped += bytes;
-    p->a->live_reserved -= bytes;
-}
-
-static void count_reserved(struct gm_analysis *a, uint64_t difference, uint64_t now) {
-    a->live_reserved += difference;
-    if (a->live_reserved > a->peak_reserved && (int64_t)difference > 0) {
-        a->peak_reserved = a->live_reserved;
-        a->peak_reserved_ns = now;
-    }
+    gm_reserved_add(&p->a->reserved, handle->kind, 0 - bytes);
 }
 
 static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b, bool created, uint64_t now) {
@@ -179,8 +172,6 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
     struct gm_kind_totals *kind = &a->by_kind[b->kind];
     struct gm_site_totals *site = site_of(p, b->site);
     uint64_t one = created ? 1 : UINT64_MAX, bytes = created ? b->bytes : 0 - b->bytes;
-    if (site && is_handle(b))
-        count_reserved(a, created ? b->bytes : 0 - (b->bytes - b->mapped), now);
     if (!site || !gm_live_block_allocates(b))
         return;
     move_from_handle(p, b, created);
@@ -188,6 +179,11 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
     site->live_count += one;
     site->live_bytes += bytes;
     change(p, &kind->live_bytes, &kind->at_peak, &kind->peak_seen, bytes);
+    if (b->elsewhere) {
+        struct gm_elsewhere *elsewhere = &a->elsewhere[b->kind];
+        elsewhere->live += bytes;
+        elsewhere->peak = elsewhere->live > elsewhere->peak ? elsewhere->live : elsewhere->peak;
+    }
     if (kind->live_bytes > kind->peak_bytes && created)
         kind->peak_bytes = kind->live_bytes;
     if (!gm_kind_is_on_device((enum gm_kind)b->kind))
@@ -199,7 +195,79 @@ static void count_live(struct gm_analysis_pass *p, const struct gm_live_block *b
         a->peak_ns = now;
         p->peak++;
     }
-    count_reserved(a, created ? b->bytes + b->slack : 0 - (b->bytes + b->slack), now);
+}
+
+static void note_reserved(struct gm_analysis *a, uint64_t now) {
+    /* A pool takes memory before the block that needs it counts as live. */
+    if (a->reserved.bytes < a->peak_reserved ||
+        (a->reserved.bytes == a->peak_reserved && a->live_bytes <= a->live_at_reserved))
+        return;
+    if (a->reserved.bytes > a->peak_reserved)
+        a->peak_reserved_ns = now;
+    a->peak_reserved = a->reserved.bytes;
+    a->live_at_reserved = a->live_bytes;
+    a->kept_at_reserved = a->reserved.kept;
+}
+
+static void reserve(struct gm_analysis *a, const struct gm_live_block *b) {
+    if (is_handle(b))
+        gm_reserved_add(&a->reserved, b->kind, b->bytes);
+    else if (gm_live_block_allocates(b))
+        gm_reserved_created(&a->reserved, b);
+    else
+        return;
+    note_reserved(a, b->created_ns);
+}
+
+static void unreserve(struct gm_analysis *a, const struct gm_live_block *b, const struct gm_event *e) {
+    if (is_handle(b))
+        gm_reserved_add(&a->reserved, b->kind, 0 - (b->bytes - b->mapped));
+    else if (gm_live_block_allocates(b))
+        gm_reserved_destroyed(&a->reserved, b, e);
+}
+
+static void on_trim(struct gm_analysis_pass *p, const struct gm_event *e) {
+    struct gm_analysis *a = p->a;
+    bool sized = e->action == GM_ACT_POOL_SIZE;
+    uint64_t given = sized ? gm_reserved_pool_size(&a->reserved, e) : gm_reserved_trimmed(&a->reserved, e);
+    note_reserved(a, e->time_ns);
+    struct gm_count_and_bytes *trims = &a->trims[e->reason];
+    trims->bytes += given;
+    if (sized)
+        return;
+    trims->count += e->time_ns != p->trim_ns;
+    p->trim_ns = e->time_ns;
+}
+
+/* A measurement begins with this event. It has no event for a reason without bytes. */
+static void on_beyond(struct gm_analysis *a, const struct gm_event *e) {
+    uint64_t *here = &a->beyond_on[e->device < 0 ? 0 : (unsigned)e->device % GM_RESERVED_DEVICES];
+    struct gm_beyond *beyond = &a->beyond;
+    beyond->bytes += e->bytes - *here;
+    *here = e->bytes;
+    beyond->count++;
+    beyond->shared |= (e->flags & GM_EVENT_SHARED) != 0;
+    if (beyond->bytes > beyond->peak) {
+        beyond->peak = beyond->bytes;
+        beyond->peak_ns = e->time_ns;
+    }
+    for (int why = 0; why < GM_REASON_COUNT; why++)
+        a->held[why].bytes = 0;
+}
+
+static void on_held(struct gm_analysis *a, const struct gm_event *e) {
+    struct gm_held *held = &a->held[e->reason];
+    held->bytes = e->bytes;
+    held->peak = e->bytes > held->peak ? e->bytes : held->peak;
+}
+
+struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *a) {
+    struct gm_count_and_bytes sum = {0};
+    for (int why = 0; why < GM_REASON_COUNT; why++) {
+        sum.count += a->trims[why].count;
+        sum.bytes += a->trims[why].bytes;
+    }
+    return sum;
 }
 
 static void notify_created(struct gm_analysis_pass *p, const struct gm_event *e, int thread,
@@ -271,7 +339,8 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
                                        .kind = e->kind,
                                        .call = e->call,
                                        .device = e->device,
-                                       .hit = e->hit};
+                                       .hit = e->hit,
+                                       .elsewhere = e->reason == GM_REASON_OUT_OF_MEMORY};
     struct thread_entry *t = thread_of(p, thread);
     if (memory) {
         struct gm_site_totals *site = site_of(p, e->site);
@@ -297,12 +366,14 @@ static void on_alloc(struct gm_analysis_pass *p, const struct gm_event *e, int t
     case 1:
         a->replaced++;
         count_live(p, &old, false, block.created_ns);
+        unreserve(a, &old, NULL);
         if (gm_live_block_allocates(&old))
             notify_destroyed(p, e, thread, &old);
         break;
     case -1: p->failed = true; return;
     }
     count_live(p, &block, true, block.created_ns);
+    reserve(a, &block);
     if (memory)
         notify_created(p, e, thread, &block);
 }
@@ -327,6 +398,7 @@ static void on_free(struct gm_analysis_pass *p, const struct gm_event *e, int th
         return;
     }
     count_live(p, &block, false, e->time_ns);
+    unreserve(a, &block, e);
     if (!gm_live_block_allocates(&block))
         return;
     if (e->action == GM_ACT_RELEASE) {
@@ -376,6 +448,7 @@ static void on_context_destroyed(struct gm_analysis_pass *p, const struct gm_eve
         struct gm_live_block destroyed;
         gm_live_blocks_take(&p->live, b->key, &destroyed); /* another record may move here: look again */
         count_live(p, &destroyed, false, e->time_ns);
+        unreserve(p->a, &destroyed, e);
         if (gm_live_block_allocates(&destroyed)) {
             count_released(p, &destroyed);
             notify_destroyed(p, e, thread, &destroyed);
@@ -418,8 +491,11 @@ static void on_event(struct gm_analysis_pass *p, const struct gm_event *e, int t
     case GM_ACT_DROP: on_drop(a, e); break;
     case GM_ACT_TRIM:
         if (gm_event_is_own_trim(e))
-            count_share(&a->trims, e->bytes);
+            on_trim(p, e);
         break;
+    case GM_ACT_POOL_SIZE: on_trim(p, e); break;
+    case GM_ACT_BEYOND: on_beyond(a, e); break;
+    case GM_ACT_HELD: on_held(a, e); break;
     case GM_ACT_CONTEXT_DESTROYED: on_context_destroyed(p, e, thread); break;
     default: break;
     }

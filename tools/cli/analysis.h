@@ -6,6 +6,7 @@
 #include "shim/base/stats.h"
 #include "tools/cli/live_blocks.h"
 #include "tools/cli/reader.h"
+#include "tools/cli/reserved.h"
 
 #define GM_LIFETIME_BINS 10 /* below 1 us, 10 us, ... 100 s, and longer */
 #define GM_FAILURES_MAX  100
@@ -64,13 +65,26 @@ struct gm_analysis {
     struct gm_count_and_bytes decisions[GM_KIND_COUNT][GM_REASON_COUNT]; /* successful allocations by kind and reason */
     uint64_t elsewhere_ns[GM_KIND_COUNT];              /* the first allocation with GM_REASON_OUT_OF_MEMORY */
     struct gm_count_and_bytes verdicts[GM_KIND_COUNT]; /* kinds that a heuristic named without effect */
-    struct gm_count_and_bytes trims;                   /* cached memory returned to the driver when memory ran out */
-    uint64_t dropped[GM_SOFT_PROMISES];                /* blocks that do not keep the promise */
-    uint64_t unknown_frees;                            /* frees of blocks whose allocation is not in the trace */
+    struct gm_count_and_bytes trims[GM_REASON_COUNT];  /* kept memory returned to the driver */
+    struct gm_elsewhere {
+        uint64_t live, peak;
+    } elsewhere[GM_KIND_COUNT];              /* blocks with GM_REASON_OUT_OF_MEMORY */
+    uint64_t dropped[GM_SOFT_PROMISES];      /* blocks that do not keep the promise */
+    uint64_t unknown_frees;                  /* frees of blocks whose allocation is not in the trace */
     uint64_t replaced;                       /* blocks without a free in the trace, whose address was allocated again */
     uint64_t released_count, released_bytes; /* released with their context */
-    uint64_t live_bytes, live_reserved;      /* device memory */
+    struct gm_beyond {
+        uint64_t bytes, peak, peak_ns, count; /* as measured */
+        bool shared;                          /* memory of other processes of the card is included */
+    } beyond;                                 /* what the process holds beyond gpumem's view, all devices */
+    uint64_t beyond_on[GM_RESERVED_DEVICES];
+    struct gm_held {
+        uint64_t bytes, peak;
+    } held[GM_REASON_COUNT]; /* unused bytes that could not be given back */
+    uint64_t live_bytes;     /* device memory */
+    struct gm_reserved reserved;
     uint64_t peak_bytes, peak_ns, peak_reserved, peak_reserved_ns;
+    uint64_t live_at_reserved, kept_at_reserved; /* when reserved bytes peaked */
     uint64_t leaked_count, leaked_bytes;
     uint64_t lifetime_count[GM_LIFETIME_BINS], lifetime_bytes[GM_LIFETIME_BINS];
     struct gm_failure failures[GM_FAILURES_MAX]; /* the first GM_FAILURES_MAX ones */
@@ -116,7 +130,10 @@ struct gm_analysis *gm_analysis_end(struct gm_analysis_pass *pass); /* frees the
 
 void gm_analysis_free(struct gm_analysis *analysis);
 
-/* A trim that gpumem made as a step of GPUMEM_OOM, as opposed to the program's trim of its own pool. */
+/* All trims of the trace together. */
+struct gm_count_and_bytes gm_analysis_trims(const struct gm_analysis *analysis);
+
+/* A trim of blocks that gpumem kept, as opposed to the program's trim of its own pool. */
 bool gm_event_is_own_trim(const struct gm_event *event);
 /* The event is a call of the program. False for events that gpumem records in addition to a call. */
 bool gm_event_is_call(const struct gm_event *event);

@@ -15,13 +15,19 @@ void gm_counter_sample_take(struct gm_counter_sample *out, const struct gm_stats
                                       .timed = s->timed,
                                       .start_ns = s->start_ns,
                                       .peak_all = s->peak_total,
+                                      .peak_reserved_all = s->peak_reserved,
                                       .total = gm_stats_total(s)};
     snprintf(out->program, sizeof out->program, "%.*s", (int)sizeof s->program - 1, s->program);
     snprintf(out->policy, sizeof out->policy, "%.*s", (int)sizeof s->policy - 1, s->policy);
+    for (int device = 0; device < GM_STATS_DEVICES; device++) {
+        out->beyond += s->beyond[device].bytes;
+        out->beyond_peak += s->beyond[device].peak;
+        out->beyond_shared |= s->beyond[device].shared;
+    }
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         out->live[k] = gm_stats_live(s, &out->total, (enum gm_kind)k);
         out->cached[k] = at_least_zero(out->total.cached_in[k], out->total.cached_out[k]);
-        out->reserved[k] = out->live[k] + gm_stats_slack(s, &out->total, (enum gm_kind)k) + out->cached[k];
+        out->reserved[k] = s->reserved_bytes[k];
         out->peak[k] = s->peak_bytes[k];
         out->blocks[k] = gm_stats_blocks(&out->total, k);
         out->allocs += out->total.allocs[k];

@@ -276,7 +276,7 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     for (unsigned i = 0; gm_reader_device(t->x->reader, i, &device); i++)
         if (device.device == e->device)
             total = device.total;
-    uint64_t rest = total > step->now->live_reserved ? total - step->now->live_reserved : 0;
+    uint64_t rest = total > step->now->reserved.bytes ? total - step->now->reserved.bytes : 0;
     struct entry entry = {W_OOM, rest, e->bytes, e->stream, e->time_ns, frames_of(t, e->site)};
     return put_event(t, e->device, &entry);
 }

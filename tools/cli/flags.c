@@ -33,6 +33,9 @@ const struct gm_flag gm_flags[] = {
     {"threads", "", "report", "Allocations, frees, peak and time by thread."},
     {"streams", "", "report", "Allocations, frees, peak and time by stream."},
     {"kinds", "", "report", "Allocations, frees and peaks by kind of memory."},
+    {"reserved", "", "report",
+     "Memory taken from the devices over time: live, kept and reserved bytes; why kept memory went back or could not; "
+     "what the process holds beyond gpumem's view."},
     {"growth", "", "report", "Arrays that probably grow by allocating anew, copying and freeing."},
     {"duplicates", "", "report",
      "Copies from host memory to a device that sent the same bytes again; GPUMEM_TRACE_COPIES=1 records copies."},

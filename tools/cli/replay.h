@@ -14,7 +14,7 @@ struct gm_replay_counts {
     uint64_t failed; /* requests that succeeded in the trace and fail in the replay */
     uint64_t failed_bytes;
     uint64_t peak_live;        /* requested bytes of blocks on devices */
-    uint64_t peak_reserved;    /* bytes of the devices, cached memory included */
+    uint64_t peak_reserved;    /* as gm_stats_take counts it */
     uint64_t live_at_reserved; /* requested bytes when peak_reserved was reached */
     uint64_t waits;            /* calls that wait for the device */
     uint64_t driver_allocs, driver_frees;

@@ -46,8 +46,6 @@ static bool grow(int device, uint64_t bytes) {
         return false;
     devices.used[device] += bytes;
     gm_replay_device_counts.used += bytes;
-    if (gm_replay_device_counts.used > gm_replay_device_counts.peak)
-        gm_replay_device_counts.peak = gm_replay_device_counts.used;
     return true;
 }
 

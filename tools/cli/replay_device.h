@@ -12,7 +12,7 @@
 enum { GM_REPLAY_DEVICES = 64 };
 
 struct gm_replay_device_counts {
-    uint64_t used, peak; /* bytes of all devices, memory cached by pools included */
+    uint64_t used; /* bytes of all devices, memory cached by pools included */
     uint64_t allocs, frees;
     uint64_t waits; /* calls that wait for the device: plain frees, synchronisation */
 };

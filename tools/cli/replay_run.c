@@ -179,9 +179,9 @@ static void begin(struct gm_scope *scope, const struct gm_event *e) {
 
 static void note_peak(struct run *r) {
     struct gm_replay_counts *counts = &r->out->counts;
-    if (gm_replay_device_counts.peak == counts->peak_reserved)
+    if (gm_stats->peak_reserved == counts->peak_reserved)
         return;
-    counts->peak_reserved = gm_replay_device_counts.peak;
+    counts->peak_reserved = gm_stats->peak_reserved;
     counts->live_at_reserved = gm_stats_live_on_devices(gm_stats);
 }
 
@@ -259,8 +259,9 @@ static void alloc_other(struct run *r, const struct gm_event *e) {
         return;
     begin(&scope, e);
     bool fits = gm_pipeline_charge(&scope, e->call == GM_CALL_ALLOC_MANAGED);
-    bool got = fits && (gm_replay_device_alloc(reserved, &address) ||
-                        (gm_pipeline_trim(SIZE_MAX) && gm_replay_device_alloc(reserved, &address)));
+    bool got =
+        fits && (gm_replay_device_alloc(reserved, &address) ||
+                 (gm_pipeline_trim(SIZE_MAX, GM_REASON_OUT_OF_MEMORY) && gm_replay_device_alloc(reserved, &address)));
     gm_pipeline_saw_alloc(&scope, (enum gm_kind)e->kind, GM_ACT_ALLOC, got ? address : 0, reserved,
                           got ? GM_OK : GM_OUT_OF_MEMORY);
     if (!got) {
@@ -285,7 +286,7 @@ static void context_destroyed(struct run *r, const struct gm_event *e) {
     uint64_t id;
     gm_replay_device_enter(e->context, e->device, false);
     gm_context_current(&context);
-    gm_pipeline_context_ending(context.id);
+    gm_pipeline_context_ending(context.id, context.device);
     if (!gm_context_end(context.handle, &id))
         return;
     gm_pipeline_context_destroyed(id);
@@ -381,7 +382,7 @@ static void sum_up(struct run *r, const struct gm_policy *policy) {
     }
     memcpy(out->peak, gm_stats->peak_bytes, sizeof out->peak);
     counts->peak_live = gm_stats->peak_total;
-    counts->peak_reserved = gm_replay_device_counts.peak;
+    counts->peak_reserved = gm_stats->peak_reserved;
     counts->waits = gm_replay_device_counts.waits;
     counts->driver_allocs = gm_replay_device_counts.allocs;
     counts->driver_frees = gm_replay_device_counts.frees;

@@ -62,8 +62,8 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"temporary", a->temporary},
                 {"hits", a->hits},
                 {"moved", a->moved},
-                {"trims", a->trims.count},
-                {"trimmed_bytes", a->trims.bytes},
+                {"trims", gm_analysis_trims(a).count},
+                {"trimmed_bytes", gm_analysis_trims(a).bytes},
                 {"failed_allocations", a->failed_allocs},
                 {"failed_frees", a->failed_frees},
                 {"unknown_frees", a->unknown_frees},
@@ -72,13 +72,17 @@ static json_t *totals(const struct gm_analysis *a) {
                 {"peak_live_ns", a->peak_ns},
                 {"peak_reserved_bytes", a->peak_reserved},
                 {"peak_reserved_ns", a->peak_reserved_ns},
+                {"peak_beyond_bytes", a->beyond.peak},
+                {"peak_beyond_ns", a->beyond.peak_ns},
                 {"leaked_blocks", a->leaked_count},
                 {"leaked_bytes", a->leaked_bytes},
                 {"released_blocks", a->released_count},
                 {"released_bytes", a->released_bytes},
                 {"to_host_memory_bytes", a->decisions[GM_KIND_HOST_NUMA][GM_REASON_OUT_OF_MEMORY].bytes},
+                {"peak_in_host_memory_bytes", a->elsewhere[GM_KIND_HOST_NUMA].peak},
                 {"to_host_memory_ns", a->elsewhere_ns[GM_KIND_HOST_NUMA]},
                 {"to_managed_memory_bytes", a->decisions[GM_KIND_MANAGED][GM_REASON_OUT_OF_MEMORY].bytes},
+                {"peak_in_managed_memory_bytes", a->elsewhere[GM_KIND_MANAGED].peak},
                 {"to_managed_memory_ns", a->elsewhere_ns[GM_KIND_MANAGED]}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         json_object_set_new(t, rows[i].name, gm_json_number(rows[i].value));

@@ -14,7 +14,7 @@
 #define STACKS  32 /* that are noted: several may be of one call site */
 
 struct failure {
-    uint64_t time_ns, bytes, live, reserved, cached;
+    uint64_t time_ns, bytes, live, reserved, kept;
     uint32_t site;
     uint16_t result;
     uint8_t call;
@@ -32,7 +32,7 @@ struct step {
 
 struct oom {
     struct gm_observer observer;
-    uint64_t cached; /* bytes of freed blocks in the cache that were neither reused nor returned to the driver */
+    uint64_t trim_ns; /* of the latest trim: one trim has an event for each kind */
     struct step trim, host, managed, failed;
     struct gm_keyed_totals_table elsewhere; /* by call site; the key's space is the kind that served */
     uint64_t count;
@@ -53,8 +53,6 @@ static void note_holders(struct failure *f, const struct gm_analysis *now) {
         f->holders[at].bytes = s->device_live;
     }
 }
-
-static void take_cached(struct oom *o, uint64_t bytes) { o->cached -= bytes < o->cached ? bytes : o->cached; }
 
 static void count_step(struct step *s, const struct gm_event *e) {
     if (!s->count++)
@@ -84,8 +82,8 @@ static void note_failure(struct oom *o, const struct gm_step *step) {
     *f = (struct failure){.time_ns = e->time_ns,
                           .bytes = e->bytes,
                           .live = step->now->live_bytes,
-                          .reserved = step->now->live_reserved,
-                          .cached = o->cached,
+                          .reserved = step->now->reserved.bytes,
+                          .kept = step->now->reserved.kept,
                           .site = e->site,
                           .result = e->result,
                           .call = e->call,
@@ -99,9 +97,10 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     const struct gm_event *e = step->event;
     if (e->action == GM_ACT_ALLOC_FAIL) {
         note_failure(o, step);
-    } else if (gm_event_is_own_trim(e)) {
+    } else if (gm_event_is_own_trim(e) && e->reason == GM_REASON_OUT_OF_MEMORY) {
         count_step(&o->trim, e);
-        take_cached(o, e->bytes);
+        o->trim.count -= o->trim_ns == e->time_ns;
+        o->trim_ns = e->time_ns;
     } else if (e->action == GM_ACT_ALLOC && e->reason == GM_REASON_OUT_OF_MEMORY &&
                (e->kind == GM_KIND_HOST_NUMA || e->kind == GM_KIND_MANAGED)) {
         return served_elsewhere(o, e);
@@ -109,27 +108,11 @@ static bool event(struct gm_observer *self, const struct gm_step *step) {
     return true;
 }
 
-static bool created(struct gm_observer *self, const struct gm_step *step) {
-    struct oom *o = (struct oom *)self;
-    const struct gm_live_block *b = step->block;
-    if (gm_kind_is_cached((enum gm_kind)b->kind) && b->hit)
-        take_cached(o, b->bytes + b->slack);
-    return true;
-}
-
-static bool destroyed(struct gm_observer *self, const struct gm_step *step) {
-    struct oom *o = (struct oom *)self;
-    const struct gm_live_block *b = step->block;
-    if (gm_kind_is_cached((enum gm_kind)b->kind) && step->event->action == GM_ACT_FREE)
-        o->cached += b->bytes + b->slack;
-    return true;
-}
-
 struct gm_observer *gm_observe_oom(void) {
     struct oom *o = calloc(1, sizeof *o);
     if (!o)
         return NULL;
-    o->observer = (struct gm_observer){event, created, destroyed};
+    o->observer = (struct gm_observer){.event = event};
     return &o->observer;
 }
 
@@ -145,10 +128,10 @@ static const char *reason_of(const struct failure *f, uint64_t device_bytes) {
         return "unknown device memory";
     if (f->bytes > device_bytes)
         return "larger than the device's memory";
-    if (f->reserved > device_bytes - f->bytes)
+    if (f->reserved - f->kept > device_bytes - f->bytes)
         return "this process holds too much";
-    if (f->reserved + f->cached > device_bytes - f->bytes)
-        return "cached memory";
+    if (f->reserved > device_bytes - f->bytes)
+        return "kept memory";
     return "other processes or fragmentation";
 }
 
@@ -280,24 +263,23 @@ static void print_requests(struct gm_report *r, const struct oom *o, struct gm_o
         {"request", "request", GM_CELL_NUMBER},  {"time_ns", "at", GM_CELL_TIME},
         {"bytes", "requested", GM_CELL_BYTES},   {"device", "device", GM_CELL_NUMBER},
         {"live_bytes", "live", GM_CELL_BYTES},   {"reserved_bytes", "reserved", GM_CELL_BYTES},
-        {"kept_bytes", "cached", GM_CELL_BYTES}, {"device_bytes", "device", GM_CELL_BYTES},
+        {"kept_bytes", "kept", GM_CELL_BYTES},   {"device_bytes", "device", GM_CELL_BYTES},
         {"call", "call", GM_CELL_TEXT},          {"result", NULL, GM_CELL_NUMBER},
         {"result_name", "answer", GM_CELL_TEXT}, {"reason", "why", GM_CELL_TEXT}};
     struct gm_frame_name name;
     struct gm_site_names place = {&name, 1};
-    gm_out_note(out, "live: requested bytes; reserved: with rounding; cached: freed and not reused, an upper bound, "
-                     "because memory returned to the driver before memory ran out still counts");
+    gm_out_note(out, "live: requested bytes; kept: freed blocks held for reuse; reserved: live and kept, with rounding "
+                     "and the unused pages of gpumem's pools");
     gm_out_table(out, "requests", columns, sizeof columns / sizeof *columns);
     for (unsigned i = 0; i < o->noted; i++) {
         const struct failure *f = &o->failures[i];
         uint64_t device_bytes = gm_report_device_bytes(r, f->device);
         gm_symbols_site(r->symbols, f->site, &name);
         gm_out_row(out,
-                   (struct gm_value[]){GM_N(i + 1), GM_N(f->time_ns), GM_N(f->bytes),
-                                       GM_N((uint64_t)(int64_t)f->device), GM_N(f->live), GM_N(f->reserved),
-                                       GM_N(f->cached), GM_N(device_bytes), GM_T(gm_call_name((enum gm_call)f->call)),
-                                       GM_N(f->result), GM_T(gm_result_name(f->result)),
-                                       GM_T(reason_of(f, device_bytes))},
+                   (struct gm_value[]){
+                       GM_N(i + 1), GM_N(f->time_ns), GM_N(f->bytes), GM_N((uint64_t)(int64_t)f->device), GM_N(f->live),
+                       GM_N(f->reserved), GM_N(f->kept), GM_N(device_bytes), GM_T(gm_call_name((enum gm_call)f->call)),
+                       GM_N(f->result), GM_T(gm_result_name(f->result)), GM_T(reason_of(f, device_bytes))},
                    &place);
     }
     gm_out_table_end(out);

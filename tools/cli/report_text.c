@@ -43,10 +43,11 @@ static void print_elsewhere(const struct gm_analysis *a) {
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         const struct gm_count_and_bytes *moved = &a->decisions[k][GM_REASON_OUT_OF_MEMORY];
         if (moved->count)
-            printf("  %-16s  %s in %s %s since %s: the device had no room, and this memory is slower\n",
-                   gm_kind_is_on_device((enum gm_kind)k) ? "in managed memory" : "in host memory",
-                   BYTES(0, moved->bytes), COUNT(1, moved->count), moved->count == 1 ? "allocation" : "allocations",
-                   TIME(2, a->elsewhere_ns[k]));
+            printf("  %-16s  %s at most, since %s; at the end %s; %s %s: the device had no room, and this memory is "
+                   "slower\n",
+                   gm_kind_is_on_device((enum gm_kind)k) ? "of it managed" : "in host memory",
+                   BYTES(0, a->elsewhere[k].peak), TIME(1, a->elsewhere_ns[k]), BYTES(2, a->elsewhere[k].live),
+                   COUNT(3, moved->count), moved->count == 1 ? "allocation" : "allocations");
     }
 }
 
@@ -59,6 +60,9 @@ static void print_totals(struct gm_report *r) {
            COUNT(0, a->temporary), gm_text_percent(&room[1], a->temporary, a->allocs));
     printf("  peak live         %s at %s\n", BYTES(0, a->peak_bytes), TIME(1, a->peak_ns));
     printf("  peak reserved     %s at %s\n", BYTES(0, a->peak_reserved), TIME(1, a->peak_reserved_ns));
+    if (a->beyond.peak)
+        printf("  beyond gpumem     %s at %s: contexts, modules, graphs, libraries%s\n", BYTES(0, a->beyond.peak),
+               TIME(1, a->beyond.peak_ns), a->beyond.shared ? "; other processes of the card included" : "");
     print_elsewhere(a);
     printf("  live at the end   %s in %s %s\n", BYTES(0, a->leaked_bytes), COUNT(1, a->leaked_count),
            blocks(a->leaked_count));
@@ -72,9 +76,10 @@ static void print_totals(struct gm_report *r) {
                gm_text_percent(&room[1], a->hits, a->allocs));
     if (a->moved)
         printf("  moved             %s to another kind of memory than requested\n", COUNT(0, a->moved));
-    if (a->trims.count)
-        printf("  trimmed           %s of cached memory given back, in %s %s\n", BYTES(0, a->trims.bytes),
-               COUNT(1, a->trims.count), a->trims.count == 1 ? "step" : "steps");
+    struct gm_count_and_bytes trims = gm_analysis_trims(a);
+    if (trims.count)
+        printf("  trimmed           %s of kept memory given back, in %s %s\n", BYTES(0, trims.bytes),
+               COUNT(1, trims.count), trims.count == 1 ? "step" : "steps");
     if (a->failed_allocs || a->failed_frees)
         printf("  failed            %s allocations, %s frees\n", COUNT(0, a->failed_allocs), COUNT(1, a->failed_frees));
     if (a->unknown_frees)

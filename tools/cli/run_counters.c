@@ -114,6 +114,7 @@ struct sum {
     uint64_t peak, reserved, leaked_bytes, leaked_count, released_bytes;
     uint64_t kind_allocs[GM_KIND_COUNT], kind_frees[GM_KIND_COUNT], kind_peak[GM_KIND_COUNT], kind_live[GM_KIND_COUNT],
         kind_released[GM_KIND_COUNT];
+    uint64_t beyond, beyond_shared; /* what the processes hold beyond gpumem's view */
     uint64_t elsewhere_peak[GM_KIND_COUNT], elsewhere_live[GM_KIND_COUNT];
     uint64_t elsewhere_ns[GM_KIND_COUNT]; /* from the start of a process to its first such block; the least */
 };
@@ -157,7 +158,9 @@ static void add(struct sum *sum, const struct gm_stats *s) {
     sum->waits += now.total.fence_waits;
     sum->wait_ns += now.total.fence_wait_ns;
     sum->peak += now.peak_all;
-    sum->reserved += s->peak_reserved;
+    sum->reserved += now.peak_reserved_all;
+    sum->beyond += now.beyond_peak;
+    sum->beyond_shared |= now.beyond_shared;
     sum->released_bytes += s->released_bytes;
 }
 
@@ -213,10 +216,13 @@ static void print_sum(const struct sum *s, uint64_t run_ns, bool several) {
     say("peak live", "%s%s", gm_text_bytes(&t[0], s->peak), several ? ", the sum of all processes' peaks" : "");
     print_elsewhere(s);
     say("peak reserved", "%s", gm_text_bytes(&t[0], s->reserved));
+    if (s->beyond)
+        say("beyond gpumem", "%s at most: contexts, modules, graphs, libraries%s", gm_text_bytes(&t[0], s->beyond),
+            s->beyond_shared ? "; other processes of the card included" : "");
     say("temporary", "%s, %s of the allocations (freed before the next one)", gm_text_count(&t[0], s->temporary),
         gm_text_percent(&t[1], s->temporary, s->allocs));
     if (s->reusable)
-        say("reused", "%s, %s of the reusable allocations; cached at the end %s", gm_text_count(&t[0], s->hits),
+        say("reused", "%s, %s of the reusable allocations; kept at the end %s", gm_text_count(&t[0], s->hits),
             gm_text_percent(&t[1], s->hits, s->reusable), gm_text_bytes(&t[2], s->cached));
     if (s->waits)
         say("fence waits", "%s, %s", gm_text_count(&t[0], s->waits), gm_text_time(&t[1], s->wait_ns));

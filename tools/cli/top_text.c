@@ -81,7 +81,7 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
     line(out, width, ending, "  given back    %s in %s trims; memory ran out %s times",
          gm_text_bytes(&t[0], s->total.trimmed_bytes), gm_text_count(&t[1], s->total.trims),
          gm_text_count(&t[2], s->total.oom_steps));
-    head_line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "CACHED", "RESERVED", "PEAK",
+    head_line(out, width, ending, "  %-14s %11s %11s %11s %11s %11s", "KIND", "LIVE", "KEPT", "RESERVED", "PEAK",
               "BLOCKS");
     for (int k = 0; k < GM_KIND_COUNT; k++) {
         if (!gm_counter_sample_has_kind(s, k))
@@ -99,7 +99,7 @@ unsigned gm_top_detail(FILE *out, const struct gm_counter_sample *s, const struc
 #define ROW "%7s %-10.10s %11s %11s %9s %9s %7s %7s"
 
 void gm_top_head(FILE *out, bool clock, unsigned width, const char *ending) {
-    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "CACHED", "ALLOCS/S",
+    head_line(out, width, ending, "%s" ROW, clock ? "TIME     " : "", "PID", "PROGRAM", "LIVE", "KEPT", "ALLOCS/S",
               "FREES/S", "REUSED", "WAITS/S");
 }
 

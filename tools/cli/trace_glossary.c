@@ -15,6 +15,12 @@ const char *gm_reason_meaning(enum gm_reason reason) {
         [GM_REASON_FALLBACK] = "the chosen kind failed, so the call was served as requested",
         [GM_REASON_PROMISE] = "the chosen kind would break a promise of the call",
         [GM_REASON_CONTEXT_GONE] = "released with its context",
+        [GM_REASON_CACHE_LIMIT] = "the cache held more than its limits allow, or the device had little free memory",
+        [GM_REASON_IDLE] = "unused for GPUMEM_CACHE_IDLE",
+        [GM_REASON_TRIM_CALL] = "the program called gpumem_trim or asked how much memory is free",
+        [GM_REASON_FENCE] = "work that was submitted before the free may still use it",
+        [GM_REASON_PARTLY_USED] = "other blocks lie in its pages",
+        [GM_REASON_THRESHOLD] = "the program's default pool keeps it, below its release threshold",
         [GM_REASON_GROWTH] = "served by GPUMEM_GROW, because the block may grow",
         [GM_REASON_LIST_TURNOVER] = "more blocks of that size (for a new size: of similar sizes) were freed so far "
                                     "than are alive, so it counts as short-lived",
@@ -39,7 +45,12 @@ const char *gm_action_meaning(enum gm_action action) {
         [GM_ACT_UNRESERVE] = "reserved address space was freed",
         [GM_ACT_MAP] = "memory was mapped into reserved address space",
         [GM_ACT_UNMAP] = "such a mapping was removed",
-        [GM_ACT_TRIM] = "cached memory was returned to the driver",
+        [GM_ACT_TRIM] = "kept blocks of one kind were returned to the driver, or the program trimmed a pool of its own",
+        [GM_ACT_BEYOND] = "measured: bytes that the process holds on the device beyond what gpumem sees (contexts, "
+                          "modules, graphs, libraries); address has the bytes in use on the card by all processes",
+        [GM_ACT_HELD] = "measured with it: unused bytes that could not be given back; one event for each reason",
+        [GM_ACT_POOL_SIZE] = "gpumem's pool of that kind took memory or returned some; bytes is what it has now on the "
+                             "device",
         [GM_ACT_EXPORT] = "a handle of the block for other processes or devices was created",
         [GM_ACT_DROP] = "the block does not keep soft promises of its call; bytes holds them as bits: 256 "
                         "handles for other "
@@ -85,7 +96,8 @@ const char *gm_column_meaning(const char *name) {
         {"site", "number of the call site, described by a line \"# site\"; 0 when unknown"},
         {"context", "small number of the context, 0 for none"},
         {"result", "the driver's result, a CUresult; 0 = success"},
-        {"flags", "sum of 1 (during stream capture) and 2 (the function for per-thread default streams was called)"},
+        {"flags", "sum of 1 (during stream capture), 2 (the function for per-thread default streams was called), 4 (a "
+                  "free: the block is kept for reuse) and 8 (beyond: other processes of the card are included)"},
         {"pid", "the process"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

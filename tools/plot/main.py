@@ -71,7 +71,7 @@ def draw_all(options, progress):
     import style
 
     progress("reading")
-    status, text = gpumem(options.tool, "report", "--json", "--lifetimes", "--peak", "--phases", "--", *options.traces)
+    status, text = gpumem(options.tool, "report", "--json", "--lifetimes", "--peak", "--phases", "--reserved", "--", *options.traces)
     document = json.loads(text) if text else {"traces": []}
     traces = document["traces"]
     if not traces:

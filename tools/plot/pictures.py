@@ -313,6 +313,30 @@ def kinds(plt, subject):
     return figure
 
 
+def reserved(plt, subject):
+    """Each row of the report has the greatest values from its time to the next row."""
+    rows = subject.trace["reserved"]["over_time"]
+    most = max((row["reserved_bytes"] for row in rows), default=0)
+    if not most:
+        return None
+    figure, axes = over_phases(plt, subject, 4.8)
+    size, unit = time_scale(subject.blocks.end_ns)
+    scale, bytes_unit = bytes_scale(most)
+    times = data.numpy.array([row["begin_ns"] for row in rows] + [subject.blocks.end_ns]) / size
+    lines = {name: data.numpy.array([row[f"{name}_bytes"] for row in [*rows, rows[-1]]]) / scale for name in ("live", "kept", "reserved")}
+    axes.fill_between(times, 0, lines["live"], step="post", color=SKY, linewidth=0,
+                      label=f"live: requested by the program, at most {bytes_text(max(row['live_bytes'] for row in rows))}")
+    axes.step(times, lines["kept"], where="post", color=GREEN, linewidth=1.2,
+              label=f"kept: freed blocks for reuse, at most {bytes_text(max(row['kept_bytes'] for row in rows))}")
+    axes.step(times, lines["reserved"], where="post", color=BLACK, linewidth=1.2,
+              label=f"reserved: taken from the devices, at most {bytes_text(most)}")
+    axes.set_xlim(0, subject.blocks.end_ns / size)
+    axes.set_ylim(0, most / scale * 1.08)
+    label(axes, title=f"Memory taken from the devices; most at once {bytes_text(most)}", xlabel=f"time, {unit}", ylabel=bytes_unit)
+    legend(axes, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3)
+    return figure
+
+
 def bands(plt, subject):
     blocks = subject.device_blocks
     places, lows = data.bands(blocks)
@@ -357,6 +381,8 @@ PICTURES = [
             "it.", over_time),
     Picture("kinds", "Bytes over time by kind", "Live bytes of each kind of memory. Each point in time shows the least and the greatest "
             "value of its interval.", kinds),
+    Picture("reserved", "Live, kept and reserved bytes over time", "Bytes that the program requested, bytes of freed blocks that gpumem "
+            "keeps for reuse, and all bytes taken from the devices. Each line shows the greatest value of its interval.", reserved),
     Picture("bands", "Blocks", "The blocks with the largest product of bytes and lifetime as rectangles: time from left to right, "
             "addresses from bottom to top.", bands),
 ]

@@ -32,18 +32,18 @@ static void test_alloc_and_free(void **state) {
     check_balance();
 }
 
-static void test_reserved_counts_as_slack(void **state) {
-    begin_test("slack", build("sim"));
+static void test_rounding_counts_as_reserved(void **state) {
+    begin_test("rounding", build("sim"));
     struct gm_scope scope = scope_of(GM_CALL_ALLOC_PITCH, 1000 * 3);
     scope.request.width = 1000;
     scope.request.height = 3;
     scope.request.element_size = 4;
     assert_int_equal(gm_pipeline_alloc(&scope), GM_OK);
     assert_int_equal(scope.block.pitch, 1024);
-    assert_int_equal(gm_stats->slack, 3 * 24);
+    assert_int_equal(gm_stats->reserved_bytes[GM_KIND_SIM], 3 * 1024);
     assert_int_equal(gm_stats->peak_reserved, 3 * 1024);
     assert_int_equal(give(scope.block.address), GM_OK);
-    assert_int_equal(gm_stats->slack, 0);
+    assert_int_equal(gm_stats->reserved_bytes[GM_KIND_SIM], 0);
     check_balance();
 }
 
@@ -250,7 +250,7 @@ static void test_keys(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alloc_and_free),
-        cmocka_unit_test(test_reserved_counts_as_slack),
+        cmocka_unit_test(test_rounding_counts_as_reserved),
         cmocka_unit_test(test_a_failed_allocation),
         cmocka_unit_test(test_zero_bytes_are_not_decided),
         cmocka_unit_test(test_a_failed_free_keeps_the_record),

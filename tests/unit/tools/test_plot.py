@@ -33,7 +33,7 @@ import pictures
 import style
 
 S = 10 ** 9
-NAMES = ["bands", "kinds", "lifetimes", "objects", "over-time", "sizes", "thresholds"]
+NAMES = ["bands", "kinds", "lifetimes", "objects", "over-time", "reserved", "sizes", "thresholds"]
 
 
 def blocks(rows, end=100 * S):

@@ -171,7 +171,7 @@ static void test_rates(void **state) {
     a->cached_in[GM_KIND_CACHE] = 5000;
     b->cached_out[GM_KIND_CACHE] = 4000;
     page.live_bytes[GM_KIND_CACHE] = 700;
-    page.slack_bytes[GM_KIND_CACHE] = 30;
+    page.reserved_bytes[GM_KIND_CACHE] = 1730;
     page.live_bytes[GM_KIND_HOST] = 1 << 20;
     gm_counter_sample_take(&first, &page, 42, 5 * SECOND);
     assert_int_equal(first.pid, 42);

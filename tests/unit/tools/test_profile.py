@@ -298,16 +298,74 @@ class Profile(ToolCase):
         self.assertRegex(pair(1000, 5), r"  times +0\n")
         self.assertRegex(pair(1000, 1), r"  times +0\n")
 
+    def reserved(self, *events):
+        """The part, and the peak of the totals."""
+        document = json.loads(self.report(events, "--reserved", "--json"))["traces"][0]
+        return document["reserved"], document["totals"]["peak_reserved_bytes"]
+
+    def test_kept_blocks_are_reserved(self):
+        def cached(number, action, address, size, **more):
+            return t.event(number, 1000 * number, action, "cuMemAlloc" if action == "alloc" else "cuMemFree", address, size, kind="cache",
+                           duration=10, **more)
+
+        part, peak = self.reserved(cached(1, "alloc", 0x1000, 6 * M, slack=M), cached(2, "free", 0x1000, 6 * M, flags=t.KEPT),
+                                   cached(3, "alloc", 0x2000, 10 * M), cached(4, "alloc", 0x1000, 5 * M, slack=2 * M, hit=1),
+                                   cached(5, "free", 0x2000, 10 * M), cached(6, "free", 0x1000, 5 * M, flags=t.KEPT),
+                                   t.event(7, 7000, "trim", "none", 0, 7 * M, kind="cache", reason=t.IDLE))
+        rows = [(row["live_bytes"] // M, row["kept_bytes"] // M, row["reserved_bytes"] // M) for row in part["over_time"]]
+        self.assertEqual(rows[1:], [(6, 0, 7), (6, 7, 7), (10, 7, 17), (15, 7, 17), (15, 0, 17), (5, 7, 7), (0, 7, 7)])
+        self.assertEqual((peak, part["peak_bytes"], part["live_bytes"], part["kept_bytes"]), (17 * M, 17 * M, 15 * M, 0))
+        self.assertEqual([(row["reason"], row["count"], row["bytes"]) for row in part["trims"]], [("idle", 1, 7 * M)])
+
+    def test_older_traces_say_nothing_of_kept_blocks(self):
+        part, peak = self.reserved(t.event(1, 1000, "alloc", "cuMemAlloc", 0x1000, 6 * M, kind="cache"),
+                                   t.event(2, 2000, "free", "cuMemFree", 0x1000, 6 * M, kind="cache"),
+                                   t.event(3, 3000, "alloc", "cuMemAlloc", 0x1000, 6 * M, kind="cache", hit=1),
+                                   t.event(4, 4000, "trim", "none", 0, 6 * M, reason=t.OUT_OF_MEMORY),
+                                   t.event(5, 5000, "alloc", "cuMemAlloc", 0x2000, 1 * M, kind="async_"))
+        self.assertEqual((peak, part["trims"][0]["count"]), (7 * M, 1))
+
+    def test_the_size_of_a_pool_counts_as_a_whole(self):
+        part, peak = self.reserved(t.event(1, 1000, "pool_size", "none", 0, 32 * M, kind="async_", context=0),
+                                   t.event(2, 1100, "alloc", "cuMemAlloc", 0x1000, 3 * M, kind="async_"),
+                                   t.event(3, 1200, "free", "cuMemFree", 0x1000, 3 * M, kind="async_", flags=t.KEPT),
+                                   t.event(4, 2000, "trim", "none", 0, 3 * M, kind="async_", reason=t.OUT_OF_MEMORY),
+                                   t.event(5, 2000, "trim", "none", 0, 0, kind="cache", reason=t.OUT_OF_MEMORY),
+                                   t.event(6, 2000, "pool_size", "none", 0, 0, kind="async_", context=0, reason=t.OUT_OF_MEMORY),
+                                   t.event(7, 3000, "alloc", "cuMemAlloc", 0x9000, 40 * M))
+        self.assertEqual((peak, part["live_bytes"], part["kept_bytes"]), (40 * M, 40 * M, 0))
+        self.assertEqual(part["over_time"][1]["reserved_bytes"], 32 * M)
+        self.assertEqual([(row["reason"], row["count"], row["bytes"]) for row in part["trims"]], [("out-of-memory", 1, 32 * M)])
+
+    def test_beyond_gpumem(self):
+        events = [t.event(1, 1000, "beyond", "none", 9 * M, 500 * M, context=0, reason=0),
+                  t.event(2, 1000, "held", "none", 0, 3 * M, context=0, reason=t.FENCE),
+                  t.event(3, 2000, "beyond", "none", 9 * M, 900 * M, context=0, reason=0, device=1),
+                  t.event(4, 3000, "beyond", "none", 9 * M, 400 * M, context=0, reason=0),
+                  t.event(5, 3000, "held", "none", 0, 2 * M, context=0, reason=t.PARTLY_USED)]
+        part, _ = self.reserved(*events)
+        self.assertEqual((part["beyond_peak_bytes"], part["beyond_bytes"], part["beyond_measured"]), (1400 * M, 1300 * M, 3))
+        self.assertEqual([(row["reason"], row["peak_bytes"], row["bytes"]) for row in part["held"]],
+                         [("fence", 3 * M, 0), ("partly-used", 2 * M, 2 * M)])
+        self.assertRegex(self.report(events), r"beyond gpumem +1\.37 GiB at 2 us: contexts, modules, graphs, libraries\n")
+        self.assertRegex(self.report([t.event(1, 9, "beyond", "none", 0, M, flags=t.SHARED)]), "libraries; other processes of the card included")
+
+    def test_a_long_trace_has_few_rows(self):
+        part, _ = self.reserved(*(t.event(n, n * n * S, "alloc", "cuMemAlloc", 0x1000 * n, M) for n in range(1, 2000)))
+        rows = [row["reserved_bytes"] for row in part["over_time"]]
+        self.assertEqual((rows[-1], sorted(rows)), (1999 * M, rows))
+        self.assertLessEqual(len(rows), 400)
+
     def test_oom(self):
         out = self.report([t.event(1, 1, "alloc", "cuMemAlloc", 0x1000, 300 * M, site=1, kind="cache", slack=M),
                            t.event(2, 2, "alloc", "cuMemAlloc", 0x2000, 500 * M, site=2, slack=M),
-                           t.event(3, 3, "free", "cuMemFree", 0x1000, 300 * M, kind="cache"),
+                           t.event(3, 3, "free", "cuMemFree", 0x1000, 300 * M, kind="cache", flags=t.KEPT),
                            t.event(4, 4, "alloc_fail", "cuMemAlloc", 0, 400 * M, site=3, result=2),
                            t.event(5, 5, "alloc_fail", "cuMemAlloc", 0, 600 * M, site=3, result=2),
                            t.event(6, 6, "alloc_fail", "cuMemAlloc", 0, 2 << 30, site=3, result=2),
                            t.event(7, 7, "alloc_fail", "cuMemAlloc", 0, 10, site=3, result=2),
                            t.event(8, 8, "alloc_fail", "cuMemAlloc", 0, 0, site=3, result=1)], "--oom")
-        self.assertRegex(out, r"\n +1 +4 ns +400\.00 MiB +0 +500\.00 MiB +501\.00 MiB +301\.00 MiB +1\.00 GiB .*cached memory")
+        self.assertRegex(out, r"\n +1 +4 ns +400\.00 MiB +0 +500\.00 MiB +802\.00 MiB +301\.00 MiB +1\.00 GiB .*kept memory")
         for number, why in ((2, "this process holds too much"), (3, "larger than the device's memory"), (4, "other processes or fragmentation"),
                             (5, "not a lack of memory")):
             self.assertRegex(out, r"\n +%d .*%s  app\+0x300\n" % (number, why))

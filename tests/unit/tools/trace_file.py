@@ -5,11 +5,13 @@ MAGIC = b"GPUMEM\r\n"
 CHUNK_MAGIC = 0x4B4E4843
 HEADER = 4096
 ACTIONS = dict(alloc=1, alloc_fail=2, free=3, free_fail=4, release=5, reserve=6, unreserve=7, map=8, unmap=9,
-               trim=10, drop=12, mark=13, context_gone=18, phase_begin=19, phase_end=20, copy_source=21, copy=22)
+               trim=10, drop=12, mark=13, context_gone=18, phase_begin=19, phase_end=20, copy_source=21, copy=22, pool_size=23, beyond=24, held=25)
 CALLS = dict(none=0, cuMemAlloc=1, cuMemAllocAsync=3, cuMemHostAlloc=7, cuMemAddressReserve=12, cuMemCreate=13, cuMemMap=14, cuMemFree=20, cuMemFreeAsync=21,
              cuMemFreeHost=22, cuMemAddressFree=26, cuMemRelease=27, cuMemUnmap=28, cuCtxDestroy=35)
 KINDS = dict(native=0, async_=1, managed=2, host=4, array=5, vmm=6, cache=11, host_numa=12, mapped=13)
-OUT_OF_MEMORY = 13  # as a reason
+OUT_OF_MEMORY, CACHE_LIMIT, IDLE, TRIM_CALL = 13, 18, 19, 20  # as reasons
+FENCE, PARTLY_USED = 21, 22
+KEPT, SHARED = 4, 8  # as flags
 
 
 def header(version=1, event_bytes=64, header_bytes=HEADER, chunk_bytes=262144, finished=1, dropped=0,

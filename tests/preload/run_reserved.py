@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Memory taken from the card: every tool prints the same figure for one run.
+
+usage: run_reserved.py GPUMEM PROGRAM CUDA WORK CASE
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+MIB = 1 << 20
+LIMIT_S = 60
+POLICIES = ("observe", "cache", "async", "managed", "auto")
+GPUMEM, PROGRAM, CUDA, WORK = (os.path.abspath(path) for path in sys.argv[1:5])
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30}
+
+
+def check(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def equal(got, expected, what):
+    check(got == expected, f"{what}: {got!r} instead of {expected!r}")
+
+
+def environment(**more):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMEM_", "SIMCUDA_", "LD_")) and k != "MALLOC_PERTURB_"}
+    return {**kept, "LD_LIBRARY_PATH": CUDA, **more}
+
+
+def tool(*words, status=0, text=None, **more):
+    done = subprocess.run([GPUMEM, *words], input=text, capture_output=True, text=True, timeout=LIMIT_S, env=environment(**more))
+    equal(done.returncode, status, f"status of gpumem {' '.join(words)}: {done.stderr}")
+    return done
+
+
+def size_in(text, pattern):
+    found = re.search(pattern + r" +([0-9.]+) ([KMG]?i?B)", text)
+    check(found, f"no {pattern} in {text}")
+    return round(float(found[1]) * UNITS[found[2]])
+
+
+def run(policy, *plan, command="run", **more):
+    """A run of the plan: its closing lines and its trace."""
+    trace = os.path.join(WORK, "run.trace")
+    pathlib.Path(trace).unlink(missing_ok=True)
+    done = tool(command, f"--policy={policy}", *([f"--trace={trace}"] if command == "run" else []), "--", PROGRAM, *plan, **more)
+    return done.stderr, trace
+
+
+def report(trace, *flags):
+    return json.loads(tool("report", "--json", *flags, trace).stdout)["traces"][0]
+
+
+def peak_in_top(policy, plan):
+    """The figures of gpumem top when the plan is done, before the program ends."""
+    child = subprocess.Popen([PROGRAM, *plan, "."], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env=environment(LD_PRELOAD=os.path.join(os.path.dirname(GPUMEM), "../shim/libgpumem.so"), GPUMEM_POLICY=policy))
+    equal(child.stdout.readline(), "ready\n", "the program")
+    done = tool("top", "--json", "--count=1", str(child.pid))
+    child.communicate("\n", LIMIT_S)
+    equal(child.returncode, 0, "the program's status")
+    return json.loads(done.stdout.splitlines()[0])["memory"]
+
+
+def peaks(policy, *plan, **more):
+    """The peak of reserved bytes, which all tools agree on."""
+    lines, trace = run(policy, *plan, **more)
+    totals, part = (lambda r: (r["totals"], r["reserved"]))(report(trace, "--reserved"))
+    peak = totals["peak_reserved_bytes"]
+    text = tool("report", trace).stdout
+    replayed = json.loads(tool("replay", "--json", f"--policy={policy}", trace, **more).stdout)["policies"][0]
+    equal(part["peak_bytes"], peak, f"{policy} report --reserved")
+    equal(max(row["reserved_bytes"] for row in part["over_time"]), peak, f"{policy} over time")
+    equal(size_in(text, "peak reserved"), peak, f"{policy} report")
+    equal(size_in(lines, "peak reserved"), peak, f"{policy} run")
+    equal(size_in(run(policy, *plan, command="stat", **more)[0], "peak reserved"), peak, f"{policy} stat")
+    equal(replayed["peak_reserved_bytes"], peak, f"{policy} replay")
+    equal(peak_in_top(policy, plan)["peak_reserved_bytes"], peak, f"{policy} top")
+    return peak, totals, part
+
+
+def same_figure():
+    """Freed blocks are kept while larger ones come."""
+    for policy, expected in (("observe", 320), ("cache", 576)):
+        peak, totals, part = peaks(policy, "256x1m", "-", "5x64m", "-")
+        equal(peak, expected * MIB, policy)
+        equal(totals["peak_live_bytes"], 320 * MIB, f"{policy} live")
+        equal((part["live_bytes"], part["kept_bytes"]), (320 * MIB, (expected - 320) * MIB), f"{policy} at the peak")
+    for policy in ("async", "auto", "managed"):  # pools take whole pages and keep what was freed
+        peak, _, _ = peaks(policy, "256x1m", "-", "5x64m", "-")
+        check(320 * MIB <= peak <= 640 * MIB, f"{policy}: {peak}")
+
+
+def rounding():
+    """Small blocks, and blocks in stream order."""
+    for policy in POLICIES:
+        peaks(policy, "100x512", "-", "50x512", "7x4096", "-")
+        peaks(policy, "a:3x2m", "-")
+
+
+def trims():
+    """One event for each trim and kind, with its reason; what is given back is reserved no more."""
+    # 256 MiB are kept, and the whole card is asked for: the cache gives all back.
+    _, trace = run("cache", "256x1m", "-", "1x3900m", "-", SIMCUDA_MEMORY=str(4 << 30))
+    part = report(trace, "--reserved")["reserved"]
+    given = {row["reason"]: (row["count"], row["bytes"]) for row in part["trims"]}
+    equal(given["out-of-memory"], (1, 256 * MIB), "out of memory")
+    equal(part["peak_bytes"], 3900 * MIB, "the peak after the trim")
+    events = tool("export", "--to=csv", "--output=-", trace).stdout
+    check(events.count(",trim,") <= 3, "an event for each block")
+    # Idle blocks and those above the limit.
+    _, trace = run("cache", "64x4m", "-", "300x1m", "-", "300x1m", "-", GPUMEM_CACHE_LIMIT="128M")
+    part = report(trace, "--reserved")["reserved"]
+    given = {row["reason"]: row["bytes"] for row in part["trims"]}
+    check(set(given) == {"cache-limit"} and given["cache-limit"] > 64 * MIB, f"above the limit: {given}")
+    check(max(row["kept_bytes"] for row in part["over_time"]) <= 132 * MIB, "more is kept than the limit and the block that is freed")
+    # A pool gives its pages back when the program asks for free memory.
+    _, trace = run("async", "64x4m", "-", "?")
+    part = report(trace, "--reserved")["reserved"]
+    equal({row["reason"]: row["bytes"] for row in part["trims"]}, {"trim-call": 256 * MIB}, "asked for free memory")
+    equal(part["over_time"][-1]["reserved_bytes"] % MIB, 0, "whole pages")
+
+
+def fake_nvml(processes):
+    return {"LD_LIBRARY_PATH": f"{CUDA}:{os.path.dirname(PROGRAM)}", "FAKE_NVML": processes}
+
+
+def beyond():
+    """What the process holds beyond gpumem's view, by the card's management library or by the card's free memory."""
+    lines, trace = run("cache", "10x64m", "-", **fake_nvml(f"1:{MIB} me:{1000 * MIB}"))
+    totals = report(trace)["totals"]
+    equal(totals["peak_beyond_bytes"], 936 * MIB, "at the first allocation")
+    equal(size_in(lines, "beyond gpumem"), 936 * MIB, "closing lines")
+    check("other processes" not in lines, lines)
+    part = report(trace, "--reserved")["reserved"]
+    equal(part["beyond_measured"], 2, "at the first allocation, at most ten times a second, and at the end")
+    equal(part["beyond_bytes"], 361 * MIB, "at the end")
+    # In a container the numbers are those of the host: the only process is this one.
+    lines, _ = run("cache", "1x64m", **fake_nvml(f"77:{100 * MIB}"))
+    equal(size_in(lines, "beyond gpumem"), 37 * MIB, "the only process")
+    # Unknown process, no library, a library that does not start: the card's own figure, on which nothing else is.
+    for processes in (f"77:{100 * MIB} 78:{MIB}", "refused", "me:1", ""):
+        lines, trace = run("cache", "1x64m", **(fake_nvml(processes) if processes else {}))
+        check("beyond gpumem" not in lines, lines)
+        equal(report(trace, "--reserved")["reserved"]["beyond_bytes"], 0, processes)
+    # Nobody reads: nothing is measured.
+    done = subprocess.run([PROGRAM, "1x64m"], env=environment(
+        **fake_nvml("me:1"), LD_PRELOAD=os.path.join(os.path.dirname(GPUMEM), "../shim/libgpumem.so"), LD_DEBUG="files"),
+        capture_output=True, text=True)
+    check(done.returncode == 0 and "nvidia-ml" not in done.stderr, "looked for the library without a reader")
+
+
+def held():
+    """Unused memory that cannot be given back, by reason, when it is measured."""
+    def rows(policy, *plan):
+        _, trace = run(policy, *plan)
+        return {row["reason"]: row["peak_bytes"] for row in report(trace, "--reserved")["reserved"]["held"]}
+
+    equal(rows("cache", "1024x64k", "-", "~150", "1x64m"), {"partly-used": 64 * MIB}, "small blocks share pages")
+    equal(rows("cache", "32x4m", "-", "~150", "1x64m"), {}, "large blocks have pages of their own")
+    equal(rows("observe", "a:64x1m", "-", "~150", "1x64m").keys(), {"threshold"}, "the program's pool")
+    check(rows("async", "100x1m", "-", "~150", "1x256m")["partly-used"] >= 0, "gpumem's pool")
+
+
+def host_memory():
+    """Memory that moved to the host is said once, and counts apart from the device's peak."""
+    lines, trace = run("cache", "10x400m", SIMCUDA_MEMORY=str(2 << 30), GPUMEM_OOM="trim,host,fail")
+    totals = report(trace)["totals"]
+    if not totals["to_host_memory_bytes"]:
+        sys.exit(77)  # no host memory here
+    equal(lines.count("is served from host memory"), 1, "said once")
+    moved = totals["peak_in_host_memory_bytes"]
+    equal(moved + totals["peak_live_bytes"], 4000 * MIB, "device and host apart")
+    check(abs(size_in(lines, "in host memory") - moved) < 6 * MIB, lines)
+    check(re.search(r"in host memory +\S+ GiB at most, since .*; at the end \S+ GiB", lines), lines)
+    check(re.search(r"in host memory +\S+ GiB at most, since .*; at the end \S+ GiB; \d+ allocations", tool("report", trace).stdout), "report")
+
+
+CASES = {case.__name__: case for case in (same_figure, rounding, trims, beyond, held, host_memory)}
+
+if __name__ == "__main__":
+    shutil.rmtree(WORK, ignore_errors=True)
+    os.makedirs(WORK)
+    CASES[sys.argv[5]]()

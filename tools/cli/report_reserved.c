@@ -1,0 +1,167 @@
+/* Report part --reserved: memory taken from the devices over time, as live, kept and reserved bytes, and why kept
+ * memory went back to the driver or could not. What the process holds beyond gpumem's view. */
+#include "tools/cli/section.h"
+#include "tools/cli/trace_glossary.h"
+
+#include <stdlib.h>
+
+#define BINS 400
+
+struct amounts {
+    uint64_t live, kept, reserved;
+};
+
+struct reserved {
+    struct gm_observer observer;
+    uint64_t width_ns, last_ns; /* of a bin; of the latest event */
+    struct {
+        struct amounts most, last; /* `most`: each the greatest of its own */
+        bool used;
+    } bins[BINS];
+};
+
+static void raise(uint64_t *most, uint64_t value) { *most = value > *most ? value : *most; }
+
+static void raise_all(struct amounts *most, const struct amounts *now) {
+    raise(&most->live, now->live);
+    raise(&most->kept, now->kept);
+    raise(&most->reserved, now->reserved);
+}
+
+/* Doubles the width of the bins, so that the same number of bins covers twice the time. */
+static void widen(struct reserved *s) {
+    for (unsigned i = 0; i < BINS; i++) {
+        unsigned from = 2 * i, second = from + 1 < BINS && s->bins[from + 1].used;
+        if (from >= BINS) {
+            s->bins[i].used = false;
+            continue;
+        }
+        bool used = s->bins[from].used || second;
+        struct amounts most = s->bins[from].used ? s->bins[from].most : (struct amounts){0};
+        if (second)
+            raise_all(&most, &s->bins[from + 1].most);
+        s->bins[i].last = second ? s->bins[from + 1].last : s->bins[from].last;
+        s->bins[i].most = most;
+        s->bins[i].used = used;
+    }
+    s->width_ns *= 2;
+}
+
+/* The totals were so from `ns` on. */
+static void note(struct reserved *s, uint64_t ns, const struct gm_analysis *a) {
+    struct amounts now = {a->live_bytes, a->reserved.kept, a->reserved.bytes};
+    while (ns / s->width_ns >= BINS)
+        widen(s);
+    unsigned bin = (unsigned)(ns / s->width_ns);
+    if (!s->bins[bin].used)
+        s->bins[bin].most = (struct amounts){0};
+    s->bins[bin].used = true;
+    s->bins[bin].last = now;
+    raise_all(&s->bins[bin].most, &now);
+}
+
+/* The totals do not contain this event yet, so they belong to the one before. */
+static bool event(struct gm_observer *self, const struct gm_step *step) {
+    struct reserved *s = (struct reserved *)self;
+    note(s, s->last_ns, step->now);
+    s->last_ns = step->time_ns;
+    return true;
+}
+
+struct gm_observer *gm_observe_reserved(void) {
+    struct reserved *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->width_ns = 1000;
+    s->observer = (struct gm_observer){.event = event};
+    return &s->observer;
+}
+
+/* In text there are few rows, so each covers several bins. */
+static void print_over_time(const struct reserved *s, unsigned rows, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"begin_ns", "from", GM_CELL_TIME},
+                                               {"live_bytes", "live", GM_CELL_BYTES},
+                                               {"kept_bytes", "kept", GM_CELL_BYTES},
+                                               {"reserved_bytes", "reserved", GM_CELL_BYTES}};
+    unsigned used = (unsigned)(s->last_ns / s->width_ns) + 1, step = out->json ? 1 : (used + rows - 1) / rows;
+    struct amounts last = {0};
+    gm_out_note(out, "the most of each in the time from there to the next row:");
+    gm_out_table(out, "over_time", columns, sizeof columns / sizeof *columns);
+    out->all = true;
+    for (unsigned i = 0; i < used; i += step) {
+        struct amounts most = last;
+        for (unsigned bin = i; bin < i + step && bin < used; bin++)
+            if (s->bins[bin].used) {
+                raise_all(&most, &s->bins[bin].most);
+                last = s->bins[bin].last;
+            }
+        gm_out_row(out,
+                   (struct gm_value[]){GM_N(i * s->width_ns), GM_N(most.live), GM_N(most.kept), GM_N(most.reserved)},
+                   NULL);
+    }
+    gm_out_table_end(out);
+}
+
+static void print_trims(const struct gm_analysis *a, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"reason", "given back", GM_CELL_TEXT, 16},
+                                               {"count", "times", GM_CELL_COUNT},
+                                               {"bytes", "bytes", GM_CELL_BYTES},
+                                               {"meaning", " because", GM_CELL_TEXT}};
+    gm_out_table(out, "trims", columns, sizeof columns / sizeof *columns);
+    out->all = true;
+    for (int why = 0; why < GM_REASON_COUNT; why++)
+        if (a->trims[why].count || a->trims[why].bytes)
+            gm_out_row(out,
+                       (struct gm_value[]){GM_T(gm_reason_name((enum gm_reason)why)), GM_N(a->trims[why].count),
+                                           GM_N(a->trims[why].bytes), GM_T(gm_reason_meaning((enum gm_reason)why))},
+                       NULL);
+    gm_out_table_end(out);
+}
+
+/* Fragmentation. */
+static void print_held(const struct gm_analysis *a, struct gm_out *out) {
+    static const struct gm_column columns[] = {{"reason", "not to be given back", GM_CELL_TEXT, 20},
+                                               {"peak_bytes", "at most", GM_CELL_BYTES},
+                                               {"bytes", "at last", GM_CELL_BYTES},
+                                               {"meaning", " because", GM_CELL_TEXT}};
+    gm_out_table(out, "held", columns, sizeof columns / sizeof *columns);
+    out->all = true;
+    for (int why = 0; why < GM_REASON_COUNT; why++)
+        if (a->held[why].peak)
+            gm_out_row(out,
+                       (struct gm_value[]){GM_T(gm_reason_name((enum gm_reason)why)), GM_N(a->held[why].peak),
+                                           GM_N(a->held[why].bytes), GM_T(gm_reason_meaning((enum gm_reason)why))},
+                       NULL);
+    gm_out_table_end(out);
+}
+
+/* What the process holds beyond gpumem's view. */
+static void print_beyond(const struct gm_analysis *a, struct gm_out *out) {
+    const struct gm_beyond *beyond = &a->beyond;
+    bool known = beyond->count != 0;
+    gm_out_fact(out, "beyond_peak_bytes", "beyond gpumem at most", GM_CELL_BYTES, known ? beyond->peak : GM_UNKNOWN);
+    gm_out_fact(out, "beyond_bytes", "beyond gpumem at last", GM_CELL_BYTES, known ? beyond->bytes : GM_UNKNOWN);
+    gm_out_fact(out, "beyond_measured", "times measured", GM_CELL_COUNT, beyond->count);
+    if (known)
+        gm_out_text(out, "beyond_of", "that is",
+                    beyond->shared ? "contexts, modules, graphs, libraries, and other processes of the card"
+                                   : "contexts, modules, graphs, libraries");
+}
+
+bool gm_print_reserved(struct gm_report *r, struct gm_observer *observer, struct gm_out *out) {
+    struct reserved *s = (struct reserved *)observer;
+    const struct gm_analysis *a = r->a;
+    note(s, s->last_ns, a);
+    gm_out_section(out, "reserved", "MEMORY TAKEN FROM THE DEVICES");
+    gm_out_note(out, "live: requested bytes; kept: freed blocks held for reuse; reserved: live and kept, with rounding "
+                     "and the unused pages of gpumem's pools");
+    gm_out_fact(out, "peak_bytes", "peak reserved", GM_CELL_BYTES, a->peak_reserved);
+    gm_out_fact(out, "peak_ns", "at", GM_CELL_TIME, a->peak_reserved_ns);
+    gm_out_fact(out, "live_bytes", "live then", GM_CELL_BYTES, a->live_at_reserved);
+    gm_out_fact(out, "kept_bytes", "kept then", GM_CELL_BYTES, a->kept_at_reserved);
+    print_beyond(a, out);
+    print_over_time(s, r->top, out);
+    print_trims(a, out);
+    print_held(a, out);
+    return true;
+}
