@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import struct
@@ -329,6 +330,7 @@ def terminal():
         shown = (text + rest).decode()
         check(shown.startswith("\x1b[?1049h\x1b[?25l") and shown.count("\x1b[?1049h") == 2, shown)
         check("\x1b[?25h\x1b[?1049l" in shown and "cache" in shown.rpartition("\x1b[?1049l")[2], shown)
+        shown = re.sub(r"\x1b\[\d*m", "", shown)  # colours take no column
         frames = [frame.partition("\x1b[J")[0].replace("\x1b[K", "").split("\r\n") for frame in shown.split("\x1b[H")[1:]]
         for frame, width in ((frames[0], 80), (frames[-1], 40)):
             check(len(frame) > 9 and 0.5 * width < max(map(len, frame)) <= width, frame)
