@@ -31,9 +31,10 @@
  * Host memory. Contiguous pinned memory is copied directly. Pageable memory, and parts that are not contiguous, pass a
  * ring of pinned staging memory in chunks. One thread copies slower than the bus transfers, so up to
  * options.copy_threads threads copy a transfer of 1 MiB or more. All but the calling one are made at the first such
- * transfer, block all signals, and end in gpumem_residency_destroy(). gpumem does not pin the program's own memory: a
- * program that frees it, and gets other memory at that address, would transfer old bytes. A program that can rule this
- * out pins its memory itself, and saves the staging.
+ * transfer, block all signals, and end in gpumem_residency_destroy(). In a process without pthread_create the calling
+ * thread copies alone. gpumem does not pin the program's own memory: a program that frees it, and gets other memory at
+ * that address, would transfer old bytes. A program that can rule this out pins its memory itself, and saves the
+ * staging.
  *
  * Memory that was unmapped is detected before it is read or written (GPUMEM_NOT_FOUND). Memory that was freed but stays
  * mapped cannot be detected. The host must not change registered memory between an acquire and the end of the transfer

@@ -159,7 +159,7 @@ static gm_status fill_all(struct gpumem_residency *r, const struct gpumem_use *u
     for (size_t i = 0; i < count && !status; i++) {
         struct gm_residency_object *object = object_of(r, &uses[i]);
         while (reads(&uses[i]) && !object->on_device && object->busy)
-            pthread_cond_wait(&r->moved, &r->state);
+            gm_condition_wait(&r->moved, &r->state);
         if (reads(&uses[i]) && !object->on_device)
             status = gm_residency_to_device(r, object);
     }

@@ -3,13 +3,14 @@
  * One thread copies about 10 GB/s, a fifth of what the bus carries. So a chunk of staging memory is copied in pieces:
  * each thread takes the next piece of the job until none is open. The copying threads are made at the first large
  * transfer and end with the residency. They block all signals, make no driver call, and serve one job at a time; the
- * calling threads of other jobs copy theirs alone. */
+ * calling threads of other jobs copy theirs alone. So do all calling threads where no thread can be made. */
 #include "shim/residency/residency.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "shim/base/real_dl.h"
 
 enum {
     SPIN_NS = 50000,    /* about as long as it takes to wake a thread: the next transfer often comes sooner */
@@ -54,7 +55,7 @@ static void copy_next(struct gm_residency_copying *c, struct gm_residency_job *j
     copy_piece(job, piece);
     pthread_mutex_lock(&c->lock);
     if (!--job->left[piece / GM_RESIDENCY_PIECES % GM_RESIDENCY_SLOTS])
-        pthread_cond_broadcast(&c->copied);
+        gm_condition_wake(&c->copied);
 }
 
 /* ---- the copying threads */
@@ -69,10 +70,14 @@ static void await_work(struct gm_residency_copying *c) {
     while (__atomic_load_n(&c->openings, __ATOMIC_RELAXED) == seen && gm_now_ns() < until)
         sched_yield();
     pthread_mutex_lock(&c->lock);
-    c->sleeping++;
     while (!has_work(c) && !c->ends)
-        pthread_cond_wait(&c->opened, &c->lock);
-    c->sleeping--;
+        gm_condition_wait(&c->opened, &c->lock);
+}
+
+/* The last access of the calling thread: behind it the residency may be freed. */
+static void end_thread(struct gm_residency_copying *c) {
+    if (!__atomic_sub_fetch(&c->living, 1, __ATOMIC_ACQ_REL))
+        gm_futex_wake(&c->living);
 }
 
 static void *copy_until_the_end(void *argument) {
@@ -85,19 +90,26 @@ static void *copy_until_the_end(void *argument) {
             await_work(c);
     }
     pthread_mutex_unlock(&c->lock);
+    end_thread(c);
     return NULL;
 }
 
-/* As many as can be made. */
+/* As many as can be made. Called without the lock, since thread creation may wait for the loader's lock. */
 static void make_threads(struct gm_residency_copying *c) {
-    sigset_t all, before;
-    c->made = true;
+    bool made = true;
     c->process = getpid();
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (c->count < c->wanted && !pthread_create(&c->threads[c->count], NULL, copy_until_the_end, c))
-        c->count++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    for (unsigned i = 0; i < c->wanted && made; i++) {
+        __atomic_add_fetch(&c->living, 1, __ATOMIC_RELAXED); /* it may end before its creation returns */
+        made = !gm_thread_start(copy_until_the_end, c);
+        if (!made)
+            end_thread(c);
+    }
+}
+
+static void await_threads(const struct gm_residency_copying *c) {
+    uint32_t living;
+    while ((living = __atomic_load_n(&c->living, __ATOMIC_ACQUIRE)))
+        gm_futex_wait(&c->living, living, NULL);
 }
 
 unsigned gm_residency_copy_threads(void) {
@@ -109,25 +121,18 @@ unsigned gm_residency_copy_threads(void) {
 void gm_residency_copying_open(struct gm_residency_copying *c, unsigned threads) {
     c->wanted = threads - 1;
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->opened, NULL);
-    pthread_cond_init(&c->copied, NULL);
-    pthread_cond_init(&c->given, NULL);
 }
 
 /* A child of fork() has none of the threads. */
 void gm_residency_copying_close(struct gm_residency_copying *c) {
-    if (c->count && c->process != getpid())
+    if (c->living && c->process != getpid())
         return;
     pthread_mutex_lock(&c->lock);
     c->ends = true;
     __atomic_add_fetch(&c->openings, 1, __ATOMIC_RELAXED);
-    pthread_cond_broadcast(&c->opened);
+    gm_condition_wake(&c->opened);
     pthread_mutex_unlock(&c->lock);
-    while (c->count)
-        pthread_join(c->threads[--c->count], NULL);
-    pthread_cond_destroy(&c->given);
-    pthread_cond_destroy(&c->copied);
-    pthread_cond_destroy(&c->opened);
+    await_threads(c);
     pthread_mutex_destroy(&c->lock);
 }
 
@@ -148,7 +153,7 @@ bool gm_residency_slot_take(struct gm_residency_copying *c, struct gm_residency_
         if (!found && !waits)
             break;
         if (!found)
-            pthread_cond_wait(&c->given, &c->lock);
+            gm_condition_wait(&c->given, &c->lock);
     }
     pthread_mutex_unlock(&c->lock);
     return found;
@@ -157,7 +162,7 @@ bool gm_residency_slot_take(struct gm_residency_copying *c, struct gm_residency_
 void gm_residency_slot_give(struct gm_residency_copying *c, struct gm_residency_job *job, size_t chunk) {
     pthread_mutex_lock(&c->lock);
     job->way->taken[job->slots[chunk % GM_RESIDENCY_SLOTS]] = false;
-    pthread_cond_signal(&c->given);
+    gm_condition_wake(&c->given);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -165,12 +170,13 @@ void gm_residency_slot_give(struct gm_residency_copying *c, struct gm_residency_
 
 void gm_residency_job_begin(struct gm_residency_copying *c, struct gm_residency_job *job) {
     pthread_mutex_lock(&c->lock);
-    if (job->object->bytes >= large && !c->job) {
-        if (!c->made)
-            make_threads(c);
+    const bool serves = job->object->bytes >= large && !c->job, makes = serves && !c->made;
+    if (serves)
         c->job = job;
-    }
+    c->made = c->made || makes;
     pthread_mutex_unlock(&c->lock);
+    if (makes)
+        make_threads(c);
 }
 
 void gm_residency_job_open(struct gm_residency_copying *c, struct gm_residency_job *job, size_t chunk) {
@@ -182,8 +188,7 @@ void gm_residency_job_open(struct gm_residency_copying *c, struct gm_residency_j
     job->opened += pieces;
     if (c->job == job) {
         __atomic_add_fetch(&c->openings, 1, __ATOMIC_RELAXED);
-        if (c->sleeping)
-            pthread_cond_broadcast(&c->opened);
+        gm_condition_wake(&c->opened);
     }
     pthread_mutex_unlock(&c->lock);
 }
@@ -194,7 +199,7 @@ void gm_residency_job_finish(struct gm_residency_copying *c, struct gm_residency
         if (job->next < job->opened)
             copy_next(c, job);
         else
-            pthread_cond_wait(&c->copied, &c->lock);
+            gm_condition_wait(&c->copied, &c->lock);
     }
     pthread_mutex_unlock(&c->lock);
 }

@@ -37,14 +37,14 @@ void gm_residency_await_move(struct gpumem_residency *r, struct gm_residency_cal
     const bool places = call->places;
     if (places)
         gm_residency_place_no_more(r, call);
-    pthread_cond_wait(&r->moved, &r->state);
+    gm_condition_wait(&r->moved, &r->state);
     if (places)
         gm_residency_place_too(r, call);
 }
 
 void gm_residency_moved(struct gpumem_residency *r, struct gm_residency_object *object) {
     object->busy = false;
-    pthread_cond_broadcast(&r->moved);
+    gm_condition_wake(&r->moved);
 }
 
 void gm_residency_place_no_more(struct gpumem_residency *r, struct gm_residency_call *call) {
@@ -138,7 +138,6 @@ static void free_tables(struct gpumem_residency *r) {
     free(r->pool);
     free(r->events);
     gm_residency_copying_close(&r->copying);
-    pthread_cond_destroy(&r->moved);
     pthread_mutex_destroy(&r->placement);
     pthread_mutex_destroy(&r->state);
     free(r);
@@ -193,7 +192,6 @@ GM_PUBLIC enum gpumem_status gpumem_residency_create(const struct gpumem_residen
     made->to_host.chunk = made->to_device.chunk;
     pthread_mutex_init(&made->placement, NULL);
     pthread_mutex_init(&made->state, NULL);
-    pthread_cond_init(&made->moved, NULL);
     gm_residency_copying_open(&made->copying, (unsigned)known.copy_threads);
     if (!make_tables(made, &known)) {
         free_tables(made);

@@ -23,6 +23,7 @@
 #include "policy/eviction/eviction.h"
 #include "shim/base/base.h"
 #include "shim/base/error.h"
+#include "shim/base/futex.h"
 #include "shim/driver/driver.h"
 #include "shim/driver/program_driver.h"
 #include "shim/gpumem_residency.h"
@@ -100,11 +101,11 @@ struct gm_residency_job {
 /* The threads that copy, and the job that they serve. */
 struct gm_residency_copying {
     pthread_mutex_t lock; /* taken last; guards the fields and those of the jobs */
-    pthread_cond_t opened, copied, given;
+    struct gm_condition opened, copied, given;
     struct gm_residency_job *job;
-    pthread_t threads[GM_RESIDENCY_COPIERS];
-    unsigned wanted, count, sleeping, openings;
-    pid_t process; /* that made them */
+    unsigned wanted, openings;
+    uint32_t living; /* threads that may still use this; not guarded by the lock */
+    pid_t process;   /* that made them */
     bool made, ends;
 };
 
@@ -112,7 +113,7 @@ struct gpumem_residency {
     const struct gm_driver *driver;
     struct gm_context context;
     pthread_mutex_t placement, state;
-    pthread_cond_t moved; /* an object is no longer busy */
+    struct gm_condition moved; /* an object is no longer busy */
     struct gm_residency_copying copying;
     size_t budget;
     uint64_t flags;
@@ -197,7 +198,7 @@ GM_INTERNAL void gm_residency_free_copy(struct gpumem_residency *r, struct gm_re
 /* Threads that copy a large transfer, the calling one included: one for each processor, up to a limit. */
 GM_INTERNAL unsigned gm_residency_copy_threads(void);
 GM_INTERNAL void gm_residency_copying_open(struct gm_residency_copying *copying, unsigned threads);
-/* Ends the threads. */
+/* Ends the threads, and returns when none of them uses the residency any more. */
 GM_INTERNAL void gm_residency_copying_close(struct gm_residency_copying *copying);
 /* A slot for the chunk. Where all are taken: waits for one, or returns false. */
 GM_INTERNAL bool gm_residency_slot_take(struct gm_residency_copying *copying, struct gm_residency_job *job,

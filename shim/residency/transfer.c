@@ -158,13 +158,13 @@ static gm_status need_staging(struct gpumem_residency *r, struct gm_residency_wa
         if (!way->busy[i] && (status = (gm_status)r->driver->event_create(&way->busy[i], CU_EVENT_DISABLE_TIMING)))
             gm_fail(status, "no event for transfers: %s", gpumem_status_name(status));
     while (!status && way->pinning)
-        pthread_cond_wait(&r->moved, &r->state);
+        gm_condition_wait(&r->moved, &r->state);
     if (status || way->staging)
         return status;
     way->pinning = true;
     status = pin(r, way->chunk * GM_RESIDENCY_SLOTS, "staging", &way->staging);
     way->pinning = false;
-    pthread_cond_broadcast(&r->moved);
+    gm_condition_wake(&r->moved);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* The life of the trace: set up at start, opened at the first event, flushed by a thread, finished at exit, and opened
  * anew in a forked child. Events go to chunks.c (binary) or lines.c (text). */
 #include "shim/trace/writer.h"
+#include "shim/base/futex.h"
 #include "shim/base/options.h"
 #include "shim/base/real_dl.h"
 #include "shim/trace/parts.h"
@@ -147,12 +148,11 @@ static void open_trace(void) {
 
 /* ---- flushing */
 
-enum { FUTEX_WAIT = 128 /* private */, FUTEX_WAKE = 129 };
-static int woken;
+static uint32_t woken;
 
 void gm_trace_wake(void) {
     if (!__atomic_exchange_n(&woken, 1, __ATOMIC_RELAXED))
-        syscall(SYS_futex, &woken, FUTEX_WAKE, 1, NULL, NULL, 0);
+        gm_futex_wake(&woken);
 }
 
 static void flush(enum state now) {
@@ -167,7 +167,7 @@ static void *flush_often(void *opened_as) {
     uint32_t generation = (uint32_t)(uintptr_t)opened_as;
     const struct timespec interval = {(time_t)(flush_interval / 1000000000u), (long)(flush_interval % 1000000000u)};
     for (;;) {
-        syscall(SYS_futex, &woken, FUTEX_WAIT, 0, &interval, NULL, 0);
+        gm_futex_wait(&woken, 0, &interval);
         __atomic_store_n(&woken, 0, __ATOMIC_RELAXED);
         enum state now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
         if (now == STATE_ENDED || __atomic_load_n(&generations, __ATOMIC_ACQUIRE) != generation)

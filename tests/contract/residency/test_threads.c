@@ -4,8 +4,12 @@
 #include "shim/residency/residency.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,7 +173,7 @@ static void waits_while_it_moves(void *(*call)(void *), bool used, bool gpu_only
     assert_int_equal(__atomic_load_n(&passed, __ATOMIC_SEQ_CST), 0);
     pthread_mutex_lock(&residency->state);
     residency->objects[(uint32_t)moved - 1].busy = false;
-    pthread_cond_broadcast(&residency->moved);
+    gm_condition_wake(&residency->moved);
     pthread_mutex_unlock(&residency->state);
     pthread_mutex_unlock(&residency->placement);
     pthread_join(thread, NULL);
@@ -382,6 +386,45 @@ static unsigned threads_now(void) {
     return count;
 }
 
+/* A thread that is done with its residency leaves the process a moment later. */
+static void threads_become(unsigned count) {
+    for (int ms = 0; ms < 10000 && threads_now() != count; ms++)
+        usleep(1000);
+    assert_int_equal(threads_now(), count);
+}
+
+static unsigned creatable = UINT_MAX, started; /* threads of gpumem that can be created, that began to run */
+static bool start_late;
+static void *(*true_run)(void *);
+
+static void *run_late(void *argument) {
+    usleep(50000);
+    __atomic_add_fetch(&started, 1, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&true_run, __ATOMIC_RELAXED)(argument);
+}
+
+static bool is_of_gpumem(void) {
+    sigset_t blocked;
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    return sigismember(&blocked, SIGTERM);
+}
+
+/* gpumem finds this function first, and calls it with all signals blocked. */
+GM_PUBLIC int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                             void *argument) {
+    typedef int (*create_function)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    const create_function create = (create_function)dlsym(RTLD_NEXT, "pthread_create");
+    const bool late = start_late && is_of_gpumem();
+    if (is_of_gpumem()) {
+        if (!creatable)
+            return EAGAIN;
+        creatable--;
+    }
+    if (late)
+        __atomic_store_n(&true_run, run, __ATOMIC_RELAXED);
+    return create(thread, attributes, late ? run_late : run, argument);
+}
+
 static struct gpumem_residency *copying_with(size_t threads) {
     struct gpumem_residency_options options = {
         .struct_size = sizeof options, .budget = 8 * LARGE, .staging = 1 << 20, .copy_threads = threads};
@@ -439,7 +482,38 @@ static void large_transfers_are_copied_by_threads(void **state) {
     copied_by(4);
     assert_int_equal(threads_now(), before + 3);
     OK(gpumem_residency_destroy(residency));
-    assert_int_equal(threads_now(), before);
+    threads_become(before);
+    free(memory);
+}
+
+static void transfers_are_copied_without_threads_that_cannot_be_made(void **state) {
+    const unsigned before = threads_now();
+    (void)state;
+    memory = pageable((THREADS + 1) * LARGE, 0);
+    for (unsigned made = 0; made < 3; made++) {
+        creatable = made;
+        copied_by(4);
+        assert_int_equal(threads_now(), before + made);
+        OK(gpumem_residency_destroy(residency));
+        threads_become(before);
+    }
+    creatable = UINT_MAX;
+    free(memory);
+}
+
+/* They read the residency when they begin. */
+static void destruction_waits_for_threads_that_start_late(void **state) {
+    const unsigned before = threads_now();
+    (void)state;
+    memory = pageable(LARGE, 0);
+    residency = copying_with(4);
+    started = 0;
+    start_late = true;
+    touch(residency, host_object(residency, memory, LARGE), streams[0]);
+    OK(gpumem_residency_destroy(residency));
+    assert_int_equal(__atomic_load_n(&started, __ATOMIC_SEQ_CST), 3);
+    start_late = false;
+    threads_become(before);
     free(memory);
 }
 
@@ -457,6 +531,7 @@ static void small_transfers_make_no_threads(void **state) {
 /* A call of the driver fails in the middle of a transfer that threads copy: nothing is lost, and nothing is left open.
  */
 static void fails_in_the_middle(const char *name) {
+    const unsigned before = threads_now();
     unsigned failed = 0;
     residency = copying_with(4);
     const uint64_t object = host_object(residency, memory, LARGE);
@@ -488,6 +563,7 @@ static void fails_in_the_middle(const char *name) {
     }
     assert_in_range(failed, 20, 60);
     OK(gpumem_residency_destroy(residency));
+    threads_become(before);
 }
 
 static void failures_while_threads_copy(void **state) {
@@ -517,12 +593,13 @@ static void threads_end_after_the_context(void **state) {
     assert_int_equal(threads_now(), before + 3);
     CU(cuCtxDestroy_v2(context));
     assert_int_not_equal(gpumem_residency_destroy(residency), GPUMEM_OK);
-    assert_int_equal(threads_now(), before);
+    threads_become(before);
     free(memory);
 }
 
 /* A child of fork() has none of the threads, and must not wait for them. */
 static void a_child_can_destroy(void **state) {
+    const unsigned before = threads_now();
     int status = -1;
     (void)state;
     memory = pageable(LARGE, 0);
@@ -537,6 +614,7 @@ static void a_child_can_destroy(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     OK(gpumem_residency_destroy(residency));
+    threads_become(before);
     free(memory);
 }
 
@@ -553,6 +631,8 @@ int main(void) {
         TEST(an_object_of_two_acquires_is_sent_once),
         TEST(an_object_that_another_acquire_fills_is_waited_for),
         TEST(large_transfers_are_copied_by_threads),
+        TEST(transfers_are_copied_without_threads_that_cannot_be_made),
+        TEST(destruction_waits_for_threads_that_start_late),
         TEST(small_transfers_make_no_threads),
         TEST(a_child_can_destroy),
         TEST(failures_while_threads_copy),
