@@ -2,8 +2,12 @@
  *
  * Rows of C are sorted into bins by an upper bound on their entries. Each bin has a table size and a number of threads
  * for a row: so small rows do not clear large tables, and large rows are not left to few threads. A table lies in
- * shared memory and resolves collisions by linear probing. Rows that may exceed the largest table are computed by
- * ranges of columns (kernels_ranges.cu).
+ * shared memory and resolves collisions by linear probing.
+ *
+ * Rows that may exceed the largest table are computed by ranges of columns (kernels_ranges.cu) or by sorting
+ * (kernels_sorted.cu), whichever needs less work. A range visits every entry of A's row. So ranges suit rows of B that
+ * reach many columns; sorting suits long rows of A that meet short rows of B, and very wide matrices. The work of
+ * either is known from the row's lengths before it starts.
  *
  * Source: Nagasaka, Nukada, Matsuoka: High-performance and memory-saving sparse general matrix-matrix multiplication
  * for NVIDIA Pascal GPU, ICPP 2017. */
@@ -15,9 +19,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPG_TABLES          8          /* bin b: tables of 64 << b table slots, 8 << b threads for a row */
-#define SPG_BIN_RANGES      SPG_TABLES /* the bin of rows that may exceed the largest table */
-#define SPG_BINS            (SPG_TABLES + 1)
+#define SPG_TABLES          8                /* bin b: tables of 64 << b table slots, 8 << b threads for a row */
+#define SPG_BIN_RANGES      SPG_TABLES       /* the bin of rows that may exceed the largest table */
+#define SPG_BIN_SORTED      (SPG_TABLES + 1) /* the bin of rows that are computed by sorting */
+#define SPG_BINS            (SPG_TABLES + 2)
 #define SPG_TABLE_SLOTS_MIN 64
 #define SPG_GROUP_MIN       8
 #define SPG_EMPTY           (-1)
@@ -51,6 +56,33 @@ static inline SPG_BOTH int64_t spg_entries_expected(int32_t bound, int32_t colum
 static inline SPG_BOTH int64_t spg_entries_of_table(int64_t entries, int32_t bound) {
     bool many = bound / SPG_MANY_TIMES >= entries && 2 * entries <= spg_bin_entries(SPG_TABLES - 1);
     return many ? 2 * entries : entries;
+}
+
+#define SPG_TABLE_TERMS    16384     /* most entries of A's row for a table: its warps take turns, entry by entry */
+#define SPG_TABLE_PRODUCTS 2048      /* most intermediate products for bin 0, which has 8 threads; bin b: << b */
+#define SPG_SORT_MAX       (1 << 26) /* most intermediate products of a row that is sorted; limits the memory */
+
+static inline SPG_BOTH int64_t spg_ranges(int32_t columns) { return ((int64_t)columns + SPG_RANGE - 1) / SPG_RANGE; }
+
+/* Work for a row with `terms` entries of A and `bound` intermediate products. The unit is about a picosecond of a whole
+ * H200: an intermediate product costs 5 by ranges and 53 by sorting, a visit 32, a column of a range 1. */
+static inline SPG_BOTH int64_t spg_work_by_ranges(int32_t terms, int32_t bound, int32_t columns) {
+    return spg_ranges(columns) * (32 * (int64_t)terms + SPG_RANGE) + 5 * (int64_t)bound;
+}
+static inline SPG_BOTH int64_t spg_work_by_sorting(int32_t bound) { return 53 * (int64_t)bound; }
+
+/* Bin of a row whose table should hold `entries`; entries >= 1. Many intermediate products get more threads than the
+ * entries alone ask for. */
+static inline SPG_BOTH int spg_bin_of_row(int64_t entries, int32_t terms, int32_t bound, int32_t columns) {
+    int bin = spg_bin_of(entries);
+    while (bin < SPG_TABLES - 1 && bound > (int64_t)SPG_TABLE_PRODUCTS << bin)
+        bin++;
+    if (bin < SPG_TABLES && (terms <= SPG_TABLE_TERMS || bound > SPG_SORT_MAX))
+        return bin;
+    if (bin < SPG_TABLES)
+        return SPG_BIN_SORTED;
+    bool sorted = bound <= SPG_SORT_MAX && spg_work_by_sorting(bound) < spg_work_by_ranges(terms, bound, columns);
+    return sorted ? SPG_BIN_SORTED : SPG_BIN_RANGES;
 }
 
 /* Table slot where probing begins: multiplicative hashing (Knuth 6.4) by the high bits, which spreads consecutive

@@ -23,4 +23,9 @@ bool spg_generate_kkt(struct spg_csr *m, int64_t size, uint64_t seed, struct spg
 /* An R-MAT graph of 2^scale vertices, with `edges` random edges for each vertex; equal edges become one. */
 bool spg_generate_rmat(struct spg_csr *m, int64_t scale, int64_t edges, uint64_t seed, struct spg_error *error);
 
+/* `rows` short rows of at most `each` entries, `dense` of them replaced by rows (by_columns: columns) of all unknowns.
+ */
+bool spg_generate_dense(struct spg_csr *m, int64_t rows, int64_t each, int64_t dense, bool by_columns, uint64_t seed,
+                        struct spg_error *error);
+
 #endif

@@ -78,6 +78,14 @@ static bool rmat(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_
     return spg_generate_rmat(m, a[0], a[1], seed, error);
 }
 
+static bool dense_rows(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_dense(m, a[0], a[1], a[2], false, seed, error);
+}
+
+static bool dense_columns(struct spg_csr *m, const int64_t *a, uint64_t seed, struct spg_error *error) {
+    return spg_generate_dense(m, a[0], a[1], a[2], true, seed, error);
+}
+
 #define SEED(initial) \
     { "SEED", initial, 0, INT64_MAX }
 #define SIDE(name, initial) \
@@ -108,6 +116,14 @@ static const struct generator generators[] = {
      "R-MAT graph, 2^SCALE vertices, EDGES drawn for each, equal ones once",
      {{"SCALE", 14, 1, 28}, {"EDGES", 8, 1, 4096}, SEED(1)},
      rmat},
+    {"dense-rows",
+     "ROWS rows of EACH entries, DENSE of them with all columns",
+     {SIDE("ROWS", 100000), SIDE("EACH", 4), SIDE("DENSE", 4), SEED(1)},
+     dense_rows},
+    {"dense-columns",
+     "the transposed structure",
+     {SIDE("ROWS", 100000), SIDE("EACH", 4), SIDE("DENSE", 4), SEED(1)},
+     dense_columns},
     {"twin-Hardesty1",
      "like Hardesty1: 13-point diamond 473 x 1985",
      {SEED(1)},

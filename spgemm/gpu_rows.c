@@ -1,4 +1,5 @@
 #include "spgemm/gpu_rows.h"
+#include "spgemm/gpu_sorted.h"
 
 #include <stdlib.h>
 
@@ -128,7 +129,7 @@ bool spg_work_totals(struct spg_work *w, struct spg_error *error) {
 void spg_work_drop(struct spg_work *w) {
     if (!w->gpu)
         return;
-    spg_block_drop(&w->cursor, &w->gpu->memory);
+    spg_block_drop(&w->progress, &w->gpu->memory);
     spg_block_drop(&w->block, &w->gpu->memory);
 }
 
@@ -138,19 +139,32 @@ void spg_work_drop(struct spg_work *w) {
 static bool launch_ranges(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
                           cudaStream_t stream, struct spg_error *error) {
     struct spg_target target = *c;
-    if (!w->cursor.at &&
-        !spg_block_make(&w->cursor, &w->gpu->memory, (size_t)w->a->stored * sizeof(int32_t), "cursors", error))
-        return false;
+    size_t size = ((size_t)rows + 1) * sizeof(unsigned long long);
     if (c->spread.size && !exact)
         target.values = NULL;
-    return spg_cuda(spg_launch_ranges(w->gpu->job->precision, w->a, w->b, list, rows, &target, w->cursor.at, stream),
+    if (w->progress.size < size) {
+        spg_block_drop(&w->progress, &w->gpu->memory);
+        if (!spg_block_make(&w->progress, &w->gpu->memory, size, "progress of rows", error))
+            return false;
+    }
+    return spg_cuda(spg_launch_ranges(w->gpu->job->precision, w->a, w->b, list, rows, &target, w->progress.at, stream),
                     "rows by ranges", error);
+}
+
+static bool sort_rows(struct spg_work *w, const int32_t *list, int32_t rows, const struct spg_target *c, bool exact,
+                      struct spg_error *error) {
+    struct spg_target target = *c;
+    if (c->spread.size && !exact)
+        target.values = NULL;
+    return spg_sorted_rows(w->gpu, w->a, w->b, list, rows, &target, error);
 }
 
 static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t rows, const struct spg_target *c,
                        bool exact, cudaStream_t stream, struct spg_error *error) {
     if (bin == SPG_BIN_RANGES)
         return launch_ranges(w, list, rows, c, exact, stream, error);
+    if (bin == SPG_BIN_SORTED)
+        return sort_rows(w, list, rows, c, exact, error);
     return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows, c, w->overflow,
                                      &w->counters->results.overflowed, stream),
                     "rows by tables", error);
@@ -181,7 +195,8 @@ static bool start_slab(struct spg_work *w, int slab, struct spg_target *c, struc
 
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,
                   struct spg_binned *b, struct spg_error *error) {
-    struct spg_bin_rule rule = {.bound = w->bound,
+    struct spg_bin_rule rule = {.offsets = w->a->offsets,
+                                .bound = w->bound,
                                 .size = exact ? w->size : NULL,
                                 .columns = w->b->columns,
                                 .share = exact ? 1 : share,

@@ -8,7 +8,8 @@
  * 4. spg_work_settle: rows that overflowed their tables are computed again with tables that hold every intermediate
  *    product; a scan of the row sizes gives the offsets of C.
  *
- * Memory: 32 bytes for each row, and 4 bytes for each entry of A once a row is computed by ranges. */
+ * Memory: 32 bytes for each row; 8 more for each row that is computed by ranges; while rows are computed by sorting, 40
+ * bytes for each of their intermediate products, of a batch or of the longest row (gpu_sorted.c). */
 #ifndef SPG_GPU_ROWS_H
 #define SPG_GPU_ROWS_H
 
@@ -49,7 +50,7 @@ struct spg_work {
     struct spg_counters *counters;
     void *scratch; /* of scans */
     size_t scratch_size;
-    struct spg_block cursor; /* for rows by ranges */
+    struct spg_block progress; /* for rows by ranges */
     /* on the host */
     struct spg_bound_totals totals;
     struct spg_row_results results;

@@ -49,11 +49,12 @@ cudaError_t spg_launch_cohen(const struct spg_operand *a, const struct spg_opera
 
 /* What decides a row's bin. A row without entries gets none. */
 struct spg_bin_rule {
-    const int32_t *bound; /* intermediate products of each row */
-    const int32_t *size;  /* exact sizes; NULL = not known */
-    int32_t columns;      /* of C */
-    float share;          /* of spg_entries_expected(); 1 with exact sizes */
-    int32_t slab;         /* rows of a slab; each slab has its own bins. INT32_MAX: all rows are one slab */
+    const int32_t *offsets; /* of A */
+    const int32_t *bound;   /* intermediate products of each row */
+    const int32_t *size;    /* exact sizes; NULL = not known */
+    int32_t columns;        /* of C */
+    float share;            /* of spg_entries_expected(); 1 with exact sizes */
+    int32_t slab;           /* rows of a slab; each slab has its own bins. INT32_MAX: all rows are one slab */
 };
 /* Counts the rows of each bin in count[SPG_BINS] of each slab, which must be zeroed. `list` NULL: rows 0 to rows - 1.
  */
@@ -68,10 +69,26 @@ cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, int sla
 cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct spg_operand *a,
                              const struct spg_operand *b, const int32_t *list, int32_t rows, const struct spg_target *c,
                              int32_t *overflow, int32_t *overflowed, cudaStream_t stream);
-/* The same by ranges of columns. `cursor` has one element for each entry of A. */
+/* The same by ranges of columns. `progress` has rows + 1 elements. */
 cudaError_t spg_launch_ranges(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
-                              const int32_t *list, int32_t rows, const struct spg_target *c, int32_t *cursor,
-                              cudaStream_t stream);
+                              const int32_t *list, int32_t rows, const struct spg_target *c,
+                              unsigned long long *progress, cudaStream_t stream);
+
+/* The same by sorting: kernels_sorted.cu. */
+struct spg_sort_batch {
+    const int32_t *list;
+    int32_t rows;
+    const int64_t *terms, *products; /* exclusive sums over the rows of the list, which may begin with any number */
+    int32_t entries, count;          /* of A's rows; intermediate products of all rows, at most SPG_SORT_MAX */
+};
+/* Writes the number of entries of A and of intermediate products of each listed row. */
+cudaError_t spg_launch_row_lengths(const struct spg_operand *a, const struct spg_operand *b, const int32_t *list,
+                                   int32_t rows, int32_t *terms, int32_t *products);
+/* Needs *bytes bytes of scratch memory. With scratch NULL it only sets *bytes; only the numbers of the batch are used
+ * then. */
+cudaError_t spg_launch_sorted(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
+                              const struct spg_sort_batch *batch, const struct spg_target *c, void *scratch,
+                              size_t *bytes);
 
 /* ---- the kernel of the thesis: kernels_dots.cu */
 

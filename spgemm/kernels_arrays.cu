@@ -84,7 +84,9 @@ __device__ int bin_of(const spg_bin_rule &rule, int32_t row) {
     }
     if (!entries)
         return -1;
-    return row / rule.slab * SPG_BINS + spg_bin_of(spg_entries_of_table(entries, rule.bound[row]));
+    int32_t bound = rule.bound[row], terms = rule.offsets[row + 1] - rule.offsets[row];
+    return row / rule.slab * SPG_BINS +
+           spg_bin_of_row(spg_entries_of_table(entries, bound), terms, bound, rule.columns);
 }
 
 /* Each block counts in shared memory, then adds its counts to the global ones. FILL also lists the rows. */

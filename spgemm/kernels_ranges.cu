@@ -1,83 +1,156 @@
-/* Rows that may exceed the largest hash table: one block computes a row by ranges of SPG_RANGE columns.
+/* Rows that may exceed the largest hash table, by ranges of columns. A task is one range of one row; a block of threads
+ * computes one task after the other, so the ranges of a long row are spread over the device.
  *
- * The block holds a dense accumulator of one range in shared memory, and a bit for each column that occurs. Each entry
- * of A's row has a cursor into its row of B, so every intermediate product is made once. After a range, the block
- * numbers the occurring columns by a prefix sum of bit counts and writes them: the row comes out sorted. Ranges without
- * products are skipped, because every warp reports the next column that it saw.
+ * 1. Each thread finds the part of a row of B that lies in the range, by binary search. Parts without entries are
+ *    dropped.
+ * 2. Each warp takes a part and adds its products to a dense accumulator of the range in shared memory. A bit for each
+ *    column marks it as occupied. The warps take turns in the order of A's entries (turns.cuh). A part's columns
+ *    differ, so no atomic addition is needed, and sums are the same in every run.
+ * 3. A prefix sum of bit counts numbers the columns. The entries before this range are known from the tasks of the same
+ *    row before it: they have lower tickets, so they run already or have ended. The row comes out sorted.
  *
- * Cost: the intermediate products, plus SPG_RANGE slots to clear and to scan for each range that occurs. Memory: shared
- * SPG_RANGE x (a value + 1 bit); global 4 bytes for each entry of A (cursors). */
+ * The symbolic phase (NUMERIC = false) has bits only, so its ranges are 32 times as wide. The last task of a row adds
+ * up.
+ *
+ * Cost: the intermediate products, a binary search for each entry of A's row and each range, and SPG_RANGE slots to
+ * clear and to scan for each range (spg_work_by_ranges). Memory: shared SPG_RANGE x (a value + 2 bits); global 8 bytes
+ * for each row. */
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
-
-#include <climits>
+#include "spgemm/turns.cuh"
 
 namespace {
 
-constexpr int BLOCK = 512, WARPS = BLOCK / 32, WORDS = SPG_RANGE / 32;
+constexpr int BLOCK = 512, WARPS = BLOCK / 32;
+constexpr int AHEAD = 4; /* entries of B that a thread reads before it adds the first */
+constexpr int WORDS = SPG_RANGE / 32, EACH = WORDS / 32;
 static_assert(WORDS % 32 == 0, "one warp sums all words");
 
-template <typename T> struct Range {
-    T sums[SPG_RANGE];
-    unsigned occupied[WORDS]; /* one bit for each column */
-    int before[WORDS];        /* bits set in the words before this one */
-    int count, low;           /* bits set in all words; first column of the next range */
+/* progress[item]: after the numeric tasks of `n` ranges, n << 33 | whether the row was denied << 32 | entries; in the
+ * symbolic phase n << 32 | entries. */
+using Progress = unsigned long long;
+constexpr int NUMBER_AT = 33;
+constexpr Progress DENIED = Progress{1} << 32;
+
+/* Parts of rows of B within the range. */
+template <typename T> struct Parts {
+    int32_t from[BLOCK], length[BLOCK];
+    T factor[BLOCK];
+    int used[WARPS];
 };
 
-/* Sets the row's cursors, and r.low to the first column. */
-template <typename T>
-__device__ void start_row(Range<T> &r, const spg_operand &a, const spg_operand &b, int32_t row, int32_t *cursor) {
-    int low = INT_MAX;
-    if (threadIdx.x == 0)
-        r.low = INT_MAX;
-    __syncthreads();
-    for (int32_t k = a.offsets[row] + threadIdx.x; k < a.offsets[row + 1]; k += BLOCK) {
-        int32_t at = b.offsets[a.indices[k]];
-        cursor[k] = at;
-        if (at < b.offsets[a.indices[k] + 1])
-            low = min(low, b.indices[at]);
+template <typename T, bool NUMERIC> struct Range {
+    static constexpr int columns = NUMERIC ? SPG_RANGE : 32 * SPG_RANGE, words = columns / 32;
+    T sums[NUMERIC ? columns : 1];
+    unsigned occupied[words];        /* one bit for each column */
+    int before[NUMERIC ? words : 1]; /* bits set in the words before this one */
+    Parts<T> parts;
+    Progress task;
+    int count; /* bits set in all words */
+    int turn, written;
+    bool denied;
+};
+
+__device__ int32_t lower_bound(const int32_t *columns, int32_t from, int32_t to, int64_t column) {
+    while (from < to) {
+        int32_t middle = from + (to - from) / 2;
+        if (columns[middle] < column)
+            from = middle + 1;
+        else
+            to = middle;
     }
-    atomicMin(&r.low, low);
-    __syncthreads();
+    return from;
 }
 
-/* Adds the products of columns low to low + SPG_RANGE - 1, one warp for each entry of A, and advances the cursors.
- * Returns the first column after the range that this warp saw. */
+/* Finds the parts for entries first to first + BLOCK - 1 of A. Returns their number; parts stay in the order of A. */
 template <typename T, bool NUMERIC>
-__device__ int add_products(Range<T> &r, const spg_operand &a, const spg_operand &b, int32_t row, int low,
-                            int32_t *cursor) {
-    int lane = threadIdx.x % 32, next = INT_MAX;
-    for (int32_t k = a.offsets[row] + threadIdx.x / 32; k < a.offsets[row + 1]; k += WARPS) {
-        int32_t end = b.offsets[a.indices[k] + 1], at = cursor[k];
-        T factor = NUMERIC ? static_cast<const T *>(a.values)[k] : T(0);
-        unsigned inside;
-        int32_t column;
-        do {
-            column = lane < end - at ? b.indices[at + lane] : INT_MAX;
-            /* No column is below `low`, so the difference does not overflow. */
-            bool mine = column != INT_MAX && column - low < SPG_RANGE;
-            if (mine) {
-                int position = column - low;
-                atomicOr(&r.occupied[position / 32], 1u << (position % 32));
-                if (NUMERIC)
-                    atomicAdd(&r.sums[position], factor * static_cast<const T *>(b.values)[at + lane]);
-            }
-            inside = __ballot_sync(~0u, mine);
-            at += __popc(inside);
-        } while (inside == ~0u);
-        /* Columns ascend: the first one outside the range follows the last one inside. */
-        next = min(next, __shfl_sync(~0u, column, __popc(inside)));
-        __syncwarp();
-        if (lane == 0)
-            cursor[k] = at;
+__device__ int find_parts(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, int32_t first, int32_t end,
+                          int64_t low) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, at = 0, total = 0;
+    int32_t k = first + static_cast<int32_t>(threadIdx.x), from = 0, length = 0;
+    if (k < end) {
+        int32_t middle = a.indices[k], last = b.offsets[middle + 1];
+        from = b.offsets[middle];
+        if (low > 0)
+            from = lower_bound(b.indices, from, last, low);
+        if (low + r.columns < b.columns)
+            last = lower_bound(b.indices, from, last, low + r.columns);
+        length = last - from;
     }
-    return next;
+    unsigned some = __ballot_sync(~0u, length > 0);
+    if (lane == 0)
+        r.parts.used[warp] = __popc(some);
+    __syncthreads();
+    for (int i = 0; i < WARPS; i++) {
+        at += i < warp ? r.parts.used[i] : 0;
+        total += r.parts.used[i];
+    }
+    at += __popc(some & ((1u << lane) - 1));
+    if (length > 0) {
+        r.parts.from[at] = from;
+        r.parts.length[at] = length;
+        if (NUMERIC)
+            r.parts.factor[at] = static_cast<const T *>(a.values)[k];
+    }
+    __syncthreads();
+    return total;
+}
+
+/* Adds one part's products; it is the block's turn number `mine`. */
+template <typename T, bool NUMERIC>
+__device__ void add_part(Range<T, NUMERIC> &r, const spg_operand &b, int part, int64_t low, int mine, bool ordered) {
+    int32_t from = r.parts.from[part], length = r.parts.length[part];
+    T factor = NUMERIC ? r.parts.factor[part] : T(0);
+    for (int32_t first = 0; first < length; first += 32 * AHEAD) {
+        int position[AHEAD];
+        T value[AHEAD], sum[AHEAD];
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++) {
+            int32_t l = first + 32 * j + static_cast<int32_t>(threadIdx.x % 32);
+            position[j] = l < length ? static_cast<int>(b.indices[from + l] - low) : -1;
+            if (NUMERIC && l < length)
+                value[j] = static_cast<const T *>(b.values)[from + l];
+        }
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (position[j] >= 0)
+                atomicOr(&r.occupied[position[j] / 32], 1u << (position[j] % 32));
+        if (!NUMERIC)
+            continue;
+        if (ordered && first == 0)
+            spg_turn_wait(&r.turn, mine);
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (position[j] >= 0 && ordered)
+                sum[j] = r.sums[position[j]];
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (position[j] >= 0 && ordered)
+                r.sums[position[j]] = sum[j] + factor * value[j];
+            else if (position[j] >= 0)
+                atomicAdd(&r.sums[position[j]], factor * value[j]);
+    }
+    if (NUMERIC && ordered)
+        spg_turn_pass(&r.turn, mine);
+}
+
+template <typename T, bool NUMERIC>
+__device__ void add_products(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, int32_t row, int64_t low,
+                             bool ordered) {
+    int32_t end = a.offsets[row + 1];
+    int turns = 0;
+    for (int32_t first = a.offsets[row]; first < end; first += BLOCK) {
+        int parts = find_parts(r, a, b, first, end, low);
+        for (int part = threadIdx.x / 32; part < parts; part += WARPS)
+            add_part(r, b, part, low, turns + part, ordered);
+        turns += parts;
+        __syncthreads();
+    }
 }
 
 /* Sets before[] and count from occupied[]; done by the first warp. */
-template <typename T> __device__ void number(Range<T> &r) {
+template <typename T> __device__ void number(Range<T, true> &r) {
     int lane = threadIdx.x, sum = 0;
-    constexpr int EACH = WORDS / 32;
     if (threadIdx.x >= 32)
         return;
     for (int i = 0; i < EACH; i++)
@@ -97,109 +170,142 @@ template <typename T> __device__ void number(Range<T> &r) {
     }
 }
 
+/* Sets written and denied from the row's ranges before this one, and publishes this range; done by one thread. The
+ * first range requests memory for the row. */
 template <typename T>
-__device__ void write(const Range<T> &r, const spg_target &c, int32_t row, int low, int32_t written) {
+__device__ void follow(Range<T, true> &r, const spg_target &c, int32_t row, int64_t range, int64_t ranges,
+                       Progress *progress) {
+    Progress state = 0;
+    if (range == 0) {
+        if (c.spread.size && c.size[row] > c.spread.size && !spg_spread_request(c.spread, row, c.size[row]))
+            state = DENIED;
+    } else {
+        while (static_cast<int64_t>((state = *static_cast<volatile Progress *>(progress)) >> NUMBER_AT) != range)
+            __nanosleep(20);
+        __threadfence();
+        state &= (Progress{1} << NUMBER_AT) - 1;
+    }
+    r.denied = (state & DENIED) != 0;
+    r.written = static_cast<int>(state & (DENIED - 1));
+    state += static_cast<Progress>(r.count);
+    if (range == ranges - 1)
+        c.size[row] = static_cast<int32_t>(state & (DENIED - 1));
+    __threadfence();
+    *static_cast<volatile Progress *>(progress) = static_cast<Progress>(range + 1) << NUMBER_AT | state;
+}
+
+template <typename T>
+__device__ void write(const Range<T, true> &r, const spg_target &c, int32_t row, int64_t low, bool extra) {
     T *values = static_cast<T *>(c.values);
     int size = c.spread.size;
     int64_t start = size ? spg_first_chunk(&c.spread, row) : c.start[row];
-    int64_t first_extra = size && c.size[row] > size ? c.spread.first_extra[row] : 0;
+    /* Another block may have set it. */
+    int64_t first_extra = extra ? static_cast<volatile int32_t *>(c.spread.first_extra)[row] : 0;
     for (int i = threadIdx.x; i < SPG_RANGE; i += BLOCK) {
         unsigned word = r.occupied[i / 32], bit = 1u << (i % 32);
         if (!(word & bit))
             continue;
-        int32_t rank = written + r.before[i / 32] + __popc(word & (bit - 1));
+        int32_t rank = r.written + r.before[i / 32] + __popc(word & (bit - 1));
         int64_t slot = size ? spg_spread_slot(&c.spread, start, first_extra, rank) : start + rank;
-        c.columns[slot] = low + i;
+        c.columns[slot] = static_cast<int32_t>(low + i);
         values[slot] = r.sums[i];
     }
 }
 
-/* A row's chunks can be requested only when all of its entries are counted. So the row is computed later. */
-__device__ void defer(const spg_spread &spread, int32_t row, int32_t entries) {
-    if (!entries)
+template <typename T>
+__device__ void finish(Range<T, true> &r, const spg_target &c, int32_t row, int64_t range, int64_t ranges,
+                       Progress *progress) {
+    bool extra = c.spread.size && c.size[row] > c.spread.size;
+    number(r);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        follow(r, c, row, range, ranges, progress);
+    __syncthreads();
+    if (!r.denied)
+        write(r, c, row, range * SPG_RANGE, extra);
+}
+
+template <typename T>
+__device__ void finish(Range<T, false> &r, const spg_target &c, int32_t row, int64_t, int64_t ranges,
+                       Progress *progress) {
+    int sum = 0;
+    for (int i = threadIdx.x; i < r.words; i += BLOCK)
+        sum += __popc(r.occupied[i]);
+    for (int step = 16; step > 0; step /= 2)
+        sum += __shfl_xor_sync(~0u, sum, step);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(&r.count, sum);
+    __syncthreads();
+    if (threadIdx.x != 0)
         return;
-    unsigned long long chunks = static_cast<unsigned long long>(spg_extra_chunks(entries, spread.size));
-    atomicAdd(&spread.chunk_counts->counted, chunks);
-    spg_spread_defer(spread, row);
+    Progress before = atomicAdd(progress, Progress{1} << 32 | static_cast<Progress>(r.count));
+    if (static_cast<int64_t>(before >> 32) != ranges - 1)
+        return;
+    int32_t entries = static_cast<int32_t>(before & (DENIED - 1)) + r.count;
+    c.size[row] = entries;
+    if (c.spread.size)
+        spg_spread_defer_counted(c.spread, row, entries);
 }
 
 template <typename T, bool NUMERIC>
-__global__ void __launch_bounds__(BLOCK)
-    range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count, spg_target c, int32_t *cursor) {
+__global__ void __launch_bounds__(BLOCK) range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count,
+                                                    int64_t ranges, spg_target c, Progress *progress, bool ordered) {
     extern __shared__ __align__(16) unsigned char memory[];
-    Range<T> &r = *reinterpret_cast<Range<T> *>(memory);
-    __shared__ bool denied;
-    for (int32_t item = blockIdx.x; item < count; item += gridDim.x) {
-        int32_t row = list[item], written = 0;
-        if (threadIdx.x == 0)
-            denied = NUMERIC && c.spread.size && c.size[row] > c.spread.size &&
-                     !spg_spread_request(c.spread, row, c.size[row]);
-        start_row(r, a, b, row, cursor);
-        if (denied) {
-            __syncthreads(); /* until every thread has read `denied` */
-            continue;
-        }
-        int low = r.low;
-        while (low != INT_MAX) {
-            for (int i = threadIdx.x; NUMERIC && i < SPG_RANGE; i += BLOCK)
-                r.sums[i] = 0;
-            for (int i = threadIdx.x; i < WORDS; i += BLOCK)
-                r.occupied[i] = 0;
-            __syncthreads(); /* until every thread has read r.low */
-            if (threadIdx.x == 0)
-                r.low = INT_MAX;
-            __syncthreads();
-            int next = add_products<T, NUMERIC>(r, a, b, row, low, cursor);
-            if (threadIdx.x % 32 == 0)
-                atomicMin(&r.low, next);
-            __syncthreads();
-            number(r);
-            __syncthreads();
-            if (NUMERIC)
-                write(r, c, row, low, written);
-            written += r.count;
-            low = r.low;
-            __syncthreads();
-        }
+    Range<T, NUMERIC> &r = *reinterpret_cast<Range<T, NUMERIC> *>(memory);
+    for (;;) {
         if (threadIdx.x == 0) {
-            c.size[row] = written;
-            if (!NUMERIC && c.spread.size)
-                defer(c.spread, row, written);
+            r.task = atomicAdd(&progress[count], Progress{1});
+            r.turn = r.count = 0;
         }
+        for (int i = threadIdx.x; NUMERIC && i < r.columns; i += BLOCK)
+            r.sums[i] = 0;
+        for (int i = threadIdx.x; i < r.words; i += BLOCK)
+            r.occupied[i] = 0;
+        __syncthreads();
+        int64_t item = static_cast<int64_t>(r.task) / ranges, range = static_cast<int64_t>(r.task) % ranges;
+        if (item >= count)
+            return;
+        int32_t row = list[item];
+        add_products(r, a, b, row, range * r.columns, ordered);
+        finish(r, c, row, range, ranges, &progress[item]);
         __syncthreads();
     }
 }
 
 template <typename T, bool NUMERIC>
 cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows, const spg_target &c,
-                   int32_t *cursor, cudaStream_t stream) {
+                   Progress *progress, cudaStream_t stream) {
+    using R = Range<T, NUMERIC>;
     int device = 0, processors = 0, blocks = 0;
+    int64_t ranges = (static_cast<int64_t>(b.columns) + R::columns - 1) / R::columns;
     cudaError_t status = cudaFuncSetAttribute(range_rows<T, NUMERIC>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              static_cast<int>(sizeof(Range<T>)));
+                                              static_cast<int>(sizeof(R)));
     if (status == cudaSuccess)
         status = cudaGetDevice(&device);
     if (status == cudaSuccess)
         status = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (status == cudaSuccess)
-        status =
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, range_rows<T, NUMERIC>, BLOCK, sizeof(Range<T>));
+        status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, range_rows<T, NUMERIC>, BLOCK, sizeof(R));
+    if (status == cudaSuccess)
+        status = cudaMemsetAsync(progress, 0, (static_cast<size_t>(rows) + 1) * sizeof *progress, stream);
     if (status != cudaSuccess)
         return status;
     int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1);
-    unsigned blocks_used = static_cast<unsigned>(rows < grid ? rows : grid);
-    range_rows<T, NUMERIC><<<blocks_used, BLOCK, sizeof(Range<T>), stream>>>(a, b, list, rows, c, cursor);
+    unsigned blocks_used = static_cast<unsigned>(rows * ranges < grid ? rows * ranges : grid);
+    range_rows<T, NUMERIC>
+        <<<blocks_used, BLOCK, sizeof(R), stream>>>(a, b, list, rows, ranges, c, progress, spg_turns_taken());
     return cudaGetLastError();
 }
 
 } // namespace
 
 cudaError_t spg_launch_ranges(spg_precision precision, const spg_operand *a, const spg_operand *b, const int32_t *list,
-                              int32_t rows, const spg_target *c, int32_t *cursor, cudaStream_t stream) {
+                              int32_t rows, const spg_target *c, unsigned long long *progress, cudaStream_t stream) {
     if (!rows)
         return cudaSuccess;
     if (!c->values)
-        return launch<float, false>(*a, *b, list, rows, *c, cursor, stream);
+        return launch<float, false>(*a, *b, list, rows, *c, progress, stream);
     if (precision == SPG_FLOAT)
-        return launch<float, true>(*a, *b, list, rows, *c, cursor, stream);
-    return launch<double, true>(*a, *b, list, rows, *c, cursor, stream);
+        return launch<float, true>(*a, *b, list, rows, *c, progress, stream);
+    return launch<double, true>(*a, *b, list, rows, *c, progress, stream);
 }

@@ -8,6 +8,14 @@ inline __device__ void spg_spread_defer(const spg_spread &s, int32_t row) {
     s.deferred[atomicAdd(&s.chunk_counts->deferred, 1)] = row;
 }
 
+/* Defers a row that was only counted: its chunks can be requested only when all of its entries are known. */
+inline __device__ void spg_spread_defer_counted(const spg_spread &s, int32_t row, int32_t entries) {
+    if (!entries)
+        return;
+    atomicAdd(&s.chunk_counts->counted, static_cast<unsigned long long>(spg_extra_chunks(entries, s.size)));
+    spg_spread_defer(s, row);
+}
+
 /* Requests the extra chunks of a row that needs some; called by one thread. Returns false and defers the row when there
  * is no memory for them. Later requests fail as well, so that granted chunks have no holes between them. */
 inline __device__ bool spg_spread_request(const spg_spread &s, int32_t row, int32_t entries) {

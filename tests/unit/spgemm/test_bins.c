@@ -31,6 +31,29 @@ static void rows_are_expected_within_their_bound(void **state) {
     assert_true(spg_entries_expected(1, 1, 0.001f) == 1);
 }
 
+/* Rows without a table: by ranges when rows of B are long, by sorting when they are short or C is very wide. */
+static void rows_get_the_method_of_least_work(void **state) {
+    int32_t million = 1000000;
+    assert_int_equal(spg_bin_of_row(100, 10, 200, million), spg_bin_of(100));
+    assert_int_equal(spg_bin_of_row(million, 5, million, million), SPG_BIN_RANGES);
+    assert_int_equal(spg_bin_of_row(200000, 1000, 300000, 262144), SPG_BIN_RANGES);
+    assert_int_equal(spg_bin_of_row(million, million, 5 * million, million), SPG_BIN_SORTED);
+    assert_int_equal(spg_bin_of_row(10000, 1000, 20000, 100 * million), SPG_BIN_SORTED);
+    /* A dense row of A that meets a dense column of B: few entries, much work. */
+    assert_int_equal(spg_bin_of_row(1, million, 5 * million, million), SPG_BIN_SORTED);
+    assert_int_equal(spg_bin_of_row(1, 10000, 50000, million), 5);
+    assert_int_equal(spg_bin_of_row(1, 10000, INT32_MAX, million), SPG_TABLES - 1);
+    /* A sort of so many intermediate products would need too much memory. */
+    assert_int_equal(spg_bin_of_row(million, million, SPG_SORT_MAX + 1, million), SPG_BIN_RANGES);
+    for (int32_t terms = 1; terms <= million; terms *= 10)
+        for (int64_t bound = terms; bound <= SPG_SORT_MAX; bound *= 10) {
+            bool sorted = spg_bin_of_row(bound, terms, (int32_t)bound, million) == SPG_BIN_SORTED;
+            int64_t work =
+                sorted ? spg_work_by_sorting((int32_t)bound) : spg_work_by_ranges(terms, (int32_t)bound, million);
+            assert_true(bound <= spg_bin_entries(SPG_TABLES - 1) || work <= 53 * bound);
+        }
+}
+
 /* The number of entries doubles while the largest table holds that many. */
 static void tables_double_for_entries_of_many_products(void **state) {
     int64_t most = spg_bin_entries(SPG_TABLES - 1);
@@ -97,6 +120,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bins_hold_their_rows),
         cmocka_unit_test(rows_are_expected_within_their_bound),
+        cmocka_unit_test(rows_get_the_method_of_least_work),
         cmocka_unit_test(tables_double_for_entries_of_many_products),
         cmocka_unit_test(tables_fill_up),
         cmocka_unit_test(rows_get_slots_of_their_own),

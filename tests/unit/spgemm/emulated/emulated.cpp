@@ -17,7 +17,7 @@
 
 namespace {
 
-enum State { READY, AT_WARP, AT_BLOCK, AT_GRID, GONE };
+enum State { READY, AT_WARP, AT_BLOCK, AT_GRID, ASLEEP, GONE };
 
 struct Fiber {
     ucontext_t context; /* of the first start */
@@ -129,6 +129,16 @@ bool run_warp(size_t first, size_t last) {
     return ran;
 }
 
+/* Lets threads go on that sleep until another thread has done something. */
+bool awake(size_t count) {
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        any = any || fibers[i]->state == ASLEEP;
+        fibers[i]->state = fibers[i]->state == ASLEEP ? READY : fibers[i]->state;
+    }
+    return any;
+}
+
 /* Runs fibers 0 to count - 1 until they end. */
 void schedule(size_t count) {
     for (bool left = true; left;) {
@@ -142,6 +152,7 @@ void schedule(size_t count) {
             ran |= release(b, b + threads_of_block, AT_BLOCK);
         }
         ran |= release(0, count, AT_GRID);
+        ran |= awake(count);
         left = std::any_of(fibers.begin(), fibers.begin() + static_cast<ptrdiff_t>(count),
                            [](const auto &fiber) { return fiber->state != GONE; });
         if (left && !ran) {
@@ -205,6 +216,8 @@ const uint64_t *emulated_exchange(unsigned mask, uint64_t mine) {
 }
 
 void __syncthreads() { wait(AT_BLOCK); }
+
+void __nanosleep(unsigned) { wait(ASLEEP); }
 
 void emulated_grid_sync() { wait(AT_GRID); }
 

@@ -71,8 +71,9 @@ template <typename T> T emulated_value(uint64_t bits) {
     memcpy(&value, &bits, sizeof value);
     return value;
 }
-template <typename T> T __shfl_sync(unsigned mask, T value, int lane) {
-    return emulated_value<T>(emulated_exchange(mask, emulated_bits(value))[lane % 32]);
+template <typename T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
+    unsigned from = emulated_lane() / width * width + static_cast<unsigned>(lane) % width;
+    return emulated_value<T>(emulated_exchange(mask, emulated_bits(value))[from]);
 }
 template <typename T> T __shfl_xor_sync(unsigned mask, T value, int lanes) {
     unsigned from = emulated_lane() ^ static_cast<unsigned>(lanes);
@@ -82,6 +83,9 @@ template <typename T> T __shfl_up_sync(unsigned mask, T value, int lanes) {
     unsigned lane = emulated_lane(), by = static_cast<unsigned>(lanes);
     return emulated_value<T>(emulated_exchange(mask, emulated_bits(value))[lane < by ? lane : lane - by]);
 }
+inline bool __any_sync(unsigned mask, int value) { return __ballot_sync(mask, value) != 0; }
+inline bool __all_sync(unsigned mask, int value) { return __ballot_sync(mask, value) == mask; }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 
 template <typename T> T min(T a, T b) { return b < a ? b : a; }
@@ -93,7 +97,8 @@ template <typename T, typename V> T atomicAdd(T *at, V value) {
 }
 inline unsigned atomicExch(unsigned *at, unsigned value) { return std::exchange(*at, value); }
 inline void __threadfence() {}
-inline void __nanosleep(unsigned) {}
+inline void __threadfence_block() {}
+void __nanosleep(unsigned); /* lets other threads run: a thread that waits for another one must call it */
 template <typename T> T atomicOr(T *at, T value) {
     T was = *at;
     *at |= value;
