@@ -1,26 +1,25 @@
-/* The fast accumulator: a group of threads computes one row of C in a hash table in shared memory.
+/* The fast accumulator: a group of threads computes one row of C in a hash table in shared memory. Small rows have a
+ * part of a warp or a warp, long rows a block.
  *
- * 1. insert: teams of the group take entries of A's row; the threads of a team take the entries of that row of B. Each
- *    product is added to the table slot of its column. A full table ends the row: it is listed as overflowed.
- * 2. pack: the used table slots move to the front of the table. Their number is the size of the row.
- * 3. write: entries are sorted by column and written to the row's slots. Short rows find each entry's rank by counting
- *    smaller columns; long rows use a bitonic sort.
+ * 1. insert: each thread reads one entry of A's row, and the bounds of its row of B. The group, or each warp of a
+ *    block, then takes these entries one after the other; its threads take the entries of that row of B, whose columns
+ *    differ. A thread claims or finds the table slot of its column and adds the product by plain read and write,
+ * because no other thread has the same slot. In a block the warps take turns in the order of A's entries (turns.cuh).
+ * So no addition is atomic, and sums are the same in every run. A full table ends the row: it is listed as overflowed.
+ * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
+ * 3. sort: each used table slot becomes a number, column x slots + slot. A bitonic network sorts the numbers of the
+ *    whole table in registers, by shuffles inside a warp and through shared memory between warps. All strides are
+ *    constants. Numbers of more than 32 bits, of very wide matrices, are sorted in shared memory.
+ * 4. write: entries are read in the order of columns and written to the row's slots of C.
  *
- * The symbolic phase (NUMERIC = false) ends after step 2.
- *
- * Cost: one probe or more for each intermediate product, one pass over the table, then n^2 / group comparisons for n up
- * to 512 entries, or n log^2 n / group exchanges. Shared memory: for each row, table slots x (4 bytes + a value).
- * Source: Nagasaka et al. (bins.h). */
+ * Cost: one probe or more for each intermediate product, one pass over the table, and log^2(slots) / 2 exchanges of
+ * each table slot. Shared memory: for each row, table slots x (4 bytes + a value), or 8 bytes and a value for wide
+ * matrices. Source: Nagasaka et al. (bins.h). */
 #include "spgemm/kernels.h"
 #include "spgemm/spread.cuh"
-
-#include <climits>
-#include <cmath>
+#include "spgemm/turns.cuh"
 
 namespace {
-
-constexpr int BLOCK = 256;   /* threads of a block that computes several rows */
-constexpr int COUNTED = 512; /* longest row whose columns are ranked by counting */
 
 template <typename T> struct Operand {
     const int32_t *offsets, *indices;
@@ -34,224 +33,419 @@ struct Overflow {
     int32_t *rows, *count;
 };
 
-/* The threads that compute one row: a part of a warp, or the whole block. */
-template <int THREADS> struct Group {
-    static constexpr bool whole = THREADS > 32;
-    int thread;
-    unsigned mask; /* the group's threads in the warp */
+constexpr int log2_of(int number) { return number > 1 ? 1 + log2_of(number / 2) : 0; }
 
-    __device__ Group() : thread(threadIdx.x % THREADS) {
-        mask = THREADS >= 32 ? ~0u : ((1u << (THREADS % 32)) - 1) << (threadIdx.x % 32 / THREADS * THREADS);
+/* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. */
+template <typename T, typename KEY, int BIN, bool NUMERIC> struct Shape {
+    static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
+    static constexpr int threads = BIN < 3 ? SPG_GROUP_MIN << BIN : BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
+    static constexpr bool whole = threads > 32; /* the row has the block for itself */
+    static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
+    static constexpr int block = whole ? threads : BIN == 3 ? 128 : 256, rows = block / threads;
+    static constexpr int each = slots / threads;                 /* table slots that a thread sorts */
+    static constexpr int blocks = (whole ? 1024 : 1280) / block; /* of a multiprocessor: 64 or 48 registers */
+    /* The rows of a warp step through their tables together. The padding puts them on different banks. */
+    static constexpr int stride = slots + (threads < 32 ? threads : 0);
+    static constexpr size_t keys = NUMERIC ? sizeof(KEY) : sizeof(int32_t);
+    static constexpr size_t shared = static_cast<size_t>(rows) * stride * (keys + (NUMERIC ? sizeof(T) : 0));
+};
+
+template <typename S> __device__ void sync() {
+    if (S::whole)
+        __syncthreads();
+    else
+        __syncwarp();
+}
+
+/* Table slot of `column`; claims one if the column is missing. Returns -1 when the table is full of other columns. */
+template <typename S> __device__ int find_slot(int32_t *table, int32_t column, bool *claimed) {
+    int slot = static_cast<int>(spg_table_hash(column, S::log2_slots));
+    for (int step = 0; step < S::slots; step++) {
+        /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
+        int32_t found = static_cast<volatile int32_t *>(table)[slot];
+        if (found == SPG_EMPTY) {
+            found = spg_table_claim(&table[slot], column);
+            *claimed = found == SPG_EMPTY;
+            if (*claimed)
+                return slot;
+        }
+        if (found == column)
+            return slot;
+        slot = (slot + 1) & (S::slots - 1);
+    }
+    return -1;
+}
+
+/* An entry of A: its row of B and its value. */
+template <typename T> struct Term {
+    int32_t from = 0, end = 0;
+    T factor = 0;
+};
+
+template <typename T, bool NUMERIC> __device__ Term<T> read_term(const Operand<T> &a, const Operand<T> &b, int32_t k) {
+    Term<T> term;
+    int32_t middle = a.indices[k];
+    term.from = b.offsets[middle];
+    term.end = b.offsets[middle + 1];
+    if (NUMERIC)
+        term.factor = a.values[k];
+    return term;
+}
+
+/* The term that thread `lane` of the group has read. */
+template <typename T, int LANES, bool NUMERIC> __device__ Term<T> term_of(const Term<T> &mine, int lane) {
+    Term<T> term;
+    term.from = __shfl_sync(~0u, mine.from, lane, LANES);
+    term.end = __shfl_sync(~0u, mine.end, lane, LANES);
+    if (NUMERIC)
+        term.factor = __shfl_sync(~0u, mine.factor, lane, LANES);
+    return term;
+}
+
+template <typename T> struct Entry {
+    int32_t column = SPG_EMPTY; /* SPG_EMPTY: none */
+    T value = 0;
+};
+
+template <typename T, bool NUMERIC> __device__ Entry<T> read_entry(const Operand<T> &b, int32_t l, int32_t end) {
+    Entry<T> entry;
+    if (l < end) {
+        entry.column = b.indices[l];
+        if (NUMERIC)
+            entry.value = b.values[l];
+    }
+    return entry;
+}
+
+struct Inserted {
+    int claimed = 0; /* table slots that this thread claimed */
+    bool full = false;
+};
+
+/* Adds the row's products, for a group inside a warp. All threads of the warp take part, with the same number of steps;
+ * a group without a row has first = end. The first entry of the next term is read while one term is added. */
+template <typename T, typename S, bool NUMERIC>
+__device__ Inserted insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int32_t *table,
+                           T *sums) {
+    constexpr int LANES = S::lanes;
+    int lane = threadIdx.x % LANES;
+    int32_t most = end - first;
+    Inserted in;
+    for (int step = LANES; step < 32; step *= 2)
+        most = max(most, __shfl_xor_sync(~0u, most, step));
+    for (int32_t base = 0; base < most; base += LANES) {
+        Term<T> mine;
+        if (base + lane < end - first)
+            mine = read_term<T, NUMERIC>(a, b, first + base + lane);
+        int here = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
+        Term<T> term = term_of<T, LANES, NUMERIC>(mine, 0);
+        Entry<T> entry = read_entry<T, NUMERIC>(b, term.from + lane, term.end);
+        for (int j = 0; j < here; j++) {
+            Term<T> next = term_of<T, LANES, NUMERIC>(mine, j + 1 < here ? j + 1 : j);
+            Entry<T> ahead = read_entry<T, NUMERIC>(b, next.from + lane, next.end);
+            int32_t l = term.from + lane;
+            do {
+                if (entry.column != SPG_EMPTY && !in.full) {
+                    bool claimed = false;
+                    int slot = find_slot<S>(table, entry.column, &claimed);
+                    in.claimed += claimed;
+                    in.full = slot < 0;
+                    if (NUMERIC && slot >= 0)
+                        sums[slot] = term.factor * entry.value + (claimed ? T(0) : sums[slot]);
+                }
+                l += LANES;
+                entry = read_entry<T, NUMERIC>(b, l, term.end);
+            } while (__any_sync(~0u, l < term.end && !in.full));
+            __syncwarp();
+            term = next;
+            entry = ahead;
+        }
+    }
+    return in;
+}
+
+constexpr int AHEAD = 4; /* entries of B that a thread of a block finds slots for before its warp waits for its turn */
+
+/* The same for a block. `ordered`: the warps take turns; else additions are atomic, in any order. The sums must be 0.
+ */
+template <typename T, typename S, bool NUMERIC>
+__device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end,
+                                    int32_t *table, T *sums, int *turn, bool ordered) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    Inserted in;
+    for (int32_t base = warp; base < end - first; base += 32 * S::warps) {
+        Term<T> mine;
+        int32_t left = (end - first - base - 1) / S::warps + 1; /* terms of this warp from here on */
+        if (lane < left)
+            mine = read_term<T, NUMERIC>(a, b, first + base + lane * S::warps);
+        for (int j = 0; j < 32 && j < left; j++) {
+            Term<T> term = term_of<T, 32, NUMERIC>(mine, j);
+            int number = base + j * S::warps;
+            int32_t from = term.from;
+            do {
+                int slot[AHEAD];
+                Entry<T> entry[AHEAD];
+#pragma unroll
+                for (int i = 0; i < AHEAD; i++)
+                    entry[i] = read_entry<T, NUMERIC>(b, from + 32 * i + lane, term.end);
+#pragma unroll
+                for (int i = 0; i < AHEAD; i++) {
+                    bool claimed = false;
+                    slot[i] = -1;
+                    if (entry[i].column != SPG_EMPTY && !in.full) {
+                        slot[i] = find_slot<S>(table, entry[i].column, &claimed);
+                        in.full = slot[i] < 0;
+                    }
+                    in.claimed += claimed;
+                }
+                if (NUMERIC && ordered && from == term.from)
+                    spg_turn_wait(turn, number);
+                if (NUMERIC) {
+                    T sum[AHEAD];
+#pragma unroll
+                    for (int i = 0; i < AHEAD; i++)
+                        sum[i] = slot[i] >= 0 && ordered ? sums[slot[i]] : T(0);
+#pragma unroll
+                    for (int i = 0; i < AHEAD; i++) {
+                        if (slot[i] < 0)
+                            continue;
+                        if (ordered)
+                            sums[slot[i]] = term.factor * entry[i].value + sum[i];
+                        else
+                            atomicAdd(&sums[slot[i]], term.factor * entry[i].value);
+                    }
+                }
+                from += 32 * AHEAD;
+            } while (from < term.end && !__all_sync(~0u, in.full));
+            if (NUMERIC && ordered)
+                spg_turn_pass(turn, number);
+        }
+    }
+    return in;
+}
+
+template <typename K> __device__ void order(K &low, K &high, bool ascending) {
+    K least = min(low, high), most = max(low, high);
+    low = ascending ? least : most;
+    high = ascending ? most : least;
+}
+
+/* One stage of the network: exchanges numbers that are 1 << STRIDE apart, in runs of 1 << RUN. Thread t holds numbers
+ * t x each to (t + 1) x each - 1. */
+template <typename S, int RUN, int STRIDE> __device__ void stage(uint32_t (&key)[S::each], uint32_t *exchange) {
+    constexpr int run = 1 << RUN, stride = 1 << STRIDE, apart = stride / S::each;
+    int thread = threadIdx.x % S::threads;
+    if (stride < S::each) {
+#pragma unroll
+        for (int i = 0; i < S::each; i++)
+            if (!(i & stride))
+                order(key[i], key[(i + stride) % S::each], ((thread * S::each + i) & run) == 0);
+        return;
+    }
+    bool least = ((thread & apart) == 0) == ((thread * S::each & run) == 0);
+    if (apart < 32) {
+#pragma unroll
+        for (int i = 0; i < S::each; i++) {
+            uint32_t other = __shfl_xor_sync(~0u, key[i], apart);
+            key[i] = least ? min(key[i], other) : max(key[i], other);
+        }
+        return;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < S::each; i++)
+        exchange[i * S::threads + thread] = key[i];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < S::each; i++) {
+        uint32_t other = exchange[i * S::threads + (thread ^ apart)];
+        key[i] = least ? min(key[i], other) : max(key[i], other);
+    }
+}
+
+template <typename S, int RUN, int STRIDE> struct Stages {
+    static __device__ void apply(uint32_t (&key)[S::each], uint32_t *exchange) {
+        if constexpr (RUN > 1)
+            if constexpr (STRIDE == RUN - 1)
+                Stages<S, RUN - 1, RUN - 2>::apply(key, exchange);
+        stage<S, RUN, STRIDE>(key, exchange);
+        if constexpr (STRIDE > 0)
+            Stages<S, RUN, STRIDE - 1>::lower(key, exchange);
     }
 
-    __device__ void sync() const {
-        if (whole)
-            __syncthreads();
-        else
-            __syncwarp(mask);
+    static __device__ void lower(uint32_t (&key)[S::each], uint32_t *exchange) {
+        stage<S, RUN, STRIDE>(key, exchange);
+        if constexpr (STRIDE > 0)
+            Stages<S, RUN, STRIDE - 1>::lower(key, exchange);
     }
 };
 
-__device__ unsigned lanes_before() { return (1u << (threadIdx.x % 32)) - 1; }
-
-/* Adds the row's products to the table. The first thread that finds the table full sets *full. */
-template <typename T, int THREADS, bool NUMERIC>
-__device__ void insert(const Group<THREADS> &group, const Operand<T> &a, const Operand<T> &b, int32_t row, int team,
-                       int log2_slots, int32_t *table, T *sums, volatile int *full) {
-    int32_t end = a.offsets[row + 1];
-    for (int32_t k = a.offsets[row] + group.thread / team; k < end && !*full; k += THREADS / team) {
-        int32_t middle = a.indices[k], last = b.offsets[middle + 1];
-        T factor = NUMERIC ? a.values[k] : T(0);
-        for (int32_t l = b.offsets[middle] + group.thread % team; l < last; l += team) {
-            int32_t slot = spg_table_find(table, log2_slots, b.indices[l]);
-            if (slot < 0) {
-                *full = 1;
-                return;
-            }
-            if (NUMERIC)
-                atomicAdd(&sums[slot], factor * b.values[l]);
-        }
+/* Replaces the table's columns by the sorted numbers of its used slots. The rest of the memory holds larger numbers. */
+template <typename S> __device__ void sort(int32_t *table, uint32_t *sorted) {
+    int thread = threadIdx.x % S::threads;
+    uint32_t key[S::each];
+#pragma unroll
+    for (int i = 0; i < S::each; i++) {
+        uint32_t slot = static_cast<uint32_t>(i * S::threads + thread);
+        int32_t column = table[slot];
+        key[i] = column == SPG_EMPTY ? ~0u : static_cast<uint32_t>(column) << S::log2_slots | slot;
     }
+    sync<S>();
+    Stages<S, S::log2_slots, S::log2_slots - 1>::apply(key, sorted);
+    sync<S>();
+#pragma unroll
+    for (int i = 0; i < S::each; i += 4)
+        *reinterpret_cast<uint4 *>(&sorted[thread * S::each + i]) = {key[i], key[i + 1], key[i + 2], key[i + 3]};
+    sync<S>();
 }
 
-/* Moves the used table slots to the front of the table. Returns their number, in every thread. *packed is shared and 0.
- * No table slot is overwritten before it is read: the used table slots of the first c + 1 strides fit into these
- * strides. */
-template <typename T, int SLOTS, int THREADS, bool NUMERIC>
-__device__ int pack(const Group<THREADS> &group, int32_t *table, T *sums, int *packed) {
-    int total = 0;
-    for (int base = 0; base < SLOTS; base += THREADS) {
-        int32_t column = table[base + group.thread];
-        T sum = NUMERIC ? sums[base + group.thread] : T(0);
-        bool used = column != SPG_EMPTY;
-        unsigned others = __ballot_sync(group.mask, used) & group.mask;
-        int position = __popc(others & lanes_before());
-        if (group.whole) {
-            int before = 0;
-            if (threadIdx.x % 32 == 0)
-                before = atomicAdd(packed, __popc(others));
-            position += __shfl_sync(~0u, before, 0);
-        } else {
-            position += total;
-            total += __popc(others);
-        }
-        if (!NUMERIC)
-            continue;
-        group.sync();
-        if (used) {
-            table[position] = column;
-            sums[position] = sum;
-        }
+template <typename S> __device__ void sort(int32_t *table, uint64_t *sorted) {
+    int thread = threadIdx.x % S::threads;
+    int32_t column[S::each];
+#pragma unroll
+    for (int i = 0; i < S::each; i++)
+        column[i] = table[i * S::threads + thread];
+    sync<S>();
+#pragma unroll
+    for (int i = 0; i < S::each; i++) {
+        int slot = i * S::threads + thread;
+        sorted[slot] = column[i] == SPG_EMPTY
+                           ? ~uint64_t{0}
+                           : static_cast<uint64_t>(column[i]) << S::log2_slots | static_cast<uint64_t>(slot);
     }
-    group.sync();
-    return group.whole ? *packed : total;
-}
-
-template <typename T, int THREADS>
-__device__ void sort(const Group<THREADS> &group, int32_t *table, T *sums, int count) {
-    int padded = 1;
-    while (padded < count)
-        padded *= 2;
-    for (int i = count + group.thread; i < padded; i += THREADS)
-        table[i] = INT_MAX;
-    for (int run = 2; run <= padded; run *= 2) {
+    for (int run = 2; run <= S::slots; run *= 2) {
         for (int stride = run / 2; stride > 0; stride /= 2) {
-            group.sync();
-            for (int pair = group.thread; pair < padded / 2; pair += THREADS) {
-                int low = pair / stride * 2 * stride + pair % stride, high = low + stride;
-                bool ascending = (low & run) == 0;
-                int32_t x = table[low], y = table[high];
-                if ((x > y) == ascending && x != y) {
-                    table[low] = y;
-                    table[high] = x;
-                    T moved = sums[low];
-                    sums[low] = sums[high];
-                    sums[high] = moved;
-                }
+            sync<S>();
+            for (int pair = thread; pair < S::slots / 2; pair += S::threads) {
+                int low = (pair & ~(stride - 1)) * 2 | (pair & (stride - 1));
+                order(sorted[low], sorted[low + stride], (low & run) == 0);
             }
         }
     }
-    group.sync();
+    sync<S>();
 }
 
-/* Number of smaller columns. Reads four at a time, so up to three columns of INT_MAX must follow the last one. */
-__device__ int rank_of(const int32_t *columns, int count, int32_t column) {
-    int rank = 0;
-    for (int i = 0; i < count; i += 4) {
-        int4 four = *reinterpret_cast<const int4 *>(&columns[i]);
-        rank += (four.x < column) + (four.y < column) + (four.z < column) + (four.w < column);
-    }
-    return rank;
-}
-
-/* Writes the packed row to its slots. */
-template <typename T, int THREADS>
-__device__ void write(const Group<THREADS> &group, const spg_target &c, int32_t row, int32_t *table, T *sums,
-                      int count) {
+/* Writes the sorted row to its slots. */
+template <typename T, typename S, typename KEY>
+__device__ void write(const spg_target &c, int32_t row, const KEY *sorted, const T *sums, int count) {
     T *values = static_cast<T *>(c.values);
-    bool sorted = count > COUNTED;
-    if (sorted)
-        sort<T, THREADS>(group, table, sums, count);
     int size = c.spread.size;
     int64_t start = size ? spg_first_chunk(&c.spread, row) : c.start[row];
     int64_t first_extra = size && count > size ? c.spread.first_extra[row] : 0;
-    if (!sorted && group.thread < (4 - count % 4) % 4)
-        table[count + group.thread] = INT_MAX;
-    group.sync();
-    for (int i = group.thread; i < count; i += THREADS) {
-        int32_t column = table[i];
-        int rank = sorted ? i : rank_of(table, count, column);
+    for (int rank = threadIdx.x % S::threads; rank < count; rank += S::threads) {
+        KEY key = sorted[rank];
         int64_t slot = size ? spg_spread_slot(&c.spread, start, first_extra, rank) : start + rank;
-        c.columns[slot] = column;
-        values[slot] = sums[i];
+        c.columns[slot] = static_cast<int32_t>(key >> S::log2_slots);
+        values[slot] = sums[key & (S::slots - 1)];
     }
 }
 
-template <typename T, int BIN, bool NUMERIC> struct Shape {
-    static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, threads = SPG_GROUP_MIN << BIN;
-    static constexpr int block = threads > 32 ? threads : BLOCK, rows = block / threads;
-    /* The rows of a warp step through their tables together. The padding puts them on different banks. */
-    static constexpr int stride = slots + (threads < 32 ? threads : 0);
-    static constexpr size_t shared = static_cast<size_t>(rows) * stride * (sizeof(int32_t) + (NUMERIC ? sizeof(T) : 0));
-};
+/* Adds up over the threads of the row. */
+template <typename S> __device__ Inserted total_of(Inserted in, int *claimed, int *full) {
+    for (int step = S::lanes / 2; step > 0; step /= 2)
+        in.claimed += __shfl_xor_sync(~0u, in.claimed, step);
+    unsigned others = __ballot_sync(~0u, in.full);
+    if (!S::whole) {
+        unsigned lanes = S::lanes == 32 ? ~0u : ((1u << S::lanes % 32) - 1) << threadIdx.x % 32 / S::lanes * S::lanes;
+        in.full = (others & lanes) != 0;
+        return in;
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd(claimed, in.claimed);
+        if (others)
+            *full = 1;
+    }
+    __syncthreads();
+    return {*claimed, *full != 0};
+}
 
-template <typename T, int BIN, bool NUMERIC>
-__global__ void __launch_bounds__(Shape<T, BIN, NUMERIC>::block)
-    table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, int team, spg_target c,
-               Overflow overflow) {
-    using S = Shape<T, BIN, NUMERIC>;
+/* Requests the row's extra chunks, if it needs some. Returns whether the row can be written, in all of its threads. */
+template <typename S> __device__ bool granted(const spg_target &c, int32_t row, int size, int *full) {
+    bool needs = c.spread.size && size > c.spread.size, first = threadIdx.x % S::threads == 0;
+    int denied = 0;
+    if (needs && first)
+        denied = !spg_spread_request(c.spread, row, size);
+    if (!S::whole)
+        return __shfl_sync(~0u, denied, 0, S::lanes) == 0;
+    if (first)
+        *full = denied;
+    __syncthreads();
+    return *full == 0;
+}
+
+template <typename T, typename KEY, int BIN, bool NUMERIC>
+__global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC>::block, Shape<T, KEY, BIN, NUMERIC>::blocks)
+    table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, spg_target c, Overflow overflow,
+               bool ordered) {
+    using S = Shape<T, KEY, BIN, NUMERIC>;
     extern __shared__ __align__(16) unsigned char memory[];
-    __shared__ int packed[S::rows], full[S::rows];
-    Group<S::threads> group;
-    int mine = threadIdx.x / S::threads;
+    __shared__ int claimed, full, turn;
+    int mine = threadIdx.x / S::threads, thread = threadIdx.x % S::threads;
     int64_t item = static_cast<int64_t>(blockIdx.x) * S::rows + mine;
-    if (item >= count)
-        return;
+    bool active = item < count;
     T *sums = reinterpret_cast<T *>(memory) + (NUMERIC ? mine * S::stride : 0);
-    int32_t *table =
-        reinterpret_cast<int32_t *>(memory + (NUMERIC ? S::rows * S::stride * sizeof(T) : 0)) + mine * S::stride;
-    int32_t row = list[item];
-    for (int i = group.thread; i < S::slots; i += S::threads) {
-        table[i] = SPG_EMPTY;
-        if (NUMERIC)
+    KEY *sorted = reinterpret_cast<KEY *>(memory + (NUMERIC ? S::rows * S::stride * sizeof(T) : 0) +
+                                          static_cast<size_t>(mine) * S::stride * S::keys);
+    int32_t *table = reinterpret_cast<int32_t *>(sorted);
+    int32_t row = active ? list[item] : 0, first = active ? a.offsets[row] : 0, end = active ? a.offsets[row + 1] : 0;
+#pragma unroll
+    for (int i = 0; i < S::each; i++)
+        table[i * S::threads + thread] = SPG_EMPTY;
+    Inserted in;
+    if (S::whole) {
+        for (int i = thread; NUMERIC && i < S::slots; i += S::threads)
             sums[i] = 0;
+        if (thread == 0)
+            claimed = full = turn = 0;
+        __syncthreads();
+        in = insert_by_block<T, S, NUMERIC>(a, b, first, end, table, sums, &turn, ordered);
+        __syncthreads();
+    } else {
+        __syncwarp();
+        in = insert<T, S, NUMERIC>(a, b, first, end, table, sums);
     }
-    if (group.thread == 0)
-        packed[mine] = full[mine] = 0;
-    group.sync();
-    insert<T, S::threads, NUMERIC>(group, a, b, row, team, 6 + BIN, table, sums, &full[mine]);
-    group.sync();
-    if (full[mine]) {
-        if (group.thread == 0)
+    in = total_of<S>(in, &claimed, &full);
+    if (thread == 0 && active) {
+        if (in.full)
             overflow.rows[atomicAdd(overflow.count, 1)] = row;
-        return;
+        else
+            c.size[row] = in.claimed;
     }
-    int size = pack<T, S::slots, S::threads, NUMERIC>(group, table, sums, &packed[mine]);
-    if (group.thread == 0)
-        c.size[row] = size;
     if (!NUMERIC)
         return;
-    if (c.spread.size && size > c.spread.size) {
-        if (group.thread == 0)
-            full[mine] = !spg_spread_request(c.spread, row, size);
-        group.sync();
-        if (full[mine])
-            return;
-    }
-    write<T, S::threads>(group, c, row, table, sums, size);
+    sync<S>(); /* until every thread has read `full` */
+    active = active && !in.full;
+    if (!granted<S>(c, row, active ? in.claimed : 0, &full))
+        active = false;
+    sort<S>(table, sorted);
+    if (active)
+        write<T, S>(c, row, sorted, sums, in.claimed);
 }
 
-double mean_of(const spg_operand &m) { return m.rows ? static_cast<double>(m.stored) / m.rows : 0; }
-
-/* Threads that share one entry of A: the number that needs the fewest steps for rows of mean length. Among equal
- * numbers the largest, which reads B in longer runs. */
-int team_of(const spg_operand &a, const spg_operand &b, int threads) {
-    int best = 4;
-    double least = HUGE_VAL;
-    for (int team = 4; team <= 32 && team <= threads; team *= 2) {
-        double steps = ceil(mean_of(a) * team / threads) * ceil(mean_of(b) / team);
-        if (steps <= least) {
-            least = steps;
-            best = team;
-        }
+template <typename T, typename KEY, int BIN, bool NUMERIC>
+cudaError_t launch_shape(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
+                         const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
+    using S = Shape<T, KEY, BIN, NUMERIC>;
+    /* The kernel's static shared variables count too. */
+    if (S::shared + sizeof(int[3]) > 48 * 1024) {
+        cudaError_t status = cudaFuncSetAttribute(
+            table_rows<T, KEY, BIN, NUMERIC>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(S::shared));
+        if (status != cudaSuccess)
+            return status;
     }
-    return best;
+    table_rows<T, KEY, BIN, NUMERIC><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
+        Operand<T>(a), Operand<T>(b), list, rows, c, overflow, spg_turns_taken());
+    return cudaGetLastError();
 }
 
 template <typename T, int BIN, bool NUMERIC>
 cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows, const spg_target &c,
                    const Overflow &overflow, cudaStream_t stream) {
-    using S = Shape<T, BIN, NUMERIC>;
-    /* The kernel's static shared variables count too. */
-    if (S::shared + sizeof(int[2][S::rows]) > 48 * 1024) {
-        cudaError_t status = cudaFuncSetAttribute(
-            table_rows<T, BIN, NUMERIC>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(S::shared));
-        if (status != cudaSuccess)
-            return status;
-    }
-    table_rows<T, BIN, NUMERIC><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
-        Operand<T>(a), Operand<T>(b), list, rows, team_of(a, b, S::threads), c, overflow);
-    return cudaGetLastError();
+    constexpr int log2_slots = Shape<T, uint32_t, BIN, NUMERIC>::log2_slots;
+    if constexpr (NUMERIC)
+        if (b.columns >= int64_t{1} << (32 - log2_slots))
+            return launch_shape<T, uint64_t, BIN, NUMERIC>(a, b, list, rows, c, overflow, stream);
+    return launch_shape<T, uint32_t, BIN, NUMERIC>(a, b, list, rows, c, overflow, stream);
 }
 
 template <typename T, bool NUMERIC>

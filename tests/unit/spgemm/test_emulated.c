@@ -63,17 +63,36 @@ static bool unlike(struct spg_csr *m, bool is_a, struct spg_error *error) {
 #define WIDE_TERMS 40
 #define WIDE_RUN   300
 #define WIDE_STEP  61
-static bool wide(struct spg_csr *m, bool is_a, struct spg_error *error) {
+#define FAR_STEP   6100 /* so many columns that these rows are sorted */
+static bool wide(struct spg_csr *m, bool is_a, int32_t step, struct spg_error *error) {
     static const int32_t terms[] = {WIDE_TERMS, 0, 1, 30, WIDE_TERMS};
-    int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : 30000 + (WIDE_RUN + 1) * WIDE_STEP, at = 0;
+    int32_t rows = is_a ? 5 : WIDE_TERMS, columns = is_a ? WIDE_TERMS : 30000 + (WIDE_RUN + 1) * step, at = 0;
     if (!spg_csr_make(m, rows, columns, is_a ? 111 : WIDE_TERMS * WIDE_RUN, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
         for (int32_t k = 0; k < (is_a ? terms[i] : WIDE_RUN); k++)
-            m->indices[at++] = is_a ? k : (k < WIDE_RUN / 2 ? 0 : 30000) + k * WIDE_STEP + i * 7 % WIDE_STEP;
+            m->indices[at++] = is_a ? k : (k < WIDE_RUN / 2 ? 0 : 30000) + k * step + i * 7 % WIDE_STEP;
         m->offsets[i + 1] = at;
     }
     spg_csr_fill(m, 7);
+    return true;
+}
+
+/* A and B whose product has so many columns that a column and a slot of a larger table exceed 32 bits.
+ * Row i has i x i entries for
+ * i up to 39: tables of many sizes. */
+#define VAST_ROWS 40
+#define VAST_RUN  39
+static bool vast(struct spg_csr *m, bool is_a, struct spg_error *error) {
+    int32_t columns = is_a ? VAST_ROWS : 9000000, at = 0;
+    if (!spg_csr_make(m, VAST_ROWS, columns, is_a ? VAST_ROWS * (VAST_ROWS - 1) / 2 : VAST_ROWS * VAST_RUN, error))
+        return false;
+    for (int32_t i = 0; i < VAST_ROWS; i++) {
+        for (int32_t k = 0; k < (is_a ? i : VAST_RUN); k++)
+            m->indices[at++] = is_a ? k : k * 230000 + i % 33 * 1000;
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 9);
     return true;
 }
 
@@ -83,7 +102,9 @@ static struct spg_csr matrix(const char *name) {
     int32_t rows;
     bool made = sscanf(name, "dense-row:%d", &rows) == 1 ? dense_row(&m, rows, &error)
                 : !strncmp(name, "unlike-", 7)           ? unlike(&m, name[7] == 'a', &error)
-                : !strncmp(name, "wide-", 5)             ? wide(&m, name[5] == 'a', &error)
+                : !strncmp(name, "wide-", 5)             ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
+                : !strncmp(name, "far-", 4)              ? wide(&m, name[4] == 'a', FAR_STEP, &error)
+                : !strncmp(name, "vast-", 5)             ? vast(&m, name[5] == 'a', &error)
                 : sscanf(name, "empty:%d", &rows) == 1   ? spg_csr_make(&m, rows, rows, 0, &error)
                                                          : spg_generate(&m, name, &error);
     if (!made || !spg_csr_valid(&m, &error))
@@ -132,6 +153,26 @@ static void check_estimates(const char *what, const struct spg_mode *mode, const
     spg_histogram_free(&sample.sizes);
 }
 
+static void assert_same_bits(const char *what, const struct spg_csr *first, const struct spg_csr *second) {
+    size_t stored = (size_t)spg_csr_stored(first);
+    if (memcmp(first->offsets, second->offsets, ((size_t)first->rows + 1) * sizeof *first->offsets) ||
+        memcmp(first->indices, second->indices, stored * sizeof *first->indices) ||
+        memcmp(first->values, second->values, stored * sizeof *first->values))
+        fail_msg("%s: another C in the second run", what);
+}
+
+/* The emulation runs threads and warps in another order in each run, so it shows whether additions keep theirs. */
+static void run_again(const char *what, const struct spg_mode *mode, void *state, struct spg_run *run) {
+    struct spg_error error = {""};
+    struct spg_csr first, second;
+    if (!mode->ops->fetch(state, &first, &error) || !mode->ops->run(state, run, &error) ||
+        !mode->ops->fetch(state, &second, &error))
+        fail_msg("%s: %s", what, error.text);
+    assert_same_bits(what, &first, &second);
+    spg_csr_free(&first);
+    spg_csr_free(&second);
+}
+
 /* Runs small products in double precision twice, because the second call drops the C of the first. */
 static void multiply(const char *name, const char *mode_name, const struct spg_job *job) {
     struct spg_error error = {""};
@@ -146,10 +187,11 @@ static void multiply(const char *name, const char *mode_name, const struct spg_j
     snprintf(what, sizeof what, "%s %s kernel=%d vector=%d precision=%d size=%d persistent=%d", name, mode_name,
              job->kernel, job->vector, job->precision, job->size_per_row, job->persistent);
     void *state = mode->ops->open(job, &error);
-    bool again = job->precision == SPG_DOUBLE && job->a->rows < 100;
-    for (int i = 0; i < 1 + again; i++)
-        if (!state || !mode->ops->run(state, &run, &error))
-            fail_msg("%s: %s", what, error.text);
+    bool again = job->precision == SPG_DOUBLE && job->a->rows < 150;
+    if (!state || !mode->ops->run(state, &run, &error))
+        fail_msg("%s: %s", what, error.text);
+    if (again)
+        run_again(what, mode, state, &run);
     if (!mode->ops->fetch(state, &c, &error) || !spg_check_product(job->a, job->b, &c, job->precision, &check, &error))
         fail_msg("%s: %s", what, error.text);
     check_run(what, mode, job, &run);
@@ -216,6 +258,22 @@ static void hash_overflow(void **state) { all_modes("unlike-a", "unlike-b", SPG_
 
 /* Rows that exceed the largest table. */
 static void hash_ranges(void **state) { all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 2000)); }
+
+static void hash_sorted(void **state) { all_modes("far-a", "far-b", SPG_KERNEL_HASH, SIZES(100, 2000)); }
+
+static void hash_many_columns(void **state) { all_modes("vast-a", "vast-b", SPG_KERNEL_HASH, SIZES(1000)); }
+
+/* Families that are hard for one method or another. */
+static void hash_families(void **state) {
+    all_modes("dense-rows:90:3:2", NULL, SPG_KERNEL_HASH, SIZES(0, 10));
+    all_modes("dense-columns:90:3:2", NULL, SPG_KERNEL_HASH, SIZES(0, 10));
+    all_modes("dense-rows:300:2:1", NULL, SPG_KERNEL_HASH, SIZES(0));
+    all_modes("dense-columns:300:2:1", NULL, SPG_KERNEL_HASH, SIZES(0));
+    all_modes("dense-rows:1:1:1", NULL, SPG_KERNEL_HASH, SIZES(0));
+    all_modes("dense-rows:70:1:70", NULL, SPG_KERNEL_HASH, SIZES(0));
+    all_modes("dense-rows:40:1:1", "dense-columns:40:1:1", SPG_KERNEL_HASH, SIZES(0));
+    all_modes("dense-columns:40:1:1", "dense-rows:40:1:1", SPG_KERNEL_HASH, SIZES(0));
+}
 
 static struct spg_run one_run(const struct spg_job *job) {
     struct spg_error error = {""};
@@ -407,10 +465,11 @@ int main(int argc, char **argv) {
     const struct CMUnitTest large_tests[] = {cmocka_unit_test(large)};
     emulated_driver_use();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_small),  cmocka_unit_test(hash_large), cmocka_unit_test(hash_overflow),
-        cmocka_unit_test(hash_ranges), cmocka_unit_test(thesis),     cmocka_unit_test(limits),
-        cmocka_unit_test(full_device), cmocka_unit_test(in_place),   cmocka_unit_test(tile_borders),
-        cmocka_unit_test(slabs),       cmocka_unit_test(halves),
+        cmocka_unit_test(hash_small),    cmocka_unit_test(hash_large),  cmocka_unit_test(hash_overflow),
+        cmocka_unit_test(hash_ranges),   cmocka_unit_test(hash_sorted), cmocka_unit_test(hash_many_columns),
+        cmocka_unit_test(hash_families), cmocka_unit_test(thesis),      cmocka_unit_test(limits),
+        cmocka_unit_test(full_device),   cmocka_unit_test(in_place),    cmocka_unit_test(tile_borders),
+        cmocka_unit_test(slabs),         cmocka_unit_test(halves),
     };
     if (wants_large(argc, argv))
         return cmocka_run_group_tests(large_tests, NULL, NULL);
