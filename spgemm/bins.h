@@ -85,6 +85,33 @@ static inline SPG_BOTH int spg_bin_of_row(int64_t entries, int32_t terms, int32_
     return sorted ? SPG_BIN_SORTED : SPG_BIN_RANGES;
 }
 
+/* Groups of rows. Consecutive rows of A of equal pattern give rows of C of equal pattern, as the unknowns of one node
+ * of a finite element do: one table serves up to SPG_ALIKE rows, so each column is probed once for all of them.
+ * alike[row]: whether the pattern is that of the row before. Groups do not cross multiples of SPG_ALIKE_SPAN rows, so
+ * that a row finds its group by few steps, and not the borders of slabs. */
+#define SPG_ALIKE      3
+#define SPG_ALIKE_SPAN 192
+#define SPG_ALIKE_BINS 4 /* the bins whose tables serve groups: 0 to 3 */
+
+static inline SPG_BOTH bool spg_is_alike(const uint8_t *alike, int32_t row, int32_t slab) {
+    return row % SPG_ALIKE_SPAN && row % slab && alike[row];
+}
+
+/* Rows of the group that begins with `row`. */
+static inline SPG_BOTH int32_t spg_group_rows(const uint8_t *alike, int32_t row, int32_t rows, int32_t slab) {
+    int32_t count = 1;
+    while (count < SPG_ALIKE && count < rows - row && spg_is_alike(alike, row + count, slab))
+        count++;
+    return count;
+}
+
+static inline SPG_BOTH bool spg_group_begins(const uint8_t *alike, int32_t row, int32_t slab) {
+    int32_t first = row;
+    while (spg_is_alike(alike, first, slab))
+        first--;
+    return (row - first) % SPG_ALIKE == 0;
+}
+
 /* Table slot where probing begins: multiplicative hashing (Knuth 6.4) by the high bits, which spreads consecutive
  * columns. */
 static inline SPG_BOTH uint32_t spg_table_hash(int32_t column, int log2_slots) {
@@ -103,15 +130,17 @@ static inline SPG_BOTH int32_t spg_table_claim(int32_t *slot, int32_t column) {
 #endif
 }
 
-/* Table slot of `column` in a table of 2^log2_slots; inserts the column if it is missing. Returns -1 when the table is
- * full of other columns. */
-static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, int32_t column) {
+/* Table slot of `column` in a table of 2^log2_slots; claims one if the column is missing, and sets *claimed. Returns -1
+ * when the table is full of other columns. */
+static inline SPG_BOTH int32_t spg_table_find(int32_t *table, int log2_slots, int32_t column, bool *claimed) {
     uint32_t mask = (1u << log2_slots) - 1, slot = spg_table_hash(column, log2_slots);
     for (uint32_t step = 0; step <= mask; step++) {
         /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
         int32_t found = *(volatile int32_t *)&table[slot];
-        if (found == SPG_EMPTY)
+        if (found == SPG_EMPTY) {
             found = spg_table_claim(&table[slot], column);
+            *claimed = found == SPG_EMPTY;
+        }
         if (found == column || found == SPG_EMPTY)
             return (int32_t)slot;
         slot = (slot + 1) & mask;

@@ -2,9 +2,13 @@
 #include "spgemm/gpu_sorted.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Mean number of intermediate products of a row up to which no sample is needed: the smallest tables hold such rows. */
 #define SHORT_ROWS 128
+
+/* Rows are grouped when at least one of so many rows has the pattern of the row before. */
+#define FOLLOWERS 3
 
 struct spg_counters {
     struct spg_bound_totals totals;
@@ -94,6 +98,7 @@ static size_t lay_out(struct spg_work *w, char *base) {
     w->size = part(base, &used, rows * sizeof *w->size);
     w->binned = part(base, &used, rows * sizeof *w->binned);
     w->overflow = part(base, &used, rows * sizeof *w->overflow);
+    w->alike = part(base, &used, rows);
     w->counters = part(base, &used, sizeof *w->counters);
     w->scratch = part(base, &used, w->scratch_size);
     return used;
@@ -119,11 +124,15 @@ bool spg_work_make(struct spg_work *w, struct spg_method *method, struct spg_err
     return zero(w->bound, ((size_t)w->rows + 1) * sizeof *w->bound, error) &&
            zero(w->size, ((size_t)w->rows + 1) * sizeof *w->size, error) &&
            zero(w->counters, sizeof *w->counters, error) &&
-           spg_cuda(spg_launch_bounds(w->a, w->b, w->bound, &w->counters->totals), "bounds", error);
+           spg_cuda(spg_launch_bounds(w->a, w->b, w->bound, w->alike, &w->counters->totals), "bounds", error);
 }
 
 bool spg_work_totals(struct spg_work *w, struct spg_error *error) {
-    return fetch(&w->totals, &w->counters->totals, sizeof w->totals, error);
+    const char *groups = getenv("SPGEMM_GROUPS"); /* "off" is for comparisons */
+    if (!fetch(&w->totals, &w->counters->totals, sizeof w->totals, error))
+        return false;
+    w->grouped = w->totals.alike >= w->rows / FOLLOWERS && w->totals.alike > 0 && !(groups && !strcmp(groups, "off"));
+    return true;
 }
 
 void spg_work_drop(struct spg_work *w) {
@@ -160,12 +169,13 @@ static bool sort_rows(struct spg_work *w, const int32_t *list, int32_t rows, con
 }
 
 static bool launch_bin(struct spg_work *w, int bin, const int32_t *list, int32_t rows, const struct spg_target *c,
-                       bool exact, cudaStream_t stream, struct spg_error *error) {
+                       bool all, bool exact, cudaStream_t stream, struct spg_error *error) {
     if (bin == SPG_BIN_RANGES)
         return launch_ranges(w, list, rows, c, exact, stream, error);
     if (bin == SPG_BIN_SORTED)
         return sort_rows(w, list, rows, c, exact, error);
-    return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows, c, w->overflow,
+    return spg_cuda(spg_launch_table(bin, w->gpu->job->precision, w->a, w->b, list, rows,
+                                     all && w->grouped ? w->alike : NULL, c, w->overflow,
                                      &w->counters->results.overflowed, stream),
                     "rows by tables", error);
 }
@@ -181,7 +191,7 @@ static bool launch_bins(struct spg_work *w, const struct spg_binned *b, int slab
         bins += count[bin] > 0;
     for (int bin = SPG_BINS - 1; done && bin >= 0; bin--)
         if (count[bin])
-            done = launch_bin(w, bin, w->binned + first[bin], count[bin], c, b->exact,
+            done = launch_bin(w, bin, w->binned + first[bin], count[bin], c, b->all, b->exact,
                               bins > 1 ? w->gpu->side[at++ % SPG_SIDE_STREAMS] : NULL, error);
     return done;
 }
@@ -196,6 +206,7 @@ static bool start_slab(struct spg_work *w, int slab, struct spg_target *c, struc
 bool spg_work_bin(struct spg_work *w, const int32_t *list, int32_t rows, int32_t slab, bool exact, float share,
                   struct spg_binned *b, struct spg_error *error) {
     struct spg_bin_rule rule = {.offsets = w->a->offsets,
+                                .alike = !list && w->grouped ? w->alike : NULL,
                                 .bound = w->bound,
                                 .size = exact ? w->size : NULL,
                                 .columns = w->b->columns,

@@ -8,7 +8,7 @@
  * 4. spg_work_settle: rows that overflowed their tables are computed again with tables that hold every intermediate
  *    product; a scan of the row sizes gives the offsets of C.
  *
- * Memory: 32 bytes for each row; 8 more for each row that is computed by ranges; while rows are computed by sorting, 40
+ * Memory: 33 bytes for each row; 8 more for each row that is computed by ranges; while rows are computed by sorting, 40
  * bytes for each of their intermediate products, of a batch or of the longest row (gpu_sorted.c). */
 #ifndef SPG_GPU_ROWS_H
 #define SPG_GPU_ROWS_H
@@ -46,6 +46,7 @@ struct spg_work {
     int32_t *bound, *size;      /* of each row: intermediate products, entries of C; then a 0 */
     int64_t *start, *c_offset;  /* rows + 1 each: slots of rows in the output, offsets of rows in C */
     int32_t *binned, *overflow; /* lists of rows */
+    uint8_t *alike;             /* of each row: whether its pattern in A is that of the row before */
     struct spg_chunk_counts *chunk_counts;
     struct spg_counters *counters;
     void *scratch; /* of scans */
@@ -53,6 +54,7 @@ struct spg_work {
     struct spg_block progress; /* for rows by ranges */
     /* on the host */
     struct spg_bound_totals totals;
+    bool grouped; /* rows of equal pattern are computed together (bins.h) */
     struct spg_row_results results;
     float entries_per_product; /* mean of the sample: entries of C for each intermediate product; 1 without a sample */
     float share;               /* of spg_entries_expected(); 1 without a sample */

@@ -33,11 +33,12 @@ struct spg_target {
 
 struct spg_bound_totals {
     int64_t bound;   /* intermediate products of all rows: the upper bound on nnz(C) */
+    int64_t alike;   /* rows of A whose pattern is that of the row before */
     int32_t row_max; /* the most intermediate products of one row, capped at INT32_MAX */
 };
-/* Writes the intermediate products of each row, capped at INT32_MAX, to `bound`, and adds them to *totals, which must
- * be zeroed. */
-cudaError_t spg_launch_bounds(const struct spg_operand *a, const struct spg_operand *b, int32_t *bound,
+/* Writes the intermediate products of each row, capped at INT32_MAX, to `bound`, and whether the row's pattern is that
+ * of the row before to `alike`; adds both to *totals, which must be zeroed. */
+cudaError_t spg_launch_bounds(const struct spg_operand *a, const struct spg_operand *b, int32_t *bound, uint8_t *alike,
                               struct spg_bound_totals *totals);
 
 /* Adds Cohen's estimate of nnz(C) (estimate.h) to *total. `drawn` has SPG_COHEN_KEYS floats for each column of B,
@@ -50,6 +51,7 @@ cudaError_t spg_launch_cohen(const struct spg_operand *a, const struct spg_opera
 /* What decides a row's bin. A row without entries gets none. */
 struct spg_bin_rule {
     const int32_t *offsets; /* of A */
+    const uint8_t *alike;   /* only the first row of a group gets a bin, if the bin serves groups; NULL = no groups */
     const int32_t *bound;   /* intermediate products of each row */
     const int32_t *size;    /* exact sizes; NULL = not known */
     int32_t columns;        /* of C */
@@ -65,10 +67,10 @@ cudaError_t spg_launch_bin_fill(const int32_t *list, int32_t rows, const struct 
 /* Places the first chunks of this slab after all chunks granted so far. */
 cudaError_t spg_launch_start_slab(struct spg_chunk_counts *chunk_counts, int slab);
 /* Computes or counts rows with tables of the bin's size. A row that does not fit its table is appended to `overflow`
- * and counted in *overflowed. */
+ * and counted in *overflowed. `alike`, unless NULL: a listed row stands for its group, if the bin serves groups. */
 cudaError_t spg_launch_table(int bin, enum spg_precision precision, const struct spg_operand *a,
-                             const struct spg_operand *b, const int32_t *list, int32_t rows, const struct spg_target *c,
-                             int32_t *overflow, int32_t *overflowed, cudaStream_t stream);
+                             const struct spg_operand *b, const int32_t *list, int32_t rows, const uint8_t *alike,
+                             const struct spg_target *c, int32_t *overflow, int32_t *overflowed, cudaStream_t stream);
 /* The same by ranges of columns. `progress` has rows + 1 elements. */
 cudaError_t spg_launch_ranges(enum spg_precision precision, const struct spg_operand *a, const struct spg_operand *b,
                               const int32_t *list, int32_t rows, const struct spg_target *c,

@@ -26,35 +26,49 @@ unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BL
 /* A team of threads sums one row's bound. The grid is as large as the device holds at one time, and loops over all
  * rows: so few blocks add to the totals, because additions to one address are serialised. */
 __global__ void __launch_bounds__(BLOCK)
-    bounds(spg_operand a, spg_operand b, int32_t *bound, spg_bound_totals *totals) {
+    bounds(spg_operand a, spg_operand b, int32_t *bound, uint8_t *alike, spg_bound_totals *totals) {
     constexpr int ROWS = 32 / TEAM; /* of a warp */
-    __shared__ int64_t sums[BLOCK / 32];
+    __shared__ int64_t sums[BLOCK / 32], follows[BLOCK / 32];
     __shared__ int32_t mosts[BLOCK / 32];
     int64_t warp = (static_cast<int64_t>(blockIdx.x) * BLOCK + threadIdx.x) / 32;
     int64_t warps = static_cast<int64_t>(gridDim.x) * BLOCK / 32;
     int lane = threadIdx.x % 32;
-    int64_t total = 0;
+    int64_t total = 0, followers = 0;
     int32_t most = 0;
     for (int64_t first = warp * ROWS; first < a.rows; first += warps * ROWS) {
         int64_t row = first + lane / TEAM, sum = 0;
-        if (row < a.rows)
-            for (int32_t k = a.offsets[row] + lane % TEAM; k < a.offsets[row + 1]; k += TEAM)
-                sum += b.offsets[a.indices[k] + 1] - b.offsets[a.indices[k]];
-        for (int step = TEAM / 2; step > 0; step /= 2)
+        int differs = 1;
+        if (row < a.rows) {
+            int32_t begin = a.offsets[row], end = a.offsets[row + 1], length = end - begin;
+            differs = row == 0 || begin - a.offsets[row - 1] != length;
+            for (int32_t k = begin + lane % TEAM; k < end; k += TEAM) {
+                int32_t middle = a.indices[k];
+                sum += b.offsets[middle + 1] - b.offsets[middle];
+                if (!differs)
+                    differs = a.indices[k - length] != middle;
+            }
+        }
+        for (int step = TEAM / 2; step > 0; step /= 2) {
             sum += __shfl_xor_sync(~0u, sum, step);
+            differs |= __shfl_xor_sync(~0u, differs, step);
+        }
         int32_t capped = static_cast<int32_t>(min(sum, static_cast<int64_t>(INT_MAX)));
         if (row < a.rows && lane % TEAM == 0) {
             bound[row] = capped;
+            alike[row] = static_cast<uint8_t>(!differs);
             total += sum;
+            followers += !differs;
             most = max(most, capped);
         }
     }
     for (int step = 16; step > 0; step /= 2) {
         total += __shfl_xor_sync(~0u, total, step);
+        followers += __shfl_xor_sync(~0u, followers, step);
         most = max(most, __shfl_xor_sync(~0u, most, step));
     }
     if (lane == 0) {
         sums[threadIdx.x / 32] = total;
+        follows[threadIdx.x / 32] = followers;
         mosts[threadIdx.x / 32] = most;
     }
     __syncthreads();
@@ -62,9 +76,11 @@ __global__ void __launch_bounds__(BLOCK)
         return;
     for (int i = 1; i < BLOCK / 32; i++) {
         total += sums[i];
+        followers += follows[i];
         most = max(most, mosts[i]);
     }
     if (total) {
+        atomicAdd(reinterpret_cast<unsigned long long *>(&totals->alike), static_cast<unsigned long long>(followers));
         atomicAdd(reinterpret_cast<unsigned long long *>(&totals->bound), static_cast<unsigned long long>(total));
         atomicMax(&totals->row_max, most);
     }
@@ -85,8 +101,11 @@ __device__ int bin_of(const spg_bin_rule &rule, int32_t row) {
     if (!entries)
         return -1;
     int32_t bound = rule.bound[row], terms = rule.offsets[row + 1] - rule.offsets[row];
-    return row / rule.slab * SPG_BINS +
-           spg_bin_of_row(spg_entries_of_table(entries, bound), terms, bound, rule.columns);
+    /* A table of a group has several values in each slot: it must stay small. */
+    int bin = spg_bin_of_row(rule.alike ? entries : spg_entries_of_table(entries, bound), terms, bound, rule.columns);
+    if (rule.alike && bin < SPG_ALIKE_BINS && !spg_group_begins(rule.alike, row, rule.slab))
+        return -1;
+    return row / rule.slab * SPG_BINS + bin;
 }
 
 /* Each block counts in shared memory, then adds its counts to the global ones. FILL also lists the rows. */
@@ -209,11 +228,12 @@ cudaError_t launch_move_rows(const void *from, void *to, const int64_t *start, c
 
 } // namespace
 
-cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_t *bound, spg_bound_totals *totals) {
+cudaError_t spg_launch_bounds(const spg_operand *a, const spg_operand *b, int32_t *bound, uint8_t *alike,
+                              spg_bound_totals *totals) {
     if (!a->rows)
         return cudaSuccess;
     unsigned blocks = std::min(blocks_of(static_cast<int64_t>(a->rows) * TEAM), MANY_BLOCKS);
-    bounds<<<blocks, BLOCK>>>(*a, *b, bound, totals);
+    bounds<<<blocks, BLOCK>>>(*a, *b, bound, alike, totals);
     return cudaGetLastError();
 }
 

@@ -6,6 +6,8 @@
  *    differ. A thread claims or finds the table slot of its column and adds the product by plain read and write,
  * because no other thread has the same slot. In a block the warps take turns in the order of A's entries (turns.cuh).
  * So no addition is atomic, and sums are the same in every run. A full table ends the row: it is listed as overflowed.
+ *    Rows of A of equal pattern share a table (bins.h): each product's column is probed once for up to SPG_ALIKE rows,
+ *    which have a sum each in the slot.
  * 2. The number of claimed table slots is the size of the row. The symbolic phase (NUMERIC = false) ends here.
  * 3. sort: each used table slot becomes a number, column x slots + slot. A bitonic network sorts the numbers of the
  *    whole table in registers, by shuffles inside a warp and through shared memory between warps. All strides are
@@ -29,25 +31,34 @@ template <typename T> struct Operand {
         : offsets(o.offsets), indices(o.indices), values(static_cast<const T *>(o.values)) {}
 };
 
+/* Listed rows stand for their groups (bins.h), unless alike is NULL. */
+struct Groups {
+    const uint8_t *alike;
+    int32_t rows, slab;
+};
+
 struct Overflow {
     int32_t *rows, *count;
 };
 
 constexpr int log2_of(int number) { return number > 1 ? 1 + log2_of(number / 2) : 0; }
 
-/* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. */
-template <typename T, typename KEY, int BIN, bool NUMERIC> struct Shape {
+/* Threads and memory of a bin. KEY: uint32_t or uint64_t, holds column x slots + slot. ALIKE: rows that share a table.
+ */
+template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE> struct Shape {
+    static constexpr int alike = ALIKE;
     static constexpr int slots = SPG_TABLE_SLOTS_MIN << BIN, log2_slots = log2_of(slots);
     static constexpr int threads = BIN < 3 ? SPG_GROUP_MIN << BIN : BIN == 3 ? 32 : SPG_GROUP_MIN << BIN;
     static constexpr bool whole = threads > 32; /* the row has the block for itself */
     static constexpr int lanes = whole ? 32 : threads, warps = whole ? threads / 32 : 1;
-    static constexpr int block = whole ? threads : BIN == 3 ? 128 : 256, rows = block / threads;
-    static constexpr int each = slots / threads;                 /* table slots that a thread sorts */
-    static constexpr int blocks = (whole ? 1024 : 1280) / block; /* of a multiprocessor: 64 or 48 registers */
+    static constexpr int block = whole ? threads : BIN == 3 || ALIKE > 1 ? 128 : 256, rows = block / threads;
+    static constexpr int each = slots / threads; /* table slots that a thread sorts */
+    static constexpr int blocks =
+        (whole || ALIKE > 1 ? 1024 : 1280) / block; /* of a multiprocessor: 64 or 48 registers */
     /* The rows of a warp step through their tables together. The padding puts them on different banks. */
     static constexpr int stride = slots + (threads < 32 ? threads : 0);
     static constexpr size_t keys = NUMERIC ? sizeof(KEY) : sizeof(int32_t);
-    static constexpr size_t shared = static_cast<size_t>(rows) * stride * (keys + (NUMERIC ? sizeof(T) : 0));
+    static constexpr size_t shared = static_cast<size_t>(rows) * stride * (keys + (NUMERIC ? ALIKE * sizeof(T) : 0));
 };
 
 template <typename S> __device__ void sync() {
@@ -57,48 +68,36 @@ template <typename S> __device__ void sync() {
         __syncwarp();
 }
 
-/* Table slot of `column`; claims one if the column is missing. Returns -1 when the table is full of other columns. */
-template <typename S> __device__ int find_slot(int32_t *table, int32_t column, bool *claimed) {
-    int slot = static_cast<int>(spg_table_hash(column, S::log2_slots));
-    for (int step = 0; step < S::slots; step++) {
-        /* Volatile, because other threads insert columns. A stale "empty" is harmless: the claim reads again. */
-        int32_t found = static_cast<volatile int32_t *>(table)[slot];
-        if (found == SPG_EMPTY) {
-            found = spg_table_claim(&table[slot], column);
-            *claimed = found == SPG_EMPTY;
-            if (*claimed)
-                return slot;
-        }
-        if (found == column)
-            return slot;
-        slot = (slot + 1) & (S::slots - 1);
-    }
-    return -1;
-}
-
-/* An entry of A: its row of B and its value. */
-template <typename T> struct Term {
+/* An entry of A: its row of B and its value, in each row of the group. */
+template <typename T, int ALIKE> struct Term {
     int32_t from = 0, end = 0;
-    T factor = 0;
+    T factor[ALIKE] = {};
 };
 
-template <typename T, bool NUMERIC> __device__ Term<T> read_term(const Operand<T> &a, const Operand<T> &b, int32_t k) {
-    Term<T> term;
+/* The rows of the group have `length` entries each, one row behind the other. */
+template <typename T, int ALIKE, bool NUMERIC>
+__device__ Term<T, ALIKE> read_term(const Operand<T> &a, const Operand<T> &b, int32_t k, int32_t length, int alike) {
+    Term<T, ALIKE> term;
     int32_t middle = a.indices[k];
     term.from = b.offsets[middle];
     term.end = b.offsets[middle + 1];
-    if (NUMERIC)
-        term.factor = a.values[k];
+#pragma unroll
+    for (int g = 0; g < ALIKE; g++)
+        if (NUMERIC && g < alike)
+            term.factor[g] = a.values[k + g * length];
     return term;
 }
 
 /* The term that thread `lane` of the group has read. */
-template <typename T, int LANES, bool NUMERIC> __device__ Term<T> term_of(const Term<T> &mine, int lane) {
-    Term<T> term;
+template <int LANES, bool NUMERIC, typename T, int ALIKE>
+__device__ Term<T, ALIKE> term_of(const Term<T, ALIKE> &mine, int lane) {
+    Term<T, ALIKE> term;
     term.from = __shfl_sync(~0u, mine.from, lane, LANES);
     term.end = __shfl_sync(~0u, mine.end, lane, LANES);
-    if (NUMERIC)
-        term.factor = __shfl_sync(~0u, mine.factor, lane, LANES);
+#pragma unroll
+    for (int g = 0; g < ALIKE; g++)
+        if (NUMERIC)
+            term.factor[g] = __shfl_sync(~0u, mine.factor[g], lane, LANES);
     return term;
 }
 
@@ -125,33 +124,37 @@ struct Inserted {
 /* Adds the row's products, for a group inside a warp. All threads of the warp take part, with the same number of steps;
  * a group without a row has first = end. The first entry of the next term is read while one term is added. */
 template <typename T, typename S, bool NUMERIC>
-__device__ Inserted insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int32_t *table,
-                           T *sums) {
-    constexpr int LANES = S::lanes;
+__device__ Inserted insert(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end, int alike,
+                           int32_t *table, T *sums) {
+    constexpr int LANES = S::lanes, ALIKE = S::alike;
     int lane = threadIdx.x % LANES;
     int32_t most = end - first;
     Inserted in;
     for (int step = LANES; step < 32; step *= 2)
         most = max(most, __shfl_xor_sync(~0u, most, step));
     for (int32_t base = 0; base < most; base += LANES) {
-        Term<T> mine;
+        Term<T, ALIKE> mine;
         if (base + lane < end - first)
-            mine = read_term<T, NUMERIC>(a, b, first + base + lane);
+            mine = read_term<T, ALIKE, NUMERIC>(a, b, first + base + lane, end - first, alike);
         int here = static_cast<int>(min(most - base, static_cast<int32_t>(LANES)));
-        Term<T> term = term_of<T, LANES, NUMERIC>(mine, 0);
+        Term<T, ALIKE> term = term_of<LANES, NUMERIC>(mine, 0);
         Entry<T> entry = read_entry<T, NUMERIC>(b, term.from + lane, term.end);
         for (int j = 0; j < here; j++) {
-            Term<T> next = term_of<T, LANES, NUMERIC>(mine, j + 1 < here ? j + 1 : j);
+            Term<T, ALIKE> next = term_of<LANES, NUMERIC>(mine, j + 1 < here ? j + 1 : j);
             Entry<T> ahead = read_entry<T, NUMERIC>(b, next.from + lane, next.end);
             int32_t l = term.from + lane;
             do {
                 if (entry.column != SPG_EMPTY && !in.full) {
                     bool claimed = false;
-                    int slot = find_slot<S>(table, entry.column, &claimed);
+                    int slot = spg_table_find(table, S::log2_slots, entry.column, &claimed);
                     in.claimed += claimed;
                     in.full = slot < 0;
-                    if (NUMERIC && slot >= 0)
-                        sums[slot] = term.factor * entry.value + (claimed ? T(0) : sums[slot]);
+#pragma unroll
+                    for (int g = 0; g < ALIKE; g++) {
+                        T *sum = &sums[g * S::stride + slot];
+                        if (NUMERIC && slot >= 0 && (ALIKE == 1 || g < alike))
+                            *sum = term.factor[g] * entry.value + (claimed ? T(0) : *sum);
+                    }
                 }
                 l += LANES;
                 entry = read_entry<T, NUMERIC>(b, l, term.end);
@@ -174,12 +177,12 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Inserted in;
     for (int32_t base = warp; base < end - first; base += 32 * S::warps) {
-        Term<T> mine;
+        Term<T, 1> mine;
         int32_t left = (end - first - base - 1) / S::warps + 1; /* terms of this warp from here on */
         if (lane < left)
-            mine = read_term<T, NUMERIC>(a, b, first + base + lane * S::warps);
+            mine = read_term<T, 1, NUMERIC>(a, b, first + base + lane * S::warps, 0, 1);
         for (int j = 0; j < 32 && j < left; j++) {
-            Term<T> term = term_of<T, 32, NUMERIC>(mine, j);
+            Term<T, 1> term = term_of<32, NUMERIC>(mine, j);
             int number = base + j * S::warps;
             int32_t from = term.from;
             do {
@@ -193,7 +196,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
                     bool claimed = false;
                     slot[i] = -1;
                     if (entry[i].column != SPG_EMPTY && !in.full) {
-                        slot[i] = find_slot<S>(table, entry[i].column, &claimed);
+                        slot[i] = spg_table_find(table, S::log2_slots, entry[i].column, &claimed);
                         in.full = slot[i] < 0;
                     }
                     in.claimed += claimed;
@@ -210,9 +213,9 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
                         if (slot[i] < 0)
                             continue;
                         if (ordered)
-                            sums[slot[i]] = term.factor * entry[i].value + sum[i];
+                            sums[slot[i]] = term.factor[0] * entry[i].value + sum[i];
                         else
-                            atomicAdd(&sums[slot[i]], term.factor * entry[i].value);
+                            atomicAdd(&sums[slot[i]], term.factor[0] * entry[i].value);
                     }
                 }
                 from += 32 * AHEAD;
@@ -359,35 +362,43 @@ template <typename S> __device__ Inserted total_of(Inserted in, int *claimed, in
     return {*claimed, *full != 0};
 }
 
-/* Requests the row's extra chunks, if it needs some. Returns whether the row can be written, in all of its threads. */
-template <typename S> __device__ bool granted(const spg_target &c, int32_t row, int size, int *full) {
-    bool needs = c.spread.size && size > c.spread.size, first = threadIdx.x % S::threads == 0;
-    int denied = 0;
-    if (needs && first)
-        denied = !spg_spread_request(c.spread, row, size);
+/* Requests the extra chunks of `alike` rows, if they need some. Returns a bit for each row that cannot be written, in
+ * all threads of the group. */
+template <typename S> __device__ int denied(const spg_target &c, int32_t row, int alike, int size, int *shared) {
+    bool first = threadIdx.x % S::threads == 0;
+    int bits = 0;
+    for (int g = 0; g < alike; g++)
+        if (first && c.spread.size && size > c.spread.size && !spg_spread_request(c.spread, row + g, size))
+            bits |= 1 << g;
     if (!S::whole)
-        return __shfl_sync(~0u, denied, 0, S::lanes) == 0;
+        return __shfl_sync(~0u, bits, 0, S::lanes);
     if (first)
-        *full = denied;
+        *shared = bits;
     __syncthreads();
-    return *full == 0;
+    return *shared;
 }
 
-template <typename T, typename KEY, int BIN, bool NUMERIC>
-__global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC>::block, Shape<T, KEY, BIN, NUMERIC>::blocks)
-    table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, spg_target c, Overflow overflow,
-               bool ordered) {
-    using S = Shape<T, KEY, BIN, NUMERIC>;
+template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
+__global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Shape<T, KEY, BIN, NUMERIC, ALIKE>::blocks)
+    table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, Groups groups, spg_target c,
+               Overflow overflow, bool ordered) {
+    using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int claimed, full, turn;
     int mine = threadIdx.x / S::threads, thread = threadIdx.x % S::threads;
     int64_t item = static_cast<int64_t>(blockIdx.x) * S::rows + mine;
-    bool active = item < count;
-    T *sums = reinterpret_cast<T *>(memory) + (NUMERIC ? mine * S::stride : 0);
-    KEY *sorted = reinterpret_cast<KEY *>(memory + (NUMERIC ? S::rows * S::stride * sizeof(T) : 0) +
+    T *sums = reinterpret_cast<T *>(memory) + (NUMERIC ? mine * S::stride * ALIKE : 0);
+    KEY *sorted = reinterpret_cast<KEY *>(memory + (NUMERIC ? S::rows * S::stride * ALIKE * sizeof(T) : 0) +
                                           static_cast<size_t>(mine) * S::stride * S::keys);
     int32_t *table = reinterpret_cast<int32_t *>(sorted);
-    int32_t row = active ? list[item] : 0, first = active ? a.offsets[row] : 0, end = active ? a.offsets[row + 1] : 0;
+    int32_t row = 0, first = 0, end = 0;
+    int alike = 0; /* rows of the group */
+    if (item < count) {
+        row = list[item];
+        first = a.offsets[row];
+        end = a.offsets[row + 1];
+        alike = groups.alike ? spg_group_rows(groups.alike, row, groups.rows, groups.slab) : 1;
+    }
 #pragma unroll
     for (int i = 0; i < S::each; i++)
         table[i * S::threads + thread] = SPG_EMPTY;
@@ -402,80 +413,86 @@ __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC>::block, Shape<T, K
         __syncthreads();
     } else {
         __syncwarp();
-        in = insert<T, S, NUMERIC>(a, b, first, end, table, sums);
+        in = insert<T, S, NUMERIC>(a, b, first, end, alike, table, sums);
     }
     in = total_of<S>(in, &claimed, &full);
-    if (thread == 0 && active) {
+    for (int g = 0; g < alike && thread == 0; g++) {
         if (in.full)
-            overflow.rows[atomicAdd(overflow.count, 1)] = row;
+            overflow.rows[atomicAdd(overflow.count, 1)] = row + g;
         else
-            c.size[row] = in.claimed;
+            c.size[row + g] = in.claimed;
     }
     if (!NUMERIC)
         return;
     sync<S>(); /* until every thread has read `full` */
-    active = active && !in.full;
-    if (!granted<S>(c, row, active ? in.claimed : 0, &full))
-        active = false;
+    alike = in.full ? 0 : alike;
+    int denied_rows = denied<S>(c, row, alike, in.claimed, &full);
     sort<S>(table, sorted);
-    if (active)
-        write<T, S>(c, row, sorted, sums, in.claimed);
+    for (int g = 0; g < alike; g++)
+        if (!(denied_rows >> g & 1))
+            write<T, S>(c, row + g, sorted, sums + g * S::stride, in.claimed);
 }
 
-template <typename T, typename KEY, int BIN, bool NUMERIC>
+template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
 cudaError_t launch_shape(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
-                         const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
-    using S = Shape<T, KEY, BIN, NUMERIC>;
+                         const Groups &groups, const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
+    using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
     /* The kernel's static shared variables count too. */
     if (S::shared + sizeof(int[3]) > 48 * 1024) {
-        cudaError_t status = cudaFuncSetAttribute(
-            table_rows<T, KEY, BIN, NUMERIC>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(S::shared));
+        cudaError_t status =
+            cudaFuncSetAttribute(table_rows<T, KEY, BIN, NUMERIC, ALIKE>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(S::shared));
         if (status != cudaSuccess)
             return status;
     }
-    table_rows<T, KEY, BIN, NUMERIC><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
-        Operand<T>(a), Operand<T>(b), list, rows, c, overflow, spg_turns_taken());
+    table_rows<T, KEY, BIN, NUMERIC, ALIKE><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
+        Operand<T>(a), Operand<T>(b), list, rows, groups, c, overflow, spg_turns_taken());
     return cudaGetLastError();
 }
 
 template <typename T, int BIN, bool NUMERIC>
-cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows, const spg_target &c,
-                   const Overflow &overflow, cudaStream_t stream) {
-    constexpr int log2_slots = Shape<T, uint32_t, BIN, NUMERIC>::log2_slots;
+cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows, const Groups &groups,
+                   const spg_target &c, const Overflow &overflow, cudaStream_t stream) {
+    constexpr int bits = 32 - (6 + BIN); /* of a column in a key of 32 bits */
+    constexpr int alike = NUMERIC && BIN < SPG_ALIKE_BINS ? SPG_ALIKE : 1;
     if constexpr (NUMERIC)
-        if (b.columns >= int64_t{1} << (32 - log2_slots))
-            return launch_shape<T, uint64_t, BIN, NUMERIC>(a, b, list, rows, c, overflow, stream);
-    return launch_shape<T, uint32_t, BIN, NUMERIC>(a, b, list, rows, c, overflow, stream);
+        if (b.columns >= int64_t{1} << bits)
+            return groups.alike
+                       ? launch_shape<T, uint64_t, BIN, true, alike>(a, b, list, rows, groups, c, overflow, stream)
+                       : launch_shape<T, uint64_t, BIN, true, 1>(a, b, list, rows, groups, c, overflow, stream);
+    return groups.alike ? launch_shape<T, uint32_t, BIN, NUMERIC, alike>(a, b, list, rows, groups, c, overflow, stream)
+                        : launch_shape<T, uint32_t, BIN, NUMERIC, 1>(a, b, list, rows, groups, c, overflow, stream);
 }
 
 template <typename T, bool NUMERIC>
 cudaError_t launch_bin(int bin, const spg_operand &a, const spg_operand &b, const int32_t *list, int32_t rows,
-                       const spg_target &c, const Overflow &o, cudaStream_t stream) {
+                       const Groups &groups, const spg_target &c, const Overflow &o, cudaStream_t stream) {
     static_assert(SPG_TABLES == 8, "one case for each bin");
     switch (bin) {
-    case 0: return launch<T, 0, NUMERIC>(a, b, list, rows, c, o, stream);
-    case 1: return launch<T, 1, NUMERIC>(a, b, list, rows, c, o, stream);
-    case 2: return launch<T, 2, NUMERIC>(a, b, list, rows, c, o, stream);
-    case 3: return launch<T, 3, NUMERIC>(a, b, list, rows, c, o, stream);
-    case 4: return launch<T, 4, NUMERIC>(a, b, list, rows, c, o, stream);
-    case 5: return launch<T, 5, NUMERIC>(a, b, list, rows, c, o, stream);
-    case 6: return launch<T, 6, NUMERIC>(a, b, list, rows, c, o, stream);
-    default: return launch<T, 7, NUMERIC>(a, b, list, rows, c, o, stream);
+    case 0: return launch<T, 0, NUMERIC>(a, b, list, rows, groups, c, o, stream);
+    case 1: return launch<T, 1, NUMERIC>(a, b, list, rows, groups, c, o, stream);
+    case 2: return launch<T, 2, NUMERIC>(a, b, list, rows, groups, c, o, stream);
+    case 3: return launch<T, 3, NUMERIC>(a, b, list, rows, groups, c, o, stream);
+    case 4: return launch<T, 4, NUMERIC>(a, b, list, rows, groups, c, o, stream);
+    case 5: return launch<T, 5, NUMERIC>(a, b, list, rows, groups, c, o, stream);
+    case 6: return launch<T, 6, NUMERIC>(a, b, list, rows, groups, c, o, stream);
+    default: return launch<T, 7, NUMERIC>(a, b, list, rows, groups, c, o, stream);
     }
 }
 
 } // namespace
 
 cudaError_t spg_launch_table(int bin, spg_precision precision, const spg_operand *a, const spg_operand *b,
-                             const int32_t *list, int32_t rows, const spg_target *c, int32_t *overflow,
-                             int32_t *overflowed, cudaStream_t stream) {
+                             const int32_t *list, int32_t rows, const uint8_t *alike, const spg_target *c,
+                             int32_t *overflow, int32_t *overflowed, cudaStream_t stream) {
     Overflow o{overflow, overflowed};
+    Groups groups{bin < SPG_ALIKE_BINS ? alike : nullptr, a->rows, c->spread.size ? c->spread.slab : INT32_MAX};
     if (!rows)
         return cudaSuccess;
     /* The symbolic phase needs no values, so one type serves both precisions. */
     if (!c->values)
-        return launch_bin<float, false>(bin, *a, *b, list, rows, *c, o, stream);
+        return launch_bin<float, false>(bin, *a, *b, list, rows, groups, *c, o, stream);
     if (precision == SPG_FLOAT)
-        return launch_bin<float, true>(bin, *a, *b, list, rows, *c, o, stream);
-    return launch_bin<double, true>(bin, *a, *b, list, rows, *c, o, stream);
+        return launch_bin<float, true>(bin, *a, *b, list, rows, groups, *c, o, stream);
+    return launch_bin<double, true>(bin, *a, *b, list, rows, groups, *c, o, stream);
 }

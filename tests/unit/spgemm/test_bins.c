@@ -67,20 +67,47 @@ static void tables_double_for_entries_of_many_products(void **state) {
 static void tables_fill_up(void **state) {
     for (int log2_slots = 6; log2_slots <= 13; log2_slots++) {
         int slots = 1 << log2_slots;
+        bool again = false;
         int32_t *table = malloc((size_t)slots * sizeof *table), *column = malloc((size_t)slots * sizeof *column);
         int32_t *slot = malloc((size_t)slots * sizeof *slot);
         memset(table, 0xff, (size_t)slots * sizeof *table);
         for (int i = 0; i < slots; i++) {
             column[i] = i % 2 ? i : INT32_MAX - 1 - 64 * i;
-            slot[i] = spg_table_find(table, log2_slots, column[i]);
-            assert_true(slot[i] >= 0 && slot[i] < slots && table[slot[i]] == column[i]);
+            bool claimed = false;
+            slot[i] = spg_table_find(table, log2_slots, column[i], &claimed);
+            assert_true(claimed && slot[i] >= 0 && slot[i] < slots && table[slot[i]] == column[i]);
         }
         for (int i = 0; i < slots; i++)
-            assert_int_equal(spg_table_find(table, log2_slots, column[i]), slot[i]);
-        assert_int_equal(spg_table_find(table, log2_slots, 1000000), -1);
+            assert_int_equal(spg_table_find(table, log2_slots, column[i], &again), slot[i]);
+        assert_int_equal(spg_table_find(table, log2_slots, 1000000, &again), -1);
+        assert_false(again);
         free(table);
         free(column);
         free(slot);
+    }
+}
+
+/* Every row is in one group; a group has equal rows, at most SPG_ALIKE, and does not cross a slab or a span. */
+static void rows_form_groups(void **state) {
+    enum { ROWS = 1000 };
+    static const int32_t slabs[] = {1, 7, 100, SPG_ALIKE_SPAN, INT32_MAX}, runs[] = {1, 2, 3, 5, 6, ROWS};
+    uint8_t alike[ROWS];
+    for (size_t r = 0; r < sizeof runs / sizeof runs[0]; r++) {
+        for (int32_t row = 0; row < ROWS; row++)
+            alike[row] = row % runs[r] != 0;
+        for (size_t s = 0; s < sizeof slabs / sizeof slabs[0]; s++) {
+            int32_t next = 0;
+            for (int32_t row = 0; row < ROWS; row++) {
+                assert_int_equal(spg_group_begins(alike, row, slabs[s]), row == next);
+                if (row != next)
+                    continue;
+                next += spg_group_rows(alike, row, ROWS, slabs[s]);
+                int32_t last = next - 1;
+                assert_true(next - row <= SPG_ALIKE && row / runs[r] == last / runs[r]);
+                assert_true(row / slabs[s] == last / slabs[s] && row / SPG_ALIKE_SPAN == last / SPG_ALIKE_SPAN);
+            }
+            assert_int_equal(next, ROWS);
+        }
     }
 }
 
@@ -123,6 +150,7 @@ int main(void) {
         cmocka_unit_test(rows_get_the_method_of_least_work),
         cmocka_unit_test(tables_double_for_entries_of_many_products),
         cmocka_unit_test(tables_fill_up),
+        cmocka_unit_test(rows_form_groups),
         cmocka_unit_test(rows_get_slots_of_their_own),
         cmocka_unit_test(rounds_of_chunks),
     };

@@ -78,6 +78,24 @@ static bool wide(struct spg_csr *m, bool is_a, int32_t step, struct spg_error *e
     return true;
 }
 
+/* A and B whose product has rows of 1000, 4000 and 8000 entries, each the sum of 15 products: for tables of blocks and
+ * for ranges. */
+#define CROWD_TERMS 60
+#define CROWD_RUN   1000
+static bool crowd(struct spg_csr *m, bool is_a, struct spg_error *error) {
+    static const int32_t step[] = {1, 2, 4, 1, 2};
+    int32_t rows = is_a ? 5 : CROWD_TERMS, columns = is_a ? CROWD_TERMS : 12 * CROWD_RUN, at = 0;
+    if (!spg_csr_make(m, rows, columns, is_a ? 195 : CROWD_TERMS * CROWD_RUN, error))
+        return false;
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t k = 0; k < (is_a ? CROWD_TERMS / step[i] : CROWD_RUN); k++)
+            m->indices[at++] = is_a ? k * step[i] : 12 * k + i % 8;
+        m->offsets[i + 1] = at;
+    }
+    spg_csr_fill(m, 11);
+    return true;
+}
+
 /* A and B whose product has so many columns that a column and a slot of a larger table exceed 32 bits.
  * Row i has i x i entries for
  * i up to 39: tables of many sizes. */
@@ -105,6 +123,7 @@ static struct spg_csr matrix(const char *name) {
                 : !strncmp(name, "wide-", 5)             ? wide(&m, name[5] == 'a', WIDE_STEP, &error)
                 : !strncmp(name, "far-", 4)              ? wide(&m, name[4] == 'a', FAR_STEP, &error)
                 : !strncmp(name, "vast-", 5)             ? vast(&m, name[5] == 'a', &error)
+                : !strncmp(name, "crowd-", 6)            ? crowd(&m, name[6] == 'a', &error)
                 : sscanf(name, "empty:%d", &rows) == 1   ? spg_csr_make(&m, rows, rows, 0, &error)
                                                          : spg_generate(&m, name, &error);
     if (!made || !spg_csr_valid(&m, &error))
@@ -263,6 +282,8 @@ static void hash_sorted(void **state) { all_modes("far-a", "far-b", SPG_KERNEL_H
 
 static void hash_many_columns(void **state) { all_modes("vast-a", "vast-b", SPG_KERNEL_HASH, SIZES(1000)); }
 
+static void hash_same_bits(void **state) { all_modes("crowd-a", "crowd-b", SPG_KERNEL_HASH, SIZES(2000)); }
+
 /* Families that are hard for one method or another. */
 static void hash_families(void **state) {
     all_modes("dense-rows:90:3:2", NULL, SPG_KERNEL_HASH, SIZES(0, 10));
@@ -368,6 +389,7 @@ static void halves(void **state) {
     all_modes("rmat:7:8", NULL, SPG_KERNEL_HASH, SIZES(0, 64, 128));
     all_modes("unlike-a", "unlike-b", SPG_KERNEL_HASH, SIZES(0, 64, 100));
     all_modes("wide-a", "wide-b", SPG_KERNEL_HASH, SIZES(0, 12000));
+    all_modes("brick27:3:5", NULL, SPG_KERNEL_HASH, SIZES(0, 50, 150));
     /* No sampled row predicts extra chunks here, so none are mapped at first. */
     spg_spread_settings.margin = 0;
     all_modes("cage:6", NULL, SPG_KERNEL_HASH, SIZES(1, 16));
@@ -465,11 +487,11 @@ int main(int argc, char **argv) {
     const struct CMUnitTest large_tests[] = {cmocka_unit_test(large)};
     emulated_driver_use();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_small),    cmocka_unit_test(hash_large),  cmocka_unit_test(hash_overflow),
-        cmocka_unit_test(hash_ranges),   cmocka_unit_test(hash_sorted), cmocka_unit_test(hash_many_columns),
-        cmocka_unit_test(hash_families), cmocka_unit_test(thesis),      cmocka_unit_test(limits),
-        cmocka_unit_test(full_device),   cmocka_unit_test(in_place),    cmocka_unit_test(tile_borders),
-        cmocka_unit_test(slabs),         cmocka_unit_test(halves),
+        cmocka_unit_test(hash_small),    cmocka_unit_test(hash_large),     cmocka_unit_test(hash_overflow),
+        cmocka_unit_test(hash_ranges),   cmocka_unit_test(hash_sorted),    cmocka_unit_test(hash_many_columns),
+        cmocka_unit_test(hash_families), cmocka_unit_test(hash_same_bits), cmocka_unit_test(thesis),
+        cmocka_unit_test(limits),        cmocka_unit_test(full_device),    cmocka_unit_test(in_place),
+        cmocka_unit_test(tile_borders),  cmocka_unit_test(slabs),          cmocka_unit_test(halves),
     };
     if (wants_large(argc, argv))
         return cmocka_run_group_tests(large_tests, NULL, NULL);
