@@ -1,8 +1,8 @@
-/* Rows that may exceed the largest hash table, by ranges of columns. A task is one range of one row; a block of threads
- * computes one task after the other, so the ranges of a long row are spread over the device.
+/* Rows that may exceed the largest hash table, by ranges of columns. A task is a few consecutive ranges of one row; a
+ * block of threads computes one task after the other, so the ranges of a long row are spread over the device.
  *
- * 1. Each thread finds the part of a row of B that lies in the range, by binary search. Parts without entries are
- *    dropped.
+ * 1. Each thread finds the part of a row of B that lies in the range, by search; it remembers the end for the task's
+ * next range if A's row has at most one entry for each thread. Parts without entries are dropped.
  * 2. Each warp takes a part and adds its products to a dense accumulator of the range in shared memory. A bit for each
  *    column marks it as occupied. The warps take turns in the order of A's entries (turns.cuh). A part's columns
  *    differ, so no atomic addition is needed, and sums are the same in every run.
@@ -23,6 +23,7 @@ namespace {
 
 constexpr int BLOCK = 512, WARPS = BLOCK / 32;
 constexpr int AHEAD = 4; /* entries of B that a thread reads before it adds the first */
+constexpr int TASKS = 8; /* of each block, at least, if there are so many ranges */
 constexpr int WORDS = SPG_RANGE / 32, EACH = WORDS / 32;
 static_assert(WORDS % 32 == 0, "one warp sums all words");
 
@@ -62,19 +63,33 @@ __device__ int32_t lower_bound(const int32_t *columns, int32_t from, int32_t to,
     return from;
 }
 
-/* Finds the parts for entries first to first + BLOCK - 1 of A. Returns their number; parts stay in the order of A. */
+/* The same, where the result is probably near `from`. */
+__device__ int32_t lower_bound_near(const int32_t *columns, int32_t from, int32_t to, int64_t column) {
+    int64_t step = 1;
+    while (step < to - from && columns[from + step] < column) {
+        from += static_cast<int32_t>(step);
+        step *= 2;
+    }
+    return lower_bound(columns, from, static_cast<int32_t>(min(from + step, static_cast<int64_t>(to))), column);
+}
+
+/* Finds the parts for entries first to first + BLOCK - 1 of A. Returns their number; parts stay in the order of A.
+ * *cursor: where the thread's part begins, -1 = not known; then where it ends. */
 template <typename T, bool NUMERIC>
 __device__ int find_parts(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, int32_t first, int32_t end,
-                          int64_t low) {
+                          int64_t low, int32_t *cursor) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, at = 0, total = 0;
     int32_t k = first + static_cast<int32_t>(threadIdx.x), from = 0, length = 0;
     if (k < end) {
         int32_t middle = a.indices[k], last = b.offsets[middle + 1];
         from = b.offsets[middle];
-        if (low > 0)
+        if (*cursor >= 0)
+            from = *cursor;
+        else if (low > 0)
             from = lower_bound(b.indices, from, last, low);
         if (low + r.columns < b.columns)
-            last = lower_bound(b.indices, from, last, low + r.columns);
+            last = lower_bound_near(b.indices, from, last, low + r.columns);
+        *cursor = last;
         length = last - from;
     }
     unsigned some = __ballot_sync(~0u, length > 0);
@@ -136,11 +151,13 @@ __device__ void add_part(Range<T, NUMERIC> &r, const spg_operand &b, int part, i
 
 template <typename T, bool NUMERIC>
 __device__ void add_products(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, int32_t row, int64_t low,
-                             bool ordered) {
+                             int32_t *cursor, bool ordered) {
     int32_t end = a.offsets[row + 1];
     int turns = 0;
     for (int32_t first = a.offsets[row]; first < end; first += BLOCK) {
-        int parts = find_parts(r, a, b, first, end, low);
+        if (end - a.offsets[row] > BLOCK)
+            *cursor = -1;
+        int parts = find_parts(r, a, b, first, end, low, cursor);
         for (int part = threadIdx.x / 32; part < parts; part += WARPS)
             add_part(r, b, part, low, turns + part, ordered);
         turns += parts;
@@ -195,7 +212,7 @@ __device__ void follow(Range<T, true> &r, const spg_target &c, int32_t row, int6
 }
 
 template <typename T>
-__device__ void write(const Range<T, true> &r, const spg_target &c, int32_t row, int64_t low, bool extra) {
+__device__ void write(Range<T, true> &r, const spg_target &c, int32_t row, int64_t low, bool extra) {
     T *values = static_cast<T *>(c.values);
     int size = c.spread.size;
     int64_t start = size ? spg_first_chunk(&c.spread, row) : c.start[row];
@@ -209,7 +226,13 @@ __device__ void write(const Range<T, true> &r, const spg_target &c, int32_t row,
         int64_t slot = size ? spg_spread_slot(&c.spread, start, first_extra, rank) : start + rank;
         c.columns[slot] = static_cast<int32_t>(low + i);
         values[slot] = r.sums[i];
+        r.sums[i] = 0; /* for the next range */
     }
+}
+
+template <typename T, bool NUMERIC> __device__ void clear(Range<T, NUMERIC> &r) {
+    for (int i = threadIdx.x; NUMERIC && i < r.columns; i += BLOCK)
+        r.sums[i] = 0;
 }
 
 template <typename T>
@@ -221,7 +244,9 @@ __device__ void finish(Range<T, true> &r, const spg_target &c, int32_t row, int6
     if (threadIdx.x == 0)
         follow(r, c, row, range, ranges, progress);
     __syncthreads();
-    if (!r.denied)
+    if (r.denied)
+        clear(r);
+    else
         write(r, c, row, range * SPG_RANGE, extra);
 }
 
@@ -248,27 +273,38 @@ __device__ void finish(Range<T, false> &r, const spg_target &c, int32_t row, int
 }
 
 template <typename T, bool NUMERIC>
-__global__ void __launch_bounds__(BLOCK) range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count,
-                                                    int64_t ranges, spg_target c, Progress *progress, bool ordered) {
+__device__ void range_of_row(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, const spg_target &c,
+                             int32_t row, int64_t range, int64_t ranges, Progress *progress, int32_t *cursor,
+                             bool ordered) {
+    if (threadIdx.x == 0)
+        r.turn = r.count = 0;
+    for (int i = threadIdx.x; i < r.words; i += BLOCK)
+        r.occupied[i] = 0;
+    __syncthreads();
+    add_products(r, a, b, row, range * r.columns, cursor, ordered);
+    finish(r, c, row, range, ranges, progress);
+    __syncthreads();
+}
+
+/* A task has `each` ranges; a row has `tasks` tasks. */
+template <typename T, bool NUMERIC>
+__global__ void __launch_bounds__(BLOCK)
+    range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count, int64_t ranges, int64_t each,
+               int64_t tasks, spg_target c, Progress *progress, bool ordered) {
     extern __shared__ __align__(16) unsigned char memory[];
     Range<T, NUMERIC> &r = *reinterpret_cast<Range<T, NUMERIC> *>(memory);
+    clear(r);
     for (;;) {
-        if (threadIdx.x == 0) {
+        if (threadIdx.x == 0)
             r.task = atomicAdd(&progress[count], Progress{1});
-            r.turn = r.count = 0;
-        }
-        for (int i = threadIdx.x; NUMERIC && i < r.columns; i += BLOCK)
-            r.sums[i] = 0;
-        for (int i = threadIdx.x; i < r.words; i += BLOCK)
-            r.occupied[i] = 0;
         __syncthreads();
-        int64_t item = static_cast<int64_t>(r.task) / ranges, range = static_cast<int64_t>(r.task) % ranges;
+        int64_t item = static_cast<int64_t>(r.task) / tasks, range = static_cast<int64_t>(r.task) % tasks * each;
+        int64_t end = min(range + each, ranges);
+        int32_t cursor = -1;
         if (item >= count)
             return;
-        int32_t row = list[item];
-        add_products(r, a, b, row, range * r.columns, ordered);
-        finish(r, c, row, range, ranges, &progress[item]);
-        __syncthreads();
+        for (; range < end; range++)
+            range_of_row(r, a, b, c, list[item], range, ranges, &progress[item], &cursor, ordered);
     }
 }
 
@@ -291,9 +327,13 @@ cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *li
     if (status != cudaSuccess)
         return status;
     int64_t grid = static_cast<int64_t>(processors) * (blocks ? blocks : 1);
-    unsigned blocks_used = static_cast<unsigned>(rows * ranges < grid ? rows * ranges : grid);
-    range_rows<T, NUMERIC>
-        <<<blocks_used, BLOCK, sizeof(R), stream>>>(a, b, list, rows, ranges, c, progress, spg_turns_taken());
+    /* Enough tasks for each block that the last ones end at about the same time. */
+    int64_t each = rows * ranges / (grid * TASKS);
+    each = each < 1 ? 1 : each < ranges ? each : ranges;
+    int64_t tasks = (ranges + each - 1) / each;
+    unsigned blocks_used = static_cast<unsigned>(rows * tasks < grid ? rows * tasks : grid);
+    range_rows<T, NUMERIC><<<blocks_used, BLOCK, sizeof(R), stream>>>(a, b, list, rows, ranges, each, tasks, c,
+                                                                      progress, spg_turns_taken());
     return cudaGetLastError();
 }
 

@@ -78,18 +78,19 @@ static bool wide(struct spg_csr *m, bool is_a, int32_t step, struct spg_error *e
     return true;
 }
 
-/* A and B whose product has rows of 1000, 4000 and 8000 entries, each the sum of 15 products: for tables of blocks and
- * for ranges. */
+/* A and B whose product has rows of 1000, 4000 and 8000 entries, most of them sums of several products:
+ * for tables of blocks, and for tasks of several ranges. */
+#define CROWD_ROWS  100
 #define CROWD_TERMS 60
 #define CROWD_RUN   1000
 static bool crowd(struct spg_csr *m, bool is_a, struct spg_error *error) {
     static const int32_t step[] = {1, 2, 4, 1, 2};
-    int32_t rows = is_a ? 5 : CROWD_TERMS, columns = is_a ? CROWD_TERMS : 12 * CROWD_RUN, at = 0;
-    if (!spg_csr_make(m, rows, columns, is_a ? 195 : CROWD_TERMS * CROWD_RUN, error))
+    int32_t rows = is_a ? CROWD_ROWS : CROWD_TERMS, columns = is_a ? CROWD_TERMS : 12 * CROWD_RUN, at = 0;
+    if (!spg_csr_make(m, rows, columns, is_a ? CROWD_ROWS / 5 * 195 : CROWD_TERMS * CROWD_RUN, error))
         return false;
     for (int32_t i = 0; i < rows; i++) {
-        for (int32_t k = 0; k < (is_a ? CROWD_TERMS / step[i] : CROWD_RUN); k++)
-            m->indices[at++] = is_a ? k * step[i] : 12 * k + i % 8;
+        for (int32_t k = 0; k < (is_a ? CROWD_TERMS / step[i % 5] : CROWD_RUN); k++)
+            m->indices[at++] = is_a ? k * step[i % 5] : 12 * k + i % 8;
         m->offsets[i + 1] = at;
     }
     spg_csr_fill(m, 11);
