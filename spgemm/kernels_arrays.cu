@@ -23,8 +23,9 @@ constexpr unsigned MANY_BLOCKS = 2048; /* at least as many as any device runs at
 
 unsigned blocks_of(int64_t threads) { return static_cast<unsigned>((threads + BLOCK - 1) / BLOCK); }
 
-/* A team of threads sums one row's bound. The grid is as large as the device holds at one time, and loops over all
- * rows: so few blocks add to the totals, because additions to one address are serialised. */
+/* A team of threads sums one row's bound, and compares the row with the one before. Empty rows are not alike: they are
+ * not computed, and must not make rows be grouped. The grid is as large as the device holds at one time, and loops over
+ * all rows: so few blocks add to the totals, because additions to one address are serialised. */
 __global__ void __launch_bounds__(BLOCK)
     bounds(spg_operand a, spg_operand b, int32_t *bound, uint8_t *alike, spg_bound_totals *totals) {
     constexpr int ROWS = 32 / TEAM; /* of a warp */
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(BLOCK)
         int differs = 1;
         if (row < a.rows) {
             int32_t begin = a.offsets[row], end = a.offsets[row + 1], length = end - begin;
-            differs = row == 0 || begin - a.offsets[row - 1] != length;
+            differs = row == 0 || length == 0 || begin - a.offsets[row - 1] != length;
             for (int32_t k = begin + lane % TEAM; k < end; k += TEAM) {
                 int32_t middle = a.indices[k];
                 sum += b.offsets[middle + 1] - b.offsets[middle];

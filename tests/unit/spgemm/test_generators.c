@@ -180,6 +180,22 @@ static void seeds_change_values_only(void **state) {
     spg_csr_free(&two);
 }
 
+static void dense_rows_and_columns(void **state) {
+    struct spg_csr m = generated("dense-rows:50:3:2"), other = generated("dense-columns:50:3:2"), transposed;
+    struct spg_error error;
+    for (int32_t i = 0; i < 50; i++) {
+        int32_t length = m.offsets[i + 1] - m.offsets[i];
+        assert_true(i % 25 == 0 ? length == 50 : length >= 1 && length <= 3);
+    }
+    assert_true(spg_csr_transpose(&transposed, &other, &error));
+    assert_true(same_structure(&m, &transposed));
+    spg_csr_free(&m);
+    spg_csr_free(&other);
+    spg_csr_free(&transposed);
+    assert_false(spg_generate(&m, "dense-rows:50:3:51", &error));
+    assert_non_null(strstr(error.text, "at most 50 rows"));
+}
+
 static void rmat_is_skewed(void **state) {
     struct spg_csr m = generated("rmat:12:8:3"), other = generated("rmat:12:8:4");
     int32_t longest = 0;
@@ -238,6 +254,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(values_are_the_same_everywhere),
         cmocka_unit_test(seeds_change_values_only),
         cmocka_unit_test(rmat_is_skewed),
+        cmocka_unit_test(dense_rows_and_columns),
         cmocka_unit_test(bad_names),
     };
     const struct CMUnitTest large[] = {cmocka_unit_test(cage_large), cmocka_unit_test(twins_large)};

@@ -38,7 +38,7 @@ struct DeviceRadixSort {
         return cudaSuccess;
     }
 
-private:
+  private:
     template <typename K> static std::vector<int> sorted(const DoubleBuffer<K> &keys, int count, int low, int high) {
         std::vector<int> order(static_cast<size_t>(count));
         const K *key = keys.buffers[keys.selector];
