@@ -113,7 +113,8 @@ __device__ int find_parts(Range<T, NUMERIC> &r, const spg_operand &a, const spg_
 
 /* Adds one part's products; it is the block's turn number `mine`. */
 template <typename T, bool NUMERIC>
-__device__ void add_part(Range<T, NUMERIC> &r, const spg_operand &b, int part, int64_t low, int mine, bool ordered) {
+__device__ void add_part(Range<T, NUMERIC> &r, const spg_operand &b, int part, int64_t low, int mine,
+                         spg_order ordered) {
     int32_t from = r.parts.from[part], length = r.parts.length[part];
     T factor = NUMERIC ? r.parts.factor[part] : T(0);
     for (int32_t first = 0; first < length; first += 32 * AHEAD) {
@@ -133,7 +134,7 @@ __device__ void add_part(Range<T, NUMERIC> &r, const spg_operand &b, int part, i
         if (!NUMERIC)
             continue;
         if (ordered && first == 0)
-            spg_turn_wait(&r.turn, mine);
+            spg_turn_wait(&r.turn, mine, ordered);
 #pragma unroll
         for (int j = 0; j < AHEAD; j++)
             if (position[j] >= 0 && ordered)
@@ -151,7 +152,7 @@ __device__ void add_part(Range<T, NUMERIC> &r, const spg_operand &b, int part, i
 
 template <typename T, bool NUMERIC>
 __device__ void add_products(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, int32_t row, int64_t low,
-                             int32_t *cursor, bool ordered) {
+                             int32_t *cursor, spg_order ordered) {
     int32_t end = a.offsets[row + 1];
     int turns = 0;
     for (int32_t first = a.offsets[row]; first < end; first += BLOCK) {
@@ -275,7 +276,7 @@ __device__ void finish(Range<T, false> &r, const spg_target &c, int32_t row, int
 template <typename T, bool NUMERIC>
 __device__ void range_of_row(Range<T, NUMERIC> &r, const spg_operand &a, const spg_operand &b, const spg_target &c,
                              int32_t row, int64_t range, int64_t ranges, Progress *progress, int32_t *cursor,
-                             bool ordered) {
+                             spg_order ordered) {
     if (threadIdx.x == 0)
         r.turn = r.count = 0;
     for (int i = threadIdx.x; i < r.words; i += BLOCK)
@@ -290,7 +291,7 @@ __device__ void range_of_row(Range<T, NUMERIC> &r, const spg_operand &a, const s
 template <typename T, bool NUMERIC>
 __global__ void __launch_bounds__(BLOCK)
     range_rows(spg_operand a, spg_operand b, const int32_t *list, int32_t count, int64_t ranges, int64_t each,
-               int64_t tasks, spg_target c, Progress *progress, bool ordered) {
+               int64_t tasks, spg_target c, Progress *progress, spg_order ordered) {
     extern __shared__ __align__(16) unsigned char memory[];
     Range<T, NUMERIC> &r = *reinterpret_cast<Range<T, NUMERIC> *>(memory);
     clear(r);
@@ -333,7 +334,7 @@ cudaError_t launch(const spg_operand &a, const spg_operand &b, const int32_t *li
     int64_t tasks = (ranges + each - 1) / each;
     unsigned blocks_used = static_cast<unsigned>(rows * tasks < grid ? rows * tasks : grid);
     range_rows<T, NUMERIC><<<blocks_used, BLOCK, sizeof(R), stream>>>(a, b, list, rows, ranges, each, tasks, c,
-                                                                      progress, spg_turns_taken());
+                                                                      progress, spg_order_wanted());
     return cudaGetLastError();
 }
 

@@ -169,11 +169,11 @@ __device__ Inserted insert(const Operand<T> &a, const Operand<T> &b, int32_t fir
 
 constexpr int AHEAD = 4; /* entries of B that a thread of a block finds slots for before its warp waits for its turn */
 
-/* The same for a block. `ordered`: the warps take turns; else additions are atomic, in any order. The sums must be 0.
+/* The same for a block. Unless the order is SPG_ANY_ORDER, the warps take turns. The sums must be 0.
  */
 template <typename T, typename S, bool NUMERIC>
 __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, int32_t first, int32_t end,
-                                    int32_t *table, T *sums, int *turn, bool ordered) {
+                                    int32_t *table, T *sums, int *turn, spg_order ordered) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Inserted in;
     for (int32_t base = warp; base < end - first; base += 32 * S::warps) {
@@ -202,7 +202,7 @@ __device__ Inserted insert_by_block(const Operand<T> &a, const Operand<T> &b, in
                     in.claimed += claimed;
                 }
                 if (NUMERIC && ordered && from == term.from)
-                    spg_turn_wait(turn, number);
+                    spg_turn_wait(turn, number, ordered);
                 if (NUMERIC) {
                     T sum[AHEAD];
 #pragma unroll
@@ -381,7 +381,7 @@ template <typename S> __device__ int denied(const spg_target &c, int32_t row, in
 template <typename T, typename KEY, int BIN, bool NUMERIC, int ALIKE>
 __global__ void __launch_bounds__(Shape<T, KEY, BIN, NUMERIC, ALIKE>::block, Shape<T, KEY, BIN, NUMERIC, ALIKE>::blocks)
     table_rows(Operand<T> a, Operand<T> b, const int32_t *list, int32_t count, Groups groups, spg_target c,
-               Overflow overflow, bool ordered) {
+               Overflow overflow, spg_order ordered) {
     using S = Shape<T, KEY, BIN, NUMERIC, ALIKE>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int claimed, full, turn;
@@ -446,7 +446,7 @@ cudaError_t launch_shape(const spg_operand &a, const spg_operand &b, const int32
             return status;
     }
     table_rows<T, KEY, BIN, NUMERIC, ALIKE><<<(rows - 1) / S::rows + 1, S::block, S::shared, stream>>>(
-        Operand<T>(a), Operand<T>(b), list, rows, groups, c, overflow, spg_turns_taken());
+        Operand<T>(a), Operand<T>(b), list, rows, groups, c, overflow, spg_order_wanted());
     return cudaGetLastError();
 }
 

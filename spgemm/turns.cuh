@@ -8,17 +8,23 @@
 #include <cstdlib>
 #include <cstring>
 
-/* Whether warps take turns. SPGEMM_ADDITIONS=atomic is for comparisons: then additions are atomic, in any order. */
-inline bool spg_turns_taken() {
+/* SPG_ANY_ORDER: no turns, additions are atomic. A warp that waits sleeps between looks, or spins. */
+enum spg_order { SPG_ANY_ORDER, SPG_ORDERED, SPG_ORDERED_SPINNING };
+
+/* SPGEMM_ADDITIONS=atomic and =spin are for comparisons. */
+inline spg_order spg_order_wanted() {
     const char *text = getenv("SPGEMM_ADDITIONS");
-    return !text || strcmp(text, "atomic") != 0;
+    if (text && !strcmp(text, "atomic"))
+        return SPG_ANY_ORDER;
+    return text && !strcmp(text, "spin") ? SPG_ORDERED_SPINNING : SPG_ORDERED;
 }
 
 /* Called by all threads of a warp. */
-inline __device__ void spg_turn_wait(volatile int *turn, int mine) {
+inline __device__ void spg_turn_wait(volatile int *turn, int mine, spg_order order) {
     if (threadIdx.x % 32 == 0)
         while (*turn != mine)
-            __nanosleep(10);
+            if (order != SPG_ORDERED_SPINNING)
+                __nanosleep(10);
     __syncwarp();
 }
 
